@@ -1,0 +1,187 @@
+//! The text of quantities: grammar, which typed texts survive, and the canonical form.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use super::{Format, MAX_BINARY_STEPS, NANO, Quantity, QuantityError, rescale};
+
+/// Positive exponents beyond this are refused.
+const MAX_EXPONENT: i32 = 1000;
+/// Numbers with more digits are always written canonically.
+const MAX_TYPED_DIGITS: usize = 18;
+/// Binary amounts are capped here.
+const MAX_BINARY_VALUE: i128 = i64::MAX as i128;
+
+const DECIMAL_SUFFIXES: [(&str, i32); 10] =
+    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
+/// The suffix of each power of 1024.
+const BINARY_SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+
+/// A suffix, read.
+#[derive(Clone, Copy)]
+enum Unit {
+    Decimal { exponent: i32, format: Format },
+    Binary { steps: u32 },
+}
+
+/// The pieces of a text; leading zeros of the integer digits are gone.
+struct Parts<'a> {
+    negative: bool,
+    integer: &'a str,
+    fraction: &'a str,
+    suffix: &'a str,
+}
+
+pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
+    let parts = split(text)?;
+    let unit = read_unit(parts.suffix)?;
+    let mantissa = read_digits(&parts)?;
+    let fraction_digits = i32::try_from(parts.fraction.len()).map_err(|_| QuantityError::Numeric)?;
+    let (magnitude, scale, format) = match unit {
+        Unit::Decimal { exponent, format } => {
+            let (mantissa, scale) = at_least_nano(mantissa, exponent.saturating_sub(fraction_digits));
+            (mantissa, scale, format)
+        }
+        Unit::Binary { steps } => read_binary(mantissa, fraction_digits, steps),
+    };
+    let signed = if parts.negative { -magnitude } else { magnitude };
+    let keeps_text = keeps_typed_text(&parts, unit, mantissa);
+    Ok(Quantity { mantissa: signed, scale, format, typed: keeps_text.then(|| text.into()) })
+}
+
+fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
+    let (negative, rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (integer, after) = split_digits(rest);
+    let (fraction, suffix, has_dot) = match after.strip_prefix('.') {
+        Some(after) => {
+            let (fraction, suffix) = split_digits(after);
+            (fraction, suffix, true)
+        }
+        None => ("", after, false),
+    };
+    if integer.is_empty() && !has_dot {
+        return Err(QuantityError::Format);
+    }
+    let letters_end = suffix.find(|c| !"eEinumkKMGTP".contains(c)).unwrap_or(suffix.len());
+    let (_, exponent) = suffix.split_at(letters_end);
+    let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(QuantityError::Format);
+    }
+    if integer.is_empty() && fraction.is_empty() {
+        return Err(QuantityError::Numeric);
+    }
+    Ok(Parts { negative, integer: integer.trim_start_matches('0'), fraction, suffix })
+}
+
+fn split_digits(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+fn read_unit(suffix: &str) -> Result<Unit, QuantityError> {
+    if let Some((_, exponent)) = DECIMAL_SUFFIXES.iter().find(|(name, _)| *name == suffix) {
+        return Ok(Unit::Decimal { exponent: *exponent, format: Format::DecimalSi });
+    }
+    if let Some(steps) = (0..).zip(BINARY_SUFFIXES).find_map(|(steps, name)| (name == suffix).then_some(steps)) {
+        return Ok(Unit::Binary { steps });
+    }
+    let digits = suffix.strip_prefix(['e', 'E']).ok_or(QuantityError::Suffix)?;
+    let exponent: i32 = digits.parse().map_err(|_| QuantityError::Suffix)?;
+    if exponent > MAX_EXPONENT {
+        return Err(QuantityError::Suffix);
+    }
+    Ok(Unit::Decimal { exponent, format: Format::DecimalExponent })
+}
+
+/// All digits as one integer.
+fn read_digits(parts: &Parts<'_>) -> Result<i128, QuantityError> {
+    let digits = parts.integer.bytes().chain(parts.fraction.bytes());
+    let sum = |sum: i128, byte: u8| sum.checked_mul(10)?.checked_add(i128::from(byte - b'0'));
+    digits.fold(Some(0), |total: Option<i128>, byte| sum(total?, byte)).ok_or(QuantityError::Numeric)
+}
+
+/// Amounts finer than a nano are rounded up to whole nanos.
+fn at_least_nano(mantissa: i128, scale: i32) -> (i128, i32) {
+    match mantissa {
+        0 => (0, 0),
+        _ if scale < NANO => (rescale(mantissa, scale, NANO), NANO),
+        _ => (mantissa, scale),
+    }
+}
+
+fn read_binary(mantissa: i128, fraction_digits: i32, steps: u32) -> (i128, i32, Format) {
+    let grown = mantissa.saturating_mul(1 << (10 * steps));
+    let (value, scale) = at_least_nano(grown, -fraction_digits);
+    let amount = Quantity::from_scaled(value, scale, Format::BinarySi);
+    if amount.cmp_i64(i64::MAX) == Ordering::Greater {
+        return (MAX_BINARY_VALUE, 0, Format::BinarySi);
+    }
+    let below_one = amount.sign() > 0 && amount.cmp_i64(1) == Ordering::Less;
+    (value, scale, if below_one { Format::DecimalSi } else { Format::BinarySi })
+}
+
+/// Whether upstream writes this text back as typed instead of canonically.
+fn keeps_typed_text(parts: &Parts<'_>, unit: Unit, mantissa: i128) -> bool {
+    // Upstream counts a missing integer part as the digit 0.
+    let digits = parts.integer.len().max(1) + parts.fraction.len();
+    match unit {
+        Unit::Decimal { exponent, .. } => {
+            let scale = i64::from(exponent) - parts.fraction.len() as i64;
+            digits <= MAX_TYPED_DIGITS
+                && scale >= i64::from(NANO)
+                && scale % 3 == 0
+                && !parts.integer.is_empty()
+                && !parts.integer.chars().chain(parts.fraction.chars()).rev().take(3).eq("000".chars())
+        }
+        Unit::Binary { steps } => {
+            let room = 14_i64 - digits as i64 - i64::from(steps) * 3;
+            parts.fraction.is_empty() && room >= 0 && mantissa % 8 != 0
+        }
+    }
+}
+
+pub(super) fn write_canonical(quantity: &Quantity, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if quantity.is_zero() {
+        return f.write_str("0");
+    }
+    let below_a_kibi = quantity.cmp_i64(-1024) == Ordering::Greater && quantity.cmp_i64(1024) == Ordering::Less;
+    match quantity.format {
+        Format::BinarySi if below_a_kibi || !quantity.is_integer() => write_decimal(quantity, Format::DecimalSi, f),
+        Format::BinarySi => write_binary(quantity.rounded(0), f),
+        format => write_decimal(quantity, format, f),
+    }
+}
+
+fn write_binary(value: i128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (mut mantissa, mut steps) = (value, 0_u32);
+    while steps < MAX_BINARY_STEPS && mantissa % 1024 == 0 {
+        mantissa /= 1024;
+        steps += 1;
+    }
+    let suffix = BINARY_SUFFIXES.get(steps as usize).copied().unwrap_or_default();
+    write!(f, "{mantissa}{suffix}")
+}
+
+fn write_decimal(quantity: &Quantity, format: Format, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (mantissa, scale) = quantity.reduced();
+    let exponent = match format {
+        Format::DecimalExponent => scale - scale.rem_euclid(3),
+        // Beyond the table the zeros are written out; upstream drops them, which changes the amount.
+        _ => (scale - scale.rem_euclid(3)).min(18),
+    };
+    write!(f, "{mantissa}")?;
+    for _ in exponent..scale {
+        f.write_str("0")?;
+    }
+    match (format, exponent) {
+        (_, 0) => Ok(()),
+        (Format::DecimalExponent, _) => write!(f, "e{exponent}"),
+        _ => {
+            let suffix = DECIMAL_SUFFIXES.iter().find(|(_, power)| *power == exponent);
+            f.write_str(suffix.map_or("", |(name, _)| name))
+        }
+    }
+}
