@@ -1,0 +1,3 @@
+//! The `cloud-controller-manager` binary.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The `cluster-dns` binary.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The `coxswain` binary.
+
+fn main() {}

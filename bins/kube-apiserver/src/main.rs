@@ -1,0 +1,3 @@
+//! The `kube-apiserver` binary.
+
+fn main() {}

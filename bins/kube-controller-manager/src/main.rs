@@ -1,0 +1,3 @@
+//! The `kube-controller-manager` binary.
+
+fn main() {}

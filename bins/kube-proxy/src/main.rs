@@ -1,0 +1,3 @@
+//! The `kube-proxy` binary.
+
+fn main() {}

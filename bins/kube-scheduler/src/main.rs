@@ -1,0 +1,3 @@
+//! The `kube-scheduler` binary.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The `kubelet` binary.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Admission plugins, one ordered list.

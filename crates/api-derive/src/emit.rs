@@ -1,0 +1,241 @@
+//! The code that `#[api]` writes.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Attribute, Error, Expr, Fields, Ident, ItemStruct, Lit, Meta, Result, Type};
+
+use crate::args::{FieldArgs, StructArgs};
+
+/// One field of the struct.
+struct Row {
+    ident: Ident,
+    ty: Type,
+    doc: String,
+    args: FieldArgs,
+}
+
+pub(crate) fn emit(args: &StructArgs, mut item: ItemStruct) -> Result<TokenStream> {
+    let rows = take_rows(&mut item)?;
+    let ident = &item.ident;
+    let table = table(args, ident, &doc_of(&item.attrs), &rows)?;
+    let reflect = reflect(ident, &rows);
+    let kind = kind(args, ident, &rows);
+    Ok(quote! {
+        #[derive(Clone, Default)]
+        #item
+        #reflect
+        #kind
+        const _: () = {
+            #table
+            impl #ident {
+                /// The table of the struct.
+                pub const STRUCT_TYPE: &'static ::api_machinery::reflect::StructType = &TABLE;
+            }
+        };
+    })
+}
+
+/// Takes the `#[field]` attributes off the fields.
+fn take_rows(item: &mut ItemStruct) -> Result<Vec<Row>> {
+    let Fields::Named(fields) = &mut item.fields else {
+        return Err(Error::new_spanned(&item.ident, "#[api] needs named fields"));
+    };
+    let mut rows = Vec::new();
+    for field in &mut fields.named {
+        let at = field.attrs.iter().position(|attr| attr.path().is_ident("field"));
+        let (Some(at), Some(ident)) = (at, field.ident.clone()) else {
+            return Err(Error::new_spanned(field, "every field needs #[field(NUMBER)]"));
+        };
+        let args = field.attrs.remove(at).parse_args::<FieldArgs>()?;
+        rows.push(Row { ident, ty: field.ty.clone(), doc: doc_of(&field.attrs), args });
+    }
+    if rows.len() > 128 || rows.iter().filter(|row| row.args.has("inline")).count() > 1 {
+        return Err(Error::new_spanned(&item.ident, "at most 128 fields, of which one inline"));
+    }
+    Ok(rows)
+}
+
+fn table(args: &StructArgs, ident: &Ident, doc: &str, rows: &[Row]) -> Result<TokenStream> {
+    let name = ident.to_string();
+    let fields = rows.iter().map(field_type);
+    let mut order: Vec<usize> = (0..rows.len()).filter(|index| rows[*index].args.number > 0).collect();
+    order.sort_by_key(|index| rows[*index].args.number);
+    for pair in order.windows(2) {
+        if rows[pair[0]].args.number == rows[pair[1]].args.number {
+            return Err(Error::new_spanned(&rows[pair[1]].ident, "this protobuf number is taken"));
+        }
+    }
+    let order = order.into_iter().map(|index| u16::try_from(index).unwrap_or(u16::MAX));
+    let (atomic, type_meta) = (args.atomic, args.kind.is_some());
+    Ok(quote! {
+        use ::api_machinery::reflect::{Field, FieldType, ListType, PatchStrategy, Presence};
+        static TABLE: ::api_machinery::reflect::StructType = ::api_machinery::reflect::StructType {
+            name: #name,
+            package: super::PACKAGE,
+            doc: #doc,
+            atomic: #atomic,
+            type_meta: #type_meta,
+            fields: &[#(#fields),*],
+            wire_order: &[#(#order),*],
+        };
+    })
+}
+
+fn field_type(row: &Row) -> TokenStream {
+    let args = &row.args;
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None if args.has("inline") || args.has("rest") => String::new(),
+        None => camel_case(&row.ident.to_string()),
+    };
+    let presence = match (args.has("always"), args.has("omitzero")) {
+        (true, _) => quote!(Presence::Always),
+        (_, true) => quote!(Presence::OmitZero),
+        _ => quote!(Presence::OmitEmpty),
+    };
+    let keys: Vec<&str> = match (&args.merge_key, args.keys.is_empty()) {
+        _ if args.has("atomic") => Vec::new(),
+        (Some(key), true) => vec![key.as_str()],
+        _ => args.keys.iter().map(String::as_str).collect(),
+    };
+    let list = match (args.has("set"), keys.is_empty()) {
+        (true, _) => quote!(ListType::Set),
+        (_, false) => quote!(ListType::Map(&[#(#keys),*])),
+        _ => quote!(ListType::Atomic),
+    };
+    let merge_key = args.merge_key.as_deref().unwrap_or_default();
+    let merge = args.has("merge") || args.merge_key.is_some();
+    let (inline, rest, required) = (args.has("inline"), args.has("rest"), args.has("required"));
+    let (atomic, retain_keys) = (args.has("atomic"), args.has("retain_keys"));
+    let (number, default, doc, ty) = (args.number, &args.default, &row.doc, &row.ty);
+    quote! {
+        FieldType {
+            name: #name, number: #number, doc: #doc, presence: #presence, inline: #inline, rest: #rest,
+            required: #required, atomic: #atomic, list: #list,
+            patch: PatchStrategy { merge: #merge, retain_keys: #retain_keys, merge_key: #merge_key },
+            default: #default, shape: <#ty as Field>::shape,
+        }
+    }
+}
+
+fn reflect(ident: &Ident, rows: &[Row]) -> TokenStream {
+    let names: Vec<&Ident> = rows.iter().map(|row| &row.ident).collect();
+    let indexes: Vec<usize> = (0..rows.len()).collect();
+    quote! {
+        impl ::api_machinery::reflect::Reflect for #ident {
+            fn struct_type(&self) -> &'static ::api_machinery::reflect::StructType {
+                Self::STRUCT_TYPE
+            }
+            fn field(&self, index: usize) -> &dyn ::api_machinery::reflect::Field {
+                match index {
+                    #(#indexes => &self.#names,)*
+                    _ => ::api_machinery::reflect::no_such_field(index),
+                }
+            }
+            fn field_mut(&mut self, index: usize) -> &mut dyn ::api_machinery::reflect::Field {
+                match index {
+                    #(#indexes => &mut self.#names,)*
+                    _ => ::api_machinery::reflect::no_such_field(index),
+                }
+            }
+        }
+        impl ::api_machinery::reflect::Field for #ident {
+            fn view(&self) -> ::api_machinery::reflect::View<'_> {
+                ::api_machinery::reflect::View::Struct(self)
+            }
+            fn view_mut(&mut self) -> ::api_machinery::reflect::ViewMut<'_> {
+                ::api_machinery::reflect::ViewMut::Struct(self)
+            }
+            fn shape() -> ::api_machinery::reflect::Shape {
+                ::api_machinery::reflect::Shape::Struct(Self::STRUCT_TYPE)
+            }
+        }
+        impl ::core::cmp::PartialEq for #ident {
+            fn eq(&self, other: &Self) -> bool {
+                ::api_machinery::reflect::equal_structs(self, other)
+            }
+        }
+        impl ::core::fmt::Debug for #ident {
+            fn fmt(&self, out: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                out.write_str(&::api_machinery::json::encode(self))
+            }
+        }
+    }
+}
+
+fn kind(args: &StructArgs, ident: &Ident, rows: &[Row]) -> TokenStream {
+    let Some(kind) = &args.kind else { return TokenStream::new() };
+    let (group, version, resource, namespaced) = (&args.group, &args.version, &args.resource, args.namespaced);
+    let named = quote! {
+        impl ::api_machinery::object::Kind for #ident {
+            const TYPE: ::api_machinery::object::KindType = ::api_machinery::object::KindType {
+                group: #group, version: #version, kind: #kind, resource: #resource, namespaced: #namespaced,
+            };
+        }
+    };
+    if !rows.iter().any(|row| row.ident == "metadata" && is_object_meta(&row.ty)) {
+        return named;
+    }
+    quote! {
+        #named
+        impl ::api_machinery::object::Object for #ident {
+            fn api_version(&self) -> String {
+                <Self as ::api_machinery::object::Kind>::TYPE.api_version()
+            }
+            fn kind(&self) -> &str {
+                #kind
+            }
+            fn meta(&self) -> &::api_machinery::meta::ObjectMeta {
+                &self.metadata
+            }
+            fn meta_mut(&mut self) -> &mut ::api_machinery::meta::ObjectMeta {
+                &mut self.metadata
+            }
+            fn clone_object(&self) -> Box<dyn ::api_machinery::object::Object> {
+                Box::new(self.clone())
+            }
+            fn as_reflect(&self) -> &dyn ::api_machinery::reflect::Reflect {
+                self
+            }
+            fn as_reflect_mut(&mut self) -> &mut dyn ::api_machinery::reflect::Reflect {
+                self
+            }
+        }
+    }
+}
+
+fn is_object_meta(ty: &Type) -> bool {
+    matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "ObjectMeta"))
+}
+
+/// The text of the doc comments, lines joined by spaces.
+fn doc_of(attrs: &[Attribute]) -> String {
+    let lines = attrs.iter().filter_map(|attr| match &attr.meta {
+        Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
+            Expr::Lit(literal) => match &literal.lit {
+                Lit::Str(text) => Some(text.value().trim().to_owned()),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    });
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+/// `pod_ip` as `podIp`; names that differ from that say so with `name = "..."`.
+fn camel_case(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut upper = false;
+    for symbol in name.trim_start_matches("r#").chars() {
+        match symbol {
+            '_' => upper = true,
+            symbol if upper => {
+                out.extend(symbol.to_uppercase());
+                upper = false;
+            }
+            symbol => out.push(symbol),
+        }
+    }
+    out
+}

@@ -1,0 +1,27 @@
+//! The `#[api]` attribute: writes the field table of an API struct and its `Reflect` implementation.
+//!
+//! What it emits is a static table and two `match` statements, not a codec: codecs, patches, schemas and the rest are
+//! written once over the table (see `api_machinery::reflect`).
+//!
+//! On the struct: `#[api]`, or `#[api(group = "apps", version = "v1", kind = "Deployment", resource = "deployments",
+//! namespaced)]` for a kind; `atomic` where server-side apply owns it as a whole. The module above must have a
+//! constant `PACKAGE`, the prefix of `OpenAPI` names.
+//!
+//! On each field: `#[field(NUMBER, ...)]` with the protobuf number (0 for none) and any of `name = "clusterIP"` (JSON
+//! name, where it is not the field's name in camel case), `always` and `omitzero` (when JSON leaves it out), `inline`,
+//! `rest`, `required`, `atomic`, `set`, `keys("a", "b")` (list types of server-side apply), `merge_key = "name"`,
+//! `merge`, `retain_keys` (strategic merge) and `default = "JSON text"`.
+
+mod args;
+mod emit;
+
+use proc_macro::TokenStream;
+use syn::{ItemStruct, parse_macro_input};
+
+/// Writes the table and the `Reflect`, `Field`, `Kind` and `Object` implementations of an API struct.
+#[proc_macro_attribute]
+pub fn api(args: TokenStream, item: TokenStream) -> TokenStream {
+    let args = parse_macro_input!(args as args::StructArgs);
+    let item = parse_macro_input!(item as ItemStruct);
+    emit::emit(&args, item).unwrap_or_else(syn::Error::into_compile_error).into()
+}

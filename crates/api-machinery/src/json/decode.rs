@@ -1,0 +1,314 @@
+//! Reading typed and free-form values.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+
+use crate::json::{DecodeError, Reader, Token};
+use crate::reflect::{Field, List, Map, Reflect, Shape, StructType, ViewMut};
+use crate::value::{Number, Value, ValueMap};
+
+/// What kind of object a document says it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TypeMeta {
+    /// `apiVersion`; empty when absent.
+    pub api_version: String,
+    /// `kind`; empty when absent.
+    pub kind: String,
+}
+
+/// Finds a document's `kind` and `apiVersion` without decoding the rest.
+///
+/// # Errors
+/// When the text is not a JSON object, or one of the two is not a string.
+pub fn read_type_meta(text: &str) -> Result<TypeMeta, DecodeError> {
+    let mut reader = Reader::new(text);
+    let mut meta = TypeMeta::default();
+    let mut first = true;
+    match reader.token()? {
+        Token::Object => {}
+        other => return Err(reader.mismatch_text(other.kind(), "struct { APIVersion string; Kind string }")),
+    }
+    while let Some(key) = reader.key(&mut first)? {
+        match key.as_ref() {
+            "kind" => reader.read_field(&mut meta.kind)?,
+            "apiVersion" => reader.read_field(&mut meta.api_version)?,
+            _ => reader.skip_value()?,
+        }
+    }
+    reader.end()?;
+    Ok(meta)
+}
+
+/// Where a member's name leads.
+enum Place {
+    Own(usize),
+    Inline(usize, usize),
+    Rest(usize),
+    TypeMeta,
+    Unknown,
+}
+
+/// Which members of a struct were seen; structs have fewer than 128 fields.
+#[derive(Default)]
+struct Seen {
+    own: u128,
+    inline: u128,
+}
+
+impl Seen {
+    /// Marks a place, and says whether it was marked before.
+    fn mark(&mut self, place: &Place) -> bool {
+        let (set, index) = match place {
+            Place::Own(index) => (&mut self.own, *index),
+            Place::Inline(_, index) => (&mut self.inline, *index),
+            _ => return false,
+        };
+        let bit = 1_u128.checked_shl(u32::try_from(index).unwrap_or(u32::MAX)).unwrap_or(0);
+        let seen = *set & bit != 0;
+        *set |= bit;
+        seen
+    }
+}
+
+/// Finds the field of a name. `hint` is where the next one is expected, as members usually come in order.
+fn find(table: &'static StructType, name: &str, hint: usize) -> Place {
+    let fields = table.fields;
+    for index in (hint..fields.len()).chain(0..hint.min(fields.len())) {
+        if fields[index].name == name && !fields[index].inline && !fields[index].rest {
+            return Place::Own(index);
+        }
+    }
+    if let Some(outer) = table.inline()
+        && let Shape::Struct(inner) = (fields[outer].shape)()
+        && let Some(index) = inner.index_of(name)
+    {
+        return Place::Inline(outer, index);
+    }
+    if table.type_meta && (name == "kind" || name == "apiVersion") {
+        return Place::TypeMeta;
+    }
+    fields.iter().position(|field| field.rest).map_or(Place::Unknown, Place::Rest)
+}
+
+impl<'a> Reader<'a> {
+    /// Reads a struct; `null` leaves it as it is.
+    ///
+    /// # Errors
+    /// When the text is not JSON or does not fit.
+    pub fn read_struct(&mut self, target: &mut dyn Reflect) -> Result<(), DecodeError> {
+        let table = target.struct_type();
+        match self.token()? {
+            Token::Null => return Ok(()),
+            Token::Object => {}
+            other => return Err(self.mismatch(other.kind(), Shape::Struct(table))),
+        }
+        let outer = std::mem::replace(&mut self.within, table.name);
+        let (mut first, mut next, mut seen) = (true, 0, Seen::default());
+        while let Some(key) = self.key(&mut first)? {
+            let place = find(table, &key, next);
+            if seen.mark(&place) {
+                self.report("duplicate", &key);
+            }
+            if let Place::Own(index) = place {
+                next = index + 1;
+            }
+            self.read_member(target, &place, key)?;
+        }
+        self.within = outer;
+        Ok(())
+    }
+
+    fn read_member(&mut self, target: &mut dyn Reflect, place: &Place, key: Cow<'a, str>) -> Result<(), DecodeError> {
+        match *place {
+            Place::Own(index) => {
+                self.enter_name(target.struct_type().fields[index].name);
+                self.read_field(target.field_mut(index))?;
+                self.step_out();
+            }
+            Place::Inline(outer, index) => {
+                if let ViewMut::Struct(inner) = target.field_mut(outer).view_mut() {
+                    self.enter_name(inner.struct_type().fields[index].name);
+                    self.read_field(inner.field_mut(index))?;
+                    self.step_out();
+                }
+            }
+            Place::Rest(index) => {
+                if let ViewMut::Map(rest) = target.field_mut(index).view_mut() {
+                    self.read_entry(rest, key)?;
+                }
+            }
+            Place::TypeMeta => self.read_type_meta_member(&key)?,
+            Place::Unknown => {
+                self.report("unknown", &key);
+                self.skip_value()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_type_meta_member(&mut self, key: &str) -> Result<(), DecodeError> {
+        let mut text = String::new();
+        let root = self.at_root();
+        self.enter_name(if key == "kind" { "kind" } else { "apiVersion" });
+        self.read_field(&mut text)?;
+        self.step_out();
+        if root {
+            let slot = if key == "kind" { &mut self.type_meta.kind } else { &mut self.type_meta.api_version };
+            *slot = text;
+        }
+        Ok(())
+    }
+
+    /// Reads a value into a field.
+    ///
+    /// # Errors
+    /// When the text is not JSON or does not fit.
+    pub fn read_field(&mut self, target: &mut dyn Field) -> Result<(), DecodeError> {
+        match target.view_mut() {
+            ViewMut::Struct(target) => return self.read_struct(target),
+            ViewMut::List(target) => return self.read_list(target),
+            ViewMut::Map(target) => return self.read_map(target),
+            ViewMut::Leaf(target) => return target.read_json(self),
+            ViewMut::Dynamic(target) => *target = self.read_value()?,
+            ViewMut::Optional(target) => {
+                if self.take_null()? {
+                    target.clear();
+                } else {
+                    return self.read_field(target.ensure());
+                }
+            }
+            ViewMut::Bool(target) => match self.token()? {
+                Token::Null => {}
+                Token::Bool(value) => *target = value,
+                other => return Err(self.mismatch(other.kind(), Shape::Bool)),
+            },
+            ViewMut::Int32(target) => *target = self.read_number(*target, Shape::Int32)?,
+            ViewMut::Int64(target) => *target = self.read_number(*target, Shape::Int64)?,
+            ViewMut::Float(target) => *target = self.read_number(*target, Shape::Float)?,
+            ViewMut::Str(target) => match self.token()? {
+                Token::Null => {}
+                Token::Str(text) => *target = text.into_owned(),
+                other => return Err(self.mismatch(other.kind(), Shape::Str)),
+            },
+            ViewMut::Bytes(target) => match self.token()? {
+                Token::Null => target.clear(),
+                Token::Str(text) => *target = decode_base64(&text)?,
+                other => return Err(self.mismatch(other.kind(), Shape::Bytes)),
+            },
+        }
+        Ok(())
+    }
+
+    fn read_number<T: std::str::FromStr>(&mut self, old: T, shape: Shape) -> Result<T, DecodeError> {
+        match self.token()? {
+            Token::Null => Ok(old),
+            Token::Number(text) => text.parse().map_err(|_| self.mismatch_number(text, shape)),
+            other => Err(self.mismatch(other.kind(), shape)),
+        }
+    }
+
+    fn read_list(&mut self, target: &mut dyn List) -> Result<(), DecodeError> {
+        target.clear();
+        match self.token()? {
+            Token::Null => return Ok(()),
+            Token::Array => {}
+            other => return Err(self.mismatch(other.kind(), target.list_shape())),
+        }
+        let (mut first, mut index) = (true, 0);
+        while self.entry(&mut first)? {
+            self.enter_index(index);
+            self.read_field(target.push_default())?;
+            self.step_out();
+            index += 1;
+        }
+        Ok(())
+    }
+
+    fn read_map(&mut self, target: &mut dyn Map) -> Result<(), DecodeError> {
+        match self.token()? {
+            Token::Null => {
+                target.clear();
+                return Ok(());
+            }
+            Token::Object => {}
+            other => return Err(self.mismatch(other.kind(), target.map_shape())),
+        }
+        let mut first = true;
+        while let Some(key) = self.key(&mut first)? {
+            self.read_entry(target, key)?;
+        }
+        Ok(())
+    }
+
+    fn read_entry(&mut self, target: &mut dyn Map, key: Cow<'a, str>) -> Result<(), DecodeError> {
+        let (slot, existed) = target.upsert(&key);
+        if existed {
+            self.report("duplicate", &key);
+        }
+        self.enter_key(key);
+        self.read_field(slot)?;
+        self.step_out();
+        Ok(())
+    }
+
+    /// Reads any value.
+    ///
+    /// # Errors
+    /// When the text is not JSON.
+    pub fn read_value(&mut self) -> Result<Value, DecodeError> {
+        Ok(match self.token()? {
+            Token::Null => Value::Null,
+            Token::Bool(value) => Value::Bool(value),
+            Token::Str(text) => Value::String(text.into_owned()),
+            Token::Number(text) => Value::Number(free_number(text)?),
+            Token::Array => {
+                let (mut first, mut items) = (true, Vec::new());
+                while self.entry(&mut first)? {
+                    self.enter_index(items.len());
+                    items.push(self.read_value()?);
+                    self.step_out();
+                }
+                Value::Array(items)
+            }
+            Token::Object => {
+                let (mut first, mut map) = (true, ValueMap::new());
+                while let Some(key) = self.key(&mut first)? {
+                    if self.is_strict() && map.contains_key(key.as_ref()) {
+                        self.report("duplicate", &key);
+                    }
+                    self.enter_key(key.clone());
+                    let value = self.read_value()?;
+                    self.step_out();
+                    map.insert(key.into_owned(), value);
+                }
+                Value::Object(map)
+            }
+        })
+    }
+}
+
+/// An integer where the text is one and fits, a double otherwise.
+fn free_number(text: &str) -> Result<Number, DecodeError> {
+    if let Ok(integer) = text.parse::<i64>() {
+        return Ok(integer.into());
+    }
+    text.parse::<f64>()
+        .ok()
+        .and_then(Number::from_f64)
+        .ok_or_else(|| DecodeError(format!("json: cannot unmarshal number {text} into Go value of type float64")))
+}
+
+/// Go skips line ends inside base64 text.
+fn decode_base64(text: &str) -> Result<Vec<u8>, DecodeError> {
+    let engine = &base64::engine::general_purpose::STANDARD;
+    let decoded =
+        if text.contains(['\n', '\r']) { engine.decode(text.replace(['\n', '\r'], "")) } else { engine.decode(text) };
+    decoded.map_err(|error| {
+        let at = match error {
+            base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => at,
+            base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => text.len() / 4 * 4,
+        };
+        DecodeError(format!("illegal base64 data at input byte {at}"))
+    })
+}

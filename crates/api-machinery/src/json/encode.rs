@@ -1,0 +1,100 @@
+//! Writing typed values.
+
+use base64::Engine as _;
+
+use crate::json::Writer;
+use crate::reflect::{self, Field, Reflect, View};
+
+impl Writer {
+    /// Writes a struct.
+    pub fn structure(&mut self, value: &dyn Reflect) {
+        self.symbol('{');
+        let mut first = true;
+        self.members(value, &mut first);
+        self.symbol('}');
+    }
+
+    /// Writes a struct with its `kind` and `apiVersion` in front.
+    pub fn typed_structure(&mut self, kind: &str, api_version: &str, value: &dyn Reflect) {
+        self.raw("{\"kind\":");
+        self.string(kind);
+        self.raw(",\"apiVersion\":");
+        self.string(api_version);
+        let mut first = false;
+        self.members(value, &mut first);
+        self.symbol('}');
+    }
+
+    fn members(&mut self, value: &dyn Reflect, first: &mut bool) {
+        for (index, row) in value.struct_type().fields.iter().enumerate() {
+            let field = value.field(index);
+            if row.inline {
+                if let View::Struct(inner) = field.view() {
+                    self.members(inner, first);
+                }
+            } else if row.rest {
+                if let View::Map(rest) = field.view() {
+                    rest.each(&mut |name, entry| {
+                        self.separate(first);
+                        self.key(name);
+                        self.field(entry);
+                    });
+                }
+            } else if !reflect::is_omitted(field, row.presence) {
+                self.separate(first);
+                self.plain_key(row.name);
+                self.field(field);
+            }
+        }
+    }
+
+    fn separate(&mut self, first: &mut bool) {
+        if !std::mem::replace(first, false) {
+            self.symbol(',');
+        }
+    }
+
+    /// Writes a field's value.
+    pub fn field(&mut self, field: &dyn Field) {
+        match field.view() {
+            View::Bool(value) => self.bool(value),
+            View::Int32(value) => self.int(i64::from(value)),
+            View::Int64(value) => self.int(value),
+            View::Float(value) => self.float(value),
+            View::Str(value) => self.string(value),
+            View::Bytes([]) => self.null(),
+            View::Bytes(value) => {
+                self.symbol('"');
+                self.raw(&base64::engine::general_purpose::STANDARD.encode(value));
+                self.symbol('"');
+            }
+            View::Struct(value) => self.structure(value),
+            // An empty list that is written at all is Go's nil slice: storage keeps no difference.
+            View::List(list) if list.is_empty() => self.null(),
+            View::List(list) => {
+                self.symbol('[');
+                let mut first = true;
+                for item in (0..list.len()).filter_map(|index| list.item(index)) {
+                    self.separate(&mut first);
+                    self.field(item);
+                }
+                self.symbol(']');
+            }
+            View::Map(map) if map.is_empty() => self.null(),
+            View::Map(map) => {
+                self.symbol('{');
+                let mut first = true;
+                map.each(&mut |name, entry| {
+                    self.separate(&mut first);
+                    self.key(name);
+                    self.field(entry);
+                });
+                self.symbol('}');
+            }
+            View::Optional(None) => self.null(),
+            View::Optional(Some(value)) => self.field(value),
+            View::Leaf(leaf) => leaf.write_json(self),
+            View::Dynamic(value) => self.value(value),
+        }
+    }
+}

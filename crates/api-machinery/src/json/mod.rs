@@ -1,0 +1,99 @@
+//! JSON, straight between bytes and objects, by the tables of [`crate::reflect`].
+//!
+//! Reading follows Go's rules as upstream shows them: names are case-sensitive, the last of several equal names wins,
+//! unknown names are dropped; both are reported where strictness is asked for. Nesting is bounded.
+
+mod decode;
+mod encode;
+mod reader;
+mod writer;
+
+pub use decode::{TypeMeta, read_type_meta};
+pub use reader::{DecodeError, Reader, Token};
+pub use writer::Writer;
+
+use crate::reflect::Reflect;
+use crate::value::Value;
+
+/// The deepest nesting that is read. Deeper input is refused, so that recursion never exhausts the stack.
+pub const MAX_DEPTH: usize = 500;
+
+/// What a strict read had to report; empty otherwise. At most [`MAX_PROBLEMS`] are kept.
+pub type Problems = Vec<String>;
+
+/// How many unknown and duplicate fields are reported for one document.
+pub const MAX_PROBLEMS: usize = 100;
+
+/// What decoding a whole document gave besides the object.
+#[derive(Debug, Default)]
+pub struct Decoded {
+    /// The document's own `kind` and `apiVersion`, empty where it had none.
+    pub type_meta: TypeMeta,
+    /// Unknown and duplicate fields, each as upstream words it.
+    pub problems: Problems,
+}
+
+/// Decodes a document into `target`, which should be a default value.
+///
+/// # Errors
+/// When the bytes are not JSON or do not fit the type; upstream's wording.
+pub fn decode(bytes: &[u8], target: &mut dyn Reflect) -> Result<Decoded, DecodeError> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut reader = Reader::new(&text).strict();
+    reader.read_struct(target)?;
+    reader.end()?;
+    Ok(reader.into_decoded())
+}
+
+/// The document as a free-form value.
+///
+/// # Errors
+/// When the text is not JSON.
+pub fn parse_value(text: &str) -> Result<Value, DecodeError> {
+    parse_value_strict(text).map(|(value, _)| value)
+}
+
+/// The document as a free-form value, with the duplicate names that it held.
+///
+/// # Errors
+/// When the text is not JSON.
+pub fn parse_value_strict(text: &str) -> Result<(Value, Problems), DecodeError> {
+    let mut reader = Reader::new(text).strict();
+    let value = reader.read_value()?;
+    reader.end()?;
+    Ok((value, reader.into_decoded().problems))
+}
+
+/// The struct as JSON text.
+#[must_use]
+pub fn encode(value: &dyn Reflect) -> String {
+    let mut out = Writer::default();
+    out.structure(value);
+    out.into_string()
+}
+
+/// The struct as JSON text that starts with `kind` and `apiVersion`.
+#[must_use]
+pub fn encode_typed(kind: &str, api_version: &str, value: &dyn Reflect) -> String {
+    let mut out = Writer::default();
+    out.typed_structure(kind, api_version, value);
+    out.into_string()
+}
+
+/// The value as JSON text, written as upstream writes it.
+#[must_use]
+pub fn encode_value(value: &Value) -> String {
+    let mut out = Writer::default();
+    out.value(value);
+    out.into_string()
+}
+
+/// Padded standard base64, as bytes are written.
+#[must_use]
+pub fn base64_text(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+#[cfg(test)]
+mod tests;

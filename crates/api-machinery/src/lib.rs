@@ -1,0 +1,22 @@
+//! What the whole project says about API objects without knowing any kind: reflection and codecs, metadata, names of
+//! kinds, quantities, times, selectors, field paths and API errors. Pure: no I/O, no clock, no tasks.
+
+// `#[api]` writes paths that start at this crate's name, also for the types in here.
+extern crate self as api_machinery;
+
+pub mod field_path;
+pub mod gvk;
+pub mod human_duration;
+pub mod intstr;
+pub mod json;
+pub mod leaf;
+pub mod meta;
+pub mod object;
+pub mod protobuf;
+pub mod quantity;
+mod quote;
+pub mod reflect;
+pub mod time;
+pub mod value;
+
+pub use api_derive::api;

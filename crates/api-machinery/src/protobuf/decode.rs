@@ -1,0 +1,245 @@
+//! Reading protobuf messages.
+
+use crate::reflect::{Field, Map, Reflect, StructType, ViewMut};
+
+/// The deepest nesting that is read.
+const MAX_DEPTH: usize = 200;
+
+/// Why a message was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// The bytes end inside a field.
+    #[error("unexpected EOF")]
+    Truncated,
+    /// A number has more than 64 bits.
+    #[error("proto: integer overflow")]
+    Overflow,
+    /// A field has a number of 0 or less.
+    #[error("proto: illegal tag {0} (wire type {1})")]
+    IllegalTag(u64, u64),
+    /// A field has another wire type than its number calls for, or one that does not exist.
+    #[error("proto: wrong wireType = {0} for field {1}")]
+    WrongType(u64, u64),
+    /// Messages are nested too deeply.
+    #[error("proto: exceeded max depth")]
+    TooDeep,
+    /// The prefix of an envelope is missing.
+    #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
+    NoEnvelope,
+    /// There is nothing.
+    #[error("empty data")]
+    Empty,
+    /// A leaf could not understand its text.
+    #[error("{0}")]
+    Leaf(String),
+}
+
+/// A field's value before its type is known.
+#[derive(Debug, Clone, Copy)]
+pub enum WireValue<'a> {
+    /// A varint.
+    Varint(u64),
+    /// Eight bytes.
+    Fixed64(u64),
+    /// Bytes, text or a message.
+    Bytes(&'a [u8]),
+    /// Four bytes.
+    Fixed32(u32),
+}
+
+impl<'a> WireValue<'a> {
+    fn kind(self) -> u64 {
+        match self {
+            WireValue::Varint(_) => 0,
+            WireValue::Fixed64(_) => 1,
+            WireValue::Bytes(_) => 2,
+            WireValue::Fixed32(_) => 5,
+        }
+    }
+
+    /// The value as an integer.
+    ///
+    /// # Errors
+    /// When it is not a varint.
+    pub fn int(self) -> Result<i64, WireError> {
+        match self {
+            WireValue::Varint(value) => Ok(value.cast_signed()),
+            other => Err(WireError::WrongType(other.kind(), 0)),
+        }
+    }
+
+    /// The value as a 32-bit integer; higher bits are cut off, as generated readers do.
+    ///
+    /// # Errors
+    /// When it is not a varint.
+    #[expect(clippy::cast_possible_truncation, reason = "cutting is what generated readers do")]
+    pub fn int32(self) -> Result<i32, WireError> {
+        self.int().map(|value| value as i32)
+    }
+
+    /// The value as bytes.
+    ///
+    /// # Errors
+    /// When it is a number.
+    pub fn bytes(self) -> Result<&'a [u8], WireError> {
+        match self {
+            WireValue::Bytes(bytes) => Ok(bytes),
+            other => Err(WireError::WrongType(other.kind(), 0)),
+        }
+    }
+
+    /// The value as text; what is not UTF-8 becomes U+FFFD.
+    ///
+    /// # Errors
+    /// When it is a number.
+    pub fn text(self) -> Result<String, WireError> {
+        self.bytes().map(|bytes| match std::str::from_utf8(bytes) {
+            Ok(text) => text.to_owned(),
+            Err(_) => String::from_utf8_lossy(bytes).into_owned(),
+        })
+    }
+}
+
+/// A position in a message.
+#[derive(Debug)]
+pub struct Decoder<'a> {
+    bytes: &'a [u8],
+    depth: usize,
+}
+
+impl<'a> Decoder<'a> {
+    /// Starts at the beginning of a message.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, depth: 0 }
+    }
+
+    fn nested(&self, bytes: &'a [u8]) -> Result<Self, WireError> {
+        if self.depth >= MAX_DEPTH {
+            return Err(WireError::TooDeep);
+        }
+        Ok(Self { bytes, depth: self.depth + 1 })
+    }
+
+    fn varint(&mut self) -> Result<u64, WireError> {
+        let mut value = 0_u64;
+        for (index, byte) in self.bytes.iter().enumerate().take(10) {
+            let part = u64::from(byte & 0x7f);
+            if index == 9 && part > 1 {
+                return Err(WireError::Overflow);
+            }
+            value |= part << (7 * index);
+            if byte & 0x80 == 0 {
+                self.bytes = self.bytes.get(index + 1..).unwrap_or_default();
+                return Ok(value);
+            }
+        }
+        Err(if self.bytes.len() < 10 { WireError::Truncated } else { WireError::Overflow })
+    }
+
+    fn take(&mut self, length: u64) -> Result<&'a [u8], WireError> {
+        let length = usize::try_from(length).map_err(|_| WireError::Truncated)?;
+        let (head, tail) = self.bytes.split_at_checked(length).ok_or(WireError::Truncated)?;
+        self.bytes = tail;
+        Ok(head)
+    }
+
+    /// The next field, nothing at the end of the message.
+    ///
+    /// # Errors
+    /// When the bytes are not a message.
+    #[expect(clippy::should_implement_trait, reason = "an iterator of results would hide the first error's end")]
+    pub fn next(&mut self) -> Result<Option<(u64, WireValue<'a>)>, WireError> {
+        if self.bytes.is_empty() {
+            return Ok(None);
+        }
+        let tag = self.varint()?;
+        let (number, kind) = (tag >> 3, tag & 7);
+        if number == 0 || number > 0x1fff_ffff {
+            return Err(WireError::IllegalTag(number, kind));
+        }
+        let value = match kind {
+            0 => WireValue::Varint(self.varint()?),
+            1 => WireValue::Fixed64(u64::from_le_bytes(self.array()?)),
+            2 => {
+                let length = self.varint()?;
+                WireValue::Bytes(self.take(length)?)
+            }
+            5 => WireValue::Fixed32(u32::from_le_bytes(self.array()?)),
+            // Groups have been out of use since proto2 and no API message has any.
+            _ => return Err(WireError::IllegalTag(number, kind)),
+        };
+        Ok(Some((number, value)))
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let (head, tail) = self.bytes.split_first_chunk::<N>().ok_or(WireError::Truncated)?;
+        self.bytes = tail;
+        Ok(*head)
+    }
+
+    /// Reads the whole message into a struct; unknown fields are dropped.
+    ///
+    /// # Errors
+    /// When the bytes are not such a message.
+    pub fn read_message(&mut self, target: &mut dyn Reflect) -> Result<(), WireError> {
+        let table = target.struct_type();
+        let mut hint = 0;
+        while let Some((number, value)) = self.next()? {
+            if let Some((place, index)) = find(table, number, hint) {
+                hint = place;
+                self.read_field(target.field_mut(index), number, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_field(&mut self, target: &mut dyn Field, number: u64, value: WireValue<'a>) -> Result<(), WireError> {
+        let wrong = |_| WireError::WrongType(value.kind(), number);
+        match target.view_mut() {
+            ViewMut::Bool(slot) => *slot = value.int().map_err(wrong)? != 0,
+            ViewMut::Int32(slot) => *slot = value.int32().map_err(wrong)?,
+            ViewMut::Int64(slot) => *slot = value.int().map_err(wrong)?,
+            ViewMut::Float(slot) => match value {
+                WireValue::Fixed64(bits) => *slot = f64::from_bits(bits),
+                other => return Err(WireError::WrongType(other.kind(), number)),
+            },
+            ViewMut::Str(slot) => *slot = value.text().map_err(wrong)?,
+            ViewMut::Bytes(slot) => *slot = value.bytes().map_err(wrong)?.to_vec(),
+            ViewMut::Struct(slot) => self.nested(value.bytes().map_err(wrong)?)?.read_message(slot)?,
+            ViewMut::Leaf(slot) => slot.read_wire(&mut self.nested(value.bytes().map_err(wrong)?)?)?,
+            ViewMut::Optional(slot) => self.read_field(slot.ensure(), number, value)?,
+            ViewMut::List(slot) => self.read_field(slot.push_default(), number, value)?,
+            ViewMut::Map(slot) => self.nested(value.bytes().map_err(wrong)?)?.read_entry(slot)?,
+            ViewMut::Dynamic(_) => {}
+        }
+        Ok(())
+    }
+
+    fn read_entry(&mut self, target: &mut dyn Map) -> Result<(), WireError> {
+        let (mut key, mut found) = (String::new(), None);
+        while let Some((number, value)) = self.next()? {
+            match number {
+                1 => key = value.text()?,
+                2 => found = Some(value),
+                _ => {}
+            }
+        }
+        let (slot, _) = target.upsert(&key);
+        match found {
+            Some(value) => self.read_field(slot, 2, value),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The place in wire order and the index of the field with a number; fields usually come in order, so from `hint` on.
+fn find(table: &'static StructType, number: u64, hint: usize) -> Option<(usize, usize)> {
+    let order = table.wire_order;
+    let matches = |place: &usize| {
+        let index = usize::from(order[*place]);
+        u64::from(table.fields[index].number) == number
+    };
+    let place = (hint..order.len()).chain(0..hint.min(order.len())).find(matches)?;
+    Some((place, usize::from(order[place])))
+}

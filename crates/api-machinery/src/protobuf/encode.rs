@@ -1,0 +1,162 @@
+//! The back-to-front protobuf writer.
+
+use crate::reflect::{Field, List, Map, Reflect, View};
+
+const VARINT: u32 = 0;
+const FIXED64: u32 = 1;
+const BYTES: u32 = 2;
+const INITIAL_BYTES: usize = 512;
+
+/// A message in the making. Whatever is written goes in front of what is there.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    /// The bytes written so far are at the end, from `start` on.
+    buffer: Vec<u8>,
+    start: usize,
+}
+
+impl Encoder {
+    /// The bytes written so far.
+    #[must_use]
+    pub fn into_vec(mut self) -> Vec<u8> {
+        self.buffer.drain(..self.start);
+        self.buffer
+    }
+
+    /// How many bytes are written so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.buffer.len() - self.start
+    }
+
+    /// Whether nothing is written yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Writes bytes as they are.
+    pub fn raw(&mut self, bytes: &[u8]) {
+        if self.start < bytes.len() {
+            self.grow(bytes.len());
+        }
+        let end = self.start;
+        self.start -= bytes.len();
+        self.buffer[self.start..end].copy_from_slice(bytes);
+    }
+
+    /// Makes room for `wanted` more bytes in front.
+    fn grow(&mut self, wanted: usize) {
+        let used = self.len();
+        let capacity = (used + wanted).next_power_of_two().max(INITIAL_BYTES);
+        let mut larger = vec![0; capacity];
+        larger[capacity - used..].copy_from_slice(&self.buffer[self.start..]);
+        self.buffer = larger;
+        self.start = capacity - used;
+    }
+
+    /// Writes a bare varint.
+    pub fn varint(&mut self, mut value: u64) {
+        let mut bytes = [0_u8; 10];
+        let mut length = 0;
+        loop {
+            let low = (value & 0x7f) as u8;
+            value >>= 7;
+            let more = value != 0;
+            bytes[length] = if more { low | 0x80 } else { low };
+            length += 1;
+            if !more {
+                break;
+            }
+        }
+        self.raw(&bytes[..length]);
+    }
+
+    fn tag(&mut self, number: u32, wire_type: u32) {
+        self.varint(u64::from(number << 3 | wire_type));
+    }
+
+    /// Writes an integer field.
+    pub fn int(&mut self, number: u32, value: i64) {
+        self.varint(value.cast_unsigned());
+        self.tag(number, VARINT);
+    }
+
+    /// Writes a truth value field.
+    pub fn bool(&mut self, number: u32, value: bool) {
+        self.int(number, i64::from(value));
+    }
+
+    /// Writes a double field.
+    pub fn double(&mut self, number: u32, value: f64) {
+        self.raw(&value.to_le_bytes());
+        self.tag(number, FIXED64);
+    }
+
+    /// Writes a field of bytes or text.
+    pub fn bytes(&mut self, number: u32, value: &[u8]) {
+        self.raw(value);
+        self.varint(value.len() as u64);
+        self.tag(number, BYTES);
+    }
+
+    /// Writes a message field with what `members` writes.
+    pub fn message(&mut self, number: u32, members: impl FnOnce(&mut Self)) {
+        let before = self.len();
+        members(self);
+        self.varint((self.len() - before) as u64);
+        self.tag(number, BYTES);
+    }
+
+    /// Writes the members of a struct.
+    pub fn members(&mut self, value: &dyn Reflect) {
+        let table = value.struct_type();
+        for &index in table.wire_order.iter().rev() {
+            let index = usize::from(index);
+            self.field(table.fields[index].number, value.field(index));
+        }
+    }
+
+    /// Writes a field under a number.
+    pub fn field(&mut self, number: u32, field: &dyn Field) {
+        match field.view() {
+            View::Bool(value) => self.bool(number, value),
+            View::Int32(value) => self.int(number, i64::from(value)),
+            View::Int64(value) => self.int(number, value),
+            View::Float(value) => self.double(number, value),
+            View::Str(value) => self.bytes(number, value.as_bytes()),
+            // Nil bytes are not written; upstream cannot tell empty ones from them after a round trip.
+            View::Bytes([]) => {}
+            View::Bytes(value) => self.bytes(number, value),
+            View::Struct(value) => self.message(number, |out| out.members(value)),
+            View::Leaf(leaf) => self.message(number, |out| leaf.write_wire(out)),
+            View::Optional(None) | View::Dynamic(_) => {}
+            View::Optional(Some(value)) => self.field(number, value),
+            View::List(list) => self.list(number, list),
+            View::Map(map) => self.map(number, map),
+        }
+    }
+
+    fn list(&mut self, number: u32, list: &dyn List) {
+        for item in (0..list.len()).rev().filter_map(|index| list.item(index)) {
+            self.entry(number, item);
+        }
+    }
+
+    fn map(&mut self, number: u32, map: &dyn Map) {
+        map.each_back(&mut |key, value| {
+            self.message(number, |out| {
+                out.entry(2, value);
+                out.bytes(1, key.as_bytes());
+            });
+        });
+    }
+
+    /// Writes an entry of a list or map, which is there even when it is empty.
+    fn entry(&mut self, number: u32, value: &dyn Field) {
+        match value.view() {
+            View::Bytes(value) => self.bytes(number, value),
+            _ => self.field(number, value),
+        }
+    }
+}

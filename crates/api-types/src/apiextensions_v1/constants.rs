@@ -1,0 +1,41 @@
+//! Well-known names and the values of string types.
+
+pub const CUSTOM_RESOURCE_CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+pub const KUBE_API_APPROVED_ANNOTATION: &str = "api-approved.kubernetes.io";
+
+/// Values of `ConversionStrategyType`.
+pub mod conversion_strategy_type {
+    pub const NONE: &str = "None";
+    pub const WEBHOOK: &str = "Webhook";
+}
+
+/// Values of `ResourceScope`.
+pub mod resource_scope {
+    pub const CLUSTER: &str = "Cluster";
+    pub const NAMESPACED: &str = "Namespaced";
+}
+
+/// Values of `ConditionStatus`.
+pub mod condition_status {
+    pub const TRUE: &str = "True";
+    pub const FALSE: &str = "False";
+    pub const UNKNOWN: &str = "Unknown";
+}
+
+/// Values of `CustomResourceDefinitionConditionType`.
+pub mod custom_resource_definition_condition_type {
+    pub const ESTABLISHED: &str = "Established";
+    pub const NAMES_ACCEPTED: &str = "NamesAccepted";
+    pub const NON_STRUCTURAL_SCHEMA: &str = "NonStructuralSchema";
+    pub const TERMINATING: &str = "Terminating";
+    pub const KUBERNETES_API_APPROVAL_POLICY_CONFORMANT: &str = "KubernetesAPIApprovalPolicyConformant";
+    pub const STORAGE_MIGRATING: &str = "StorageMigrating";
+}
+
+/// Values of `FieldValueErrorReason`.
+pub mod field_value_error_reason {
+    pub const FIELD_VALUE_REQUIRED: &str = "FieldValueRequired";
+    pub const FIELD_VALUE_DUPLICATE: &str = "FieldValueDuplicate";
+    pub const FIELD_VALUE_INVALID: &str = "FieldValueInvalid";
+    pub const FIELD_VALUE_FORBIDDEN: &str = "FieldValueForbidden";
+}

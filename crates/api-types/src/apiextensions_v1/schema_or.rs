@@ -1,0 +1,219 @@
+//! The three unions of a JSON schema: a schema or a truth value, a list of schemas, or a list of names.
+
+use api_machinery::json::{DecodeError, Reader, Writer};
+use api_machinery::leaf::{Leaf, LeafType, same};
+use api_machinery::leaf_field;
+use api_machinery::protobuf::{Decoder, Encoder, WireError};
+use api_machinery::value::Value;
+
+use super::JSONSchemaProps;
+
+/// A schema, or whether anything is allowed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JSONSchemaPropsOrBool {
+    /// Whether values are allowed; true when there is a schema.
+    pub allows: bool,
+    /// What values must look like.
+    pub schema: Option<Box<JSONSchemaProps>>,
+}
+
+impl Default for JSONSchemaPropsOrBool {
+    fn default() -> Self {
+        Self { allows: true, schema: None }
+    }
+}
+
+/// A schema, or a list of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JSONSchemaPropsOrArray {
+    /// The one schema.
+    pub schema: Option<Box<JSONSchemaProps>>,
+    /// The list of schemas.
+    pub schemas: Vec<JSONSchemaProps>,
+}
+
+/// A schema, or a list of names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JSONSchemaPropsOrStringArray {
+    /// The schema.
+    pub schema: Option<Box<JSONSchemaProps>>,
+    /// The names.
+    pub property: Vec<String>,
+}
+
+const fn leaf_type(name: &'static str, model: &'static str, doc: &'static str) -> LeafType {
+    LeafType { name, model, openapi_type: "", openapi_format: "", doc }
+}
+
+static OR_BOOL: LeafType = leaf_type(
+    "v1.JSONSchemaPropsOrBool",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool",
+    "A schema, or whether anything is allowed.",
+);
+static OR_ARRAY: LeafType = leaf_type(
+    "v1.JSONSchemaPropsOrArray",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray",
+    "A schema, or a list of them.",
+);
+static OR_STRINGS: LeafType = leaf_type(
+    "v1.JSONSchemaPropsOrStringArray",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray",
+    "A schema, or a list of names.",
+);
+
+leaf_field!(JSONSchemaPropsOrBool, &OR_BOOL);
+leaf_field!(JSONSchemaPropsOrArray, &OR_ARRAY);
+leaf_field!(JSONSchemaPropsOrStringArray, &OR_STRINGS);
+
+/// The schema that a value stands for.
+fn schema_of(value: &Value) -> Result<Option<Box<JSONSchemaProps>>, DecodeError> {
+    api_machinery::object::from_value(value).map(|schema| Some(Box::new(schema)))
+}
+
+fn write_schema(number: u32, schema: Option<&JSONSchemaProps>, out: &mut Encoder) {
+    if let Some(schema) = schema {
+        out.message(number, |out| out.members(schema));
+    }
+}
+
+fn read_schema(bytes: &[u8]) -> Result<Box<JSONSchemaProps>, WireError> {
+    let mut schema = Box::<JSONSchemaProps>::default();
+    api_machinery::protobuf::decode(bytes, schema.as_mut())?;
+    Ok(schema)
+}
+
+impl Leaf for JSONSchemaPropsOrBool {
+    fn leaf_type(&self) -> &'static LeafType {
+        &OR_BOOL
+    }
+    fn is_zero(&self) -> bool {
+        !self.allows && self.schema.is_none()
+    }
+    fn equal(&self, other: &dyn Leaf) -> bool {
+        same(self, other)
+    }
+    fn write_json(&self, out: &mut Writer) {
+        match &self.schema {
+            Some(schema) => out.structure(schema.as_ref()),
+            None => out.bool(self.allows),
+        }
+    }
+    fn read_json(&mut self, input: &mut Reader<'_>) -> Result<(), DecodeError> {
+        *self = match input.read_value()? {
+            Value::Null => return Ok(()),
+            Value::Bool(allows) => Self { allows, schema: None },
+            value @ Value::Object(_) => Self { allows: true, schema: schema_of(&value)? },
+            _ => return Err(DecodeError("boolean or JSON schema expected".into())),
+        };
+        Ok(())
+    }
+    fn write_wire(&self, out: &mut Encoder) {
+        write_schema(2, self.schema.as_deref(), out);
+        out.bool(1, self.allows);
+    }
+    fn read_wire(&mut self, input: &mut Decoder<'_>) -> Result<(), WireError> {
+        while let Some((number, value)) = input.next()? {
+            match number {
+                1 => self.allows = value.int()? != 0,
+                2 => self.schema = Some(read_schema(value.bytes()?)?),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Leaf for JSONSchemaPropsOrArray {
+    fn leaf_type(&self) -> &'static LeafType {
+        &OR_ARRAY
+    }
+    fn is_zero(&self) -> bool {
+        self.schema.is_none() && self.schemas.is_empty()
+    }
+    fn equal(&self, other: &dyn Leaf) -> bool {
+        same(self, other)
+    }
+    fn write_json(&self, out: &mut Writer) {
+        match &self.schema {
+            _ if !self.schemas.is_empty() => out.field(&self.schemas),
+            Some(schema) => out.structure(schema.as_ref()),
+            None => out.null(),
+        }
+    }
+    fn read_json(&mut self, input: &mut Reader<'_>) -> Result<(), DecodeError> {
+        *self = match input.read_value()? {
+            Value::Array(items) => {
+                let schemas = items.iter().map(api_machinery::object::from_value).collect::<Result<_, _>>()?;
+                Self { schema: None, schemas }
+            }
+            value @ Value::Object(_) => Self { schema: schema_of(&value)?, schemas: Vec::new() },
+            _ => Self::default(),
+        };
+        Ok(())
+    }
+    fn write_wire(&self, out: &mut Encoder) {
+        for schema in self.schemas.iter().rev() {
+            write_schema(2, Some(schema), out);
+        }
+        write_schema(1, self.schema.as_deref(), out);
+    }
+    fn read_wire(&mut self, input: &mut Decoder<'_>) -> Result<(), WireError> {
+        while let Some((number, value)) = input.next()? {
+            match number {
+                1 => self.schema = Some(read_schema(value.bytes()?)?),
+                2 => self.schemas.push(*read_schema(value.bytes()?)?),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Leaf for JSONSchemaPropsOrStringArray {
+    fn leaf_type(&self) -> &'static LeafType {
+        &OR_STRINGS
+    }
+    fn is_zero(&self) -> bool {
+        self.schema.is_none() && self.property.is_empty()
+    }
+    fn equal(&self, other: &dyn Leaf) -> bool {
+        same(self, other)
+    }
+    fn write_json(&self, out: &mut Writer) {
+        match &self.schema {
+            _ if !self.property.is_empty() => out.field(&self.property),
+            Some(schema) => out.structure(schema.as_ref()),
+            None => out.null(),
+        }
+    }
+    fn read_json(&mut self, input: &mut Reader<'_>) -> Result<(), DecodeError> {
+        *self = match input.read_value()? {
+            Value::Array(items) => {
+                let names = items.iter().map(|item| item.as_str().map(str::to_owned));
+                let Some(property) = names.collect() else {
+                    return Err(DecodeError("list of strings or JSON schema expected".into()));
+                };
+                Self { schema: None, property }
+            }
+            value @ Value::Object(_) => Self { schema: schema_of(&value)?, property: Vec::new() },
+            _ => Self::default(),
+        };
+        Ok(())
+    }
+    fn write_wire(&self, out: &mut Encoder) {
+        for name in self.property.iter().rev() {
+            out.bytes(2, name.as_bytes());
+        }
+        write_schema(1, self.schema.as_deref(), out);
+    }
+    fn read_wire(&mut self, input: &mut Decoder<'_>) -> Result<(), WireError> {
+        while let Some((number, value)) = input.next()? {
+            match number {
+                1 => self.schema = Some(read_schema(value.bytes()?)?),
+                2 => self.property.push(value.text()?),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

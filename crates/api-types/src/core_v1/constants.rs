@@ -1,0 +1,667 @@
+//! Well-known names and the values of string types.
+
+pub const ANNOTATION_LOAD_BALANCER_SOURCE_RANGES_KEY: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
+pub const ANNOTATION_PEER_ADVERTISE_ADDRESS: &str = "kubernetes.io/peer-advertise-address";
+pub const ANNOTATION_TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
+pub const BASIC_AUTH_PASSWORD_KEY: &str = "password";
+pub const BASIC_AUTH_USERNAME_KEY: &str = "username";
+pub const BETA_STORAGE_CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+pub const CLUSTER_IP_NONE: &str = "None";
+pub const DEFAULT_RESOURCE_REQUESTS_PREFIX: &str = "requests.";
+pub const DEFAULT_SCHEDULER_NAME: &str = "default-scheduler";
+pub const DEPRECATED_ANNOTATION_TOPOLOGY_AWARE_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
+pub const DEPRECATED_APP_ARMOR_BETA_CONTAINER_ANNOTATION_KEY_PREFIX: &str =
+    "container.apparmor.security.beta.kubernetes.io/";
+pub const DEPRECATED_APP_ARMOR_BETA_PROFILE_NAME_PREFIX: &str = "localhost/";
+pub const DEPRECATED_APP_ARMOR_BETA_PROFILE_NAME_UNCONFINED: &str = "unconfined";
+pub const DEPRECATED_APP_ARMOR_BETA_PROFILE_RUNTIME_DEFAULT: &str = "runtime/default";
+pub const DEPRECATED_SECCOMP_PROFILE_DOCKER_DEFAULT: &str = "docker/default";
+pub const DOCKER_CONFIG_JSON_KEY: &str = ".dockerconfigjson";
+pub const DOCKER_CONFIG_KEY: &str = ".dockercfg";
+pub const ENDPOINTS_LAST_CHANGE_TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+pub const ENDPOINTS_OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
+pub const EVENT_TYPE_NORMAL: &str = "Normal";
+pub const EVENT_TYPE_WARNING: &str = "Warning";
+pub const EXEC_COMMAND_PARAM: &str = "command";
+pub const EXEC_STDERR_PARAM: &str = "error";
+pub const EXEC_STDIN_PARAM: &str = "input";
+pub const EXEC_STDOUT_PARAM: &str = "output";
+pub const EXEC_TTY_PARAM: &str = "tty";
+pub const IMAGE_POLICY_FAILED_OPEN_KEY: &str = "alpha.image-policy.k8s.io/failed-open";
+pub const IS_HEADLESS_SERVICE: &str = "service.kubernetes.io/headless";
+pub const LABEL_ARCH_STABLE: &str = "kubernetes.io/arch";
+pub const LABEL_FAILURE_DOMAIN_BETA_REGION: &str = "failure-domain.beta.kubernetes.io/region";
+pub const LABEL_FAILURE_DOMAIN_BETA_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
+pub const LABEL_HOSTNAME: &str = "kubernetes.io/hostname";
+pub const LABEL_INSTANCE_TYPE: &str = "beta.kubernetes.io/instance-type";
+pub const LABEL_INSTANCE_TYPE_STABLE: &str = "node.kubernetes.io/instance-type";
+pub const LABEL_METADATA_NAME: &str = "kubernetes.io/metadata.name";
+pub const LABEL_NAMESPACE_NODE_RESTRICTION: &str = "node-restriction.kubernetes.io";
+pub const LABEL_NAMESPACE_SUFFIX_KUBELET: &str = "kubelet.kubernetes.io";
+pub const LABEL_NAMESPACE_SUFFIX_NODE: &str = "node.kubernetes.io";
+pub const LABEL_NODE_EXCLUDE_BALANCERS: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+pub const LABEL_OS_STABLE: &str = "kubernetes.io/os";
+pub const LABEL_TOPOLOGY_REGION: &str = "topology.kubernetes.io/region";
+pub const LABEL_TOPOLOGY_ZONE: &str = "topology.kubernetes.io/zone";
+pub const LABEL_WINDOWS_BUILD: &str = "node.kubernetes.io/windows-build";
+pub const LABEL_ZONE_FAILURE_DOMAIN: &str = "failure-domain.beta.kubernetes.io/zone";
+pub const LABEL_ZONE_FAILURE_DOMAIN_STABLE: &str = "topology.kubernetes.io/zone";
+pub const LABEL_ZONE_REGION: &str = "failure-domain.beta.kubernetes.io/region";
+pub const LABEL_ZONE_REGION_STABLE: &str = "topology.kubernetes.io/region";
+pub const LAST_APPLIED_CONFIG_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+pub const LOAD_BALANCER_PORTS_ERROR: &str = "LoadBalancerPortsError";
+pub const LOAD_BALANCER_PORTS_ERROR_REASON: &str = "LoadBalancerMixedProtocolNotSupported";
+pub const LOG_STREAM_ALL: &str = "All";
+pub const LOG_STREAM_STDERR: &str = "Stderr";
+pub const LOG_STREAM_STDOUT: &str = "Stdout";
+pub const MIGRATED_PLUGINS_ANNOTATION_KEY: &str = "storage.alpha.kubernetes.io/migrated-plugins";
+pub const MIRROR_POD_ANNOTATION_KEY: &str = "kubernetes.io/config.mirror";
+pub const MIXED_PROTOCOL_NOT_SUPPORTED: &str = "MixedProtocolNotSupported";
+pub const MOUNT_OPTION_ANNOTATION: &str = "volume.beta.kubernetes.io/mount-options";
+pub const NAMESPACE_ALL: &str = "";
+pub const NAMESPACE_DEFAULT: &str = "default";
+pub const NAMESPACE_NODE_LEASE: &str = "kube-node-lease";
+pub const NAMESPACE_TERMINATING_CAUSE: &str = "NamespaceTerminating";
+pub const NON_CONVERTIBLE_ANNOTATION_PREFIX: &str = "non-convertible.kubernetes.io";
+pub const OBJECT_TTL_ANNOTATION_KEY: &str = "node.alpha.kubernetes.io/ttl";
+pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+pub const POD_REASON_DEFERRED: &str = "Deferred";
+pub const POD_REASON_ERROR: &str = "Error";
+pub const POD_REASON_INFEASIBLE: &str = "Infeasible";
+pub const POD_REASON_PREEMPTION_BY_SCHEDULER: &str = "PreemptionByScheduler";
+pub const POD_REASON_SCHEDULER_ERROR: &str = "SchedulerError";
+pub const POD_REASON_SCHEDULING_GATED: &str = "SchedulingGated";
+pub const POD_REASON_TERMINATION_BY_KUBELET: &str = "TerminationByKubelet";
+pub const POD_REASON_UNSCHEDULABLE: &str = "Unschedulable";
+pub const PORT_FORWARD_REQUEST_ID_HEADER: &str = "requestID";
+pub const PORT_HEADER: &str = "port";
+pub const PREFER_AVOID_PODS_ANNOTATION_KEY: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
+pub const RESOURCE_ATTACHABLE_VOLUMES_PREFIX: &str = "attachable-volumes-";
+pub const RESOURCE_CLAIMS_PER_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
+pub const RESOURCE_DEFAULT_NAMESPACE_PREFIX: &str = "kubernetes.io/";
+pub const RESOURCE_HUGE_PAGES_PREFIX: &str = "hugepages-";
+pub const RESOURCE_IMPLICIT_EXTENDED_CLAIMS_PER_CLASS: &str = "requests.deviceclass.resource.kubernetes.io/";
+pub const RESOURCE_REQUESTS_HUGE_PAGES_PREFIX: &str = "requests.hugepages-";
+pub const SECCOMP_CONTAINER_ANNOTATION_KEY_PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
+pub const SECCOMP_LOCALHOST_PROFILE_NAME_PREFIX: &str = "localhost/";
+pub const SECCOMP_POD_ANNOTATION_KEY: &str = "seccomp.security.alpha.kubernetes.io/pod";
+pub const SECCOMP_PROFILE_NAME_UNCONFINED: &str = "unconfined";
+pub const SECCOMP_PROFILE_RUNTIME_DEFAULT: &str = "runtime/default";
+pub const SERVICE_ACCOUNT_KUBECONFIG_KEY: &str = "kubernetes.kubeconfig";
+pub const SERVICE_ACCOUNT_NAMESPACE_KEY: &str = "namespace";
+pub const SERVICE_ACCOUNT_NAME_KEY: &str = "kubernetes.io/service-account.name";
+pub const SERVICE_ACCOUNT_ROOT_CA_KEY: &str = "ca.crt";
+pub const SERVICE_ACCOUNT_TOKEN_KEY: &str = "token";
+pub const SERVICE_ACCOUNT_UID_KEY: &str = "kubernetes.io/service-account.uid";
+pub const SERVICE_EXTERNAL_TRAFFIC_POLICY_TYPE_CLUSTER: &str = "Cluster";
+pub const SERVICE_EXTERNAL_TRAFFIC_POLICY_TYPE_LOCAL: &str = "Local";
+pub const SERVICE_TRAFFIC_DISTRIBUTION_PREFER_CLOSE: &str = "PreferClose";
+pub const SERVICE_TRAFFIC_DISTRIBUTION_PREFER_SAME_NODE: &str = "PreferSameNode";
+pub const SERVICE_TRAFFIC_DISTRIBUTION_PREFER_SAME_ZONE: &str = "PreferSameZone";
+pub const SSH_AUTH_PRIVATE_KEY: &str = "ssh-privatekey";
+pub const STREAM_TYPE: &str = "streamType";
+pub const STREAM_TYPE_DATA: &str = "data";
+pub const STREAM_TYPE_ERROR: &str = "error";
+pub const STREAM_TYPE_RESIZE: &str = "resize";
+pub const STREAM_TYPE_STDERR: &str = "stderr";
+pub const STREAM_TYPE_STDIN: &str = "stdin";
+pub const STREAM_TYPE_STDOUT: &str = "stdout";
+pub const TAINTS_ANNOTATION_KEY: &str = "scheduler.alpha.kubernetes.io/taints";
+pub const TAINT_NODE_DISK_PRESSURE: &str = "node.kubernetes.io/disk-pressure";
+pub const TAINT_NODE_MEMORY_PRESSURE: &str = "node.kubernetes.io/memory-pressure";
+pub const TAINT_NODE_NETWORK_UNAVAILABLE: &str = "node.kubernetes.io/network-unavailable";
+pub const TAINT_NODE_NOT_READY: &str = "node.kubernetes.io/not-ready";
+pub const TAINT_NODE_OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+pub const TAINT_NODE_PID_PRESSURE: &str = "node.kubernetes.io/pid-pressure";
+pub const TAINT_NODE_UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+pub const TAINT_NODE_UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+pub const TERMINATION_MESSAGE_PATH_DEFAULT: &str = "/dev/termination-log";
+pub const TLS_CERT_KEY: &str = "tls.crt";
+pub const TLS_PRIVATE_KEY_KEY: &str = "tls.key";
+pub const TOLERATIONS_ANNOTATION_KEY: &str = "scheduler.alpha.kubernetes.io/tolerations";
+
+/// Values of `PersistentVolumeReclaimPolicy`.
+pub mod persistent_volume_reclaim_policy {
+    pub const RECYCLE: &str = "Recycle";
+    pub const DELETE: &str = "Delete";
+    pub const RETAIN: &str = "Retain";
+}
+
+/// Values of `PersistentVolumeMode`.
+pub mod persistent_volume_mode {
+    pub const BLOCK: &str = "Block";
+    pub const FILESYSTEM: &str = "Filesystem";
+}
+
+/// Values of `PersistentVolumeClaimConditionType`.
+pub mod persistent_volume_claim_condition_type {
+    pub const RESIZING: &str = "Resizing";
+    pub const FILE_SYSTEM_RESIZE_PENDING: &str = "FileSystemResizePending";
+    pub const CONTROLLER_RESIZE_ERROR: &str = "ControllerResizeError";
+    pub const NODE_RESIZE_ERROR: &str = "NodeResizeError";
+    pub const MODIFY_VOLUME_ERROR: &str = "ModifyVolumeError";
+    pub const MODIFYING_VOLUME: &str = "ModifyingVolume";
+    pub const UNUSED: &str = "Unused";
+}
+
+/// Values of `ClaimResourceStatus`.
+pub mod claim_resource_status {
+    pub const CONTROLLER_RESIZE_IN_PROGRESS: &str = "ControllerResizeInProgress";
+    pub const CONTROLLER_RESIZE_INFEASIBLE: &str = "ControllerResizeInfeasible";
+    pub const NODE_RESIZE_PENDING: &str = "NodeResizePending";
+    pub const NODE_RESIZE_IN_PROGRESS: &str = "NodeResizeInProgress";
+    pub const NODE_RESIZE_INFEASIBLE: &str = "NodeResizeInfeasible";
+}
+
+/// Values of `PersistentVolumeClaimModifyVolumeStatus`.
+pub mod persistent_volume_claim_modify_volume_status {
+    pub const PENDING: &str = "Pending";
+    pub const IN_PROGRESS: &str = "InProgress";
+    pub const INFEASIBLE: &str = "Infeasible";
+}
+
+/// Values of `PersistentVolumeAccessMode`.
+pub mod persistent_volume_access_mode {
+    pub const READ_WRITE_ONCE: &str = "ReadWriteOnce";
+    pub const READ_ONLY_MANY: &str = "ReadOnlyMany";
+    pub const READ_WRITE_MANY: &str = "ReadWriteMany";
+    pub const READ_WRITE_ONCE_POD: &str = "ReadWriteOncePod";
+}
+
+/// Values of `PersistentVolumePhase`.
+pub mod persistent_volume_phase {
+    pub const PENDING: &str = "Pending";
+    pub const AVAILABLE: &str = "Available";
+    pub const BOUND: &str = "Bound";
+    pub const RELEASED: &str = "Released";
+    pub const FAILED: &str = "Failed";
+}
+
+/// Values of `PersistentVolumeClaimPhase`.
+pub mod persistent_volume_claim_phase {
+    pub const PENDING: &str = "Pending";
+    pub const BOUND: &str = "Bound";
+    pub const LOST: &str = "Lost";
+}
+
+/// Values of `HostPathType`.
+pub mod host_path_type {
+    pub const NONE: &str = "";
+    pub const DIRECTORY_OR_CREATE: &str = "DirectoryOrCreate";
+    pub const DIRECTORY: &str = "Directory";
+    pub const FILE_OR_CREATE: &str = "FileOrCreate";
+    pub const FILE: &str = "File";
+    pub const SOCKET: &str = "Socket";
+    pub const CHAR_DEVICE: &str = "CharDevice";
+    pub const BLOCK_DEVICE: &str = "BlockDevice";
+}
+
+/// Values of `StorageMedium`.
+pub mod storage_medium {
+    pub const NONE: &str = "";
+    pub const MEMORY: &str = "Memory";
+    pub const HUGE_PAGES: &str = "HugePages";
+}
+
+/// Values of `Protocol`.
+pub mod protocol {
+    pub const TCP: &str = "TCP";
+    pub const UDP: &str = "UDP";
+    pub const SCTP: &str = "SCTP";
+}
+
+/// Values of `AzureDataDiskCachingMode`.
+pub mod azure_data_disk_caching_mode {
+    pub const NONE: &str = "None";
+    pub const READ_ONLY: &str = "ReadOnly";
+    pub const READ_WRITE: &str = "ReadWrite";
+}
+
+/// Values of `AzureDataDiskKind`.
+pub mod azure_data_disk_kind {
+    pub const SHARED: &str = "Shared";
+    pub const DEDICATED: &str = "Dedicated";
+    pub const MANAGED: &str = "Managed";
+}
+
+/// Values of `MountPropagationMode`.
+pub mod mount_propagation_mode {
+    pub const NONE: &str = "None";
+    pub const HOST_TO_CONTAINER: &str = "HostToContainer";
+    pub const BIDIRECTIONAL: &str = "Bidirectional";
+}
+
+/// Values of `RecursiveReadOnlyMode`.
+pub mod recursive_read_only_mode {
+    pub const DISABLED: &str = "Disabled";
+    pub const IF_POSSIBLE: &str = "IfPossible";
+    pub const ENABLED: &str = "Enabled";
+}
+
+/// Values of `URIScheme`.
+pub mod uri_scheme {
+    pub const HTTP: &str = "HTTP";
+    pub const HTTPS: &str = "HTTPS";
+}
+
+/// Values of `PullPolicy`.
+pub mod pull_policy {
+    pub const ALWAYS: &str = "Always";
+    pub const NEVER: &str = "Never";
+    pub const IF_NOT_PRESENT: &str = "IfNotPresent";
+}
+
+/// Values of `ResourceResizeRestartPolicy`.
+pub mod resource_resize_restart_policy {
+    pub const NOT_REQUIRED: &str = "NotRequired";
+    pub const RESTART_CONTAINER: &str = "RestartContainer";
+}
+
+/// Values of `PreemptionPolicy`.
+pub mod preemption_policy {
+    pub const PREEMPT_LOWER_PRIORITY: &str = "PreemptLowerPriority";
+    pub const NEVER: &str = "Never";
+}
+
+/// Values of `TerminationMessagePolicy`.
+pub mod termination_message_policy {
+    pub const FILE: &str = "File";
+    pub const FALLBACK_TO_LOGS_ON_ERROR: &str = "FallbackToLogsOnError";
+}
+
+/// Values of `Signal`.
+pub mod signal {
+    pub const SIGABRT: &str = "SIGABRT";
+    pub const SIGALRM: &str = "SIGALRM";
+    pub const SIGBUS: &str = "SIGBUS";
+    pub const SIGCHLD: &str = "SIGCHLD";
+    pub const SIGCLD: &str = "SIGCLD";
+    pub const SIGCONT: &str = "SIGCONT";
+    pub const SIGFPE: &str = "SIGFPE";
+    pub const SIGHUP: &str = "SIGHUP";
+    pub const SIGILL: &str = "SIGILL";
+    pub const SIGINT: &str = "SIGINT";
+    pub const SIGIO: &str = "SIGIO";
+    pub const SIGIOT: &str = "SIGIOT";
+    pub const SIGKILL: &str = "SIGKILL";
+    pub const SIGPIPE: &str = "SIGPIPE";
+    pub const SIGPOLL: &str = "SIGPOLL";
+    pub const SIGPROF: &str = "SIGPROF";
+    pub const SIGPWR: &str = "SIGPWR";
+    pub const SIGQUIT: &str = "SIGQUIT";
+    pub const SIGSEGV: &str = "SIGSEGV";
+    pub const SIGSTKFLT: &str = "SIGSTKFLT";
+    pub const SIGSTOP: &str = "SIGSTOP";
+    pub const SIGSYS: &str = "SIGSYS";
+    pub const SIGTERM: &str = "SIGTERM";
+    pub const SIGTRAP: &str = "SIGTRAP";
+    pub const SIGTSTP: &str = "SIGTSTP";
+    pub const SIGTTIN: &str = "SIGTTIN";
+    pub const SIGTTOU: &str = "SIGTTOU";
+    pub const SIGURG: &str = "SIGURG";
+    pub const SIGUSR1: &str = "SIGUSR1";
+    pub const SIGUSR2: &str = "SIGUSR2";
+    pub const SIGVTALRM: &str = "SIGVTALRM";
+    pub const SIGWINCH: &str = "SIGWINCH";
+    pub const SIGXCPU: &str = "SIGXCPU";
+    pub const SIGXFSZ: &str = "SIGXFSZ";
+    pub const SIGRTMIN: &str = "SIGRTMIN";
+    pub const SIGRTMIN_1: &str = "SIGRTMIN+1";
+    pub const SIGRTMIN_2: &str = "SIGRTMIN+2";
+    pub const SIGRTMIN_3: &str = "SIGRTMIN+3";
+    pub const SIGRTMIN_4: &str = "SIGRTMIN+4";
+    pub const SIGRTMIN_5: &str = "SIGRTMIN+5";
+    pub const SIGRTMIN_6: &str = "SIGRTMIN+6";
+    pub const SIGRTMIN_7: &str = "SIGRTMIN+7";
+    pub const SIGRTMIN_8: &str = "SIGRTMIN+8";
+    pub const SIGRTMIN_9: &str = "SIGRTMIN+9";
+    pub const SIGRTMIN_10: &str = "SIGRTMIN+10";
+    pub const SIGRTMIN_11: &str = "SIGRTMIN+11";
+    pub const SIGRTMIN_12: &str = "SIGRTMIN+12";
+    pub const SIGRTMIN_13: &str = "SIGRTMIN+13";
+    pub const SIGRTMIN_14: &str = "SIGRTMIN+14";
+    pub const SIGRTMIN_15: &str = "SIGRTMIN+15";
+    pub const SIGRTMAX_14: &str = "SIGRTMAX-14";
+    pub const SIGRTMAX_13: &str = "SIGRTMAX-13";
+    pub const SIGRTMAX_12: &str = "SIGRTMAX-12";
+    pub const SIGRTMAX_11: &str = "SIGRTMAX-11";
+    pub const SIGRTMAX_10: &str = "SIGRTMAX-10";
+    pub const SIGRTMAX_9: &str = "SIGRTMAX-9";
+    pub const SIGRTMAX_8: &str = "SIGRTMAX-8";
+    pub const SIGRTMAX_7: &str = "SIGRTMAX-7";
+    pub const SIGRTMAX_6: &str = "SIGRTMAX-6";
+    pub const SIGRTMAX_5: &str = "SIGRTMAX-5";
+    pub const SIGRTMAX_4: &str = "SIGRTMAX-4";
+    pub const SIGRTMAX_3: &str = "SIGRTMAX-3";
+    pub const SIGRTMAX_2: &str = "SIGRTMAX-2";
+    pub const SIGRTMAX_1: &str = "SIGRTMAX-1";
+    pub const SIGRTMAX: &str = "SIGRTMAX";
+}
+
+/// Values of `ConditionStatus`.
+pub mod condition_status {
+    pub const TRUE: &str = "True";
+    pub const FALSE: &str = "False";
+    pub const UNKNOWN: &str = "Unknown";
+}
+
+/// Values of `ResourceHealthStatus`.
+pub mod resource_health_status {
+    pub const HEALTHY: &str = "Healthy";
+    pub const UNHEALTHY: &str = "Unhealthy";
+    pub const UNKNOWN: &str = "Unknown";
+}
+
+/// Values of `PodPhase`.
+pub mod pod_phase {
+    pub const PENDING: &str = "Pending";
+    pub const RUNNING: &str = "Running";
+    pub const SUCCEEDED: &str = "Succeeded";
+    pub const FAILED: &str = "Failed";
+    pub const UNKNOWN: &str = "Unknown";
+}
+
+/// Values of `PodConditionType`.
+pub mod pod_condition_type {
+    pub const CONTAINERS_READY: &str = "ContainersReady";
+    pub const INITIALIZED: &str = "Initialized";
+    pub const READY: &str = "Ready";
+    pub const POD_SCHEDULED: &str = "PodScheduled";
+    pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
+    pub const POD_READY_TO_START_CONTAINERS: &str = "PodReadyToStartContainers";
+    pub const POD_RESIZE_PENDING: &str = "PodResizePending";
+    pub const POD_RESIZE_IN_PROGRESS: &str = "PodResizeInProgress";
+    pub const ALL_CONTAINERS_RESTARTING: &str = "AllContainersRestarting";
+}
+
+/// Values of `PodResizeStatus`.
+pub mod pod_resize_status {
+    pub const IN_PROGRESS: &str = "InProgress";
+    pub const DEFERRED: &str = "Deferred";
+    pub const INFEASIBLE: &str = "Infeasible";
+}
+
+/// Values of `RestartPolicy`.
+pub mod restart_policy {
+    pub const ALWAYS: &str = "Always";
+    pub const ON_FAILURE: &str = "OnFailure";
+    pub const NEVER: &str = "Never";
+}
+
+/// Values of `ContainerRestartPolicy`.
+pub mod container_restart_policy {
+    pub const ALWAYS: &str = "Always";
+    pub const NEVER: &str = "Never";
+    pub const ON_FAILURE: &str = "OnFailure";
+}
+
+/// Values of `ContainerRestartRuleAction`.
+pub mod container_restart_rule_action {
+    pub const RESTART: &str = "Restart";
+    pub const RESTART_ALL_CONTAINERS: &str = "RestartAllContainers";
+}
+
+/// Values of `ContainerRestartRuleOnExitCodesOperator`.
+pub mod container_restart_rule_on_exit_codes_operator {
+    pub const IN: &str = "In";
+    pub const NOT_IN: &str = "NotIn";
+}
+
+/// Values of `DNSPolicy`.
+pub mod dns_policy {
+    pub const CLUSTER_FIRST_WITH_HOST_NET: &str = "ClusterFirstWithHostNet";
+    pub const CLUSTER_FIRST: &str = "ClusterFirst";
+    pub const DEFAULT: &str = "Default";
+    pub const NONE: &str = "None";
+}
+
+/// Values of `NodeSelectorOperator`.
+pub mod node_selector_operator {
+    pub const IN: &str = "In";
+    pub const NOT_IN: &str = "NotIn";
+    pub const EXISTS: &str = "Exists";
+    pub const DOES_NOT_EXIST: &str = "DoesNotExist";
+    pub const GT: &str = "Gt";
+    pub const LT: &str = "Lt";
+}
+
+/// Values of `TaintEffect`.
+pub mod taint_effect {
+    pub const NO_SCHEDULE: &str = "NoSchedule";
+    pub const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
+    pub const NO_EXECUTE: &str = "NoExecute";
+}
+
+/// Values of `TolerationOperator`.
+pub mod toleration_operator {
+    pub const EXISTS: &str = "Exists";
+    pub const EQUAL: &str = "Equal";
+    pub const LT: &str = "Lt";
+    pub const GT: &str = "Gt";
+}
+
+/// Values of `OSName`.
+pub mod os_name {
+    pub const LINUX: &str = "linux";
+    pub const WINDOWS: &str = "windows";
+}
+
+/// Values of `UnsatisfiableConstraintAction`.
+pub mod unsatisfiable_constraint_action {
+    pub const DO_NOT_SCHEDULE: &str = "DoNotSchedule";
+    pub const SCHEDULE_ANYWAY: &str = "ScheduleAnyway";
+}
+
+/// Values of `NodeInclusionPolicy`.
+pub mod node_inclusion_policy {
+    pub const IGNORE: &str = "Ignore";
+    pub const HONOR: &str = "Honor";
+}
+
+/// Values of `PodFSGroupChangePolicy`.
+pub mod pod_fs_group_change_policy {
+    pub const ON_ROOT_MISMATCH: &str = "OnRootMismatch";
+    pub const ALWAYS: &str = "Always";
+}
+
+/// Values of `SupplementalGroupsPolicy`.
+pub mod supplemental_groups_policy {
+    pub const MERGE: &str = "Merge";
+    pub const STRICT: &str = "Strict";
+}
+
+/// Values of `PodSELinuxChangePolicy`.
+pub mod pod_se_linux_change_policy {
+    pub const RECURSIVE: &str = "Recursive";
+    pub const MOUNT_OPTION: &str = "MountOption";
+}
+
+/// Values of `SeccompProfileType`.
+pub mod seccomp_profile_type {
+    pub const UNCONFINED: &str = "Unconfined";
+    pub const RUNTIME_DEFAULT: &str = "RuntimeDefault";
+    pub const LOCALHOST: &str = "Localhost";
+}
+
+/// Values of `AppArmorProfileType`.
+pub mod app_armor_profile_type {
+    pub const UNCONFINED: &str = "Unconfined";
+    pub const RUNTIME_DEFAULT: &str = "RuntimeDefault";
+    pub const LOCALHOST: &str = "Localhost";
+}
+
+/// Values of `PodQOSClass`.
+pub mod pod_qos_class {
+    pub const GUARANTEED: &str = "Guaranteed";
+    pub const BURSTABLE: &str = "Burstable";
+    pub const BEST_EFFORT: &str = "BestEffort";
+}
+
+/// Values of `ReplicationControllerConditionType`.
+pub mod replication_controller_condition_type {
+    pub const REPLICA_FAILURE: &str = "ReplicaFailure";
+}
+
+/// Values of `ServiceAffinity`.
+pub mod service_affinity {
+    pub const CLIENT_IP: &str = "ClientIP";
+    pub const NONE: &str = "None";
+}
+
+/// Values of `ServiceType`.
+pub mod service_type {
+    pub const CLUSTER_IP: &str = "ClusterIP";
+    pub const NODE_PORT: &str = "NodePort";
+    pub const LOAD_BALANCER: &str = "LoadBalancer";
+    pub const EXTERNAL_NAME: &str = "ExternalName";
+}
+
+/// Values of `ServiceInternalTrafficPolicy`.
+pub mod service_internal_traffic_policy {
+    pub const CLUSTER: &str = "Cluster";
+    pub const LOCAL: &str = "Local";
+}
+
+/// Values of `ServiceExternalTrafficPolicy`.
+pub mod service_external_traffic_policy {
+    pub const CLUSTER: &str = "Cluster";
+    pub const LOCAL: &str = "Local";
+}
+
+/// Values of `IPFamily`.
+pub mod ip_family {
+    pub const I_PV4: &str = "IPv4";
+    pub const I_PV6: &str = "IPv6";
+    pub const NONE: &str = "";
+}
+
+/// Values of `IPFamilyPolicy`.
+pub mod ip_family_policy {
+    pub const SINGLE_STACK: &str = "SingleStack";
+    pub const PREFER_DUAL_STACK: &str = "PreferDualStack";
+    pub const REQUIRE_DUAL_STACK: &str = "RequireDualStack";
+}
+
+/// Values of `NodePhase`.
+pub mod node_phase {
+    pub const PENDING: &str = "Pending";
+    pub const RUNNING: &str = "Running";
+    pub const TERMINATED: &str = "Terminated";
+}
+
+/// Values of `NodeConditionType`.
+pub mod node_condition_type {
+    pub const READY: &str = "Ready";
+    pub const MEMORY_PRESSURE: &str = "MemoryPressure";
+    pub const DISK_PRESSURE: &str = "DiskPressure";
+    pub const PID_PRESSURE: &str = "PIDPressure";
+    pub const NETWORK_UNAVAILABLE: &str = "NetworkUnavailable";
+}
+
+/// Values of `NodeAddressType`.
+pub mod node_address_type {
+    pub const HOSTNAME: &str = "Hostname";
+    pub const INTERNAL_IP: &str = "InternalIP";
+    pub const EXTERNAL_IP: &str = "ExternalIP";
+    pub const INTERNAL_DNS: &str = "InternalDNS";
+    pub const EXTERNAL_DNS: &str = "ExternalDNS";
+}
+
+/// Values of `ResourceName`.
+pub mod resource_name {
+    pub const CPU: &str = "cpu";
+    pub const MEMORY: &str = "memory";
+    pub const STORAGE: &str = "storage";
+    pub const EPHEMERAL_STORAGE: &str = "ephemeral-storage";
+    pub const PODS: &str = "pods";
+    pub const SERVICES: &str = "services";
+    pub const REPLICATIONCONTROLLERS: &str = "replicationcontrollers";
+    pub const RESOURCEQUOTAS: &str = "resourcequotas";
+    pub const SECRETS: &str = "secrets";
+    pub const CONFIGMAPS: &str = "configmaps";
+    pub const PERSISTENTVOLUMECLAIMS: &str = "persistentvolumeclaims";
+    pub const SERVICES_NODEPORTS: &str = "services.nodeports";
+    pub const SERVICES_LOADBALANCERS: &str = "services.loadbalancers";
+    pub const REQUESTS_CPU: &str = "requests.cpu";
+    pub const REQUESTS_MEMORY: &str = "requests.memory";
+    pub const REQUESTS_STORAGE: &str = "requests.storage";
+    pub const REQUESTS_EPHEMERAL_STORAGE: &str = "requests.ephemeral-storage";
+    pub const LIMITS_CPU: &str = "limits.cpu";
+    pub const LIMITS_MEMORY: &str = "limits.memory";
+    pub const LIMITS_EPHEMERAL_STORAGE: &str = "limits.ephemeral-storage";
+}
+
+/// Values of `FinalizerName`.
+pub mod finalizer_name {
+    pub const KUBERNETES: &str = "kubernetes";
+}
+
+/// Values of `NamespacePhase`.
+pub mod namespace_phase {
+    pub const ACTIVE: &str = "Active";
+    pub const TERMINATING: &str = "Terminating";
+}
+
+/// Values of `NamespaceConditionType`.
+pub mod namespace_condition_type {
+    pub const NAMESPACE_DELETION_DISCOVERY_FAILURE: &str = "NamespaceDeletionDiscoveryFailure";
+    pub const NAMESPACE_DELETION_CONTENT_FAILURE: &str = "NamespaceDeletionContentFailure";
+    pub const NAMESPACE_DELETION_GROUP_VERSION_PARSING_FAILURE: &str = "NamespaceDeletionGroupVersionParsingFailure";
+    pub const NAMESPACE_CONTENT_REMAINING: &str = "NamespaceContentRemaining";
+    pub const NAMESPACE_FINALIZERS_REMAINING: &str = "NamespaceFinalizersRemaining";
+}
+
+/// Values of `LimitType`.
+pub mod limit_type {
+    pub const POD: &str = "Pod";
+    pub const CONTAINER: &str = "Container";
+    pub const PERSISTENT_VOLUME_CLAIM: &str = "PersistentVolumeClaim";
+}
+
+/// Values of `ResourceQuotaScope`.
+pub mod resource_quota_scope {
+    pub const TERMINATING: &str = "Terminating";
+    pub const NOT_TERMINATING: &str = "NotTerminating";
+    pub const BEST_EFFORT: &str = "BestEffort";
+    pub const NOT_BEST_EFFORT: &str = "NotBestEffort";
+    pub const PRIORITY_CLASS: &str = "PriorityClass";
+    pub const CROSS_NAMESPACE_POD_AFFINITY: &str = "CrossNamespacePodAffinity";
+    pub const VOLUME_ATTRIBUTES_CLASS: &str = "VolumeAttributesClass";
+}
+
+/// Values of `ScopeSelectorOperator`.
+pub mod scope_selector_operator {
+    pub const IN: &str = "In";
+    pub const NOT_IN: &str = "NotIn";
+    pub const EXISTS: &str = "Exists";
+    pub const DOES_NOT_EXIST: &str = "DoesNotExist";
+}
+
+/// Values of `SecretType`.
+pub mod secret_type {
+    pub const OPAQUE: &str = "Opaque";
+    pub const KUBERNETES_IO_SERVICE_ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
+    pub const KUBERNETES_IO_DOCKERCFG: &str = "kubernetes.io/dockercfg";
+    pub const KUBERNETES_IO_DOCKERCONFIGJSON: &str = "kubernetes.io/dockerconfigjson";
+    pub const KUBERNETES_IO_BASIC_AUTH: &str = "kubernetes.io/basic-auth";
+    pub const KUBERNETES_IO_SSH_AUTH: &str = "kubernetes.io/ssh-auth";
+    pub const KUBERNETES_IO_TLS: &str = "kubernetes.io/tls";
+    pub const BOOTSTRAP_KUBERNETES_IO_TOKEN: &str = "bootstrap.kubernetes.io/token";
+}
+
+/// Values of `ComponentConditionType`.
+pub mod component_condition_type {
+    pub const HEALTHY: &str = "Healthy";
+}
+
+/// Values of `ProcMountType`.
+pub mod proc_mount_type {
+    pub const DEFAULT: &str = "Default";
+    pub const UNMASKED: &str = "Unmasked";
+}
+
+/// Values of `LoadBalancerIPMode`.
+pub mod load_balancer_ip_mode {
+    pub const VIP: &str = "VIP";
+    pub const PROXY: &str = "Proxy";
+}

@@ -1,0 +1,48 @@
+//! LimitRange and what it is made of.
+
+use api_machinery::api;
+use api_machinery::meta::ObjectMeta;
+
+use super::ResourceList;
+
+/// Default and allowed resource amounts in a namespace.
+#[api(group = "", version = "v1", kind = "LimitRange", resource = "limitranges", namespaced)]
+pub struct LimitRange {
+    /// Standard metadata such as name, labels and annotations.
+    #[field(1)]
+    pub metadata: ObjectMeta,
+    /// The limits to enforce.
+    #[field(2)]
+    pub spec: LimitRangeSpec,
+}
+
+/// Describes the limits of a namespace.
+#[api]
+pub struct LimitRangeSpec {
+    /// The limits that are enforced.
+    #[field(1, always, required)]
+    pub limits: Vec<LimitRangeItem>,
+}
+
+/// Limits for one kind of resource user.
+#[api]
+pub struct LimitRangeItem {
+    /// Kind that is limited: Pod, Container or PersistentVolumeClaim.
+    #[field(1, always, required)]
+    pub type_: String,
+    /// Highest allowed amount per resource.
+    #[field(2)]
+    pub max: ResourceList,
+    /// Lowest allowed amount per resource.
+    #[field(3)]
+    pub min: ResourceList,
+    /// Limit applied per resource when none is given.
+    #[field(4)]
+    pub default: ResourceList,
+    /// Request applied per resource when none is given.
+    #[field(5)]
+    pub default_request: ResourceList,
+    /// Largest allowed ratio of limit to request per resource.
+    #[field(6)]
+    pub max_limit_request_ratio: ResourceList,
+}

@@ -1,0 +1,13 @@
+//! SerializedReference.
+
+use api_machinery::api;
+
+use super::ObjectReference;
+
+/// An object reference in serialized form.
+#[api(group = "", version = "v1", kind = "SerializedReference")]
+pub struct SerializedReference {
+    /// The object referred to.
+    #[field(1)]
+    pub reference: ObjectReference,
+}

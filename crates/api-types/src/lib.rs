@@ -1,0 +1,24 @@
+//! Every kind of the API, one module per group version and one file per kind. Each struct is a table of fields by
+//! `#[api]`; codecs, schemas and patches are written once over the tables (crate `api-machinery`).
+
+pub mod apidiscovery_v2;
+pub mod apiextensions_v1;
+pub mod apps_v1;
+pub mod authentication_v1;
+pub mod authorization_v1;
+pub mod autoscaling_v1;
+pub mod batch_v1;
+pub mod certificates_v1;
+pub mod coordination_v1;
+pub mod core_v1;
+pub mod discovery_v1;
+pub mod events_v1;
+pub mod networking_v1;
+pub mod node_v1;
+pub mod policy_v1;
+pub mod rbac_v1;
+pub mod scheduling_v1;
+pub mod storage_v1;
+
+#[cfg(test)]
+mod roundtrip;

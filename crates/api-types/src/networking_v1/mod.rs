@@ -1,0 +1,24 @@
+//! networking.k8s.io/v1: one file per kind, with what it is made of.
+
+pub mod constants;
+mod ingress;
+mod ingress_class;
+mod network_policy;
+
+pub use ingress::{
+    HTTPIngressPath, HTTPIngressRuleValue, Ingress, IngressBackend, IngressLoadBalancerIngress,
+    IngressLoadBalancerStatus, IngressPortStatus, IngressRule, IngressRuleValue, IngressServiceBackend, IngressSpec,
+    IngressStatus, IngressTLS, ServiceBackendPort,
+};
+pub use ingress_class::{IngressClass, IngressClassParametersReference, IngressClassSpec};
+pub use network_policy::{
+    IPBlock, NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort,
+    NetworkPolicySpec,
+};
+
+/// Prefix of the `OpenAPI` names of this package.
+pub(crate) const PACKAGE: &str = "io.k8s.api.networking.v1";
+/// The API group.
+pub const GROUP: &str = "networking.k8s.io";
+/// The version.
+pub const VERSION: &str = "v1";

@@ -1,0 +1,135 @@
+//! The list of kinds that are proven to survive every encoding; each decodes and re-encodes upstream's golden objects.
+#![cfg(test)]
+
+use std::path::PathBuf;
+
+use api_machinery::json;
+use api_machinery::meta;
+use api_machinery::object::Kind;
+use api_machinery::protobuf;
+use api_machinery::reflect::Reflect;
+use api_machinery::value::Value;
+
+use crate::*;
+
+fn golden(name: &str) -> Option<(Vec<u8>, Vec<u8>)> {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api-roundtrip");
+    let json = std::fs::read(dir.join(format!("{name}.json"))).ok()?;
+    let wire = std::fs::read(dir.join(format!("{name}.pb"))).ok()?;
+    Some((json, wire))
+}
+
+/// Checks one kind against its golden pair; says whether there was one.
+fn check<T: Kind + Reflect>() -> bool {
+    let of = T::TYPE;
+    let group = if of.group.is_empty() { "core" } else { of.group };
+    let name = format!("{group}.{}.{}", of.version, of.kind);
+    let Some((text, wire)) = golden(&name) else {
+        println!("skipped: no golden object for {name}");
+        return false;
+    };
+    let mut from_json = T::default();
+    let decoded = json::decode(&text, &mut from_json).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert_eq!(decoded.problems, Vec::<String>::new(), "{name}: strict decoding");
+    assert_eq!(decoded.type_meta.kind, of.kind, "{name}");
+
+    let again: Value = serde_json::from_str(&json::encode_typed(of.kind, &of.api_version(), &from_json)).unwrap();
+    let expected: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(again, expected, "{name}: JSON to JSON");
+
+    let envelope = protobuf::open(&wire).unwrap();
+    assert_eq!((envelope.kind.as_str(), envelope.api_version), (of.kind, of.api_version()), "{name}");
+    let mut from_wire = T::default();
+    protobuf::decode(envelope.raw, &mut from_wire).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let seal = |value: &T| protobuf::seal(&of.api_version(), of.kind, |out| out.members(value));
+    assert!(seal(&from_wire) == wire, "{name}: protobuf to protobuf");
+    assert!(
+        seal(&from_json) == wire,
+        "{name}: JSON to protobuf\n{}\n{}",
+        json::encode(&from_json),
+        json::encode(&from_wire)
+    );
+    assert_eq!(json::encode(&from_wire), json::encode(&from_json), "{name}: protobuf to JSON");
+    true
+}
+
+macro_rules! kinds {
+    ($($kind:ty),* $(,)?) => {
+        #[test]
+        fn golden_objects_survive_every_road() {
+            let found = [$(check::<$kind>()),*];
+            println!("{} of {} kinds had golden objects", found.iter().filter(|found| **found).count(), found.len());
+        }
+    };
+}
+
+kinds![
+    core_v1::Namespace,
+    core_v1::Node,
+    core_v1::Pod,
+    core_v1::Service,
+    core_v1::Endpoints,
+    core_v1::ConfigMap,
+    core_v1::Secret,
+    core_v1::ServiceAccount,
+    core_v1::Event,
+    core_v1::ReplicationController,
+    core_v1::PodTemplate,
+    core_v1::LimitRange,
+    core_v1::ResourceQuota,
+    core_v1::PersistentVolume,
+    core_v1::PersistentVolumeClaim,
+    core_v1::Binding,
+    core_v1::ComponentStatus,
+    core_v1::RangeAllocation,
+    core_v1::SerializedReference,
+    core_v1::PodStatusResult,
+    core_v1::PodLogOptions,
+    core_v1::PodExecOptions,
+    core_v1::PodAttachOptions,
+    core_v1::PodPortForwardOptions,
+    core_v1::PodProxyOptions,
+    core_v1::NodeProxyOptions,
+    core_v1::ServiceProxyOptions,
+    apps_v1::Deployment,
+    apps_v1::ReplicaSet,
+    apps_v1::DaemonSet,
+    apps_v1::StatefulSet,
+    apps_v1::ControllerRevision,
+    batch_v1::Job,
+    batch_v1::CronJob,
+    rbac_v1::Role,
+    rbac_v1::ClusterRole,
+    rbac_v1::RoleBinding,
+    rbac_v1::ClusterRoleBinding,
+    discovery_v1::EndpointSlice,
+    coordination_v1::Lease,
+    scheduling_v1::PriorityClass,
+    node_v1::RuntimeClass,
+    policy_v1::PodDisruptionBudget,
+    policy_v1::Eviction,
+    authentication_v1::TokenReview,
+    authentication_v1::TokenRequest,
+    authentication_v1::SelfSubjectReview,
+    authorization_v1::SubjectAccessReview,
+    authorization_v1::SelfSubjectAccessReview,
+    authorization_v1::LocalSubjectAccessReview,
+    authorization_v1::SelfSubjectRulesReview,
+    certificates_v1::CertificateSigningRequest,
+    networking_v1::Ingress,
+    networking_v1::IngressClass,
+    networking_v1::NetworkPolicy,
+    storage_v1::StorageClass,
+    events_v1::Event,
+    autoscaling_v1::Scale,
+    apidiscovery_v2::APIGroupDiscovery,
+    meta::Status,
+    meta::CreateOptions,
+    meta::UpdateOptions,
+    meta::PatchOptions,
+    meta::DeleteOptions,
+    meta::GetOptions,
+    meta::ListOptions,
+    meta::APIGroup,
+    meta::APIVersions,
+];

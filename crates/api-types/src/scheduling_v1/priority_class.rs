@@ -1,0 +1,24 @@
+//! PriorityClass.
+
+use api_machinery::api;
+use api_machinery::meta::ObjectMeta;
+
+/// Maps a name to a pod priority.
+#[api(group = "scheduling.k8s.io", version = "v1", kind = "PriorityClass", resource = "priorityclasses")]
+pub struct PriorityClass {
+    /// Standard object metadata.
+    #[field(1)]
+    pub metadata: ObjectMeta,
+    /// Priority of pods in this class; higher goes first. Immutable.
+    #[field(2, always)]
+    pub value: i32,
+    /// Whether pods without a class use this one.
+    #[field(3)]
+    pub global_default: bool,
+    /// Text on when to use the class.
+    #[field(4)]
+    pub description: String,
+    /// Whether pods may evict others: PreemptLowerPriority (default) or Never. Immutable.
+    #[field(5)]
+    pub preemption_policy: Option<String>,
+}

@@ -1,0 +1,1 @@
+//! Brings clusters up and down.

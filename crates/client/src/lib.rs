@@ -1,0 +1,1 @@
+//! Transport, kubeconfig, Api<T>, informers, work queue, leases, events.

@@ -1,0 +1,320 @@
+//! One connection, from the handshake to its end.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base::{CancellationToken, TaskGroup};
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::StatusCode;
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use parking_lot::Mutex;
+use rustls::pki_types::CertificateDer;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
+
+use super::server::{Limits, Security, Server};
+use super::{Body, BoxError, Handler, Request, Response, text};
+
+/// How often a connection looks whether it is idle; also the time an idle one gets to say goodbye.
+const IDLE_CHECK: Duration = Duration::from_secs(10);
+/// Kernel keep-alive of TCP connections, as upstream sets it.
+const TCP_KEEP_ALIVE: Duration = Duration::from_secs(180);
+/// HTTP/2 pings on a connection without traffic, and how long their answer may take.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
+/// Headers of an HTTP/1.1 request. Go bounds only their size; impersonation can need more than hyper's 100.
+const HTTP1_HEADERS: usize = 256;
+/// Streams reset by the peer that may wait to be accepted; bounds a rapid-reset attack.
+const PENDING_RESETS: usize = 20;
+
+/// The client's chain, leaf first, as it was sent: nobody has verified it but for the handshake's signature. Absent
+/// when the client showed none.
+#[derive(Debug, Clone)]
+pub struct PeerCertificates(pub Arc<[CertificateDer<'static>]>);
+
+impl Deref for PeerCertificates {
+    type Target = [CertificateDer<'static>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+/// The client's address, in the extensions of each request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RemoteAddr(pub SocketAddr);
+
+/// The server's address of this connection, in the extensions of each request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalAddr(pub SocketAddr);
+
+/// The name that the client asked for in the handshake, in the extensions of each request when there was one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SniName(pub Arc<str>);
+
+/// Ends the connection after the requests that are running (HTTP/2 GOAWAY); in the extensions of each request.
+#[derive(Debug, Clone, Default)]
+pub struct GoAway(Arc<Notify>);
+
+impl GoAway {
+    /// Asks the client to open a new connection for its next request.
+    pub fn send(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// What all connections of a server share.
+pub(super) struct Connections {
+    pub(super) server: Server,
+    pub(super) requests: TaskGroup,
+    pub(super) abort: CancellationToken,
+}
+
+/// What is known about one connection.
+#[derive(Clone)]
+struct Peer {
+    remote: RemoteAddr,
+    local: Option<LocalAddr>,
+    certificates: Option<PeerCertificates>,
+    sni: Option<SniName>,
+    go_away: GoAway,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// Serves one accepted connection until it ends, `drain` has let it finish, or it is aborted.
+pub(super) async fn serve(cx: Arc<Connections>, stream: TcpStream, remote: SocketAddr, drain: CancellationToken) {
+    tune(&stream);
+    let mut peer = Peer {
+        remote: RemoteAddr(canonical(remote)),
+        local: stream.local_addr().ok().map(|local| LocalAddr(canonical(local))),
+        certificates: None,
+        sni: None,
+        go_away: GoAway::default(),
+    };
+    let Security::Tls(tls) = &cx.server.security else {
+        return run(cx, stream, peer, Protocol::Http1, drain).await;
+    };
+    let accept = TlsAcceptor::from(tls.config()).accept(stream);
+    let stream = tokio::select! {
+        biased;
+        () = drain.cancelled() => return,
+        accepted = tokio::time::timeout(cx.server.limits.handshake, accept) => match accepted {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return tracing::info!(remote = %peer.remote.0, %error, "http: TLS handshake error"),
+            Err(_) => return tracing::info!(remote = %peer.remote.0, error = "timeout", "http: TLS handshake error"),
+        },
+    };
+    let (_, session) = stream.get_ref();
+    peer.certificates = session
+        .peer_certificates()
+        .filter(|chain| !chain.is_empty())
+        .map(|chain| PeerCertificates(chain.iter().map(|certificate| certificate.clone().into_owned()).collect()));
+    peer.sni = session.server_name().map(|name| SniName(name.into()));
+    let protocol = if session.alpn_protocol() == Some(b"h2") { Protocol::Http2 } else { Protocol::Http1 };
+    run(cx, stream, peer, protocol, drain).await;
+}
+
+/// Errors here cost only speed or the detection of dead peers, so they are not worth a connection.
+fn tune(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let _ = socket2::SockRef::from(stream).set_tcp_keepalive(
+        &socket2::TcpKeepalive::new().with_time(TCP_KEEP_ALIVE).with_interval(TCP_KEEP_ALIVE),
+    );
+}
+
+/// An IPv4 client of a socket for both families shows as `::ffff:a.b.c.d`; users expect `a.b.c.d`.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+async fn run<S>(cx: Arc<Connections>, stream: S, peer: Peer, protocol: Protocol, drain: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let activity = Arc::new(Activity::new());
+    let go_away = peer.go_away.clone();
+    let remote = peer.remote.0;
+    let service = hyper::service::service_fn({
+        let (cx, activity) = (Arc::clone(&cx), Arc::clone(&activity));
+        move |request| answer(Arc::clone(&cx), Arc::clone(&activity), peer.clone(), request)
+    });
+    let builder = builder(&cx.server.limits, protocol, cx.requests.clone());
+    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+    let mut draining = false;
+    let mut ticks = tokio::time::interval_at(Instant::now() + IDLE_CHECK, IDLE_CHECK);
+    loop {
+        let finish = tokio::select! {
+            biased;
+            () = cx.abort.cancelled() => return,
+            result = connection.as_mut() => {
+                if let Err(error) = result {
+                    tracing::debug!(%remote, %error, "connection ended");
+                }
+                return;
+            }
+            () = drain.cancelled(), if !draining => true,
+            () = go_away.0.notified(), if !draining => true,
+            _ = ticks.tick() => {
+                let idle = activity.idle();
+                if draining && idle.is_some_and(|idle| idle >= IDLE_CHECK) {
+                    return;
+                }
+                idle.is_some_and(|idle| idle >= cx.server.limits.idle)
+            }
+        };
+        if finish && !draining {
+            draining = true;
+            connection.as_mut().graceful_shutdown();
+        }
+    }
+}
+
+/// The protocol is known from the handshake, so hyper never has to guess it from bytes that might not come.
+fn builder(limits: &Limits, protocol: Protocol, requests: TaskGroup) -> auto::Builder<GroupExecutor> {
+    let mut builder = auto::Builder::new(GroupExecutor(requests));
+    builder = if protocol == Protocol::Http2 { builder.http2_only() } else { builder.http1_only() };
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_read)
+        .max_headers(HTTP1_HEADERS)
+        .max_buf_size(limits.header_bytes as usize);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.streams)
+        .initial_stream_window_size(limits.stream_window_bytes)
+        .initial_connection_window_size(limits.stream_window_bytes.saturating_mul(limits.streams).min(i32::MAX as u32))
+        .max_header_list_size(limits.header_bytes)
+        .max_pending_accept_reset_streams(PENDING_RESETS)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT);
+    builder
+}
+
+async fn answer(
+    cx: Arc<Connections>,
+    activity: Arc<Activity>,
+    peer: Peer,
+    request: http::Request<Incoming>,
+) -> Result<Response, Infallible> {
+    let busy = Busy::new(activity);
+    let mut request: Request = request.map(|body| body.map_err(|error| -> BoxError { error.into() }).boxed_unsync());
+    let extensions = request.extensions_mut();
+    extensions.insert(peer.remote);
+    extensions.insert(peer.go_away);
+    if let Some(local) = peer.local {
+        extensions.insert(local);
+    }
+    if let Some(certificates) = peer.certificates {
+        extensions.insert(certificates);
+    }
+    if let Some(name) = peer.sni {
+        extensions.insert(name);
+    }
+    let response = guarded(cx.server.handler.as_ref(), request).await;
+    Ok(response.map(|body| BusyBody { body, _busy: busy }.boxed_unsync()))
+}
+
+/// Turns a panic of the handler into an answer.
+async fn guarded(handler: &dyn Handler, request: Request) -> Response {
+    let line = format!("{} {}", request.method(), request.uri().path());
+    match AssertUnwindSafe(handler.handle(request)).catch_unwind().await {
+        Ok(response) => response,
+        Err(panic) => {
+            let reason = panic
+                .downcast_ref::<&str>()
+                .map(|text| (*text).to_owned())
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_default();
+            tracing::error!(request = %line, panic = %reason, "Observed a panic");
+            text(StatusCode::INTERNAL_SERVER_ERROR, "This request caused a panic. Look in the logs for details.\n")
+        }
+    }
+}
+
+/// Runs hyper's tasks (one per HTTP/2 stream) where shutdown can see them.
+#[derive(Clone)]
+struct GroupExecutor(TaskGroup);
+
+impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for GroupExecutor {
+    fn execute(&self, future: F) {
+        self.0.spawn("request", future);
+    }
+}
+
+/// How busy a connection is.
+struct Activity(Mutex<(usize, Instant)>);
+
+impl Activity {
+    fn new() -> Self {
+        Self(Mutex::new((0, Instant::now())))
+    }
+
+    /// For how long there has been no request; none while there is one.
+    fn idle(&self) -> Option<Duration> {
+        let (running, since) = *self.0.lock();
+        (running == 0).then(|| since.elapsed())
+    }
+}
+
+/// A request that is being answered, until its body has been sent.
+struct Busy(Arc<Activity>);
+
+impl Busy {
+    fn new(activity: Arc<Activity>) -> Self {
+        activity.0.lock().0 += 1;
+        Self(activity)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let mut activity = self.0.0.lock();
+        activity.0 = activity.0.saturating_sub(1);
+        activity.1 = Instant::now();
+    }
+}
+
+/// A response's body that keeps its connection busy.
+struct BusyBody {
+    body: Body,
+    _busy: Busy,
+}
+
+impl http_body::Body for BusyBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,20 @@
+//! HTTP(S) servers: listeners, connections and their limits. What is served is a [`Handler`].
+//!
+//! Every connection is bounded in time (handshake, headers, idleness) and in space (headers, streams, windows), and is
+//! asked to finish on its own at shutdown. Which paths exist, who may call them and how errors look is not here.
+
+mod body;
+mod connection;
+mod handler;
+mod listener;
+mod secure;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub use body::{Body, BoxError, empty, full, text};
+pub use connection::{GoAway, LocalAddr, PeerCertificates, RemoteAddr, SniName};
+pub use handler::{Handler, HandlerFn, Request, Response, handler_fn};
+pub use listener::{ListenError, PortSharing, bind};
+pub use secure::{GeneratePair, SecureServing, ServeError, secure_serving_flags};
+pub use server::{Limits, Security, Server, ServerHandle};

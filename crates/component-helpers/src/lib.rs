@@ -1,0 +1,1 @@
+//! Domain maths that several sides share.

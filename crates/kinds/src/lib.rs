@@ -1,0 +1,1 @@
+//! The rules of each kind and the one table of them.

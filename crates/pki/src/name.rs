@@ -1,0 +1,93 @@
+//! Distinguished names. A client certificate's subject is a Kubernetes identity: the common name is the user, each
+//! organization a group, so order and repeats are kept.
+
+use x509_parser::x509::X509Name;
+
+use crate::{der, oid};
+
+/// One attribute of a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameAttribute {
+    /// The attribute type as dotted decimal, for example `2.5.4.10`.
+    pub oid: String,
+    /// The value, if it is a text type.
+    pub value: Option<String>,
+}
+
+/// A distinguished name with the exact bytes it came from or will be written as.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Name {
+    raw: Vec<u8>,
+    attributes: Vec<NameAttribute>,
+}
+
+const COMMON_NAME_DOTTED: &str = "2.5.4.3";
+const ORGANIZATION_DOTTED: &str = "2.5.4.10";
+
+impl Name {
+    /// A name of organizations and a common name, each organization an RDN of its own; empty parts are left out.
+    #[must_use]
+    pub fn new(common_name: &str, organizations: &[String]) -> Self {
+        let mut names = Vec::new();
+        let mut attributes = Vec::new();
+        for organization in organizations {
+            names.extend(relative_name(oid::ORGANIZATION, organization));
+            attributes.push(NameAttribute { oid: ORGANIZATION_DOTTED.to_owned(), value: Some(organization.clone()) });
+        }
+        if !common_name.is_empty() {
+            names.extend(relative_name(oid::COMMON_NAME, common_name));
+            attributes.push(NameAttribute { oid: COMMON_NAME_DOTTED.to_owned(), value: Some(common_name.to_owned()) });
+        }
+        Self { raw: der::element(der::SEQUENCE, &names), attributes }
+    }
+
+    pub(crate) fn from_parsed(name: &X509Name<'_>) -> Self {
+        let attributes = name.iter_attributes().map(|attribute| NameAttribute {
+            oid: attribute.attr_type().to_id_string(),
+            value: attribute.as_str().ok().map(str::to_owned),
+        });
+        Self { raw: name.as_raw().to_vec(), attributes: attributes.collect() }
+    }
+
+    /// The DER encoding; for a parsed name the original bytes.
+    #[must_use]
+    pub fn raw(&self) -> &[u8] {
+        &self.raw
+    }
+
+    /// All attributes in order.
+    #[must_use]
+    pub fn attributes(&self) -> &[NameAttribute] {
+        &self.attributes
+    }
+
+    /// The attributes of one dotted type.
+    pub fn values_of(&self, oid: &str) -> impl Iterator<Item = Option<&str>> {
+        self.attributes.iter().filter(move |a| a.oid == oid).map(|a| a.value.as_deref())
+    }
+
+    /// The common name; the last one if there are several, as in Go. Empty when absent.
+    #[must_use]
+    pub fn common_name(&self) -> &str {
+        self.values_of(COMMON_NAME_DOTTED).flatten().last().unwrap_or_default()
+    }
+
+    /// Every organization, in order, repeats included.
+    #[must_use]
+    pub fn organizations(&self) -> Vec<String> {
+        self.values_of(ORGANIZATION_DOTTED).flatten().map(str::to_owned).collect()
+    }
+
+    /// Whether the name has no attributes; its certificate's alternative names are then critical.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.attributes.is_empty()
+    }
+}
+
+fn relative_name(attribute: &[u8], value: &str) -> Vec<u8> {
+    let printable = value.bytes().all(|b| b.is_ascii_alphanumeric() || b" '()+,-./:=?".contains(&b));
+    let tag = if printable { der::PRINTABLE_STRING } else { der::UTF8_STRING };
+    let pair = der::sequence(&[&der::element(der::OID, attribute), &der::element(tag, value.as_bytes())]);
+    der::element(der::SET, &pair)
+}

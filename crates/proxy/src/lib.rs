@@ -1,0 +1,1 @@
+//! Services to packet filter rules.

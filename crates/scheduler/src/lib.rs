@@ -1,0 +1,1 @@
+//! The scheduling framework, its queue, cache and plugins.

@@ -1,0 +1,1 @@
+//! Structural schema, OpenAPI, patches, server-side apply.

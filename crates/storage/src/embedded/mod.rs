@@ -1,0 +1,199 @@
+//! The durable store inside the process: the MVCC core in memory, every change on disk before it is acknowledged.
+//!
+//! All live state and the index are in memory, so reads never touch the disk. One writer task collects the requests
+//! that arrived while it was busy, works them out together, commits them with one sync and only then makes them
+//! visible and answers. The engine is redb: a checksummed copy-on-write tree in one file.
+//!
+//! Not here: replication. A cluster that must survive the loss of a machine uses etcd.
+
+mod anchor;
+mod directory;
+mod engine;
+#[cfg(test)]
+mod faults;
+mod record;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base::{SharedClock, TaskGroup};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+
+use self::directory::DataDirectory;
+use self::engine::{Engine, Opener};
+use self::writer::{Request, Writer};
+use crate::mvcc::{Command, Limits, Reply, Store};
+use crate::{
+    Backend, EventStream, Expect, Get, Key, KeyRange, LeaseId, Revision, Slice, StorageError, Txn, Write,
+};
+
+/// How many writes may wait for the writer; more wait in their callers.
+const QUEUE: usize = 1_024;
+
+/// Where an embedded store is and how large it may grow.
+#[derive(Debug, Clone)]
+pub struct EmbeddedOptions {
+    /// The data directory; made with mode 0700 where it does not exist. One process at a time may use it.
+    pub directory: PathBuf,
+    /// The largest write, key and value, in bytes.
+    pub max_request_bytes: usize,
+    /// How many bytes of keys and values may exist at once.
+    pub quota_bytes: u64,
+    /// How many bytes of superseded versions are kept before the store compacts on its own.
+    pub max_history_bytes: u64,
+}
+
+impl EmbeddedOptions {
+    /// The usual limits: 1.5 MiB for a write, 8 GiB of data, 512 MiB of history.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        let limits = Limits::default();
+        Self {
+            directory: directory.into(),
+            max_request_bytes: limits.request_bytes,
+            quota_bytes: limits.live_bytes,
+            max_history_bytes: limits.history_bytes,
+        }
+    }
+}
+
+/// A durable store in this process.
+pub struct Embedded {
+    store: Arc<Store>,
+    requests: mpsc::Sender<Request>,
+    health: Arc<Mutex<Result<(), StorageError>>>,
+    group: TaskGroup,
+    database: PathBuf,
+}
+
+impl Embedded {
+    /// Opens the store in a directory, or makes one.
+    ///
+    /// The writer is a task of `group`; cancelling the group ends watches, finishes the writes already queued and
+    /// releases the directory. Time to open grows with the data: every page's checksum is verified.
+    ///
+    /// # Errors
+    /// [`StorageError::Locked`] when another process has it, [`StorageError::Corrupt`] when the files are damaged or
+    /// older than what was acknowledged, [`StorageError::Io`] when the directory cannot be used.
+    pub async fn open(
+        options: EmbeddedOptions,
+        clock: SharedClock,
+        group: &TaskGroup,
+    ) -> Result<Arc<Self>, StorageError> {
+        let opener = engine::file_opener(&options.directory);
+        Self::open_with(options, clock, group, opener).await
+    }
+
+    async fn open_with(
+        options: EmbeddedOptions,
+        clock: SharedClock,
+        group: &TaskGroup,
+        opener: Opener,
+    ) -> Result<Arc<Self>, StorageError> {
+        let path = options.directory.clone();
+        let load = {
+            let path = path.clone();
+            let now = clock.monotonic();
+            move || {
+                let directory = DataDirectory::claim(&path)?;
+                Engine::open(directory, opener, now)
+            }
+        };
+        // The engine promises errors, not panics, on damaged files; a panic is treated as the damage it shows.
+        let damaged = |error: tokio::task::JoinError| StorageError::Corrupt {
+            path: path.clone(),
+            detail: format!("it could not be read ({error})"),
+        };
+        let loaded = tokio::task::spawn_blocking(load).await.map_err(damaged)??;
+        let group = group.child("embedded-store");
+        let store = Store::new(loaded.state, group.token());
+        let health = Arc::new(Mutex::new(Ok(())));
+        let (requests, queue) = mpsc::channel(QUEUE);
+        let limits = Limits {
+            request_bytes: options.max_request_bytes,
+            live_bytes: options.quota_bytes,
+            history_bytes: options.max_history_bytes,
+        };
+        let writer = Writer::new(loaded.engine, Arc::clone(&store), clock, limits, Arc::clone(&health));
+        group.spawn("writer", writer.run(queue, group.token(), loaded.superfluous));
+        let database = directory::database(&path);
+        Ok(Arc::new(Self { store, requests, health, group, database }))
+    }
+
+    /// Finishes the writes already queued, ends the watches and releases the directory, at most within `deadline`.
+    pub async fn close(&self, deadline: Duration) {
+        self.group.shutdown(deadline).await;
+    }
+
+    async fn submit(&self, command: Command) -> Result<Reply, StorageError> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(Request { command, reply }).await.map_err(|_| StorageError::Closed)?;
+        answer.await.map_err(|_| StorageError::Closed)?
+    }
+}
+
+impl std::fmt::Debug for Embedded {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Embedded").field("database", &self.database).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Backend for Embedded {
+    async fn get(&self, key: &Key) -> Result<Get, StorageError> {
+        Ok(self.store.get(key))
+    }
+
+    async fn range(&self, range: &KeyRange, limit: usize, at: Option<Revision>) -> Result<Slice, StorageError> {
+        self.store.range(range, limit, at)
+    }
+
+    async fn count(&self, range: &KeyRange) -> Result<u64, StorageError> {
+        self.store.count(range)
+    }
+
+    async fn txn(&self, key: &Key, expect: Expect, write: Write) -> Result<Txn, StorageError> {
+        self.submit(Command::Txn { key: key.clone(), expect, write }).await?.into_txn()
+    }
+
+    fn watch(&self, range: KeyRange, after: Revision) -> EventStream {
+        self.store.watch(range, after)
+    }
+
+    async fn current_revision(&self) -> Result<Revision, StorageError> {
+        Ok(self.store.revision())
+    }
+
+    fn supports_progress(&self) -> bool {
+        true
+    }
+
+    async fn lease_grant(&self, ttl: Duration) -> Result<LeaseId, StorageError> {
+        self.submit(Command::Grant { ttl }).await?.into_lease()
+    }
+
+    async fn lease_revoke(&self, lease: LeaseId) -> Result<(), StorageError> {
+        self.submit(Command::Revoke { lease }).await.map(drop)
+    }
+
+    async fn compact(&self, at: Revision) -> Result<(), StorageError> {
+        self.submit(Command::Compact { at }).await.map(drop)
+    }
+
+    async fn health(&self) -> Result<(), StorageError> {
+        if self.requests.is_closed() {
+            return Err(StorageError::Closed);
+        }
+        self.health.lock().clone()
+    }
+
+    async fn size_bytes(&self) -> Result<u64, StorageError> {
+        let metadata = tokio::fs::metadata(&self.database).await;
+        metadata.map(|file| file.len()).map_err(|error| StorageError::io("stat", &self.database, &error))
+    }
+}

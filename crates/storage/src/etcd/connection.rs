@@ -1,0 +1,253 @@
+//! The members of an etcd cluster and which of them is asked.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use etcd_client::{
+    Channel, Client, ConnectOptions, GetOptions, GetResponse, KvClient, LeaseClient, MaintenanceClient,
+    StatusResponse, WatchClient,
+};
+use parking_lot::Mutex;
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+
+use super::convert;
+use crate::{KeyRange, StorageError};
+
+/// How long a request may take; etcd gives up on its own after about 7 s, large ranges take longer to send.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a member may take to tell its status.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
+
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many watches share a connection; servers that serve gRPC through Go's own HTTP/2 stack allow 250 streams.
+const WATCHES_PER_CONNECTION: usize = 100;
+
+/// Flow control windows. Large ones also keep a burst of small frames within the HTTP/2 library's budget.
+const STREAM_WINDOW_BYTES: u32 = 4 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 32 << 20;
+
+/// Where etcd is.
+#[derive(Debug, Clone)]
+pub struct EtcdOptions {
+    /// The members' client URLs, `http://` or `https://`.
+    pub endpoints: Vec<String>,
+    /// Keys and certificates for `https://`.
+    pub tls: Option<EtcdTls>,
+    /// How long to wait for the first answer.
+    pub dial_timeout: Duration,
+}
+
+impl EtcdOptions {
+    /// Members without TLS, and the dial timeout of 20 s.
+    pub fn new(endpoints: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let endpoints = endpoints.into_iter().map(Into::into).collect();
+        Self { endpoints, tls: None, dial_timeout: Duration::from_secs(20) }
+    }
+}
+
+/// Keys and certificates, PEM-encoded.
+#[derive(Clone)]
+pub struct EtcdTls {
+    /// The authorities that sign the members' certificates.
+    pub ca_pem: Vec<u8>,
+    /// The certificate chain and private key shown to the members.
+    pub client: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl std::fmt::Debug for EtcdTls {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("EtcdTls").field("client", &self.client.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// The clients of one member.
+#[derive(Clone)]
+pub(super) struct MemberClient {
+    pub(super) kv: KvClient,
+    pub(super) lease: LeaseClient,
+    maintenance: MaintenanceClient,
+}
+
+struct Member {
+    endpoint: Endpoint,
+    client: MemberClient,
+    /// Connections for watches, each with a token that its watches share.
+    lanes: Mutex<Vec<(WatchClient, Arc<()>)>>,
+}
+
+/// A client for a watch; its connection counts it for as long as the second part lives.
+pub(super) type WatchLane = (WatchClient, Arc<()>);
+
+/// All members, one of which is asked until it fails.
+pub(super) struct Members {
+    members: Vec<Member>,
+    active: AtomicUsize,
+}
+
+impl Members {
+    pub(super) async fn new(options: EtcdOptions) -> Result<Self, StorageError> {
+        let mut members = Vec::with_capacity(options.endpoints.len());
+        for url in &options.endpoints {
+            let endpoint = endpoint(url, options.tls.as_ref())?;
+            let client = connect(&endpoint).await?;
+            let client = MemberClient {
+                kv: client.kv_client().max_decoding_message_size(usize::MAX).max_encoding_message_size(usize::MAX),
+                lease: client.lease_client(),
+                maintenance: client.maintenance_client(),
+            };
+            members.push(Member { endpoint, client, lanes: Mutex::default() });
+        }
+        if members.is_empty() {
+            return Err(StorageError::Invalid("no etcd endpoint is given"));
+        }
+        Ok(Self { members, active: AtomicUsize::new(0) })
+    }
+
+    fn active(&self) -> Result<(usize, &Member), StorageError> {
+        let index = self.active.load(Ordering::Relaxed) % self.members.len().max(1);
+        self.members.get(index).map(|member| (index, member)).ok_or(StorageError::Closed)
+    }
+
+    /// Turns to the next member, unless somebody already did.
+    fn leave(&self, index: usize) {
+        let next = (index + 1) % self.members.len().max(1);
+        // Losing the race means that another request left it first.
+        let _raced = self.active.compare_exchange(index, next, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Asks the active member once.
+    pub(super) async fn write<T, F>(&self, call: impl FnOnce(MemberClient) -> F) -> Result<T, StorageError>
+    where
+        F: Future<Output = Result<T, etcd_client::Error>>,
+    {
+        let (index, member) = self.active()?;
+        let outcome = bounded(REQUEST_TIMEOUT, call(member.client.clone())).await;
+        if outcome.as_ref().is_err_and(StorageError::is_transient) {
+            self.leave(index);
+        }
+        outcome
+    }
+
+    /// Asks the active member, and each other once while they cannot be reached.
+    pub(super) async fn read<T, F>(&self, call: impl Fn(MemberClient) -> F) -> Result<T, StorageError>
+    where
+        F: Future<Output = Result<T, etcd_client::Error>>,
+    {
+        let mut outcome = self.write(&call).await;
+        for _ in 1..self.members.len() {
+            if !outcome.as_ref().is_err_and(StorageError::is_transient) {
+                break;
+            }
+            outcome = self.write(&call).await;
+        }
+        outcome
+    }
+
+    pub(super) async fn read_range(
+        &self,
+        range: &KeyRange,
+        options: GetOptions,
+    ) -> Result<GetResponse, StorageError> {
+        let start = convert::range_start(range);
+        self.read(move |mut client| {
+            let (start, options) = (start.clone(), options.clone());
+            async move { client.kv.get(start, Some(options)).await }
+        })
+        .await
+    }
+
+    /// What every member says of itself.
+    pub(super) async fn statuses(&self) -> Vec<Result<StatusResponse, StorageError>> {
+        let asked = self.members.iter().map(|member| {
+            let mut maintenance = member.client.maintenance.clone();
+            async move { bounded(STATUS_TIMEOUT, maintenance.status()).await }
+        });
+        futures_util::future::join_all(asked).await
+    }
+
+    /// A client for one more watch, and the member it belongs to.
+    pub(super) async fn watch_lane(&self) -> Result<(usize, WatchLane), StorageError> {
+        let (index, member) = self.active()?;
+        if let Some(lane) = member.free_lane() {
+            return Ok((index, lane));
+        }
+        let client = connect(&member.endpoint).await?.watch_client().max_decoding_message_size(usize::MAX);
+        let lane = (client, Arc::new(()));
+        member.lanes.lock().push(lane.clone());
+        Ok((index, lane))
+    }
+
+    /// A watch on a member broke off.
+    pub(super) fn watch_failed(&self, index: usize) {
+        self.leave(index);
+    }
+}
+
+impl Member {
+    fn free_lane(&self) -> Option<WatchLane> {
+        let mut lanes = self.lanes.lock();
+        // Connections that no watch uses any more are closed, all but one.
+        let mut kept = 0;
+        lanes.retain(|(_, users)| {
+            kept += 1;
+            Arc::strong_count(users) > 1 || kept == 1
+        });
+        lanes.iter().find(|(_, users)| Arc::strong_count(users) <= WATCHES_PER_CONNECTION).cloned()
+    }
+}
+
+async fn bounded<T>(
+    limit: Duration,
+    call: impl Future<Output = Result<T, etcd_client::Error>>,
+) -> Result<T, StorageError> {
+    match tokio::time::timeout(limit, call).await {
+        Ok(outcome) => outcome.map_err(|error| convert::error(&error)),
+        Err(_) => Err(StorageError::unavailable("etcdserver: request timed out")),
+    }
+}
+
+async fn connect(endpoint: &Endpoint) -> Result<Client, StorageError> {
+    let channel = Channel::Tonic(endpoint.connect_lazy());
+    let options = ConnectOptions::new().with_require_leader(true);
+    Client::from_channel(channel, Some(options)).await.map_err(|error| convert::error(&error))
+}
+
+fn endpoint(url: &str, tls: Option<&EtcdTls>) -> Result<Endpoint, StorageError> {
+    let refused = |message: String| StorageError::Refused { message: format!("etcd endpoint {url}: {message}") };
+    let mut endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| refused(error.to_string()))?;
+    match (url.starts_with("https://"), tls) {
+        (true, Some(tls)) => {
+            let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&tls.ca_pem));
+            if let Some((chain, key)) = &tls.client {
+                config = config.identity(Identity::from_pem(chain, key));
+            }
+            endpoint = endpoint.tls_config(config).map_err(|error| refused(describe(&error)))?;
+        }
+        (true, None) => return Err(refused("https needs a CA file".to_owned())),
+        (false, Some(_)) => return Err(refused("TLS files are given, but the URL is not https".to_owned())),
+        (false, None) => {}
+    }
+    Ok(endpoint
+        .connect_timeout(Duration::from_secs(5))
+        .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
+        .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+        .keep_alive_while_idle(true)
+        .tcp_nodelay(true)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES))
+}
+
+fn describe(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

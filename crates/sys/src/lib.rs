@@ -1,0 +1,18 @@
+//! The machine behind traits: programs, processes, mounts, cgroups, network namespaces, the packet filter, links and
+//! routes. Each has a Linux implementation and a fake that records, so that what a component *asks* of the machine is
+//! tested without root. Knows no Kubernetes words. The only crate with `unsafe` and with `Command`.
+//!
+//! `proc` and `fs` have no fake: they work under a directory that a test chooses.
+
+pub mod cgroups;
+pub mod exec;
+pub mod fs;
+pub mod mounts;
+pub mod net;
+pub mod netns;
+pub mod packet_filter;
+pub mod proc;
+pub mod process;
+
+#[cfg(test)]
+mod test_support;

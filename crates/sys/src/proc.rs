@@ -1,0 +1,209 @@
+//! Facts about the machine and its processes, from `/proc` and a few files elsewhere. Parsers are tolerant of fields they
+//! do not know and never panic on what they read.
+
+mod parse;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use parse::{Memory, Stat};
+
+/// A file larger than this is not read whole; nothing here comes near.
+const READ_LIMIT_BYTES: u64 = 4 * 1024 * 1024;
+/// The kernel's bounds for the wish to be killed when memory runs out.
+const OOM_SCORE_ADJ_RANGE: std::ops::RangeInclusive<i32> = -1000..=1000;
+
+/// The machine's facts below a root directory, which a test may lay out itself.
+#[derive(Debug, Clone)]
+pub struct Proc {
+    root: PathBuf,
+}
+
+/// What a request to change a process's out-of-memory score led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OomScore {
+    Set,
+    /// The kernel does not let this process lower the value (no CAP_SYS_RESOURCE): worth a warning, as systemd does it.
+    NotPermitted,
+}
+
+impl Proc {
+    /// This machine.
+    #[must_use]
+    pub fn system() -> Self {
+        Self::at("/")
+    }
+
+    /// A machine whose `/proc`, `/etc` and `/sys` are below `root`.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The process's state, parent, start and CPU time.
+    ///
+    /// # Errors
+    /// There is no such process.
+    pub fn stat(&self, pid: u32) -> io::Result<Stat> {
+        parse::stat(&self.read(&format!("proc/{pid}/stat"))?).ok_or_else(|| malformed("stat"))
+    }
+
+    /// The process's arguments; empty for a kernel thread or one that ended.
+    ///
+    /// # Errors
+    /// There is no such process.
+    pub fn command_line(&self, pid: u32) -> io::Result<Vec<String>> {
+        let line = self.read(&format!("proc/{pid}/cmdline"))?;
+        Ok(line.split_terminator('\0').map(str::to_owned).collect())
+    }
+
+    /// The numbers of all processes.
+    ///
+    /// # Errors
+    /// `/proc` cannot be listed.
+    pub fn pids(&self) -> io::Result<Vec<u32>> {
+        let entries = std::fs::read_dir(self.root.join("proc"))?;
+        Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+    }
+
+    /// The machine's memory.
+    ///
+    /// # Errors
+    /// `/proc/meminfo` cannot be read.
+    pub fn memory(&self) -> io::Result<Memory> {
+        Ok(parse::memory(&self.read("proc/meminfo")?))
+    }
+
+    /// Processors that are online.
+    ///
+    /// # Errors
+    /// `/proc/stat` cannot be read.
+    pub fn cpus(&self) -> io::Result<usize> {
+        let is_cpu = |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        Ok(self.read("proc/stat")?.lines().filter(is_cpu).count())
+    }
+
+    /// Seconds since 1970 at which the machine was started.
+    ///
+    /// # Errors
+    /// `/proc/stat` cannot be read or has no such line.
+    pub fn boot_time_seconds(&self) -> io::Result<u64> {
+        let text = self.read("proc/stat")?;
+        let value = text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok());
+        value.ok_or_else(|| malformed("btime"))
+    }
+
+    /// The random id of this boot.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn boot_id(&self) -> io::Result<String> {
+        self.line("proc/sys/kernel/random/boot_id")
+    }
+
+    /// The id of this installation, from `/etc/machine-id` or D-Bus's copy; empty where there is none.
+    #[must_use]
+    pub fn machine_id(&self) -> String {
+        let places = ["etc/machine-id", "var/lib/dbus/machine-id"];
+        places.iter().find_map(|place| self.line(place).ok().filter(|id| !id.is_empty())).unwrap_or_default()
+    }
+
+    /// The id the hardware or hypervisor gives; falls back to the machine id.
+    #[must_use]
+    pub fn system_uuid(&self) -> String {
+        let places = ["sys/class/dmi/id/product_uuid", "proc/device-tree/vm,uuid", "etc/machine-id"];
+        let found = places.iter().find_map(|place| self.line(place).ok().filter(|id| !id.is_empty()));
+        found.map(|id| id.trim_end_matches('\0').to_owned()).unwrap_or_default()
+    }
+
+    /// The kernel's release, such as `6.12.0-1-amd64`.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn kernel_version(&self) -> io::Result<String> {
+        self.line("proc/sys/kernel/osrelease")
+    }
+
+    /// The machine's host name.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn hostname(&self) -> io::Result<String> {
+        self.line("proc/sys/kernel/hostname")
+    }
+
+    /// The fields of `/etc/os-release`, without their quotes; empty where there is no such file.
+    #[must_use]
+    pub fn os_release(&self) -> BTreeMap<String, String> {
+        let places = ["etc/os-release", "usr/lib/os-release"];
+        places.iter().find_map(|place| self.read(place).ok()).map(|text| parse::os_release(&text)).unwrap_or_default()
+    }
+
+    /// A kernel parameter, such as `net/ipv4/ip_forward`.
+    ///
+    /// # Errors
+    /// The kernel has no such parameter.
+    pub fn sysctl(&self, name: &str) -> io::Result<String> {
+        self.line(&format!("proc/sys/{}", sysctl_path(name)?.display()))
+    }
+
+    /// Sets a kernel parameter of the caller's namespaces.
+    ///
+    /// # Errors
+    /// The kernel has no such parameter, or refuses the value.
+    pub fn set_sysctl(&self, name: &str, value: &str) -> io::Result<()> {
+        std::fs::write(self.root.join("proc/sys").join(sysctl_path(name)?), value)
+    }
+
+    /// How likely the kernel picks this process when memory runs out, -1000 (never) to 1000.
+    ///
+    /// # Errors
+    /// There is no such process.
+    pub fn oom_score_adj(&self, pid: u32) -> io::Result<i32> {
+        self.line(&format!("proc/{pid}/oom_score_adj"))?.parse().map_err(|_| malformed("oom_score_adj"))
+    }
+
+    /// Changes that likelihood.
+    ///
+    /// # Errors
+    /// The value is out of range or there is no such process; a lack of permission is no error.
+    pub fn set_oom_score_adj(&self, pid: u32, value: i32) -> io::Result<OomScore> {
+        if !OOM_SCORE_ADJ_RANGE.contains(&value) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("oom_score_adj {value} is out of range")));
+        }
+        match std::fs::write(self.root.join(format!("proc/{pid}/oom_score_adj")), value.to_string()) {
+            Ok(()) => Ok(OomScore::Set),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                tracing::warn!(pid, value, %error, "not permitted to set oom_score_adj");
+                Ok(OomScore::NotPermitted)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The first line of a small file.
+    fn line(&self, path: &str) -> io::Result<String> {
+        Ok(self.read(path)?.lines().next().unwrap_or_default().trim().to_owned())
+    }
+
+    fn read(&self, path: &str) -> io::Result<String> {
+        use std::io::Read;
+        let mut bytes = Vec::new();
+        std::fs::File::open(self.root.join(path))?.take(READ_LIMIT_BYTES).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// A parameter's path below `/proc/sys`; dots separate as well as slashes, unless slashes are there.
+fn sysctl_path(name: &str) -> io::Result<PathBuf> {
+    let path = if name.contains('/') { name.to_owned() } else { name.replace('.', "/") };
+    let clean = Path::new(&path).components().all(|part| matches!(part, std::path::Component::Normal(_)));
+    if clean && !path.is_empty() {
+        return Ok(path.into());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is not the name of a kernel parameter")))
+}
+
+fn malformed(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{what} is not in the expected form"))
+}

@@ -1,0 +1,96 @@
+//! Parsers for the files of `/proc`.
+
+use std::collections::BTreeMap;
+
+/// A line of `/proc/PID/stat`, as far as it is of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// `R`, `S`, `D`, `Z` and so on.
+    pub state: char,
+    pub parent: u32,
+    /// Clock ticks in user mode and in the kernel.
+    pub user_ticks: u64,
+    pub system_ticks: u64,
+    /// Clock ticks from boot to the process's start.
+    pub start_ticks: u64,
+    pub resident_pages: u64,
+}
+
+/// `/proc/meminfo`, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    pub total_bytes: u64,
+    pub free_bytes: u64,
+    pub available_bytes: u64,
+    pub swap_total_bytes: u64,
+    pub swap_free_bytes: u64,
+}
+
+pub(super) fn stat(text: &str) -> Option<Stat> {
+    // The program's name is in parentheses and may itself contain blanks and parentheses.
+    let (_, rest) = text.rsplit_once(')')?;
+    let fields: Vec<_> = rest.split_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse().ok();
+    Some(Stat {
+        state: fields.first()?.chars().next()?,
+        parent: fields.get(1)?.parse().ok()?,
+        user_ticks: number(11)?,
+        system_ticks: number(12)?,
+        start_ticks: number(19)?,
+        resident_pages: number(21).unwrap_or(0),
+    })
+}
+
+pub(super) fn memory(text: &str) -> Memory {
+    let bytes = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kibibytes: Option<u64> = line.and_then(|value| value.trim().trim_end_matches(" kB").parse().ok());
+        kibibytes.unwrap_or(0).saturating_mul(1024)
+    };
+    Memory {
+        total_bytes: bytes("MemTotal"),
+        free_bytes: bytes("MemFree"),
+        available_bytes: bytes("MemAvailable"),
+        swap_total_bytes: bytes("SwapTotal"),
+        swap_free_bytes: bytes("SwapFree"),
+    }
+}
+
+pub(super) fn os_release(text: &str) -> BTreeMap<String, String> {
+    let pairs = text.lines().map(str::trim).filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='));
+    pairs.map(|(name, value)| (name.to_owned(), value.trim_matches(['"', '\'']).to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_look_like_fields() {
+        let line = "42 (a) S 7 (b)) R 1 42 42 0 -1 4194560 1 2 3 4 500 60 7 8 20 0 1 0 9876 1000 55 more";
+        let expected =
+            Stat { state: 'R', parent: 1, user_ticks: 500, system_ticks: 60, start_ticks: 9876, resident_pages: 55 };
+        assert_eq!(stat(line), Some(expected));
+    }
+
+    #[test]
+    fn broken_stat_lines_are_no_process() {
+        for line in ["", "42", "42 (a", "42 (a)", "42 (a) S", "42 (a) S 1 2 3", "42 (a) S x 1 2 3"] {
+            assert_eq!(stat(line), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn memory_is_in_bytes() {
+        let text = "MemTotal:       1000 kB\nMemFree:  1 kB\nMemAvailable:    500 kB\nHugePages_Total:       0\n";
+        let memory = memory(text);
+        assert_eq!((memory.total_bytes, memory.available_bytes, memory.swap_total_bytes), (1_024_000, 512_000, 0));
+    }
+
+    #[test]
+    fn os_release_loses_its_quotes() {
+        let fields = os_release("# about\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\nbroken\n");
+        assert_eq!(fields.get("PRETTY_NAME").map(String::as_str), Some("Debian GNU/Linux 12 (bookworm)"));
+        assert_eq!(fields.len(), 2);
+    }
+}

@@ -1,0 +1,1 @@
+//! In-process clusters, builders, fault injectors, hollow nodes.

@@ -1,0 +1,1 @@
+//! One storage watch per resource, snapshots, the shared event log, fan-out.
