@@ -2,16 +2,8 @@
 
 use std::time::Duration;
 
-const UNITS: &[(&str, f64)] = &[
-    ("ns", 1.0),
-    ("us", 1e3),
-    ("µs", 1e3),
-    ("μs", 1e3),
-    ("ms", 1e6),
-    ("s", 1e9),
-    ("m", 60e9),
-    ("h", 3600e9),
-];
+const UNITS: &[(&str, f64)] =
+    &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9)];
 
 /// Go's `strconv.ParseBool`.
 ///
@@ -110,7 +102,8 @@ pub(super) fn parse_int(text: &str, bits: u32) -> Result<i64, String> {
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     let failed = |why: &str| format!("strconv.ParseInt: parsing {text:?}: {why}");
-    let magnitude = magnitude(digits).ok_or_else(|| failed("invalid syntax"))?.ok_or_else(|| failed("value out of range"))?;
+    let magnitude =
+        magnitude(digits).ok_or_else(|| failed("invalid syntax"))?.ok_or_else(|| failed("value out of range"))?;
     let value = if negative { -i128::from(magnitude) } else { i128::from(magnitude) };
     let limit = 1_i128 << (bits - 1);
     if value < -limit || value >= limit {

@@ -68,7 +68,7 @@ fn default_note(flag: &Flag) -> String {
         Ok(Value::Bool(false) | Value::Int(0) | Value::Uint(0) | Value::Duration(0) | Value::Ip(None)) | Err(_) => {
             String::new()
         }
-        Ok(Value::Float(zero)) if zero == 0.0 => String::new(),
+        Ok(Value::Float(0.0)) => String::new(),
         Ok(Value::Text(text)) if text.is_empty() || flag.kind == FlagType::Version => String::new(),
         Ok(Value::Text(text)) if flag.value_name == "string" => format!(" (default {text:?})"),
         Ok(Value::List(list)) if list.is_empty() => String::new(),

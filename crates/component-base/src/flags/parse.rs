@@ -62,8 +62,7 @@ fn command(flags: &[&'static Flag]) -> Command {
 }
 
 fn argument(flag: &'static Flag) -> Arg {
-    // Names such as `boot_id_file` are looked up in their normal form, as pflag does.
-    let mut argument = Arg::new(flag.name).long(flag.name.replace('_', "-")).action(ArgAction::Append);
+    let mut argument = Arg::new(flag.name).long(flag.name).action(ArgAction::Append);
     argument = if flag.is_switch() {
         argument.num_args(0..=1).require_equals(true).default_missing_value("true")
     } else {
@@ -82,7 +81,7 @@ where
     I: IntoIterator<Item = String>,
 {
     let takes_value: BTreeMap<String, bool> =
-        flags.iter().map(|flag| (flag.name.replace('_', "-"), !flag.is_switch())).collect();
+        flags.iter().map(|flag| (flag.name.to_owned(), !flag.is_switch())).collect();
     let (mut ended, mut is_value) = (false, false);
     let mut normal = Vec::new();
     for argument in arguments {

@@ -221,6 +221,9 @@ pub fn check_table(sets: &[FlagSet]) -> Vec<String> {
         if let Err(error) = Value::default_of(flag) {
             problems.push(format!("--{}: default: {error}", flag.name));
         }
+        if flag.name.contains('_') {
+            problems.push(format!("--{} is not in its normal form, with dashes", flag.name));
+        }
         if flag.help.is_empty() {
             problems.push(format!("--{} has no help", flag.name));
         }

@@ -14,7 +14,7 @@ use base::{CancellationToken, TaskGroup};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::StatusCode;
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -137,9 +137,8 @@ pub(super) async fn serve(cx: Arc<Connections>, stream: TcpStream, remote: Socke
 /// Errors here cost only speed or the detection of dead peers, so they are not worth a connection.
 fn tune(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
-    let _ = socket2::SockRef::from(stream).set_tcp_keepalive(
-        &socket2::TcpKeepalive::new().with_time(TCP_KEEP_ALIVE).with_interval(TCP_KEEP_ALIVE),
-    );
+    let _ = socket2::SockRef::from(stream)
+        .set_tcp_keepalive(&socket2::TcpKeepalive::new().with_time(TCP_KEEP_ALIVE).with_interval(TCP_KEEP_ALIVE));
 }
 
 /// An IPv4 client of a socket for both families shows as `::ffff:a.b.c.d`; users expect `a.b.c.d`.

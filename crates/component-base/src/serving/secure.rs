@@ -110,7 +110,9 @@ impl SecureServing {
         let ip = options.ip("bind-address").unwrap_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED));
         let port = options.int("secure-port");
         let port = u16::try_from(port).unwrap_or_else(|_| {
-            errors.push(format!("--secure-port {port} must be between 0 and 65535, inclusive. 0 for turning off secure port"));
+            errors.push(format!(
+                "--secure-port {port} must be between 0 and 65535, inclusive. 0 for turning off secure port"
+            ));
             0
         });
         let mut limits = Limits::default();

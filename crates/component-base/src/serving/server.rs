@@ -8,8 +8,8 @@ use base::{CancellationToken, Drained, TaskGroup};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::connection::{Connections, serve};
 use super::Handler;
+use super::connection::{Connections, serve};
 use crate::tls::ServerTls;
 
 /// Pause after the first failed accept; it doubles up to [`ACCEPT_PAUSE_MAX`], as in Go. Out of file descriptors, for

@@ -52,10 +52,10 @@ impl TlsOptions {
     ///
     /// # Errors
     /// When the lowest version is unknown, or older than what is offered at all.
-    pub fn versions(&self) -> Result<&'static [&'static SupportedProtocolVersion], TlsError> {
+    pub fn versions(&self) -> Result<Vec<&'static SupportedProtocolVersion>, TlsError> {
         match self.min_version.as_str() {
-            "" | "VersionTLS12" => Ok(&[&version::TLS13, &version::TLS12]),
-            "VersionTLS13" => Ok(&[&version::TLS13]),
+            "" | "VersionTLS12" => Ok(vec![&version::TLS13, &version::TLS12]),
+            "VersionTLS13" => Ok(vec![&version::TLS13]),
             old @ ("VersionTLS10" | "VersionTLS11") => Err(TlsError::Option(format!(
                 "tls version {old:?} is not supported: possible values: VersionTLS12, VersionTLS13"
             ))),
@@ -88,9 +88,10 @@ impl TlsOptions {
         let mut suites: Vec<SupportedCipherSuite> =
             provider().cipher_suites.iter().filter(|suite| suite.tls13().is_some()).copied().collect();
         for name in &self.cipher_suites {
-            let (_, suite) = CIPHER_SUITES.iter().find(|(known, _)| known == name).ok_or_else(|| {
-                TlsError::Option(format!("Cipher suite {name} not supported or doesn't exist"))
-            })?;
+            let (_, suite) = CIPHER_SUITES
+                .iter()
+                .find(|(known, _)| known == name)
+                .ok_or_else(|| TlsError::Option(format!("Cipher suite {name} not supported or doesn't exist")))?;
             if !suites.contains(suite) {
                 suites.push(*suite);
             }

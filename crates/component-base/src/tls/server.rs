@@ -133,7 +133,8 @@ impl ServingCerts {
 impl Entries {
     fn find(&self, pattern: &str) -> Option<&Entry> {
         let explicit = self.sni.iter().find(|entry| entry.explicit.iter().any(|name| name == pattern));
-        let derived = || self.sni.iter().find(|entry| entry.explicit.is_empty() && entry.names.iter().any(|n| n == pattern));
+        let derived =
+            || self.sni.iter().find(|entry| entry.explicit.is_empty() && entry.names.iter().any(|n| n == pattern));
         explicit.or_else(derived)
     }
 }
@@ -257,7 +258,7 @@ fn build(
         None => Arc::new(NoClientAuth),
     };
     let mut config = ServerConfig::builder_with_provider(options.provider()?)
-        .with_protocol_versions(options.versions()?)
+        .with_protocol_versions(&options.versions()?)
         .map_err(TlsError::Config)?
         .with_client_cert_verifier(verifier)
         .with_cert_resolver(Arc::<ServingCerts>::clone(certs));
