@@ -79,7 +79,8 @@ impl Proc {
     /// # Errors
     /// `/proc/stat` cannot be read.
     pub fn cpus(&self) -> io::Result<usize> {
-        let is_cpu = |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        let is_cpu =
+            |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
         Ok(self.read("proc/stat")?.lines().filter(is_cpu).count())
     }
 
@@ -206,4 +207,55 @@ fn sysctl_path(name: &str) -> io::Result<PathBuf> {
 
 fn malformed(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{what} is not in the expected form"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_come_from_below_the_root() {
+        let root = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        put("proc/stat", "cpu  1 2\ncpu0 1\ncpu1 1\nintr 5\nbtime 1700000000\n");
+        put("var/lib/dbus/machine-id", "abc\n");
+        put("proc/7/cmdline", "sh\0-c\0two words\0");
+        put("proc/7/oom_score_adj", "0\n");
+        put("proc/sys/net/ipv4/ip_forward", "0\n");
+        let proc = Proc::at(root.path());
+        assert_eq!((proc.cpus().unwrap(), proc.boot_time_seconds().unwrap()), (2, 1_700_000_000));
+        assert_eq!((proc.machine_id().as_str(), proc.system_uuid().as_str()), ("abc", ""));
+        assert_eq!(proc.command_line(7).unwrap(), ["sh", "-c", "two words"]);
+        assert_eq!(proc.pids().unwrap(), [7]);
+        proc.set_sysctl("net.ipv4.ip_forward", "1").unwrap();
+        assert_eq!(proc.sysctl("net/ipv4/ip_forward").unwrap(), "1");
+        assert_eq!(proc.set_oom_score_adj(7, 999).unwrap(), OomScore::Set);
+        assert_eq!(proc.oom_score_adj(7).unwrap(), 999);
+        assert!(proc.set_oom_score_adj(7, 1001).is_err());
+        assert!(proc.stat(8).is_err());
+    }
+
+    #[test]
+    fn parameters_stay_below_proc_sys() {
+        for bad in ["", "../../etc/passwd", "/etc/passwd", "net/../../x"] {
+            assert!(sysctl_path(bad).is_err(), "{bad}");
+        }
+        // A dot within a name needs the form with slashes.
+        assert_eq!(
+            sysctl_path("net/ipv4/conf/eth0.100/rp_filter").unwrap(),
+            Path::new("net/ipv4/conf/eth0.100/rp_filter")
+        );
+    }
+
+    #[test]
+    fn this_machine_has_facts() {
+        let proc = Proc::system();
+        assert!(proc.cpus().unwrap() > 0 && proc.memory().unwrap().total_bytes > 0);
+        assert!(!proc.kernel_version().unwrap().is_empty() && !proc.boot_id().unwrap().is_empty());
+        assert_eq!(proc.stat(std::process::id()).unwrap().parent, std::os::unix::process::parent_id());
+    }
 }

@@ -105,6 +105,7 @@ impl Process {
     }
 
     /// Opens it; `None` if it is gone. The check comes after opening, so that the descriptor is surely this process's.
+    #[expect(unsafe_code, reason = "tokio asks for a promise about the descriptor it watches")]
     fn open(&self) -> io::Result<Option<AsyncFd<std::os::fd::OwnedFd>>> {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
         let pidfd = match pidfd_open(pid, PidfdFlags::NONBLOCK) {
@@ -115,7 +116,9 @@ impl Process {
         if !self.is_alive() {
             return Ok(None);
         }
-        AsyncFd::with_interest(pidfd, Interest::READABLE).map(Some)
+        // SAFETY: the descriptor is owned by what it is put into, so that it stays open and the same while registered.
+        let registered = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) };
+        Ok(Some(registered?))
     }
 }
 

@@ -87,8 +87,7 @@ fn start_error(command: &Command, source: io::Error) -> ExecError {
 /// the paths of the others are the caller's.
 #[expect(unsafe_code, reason = "pre_exec is the only way into a namespace without moving the calling thread")]
 fn enter_namespaces(prepared: &mut TokioCommand, command: &Command) -> Result<(), ExecError> {
-    let wanted =
-        [(&command.netns, LinkNameSpaceType::Network), (&command.mount_ns, LinkNameSpaceType::Mount)];
+    let wanted = [(&command.netns, LinkNameSpaceType::Network), (&command.mount_ns, LinkNameSpaceType::Mount)];
     for (path, kind) in wanted {
         let Some(path) = path else { continue };
         let namespace = File::open(path).map_err(|source| ExecError::Start {
@@ -197,7 +196,7 @@ impl<R: AsyncRead + Unpin> Capture<R> {
             if count == 0 {
                 return Ok(());
             }
-            let room = self.limit - self.kept.len();
+            let room = self.limit.saturating_sub(self.kept.len());
             self.kept.extend(chunk.iter().take(count.min(room)));
             self.truncated |= count > room;
         }
@@ -226,3 +225,7 @@ impl Drop for ProcessGroup {
 fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
+
+#[cfg(test)]
+#[path = "linux_tests.rs"]
+mod tests;

@@ -57,7 +57,8 @@ pub(super) fn memory(text: &str) -> Memory {
 }
 
 pub(super) fn os_release(text: &str) -> BTreeMap<String, String> {
-    let pairs = text.lines().map(str::trim).filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='));
+    let pairs =
+        text.lines().map(str::trim).filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='));
     pairs.map(|(name, value)| (name.to_owned(), value.trim_matches(['"', '\'']).to_owned())).collect()
 }
 

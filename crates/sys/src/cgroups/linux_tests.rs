@@ -1,0 +1,153 @@
+//! Groups in plain directories that look like each layout, and on the real machine.
+
+use std::fs;
+use std::time::Duration;
+
+use super::super::{FakeCgroups, Limit, destroy};
+use super::*;
+use crate::test_support::is_root;
+
+fn group(path: &str) -> CgroupPath {
+    CgroupPath::new(path).unwrap()
+}
+
+/// The kernel makes a group's files; in a plain directory the test does.
+fn files(directory: &Path, names: &[(&str, &str)]) {
+    fs::create_dir_all(directory).unwrap();
+    for (name, content) in names {
+        fs::write(directory.join(name), content).unwrap();
+    }
+}
+
+fn content(path: PathBuf) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn paths_are_plain() {
+    for bad in ["a/../b", "..", "a/./b"] {
+        assert_eq!(CgroupPath::new(bad), None, "{bad}");
+    }
+    let deep = group("//kubepods/burstable/");
+    assert_eq!(deep.to_string(), "/kubepods/burstable");
+    assert_eq!(deep.child("pod1").map(|path| path.to_string()).as_deref(), Some("/kubepods/burstable/pod1"));
+    assert_eq!(deep.lineage().map(|path| path.to_string()).collect::<Vec<_>>(), ["/kubepods", "/kubepods/burstable"]);
+    assert_eq!(group("/").lineage().count(), 0);
+}
+
+#[test]
+fn version_2_writes_one_file_per_limit() {
+    let root = tempfile::tempdir().unwrap();
+    files(root.path(), &[("cgroup.controllers", "cpu memory pids\n"), ("cgroup.subtree_control", "")]);
+    let pod = root.path().join("pod");
+    files(&pod, &[("cpu.max", ""), ("cpu.weight", ""), ("memory.max", ""), ("pids.max", "")]);
+    let cgroups = LinuxCgroups::at(root.path());
+    assert_eq!(cgroups.version(), Version::V2);
+    cgroups.create(&group("pod")).unwrap();
+    let limits = Limits {
+        cpu_shares: Some(1024),
+        cpu_quota_us: Some(Limit::To(20_000)),
+        memory_bytes: Some(Limit::To(1 << 20)),
+        pids: Some(Limit::Unlimited),
+        ..Limits::default()
+    };
+    cgroups.apply(&group("pod"), &limits).unwrap();
+    assert_eq!(content(pod.join("cpu.max")), "20000 100000");
+    assert_eq!(content(pod.join("cpu.weight")), "39");
+    assert_eq!(content(pod.join("memory.max")), "1048576");
+    assert_eq!(content(pod.join("pids.max")), "max");
+    let huge = Limits { huge_pages_bytes: [("2MB".to_owned(), 1)].into(), ..Limits::default() };
+    assert!(matches!(cgroups.apply(&group("pod"), &huge), Err(CgroupError::NoController("hugetlb"))));
+}
+
+#[test]
+fn version_1_finds_shared_hierarchies_once() {
+    let root = tempfile::tempdir().unwrap();
+    for name in ["cpu,cpuacct", "memory"] {
+        files(&root.path().join(name), &[("cgroup.procs", "")]);
+    }
+    for name in ["cpu", "cpuacct"] {
+        std::os::unix::fs::symlink("cpu,cpuacct", root.path().join(name)).unwrap();
+    }
+    let cgroups = LinuxCgroups::at(root.path());
+    assert_eq!(cgroups.version(), Version::V1);
+    assert_eq!(cgroups.controllers(), ["cpu", "cpuacct", "memory"].map(str::to_owned).into());
+    assert_eq!(cgroups.hierarchies().len(), 2);
+    cgroups.create(&group("a/b")).unwrap();
+    assert!(cgroups.exists(&group("a/b")));
+    let pids = |limit| Limits { pids: Some(limit), ..Limits::default() };
+    cgroups.apply(&group("a"), &pids(Limit::Unlimited)).unwrap();
+    assert!(matches!(cgroups.apply(&group("a"), &pids(Limit::To(1))), Err(CgroupError::NoController("pids"))));
+    assert_eq!(cgroups.children(&group("a")).unwrap(), ["b".to_owned()].into());
+    cgroups.remove(&group("a")).unwrap();
+    assert!(!cgroups.exists(&group("a")));
+}
+
+#[test]
+fn usage_of_version_2() {
+    let root = tempfile::tempdir().unwrap();
+    files(root.path(), &[("cgroup.controllers", "cpu memory\n")]);
+    let stat = "anon 4096\nfile 100\ninactive_file 600\npgfault 7\npgmajfault 2\n";
+    files(
+        &root.path().join("g"),
+        &[("cpu.stat", "usage_usec 5\nuser_usec 3\n"), ("memory.current", "1000\n"), ("memory.stat", stat)],
+    );
+    let expected = Usage {
+        cpu_ns: 5000,
+        memory_bytes: 1000,
+        working_set_bytes: 400,
+        rss_bytes: 4096,
+        page_faults: 7,
+        major_page_faults: 2,
+        pids: 0,
+    };
+    assert_eq!(LinuxCgroups::at(root.path()).usage(&group("g")).unwrap(), expected);
+}
+
+/// The same steps on any implementation that is empty at first.
+async fn contract(cgroups: &dyn Cgroups, top: &CgroupPath, pid: u32) {
+    let pod = top.child("pod1").unwrap();
+    assert!(!cgroups.exists(&pod));
+    cgroups.create(&pod).unwrap();
+    cgroups.create(&pod).unwrap();
+    assert!(cgroups.exists(top) && cgroups.exists(&pod));
+    assert_eq!(cgroups.children(top).unwrap(), ["pod1".to_owned()].into());
+    let limits = Limits {
+        cpu_shares: Some(102),
+        cpu_quota_us: Some(Limit::To(50_000)),
+        memory_bytes: Some(Limit::To(64 << 20)),
+        pids: Some(Limit::To(100)),
+        ..Limits::default()
+    };
+    cgroups.apply(&pod, &limits).unwrap();
+    cgroups.add_process(&pod, pid).unwrap();
+    assert_eq!(cgroups.processes(top).unwrap(), [pid].into());
+    assert!(matches!(cgroups.remove(top), Err(CgroupError::Busy { .. })));
+    cgroups.usage(&pod).unwrap();
+    destroy(cgroups, top, Duration::from_secs(5)).await.unwrap();
+    assert!(!cgroups.exists(top));
+    cgroups.remove(top).unwrap();
+}
+
+#[tokio::test]
+async fn the_fake_keeps_the_contract() {
+    contract(&FakeCgroups::new(), &group("fake"), 42).await;
+}
+
+#[tokio::test]
+async fn the_machine_keeps_the_contract() {
+    use crate::exec::{Command, Daemon, Exec, LinuxExec};
+    if !is_root("the_machine_keeps_the_contract") {
+        return;
+    }
+    let cgroups = LinuxCgroups::detect();
+    if !cgroups.controllers().is_superset(&["cpu", "memory", "pids"].map(str::to_owned).into()) {
+        println!("skipped the_machine_keeps_the_contract: no cpu, memory and pids controllers");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let daemon = Daemon::new(Command::with("sleep", &["60"]), dir.path().join("log"));
+    let process = LinuxExec.spawn(&daemon).await.unwrap();
+    contract(&cgroups, &group(&format!("coxswain-test-{}", process.pid())), process.pid()).await;
+    assert!(process.wait(Duration::from_secs(5)).await.unwrap());
+}

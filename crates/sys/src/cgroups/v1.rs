@@ -1,0 +1,169 @@
+//! Version 1: one hierarchy per controller, or several controllers that share one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use super::hierarchy::{self, Hierarchy};
+use super::linux::is_hierarchy;
+use super::{CgroupError, CgroupPath, Limit, Limits, Usage};
+
+const CONTROLLERS: &[&str] = &[
+    "blkio",
+    "cpu",
+    "cpuacct",
+    "cpuset",
+    "devices",
+    "freezer",
+    "hugetlb",
+    "memory",
+    "misc",
+    "net_cls",
+    "net_prio",
+    "perf_event",
+    "pids",
+    "rdma",
+];
+/// Hierarchies that limit nothing: systemd's own, and version 2 mounted beside version 1. Container runtimes make groups
+/// there too, so that cleaning up has to look.
+const BOOKKEEPING: &[&str] = &["systemd", "unified"];
+const DEFAULT_PERIOD_US: u64 = 100_000;
+
+/// The hierarchies by controller.
+#[derive(Debug, Clone)]
+pub(super) struct V1 {
+    by_controller: BTreeMap<String, Hierarchy>,
+}
+
+impl V1 {
+    /// Looks for `root/CONTROLLER`; links such as `cpu -> cpu,cpuacct` are followed, so that a shared hierarchy is known
+    /// to be one.
+    pub(super) fn at(root: &Path) -> Self {
+        let found = CONTROLLERS.iter().chain(BOOKKEEPING).filter_map(|name| {
+            let path = root.join(name).canonicalize().ok().filter(|path| is_hierarchy(path))?;
+            Some(((*name).to_owned(), Hierarchy { root: path }))
+        });
+        Self { by_controller: found.collect() }
+    }
+
+    pub(super) fn hierarchy(&self, controller: &str) -> Option<&Hierarchy> {
+        self.by_controller.get(controller)
+    }
+
+    /// Every hierarchy once, however many controllers share it.
+    pub(super) fn hierarchies(&self) -> impl Iterator<Item = &Hierarchy> {
+        let roots: BTreeMap<_, _> = self.by_controller.values().map(|hierarchy| (&hierarchy.root, hierarchy)).collect();
+        roots.into_values()
+    }
+
+    pub(super) fn controllers(&self) -> BTreeSet<String> {
+        self.by_controller.keys().filter(|name| !BOOKKEEPING.contains(&name.as_str())).cloned().collect()
+    }
+
+    pub(super) fn create(&self, group: &CgroupPath) -> Result<(), CgroupError> {
+        for ancestor in group.lineage() {
+            for hierarchy in self.hierarchies() {
+                hierarchy.create(&ancestor)?;
+            }
+            if let Some(cpuset) = self.hierarchy("cpuset") {
+                inherit_cpuset(&cpuset.directory(&ancestor))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn apply(&self, group: &CgroupPath, limits: &Limits) -> Result<(), CgroupError> {
+        if let Some(shares) = limits.cpu_shares {
+            self.set("cpu", group, "cpu.shares", &shares.to_string())?;
+        }
+        if let Some(quota) = limits.cpu_quota_us {
+            self.apply_quota(group, quota, limits.cpu_period_us)?;
+        }
+        if let Some(limit) = limits.memory_bytes {
+            self.set_limit("memory", group, "memory.limit_in_bytes", limit, "-1")?;
+        }
+        if let Some(limit) = limits.pids {
+            self.set_limit("pids", group, "pids.max", limit, "max")?;
+        }
+        for (size, bytes) in &limits.huge_pages_bytes {
+            self.set("hugetlb", group, &format!("hugetlb.{size}.limit_in_bytes"), &bytes.to_string())?;
+        }
+        if let Some(cpus) = &limits.cpuset_cpus {
+            self.set("cpuset", group, "cpuset.cpus", cpus)?;
+        }
+        if let Some(mems) = &limits.cpuset_mems {
+            self.set("cpuset", group, "cpuset.mems", mems)?;
+        }
+        Ok(())
+    }
+
+    /// A quota counts against the period of the moment, so that the period is set first, with the quota lifted.
+    fn apply_quota(&self, group: &CgroupPath, quota: Limit, period: Option<u64>) -> Result<(), CgroupError> {
+        let Limit::To(quota) = quota else {
+            return self.set_limit("cpu", group, "cpu.cfs_quota_us", Limit::Unlimited, "-1");
+        };
+        let period = period.unwrap_or(DEFAULT_PERIOD_US).to_string();
+        let unchanged = self.hierarchy("cpu").is_some_and(|cpu| {
+            fs::read_to_string(cpu.directory(group).join("cpu.cfs_period_us")).is_ok_and(|have| have.trim() == period)
+        });
+        if !unchanged {
+            self.set("cpu", group, "cpu.cfs_quota_us", "-1")?;
+            self.set("cpu", group, "cpu.cfs_period_us", &period)?;
+        }
+        self.set("cpu", group, "cpu.cfs_quota_us", &quota.to_string())
+    }
+
+    pub(super) fn usage(&self, group: &CgroupPath) -> Usage {
+        let directory = |controller| self.hierarchy(controller).map(|hierarchy| hierarchy.directory(group));
+        let mut usage = Usage::default();
+        if let Some(cpu) = directory("cpuacct") {
+            usage.cpu_ns = hierarchy::number(&cpu.join("cpuacct.usage"));
+        }
+        if let Some(pids) = directory("pids") {
+            usage.pids = hierarchy::number(&pids.join("pids.current"));
+        }
+        if let Some(memory) = directory("memory") {
+            let stat = fs::read_to_string(memory.join("memory.stat")).unwrap_or_default();
+            usage.memory_bytes = hierarchy::number(&memory.join("memory.usage_in_bytes"));
+            usage.working_set_bytes = usage.memory_bytes.saturating_sub(hierarchy::keyed(&stat, "total_inactive_file"));
+            usage.rss_bytes = hierarchy::keyed(&stat, "total_rss");
+            usage.page_faults = hierarchy::keyed(&stat, "total_pgfault");
+            usage.major_page_faults = hierarchy::keyed(&stat, "total_pgmajfault");
+        }
+        usage
+    }
+
+    fn set(&self, controller: &'static str, group: &CgroupPath, file: &str, value: &str) -> Result<(), CgroupError> {
+        let hierarchy = self.hierarchy(controller).ok_or(CgroupError::NoController(controller))?;
+        hierarchy::write(&hierarchy.directory(group).join(file), value)
+    }
+
+    fn set_limit(
+        &self,
+        controller: &'static str,
+        group: &CgroupPath,
+        file: &str,
+        limit: Limit,
+        unlimited: &str,
+    ) -> Result<(), CgroupError> {
+        match limit {
+            Limit::To(value) => self.set(controller, group, file, &value.to_string()),
+            // Nothing limits where there is no controller.
+            Limit::Unlimited if self.hierarchy(controller).is_none() => Ok(()),
+            Limit::Unlimited => self.set(controller, group, file, unlimited),
+        }
+    }
+}
+
+/// A new cpuset group has no processors and no memory, and takes no process before it gets some.
+fn inherit_cpuset(directory: &Path) -> Result<(), CgroupError> {
+    for file in ["cpuset.cpus", "cpuset.mems"] {
+        let own = directory.join(file);
+        if !hierarchy::read(&own)?.trim().is_empty() {
+            continue;
+        }
+        let Some(parent) = directory.parent() else { continue };
+        hierarchy::write(&own, hierarchy::read(&parent.join(file))?.trim())?;
+    }
+    Ok(())
+}

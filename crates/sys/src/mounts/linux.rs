@@ -1,0 +1,145 @@
+//! Mounts by the kernel's own calls, in the caller's mount namespace.
+
+use std::ffi::CString;
+use std::io;
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_change,
+    mount_remount, unmount,
+};
+
+use super::{Depth, Mount, MountError, MountInfo, Mounts, Propagation, Restrictions, Source, Unmount, parse_mountinfo};
+
+/// Mounts on this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LinuxMounts;
+
+impl Mounts for LinuxMounts {
+    fn mount(&self, request: &Mount) -> Result<(), MountError> {
+        let failed = |step| move |source| MountError::Mount { target: request.target.clone(), step, source };
+        attach(request).map_err(failed("attaching"))?;
+        if let Err((step, source)) = finish(request) {
+            let _ = unmount(&request.target, UnmountFlags::DETACH);
+            return Err(failed(step)(source));
+        }
+        Ok(())
+    }
+
+    fn unmount(&self, target: &Path, how: Unmount) -> Result<(), MountError> {
+        let flags = match how {
+            Unmount::IfUnused => UnmountFlags::NOFOLLOW,
+            Unmount::Lazy => UnmountFlags::NOFOLLOW | UnmountFlags::DETACH,
+        };
+        match unmount(target, flags) {
+            // EINVAL: nothing is mounted there.
+            Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
+            Err(error) => Err(MountError::Unmount { target: target.to_owned(), source: error.into() }),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<MountInfo>, MountError> {
+        let bytes = std::fs::read("/proc/self/mountinfo").map_err(MountError::List)?;
+        Ok(parse_mountinfo(&String::from_utf8_lossy(&bytes)))
+    }
+}
+
+fn attach(request: &Mount) -> io::Result<()> {
+    let target = &request.target;
+    match &request.what {
+        Source::Bind { source, depth: Depth::One } => mount_bind(source, target)?,
+        Source::Bind { source, depth: Depth::Recursive } => mount_bind_recursive(source, target)?,
+        Source::Tmpfs { size_bytes, mode } => {
+            let size = size_bytes.map(|size| format!(",size={size}")).unwrap_or_default();
+            let data = CString::new(format!("mode={mode:o}{size}"))?;
+            mount("tmpfs", target, "tmpfs", flags(request), data.as_c_str())?;
+        }
+        Source::Filesystem { kind, source, options } => {
+            let data = CString::new(options.as_str())?;
+            mount(source, target, kind.as_str(), flags(request), data.as_c_str())?;
+        }
+    }
+    Ok(())
+}
+
+/// A bind mount ignores every flag when it is made, so that its restrictions take a second step.
+fn finish(request: &Mount) -> Result<(), (&'static str, io::Error)> {
+    let is_bind = matches!(request.what, Source::Bind { .. });
+    if is_bind && (request.read_only || request.restrictions != Restrictions::default()) {
+        let flags = MountFlags::BIND | flags(request) | kept_flags(&request.target);
+        mount_remount(&request.target, flags, c"").map_err(|error| ("restricting", error.into()))?;
+    }
+    let propagation = match request.propagation {
+        Propagation::Inherit => return Ok(()),
+        Propagation::Private => MountPropagationFlags::PRIVATE,
+        Propagation::Slave => MountPropagationFlags::DOWNSTREAM,
+        Propagation::Shared => MountPropagationFlags::SHARED,
+    };
+    let changed = mount_change(&request.target, propagation | MountPropagationFlags::REC);
+    changed.map_err(|error| ("setting propagation", error.into()))
+}
+
+fn flags(request: &Mount) -> MountFlags {
+    let Restrictions { no_exec, no_suid, no_dev } = request.restrictions;
+    let wanted = [
+        (request.read_only, MountFlags::RDONLY),
+        (no_exec, MountFlags::NOEXEC),
+        (no_suid, MountFlags::NOSUID),
+        (no_dev, MountFlags::NODEV),
+    ];
+    wanted.iter().filter(|(set, _)| *set).fold(MountFlags::empty(), |all, (_, flag)| all | *flag)
+}
+
+/// Restrictions that the place below already has: leaving one out of a remount would lift it, which the kernel refuses
+/// in a user namespace.
+fn kept_flags(target: &Path) -> MountFlags {
+    use rustix::fs::StatVfsMountFlags as Have;
+    let Ok(have) = rustix::fs::statvfs(target) else { return MountFlags::empty() };
+    let pairs = [
+        (Have::RDONLY, MountFlags::RDONLY),
+        (Have::NOEXEC, MountFlags::NOEXEC),
+        (Have::NOSUID, MountFlags::NOSUID),
+        (Have::NODEV, MountFlags::NODEV),
+        (Have::NOATIME, MountFlags::NOATIME),
+        (Have::RELATIME, MountFlags::RELATIME),
+    ];
+    pairs.iter().filter(|(flag, _)| have.f_flag.contains(*flag)).fold(MountFlags::empty(), |all, (_, flag)| all | *flag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::is_root;
+
+    #[test]
+    fn tmpfs_and_read_only_bind() {
+        if !is_root("tmpfs_and_read_only_bind") {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (memory, copy) = (dir.path().join("memory"), dir.path().join("copy"));
+        std::fs::create_dir(&memory).unwrap();
+        std::fs::create_dir(&copy).unwrap();
+        let mounts = LinuxMounts;
+        mounts.mount(&Mount::tmpfs(&memory, Some(1 << 20), 0o1777)).unwrap();
+        assert!(mounts.is_mount_point(&memory).unwrap());
+        std::fs::write(memory.join("file"), "x").unwrap();
+        assert!(std::fs::write(memory.join("large"), vec![0; 2 << 20]).is_err(), "the size is a limit");
+        let restrictions = Restrictions { no_exec: true, ..Restrictions::default() };
+        mounts.mount(&Mount::bind(&memory, &copy, Depth::One).read_only().restricted(restrictions)).unwrap();
+        assert_eq!(std::fs::read_to_string(copy.join("file")).unwrap(), "x");
+        assert!(std::fs::write(copy.join("file"), "y").is_err());
+        let found = mounts.list().unwrap().into_iter().find(|mount| mount.target.ends_with("copy")).unwrap();
+        assert!(found.is_read_only() && found.options.contains(&"noexec".to_owned()));
+        assert_eq!(mounts.unmount_below(dir.path(), Unmount::IfUnused).unwrap(), 2);
+        assert!(!mounts.is_mount_point(&memory).unwrap());
+        mounts.unmount(&memory, Unmount::IfUnused).unwrap();
+    }
+
+    #[test]
+    fn a_missing_target_is_an_error() {
+        let missing = Mount::tmpfs("/nonexistent/target", None, 0o755);
+        assert!(matches!(LinuxMounts.mount(&missing), Err(MountError::Mount { step: "attaching", .. })));
+    }
+}
