@@ -211,8 +211,15 @@ mod tests {
     #[test]
     fn matches_fields() {
         let field = |name: &str| Cow::Borrowed(if name == "a" { "b" } else { "" });
-        let cases =
-            [("", true), ("a=b", true), ("a!=b", false), ("a=c", false), ("x=", true), ("x!=y", true), ("a=b,x=y", false)];
+        let cases = [
+            ("", true),
+            ("a=b", true),
+            ("a!=b", false),
+            ("a=c", false),
+            ("x=", true),
+            ("x!=y", true),
+            ("a=b,x=y", false),
+        ];
         for (text, expected) in cases {
             assert_eq!(FieldSelector::parse(text).unwrap().matches(field), expected, "{text}");
         }

@@ -6,7 +6,7 @@
 //! Deliberately not here: reading a clock, time zones.
 
 use std::fmt;
-use std::ops::Sub;
+use std::ops::{Add, Sub};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod duration;
@@ -64,12 +64,6 @@ impl Time {
     pub const fn seconds_since(self, earlier: Self) -> i64 {
         self.seconds.saturating_sub(earlier.seconds)
     }
-
-    /// The instant that much later, fractions of a second dropped.
-    #[must_use]
-    pub fn add(self, duration: Duration) -> Self {
-        Self { seconds: self.seconds.saturating_add_unsigned(duration.as_secs()) }
-    }
 }
 
 impl MicroTime {
@@ -102,13 +96,6 @@ impl MicroTime {
     /// How long after `earlier` this is; zero when it is not after.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.micros.saturating_sub(earlier.micros)).unwrap_or(0))
-    }
-
-    /// The instant that much later, to the microsecond.
-    #[must_use]
-    pub fn add(self, duration: Duration) -> Self {
-        let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-        Self { micros: self.micros.saturating_add(micros) }
     }
 
     /// The same instant with second precision.
@@ -151,6 +138,25 @@ impl From<MicroTime> for SystemTime {
         let distance = Duration::from_micros(micros.unsigned_abs());
         let shifted = if micros < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) };
         shifted.unwrap_or(UNIX_EPOCH)
+    }
+}
+
+/// Fractions of a second are dropped; saturates.
+impl Add<Duration> for Time {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        Self { seconds: self.seconds.saturating_add_unsigned(duration.as_secs()) }
+    }
+}
+
+/// To the microsecond; saturates.
+impl Add<Duration> for MicroTime {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        Self { micros: self.micros.saturating_add(micros) }
     }
 }
 

@@ -98,9 +98,9 @@ fn read_unit(suffix: &str) -> Result<Unit, QuantityError> {
 
 /// All digits as one integer.
 fn read_digits(parts: &Parts<'_>) -> Result<i128, QuantityError> {
-    let digits = parts.integer.bytes().chain(parts.fraction.bytes());
-    let sum = |sum: i128, byte: u8| sum.checked_mul(10)?.checked_add(i128::from(byte - b'0'));
-    digits.fold(Some(0), |total: Option<i128>, byte| sum(total?, byte)).ok_or(QuantityError::Numeric)
+    let mut digits = parts.integer.bytes().chain(parts.fraction.bytes());
+    let append = |sum: i128, byte: u8| sum.checked_mul(10)?.checked_add(i128::from(byte - b'0'));
+    digits.try_fold(0, append).ok_or(QuantityError::Numeric)
 }
 
 /// Amounts finer than a nano are rounded up to whole nanos.

@@ -186,7 +186,7 @@ fn write_decimal(f: &mut fmt::Formatter<'_>, value: u64, unit: u64, suffix: &str
     let mut fraction = value % unit;
     if fraction > 0 {
         let mut width = unit.ilog10() as usize;
-        while fraction % 10 == 0 {
+        while fraction.is_multiple_of(10) {
             fraction /= 10;
             width -= 1;
         }

@@ -78,12 +78,12 @@ fn errors_read_as_in_go() {
 #[test]
 fn arithmetic_saturates() {
     let noon = Time::from_unix_seconds(43_200);
-    assert_eq!(noon.add(Duration::from_millis(1900)).unix_seconds(), Some(43_201));
+    assert_eq!((noon + Duration::from_millis(1900)).unix_seconds(), Some(43_201));
     assert_eq!(noon.since(Time::from_unix_seconds(43_100)), Duration::from_secs(100));
     assert_eq!(noon.since(Time::from_unix_seconds(43_300)), Duration::ZERO);
     assert_eq!(noon.seconds_since(Time::from_unix_seconds(43_300)), -100);
     assert_eq!(
-        Time::from_unix_seconds(i64::MAX).add(Duration::MAX).unix_seconds(),
+        (Time::from_unix_seconds(i64::MAX) + Duration::MAX).unix_seconds(),
         Some(i64::MAX - UNIX_OFFSET_SECONDS)
     );
 }
