@@ -5,17 +5,21 @@
 extern crate self as api_machinery;
 
 pub mod field_path;
+pub mod fields;
 pub mod gvk;
 pub mod human_duration;
 pub mod intstr;
 pub mod json;
+pub mod labels;
 pub mod leaf;
 pub mod meta;
+pub mod names;
 pub mod object;
 pub mod protobuf;
 pub mod quantity;
 mod quote;
 pub mod reflect;
+pub mod status;
 pub mod time;
 pub mod value;
 

@@ -1,1 +1,12 @@
-//! Domain maths that several sides share.
+//! Domain maths that several sides share: what a pod asks for, whether it is ready, what a taint keeps away, which
+//! nodes a pod accepts, who owns whom. Pure.
+
+pub mod conditions;
+pub mod node_affinity;
+pub mod nodes;
+pub mod owners;
+pub mod pod_requests;
+pub mod pod_state;
+pub mod qos;
+pub mod selectors;
+pub mod taints;

@@ -1,0 +1,133 @@
+//! What a pod asks for: the effective requests and limits over its containers.
+//!
+//! Regular containers and sidecars add up; ordinary init containers run one after another beside the sidecars that
+//! started before them, so each resource needs the larger of the two. Pod-level amounts replace the sums, overhead
+//! comes on top (KEP-753, KEP-2837, KEP-688).
+
+use api_machinery::quantity::Quantity;
+use api_types::core_v1::{Container, Pod, PodSpec, ResourceList};
+
+use crate::pod_state::is_sidecar;
+
+/// The pod's effective requests.
+#[must_use]
+pub fn requests(pod: &Pod) -> ResourceList {
+    effective(
+        &pod.spec,
+        |container| &container.resources.requests,
+        |spec| spec.resources.as_ref().map(|resources| &resources.requests),
+    )
+}
+
+/// The pod's effective limits.
+#[must_use]
+pub fn limits(pod: &Pod) -> ResourceList {
+    effective(
+        &pod.spec,
+        |container| &container.resources.limits,
+        |spec| spec.resources.as_ref().map(|resources| &resources.limits),
+    )
+}
+
+/// The sum rule over any amounts of a container, such as requests with defaults filled in.
+#[must_use]
+pub fn aggregate(spec: &PodSpec, amounts: impl Fn(&Container) -> ResourceList) -> ResourceList {
+    let mut total = ResourceList::new();
+    for container in &spec.containers {
+        add(&mut total, &amounts(container));
+    }
+    let (mut sidecars, mut peak) = (ResourceList::new(), ResourceList::new());
+    for container in &spec.init_containers {
+        let own = amounts(container);
+        if is_sidecar(container) {
+            add(&mut total, &own);
+            add(&mut sidecars, &own);
+            raise(&mut peak, &sidecars);
+        } else {
+            let mut candidate = own;
+            add(&mut candidate, &sidecars);
+            raise(&mut peak, &candidate);
+        }
+    }
+    raise(&mut total, &peak);
+    total
+}
+
+fn effective(
+    spec: &PodSpec,
+    of_container: impl Fn(&Container) -> &ResourceList,
+    of_pod: impl Fn(&PodSpec) -> Option<&ResourceList>,
+) -> ResourceList {
+    let mut total = aggregate(spec, |container| of_container(container).clone());
+    for (name, amount) in of_pod(spec).into_iter().flatten().filter(|(name, _)| is_pod_level(name)) {
+        total.insert(name.clone(), amount.clone());
+    }
+    add(&mut total, &spec.overhead);
+    total
+}
+
+/// Whether a resource may be set for the pod as a whole.
+#[must_use]
+pub fn is_pod_level(resource: &str) -> bool {
+    matches!(resource, "cpu" | "memory") || resource.starts_with("hugepages-")
+}
+
+/// Adds amounts, resource by resource.
+pub fn add(total: &mut ResourceList, more: &ResourceList) {
+    for (name, amount) in more {
+        total.entry(name.clone()).or_default().add(amount);
+    }
+}
+
+/// Raises amounts to those of `floor` where they are lower.
+pub fn raise(total: &mut ResourceList, floor: &ResourceList) {
+    for (name, amount) in floor {
+        let own = total.entry(name.clone()).or_insert_with(|| amount.clone());
+        if *own < *amount {
+            own.clone_from(amount);
+        }
+    }
+}
+
+/// An amount, zero where it is missing.
+#[must_use]
+pub fn amount(list: &ResourceList, name: &str) -> Quantity {
+    list.get(name).cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn container(cpu: &str, sidecar: bool) -> Container {
+        let mut container = Container::default();
+        container.resources.requests.insert("cpu".into(), Quantity::parse(cpu).unwrap());
+        container.restart_policy = sidecar.then(|| "Always".into());
+        container
+    }
+
+    fn cpu_of(init: &[Container], main: &[Container], overhead: &str) -> String {
+        let mut pod = Pod::default();
+        pod.spec.init_containers = init.to_vec();
+        pod.spec.containers = main.to_vec();
+        if !overhead.is_empty() {
+            pod.spec.overhead.insert("cpu".into(), Quantity::parse(overhead).unwrap());
+        }
+        amount(&requests(&pod), "cpu").to_string()
+    }
+
+    #[test]
+    fn init_containers_peak_and_sidecars_add() {
+        let main = [container("100m", false), container("200m", false)];
+        for (init, overhead, expected) in [
+            (vec![], "", "300m"),
+            (vec![container("1", false)], "", "1"),
+            (vec![container("100m", true)], "", "400m"),
+            (vec![container("100m", true), container("1", false)], "", "1100m"),
+            (vec![container("1", false), container("100m", true)], "", "1"),
+            (vec![], "50m", "350m"),
+        ] {
+            assert_eq!(cpu_of(&init, &main, overhead), expected);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! SelfSubjectReview of authentication.k8s.io/v1: its names, and its rules.
+
+use api_types::authentication_v1::SelfSubjectReview;
+
+use crate::info::ResourceInfo;
+use crate::rules::TypedRules;
+
+static INFO: ResourceInfo = ResourceInfo {
+    group: "authentication.k8s.io",
+    version: "v1",
+    kind: "SelfSubjectReview",
+    resource: "selfsubjectreviews",
+    singular: "selfsubjectreview",
+    short_names: &[],
+    categories: &[],
+    namespaced: false,
+    verbs: &["create"],
+    storage: None,
+    create_on_update: false,
+    unconditional_update: false,
+    field_selectors: &[],
+    columns: &[],
+    subresources: &[],
+};
+
+/// The rules of the kind.
+pub(crate) struct SelfSubjectReviewRules;
+
+impl TypedRules for SelfSubjectReviewRules {
+    type Object = SelfSubjectReview;
+    const INFO: &'static ResourceInfo = &INFO;
+
+    fn validate_name(name: &str, prefix: bool) -> Vec<String> {
+        crate::object_name::dns_subdomain(name, prefix)
+    }
+}

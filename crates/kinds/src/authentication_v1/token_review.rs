@@ -1,0 +1,36 @@
+//! TokenReview of authentication.k8s.io/v1: its names, and its rules.
+
+use api_types::authentication_v1::TokenReview;
+
+use crate::info::ResourceInfo;
+use crate::rules::TypedRules;
+
+static INFO: ResourceInfo = ResourceInfo {
+    group: "authentication.k8s.io",
+    version: "v1",
+    kind: "TokenReview",
+    resource: "tokenreviews",
+    singular: "tokenreview",
+    short_names: &[],
+    categories: &[],
+    namespaced: false,
+    verbs: &["create"],
+    storage: None,
+    create_on_update: false,
+    unconditional_update: false,
+    field_selectors: &[],
+    columns: &[],
+    subresources: &[],
+};
+
+/// The rules of the kind.
+pub(crate) struct TokenReviewRules;
+
+impl TypedRules for TokenReviewRules {
+    type Object = TokenReview;
+    const INFO: &'static ResourceInfo = &INFO;
+
+    fn validate_name(name: &str, prefix: bool) -> Vec<String> {
+        crate::object_name::dns_subdomain(name, prefix)
+    }
+}

@@ -1,0 +1,9 @@
+//! The kinds of certificates.k8s.io/v1.
+
+mod certificate_signing_request;
+
+use crate::rules::{Rules, Typed};
+
+/// The rules of each kind of the group version.
+pub(crate) static KINDS: &[&dyn Rules] =
+    &[&Typed::<certificate_signing_request::CertificateSigningRequestRules>::new()];

@@ -1,0 +1,36 @@
+//! LimitRange of core/v1: its names, and its rules.
+
+use api_types::core_v1::LimitRange;
+
+use crate::info::{ResourceInfo, StorageInfo};
+use crate::rules::TypedRules;
+
+static INFO: ResourceInfo = ResourceInfo {
+    group: "",
+    version: "v1",
+    kind: "LimitRange",
+    resource: "limitranges",
+    singular: "limitrange",
+    short_names: &["limits"],
+    categories: &[],
+    namespaced: true,
+    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    storage: Some(StorageInfo { prefix: "limitranges", group: "", version: "v1", hash: "EBKMFVe6cwo=" }),
+    create_on_update: true,
+    unconditional_update: true,
+    field_selectors: &[],
+    columns: &[],
+    subresources: &[],
+};
+
+/// The rules of the kind.
+pub(crate) struct LimitRangeRules;
+
+impl TypedRules for LimitRangeRules {
+    type Object = LimitRange;
+    const INFO: &'static ResourceInfo = &INFO;
+
+    fn validate_name(name: &str, prefix: bool) -> Vec<String> {
+        crate::object_name::dns_subdomain(name, prefix)
+    }
+}

@@ -1,0 +1,38 @@
+//! The kinds of core/v1.
+
+mod config_map;
+mod endpoints;
+mod event;
+mod limit_range;
+mod namespace;
+mod node;
+mod persistent_volume;
+mod persistent_volume_claim;
+mod pod;
+mod pod_template;
+mod replication_controller;
+mod resource_quota;
+mod secret;
+mod service;
+mod service_account;
+
+use crate::rules::{Rules, Typed};
+
+/// The rules of each kind of the group version.
+pub(crate) static KINDS: &[&dyn Rules] = &[
+    &Typed::<config_map::ConfigMapRules>::new(),
+    &Typed::<endpoints::EndpointsRules>::new(),
+    &Typed::<event::EventRules>::new(),
+    &Typed::<limit_range::LimitRangeRules>::new(),
+    &Typed::<namespace::NamespaceRules>::new(),
+    &Typed::<node::NodeRules>::new(),
+    &Typed::<persistent_volume_claim::PersistentVolumeClaimRules>::new(),
+    &Typed::<persistent_volume::PersistentVolumeRules>::new(),
+    &Typed::<pod::PodRules>::new(),
+    &Typed::<pod_template::PodTemplateRules>::new(),
+    &Typed::<replication_controller::ReplicationControllerRules>::new(),
+    &Typed::<resource_quota::ResourceQuotaRules>::new(),
+    &Typed::<secret::SecretRules>::new(),
+    &Typed::<service_account::ServiceAccountRules>::new(),
+    &Typed::<service::ServiceRules>::new(),
+];

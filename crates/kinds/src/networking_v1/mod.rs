@@ -1,0 +1,14 @@
+//! The kinds of networking.k8s.io/v1.
+
+mod ingress;
+mod ingress_class;
+mod network_policy;
+
+use crate::rules::{Rules, Typed};
+
+/// The rules of each kind of the group version.
+pub(crate) static KINDS: &[&dyn Rules] = &[
+    &Typed::<ingress_class::IngressClassRules>::new(),
+    &Typed::<ingress::IngressRules>::new(),
+    &Typed::<network_policy::NetworkPolicyRules>::new(),
+];

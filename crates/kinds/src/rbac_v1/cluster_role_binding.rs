@@ -1,0 +1,48 @@
+//! ClusterRoleBinding of rbac.authorization.k8s.io/v1: its names, and its rules.
+
+use api_types::rbac_v1::ClusterRoleBinding;
+
+use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::rules::TypedRules;
+
+static INFO: ResourceInfo = ResourceInfo {
+    group: "rbac.authorization.k8s.io",
+    version: "v1",
+    kind: "ClusterRoleBinding",
+    resource: "clusterrolebindings",
+    singular: "clusterrolebinding",
+    short_names: &[],
+    categories: &[],
+    namespaced: false,
+    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    storage: Some(StorageInfo {
+        prefix: "clusterrolebindings",
+        group: "rbac.authorization.k8s.io",
+        version: "v1",
+        hash: "48tpQ8gZHFc=",
+    }),
+    create_on_update: true,
+    unconditional_update: true,
+    field_selectors: &[],
+    columns: &[
+        Column { name: "Name", type_: "string", format: "name", priority: 0 },
+        Column { name: "Role", type_: "string", format: "", priority: 0 },
+        Column { name: "Age", type_: "string", format: "", priority: 0 },
+        Column { name: "Users", type_: "string", format: "", priority: 1 },
+        Column { name: "Groups", type_: "string", format: "", priority: 1 },
+        Column { name: "ServiceAccounts", type_: "string", format: "", priority: 1 },
+    ],
+    subresources: &[],
+};
+
+/// The rules of the kind.
+pub(crate) struct ClusterRoleBindingRules;
+
+impl TypedRules for ClusterRoleBindingRules {
+    type Object = ClusterRoleBinding;
+    const INFO: &'static ResourceInfo = &INFO;
+
+    fn validate_name(name: &str, prefix: bool) -> Vec<String> {
+        crate::object_name::dns_subdomain(name, prefix)
+    }
+}

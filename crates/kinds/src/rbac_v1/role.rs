@@ -1,0 +1,41 @@
+//! Role of rbac.authorization.k8s.io/v1: its names, and its rules.
+
+use api_types::rbac_v1::Role;
+
+use crate::info::{ResourceInfo, StorageInfo};
+use crate::rules::TypedRules;
+
+static INFO: ResourceInfo = ResourceInfo {
+    group: "rbac.authorization.k8s.io",
+    version: "v1",
+    kind: "Role",
+    resource: "roles",
+    singular: "role",
+    short_names: &[],
+    categories: &[],
+    namespaced: true,
+    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    storage: Some(StorageInfo {
+        prefix: "roles",
+        group: "rbac.authorization.k8s.io",
+        version: "v1",
+        hash: "7FuwZcIIItM=",
+    }),
+    create_on_update: true,
+    unconditional_update: true,
+    field_selectors: &[],
+    columns: &[],
+    subresources: &[],
+};
+
+/// The rules of the kind.
+pub(crate) struct RoleRules;
+
+impl TypedRules for RoleRules {
+    type Object = Role;
+    const INFO: &'static ResourceInfo = &INFO;
+
+    fn validate_name(name: &str, prefix: bool) -> Vec<String> {
+        crate::object_name::dns_subdomain(name, prefix)
+    }
+}

@@ -1,0 +1,48 @@
+//! RoleBinding of rbac.authorization.k8s.io/v1: its names, and its rules.
+
+use api_types::rbac_v1::RoleBinding;
+
+use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::rules::TypedRules;
+
+static INFO: ResourceInfo = ResourceInfo {
+    group: "rbac.authorization.k8s.io",
+    version: "v1",
+    kind: "RoleBinding",
+    resource: "rolebindings",
+    singular: "rolebinding",
+    short_names: &[],
+    categories: &[],
+    namespaced: true,
+    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    storage: Some(StorageInfo {
+        prefix: "rolebindings",
+        group: "rbac.authorization.k8s.io",
+        version: "v1",
+        hash: "eGsCzGH6b1g=",
+    }),
+    create_on_update: true,
+    unconditional_update: true,
+    field_selectors: &[],
+    columns: &[
+        Column { name: "Name", type_: "string", format: "name", priority: 0 },
+        Column { name: "Role", type_: "string", format: "", priority: 0 },
+        Column { name: "Age", type_: "string", format: "", priority: 0 },
+        Column { name: "Users", type_: "string", format: "", priority: 1 },
+        Column { name: "Groups", type_: "string", format: "", priority: 1 },
+        Column { name: "ServiceAccounts", type_: "string", format: "", priority: 1 },
+    ],
+    subresources: &[],
+};
+
+/// The rules of the kind.
+pub(crate) struct RoleBindingRules;
+
+impl TypedRules for RoleBindingRules {
+    type Object = RoleBinding;
+    const INFO: &'static ResourceInfo = &INFO;
+
+    fn validate_name(name: &str, prefix: bool) -> Vec<String> {
+        crate::object_name::dns_subdomain(name, prefix)
+    }
+}

@@ -1,0 +1,226 @@
+//! The rules of a kind: what the write and read paths ask of it. The engine (`registry`) works on `dyn Rules`; a kind
+//! implements [`TypedRules`], and [`Typed`] is the bridge. All of it is pure: the time and the caller are arguments.
+
+use std::marker::PhantomData;
+
+use api_machinery::field_path::ErrorList;
+use api_machinery::object::{Kind, Object};
+use api_machinery::time::Time;
+use api_machinery::value::Value;
+
+use crate::info::ResourceInfo;
+
+/// What a rule may know of the request it runs in.
+#[derive(Debug, Clone)]
+pub struct RuleContext {
+    /// The time of the request.
+    pub now: Time,
+    /// The caller's name.
+    pub user: String,
+    /// The caller's uid; usually empty.
+    pub user_uid: String,
+    /// The caller's groups.
+    pub groups: Vec<String>,
+    /// The caller's extra attributes.
+    pub extra: std::collections::BTreeMap<String, Vec<String>>,
+    /// Switches that a few rules depend on.
+    pub gates: &'static [(&'static str, bool)],
+}
+
+/// What a delete does at once and what it leaves for later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grace {
+    /// The kind is deleted at once when no finalizer holds it.
+    None,
+    /// The object stays, marked, for this many seconds.
+    Seconds(i64),
+}
+
+/// The part of an object that a write endpoint may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Endpoint {
+    /// The resource itself.
+    Main,
+    /// `status`.
+    Status,
+    /// `scale`, `resize`, `ephemeralcontainers`, `approval`, `finalize` and the like, by name.
+    Other(&'static str),
+}
+
+/// The rules of a kind, for the engine.
+pub trait Rules: Send + Sync + 'static {
+    /// Names and facts.
+    fn info(&self) -> &'static ResourceInfo;
+    /// An empty object.
+    fn new_object(&self) -> Box<dyn Object>;
+    /// Sets defaults, as the version declares them.
+    fn set_defaults(&self, object: &mut dyn Object);
+    /// Prepares an object that is to be created: resets what clients may not set.
+    fn prepare_create(&self, cx: &RuleContext, object: &mut dyn Object);
+    /// Checks an object that is to be created, metadata left out.
+    fn validate_create(&self, cx: &RuleContext, object: &dyn Object) -> ErrorList;
+    /// Prepares an object that is to replace `old`: restores what the endpoint may not change, counts the generation.
+    fn prepare_update(&self, cx: &RuleContext, endpoint: Endpoint, object: &mut dyn Object, old: &dyn Object);
+    /// Checks an object that is to replace `old`, metadata left out.
+    fn validate_update(&self, cx: &RuleContext, endpoint: Endpoint, object: &dyn Object, old: &dyn Object)
+    -> ErrorList;
+    /// Checks a name, as messages; `prefix` for `generateName`.
+    fn validate_name(&self, name: &str, prefix: bool) -> Vec<String>;
+    /// Texts for `Warning` headers.
+    fn warnings(&self, object: &dyn Object, old: Option<&dyn Object>) -> Vec<String>;
+    /// How long a delete waits, given what the client asked for.
+    fn grace(&self, object: &dyn Object, asked_seconds: Option<i64>) -> Grace;
+    /// The value of a selectable field; nothing where the kind does not select by it.
+    fn field(&self, object: &dyn Object, path: &str) -> Option<String>;
+    /// The cells of the table row, in the order of the columns.
+    fn cells(&self, object: &dyn Object, now: Time) -> Vec<Value>;
+    /// Conditions of the table row, as free-form values; only pods have any.
+    fn row_conditions(&self, object: &dyn Object) -> Vec<Value>;
+    /// The replicas of a kind with a scale: (spec, status, selector text).
+    fn scale(&self, object: &dyn Object) -> Option<Scale>;
+    /// Sets the wanted replicas of a kind with a scale.
+    fn set_replicas(&self, object: &mut dyn Object, replicas: i32);
+}
+
+/// What the `scale` subresource shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scale {
+    /// Wanted replicas.
+    pub spec_replicas: i32,
+    /// Present replicas.
+    pub status_replicas: i32,
+    /// The selector in text form.
+    pub selector: String,
+}
+
+/// The rules of a kind, typed. Every method has a default that suits a kind without that concern.
+pub trait TypedRules: Send + Sync + 'static {
+    /// The kind's struct.
+    type Object: Object + Kind;
+    /// Names and facts.
+    const INFO: &'static ResourceInfo;
+
+    /// See [`Rules::set_defaults`].
+    fn set_defaults(_object: &mut Self::Object) {}
+    /// See [`Rules::prepare_create`].
+    fn prepare_create(_cx: &RuleContext, _object: &mut Self::Object) {}
+    /// See [`Rules::validate_create`].
+    fn validate(_cx: &RuleContext, _object: &Self::Object) -> ErrorList {
+        ErrorList::default()
+    }
+    /// See [`Rules::prepare_update`].
+    fn prepare_update(_cx: &RuleContext, _endpoint: Endpoint, _object: &mut Self::Object, _old: &Self::Object) {}
+    /// See [`Rules::validate_update`].
+    fn validate_update(cx: &RuleContext, _endpoint: Endpoint, object: &Self::Object, _old: &Self::Object) -> ErrorList {
+        Self::validate(cx, object)
+    }
+    /// See [`Rules::validate_name`].
+    fn validate_name(name: &str, prefix: bool) -> Vec<String>;
+    /// See [`Rules::warnings`].
+    fn warnings(_object: &Self::Object, _old: Option<&Self::Object>) -> Vec<String> {
+        Vec::new()
+    }
+    /// See [`Rules::grace`].
+    fn grace(_object: &Self::Object, _asked_seconds: Option<i64>) -> Grace {
+        Grace::None
+    }
+    /// See [`Rules::field`]; metadata fields are known to the engine.
+    fn field(_object: &Self::Object, _path: &str) -> Option<String> {
+        None
+    }
+    /// See [`Rules::cells`].
+    fn cells(object: &Self::Object, _now: Time) -> Vec<Value> {
+        vec![object.meta().name.clone().into(), object.meta().creation_timestamp.to_string().into()]
+    }
+    /// See [`Rules::row_conditions`].
+    fn row_conditions(_object: &Self::Object) -> Vec<Value> {
+        Vec::new()
+    }
+    /// See [`Rules::scale`].
+    fn scale(_object: &Self::Object) -> Option<Scale> {
+        None
+    }
+    /// See [`Rules::set_replicas`].
+    fn set_replicas(_object: &mut Self::Object, _replicas: i32) {}
+}
+
+/// Typed rules as the engine sees them.
+pub struct Typed<R>(PhantomData<R>);
+
+impl<R: TypedRules> Typed<R> {
+    /// The bridge; it holds nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<R: TypedRules> Default for Typed<R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+const OTHER_KIND: &str = "invariant: the engine hands each kind its own objects";
+
+fn typed<T: Object>(object: &dyn Object) -> &T {
+    object.downcast_ref().expect(OTHER_KIND)
+}
+
+fn typed_mut<T: Object>(object: &mut dyn Object) -> &mut T {
+    object.downcast_mut().expect(OTHER_KIND)
+}
+
+impl<R: TypedRules> Rules for Typed<R> {
+    fn info(&self) -> &'static ResourceInfo {
+        R::INFO
+    }
+    fn new_object(&self) -> Box<dyn Object> {
+        Box::new(R::Object::default())
+    }
+    fn set_defaults(&self, object: &mut dyn Object) {
+        R::set_defaults(typed_mut(object));
+    }
+    fn prepare_create(&self, cx: &RuleContext, object: &mut dyn Object) {
+        R::prepare_create(cx, typed_mut(object));
+    }
+    fn validate_create(&self, cx: &RuleContext, object: &dyn Object) -> ErrorList {
+        R::validate(cx, typed(object))
+    }
+    fn prepare_update(&self, cx: &RuleContext, endpoint: Endpoint, object: &mut dyn Object, old: &dyn Object) {
+        R::prepare_update(cx, endpoint, typed_mut(object), typed(old));
+    }
+    fn validate_update(
+        &self,
+        cx: &RuleContext,
+        endpoint: Endpoint,
+        object: &dyn Object,
+        old: &dyn Object,
+    ) -> ErrorList {
+        R::validate_update(cx, endpoint, typed(object), typed(old))
+    }
+    fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
+        R::validate_name(name, prefix)
+    }
+    fn warnings(&self, object: &dyn Object, old: Option<&dyn Object>) -> Vec<String> {
+        R::warnings(typed(object), old.map(typed))
+    }
+    fn grace(&self, object: &dyn Object, asked_seconds: Option<i64>) -> Grace {
+        R::grace(typed(object), asked_seconds)
+    }
+    fn field(&self, object: &dyn Object, path: &str) -> Option<String> {
+        R::field(typed(object), path)
+    }
+    fn cells(&self, object: &dyn Object, now: Time) -> Vec<Value> {
+        R::cells(typed(object), now)
+    }
+    fn row_conditions(&self, object: &dyn Object) -> Vec<Value> {
+        R::row_conditions(typed(object))
+    }
+    fn scale(&self, object: &dyn Object) -> Option<Scale> {
+        R::scale(typed(object))
+    }
+    fn set_replicas(&self, object: &mut dyn Object, replicas: i32) {
+        R::set_replicas(typed_mut(object), replicas);
+    }
+}
