@@ -148,7 +148,8 @@ mod tests {
     #[test]
     fn prefixes_cover_exactly_their_keys() {
         let pods = KeyRange::prefix("/pods/");
-        for (key, inside) in [("/pods/", true), ("/pods/a", true), ("/pods0", false), ("/pods", false), ("/po", false)] {
+        for (key, inside) in [("/pods/", true), ("/pods/a", true), ("/pods0", false), ("/pods", false), ("/po", false)]
+        {
             assert_eq!(pods.contains(&key.into()), inside, "{key}");
         }
         let edge = KeyRange::prefix(Key::new(vec![7, 255]));

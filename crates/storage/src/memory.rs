@@ -8,9 +8,7 @@ use base::{SharedClock, TaskGroup};
 use tokio::sync::Notify;
 
 use crate::mvcc::{Command, Limits, Reply, Staging, State, Store};
-use crate::{
-    Backend, EventStream, Expect, Get, Key, KeyRange, LeaseId, Revision, Slice, StorageError, Txn, Write,
-};
+use crate::{Backend, EventStream, Expect, Get, Key, KeyRange, LeaseId, Revision, Slice, StorageError, Txn, Write};
 
 /// How many leases end in one go.
 const EXPIRE_BATCH: usize = 256;

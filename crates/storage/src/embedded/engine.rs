@@ -195,7 +195,8 @@ fn write(
 
 fn write_batch(rows: &mut redb::Table<'_, RowId, &[u8]>, batch: &EventBatch) -> Result<(), redb::Error> {
     for (position, event) in (0_u32..).zip(batch.events.iter()) {
-        let mut record = rows.insert_reserve((batch.revision.0.unsigned_abs(), position), record::encoded_len(event))?;
+        let mut record =
+            rows.insert_reserve((batch.revision.0.unsigned_abs(), position), record::encoded_len(event))?;
         record::encode(event, record.as_mut());
     }
     Ok(())

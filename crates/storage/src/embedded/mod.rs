@@ -29,9 +29,7 @@ use self::directory::DataDirectory;
 use self::engine::{Engine, Opener};
 use self::writer::{Request, Writer};
 use crate::mvcc::{Command, Limits, Reply, Store};
-use crate::{
-    Backend, EventStream, Expect, Get, Key, KeyRange, LeaseId, Revision, Slice, StorageError, Txn, Write,
-};
+use crate::{Backend, EventStream, Expect, Get, Key, KeyRange, LeaseId, Revision, Slice, StorageError, Txn, Write};
 
 /// How many writes may wait for the writer; more wait in their callers.
 const QUEUE: usize = 1_024;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use etcd_client::{
-    Channel, Client, ConnectOptions, GetOptions, GetResponse, KvClient, LeaseClient, MaintenanceClient,
-    StatusResponse, WatchClient,
+    Channel, Client, ConnectOptions, GetOptions, GetResponse, KvClient, LeaseClient, MaintenanceClient, StatusResponse,
+    WatchClient,
 };
 use parking_lot::Mutex;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
@@ -148,11 +148,7 @@ impl Members {
         outcome
     }
 
-    pub(super) async fn read_range(
-        &self,
-        range: &KeyRange,
-        options: GetOptions,
-    ) -> Result<GetResponse, StorageError> {
+    pub(super) async fn read_range(&self, range: &KeyRange, options: GetOptions) -> Result<GetResponse, StorageError> {
         let start = convert::range_start(range);
         self.read(move |mut client| {
             let (start, options) = (start.clone(), options.clone());

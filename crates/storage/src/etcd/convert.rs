@@ -52,11 +52,9 @@ pub(super) fn event(event: &etcd_client::Event) -> Option<Event> {
     let previous = event.prev_kv().cloned().map(owned);
     Some(match event.event_type() {
         EventType::Put => Event::Put { kv: owned(kv.clone()), previous },
-        EventType::Delete => Event::Delete {
-            key: Key::new(kv.key().to_vec()),
-            revision: Revision(kv.mod_revision()),
-            previous,
-        },
+        EventType::Delete => {
+            Event::Delete { key: Key::new(kv.key().to_vec()), revision: Revision(kv.mod_revision()), previous }
+        }
     })
 }
 
@@ -78,7 +76,7 @@ pub(super) fn error(error: &etcd_client::Error) -> StorageError {
         StorageError::FutureRevision { requested: none, current: None }
     } else if message.contains("requested lease not found") {
         StorageError::LeaseNotFound(LeaseId(0))
-    } else if message.contains("request is too large") {
+    } else if message.contains("request is too large") || message.contains("message larger than max") {
         StorageError::RequestTooLarge
     } else if message.contains("database space exceeded") {
         StorageError::NoSpace { detail: String::new() }

@@ -20,9 +20,7 @@ use base::{Backoff, SharedRng, TaskGroup};
 use etcd_client::{Compare, CompareOp, DeleteOptions, GetOptions, PutOptions, TxnOp, TxnOpResponse};
 
 use self::connection::Members;
-use crate::{
-    Backend, EventStream, Expect, Get, Key, KeyRange, LeaseId, Revision, Slice, StorageError, Txn, Write,
-};
+use crate::{Backend, EventStream, Expect, Get, Key, KeyRange, LeaseId, Revision, Slice, StorageError, Txn, Write};
 
 pub use connection::{EtcdOptions, EtcdTls};
 
@@ -46,11 +44,7 @@ impl Etcd {
     ///
     /// # Errors
     /// When an option is wrong, or no member answers in time.
-    pub async fn connect(
-        options: EtcdOptions,
-        rng: SharedRng,
-        group: &TaskGroup,
-    ) -> Result<Arc<Self>, StorageError> {
+    pub async fn connect(options: EtcdOptions, rng: SharedRng, group: &TaskGroup) -> Result<Arc<Self>, StorageError> {
         let dial_timeout = options.dial_timeout;
         let members = Arc::new(Members::new(options).await?);
         let etcd = Self { members, dependable_progress: Arc::default(), rng };
@@ -104,11 +98,13 @@ impl std::fmt::Debug for Etcd {
 impl Backend for Etcd {
     async fn get(&self, key: &Key) -> Result<Get, StorageError> {
         let bytes = key.as_bytes().to_vec();
-        let mut response =
-            self.members.read(move |mut client| {
+        let mut response = self
+            .members
+            .read(move |mut client| {
                 let bytes = bytes.clone();
                 async move { client.kv.get(bytes, None).await }
-            }).await?;
+            })
+            .await?;
         let revision = convert::revision(response.header())?;
         let kv = response.take_kvs().into_iter().next().map(convert::owned);
         Ok(Get { kv, revision })
@@ -164,7 +160,8 @@ impl Backend for Etcd {
             .or_else(vec![TxnOp::get(bytes, Some(GetOptions::new()))]);
         let response = self.members.write(|mut client| async move { client.kv.txn(txn).await }).await;
         let mut response = response.map_err(|error| convert::with_lease(error, lease))?;
-        let revision = response.take_header().map_or(Err(convert::no_header()), |header| Ok(Revision(header.revision())))?;
+        let revision =
+            response.take_header().map_or(Err(convert::no_header()), |header| Ok(Revision(header.revision())))?;
         let committed = response.succeeded();
         let found = response.op_responses().into_iter().next().and_then(|operation| match operation {
             TxnOpResponse::Put(mut put) => put.take_prev_key(),

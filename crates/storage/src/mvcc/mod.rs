@@ -3,8 +3,8 @@
 //! A write is two steps: [`Staging`] works out what it would change without changing anything, and
 //! [`Store::apply`] makes that visible. Between the two the embedded store puts it on disk.
 
-mod lease;
 mod history;
+mod lease;
 mod staging;
 mod state;
 mod store;

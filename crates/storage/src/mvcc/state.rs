@@ -141,13 +141,11 @@ impl State {
         if version.kv.is_none() {
             self.history_bytes += version.weight();
         }
-        if let Some(old) = history.newest() {
-            if let Some(kv) = &old.kv {
-                self.history_bytes += old.weight();
-                self.live_bytes = self.live_bytes.saturating_sub(live_weight(key, kv));
-                if let Some(old_lease) = kv.lease {
-                    self.leases.detach(old_lease, key);
-                }
+        if let Some((old, kv)) = history.newest().and_then(|old| old.kv.as_ref().map(|kv| (old, kv))) {
+            self.history_bytes += old.weight();
+            self.live_bytes = self.live_bytes.saturating_sub(live_weight(key, kv));
+            if let Some(old_lease) = kv.lease {
+                self.leases.detach(old_lease, key);
             }
         }
         history.push(version);
@@ -187,7 +185,7 @@ impl State {
         self.leases.grant(lease, ttl, now);
     }
 
-    /// Adds one retained version; `pending` collects the events of the revision that is being read.
+    /// Adds one retained version and returns it as the event that it was.
     pub(crate) fn restore_version(&mut self, key: Key, version: Version) -> Event {
         let previous = self.current(&key).cloned();
         let event = match &version.kv {

@@ -6,8 +6,8 @@ use base::{CancellationToken, SharedClock};
 use parking_lot::RwLock;
 use tokio::time::Instant;
 
-use super::state::{RowId, State};
 use super::staging::Effect;
+use super::state::{RowId, State};
 use super::watch;
 use crate::{EventStream, Get, Key, KeyRange, KeyValue, Revision, Slice, StorageError};
 

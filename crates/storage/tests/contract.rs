@@ -1,0 +1,116 @@
+//! Runs the storage contract on every implementation.
+//!
+//! The etcd part starts the binary named by `$ETCD` (or the first `etcd` in `PATH`) and skips, saying so, where there
+//! is none.
+
+#![expect(clippy::print_stdout, reason = "a skipped test says why")]
+
+mod etcd_server;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Rng, TaskGroup, TokioClock};
+use storage::contract;
+use storage::{Embedded, EmbeddedOptions, Etcd, EtcdOptions, Memory, MemoryOptions};
+
+use etcd_server::{EtcdServer, Security};
+use futures_util::StreamExt as _;
+use storage::{Backend as _, Event, Expect, KeyRange, Revision, StorageError, Txn, WatchItem, Write};
+
+#[tokio::test(start_paused = true)]
+async fn memory() {
+    for case in contract::ALL {
+        println!("{}", case.name);
+        let group = TaskGroup::new("memory");
+        case.run(Memory::new(MemoryOptions::default(), TokioClock::shared(), &group)).await;
+        group.cancel();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn embedded() {
+    for case in contract::ALL {
+        println!("{}", case.name);
+        let directory = tempfile::tempdir().expect("a directory");
+        let group = TaskGroup::new("embedded");
+        let options = EmbeddedOptions::new(directory.path());
+        let store = Embedded::open(options, TokioClock::shared(), &group).await.expect("a store");
+        case.run(store.clone()).await;
+        store.close(Duration::from_secs(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn etcd() {
+    run_on_etcd(Security::Plain).await;
+}
+
+#[tokio::test]
+async fn etcd_with_tls() {
+    run_on_etcd(Security::MutualTls).await;
+}
+
+async fn run_on_etcd(security: Security) {
+    let server = match EtcdServer::start(security) {
+        Ok(server) => server,
+        Err(reason) => return println!("skipped: {reason}"),
+    };
+    let group = TaskGroup::new("etcd");
+    let mut options = EtcdOptions::new([server.url.clone()]);
+    options.tls = server.tls.clone();
+    let store = Etcd::connect(options, Rng::seeded(1), &group).await.expect("etcd answers");
+    for case in contract::ALL {
+        println!("{}", case.name);
+        case.run(Arc::<Etcd>::clone(&store)).await;
+    }
+    group.shutdown(Duration::from_secs(5)).await;
+}
+
+/// Kills etcd again and again while a watch and a writer go on: the watch must see every write once and in order.
+#[tokio::test]
+async fn a_watch_survives_restarts_of_etcd() {
+    let mut server = match EtcdServer::start(Security::Plain) {
+        Ok(server) => server,
+        Err(reason) => return println!("skipped: {reason}"),
+    };
+    let group = TaskGroup::new("etcd");
+    let store =
+        Etcd::connect(EtcdOptions::new([server.url.clone()]), Rng::seeded(1), &group).await.expect("etcd answers");
+    let mut watch = store.watch(KeyRange::prefix("k"), Revision(1));
+    let mut written = Vec::new();
+    for round in 0..4 {
+        for step in 0..5 {
+            written.push(write(&store, &format!("{round}/{step}")).await);
+        }
+        server.restart();
+    }
+    written.push(write(&store, "last").await);
+    let mut seen = Vec::new();
+    while seen.last() != written.last() {
+        let item = tokio::time::timeout(Duration::from_secs(30), watch.next()).await.expect("more events");
+        match item.expect("no end").expect("no error") {
+            WatchItem::Events(batch) => seen.extend(batch.events.iter().map(Event::revision)),
+            WatchItem::Progress(_) => {}
+        }
+    }
+    // A write whose answer was lost may have happened twice; all that the watch saw must be in the store's history.
+    assert!(written.iter().all(|revision| seen.contains(revision)), "{written:?} against {seen:?}");
+    assert!(seen.is_sorted_by(|one, two| one < two), "{seen:?}");
+    let count = i64::try_from(seen.len()).expect("a small number");
+    let last = seen.last().map_or(0, |revision| revision.0);
+    assert_eq!(count, last - 1, "every revision from 2 on is there");
+    group.shutdown(Duration::from_secs(5)).await;
+}
+
+/// Writes until it is acknowledged.
+async fn write(store: &Etcd, value: &str) -> Revision {
+    loop {
+        match store.txn(&"k".into(), Expect::Any, Write::put(value.to_owned())).await {
+            Ok(Txn::Committed { revision, .. }) => return revision,
+            Ok(Txn::Conflict { .. }) => panic!("an unconditional write cannot conflict"),
+            Err(StorageError::Unavailable { .. }) => tokio::time::sleep(Duration::from_millis(50)).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! A real etcd for tests: one member in a directory of its own, on ports that the system picks.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use storage::EtcdTls;
+use tempfile::TempDir;
+
+/// How clients and the server know each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Security {
+    /// Not at all.
+    Plain,
+    /// Both show certificates.
+    MutualTls,
+}
+
+/// A running etcd; it ends with the value.
+pub(crate) struct EtcdServer {
+    process: Child,
+    arguments: Vec<String>,
+    binary: PathBuf,
+    pub(crate) url: String,
+    pub(crate) tls: Option<EtcdTls>,
+    directory: TempDir,
+}
+
+impl EtcdServer {
+    /// Starts etcd, or says why not.
+    pub(crate) fn start(security: Security) -> Result<Self, String> {
+        let binary = binary()?;
+        let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let (client_port, peer_port) = (free_port()?, free_port()?);
+        let (scheme, tls, tls_arguments) = match security {
+            Security::Plain => ("http", None, Vec::new()),
+            Security::MutualTls => {
+                let (tls, arguments) = certificates(directory.path())?;
+                ("https", Some(tls), arguments)
+            }
+        };
+        let url = format!("{scheme}://127.0.0.1:{client_port}");
+        let peer = format!("http://127.0.0.1:{peer_port}");
+        let data = directory.path().join("data").display().to_string();
+        let mut arguments: Vec<String> = [
+            ("--name", "test"),
+            ("--data-dir", &data),
+            ("--listen-client-urls", &url),
+            ("--advertise-client-urls", &url),
+            ("--listen-peer-urls", &peer),
+            ("--initial-advertise-peer-urls", &peer),
+            ("--initial-cluster", &format!("test={peer}")),
+        ]
+        .into_iter()
+        .flat_map(|(flag, value)| [flag.to_owned(), value.to_owned()])
+        .collect();
+        arguments.push("--unsafe-no-fsync".to_owned());
+        arguments.extend(tls_arguments);
+        if version_lacks_no_fsync(&binary) {
+            arguments.retain(|argument| argument != "--unsafe-no-fsync");
+        }
+        let process = spawn(&binary, &arguments, directory.path())?;
+        Ok(Self { process, arguments, binary, url, tls, directory })
+    }
+
+    /// Kills etcd without warning and starts it again on the same data and ports.
+    pub(crate) fn restart(&mut self) {
+        self.stop();
+        self.process = spawn(&self.binary, &self.arguments, self.directory.path()).expect("etcd starts again");
+    }
+
+    fn stop(&mut self) {
+        // Both fail only where the process has ended by itself.
+        let _ended = self.process.kill();
+        let _reaped = self.process.wait();
+    }
+}
+
+impl Drop for EtcdServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test starts a real server")]
+fn spawn(binary: &Path, arguments: &[String], directory: &Path) -> Result<Child, String> {
+    let log = fs::OpenOptions::new().create(true).append(true).open(directory.join("log"));
+    let log = log.map_err(|error| error.to_string())?;
+    let started = Command::new(binary).args(arguments).stdout(Stdio::null()).stderr(log).spawn();
+    started.map_err(|error| format!("cannot start {}: {error}", binary.display()))
+}
+
+fn binary() -> Result<PathBuf, String> {
+    if let Some(named) = std::env::var_os("ETCD") {
+        return Ok(named.into());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|directory| directory.join("etcd")).find(|file| file.is_file());
+    found.ok_or_else(|| "there is no etcd in PATH and $ETCD is not set".to_owned())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test runs real programs")]
+fn version_lacks_no_fsync(binary: &Path) -> bool {
+    let output = Command::new(binary).arg("--help").output();
+    output.is_ok_and(|output| {
+        let help = [output.stdout, output.stderr].concat();
+        !String::from_utf8_lossy(&help).contains("--unsafe-no-fsync")
+    })
+}
+
+fn free_port() -> Result<u16, String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+    listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
+}
+
+/// An authority and certificates for both sides, by openssl.
+fn certificates(directory: &Path) -> Result<(EtcdTls, Vec<String>), String> {
+    fs::write(directory.join("ext"), "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n")
+        .map_err(|error| error.to_string())?;
+    let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+    let authority = ["req", "-x509", "-days", "2", "-subj", "/CN=ca", "-keyout", "ca.key", "-out", "ca.crt"];
+    openssl(directory, &[&authority[..], &key[..]].concat())?;
+    for name in ["server", "client"] {
+        let (key_file, request, certificate) = (format!("{name}.key"), format!("{name}.csr"), format!("{name}.crt"));
+        let subject = format!("/CN={name}");
+        let ask = ["req", "-subj", &subject, "-keyout", &key_file, "-out", &request];
+        openssl(directory, &[&ask[..], &key[..]].concat())?;
+        openssl(
+            directory,
+            &[
+                "x509",
+                "-req",
+                "-in",
+                &request,
+                "-CA",
+                "ca.crt",
+                "-CAkey",
+                "ca.key",
+                "-CAcreateserial",
+                "-days",
+                "2",
+                "-extfile",
+                "ext",
+                "-out",
+                &certificate,
+            ],
+        )?;
+    }
+    let file = |name: &str| directory.join(name).display().to_string();
+    let read = |name: &str| fs::read(directory.join(name)).map_err(|error| error.to_string());
+    let tls = EtcdTls { ca_pem: read("ca.crt")?, client: Some((read("client.crt")?, read("client.key")?)) };
+    let arguments = [("--cert-file", "server.crt"), ("--key-file", "server.key"), ("--trusted-ca-file", "ca.crt")];
+    let mut arguments: Vec<String> =
+        arguments.into_iter().flat_map(|(flag, name)| [flag.to_owned(), file(name)]).collect();
+    arguments.push("--client-cert-auth".to_owned());
+    Ok((tls, arguments))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test makes real certificates")]
+fn openssl(directory: &Path, arguments: &[&str]) -> Result<(), String> {
+    let ran = Command::new("openssl").args(arguments).current_dir(directory).stderr(Stdio::null()).status();
+    match ran {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("openssl {arguments:?} failed: {status}")),
+        Err(error) => Err(format!("openssl cannot be run: {error}")),
+    }
+}
