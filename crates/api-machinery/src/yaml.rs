@@ -23,6 +23,10 @@ const MAX_NODES: usize = 1_000_000;
 const MAX_EVENTS: usize = 2_500_000;
 /// Most events that aliases may repeat: a small text must not grow without bound.
 const MAX_ALIAS_EVENTS: usize = 100_000;
+/// Enough for [`MAX_DEPTH`] in a debug build, several times over.
+const DEEP_STACK_BYTES: usize = 16 * 1024 * 1024;
+/// Columns of indentation, and brackets, that cannot nest deep enough to trouble an ordinary stack.
+const SHALLOW_STEPS: usize = 20;
 /// Most duplicate keys reported for one text.
 const MAX_DUPLICATES: usize = 100;
 /// Integral floats below this are written as integers, as Go prints them; at and above, in exponent form.
@@ -67,11 +71,39 @@ pub fn parse(text: &str) -> Result<Document, YamlError> {
     let Some((lines_before, first)) = numbered_documents(text).find(|(_, document)| has_content(document)) else {
         return Ok(Document::default());
     };
-    let node: Node = serde_saphyr::from_str_with_options(first, options())
-        .map_err(|error| YamlError::at(&error, lines_before))?;
+    if may_nest_deeply(first) { parse_with_room(first, lines_before) } else { parse_document(first, lines_before) }
+}
+
+fn parse_document(text: &str, lines_before: u64) -> Result<Document, YamlError> {
+    let node: Node =
+        serde_saphyr::from_str_with_options(text, options()).map_err(|error| YamlError::at(&error, lines_before))?;
     let mut duplicates = Vec::new();
     let value = node.into_value(lines_before, &mut duplicates);
     Ok(Document { value, duplicates })
+}
+
+/// The parser recurses with large frames (some 20 KiB each in debug builds), so a text at the depth limit overflows
+/// the 2 MiB stack of an ordinary thread. Such texts get a stack of their own.
+fn parse_with_room(text: &str, lines_before: u64) -> Result<Document, YamlError> {
+    let failed = |message: &str| YamlError { line: 0, message: message.to_owned() };
+    std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .name("yaml".into())
+            .stack_size(DEEP_STACK_BYTES)
+            .spawn_scoped(scope, || parse_document(text, lines_before))
+            .map_err(|error| failed(&error.to_string()))?
+            .join()
+            .unwrap_or_else(|_| Err(failed("the parser failed")))
+    })
+}
+
+/// A cheap upper bound: nesting comes from indentation, from brackets, and from aliases of nested values.
+fn may_nest_deeply(text: &str) -> bool {
+    let brackets = || text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).take(SHALLOW_STEPS + 1).count();
+    let margin = |line: &str| line.bytes().take_while(|byte| b" \t-?:".contains(byte)).count();
+    (text.contains('&') && text.contains('*'))
+        || brackets() > SHALLOW_STEPS
+        || text.lines().any(|line| margin(line) > SHALLOW_STEPS)
 }
 
 /// The documents of a text, cut at lines that hold only `---` and perhaps a comment. Empty ones are skipped.
@@ -148,7 +180,10 @@ impl Node {
                     let value = node.into_value(lines_before, duplicates);
                     if map.contains_key(&key.value) && duplicates.len() < MAX_DUPLICATES {
                         let line = key.referenced.line() + lines_before;
-                        duplicates.push(format!("line {line}: key {} already set in map", crate::quote::go_quote(&key.value)));
+                        duplicates.push(format!(
+                            "line {line}: key {} already set in map",
+                            crate::quote::go_quote(&key.value)
+                        ));
                     }
                     map.insert(key.value, value);
                 }

@@ -85,6 +85,12 @@ fn growth_and_depth_are_bounded() {
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     assert!(parse(&nested(100)).is_ok());
     assert!(parse(&nested(200)).is_err());
+    let block = |depth: usize| (0..depth).map(|level| format!("{}a:\n", " ".repeat(level))).collect::<String>();
+    assert!(parse(&block(120)).is_ok());
+    assert!(parse(&block(500)).is_err());
+    assert!(parse(&"- ".repeat(2_000)).is_err());
+    let chain: String = (1..2_000).map(|level| format!("a{level}: &a{level}\n- *a{}\n", level - 1)).collect();
+    assert!(parse(&format!("a0: &a0 x\n{chain}")).is_err());
 }
 
 #[test]

@@ -163,8 +163,7 @@ fn is_plain(text: &str) -> bool {
 
 /// Whether YAML 1.1 reads the plain text as null, a boolean, a number, a date or a merge key.
 fn reads_as_other(text: &str) -> bool {
-    const WORDS: [&str; 14] =
-        ["", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", "<<", "=", "..."];
+    const WORDS: [&str; 14] = ["", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", "<<", "=", "..."];
     let lower = text.to_ascii_lowercase();
     WORDS.contains(&lower.as_str()) || is_number(&lower) || is_date(text)
 }
@@ -196,6 +195,9 @@ fn is_date(text: &str) -> bool {
     let mut parts = text.splitn(3, '-');
     let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let (Some(year), Some(month), Some(rest)) = (parts.next(), parts.next(), parts.next()) else { return false };
-    year.len() == 4 && all_digits(year) && all_digits(month) && month.len() <= 2
+    year.len() == 4
+        && all_digits(year)
+        && all_digits(month)
+        && month.len() <= 2
         && rest.starts_with(|c: char| c.is_ascii_digit())
 }
