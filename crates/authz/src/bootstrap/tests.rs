@@ -1,0 +1,101 @@
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use api_machinery::value::{Value, to_value};
+
+use super::*;
+
+fn facts() -> Option<Value> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/rbac-bootstrap.json");
+    let Ok(text) = std::fs::read_to_string(path) else {
+        println!("skipped: the bootstrap policy's golden data is absent");
+        return None;
+    };
+    Some(serde_json::from_str(&text).unwrap())
+}
+
+/// The golden objects of some lists, by namespace and name.
+fn golden(facts: &Value, lists: &[&str]) -> BTreeMap<(String, String), Value> {
+    let text = |object: &Value, key: &str| object[key].as_str().unwrap_or_default().to_owned();
+    lists
+        .iter()
+        .flat_map(|list| facts[*list].as_array().unwrap())
+        .map(|object| ((text(object, "namespace"), text(object, "name")), object.clone()))
+        .collect()
+}
+
+#[test]
+fn roles_are_upstreams() {
+    let Some(facts) = facts() else { return };
+    let wanted = golden(&facts, &["clusterRoles", "controllerClusterRoles", "roles"]);
+    let mut found = BTreeMap::new();
+    for role in cluster_roles() {
+        found.insert((String::new(), role.metadata.name.clone()), to_value(&role));
+    }
+    for role in roles() {
+        found.insert((role.metadata.namespace.clone(), role.metadata.name.clone()), to_value(&role));
+    }
+    assert_eq!(found.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>());
+    for (key, role) in &found {
+        let rules = role.get("rules").and_then(Value::as_array).cloned().unwrap_or_default();
+        assert_eq!(Value::Array(rules), wanted[key]["rules"], "{key:?}");
+        assert_eq!(role.get("aggregationRule"), wanted[key].get("aggregationRule"), "{key:?}");
+        for (label, value) in wanted[key].get("labels").and_then(Value::as_object).into_iter().flatten() {
+            assert_eq!(&role["metadata"]["labels"][label], value, "{key:?}");
+        }
+    }
+}
+
+#[test]
+fn bindings_are_upstreams() {
+    let Some(facts) = facts() else { return };
+    let wanted = golden(&facts, &["clusterRoleBindings", "controllerClusterRoleBindings", "roleBindings"]);
+    let mut found = BTreeMap::new();
+    for binding in cluster_role_bindings() {
+        found.insert((String::new(), binding.metadata.name.clone()), (binding.role_ref, binding.subjects));
+    }
+    for binding in role_bindings() {
+        let key = (binding.metadata.namespace.clone(), binding.metadata.name.clone());
+        found.insert(key, (binding.role_ref, binding.subjects));
+    }
+    assert_eq!(found.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>());
+    for (key, (role, subjects)) in &found {
+        assert_eq!(wanted[key]["roleRef"]["name"], role.name.as_str(), "{key:?}");
+        assert_eq!(wanted[key]["roleRef"]["kind"], role.kind.as_str(), "{key:?}");
+        let names: Vec<&str> = subjects.iter().map(|subject| subject.name.as_str()).collect();
+        let golden: Vec<&str> = wanted[key]["subjects"]
+            .as_array()
+            .map(|all| all.iter().filter_map(|subject| subject["name"].as_str()).collect())
+            .unwrap_or_default();
+        assert_eq!(names, golden, "{key:?}");
+    }
+}
+
+#[test]
+fn reconciling_adds_and_keeps() {
+    let wanted = cluster_roles().into_iter().find(|role| role.metadata.name == "system:kube-scheduler").unwrap();
+    assert_eq!(reconcile_cluster_role(&wanted, &wanted), None);
+    let mut poorer = wanted.clone();
+    let dropped = poorer.rules.remove(0);
+    let repaired = reconcile_cluster_role(&poorer, &wanted).unwrap();
+    assert!(crate::rbac::covers(&repaired.rules, &[dropped]).is_empty());
+    poorer.metadata.annotations.insert("rbac.authorization.kubernetes.io/autoupdate".into(), "false".into());
+    assert_eq!(reconcile_cluster_role(&poorer, &wanted), None);
+}
+
+#[test]
+fn a_binding_to_another_role_is_replaced() {
+    let wanted = cluster_role_bindings().remove(0);
+    let mut stored = wanted.clone();
+    let plan = |stored: &ClusterRoleBinding| {
+        reconcile_binding(
+            (&stored.metadata, &stored.role_ref, &stored.subjects),
+            (&wanted.metadata, &wanted.role_ref, &wanted.subjects),
+        )
+    };
+    assert_eq!(plan(&stored), BindingPlan::Keep);
+    stored.subjects.clear();
+    assert!(matches!(plan(&stored), BindingPlan::Update(..)));
+    stored.role_ref.name = "other".into();
+    assert_eq!(plan(&stored), BindingPlan::Replace);
+}

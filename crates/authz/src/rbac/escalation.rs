@@ -1,0 +1,110 @@
+//! Nobody grants what they do not hold: the checks on writes of roles and bindings.
+
+use std::collections::BTreeMap;
+
+use api_types::rbac_v1::{PolicyRule, RoleRef};
+
+use super::{Rbac, RoleSource, covers};
+use crate::{Attributes, Authorizer, Decision, User};
+
+/// Why a write of a role or binding was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EscalationError {
+    /// The caller would grant what it does not hold; the text lists it.
+    #[error("{0}")]
+    Forbidden(String),
+    /// The role that a binding refers to does not exist.
+    #[error("{0}")]
+    RoleNotFound(String),
+}
+
+/// Checks that `user` may write a role with these rules: it may `escalate` the role, or holds them all.
+///
+/// # Errors
+/// When it may not.
+pub fn check_rules<S: RoleSource>(
+    rbac: &Rbac<S>,
+    authorizer: &dyn Authorizer,
+    escalate: &Attributes,
+    rules: &[PolicyRule],
+) -> Result<(), EscalationError> {
+    let exempt = Attributes { verb: "escalate".into(), ..escalate.clone() };
+    if is_superuser(&escalate.user) || authorizer.authorize(&exempt).decision == Decision::Allow {
+        return Ok(());
+    }
+    holds_all(rbac, &escalate.user, &escalate.namespace, rules)
+}
+
+/// Checks that `user` may write a binding to `role`: it may `bind` the role, or holds all its rules. `binding` are the
+/// attributes of the write.
+///
+/// # Errors
+/// When it may not, or there is no such role.
+pub fn check_binding<S: RoleSource>(
+    rbac: &Rbac<S>,
+    authorizer: &dyn Authorizer,
+    binding: &Attributes,
+    role: &RoleRef,
+) -> Result<(), EscalationError> {
+    let bind = Attributes {
+        verb: "bind".into(),
+        resource: if role.kind == "Role" { "roles".into() } else { "clusterroles".into() },
+        name: role.name.clone(),
+        ..binding.clone()
+    };
+    if is_superuser(&binding.user) || authorizer.authorize(&bind).decision == Decision::Allow {
+        return Ok(());
+    }
+    let rules = rbac.rules_of_reference(role, &binding.namespace).map_err(EscalationError::RoleNotFound)?;
+    holds_all(rbac, &binding.user, &binding.namespace, &rules)
+}
+
+fn is_superuser(user: &User) -> bool {
+    user.in_group("system:masters")
+}
+
+fn holds_all<S: RoleSource>(
+    rbac: &Rbac<S>,
+    user: &User,
+    namespace: &str,
+    rules: &[PolicyRule],
+) -> Result<(), EscalationError> {
+    let (owned, errors) = rbac.rules_of(user, namespace);
+    let missing = covers(&owned, rules);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut text = format!(
+        "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
+        user.name,
+        quoted(&user.groups),
+        compact(&missing).join("\n")
+    );
+    if !errors.is_empty() {
+        text.push_str(&format!("; resolution errors: [{}]", errors.join(", ")));
+    }
+    Err(EscalationError::Forbidden(text))
+}
+
+/// The rules as sorted lines, those that differ only in the verb in one.
+fn compact(missing: &[PolicyRule]) -> Vec<String> {
+    let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for rule in missing {
+        let mut key = String::from("{");
+        if rule.non_resource_urls.is_empty() {
+            key.push_str(&format!("APIGroups:{}, Resources:{}", quoted(&rule.api_groups), quoted(&rule.resources)));
+            if !rule.resource_names.is_empty() {
+                key.push_str(&format!(", ResourceNames:{}", quoted(&rule.resource_names)));
+            }
+        } else {
+            key.push_str(&format!("NonResourceURLs:{}", quoted(&rule.non_resource_urls)));
+        }
+        lines.entry(key).or_default().extend(rule.verbs.iter().cloned());
+    }
+    lines.into_iter().map(|(key, verbs)| format!("{key}, Verbs:{}}}", quoted(&verbs))).collect()
+}
+
+fn quoted(list: &[String]) -> String {
+    let items: Vec<String> = list.iter().map(|item| format!("{item:?}")).collect();
+    format!("[{}]", items.join(" ")).replace("\" \"", "\", \"")
+}

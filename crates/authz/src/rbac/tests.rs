@@ -1,0 +1,131 @@
+use super::*;
+use crate::Decision;
+
+#[derive(Default)]
+struct Fixed {
+    cluster_roles: Vec<ClusterRole>,
+    roles: Vec<Role>,
+    cluster_bindings: Vec<ClusterRoleBinding>,
+    bindings: Vec<RoleBinding>,
+}
+
+impl RoleSource for Fixed {
+    fn role(&self, namespace: &str, name: &str) -> Option<Arc<Role>> {
+        let found = |role: &&Role| role.metadata.name == name && role.metadata.namespace == namespace;
+        self.roles.iter().find(found).cloned().map(Arc::new)
+    }
+    fn cluster_role(&self, name: &str) -> Option<Arc<ClusterRole>> {
+        self.cluster_roles.iter().find(|role| role.metadata.name == name).cloned().map(Arc::new)
+    }
+    fn role_bindings(&self, namespace: &str) -> Vec<Arc<RoleBinding>> {
+        self.bindings.iter().filter(|binding| binding.metadata.namespace == namespace).cloned().map(Arc::new).collect()
+    }
+    fn cluster_role_bindings(&self) -> Vec<Arc<ClusterRoleBinding>> {
+        self.cluster_bindings.iter().cloned().map(Arc::new).collect()
+    }
+}
+
+fn list(items: &[&str]) -> Vec<String> {
+    items.iter().map(|item| (*item).to_owned()).collect()
+}
+
+fn rule(verbs: &[&str], groups: &[&str], resources: &[&str]) -> PolicyRule {
+    PolicyRule { verbs: list(verbs), api_groups: list(groups), resources: list(resources), ..PolicyRule::default() }
+}
+
+fn get(resource: &str, subresource: &str, namespace: &str) -> Attributes {
+    Attributes {
+        user: User { name: "eve".into(), groups: list(&["readers"]), ..User::default() },
+        verb: "get".into(),
+        resource_request: true,
+        namespace: namespace.into(),
+        resource: resource.into(),
+        subresource: subresource.into(),
+        name: "x".into(),
+        ..Attributes::default()
+    }
+}
+
+#[test]
+fn rules_match_as_documented() {
+    let named = PolicyRule { resource_names: list(&["y"]), ..rule(&["get"], &[""], &["pods"]) };
+    let create = Attributes { verb: "create".into(), ..get("pods", "", "a") };
+    for (rule, attributes, expected) in [
+        (rule(&["get"], &[""], &["pods"]), get("pods", "", "a"), true),
+        (rule(&["get"], &[""], &["pods"]), get("pods", "log", "a"), false),
+        (rule(&["get"], &[""], &["pods/log"]), get("pods", "log", "a"), true),
+        (rule(&["get"], &[""], &["*/log"]), get("pods", "log", "a"), true),
+        (rule(&["get"], &[""], &["pods/*"]), get("pods", "log", "a"), false),
+        (rule(&["*"], &["*"], &["*"]), get("pods", "log", "a"), true),
+        (rule(&["get"], &["apps"], &["pods"]), get("pods", "", "a"), false),
+        (rule(&["get"], &[""], &["pods"]), create, false),
+        (named, get("pods", "", "a"), false),
+    ] {
+        assert_eq!(rule_allows(&rule, &attributes), expected, "{rule:?} {attributes:?}");
+    }
+}
+
+#[test]
+fn paths_match_by_prefix() {
+    let rule = PolicyRule { verbs: list(&["get"]), non_resource_urls: list(&["/healthz/*"]), ..PolicyRule::default() };
+    let path = |path: &str| Attributes { verb: "get".into(), path: path.into(), ..Attributes::default() };
+    assert!(rule_allows(&rule, &path("/healthz/etcd")));
+    assert!(!rule_allows(&rule, &path("/healthz")));
+}
+
+fn bound() -> Fixed {
+    let mut source = Fixed::default();
+    let mut role = ClusterRole { rules: vec![rule(&["get"], &[""], &["pods"])], ..ClusterRole::default() };
+    role.metadata.name = "reader".into();
+    source.cluster_roles.push(role);
+    let mut binding = RoleBinding::default();
+    binding.metadata.name = "read".into();
+    binding.metadata.namespace = "a".into();
+    binding.role_ref = RoleRef { kind: "ClusterRole".into(), name: "reader".into(), ..RoleRef::default() };
+    binding.subjects.push(Subject { kind: "Group".into(), name: "readers".into(), ..Subject::default() });
+    let mut broken = binding.clone();
+    broken.metadata.namespace = "b".into();
+    broken.role_ref.name = "missing".into();
+    source.bindings = vec![binding, broken];
+    source
+}
+
+#[test]
+fn a_binding_grants_in_its_namespace_only() {
+    let rbac = Rbac::new(bound());
+    let allowed = rbac.authorize(&get("pods", "", "a"));
+    assert_eq!(allowed.decision, Decision::Allow);
+    assert_eq!(
+        allowed.reason,
+        "RBAC: allowed by RoleBinding \"read/a\" of ClusterRole \"reader\" to Group \"readers\""
+    );
+    assert_eq!(rbac.authorize(&get("pods", "", "c")), Outcome::no_opinion(""));
+    let broken = rbac.authorize(&get("pods", "", "b"));
+    assert_eq!(broken.reason, "RBAC: clusterrole.rbac.authorization.k8s.io \"missing\" not found");
+}
+
+#[test]
+fn nobody_grants_what_they_do_not_hold() {
+    let rbac = Rbac::new(bound());
+    let write = Attributes { verb: "create".into(), ..get("roles", "", "a") };
+    let held = [rule(&["get"], &[""], &["pods"])];
+    assert_eq!(check_rules(&rbac, &rbac, &write, &held), Ok(()));
+    let more = [rule(&["get", "list"], &[""], &["pods"])];
+    let refused = check_rules(&rbac, &rbac, &write, &more).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "user \"eve\" (groups=[\"readers\"]) is attempting to grant RBAC permissions not currently held:\n\
+         {APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"list\"]}"
+    );
+    let reference = RoleRef { kind: "ClusterRole".into(), name: "missing".into(), ..RoleRef::default() };
+    assert!(matches!(check_binding(&rbac, &rbac, &write, &reference), Err(EscalationError::RoleNotFound(_))));
+}
+
+#[test]
+fn service_accounts_match_by_namespace() {
+    let subject = Subject { kind: "ServiceAccount".into(), name: "bot".into(), ..Subject::default() };
+    let user = User { name: "system:serviceaccount:a:bot".into(), ..User::default() };
+    assert!(matches(&subject, &user, "a"));
+    assert!(!matches(&subject, &user, ""));
+    assert!(!matches(&subject, &user, "b"));
+}
