@@ -9,13 +9,14 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::timeout;
 
 use super::frame::{self, PROTOCOL_ERROR};
 use super::reader::read_loop;
 use super::stream::Stream;
 use super::writer::{Outgoing, Urgent, write_loop};
 use super::{Headers, SpdyError};
+use crate::activity::Activity;
 use crate::pipe::{End, Ended, PipeReader, pipe};
 
 /// Streams that one connection may have; a port-forward of a busy web page uses some dozens.
@@ -88,7 +89,7 @@ pub(super) struct Waiting {
 pub(super) struct Shared {
     pub(super) role: Role,
     table: Mutex<Table>,
-    last_data: Mutex<Instant>,
+    pub(super) activity: Activity,
 }
 
 #[derive(Debug, Default)]
@@ -113,7 +114,7 @@ pub fn start<Io>(io: Io, role: Role, options: Options) -> (Connection, Incoming,
 where
     Io: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let shared = Arc::new(Shared { role, table: Mutex::default(), last_data: Mutex::new(Instant::now()) });
+    let shared = Arc::new(Shared { role, table: Mutex::default(), activity: Activity::new() });
     let (out, out_queue) = mpsc::channel(MAX_QUEUED);
     let (urgent, urgent_queue) = mpsc::channel(MAX_URGENT);
     let (accept, waiting) = mpsc::channel(MAX_WAITING);
@@ -140,14 +141,14 @@ async fn drive(
 ) -> Result<(), SpdyError> {
     let (mut read, mut write) = (std::pin::pin!(read), std::pin::pin!(write));
     let (outcome, status) = tokio::select! {
+        biased;
         outcome = &mut read => (outcome, PROTOCOL_ERROR),
         outcome = &mut write => {
-            if outcome.is_ok() {
-                let _ = timeout(LINGER, &mut read).await;
-            }
-            return outcome;
+            // Closed by us: the peer gets a moment to close too. Otherwise the peer stopped reading, perhaps because it
+            // has sent all it had: that is still read, for as long as its users take.
+            return if outcome.is_ok() { drop(timeout(LINGER, &mut read).await); outcome } else { read.await };
         }
-        () = shared.idle_for(idle) => (Err(SpdyError::Idle), 0),
+        () = shared.activity.idle_for(idle) => (Err(SpdyError::Idle), 0),
     };
     if outcome.is_err() {
         // The queue may be full of answers to a flood of pings; then the peer is not told.
@@ -348,25 +349,15 @@ impl Shared {
         self.table.lock().streams.remove(&id);
     }
 
+    /// Streams whose writers have not ended them.
+    pub(super) fn unfinished(&self) -> Vec<u32> {
+        let table = self.table.lock();
+        table.streams.iter().filter(|(_, entry)| !entry.local_done).map(|(id, _)| *id).collect()
+    }
+
     /// The last stream of the peer, for GOAWAY.
     pub(super) fn last_remote(&self) -> u32 {
         self.table.lock().last_remote
-    }
-
-    pub(super) fn saw_data(&self) {
-        *self.last_data.lock() = Instant::now();
-    }
-
-    /// Ends when no data moved for `limit`; never without a limit.
-    async fn idle_for(&self, limit: Option<Duration>) {
-        let Some(limit) = limit else { return std::future::pending().await };
-        loop {
-            let deadline = *self.last_data.lock() + limit;
-            if Instant::now() >= deadline {
-                return;
-            }
-            sleep_until(deadline).await;
-        }
     }
 
     /// Drops every stream's buffer, which ends the readers.

@@ -23,7 +23,7 @@ pub(super) async fn read_loop<R: AsyncRead + Unpin>(
     while let Some(head) = read_head(&mut from).await? {
         match Head::parse(head)? {
             Head::Data { stream, fin, length } => {
-                shared.saw_data();
+                shared.activity.saw_data();
                 read_data(&mut from, shared, stream, length).await?;
                 if fin {
                     shared.remote_done(stream);

@@ -66,6 +66,17 @@ pub(super) async fn write_loop<W: AsyncWrite + Unpin>(
             to.flush().await?;
         }
     };
+    if status == 0 {
+        // A close in good order also ends what its users still hold, or let go of since the close was queued.
+        for stream in shared.unfinished() {
+            to.write_all(&frame::data_head(stream, true, 0)).await?;
+        }
+        while let Ok(item) = queue.try_recv() {
+            if matches!(item, Outgoing::Fin { .. } | Outgoing::Reset { .. }) {
+                write_item(&mut to, &mut deflater, shared, item).await?;
+            }
+        }
+    }
     to.write_all(&frame::go_away(shared.last_remote(), status)).await?;
     to.shutdown().await?;
     Ok(())
@@ -85,7 +96,7 @@ async fn write_item<W: AsyncWrite + Unpin>(
             to.write_all(&frame::syn_reply(stream, &deflater.block(&Headers::default())?)).await?;
         }
         Outgoing::Data { stream, data } => {
-            shared.saw_data();
+            shared.activity.saw_data();
             to.write_all(&frame::data_head(stream, false, data.len())).await?;
             to.write_all(&data).await?;
         }
