@@ -1,6 +1,17 @@
 //! What every component is made of besides its own work: flags, configuration files, logs, metrics, health, TLS,
 //! HTTPS serving, and the way it starts and ends. Nothing here knows a kind of the API.
 
+pub mod config_file;
 pub mod flags;
+pub mod health;
+pub mod lifecycle;
+pub mod logging;
+pub mod metrics;
+pub mod notify;
+mod run;
 pub mod serving;
 pub mod tls;
+pub mod version;
+
+pub use lifecycle::Lifecycle;
+pub use run::{Component, run, run_with};

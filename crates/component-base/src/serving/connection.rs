@@ -13,7 +13,7 @@ use std::time::Duration;
 use base::{CancellationToken, TaskGroup};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use http::StatusCode;
+use http::{StatusCode, header};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -218,6 +218,7 @@ async fn answer(
     request: http::Request<Incoming>,
 ) -> Result<Response, Infallible> {
     let busy = Busy::new(activity);
+    let go_away = peer.go_away.clone();
     let mut request: Request = request.map(|body| body.map_err(|error| -> BoxError { error.into() }).boxed_unsync());
     let extensions = request.extensions_mut();
     extensions.insert(peer.remote);
@@ -231,7 +232,12 @@ async fn answer(
     if let Some(name) = peer.sni {
         extensions.insert(name);
     }
-    let response = guarded(cx.server.handler.as_ref(), request).await;
+    let is_http2 = request.version() == http::Version::HTTP_2;
+    let mut response = guarded(cx.server.handler.as_ref(), request).await;
+    // Go turns this header, which HTTP/2 does not know, into the end of the connection.
+    if is_http2 && response.headers_mut().remove(header::CONNECTION).is_some_and(|value| value == "close") {
+        go_away.send();
+    }
     Ok(response.map(|body| BusyBody { body, _busy: busy }.boxed_unsync()))
 }
 

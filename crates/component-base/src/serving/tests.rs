@@ -204,11 +204,27 @@ async fn shutdown_cuts_what_does_not_end() {
 
 #[tokio::test]
 async fn go_away_ends_an_http2_connection_after_the_request() {
-    let handler = handler_fn(|request: Request| async move {
-        request.extensions().get::<GoAway>().unwrap().send();
-        text(StatusCode::OK, "bye")
-    });
-    let running = start(Arc::new(handler), Limits::default());
+    for ask in [Ask::Extension, Ask::Header] {
+        let handler = handler_fn(move |request: Request| async move {
+            let mut response = text(StatusCode::OK, "bye");
+            match ask {
+                Ask::Extension => request.extensions().get::<GoAway>().unwrap().send(),
+                Ask::Header => drop(response.headers_mut().insert("connection", "close".parse().unwrap())),
+            }
+            response
+        });
+        go_away_after_one_request(Arc::new(handler)).await;
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Ask {
+    Extension,
+    Header,
+}
+
+async fn go_away_after_one_request(handler: Arc<dyn Handler>) {
+    let running = start(handler, Limits::default());
     let stream = dial(&running, b"h2", None).await;
     let (mut sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
     let request = async { body_of(sender.send_request(get("https://localhost/")).await.unwrap()).await };

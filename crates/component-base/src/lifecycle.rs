@@ -1,0 +1,160 @@
+//! How a component ends: named events, in upstream's order, and the tasks that are drained at the end.
+
+use std::sync::Arc;
+
+use base::{CancellationToken, Gates, Rng, SharedClock, SharedRng, SystemClock, TaskGroup};
+
+use crate::logging::Logging;
+
+/// Something that happens once.
+#[derive(Debug, Clone)]
+pub struct Event {
+    name: &'static str,
+    token: CancellationToken,
+}
+
+impl Event {
+    fn new(name: &'static str) -> Self {
+        Self { name, token: CancellationToken::new() }
+    }
+
+    /// It has happened. Only the first call has an effect.
+    pub fn signal(&self) {
+        if !self.token.is_cancelled() {
+            self.token.cancel();
+            tracing::info!(v = 1, name = self.name, "[graceful-termination] shutdown event");
+        }
+    }
+
+    /// Whether it has happened.
+    #[must_use]
+    pub fn has_happened(&self) -> bool {
+        self.token.is_cancelled()
+    }
+
+    /// Waits until it has happened.
+    pub async fn wait(&self) {
+        self.token.cancelled().await;
+    }
+
+    /// A token that is cancelled when it happens, for code that takes one.
+    #[must_use]
+    pub fn token(&self) -> CancellationToken {
+        self.token.clone()
+    }
+}
+
+/// The stages of a component's life, in their usual order.
+#[derive(Debug, Clone)]
+pub struct Events {
+    /// `/readyz` has answered 200 once.
+    pub has_been_ready: Event,
+    /// All paths are known, so that an unknown one is really a 404.
+    pub mux_and_discovery_complete: Event,
+    /// The process was asked to end.
+    pub shutdown_initiated: Event,
+    /// Load balancers have had `--shutdown-delay-duration` to notice.
+    pub after_shutdown_delay: Event,
+    /// Hooks that run before the drain are done.
+    pub pre_shutdown_hooks_stopped: Event,
+    /// New requests are refused.
+    pub not_accepting_new_request: Event,
+    /// Running requests have ended.
+    pub in_flight_requests_drained: Event,
+    /// The listener is closed.
+    pub http_server_stopped_listening: Event,
+}
+
+impl Events {
+    fn new() -> Self {
+        Self {
+            has_been_ready: Event::new("HasBeenReady"),
+            mux_and_discovery_complete: Event::new("MuxAndDiscoveryComplete"),
+            shutdown_initiated: Event::new("ShutdownInitiated"),
+            after_shutdown_delay: Event::new("AfterShutdownDelayDuration"),
+            pre_shutdown_hooks_stopped: Event::new("PreShutdownHooksStopped"),
+            not_accepting_new_request: Event::new("NotAcceptingNewRequest"),
+            in_flight_requests_drained: Event::new("InFlightRequestsDrained"),
+            http_server_stopped_listening: Event::new("HTTPServerStoppedListening"),
+        }
+    }
+}
+
+/// What a component is given to live with. Clones share everything.
+#[derive(Clone)]
+pub struct Lifecycle {
+    tasks: TaskGroup,
+    events: Events,
+    clock: SharedClock,
+    rng: SharedRng,
+    gates: Arc<Gates>,
+    logging: Option<Logging>,
+}
+
+impl Lifecycle {
+    /// A lifecycle of its own, for tests and for components that run inside another process: no signals, no log.
+    #[must_use]
+    pub fn new(name: &str, clock: SharedClock, rng: SharedRng) -> Self {
+        let gates = Arc::new(Gates::new(&[]));
+        Self { tasks: TaskGroup::new(name), events: Events::new(), clock, rng, gates, logging: None }
+    }
+
+    /// The lifecycle of a process.
+    pub(crate) fn of_process(name: &str, gates: Gates, logging: Logging) -> Self {
+        let own = Self::new(name, SystemClock::shared(), Rng::from_os());
+        Self { gates: Arc::new(gates), logging: Some(logging), ..own }
+    }
+
+    /// Replaces the gates.
+    #[must_use]
+    pub fn with_gates(mut self, gates: Gates) -> Self {
+        self.gates = Arc::new(gates);
+        self
+    }
+
+    /// The component's tasks; they are told to end when the component's main function has returned, and drained.
+    #[must_use]
+    pub fn tasks(&self) -> &TaskGroup {
+        &self.tasks
+    }
+
+    /// The stages.
+    #[must_use]
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// The clock.
+    #[must_use]
+    pub fn clock(&self) -> &SharedClock {
+        &self.clock
+    }
+
+    /// The source of randomness.
+    #[must_use]
+    pub fn rng(&self) -> &SharedRng {
+        &self.rng
+    }
+
+    /// The feature gates as set by flag.
+    #[must_use]
+    pub fn gates(&self) -> &Gates {
+        &self.gates
+    }
+
+    /// The log, for its health check and for changing `-v`; none inside another process.
+    #[must_use]
+    pub fn logging(&self) -> Option<&Logging> {
+        self.logging.as_ref()
+    }
+
+    /// Asks the component to end, as SIGTERM does.
+    pub fn begin_shutdown(&self) {
+        self.events.shutdown_initiated.signal();
+    }
+
+    /// Waits until the component is asked to end.
+    pub async fn shutdown_requested(&self) {
+        self.events.shutdown_initiated.wait().await;
+    }
+}

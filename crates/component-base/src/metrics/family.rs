@@ -1,0 +1,149 @@
+//! Metrics of one name, told apart by labels.
+
+use std::collections::{BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::RwLock;
+use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
+
+use super::{Desc, Resettable};
+
+/// Counters of one name.
+pub type Counters = Family<prometheus::CounterVec>;
+/// Gauges of one name.
+pub type Gauges = Family<prometheus::GaugeVec>;
+/// Histograms of one name.
+pub type Histograms = Family<prometheus::HistogramVec>;
+
+/// What counters, gauges and histograms by label have in common.
+pub trait Vector: Collector + Clone + 'static {
+    /// One series.
+    type Series;
+
+    /// The series of these label values, made when it is not there.
+    fn series(&self, values: &[&str]) -> Self::Series;
+
+    /// Forgets the series of these label values.
+    fn forget(&self, values: &[&str]);
+
+    /// Forgets all series.
+    fn forget_all(&self);
+}
+
+impl<B: MetricVecBuilder + 'static> Vector for MetricVec<B> {
+    type Series = B::M;
+
+    fn series(&self, values: &[&str]) -> B::M {
+        self.with_label_values(values)
+    }
+
+    fn forget(&self, values: &[&str]) {
+        // Not having been there is as good.
+        let _ = self.remove_label_values(values);
+    }
+
+    fn forget_all(&self) {
+        self.reset();
+    }
+}
+
+/// The value of a label that is not on its list, or of a series too many.
+const UNEXPECTED: &str = "unexpected";
+
+/// The allowed values of each label that has a list.
+pub(super) type Allowed = Vec<(usize, BTreeSet<String>)>;
+
+/// Metrics of one name. Clones share the series.
+pub struct Family<V> {
+    desc: &'static Desc,
+    vec: V,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    allowed: Allowed,
+    /// Hashes of the label values seen. A collision admits one series more than the bound, no harm.
+    seen: RwLock<HashSet<u64>>,
+    overflowed: AtomicBool,
+}
+
+impl<V: Clone> Clone for Family<V> {
+    fn clone(&self) -> Self {
+        Self { desc: self.desc, vec: self.vec.clone(), shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<V: Vector> Family<V> {
+    pub(super) fn new(desc: &'static Desc, vec: V, allowed: Allowed) -> Self {
+        let shared = Shared { allowed, seen: RwLock::default(), overflowed: AtomicBool::new(false) };
+        let family = Self { desc, vec, shared: Arc::new(shared) };
+        if desc.label_names.is_empty() {
+            // Shown as zero before its first use, as upstream's are.
+            family.with(&[]);
+        }
+        family
+    }
+
+    /// The metric for these label values, in the order of the declaration. This looks the series up under a lock: keep
+    /// the result where the values do not change. A wrong number of values is a mistake in the program and panics.
+    #[track_caller]
+    pub fn with(&self, values: &[&str]) -> V::Series {
+        assert_eq!(values.len(), self.desc.label_names.len(), "label values of {}", self.desc.name);
+        if self.shared.allowed.is_empty() {
+            return self.within_bound(values);
+        }
+        let mut values = values.to_vec();
+        for (label, allowed) in &self.shared.allowed {
+            if let Some(value) = values.get_mut(*label).filter(|value| !allowed.contains(**value)) {
+                *value = UNEXPECTED;
+            }
+        }
+        self.within_bound(&values)
+    }
+
+    /// Forgets a series, such as that of an object that is gone.
+    pub fn remove(&self, values: &[&str]) {
+        self.shared.seen.write().remove(&fingerprint(values));
+        self.vec.forget(values);
+    }
+
+    fn within_bound(&self, values: &[&str]) -> V::Series {
+        if self.admit(values) {
+            return self.vec.series(values);
+        }
+        if !self.shared.overflowed.swap(true, Ordering::Relaxed) {
+            tracing::warn!(name = self.desc.name, limit = self.desc.max_series, "A metric has too many series");
+        }
+        self.vec.series(&vec![UNEXPECTED; values.len()])
+    }
+
+    fn admit(&self, values: &[&str]) -> bool {
+        let hash = fingerprint(values);
+        if self.shared.seen.read().contains(&hash) {
+            return true;
+        }
+        let mut seen = self.shared.seen.write();
+        if seen.len() >= self.desc.max_series {
+            return false;
+        }
+        seen.insert(hash);
+        true
+    }
+}
+
+fn fingerprint(values: &[&str]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    values.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl<V: Vector> Resettable for Family<V> {
+    fn reset(&self) {
+        if !self.desc.label_names.is_empty() {
+            self.vec.forget_all();
+            self.shared.seen.write().clear();
+        }
+    }
+}

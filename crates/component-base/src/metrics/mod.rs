@@ -1,0 +1,175 @@
+//! Metrics of a process: one registry, injected, with upstream's names, stability levels and rules for hiding.
+//!
+//! Families are declared as [`Desc`] constants, so that a golden list can be kept of them. Label values never come from
+//! clients unchecked: each family is bounded, and what exceeds the bound is counted as `unexpected`.
+
+mod desc;
+mod family;
+mod options;
+mod process;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use base::{Gates, Stage};
+use http::{HeaderValue, StatusCode, header};
+use parking_lot::Mutex;
+use prometheus::core::Collector;
+use prometheus::{HistogramOpts, Registry, TextEncoder};
+
+pub use desc::{DEFAULT_BUCKETS, Desc, MAX_SERIES, Stability};
+pub use family::{Counters, Family, Gauges, Histograms, Vector};
+pub use options::MetricsOptions;
+
+use crate::serving::{Response, text};
+use crate::version;
+
+/// What `/metrics` is served as.
+const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+const BUILD_INFO: Desc =
+    Desc::new("kubernetes_build_info", "Always 1; the labels tell which build this is.", Stability::Stable).labels(&[
+        "major",
+        "minor",
+        "git_version",
+        "git_commit",
+        "git_tree_state",
+        "build_date",
+        "go_version",
+        "compiler",
+        "platform",
+    ]);
+const FEATURE_ENABLED: Desc = Desc::new("kubernetes_feature_enabled", "Whether a feature gate is on.", Stability::Beta)
+    .labels(&["name", "stage"]);
+const REGISTERED: Desc =
+    Desc::new("registered_metrics_total", "How many families there are, by stability.", Stability::Beta)
+        .labels(&["stability_level", "deprecated_version"]);
+const HIDDEN: Desc =
+    Desc::new("hidden_metrics_total", "How many families are hidden because they are deprecated.", Stability::Beta);
+const DISABLED: Desc = Desc::new("disabled_metrics_total", "How many families are disabled by flag.", Stability::Beta);
+
+/// What a family can do for the registry.
+trait Resettable: Send + Sync {
+    fn reset(&self);
+}
+
+/// The metrics of a process (or of one of several components in a test).
+pub struct Metrics {
+    registry: Registry,
+    options: MetricsOptions,
+    resettable: Mutex<Vec<Box<dyn Resettable>>>,
+    registered: Counters,
+    hidden: Counters,
+    disabled: Counters,
+}
+
+impl Metrics {
+    /// An empty registry, but for what tells about the registry itself.
+    #[must_use]
+    pub fn new(options: MetricsOptions) -> Arc<Self> {
+        let registry = Registry::new();
+        let (registered, hidden, disabled) = (
+            own_counters(&registry, &REGISTERED),
+            own_counters(&registry, &HIDDEN),
+            own_counters(&registry, &DISABLED),
+        );
+        Arc::new(Self { registry, options, resettable: Mutex::default(), registered, hidden, disabled })
+    }
+
+    /// A registry with the build's facts and the figures of the process, as every component shows them.
+    #[must_use]
+    pub fn of_process(options: MetricsOptions) -> Arc<Self> {
+        let metrics = Self::new(options);
+        let facts = version::facts();
+        let values: Vec<&str> = facts.iter().map(|(_, value)| value.as_str()).collect();
+        metrics.gauges(&BUILD_INFO).with(&values).set(1.0);
+        metrics.register(&process::DESC, Box::new(process::ProcessCollector::new()));
+        metrics
+    }
+
+    /// Shows a component's gates.
+    pub fn show_gates(&self, gates: &Gates) {
+        let family = self.gauges(&FEATURE_ENABLED);
+        for (gate, on) in gates.iter() {
+            let stage = match gate.stage {
+                Stage::Alpha => "ALPHA",
+                Stage::Beta => "BETA",
+                Stage::Ga => "",
+                Stage::Deprecated => "DEPRECATED",
+            };
+            family.with(&[gate.name, stage]).set(if on { 1.0 } else { 0.0 });
+        }
+    }
+
+    /// Adds a family of counters. Families are declared once; declaring one twice is a mistake in the program, shows
+    /// up in the log, and leaves the second one out of `/metrics`.
+    pub fn counters(&self, desc: &'static Desc) -> Counters {
+        self.family(desc, prometheus::CounterVec::new(desc.opts(), desc.label_names))
+    }
+
+    /// Adds a family of gauges; see [`Self::counters`].
+    pub fn gauges(&self, desc: &'static Desc) -> Gauges {
+        self.family(desc, prometheus::GaugeVec::new(desc.opts(), desc.label_names))
+    }
+
+    /// Adds a family of histograms; see [`Self::counters`].
+    pub fn histograms(&self, desc: &'static Desc) -> Histograms {
+        let opts = HistogramOpts { common_opts: desc.opts(), buckets: desc.bucket_bounds.to_vec() };
+        self.family(desc, prometheus::HistogramVec::new(opts, desc.label_names))
+    }
+
+    /// Everything, in Prometheus' text form, sorted by name.
+    #[must_use]
+    pub fn text(&self) -> String {
+        TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap_or_else(|error| {
+            tracing::error!(%error, "Encoding the metrics failed");
+            String::new()
+        })
+    }
+
+    /// The answer to `GET /metrics`.
+    #[must_use]
+    pub fn answer(&self) -> Response {
+        let mut response = text(StatusCode::OK, self.text());
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
+        response
+    }
+
+    /// Forgets all series of families with labels (`DELETE /metrics`).
+    pub fn reset(&self) {
+        for family in self.resettable.lock().iter() {
+            family.reset();
+        }
+    }
+
+    fn family<V: Vector>(&self, desc: &'static Desc, made: prometheus::Result<V>) -> Family<V> {
+        let vec = made.expect("invariant: families are constants with valid names");
+        let family = Family::new(desc, vec.clone(), self.options.allowed(desc));
+        self.register(desc, Box::new(vec));
+        self.resettable.lock().push(Box::new(family.clone()));
+        family
+    }
+
+    fn register(&self, desc: &'static Desc, collector: Box<dyn Collector>) {
+        if self.options.disabled.contains(desc.name) {
+            return self.disabled.with(&[]).inc();
+        }
+        if desc.is_hidden(self.options.show_hidden) {
+            return self.hidden.with(&[]).inc();
+        }
+        self.registered.with(&[desc.stability.name(), desc.deprecated_since.unwrap_or_default()]).inc();
+        if let Err(error) = self.registry.register(collector) {
+            tracing::error!(name = desc.name, %error, "A family of metrics is registered twice");
+        }
+    }
+}
+
+/// A family about the registry, which no flag can hide.
+fn own_counters(registry: &Registry, desc: &'static Desc) -> Counters {
+    let vec = prometheus::CounterVec::new(desc.opts(), desc.label_names)
+        .expect("invariant: families are constants with valid names");
+    let family = Family::new(desc, vec.clone(), Vec::new());
+    registry.register(Box::new(vec)).expect("invariant: the registry is new");
+    family
+}

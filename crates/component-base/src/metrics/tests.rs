@@ -1,0 +1,113 @@
+//! What `/metrics` shows.
+
+use base::{Gate, Gates, Stage};
+
+use super::options::parse_labels;
+use super::*;
+use crate::flags::{Errors, FlagSet, METRICS};
+
+const REQUESTS: Desc = Desc::new("requests_total", "Requests.", Stability::Stable).labels(&["code", "verb"]).at_most(2);
+const LATENCY: Desc = Desc::new("latency_seconds", "Latency.", Stability::Beta).labels(&["verb"]).buckets(&[0.1, 1.0]);
+const SIZE: Desc = Desc::new("size", "Size.", Stability::Alpha);
+const OLD_STABLE: Desc = Desc::new("old_stable", "Old.", Stability::Stable).deprecated("1.34.0");
+const GONE_STABLE: Desc = Desc::new("gone_stable", "Gone.", Stability::Stable).deprecated("1.33.0");
+const GONE_ALPHA: Desc = Desc::new("gone_alpha", "Gone.", Stability::Alpha).deprecated("1.35.0");
+
+#[test]
+fn families_show_as_upstreams() {
+    let metrics = Metrics::new(MetricsOptions::default());
+    metrics.counters(&REQUESTS).with(&["200", "GET"]).inc_by(2.0);
+    metrics.histograms(&LATENCY).with(&["GET"]).observe(0.5);
+    metrics.gauges(&SIZE);
+    let text = metrics.text();
+    for expected in [
+        "# HELP requests_total [STABLE] Requests.\n# TYPE requests_total counter\nrequests_total{code=\"200\",verb=\"GET\"} 2\n",
+        "# HELP latency_seconds [BETA] Latency.\n# TYPE latency_seconds histogram\n",
+        "latency_seconds_bucket{verb=\"GET\",le=\"0.1\"} 0\nlatency_seconds_bucket{verb=\"GET\",le=\"1\"} 1\n",
+        "latency_seconds_bucket{verb=\"GET\",le=\"+Inf\"} 1\nlatency_seconds_sum{verb=\"GET\"} 0.5\n",
+        "size 0\n",
+        "registered_metrics_total{deprecated_version=\"\",stability_level=\"STABLE\"} 1\n",
+    ] {
+        assert!(text.contains(expected), "{expected}\nin\n{text}");
+    }
+    metrics.reset();
+    assert!(!metrics.text().contains("requests_total{code"));
+}
+
+#[test]
+fn series_are_bounded() {
+    let metrics = Metrics::new(MetricsOptions::default());
+    let family = metrics.counters(&REQUESTS);
+    for code in ["1", "2", "3", "4", "1"] {
+        family.with(&[code, "GET"]).inc();
+    }
+    let text = metrics.text();
+    assert!(text.contains("requests_total{code=\"1\",verb=\"GET\"} 2\n"), "{text}");
+    assert!(text.contains("requests_total{code=\"unexpected\",verb=\"unexpected\"} 2\n"), "{text}");
+    family.remove(&["1", "GET"]);
+    family.with(&["3", "GET"]).inc();
+    assert!(metrics.text().contains("requests_total{code=\"3\",verb=\"GET\"} 1\n"));
+}
+
+#[test]
+fn deprecated_and_disabled_families_are_hidden() {
+    let previous = Some(crate::version::MinorVersion { major: 1, minor: 35 });
+    for (show_hidden, gone) in [(None, false), (previous, true)] {
+        let disabled = ["size".to_owned()].into();
+        let metrics = Metrics::new(MetricsOptions { show_hidden, disabled, ..MetricsOptions::default() });
+        for desc in [&OLD_STABLE, &GONE_STABLE, &GONE_ALPHA, &SIZE] {
+            metrics.counters(desc).with(&[]).inc();
+        }
+        let text = metrics.text();
+        assert!(text.contains("# HELP old_stable [STABLE] (Deprecated since 1.34.0) Old."), "{text}");
+        assert_eq!(text.contains("gone_stable 1"), gone, "{text}");
+        assert!(!text.contains("gone_alpha 1") && !text.contains("\nsize "), "{text}");
+        assert!(text.contains("\ndisabled_metrics_total 1\n"), "{text}");
+    }
+}
+
+#[test]
+fn label_values_can_be_restricted() {
+    let allowed_labels = parse_labels("requests_total,code='200,404',latency_seconds,verb=GET").unwrap();
+    let allowed_labels = allowed_labels.into_iter().collect();
+    let metrics = Metrics::new(MetricsOptions { allowed_labels, ..MetricsOptions::default() });
+    let family = metrics.counters(&REQUESTS);
+    family.with(&["404", "GET"]).inc();
+    family.with(&["500", "GET"]).inc();
+    let text = metrics.text();
+    assert!(text.contains("code=\"404\"") && text.contains("code=\"unexpected\",verb=\"GET\""), "{text}");
+    for bad in ["x", "a='b'", "a,b='c"] {
+        assert!(parse_labels(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn flags_are_read_and_checked() {
+    const SETS: &[FlagSet] = &[METRICS];
+    let read = |arguments: &[&str]| {
+        let options = crate::flags::parse(SETS, arguments.iter().map(|text| (*text).to_owned())).unwrap();
+        let mut errors = Errors::new();
+        let parsed = MetricsOptions::from_options(&options, &mut errors);
+        errors.into_result().map(|()| parsed)
+    };
+    let parsed = read(&["--disabled-metrics=a,b", "--show-hidden-metrics-for-version=1.35"]).unwrap();
+    assert_eq!((parsed.disabled.len(), parsed.show_hidden.map(|version| version.minor)), (2, Some(35)));
+    let problems = read(&["--show-hidden-metrics-for-version=1.30", "--allow-metric-labels=x"]).unwrap_err();
+    assert_eq!(problems.problems().len(), 2, "{problems}");
+}
+
+const GATES: &[Gate] = &[Gate { name: "New", stage: Stage::Alpha, default: false, locked: false }];
+
+#[test]
+fn a_process_tells_about_itself() {
+    let metrics = Metrics::of_process(MetricsOptions::default());
+    metrics.show_gates(&Gates::new(GATES));
+    let text = metrics.text();
+    assert!(text.contains("kubernetes_feature_enabled{name=\"New\",stage=\"ALPHA\"} 0\n"), "{text}");
+    assert!(text.contains("kubernetes_build_info{build_date="), "{text}");
+    for name in ["cpu_seconds_total", "max_fds", "open_fds", "resident_memory_bytes", "start_time_seconds"] {
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("process_{name} ")));
+        let value: f64 = line.unwrap_or_else(|| panic!("{name} in {text}")).parse().unwrap();
+        assert!(value > 0.0 || name == "cpu_seconds_total", "{name} is {value}");
+    }
+}

@@ -1,0 +1,137 @@
+//! Which version this is, as `/version`, `--version` and `kubernetes_build_info` say it.
+
+use serde_json::{Value, json};
+
+/// The release of Kubernetes that the binaries stand in for. Clients compare `major.minor`; the part after `+` says
+/// who built it and does not take part in comparisons.
+pub const GIT_VERSION: &str = "v1.36.3+coxswain";
+/// First number of the version.
+pub const MAJOR: u32 = 1;
+/// Second number of the version.
+pub const MINOR: u32 = 36;
+
+/// The commit, when the build was told (`COXSWAIN_GIT_COMMIT`).
+const GIT_COMMIT: &str = match option_env!("COXSWAIN_GIT_COMMIT") {
+    Some(commit) => commit,
+    None => "",
+};
+/// When it was built, as RFC 3339 (`COXSWAIN_BUILD_DATE`); the epoch when unknown, as upstream's builds say then.
+const BUILD_DATE: &str = match option_env!("COXSWAIN_BUILD_DATE") {
+    Some(date) => date,
+    None => "1970-01-01T00:00:00Z",
+};
+
+/// `major.minor` versions that a server can be told to behave like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MinorVersion {
+    /// First number.
+    pub major: u32,
+    /// Second number.
+    pub minor: u32,
+}
+
+impl std::fmt::Display for MinorVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// The version of the binaries.
+pub const BINARY: MinorVersion = MinorVersion { major: MAJOR, minor: MINOR };
+
+/// The build's facts, with the names of `/version`, in its order.
+#[must_use]
+pub fn facts() -> [(&'static str, String); 9] {
+    [
+        ("major", MAJOR.to_string()),
+        ("minor", MINOR.to_string()),
+        ("gitVersion", GIT_VERSION.to_owned()),
+        ("gitCommit", GIT_COMMIT.to_owned()),
+        ("gitTreeState", if GIT_COMMIT.is_empty() { "" } else { "clean" }.to_owned()),
+        ("buildDate", BUILD_DATE.to_owned()),
+        ("goVersion", format!("rustc{}", env!("CARGO_PKG_RUST_VERSION"))),
+        ("compiler", "rustc".to_owned()),
+        ("platform", platform()),
+    ]
+}
+
+/// The document of `/version`. The emulated and the lowest compatible version follow the server's flags.
+#[must_use]
+pub fn document(emulated: MinorVersion, min_compatible: MinorVersion) -> String {
+    let facts = facts();
+    let (numbers, rest) = facts.split_at(2);
+    let middle = [
+        ("emulationMajor", emulated.major.to_string()),
+        ("emulationMinor", emulated.minor.to_string()),
+        ("minCompatibilityMajor", min_compatible.major.to_string()),
+        ("minCompatibilityMinor", min_compatible.minor.to_string()),
+    ];
+    let lines: Vec<String> = numbers
+        .iter()
+        .chain(&middle)
+        .chain(rest)
+        .map(|(name, value)| format!("  {}: {}", json!(name), Value::String(value.clone())))
+        .collect();
+    format!("{{\n{}\n}}", lines.join(",\n"))
+}
+
+/// What `--version` prints.
+#[must_use]
+pub fn line() -> String {
+    format!("Kubernetes {GIT_VERSION}")
+}
+
+/// What `--version=raw` prints.
+#[must_use]
+pub fn raw() -> String {
+    let fields: Vec<String> = facts()
+        .iter()
+        .map(|(name, value)| {
+            let mut letters = name.chars();
+            let first = letters.next().map(|letter| letter.to_ascii_uppercase()).into_iter();
+            format!("{}:{value:?}", first.chain(letters).collect::<String>())
+        })
+        .collect();
+    format!("version.Info{{{}}}", fields.join(", "))
+}
+
+/// The `User-Agent` of a component: `kubelet/v1.36.3+coxswain (linux/amd64) kubernetes/<commit>`.
+#[must_use]
+pub fn user_agent(component: &str) -> String {
+    let commit = GIT_COMMIT.get(..7).unwrap_or("unknown");
+    format!("{component}/{GIT_VERSION} ({}) kubernetes/{commit}", platform())
+}
+
+/// The platform in Go's words.
+#[must_use]
+pub fn platform() -> String {
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    format!("{}/{architecture}", std::env::consts::OS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_has_upstreams_fields_in_order() {
+        let text = document(BINARY, MinorVersion { major: 1, minor: 35 });
+        let names: Vec<&str> = text.lines().filter_map(|line| line.split('"').nth(1)).collect();
+        let expected = "major minor emulationMajor emulationMinor minCompatibilityMajor minCompatibilityMinor gitVersion \
+                        gitCommit gitTreeState buildDate goVersion compiler platform";
+        assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((value["minor"].as_str(), value["minCompatibilityMinor"].as_str()), (Some("36"), Some("35")));
+        assert!(text.starts_with("{\n  \"major\": \"1\",\n"));
+    }
+
+    #[test]
+    fn versions_print_for_the_flag() {
+        assert!(line().starts_with("Kubernetes v1.36."));
+        assert!(raw().starts_with("version.Info{Major:\"1\", Minor:\"36\", GitVersion:\"v1.36."));
+    }
+}
