@@ -108,6 +108,10 @@ impl Members {
         Ok(Self { members, active: AtomicUsize::new(0) })
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.members.len()
+    }
+
     fn active(&self) -> Result<(usize, &Member), StorageError> {
         let index = self.active.load(Ordering::Relaxed) % self.members.len().max(1);
         self.members.get(index).map(|member| (index, member)).ok_or(StorageError::Closed)
@@ -127,7 +131,7 @@ impl Members {
     {
         let (index, member) = self.active()?;
         let outcome = bounded(REQUEST_TIMEOUT, call(member.client.clone())).await;
-        if outcome.as_ref().is_err_and(StorageError::is_transient) {
+        if outcome.as_ref().is_err_and(is_unreachable) {
             self.leave(index);
         }
         outcome
@@ -140,7 +144,7 @@ impl Members {
     {
         let mut outcome = self.write(&call).await;
         for _ in 1..self.members.len() {
-            if !outcome.as_ref().is_err_and(StorageError::is_transient) {
+            if !outcome.as_ref().is_err_and(is_unreachable) {
                 break;
             }
             outcome = self.write(&call).await;
@@ -195,6 +199,10 @@ impl Member {
         });
         lanes.iter().find(|(_, users)| Arc::strong_count(users) <= WATCHES_PER_CONNECTION).cloned()
     }
+}
+
+fn is_unreachable(error: &StorageError) -> bool {
+    matches!(error, StorageError::Unavailable { .. })
 }
 
 async fn bounded<T>(

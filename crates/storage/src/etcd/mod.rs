@@ -18,6 +18,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base::{Backoff, SharedRng, TaskGroup};
 use etcd_client::{Compare, CompareOp, DeleteOptions, GetOptions, PutOptions, TxnOp, TxnOpResponse};
+use parking_lot::Mutex;
 
 use self::connection::Members;
 use crate::{Backend, EventStream, Expect, Get, Key, KeyRange, LeaseId, Revision, Slice, StorageError, Txn, Write};
@@ -34,6 +35,8 @@ const VERSION_INTERVAL: Duration = Duration::from_secs(60);
 pub struct Etcd {
     members: Arc<Members>,
     dependable_progress: Arc<AtomicBool>,
+    /// Whether each member was known to report progress dependably when it last told its version.
+    known: Mutex<Vec<bool>>,
     rng: SharedRng,
 }
 
@@ -47,7 +50,8 @@ impl Etcd {
     pub async fn connect(options: EtcdOptions, rng: SharedRng, group: &TaskGroup) -> Result<Arc<Self>, StorageError> {
         let dial_timeout = options.dial_timeout;
         let members = Arc::new(Members::new(options).await?);
-        let etcd = Self { members, dependable_progress: Arc::default(), rng };
+        let known = Mutex::new(vec![false; members.count()]);
+        let etcd = Self { members, dependable_progress: Arc::default(), known, rng };
         let answered = tokio::time::timeout(dial_timeout, etcd.first_answer()).await;
         answered.map_err(|_| StorageError::unavailable("context deadline exceeded"))?;
         etcd.check_versions().await;
@@ -71,18 +75,19 @@ impl Etcd {
         }
     }
 
-    /// Progress on demand is trusted only when every member is known to do it right.
+    /// Progress on demand is trusted only when every member is known to do it right. What a member said last stands
+    /// while it cannot be reached.
     async fn check_versions(&self) {
-        let mut dependable = true;
-        for status in self.members.statuses().await {
+        let statuses = self.members.statuses().await;
+        let mut known = self.known.lock();
+        for (dependable, status) in known.iter_mut().zip(statuses) {
             match status {
-                Ok(status) => dependable &= version::progress_is_dependable(status.version()),
-                // An unreachable member keeps the verdict: it serves nobody now.
+                Ok(status) => *dependable = version::progress_is_dependable(status.version()),
                 Err(error) => tracing::debug!(%error, "an etcd member does not tell its version"),
             }
         }
-        let before = self.dependable_progress.swap(dependable, Ordering::Relaxed);
-        if before != dependable {
+        let dependable = known.iter().all(|dependable| *dependable);
+        if self.dependable_progress.swap(dependable, Ordering::Relaxed) != dependable {
             tracing::info!(dependable, "progress notification on demand");
         }
     }

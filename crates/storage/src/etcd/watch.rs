@@ -11,6 +11,7 @@ use std::time::Duration;
 use base::{Backoff, SharedRng};
 use etcd_client::{WatchOptions, WatchRequestSender, WatchResponse, WatchResponseStream};
 use futures_util::stream::unfold;
+use tokio::time::Instant;
 
 use super::connection::{Members, WatchLane};
 use super::convert;
@@ -22,11 +23,15 @@ const RESUME_ATTEMPTS: u32 = 10;
 /// How long etcd may take to accept a watch.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// A stream that lasted this long was healthy, whatever it delivered.
+const HEALTHY_AFTER: Duration = Duration::from_secs(60);
+
 /// A stream that is open.
 struct Open {
     requests: WatchRequestSender,
     responses: WatchResponseStream,
     member: usize,
+    since: Instant,
     /// Counts this watch on its connection.
     _lane: WatchLane,
 }
@@ -100,10 +105,13 @@ impl Watch {
     }
 
     async fn pause(&mut self, error: &StorageError) {
-        self.failures += 1;
         if let Some(open) = self.open.take() {
             self.members.watch_failed(open.member);
+            if open.since.elapsed() >= HEALTHY_AFTER {
+                self.succeeded();
+            }
         }
+        self.failures += 1;
         tracing::debug!(%error, after = self.seen.0, failures = self.failures, "a watch broke off; resuming");
         tokio::time::sleep(self.backoff.step(&self.rng)).await;
     }
@@ -152,7 +160,7 @@ impl Watch {
             }
         };
         let (requests, responses) = stream.split();
-        Ok(Open { requests, responses, member, _lane: lane })
+        Ok(Open { requests, responses, member, since: Instant::now(), _lane: lane })
     }
 
     fn accept(&mut self, response: &WatchResponse) -> Result<(), StorageError> {
@@ -163,17 +171,21 @@ impl Watch {
         if response.canceled() {
             return Err(StorageError::unavailable(format!("etcd cancelled a watch: {}", response.cancel_reason())));
         }
-        self.failures = 0;
-        self.backoff.reset();
         if response.created() {
             return Ok(());
         }
+        self.succeeded();
         if response.events().is_empty() {
             return self.mark(convert::revision(response.header())?);
         }
         let events = response.events().iter().filter_map(convert::event).collect();
         self.deliver(events);
         Ok(())
+    }
+
+    fn succeeded(&mut self) {
+        self.failures = 0;
+        self.backoff.reset();
     }
 
     /// Groups events by revision and leaves out what was delivered before the stream broke off.

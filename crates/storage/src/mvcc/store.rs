@@ -1,5 +1,6 @@
 //! The state behind its lock, with the reads that the memory and the embedded store share.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use base::{CancellationToken, SharedClock};
@@ -58,8 +59,9 @@ impl Store {
         self.write(|state| state.apply(effects, now))
     }
 
-    pub(crate) async fn closed(&self) {
-        self.closed.cancelled().await;
+    /// Ends when the store is closed.
+    pub(crate) fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.closed.clone().cancelled_owned()
     }
 
     pub(crate) fn get(&self, key: &Key) -> Get {

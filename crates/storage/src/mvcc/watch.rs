@@ -4,6 +4,8 @@
 //! covers its key and wakes those; a watcher none of whose keys change never runs and never falls behind.
 
 use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -11,6 +13,7 @@ use std::time::Duration;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::Notify;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::state::State;
 use super::store::Store;
@@ -107,6 +110,10 @@ struct Cursor {
     store: Arc<Store>,
     slot: Arc<Slot>,
     progress: ProgressHandle,
+    /// The reasons to wake up that stay registered from one wait to the next; a busy watch waits very often.
+    closed: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Made at the first wait, because a watch may be started outside the runtime.
+    tick: Option<Interval>,
     ready: VecDeque<EventBatch>,
     /// The newest revision delivered or reported, so that marks never go back.
     reported: Revision,
@@ -128,8 +135,16 @@ pub(super) fn watch(store: Arc<Store>, range: KeyRange, after: Revision) -> Even
         state.watchers.add(Arc::clone(&slot));
         slot
     });
-    let cursor =
-        Cursor { store, slot, progress: progress.clone(), ready: VecDeque::new(), reported: after, failed: false };
+    let cursor = Cursor {
+        closed: Box::pin(store.closed()),
+        store,
+        slot,
+        progress: progress.clone(),
+        tick: None,
+        ready: VecDeque::new(),
+        reported: after,
+        failed: false,
+    };
     EventStream::new(items(cursor), progress)
 }
 
@@ -173,12 +188,13 @@ impl Cursor {
 
     /// Waits for a change or for a reason to report progress; a mark is returned only where nothing is unread.
     async fn wait(&mut self) -> Result<Option<Revision>, StorageError> {
+        let tick = self.tick.get_or_insert_with(progress_interval);
         tokio::select! {
             biased;
-            () = self.store.closed() => return Err(StorageError::Closed),
+            () = &mut self.closed => return Err(StorageError::Closed),
             () = self.slot.wake.notified() => return Ok(None),
             () = self.progress.requested() => {}
-            () = tokio::time::sleep(PROGRESS_INTERVAL) => {}
+            _ = tick.tick() => {}
         }
         let slot = &self.slot;
         let mark = self.store.read(|state| (slot.pending() == CAUGHT_UP).then(|| state.revision()));
@@ -195,6 +211,12 @@ impl Cursor {
             Some(_) => Ok(None),
         }
     }
+}
+
+fn progress_interval() -> Interval {
+    let mut tick = interval_at(Instant::now() + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tick
 }
 
 /// Moves what the slot has not seen into `ready`, within the limits, and advances the slot.
