@@ -1,0 +1,100 @@
+//! Users with TLS client certificates: the common name is the user, every organization a group.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base::SharedClock;
+use http::request::Parts;
+use pki::{CaPool, Certificate};
+use rustls_pki_types::CertificateDer;
+
+use crate::authenticator::{Authenticator, AuthnError};
+use crate::identity::{CREDENTIAL_ID_KEY, Identity, UserInfo, single_valued};
+
+/// Subject attribute that carries a uid.
+const UID_ATTRIBUTE: &str = "1.3.6.1.4.1.57683.2";
+
+/// Whether a uid is read from the subject: feature gate `AllowParsingUserUIDFromCertAuth`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubjectUid {
+    /// Read it.
+    Parsed,
+    /// Leave it.
+    Ignored,
+}
+
+/// Authenticates by client certificate against a reloadable CA bundle.
+pub struct ClientCertificate {
+    pool: Arc<CaPool>,
+    clock: SharedClock,
+    subject_uid: SubjectUid,
+}
+
+impl ClientCertificate {
+    /// Trusts the certificates of `pool`, which may be reloaded meanwhile.
+    #[must_use]
+    pub fn new(pool: Arc<CaPool>, clock: SharedClock, subject_uid: SubjectUid) -> Self {
+        Self { pool, clock, subject_uid }
+    }
+}
+
+#[async_trait]
+impl Authenticator for ClientCertificate {
+    async fn authenticate(
+        &self,
+        _request: &Parts,
+        peer: &[CertificateDer<'static>],
+    ) -> Result<Option<Identity>, AuthnError> {
+        let Some(leaf) = verified_leaf(&self.pool, peer, &self.clock)? else { return Ok(None) };
+        identity(&leaf, self.subject_uid)
+    }
+}
+
+/// The leaf of a chain that verifies for client authentication; `None` without any certificate.
+pub(crate) fn verified_leaf(
+    pool: &CaPool,
+    peer: &[CertificateDer<'static>],
+    clock: &SharedClock,
+) -> Result<Option<Certificate>, AuthnError> {
+    let Some(leaf) = peer.first() else { return Ok(None) };
+    pool.verify_client(peer, clock.wall()).map(Some).map_err(|error| {
+        let certificate = Certificate::from_der(leaf).map(|leaf| pki::describe(&leaf)).unwrap_or_default();
+        AuthnError::Certificate { certificate, why: error.to_string() }
+    })
+}
+
+fn identity(leaf: &Certificate, subject_uid: SubjectUid) -> Result<Option<Identity>, AuthnError> {
+    let subject = leaf.subject();
+    if subject.common_name().is_empty() {
+        return Ok(None);
+    }
+    let uid = match subject_uid {
+        SubjectUid::Parsed => uid(leaf)?,
+        SubjectUid::Ignored => String::new(),
+    };
+    let user = UserInfo {
+        username: subject.common_name().to_owned(),
+        uid,
+        groups: subject.organizations(),
+        extra: single_valued([(CREDENTIAL_ID_KEY, format!("X509SHA256={}", leaf.fingerprint_sha256()))]),
+    };
+    Ok(Some(Identity { user, ..Identity::default() }))
+}
+
+fn uid(leaf: &Certificate) -> Result<String, AuthnError> {
+    let values: Option<Vec<&str>> = leaf.subject().values_of(UID_ATTRIBUTE).collect();
+    let values = values.ok_or_else(|| AuthnError::refused("unable to parse UID into a string"))?;
+    match values.as_slice() {
+        [] => Ok(String::new()),
+        [""] => Err(AuthnError::refused("UID cannot be an empty string")),
+        [uid] => Ok((*uid).to_owned()),
+        several => {
+            let text = format!("expected 1 UID, but found multiple: [{}]", several.join(" "));
+            Err(AuthnError::Refused(text))
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "client_certificate_tests.rs"]
+mod tests;

@@ -1,0 +1,43 @@
+//! Subjects become users.
+
+use super::*;
+use crate::testing::{authority, client, clock, issue, pool, request};
+
+async fn run(
+    ca: &pki::CertificateAuthority,
+    peer: &[CertificateDer<'static>],
+    seconds: i64,
+) -> Result<Option<Identity>, AuthnError> {
+    let authenticator = ClientCertificate::new(pool(ca), clock(seconds), SubjectUid::Parsed);
+    authenticator.authenticate(&request("/", &[]), peer).await
+}
+
+#[tokio::test]
+async fn the_subject_is_the_user_and_the_fingerprint_the_credential() {
+    let ca = authority();
+    let peer = client(&ca, "alice", &["b", "a", "b"]);
+    let identity = run(&ca, &peer, 0).await.unwrap().unwrap();
+    assert_eq!(identity.user.username, "alice");
+    assert_eq!(identity.user.groups, ["b", "a", "b"]);
+    assert_eq!(identity.user.uid, "");
+    let id = identity.credential_id().unwrap();
+    assert!(id.starts_with("X509SHA256=") && id.len() == "X509SHA256=".len() + 64, "{id}");
+}
+
+#[tokio::test]
+async fn no_certificate_and_no_name_are_no_opinion_and_bad_ones_errors() {
+    let ca = authority();
+    assert_eq!(run(&ca, &[], 0).await, Ok(None));
+    assert_eq!(run(&ca, &client(&ca, "", &["g"]), 0).await, Ok(None));
+    let expired = run(&ca, &client(&ca, "alice", &[]), 7200).await.unwrap_err().to_string();
+    assert!(expired.contains("failed: x509: certificate has expired or is not yet valid: current time"), "{expired}");
+    let server = pki::CertificateSpec::server("x", pki::AltNames::default(), std::time::Duration::from_secs(60));
+    let wrong = run(&ca, &issue(&ca, &server), 0).await.unwrap_err().to_string();
+    let aki = pki::colon_hex(ca.certificate().subject_key_id());
+    assert!(
+        wrong.ends_with(&format!(", AKID={aki} failed: x509: certificate specifies an incompatible key usage")),
+        "{wrong}"
+    );
+    let garbage = vec![CertificateDer::from(b"junk".to_vec())];
+    assert!(run(&ca, &garbage, 0).await.is_err());
+}

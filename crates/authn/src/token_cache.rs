@@ -1,0 +1,181 @@
+//! A short memory of accepted tokens, and merging of equal look-ups that run at the same time.
+//!
+//! Only successes are remembered. The look-up itself runs as a task of its own with a deadline, so a caller that gives up does not
+//! take the answer away from the others that wait for it.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base::{Rng, SharedClock, TaskGroup};
+use parking_lot::Mutex;
+use pki::KeyedDigest;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::authenticator::{AuthnError, TokenAuthenticator};
+use crate::identity::Identity;
+
+/// How long a success is remembered; bounds how long a revoked token lives on.
+pub const SUCCESS_TTL: Duration = Duration::from_secs(10);
+/// How long one shared look-up may take.
+pub const LOOKUP_DEADLINE: Duration = Duration::from_secs(30);
+/// Successes remembered at once; at ten seconds each this is more clients than one server sees. Beyond it the oldest half of the
+/// entries makes room.
+pub const MAX_ENTRIES: usize = 32_768;
+
+type Key = [u8; 32];
+type Answer = Result<Option<Identity>, AuthnError>;
+
+struct Entry {
+    identity: Identity,
+    until: Instant,
+}
+
+#[derive(Default)]
+struct State {
+    entries: HashMap<Key, Entry>,
+    flights: HashMap<Key, watch::Receiver<Option<Answer>>>,
+}
+
+/// Remembers what another authenticator accepted.
+pub struct TokenCache {
+    inner: Arc<dyn TokenAuthenticator>,
+    shared: Arc<Shared>,
+    digest: KeyedDigest,
+    tasks: TaskGroup,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    clock: SharedClock,
+    success_ttl: Duration,
+}
+
+impl TokenCache {
+    /// A cache over `inner`; look-ups run as tasks of `tasks`.
+    #[must_use]
+    pub fn new(
+        inner: Arc<dyn TokenAuthenticator>,
+        success_ttl: Duration,
+        clock: SharedClock,
+        rng: &Rng,
+        tasks: TaskGroup,
+    ) -> Self {
+        let shared = Arc::new(Shared { state: Mutex::default(), clock, success_ttl });
+        Self { inner, shared, digest: KeyedDigest::new(rng), tasks }
+    }
+
+    fn key(&self, token: &str, audiences: &[String]) -> Key {
+        let audiences = audiences.iter().map(String::as_bytes);
+        self.digest.of(std::iter::once(token.as_bytes()).chain(audiences))
+    }
+
+    /// Joins the running look-up of this key or starts one.
+    fn flight(&self, key: Key, token: &str, audiences: &[String]) -> watch::Receiver<Option<Answer>> {
+        let mut state = self.shared.state.lock();
+        if let Some(running) = state.flights.get(&key) {
+            return running.clone();
+        }
+        let (sender, receiver) = watch::channel(None);
+        state.flights.insert(key, receiver.clone());
+        drop(state);
+        let landing = Landing { shared: Arc::clone(&self.shared), key };
+        let (inner, token, audiences) = (Arc::clone(&self.inner), token.to_owned(), audiences.to_vec());
+        self.tasks.spawn_cancellable("token-lookup", async move {
+            let lookup = inner.authenticate_token(&token, &audiences);
+            let answer = tokio::time::timeout(LOOKUP_DEADLINE, lookup).await.unwrap_or(Err(AuthnError::Timeout));
+            landing.remember(&answer);
+            // The flight ends before the answer is out, so nobody joins one that has already landed.
+            drop(landing);
+            sender.send_replace(Some(answer));
+        });
+        receiver
+    }
+}
+
+impl Shared {
+    fn remembered(&self, key: &Key) -> Option<Identity> {
+        let now = self.clock.monotonic();
+        let mut state = self.state.lock();
+        match state.entries.get(key) {
+            Some(entry) if now < entry.until => Some(entry.identity.clone()),
+            Some(_) => {
+                state.entries.remove(key);
+                None
+            }
+            None => None,
+        }
+    }
+}
+
+/// Ends a flight even when the look-up panics or is cancelled.
+struct Landing {
+    shared: Arc<Shared>,
+    key: Key,
+}
+
+impl Landing {
+    fn remember(&self, answer: &Answer) {
+        let Ok(Some(identity)) = answer else { return };
+        if self.shared.success_ttl.is_zero() {
+            return;
+        }
+        let now = self.shared.clock.monotonic();
+        let mut state = self.shared.state.lock();
+        if state.entries.len() >= MAX_ENTRIES {
+            make_room(&mut state.entries, now);
+        }
+        let until = now + self.shared.success_ttl;
+        state.entries.insert(self.key, Entry { identity: identity.clone(), until });
+    }
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        self.shared.state.lock().flights.remove(&self.key);
+    }
+}
+
+/// Drops what has expired and, if that is not enough, the half that would expire first.
+fn make_room(entries: &mut HashMap<Key, Entry>, now: Instant) {
+    entries.retain(|_, entry| now < entry.until);
+    if entries.len() < MAX_ENTRIES {
+        return;
+    }
+    let mut ends: Vec<Instant> = entries.values().map(|entry| entry.until).collect();
+    let middle = ends.len() / 2;
+    let (_, median, _) = ends.select_nth_unstable(middle);
+    let median = *median;
+    let mut of_equals = middle - entries.values().filter(|entry| entry.until < median).count();
+    entries.retain(|_, entry| match entry.until.cmp(&median) {
+        Ordering::Less => false,
+        Ordering::Greater => true,
+        Ordering::Equal => {
+            let keep = of_equals == 0;
+            of_equals -= usize::from(!keep);
+            keep
+        }
+    });
+}
+
+#[async_trait]
+impl TokenAuthenticator for TokenCache {
+    async fn authenticate_token(&self, token: &str, audiences: &[String]) -> Answer {
+        let key = self.key(token, audiences);
+        if let Some(identity) = self.shared.remembered(&key) {
+            return Ok(Some(identity));
+        }
+        let mut flight = self.flight(key, token, audiences);
+        match flight.wait_for(Option::is_some).await {
+            Ok(answer) => answer.clone().unwrap_or(Err(AuthnError::Unexpected)),
+            Err(_) => Err(AuthnError::Unexpected),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "token_cache_tests.rs"]
+mod tests;
