@@ -57,6 +57,16 @@ impl Proc {
         Ok(line.split_terminator('\0').map(str::to_owned).collect())
     }
 
+    /// The capabilities that this process has in effect, one bit each.
+    ///
+    /// # Errors
+    /// `/proc/self/status` cannot be read or has no such line.
+    pub fn effective_capabilities(&self) -> io::Result<u64> {
+        let text = self.read("proc/self/status")?;
+        let value = text.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
+        value.ok_or_else(|| malformed("CapEff"))
+    }
+
     /// The numbers of all processes.
     ///
     /// # Errors

@@ -101,7 +101,7 @@ async fn a_daemon_may_have_its_own_name_and_mounts() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let script = "hostname; readlink /proc/self/ns/mnt; grep -c ' / / .*shared:' /proc/self/mountinfo; sleep 63";
+    let script = "hostname; readlink /proc/self/ns/mnt; grep -c ' / / .*shared:' /proc/self/mountinfo; exec sleep 63";
     let log = dir.path().join("log");
     let daemon = Daemon::new(shell(script), &log).hostname("node-7").mounts(MountView::OwnShared);
     let process = LinuxExec.spawn(&daemon).await.unwrap();

@@ -1,0 +1,205 @@
+//! What configurations are refused, and the whole life of two nodes on the real machine.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use node_api::cri::v1::{
+    ContainerConfig, ContainerMetadata, ImageSpec, LinuxPodSandboxConfig, PodSandboxConfig, PodSandboxMetadata,
+    PortMapping,
+};
+use node_api::cri::{ClientOptions, CriClient, Runtime};
+use sys::exec::Command;
+
+use super::*;
+
+fn networks(texts: &[&str]) -> Vec<Destination> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+#[test]
+fn impossible_configurations_are_refused() {
+    let (root, state) = (Path::new("/var/lib/cx/n"), Path::new("/run/cx/n"));
+    let new = |name, root, state, texts| NodeConfig::new(name, root, state, networks(texts));
+    assert!(new("n1", root, state, &["10.0.0.0/24", "fd00::/64"]).is_ok());
+    let long = PathBuf::from(format!("/run/{}", "x".repeat(100)));
+    let cases = [
+        ("name", new("N 1", root, state, &["10.0.0.0/24"])),
+        ("no name", new("", root, state, &["10.0.0.0/24"])),
+        ("no network", new("n1", root, state, &[])),
+        ("two of a family", new("n1", root, state, &["10.0.0.0/24", "10.0.1.0/24"])),
+        ("long socket", new("n1", root, &long, &["10.0.0.0/24"])),
+        ("shallow root", new("n1", Path::new("/var"), state, &["10.0.0.0/24"])),
+        ("relative root", new("n1", Path::new("a/b/c"), state, &["10.0.0.0/24"])),
+    ];
+    for (name, result) in cases {
+        assert!(matches!(result, Err(NodeError::Config(_))), "{name}");
+    }
+    let mut bridge = new("n1", root, state, &["10.0.0.0/24"]).unwrap();
+    bridge.bridge = "sixteen-bytes-xx".to_owned();
+    assert!(bridge.validate().is_err());
+}
+
+/// Where `hack/images.sh` puts archives, or `None` with the reason printed.
+fn images(test: &str) -> Option<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("../../target"), PathBuf::from);
+    let directory = std::env::var_os("COXSWAIN_IMAGES").map_or_else(|| target.join("images"), PathBuf::from);
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let found = |program: &str| ["/usr/bin", "/usr/sbin"].iter().any(|place| Path::new(place).join(program).exists());
+    let reason = if !is_root {
+        "needs root"
+    } else if let Some(missing) = ["containerd", "runc", "ip", "nft", "iptables"].iter().find(|name| !found(name)) {
+        println!("skipped {test}: {missing} is not installed");
+        return None;
+    } else if !directory.join("pause.tar").exists() {
+        "no image archives (hack/images.sh build)"
+    } else {
+        return Some(directory);
+    };
+    println!("skipped {test}: {reason}");
+    None
+}
+
+struct Pod {
+    sandbox: String,
+    container: String,
+    ip: String,
+}
+
+async fn run_echoserver(client: &CriClient, config: &NodeConfig, name: &str, host_port: i32) -> Pod {
+    let parent = config.cgroup_root.child("pod1").unwrap();
+    let sandbox_config = PodSandboxConfig {
+        metadata: Some(PodSandboxMetadata {
+            name: name.into(),
+            uid: name.into(),
+            namespace: "default".into(),
+            attempt: 0,
+        }),
+        hostname: name.into(),
+        log_directory: config.root.join("log").display().to_string(),
+        port_mappings: vec![PortMapping { container_port: 8080, host_port, ..PortMapping::default() }],
+        linux: Some(LinuxPodSandboxConfig { cgroup_parent: parent.to_string(), ..LinuxPodSandboxConfig::default() }),
+        ..PodSandboxConfig::default()
+    };
+    let sandbox = client.run_pod_sandbox(sandbox_config.clone(), "").await.unwrap();
+    let image = "k8s.gcr.io/echoserver:1.4".to_owned();
+    let container_config = ContainerConfig {
+        metadata: Some(ContainerMetadata { name: "main".into(), attempt: 0 }),
+        image: Some(ImageSpec { image, ..ImageSpec::default() }),
+        log_path: format!("{name}.log"),
+        ..ContainerConfig::default()
+    };
+    let container = client.create_container(&sandbox, container_config, sandbox_config).await.unwrap();
+    client.start_container(&container).await.unwrap();
+    let status = client.pod_sandbox_status(&sandbox, false).await.unwrap();
+    let ip = status.status.and_then(|status| status.network).map(|network| network.ip).unwrap_or_default();
+    Pod { sandbox, container, ip }
+}
+
+/// Fetches a URL from within a container, trying for a few seconds while the server starts.
+async fn fetch(client: &CriClient, pod: &Pod, url: &str) -> String {
+    let command = [
+        "sh",
+        "-c",
+        &format!("for i in 1 2 3 4 5 6 7 8 9 10; do timeout 3 wget -qO- {url} && exit; sleep 0.3; done; exit 1"),
+    ];
+    let command = command.iter().map(|word| (*word).to_owned()).collect();
+    let answer = client.exec_sync(&pod.container, command, Duration::from_secs(40)).await.unwrap();
+    assert_eq!(answer.exit_code, 0, "{url}: {}", String::from_utf8_lossy(&answer.stderr));
+    String::from_utf8_lossy(&answer.stdout).into_owned()
+}
+
+/// What a node must not leave behind: anything that bears the test's name.
+async fn traces(machine: &Machine, mark: &str) -> BTreeMap<&'static str, String> {
+    let script = |text: &str| Command::with("sh", &["-c", text, mark]);
+    let looks = [
+        ("mounts", "grep -F \"$0\" /proc/self/mountinfo"),
+        ("namespaces", "ip netns list | grep -F \"$0\""),
+        ("links", "ip -o link show | grep -F \"$0\""),
+        ("routes", "ip route | grep -F 10.231."),
+        ("rules", "nft list ruleset | grep -F \"$0\"; iptables-save | grep -F CNI-"),
+        ("groups", "find /sys/fs/cgroup -type d -name \"*$0*\""),
+        (
+            "processes",
+            "for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline 2>/dev/null | grep -F \"/run/$0\"; done | grep -v 'sh -c'",
+        ),
+        ("sockets", "ls /run/containerd/s/* 2>/dev/null | head -3; ls /var/lib/cni/results | grep -F \"$0\""),
+        ("files", "ls -d \"/run/$0\"* \"/var/lib/$0\"*"),
+    ];
+    let mut found = BTreeMap::new();
+    for (name, text) in looks {
+        let output = machine.exec.run(&script(text)).await.unwrap().text();
+        if !output.trim().is_empty() {
+            found.insert(name, output);
+        }
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_nodes_live_and_leave_nothing() {
+    let Some(images) = images("two_nodes_live_and_leave_nothing") else { return };
+    let mark = format!("cxt{}", std::process::id() % 100_000);
+    let machine = Machine::linux();
+    let host_networks = networks(&["10.231.0.0/24", "fd31:0:0:1::/64"]);
+    let node_networks = networks(&["10.231.1.0/24", "fd31:0:0:2::/64"]);
+    let fabric_config = FabricConfig {
+        cluster: mark.clone(),
+        v4: [172, 31, 250, 0].into(),
+        v6: "fd31:0:0:f::".parse().ok(),
+        host_pod_networks: host_networks.clone(),
+        nodes: vec![FabricNode { number: 1, pod_networks: node_networks.clone() }],
+    };
+    let place =
+        |name: &str| (PathBuf::from(format!("/var/lib/{mark}/{name}")), PathBuf::from(format!("/run/{mark}/{name}")));
+    let node = |name: &str, pods: Vec<Destination>| {
+        let (root, state) = place(name);
+        NodeConfig::new(&format!("{mark}-{name}"), &root, &state, pods).unwrap()
+    };
+    let first = node("a", host_networks);
+    let second = NodeConfig { netns: Some(fabric_config.netns(1)), ..node("b", node_networks) };
+    let fabric = Fabric::new(fabric_config.clone(), &machine);
+    let nodes = [first, second].map(|config| NodeEnvironment::new(config, machine.clone()));
+
+    let lived = tokio::time::timeout(Duration::from_secs(120), live(&fabric, &fabric_config, &nodes, &images));
+    let lived = futures_util::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(lived)).await;
+    for node in &nodes {
+        node.stop().await.unwrap();
+        node.stop().await.unwrap();
+    }
+    fabric.down().await.unwrap();
+    fabric.down().await.unwrap();
+    for parent in [format!("/var/lib/{mark}"), format!("/run/{mark}")] {
+        std::fs::remove_dir(parent).unwrap();
+    }
+    lived.unwrap().unwrap();
+    assert_eq!(traces(&machine, &mark).await, BTreeMap::new());
+}
+
+async fn live(fabric: &Fabric, fabric_config: &FabricConfig, nodes: &[NodeEnvironment; 2], images: &Path) {
+    fabric.up().await.unwrap();
+    fabric.up().await.unwrap();
+    let mut pods = Vec::new();
+    for (node, host_port) in nodes.iter().zip([31_801, 31_802]) {
+        node.start().await.unwrap();
+        let process = node.process();
+        node.start().await.unwrap();
+        assert_eq!(node.process(), process, "a second start changes nothing");
+        assert!(node.import_images(images).await.unwrap() >= 3);
+        let client = CriClient::connect(&ClientOptions::new(&node.config().endpoint())).await.unwrap();
+        let pod = run_echoserver(&client, node.config(), &format!("pod-{host_port}"), host_port).await;
+        pods.push((client, pod));
+    }
+    let [(near, pod_a), (far, pod_b)] = pods.try_into().unwrap_or_else(|_| unreachable!("two nodes were started"));
+    let gateway = fabric_config.gateway()[0];
+    let node_b = fabric_config.addresses(1)[0];
+    assert_eq!(fetch(&near, &pod_a, &format!("http://{}:8080/hostname", pod_b.ip)).await, "pod-31802");
+    let seen = fetch(&far, &pod_b, &format!("http://{}:8080/clientip", pod_a.ip)).await;
+    assert!(seen.starts_with(&format!("{}:", pod_b.ip)), "the source address is kept: {seen}");
+    assert_eq!(fetch(&far, &pod_b, &format!("http://{gateway}:31801/hostname")).await, "pod-31801");
+    assert_eq!(fetch(&near, &pod_a, &format!("http://{node_b}:31802/hostname")).await, "pod-31802");
+    far.pod_sandbox_status(&pod_b.sandbox, false).await.unwrap();
+    // The first node's runtime dies without cleaning up; its shims, containers and rules are left to the teardown.
+    let runtime = nodes[0].process().unwrap();
+    runtime.stop(Duration::ZERO).await.unwrap();
+    assert_eq!(nodes[0].process(), None);
+}
