@@ -156,7 +156,14 @@ async fn two_nodes_live_and_leave_nothing() {
         NodeConfig::new(&format!("{mark}-{name}"), &root, &state, pods).unwrap()
     };
     let first = node("a", host_networks);
-    let second = NodeConfig { netns: Some(fabric_config.netns(1)), ..node("b", node_networks) };
+    // The second node differs in all that may differ: another network, its own view of mounts, a newer runtime if there.
+    let newer = PathBuf::from("/opt/coxswain/pkgs/trixie/containerd/usr/bin");
+    let second = NodeConfig {
+        netns: Some(fabric_config.netns(1)),
+        mounts: MountView::OwnShared,
+        runtime_dir: Some(newer).filter(|directory| directory.join("containerd").exists()),
+        ..node("b", node_networks)
+    };
     let fabric = Fabric::new(fabric_config.clone(), &machine);
     let nodes = [first, second].map(|config| NodeEnvironment::new(config, machine.clone()));
 
@@ -198,6 +205,11 @@ async fn live(fabric: &Fabric, fabric_config: &FabricConfig, nodes: &[NodeEnviro
     assert_eq!(fetch(&far, &pod_b, &format!("http://{gateway}:31801/hostname")).await, "pod-31801");
     assert_eq!(fetch(&near, &pod_a, &format!("http://{node_b}:31802/hostname")).await, "pod-31802");
     far.pod_sandbox_status(&pod_b.sandbox, false).await.unwrap();
+    assert_eq!(nodes[0].mount_namespace(), None);
+    assert_ne!(
+        std::fs::read_link(nodes[1].mount_namespace().unwrap()).ok(),
+        std::fs::read_link("/proc/self/ns/mnt").ok()
+    );
     // The first node's runtime dies without cleaning up; its shims, containers and rules are left to the teardown.
     let runtime = nodes[0].process().unwrap();
     runtime.stop(Duration::ZERO).await.unwrap();
