@@ -41,3 +41,27 @@ async fn no_certificate_and_no_name_are_no_opinion_and_bad_ones_errors() {
     let garbage = vec![CertificateDer::from(b"junk".to_vec())];
     assert!(run(&ca, &garbage, 0).await.is_err());
 }
+
+#[tokio::test]
+async fn a_uid_in_the_subject_is_read_when_switched_on() {
+    let ca = authority();
+    let attribute = |oid: &str, value: &str| pki::NameAttribute { oid: oid.to_owned(), value: Some(value.to_owned()) };
+    let cases: [(&[&str], Result<&str, &str>); 4] = [
+        (&[], Ok("")),
+        (&["u1"], Ok("u1")),
+        (&[""], Err("UID cannot be an empty string")),
+        (&["u1", "u2"], Err("expected 1 UID, but found multiple: [u1 u2]")),
+    ];
+    for (uids, expected) in cases {
+        let mut attributes = vec![attribute("2.5.4.3", "alice")];
+        attributes.extend(uids.iter().map(|uid| attribute(UID_ATTRIBUTE, uid)));
+        let mut spec = pki::CertificateSpec::client("", &[], std::time::Duration::from_secs(60));
+        spec.subject = pki::Name::from_attributes(attributes);
+        let peer = issue(&ca, &spec);
+        let got = run(&ca, &peer, 0).await.map(|found| found.unwrap().user.uid).map_err(|error| error.to_string());
+        assert_eq!(got.as_deref().map_err(String::as_str), expected, "{uids:?}");
+        let ignoring = ClientCertificate::new(pool(&ca), clock(0), SubjectUid::Ignored);
+        let identity = ignoring.authenticate(&request("/", &[]), &peer).await.unwrap().unwrap();
+        assert_eq!(identity.user.uid, "");
+    }
+}

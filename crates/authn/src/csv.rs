@@ -1,60 +1,87 @@
 //! Comma-separated rows with Go's quoting rules: a field is quoted as a whole or not at all, `""` is a quote, quoted fields may
 //! span lines, blank lines are skipped.
 
+use std::iter::Peekable;
+use std::str::Chars;
+
 /// Splits `text` into rows of fields.
 ///
 /// # Errors
 /// The line and what is wrong with its quotes.
 pub(crate) fn parse(text: &str) -> Result<Vec<Vec<String>>, String> {
+    let text = text.replace("\r\n", "\n");
+    let mut input = Input { characters: text.chars().peekable(), line: 1 };
     let mut rows = Vec::new();
-    let mut row = Vec::new();
-    let mut line = 1_usize;
-    let mut characters = text.chars().filter(|c| *c != '\r').peekable();
-    while let Some(first) = characters.peek().copied() {
-        if first == '\n' && row.is_empty() {
-            characters.next();
-            line += 1;
+    while let Some(first) = input.characters.peek().copied() {
+        if first == '\n' {
+            input.next();
             continue;
         }
-        let start = line;
-        let quoted = first == '"';
-        let mut field = String::new();
-        if quoted {
-            characters.next();
-        }
-        let mut open = quoted;
-        let ended_row = loop {
-            match (characters.next(), open) {
-                (Some('"'), true) if characters.peek() == Some(&'"') => {
-                    characters.next();
-                    field.push('"');
-                }
-                (Some('"'), true) => open = false,
-                (Some('"'), false) => return Err(wrong_quote(start, quoted)),
-                (Some('\n'), true) => {
-                    line += 1;
-                    field.push('\n');
-                }
-                (Some(other), true) => field.push(other),
-                (None, true) => return Err(wrong_quote(start, true)),
-                (Some(','), false) => break false,
-                (Some('\n') | None, false) => break true,
-                (Some(_), false) if quoted => return Err(wrong_quote(start, true)),
-                (Some(other), false) => field.push(other),
+        let mut row = Vec::new();
+        loop {
+            let (field, end) = input.field()?;
+            row.push(field);
+            if end == FieldEnd::Row {
+                break;
             }
-        };
-        row.push(field);
-        // A comma at the very end still opens one more, empty, field.
-        let trailing = !ended_row && characters.peek().is_none();
-        if trailing {
-            row.push(String::new());
         }
-        if ended_row || trailing {
-            line += 1;
-            rows.push(std::mem::take(&mut row));
-        }
+        rows.push(row);
     }
     Ok(rows)
+}
+
+#[derive(PartialEq, Eq)]
+enum FieldEnd {
+    Comma,
+    Row,
+}
+
+struct Input<'a> {
+    characters: Peekable<Chars<'a>>,
+    line: usize,
+}
+
+impl Input<'_> {
+    fn next(&mut self) -> Option<char> {
+        let next = self.characters.next();
+        self.line += usize::from(next == Some('\n'));
+        next
+    }
+
+    /// One field with the comma or line end behind it.
+    fn field(&mut self) -> Result<(String, FieldEnd), String> {
+        let start = self.line;
+        let quoted = self.characters.peek() == Some(&'"');
+        let mut field = String::new();
+        if quoted {
+            self.next();
+            self.quoted_part(start, &mut field)?;
+        }
+        loop {
+            match self.next() {
+                Some(',') => return Ok((field, FieldEnd::Comma)),
+                Some('\n') | None => return Ok((field, FieldEnd::Row)),
+                Some('"') => return Err(wrong_quote(start, quoted)),
+                Some(_) if quoted => return Err(wrong_quote(start, true)),
+                Some(other) => field.push(other),
+            }
+        }
+    }
+
+    /// What follows an opening quote, up to and with the closing one.
+    fn quoted_part(&mut self, start: usize, field: &mut String) -> Result<(), String> {
+        loop {
+            match self.next() {
+                Some('"') if self.characters.peek() == Some(&'"') => {
+                    self.next();
+                    field.push('"');
+                }
+                Some('"') => return Ok(()),
+                Some(other) => field.push(other),
+                None => return Err(wrong_quote(start, true)),
+            }
+        }
+    }
 }
 
 fn wrong_quote(line: usize, quoted: bool) -> String {

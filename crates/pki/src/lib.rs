@@ -45,3 +45,6 @@ pub use public_key::{Curve, PublicKey, PublicKeyKind};
 pub use request::{CertificateRequest, RequestError};
 pub use usage::{KeyUsages, Purpose, UnknownUsages};
 pub use verify::{CaPool, ChainError, MAX_CHAIN_CERTIFICATES, describe, verify_chain};
+
+#[cfg(test)]
+mod hostile_input_tests;

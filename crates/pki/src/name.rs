@@ -3,7 +3,8 @@
 
 use x509_parser::x509::X509Name;
 
-use crate::{der, oid};
+use crate::der;
+use crate::usage::oid_content;
 
 /// One attribute of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,19 +26,25 @@ const COMMON_NAME_DOTTED: &str = "2.5.4.3";
 const ORGANIZATION_DOTTED: &str = "2.5.4.10";
 
 impl Name {
-    /// A name of organizations and a common name, each organization an RDN of its own; empty parts are left out.
+    /// A name of organizations and a common name, each organization an RDN of its own; an empty common name is left out.
     #[must_use]
     pub fn new(common_name: &str, organizations: &[String]) -> Self {
-        let mut names = Vec::new();
-        let mut attributes = Vec::new();
-        for organization in organizations {
-            names.extend(relative_name(oid::ORGANIZATION, organization));
-            attributes.push(NameAttribute { oid: ORGANIZATION_DOTTED.to_owned(), value: Some(organization.clone()) });
-        }
+        let attribute = |oid: &str, value: &str| NameAttribute { oid: oid.to_owned(), value: Some(value.to_owned()) };
+        let mut attributes: Vec<NameAttribute> =
+            organizations.iter().map(|organization| attribute(ORGANIZATION_DOTTED, organization)).collect();
         if !common_name.is_empty() {
-            names.extend(relative_name(oid::COMMON_NAME, common_name));
-            attributes.push(NameAttribute { oid: COMMON_NAME_DOTTED.to_owned(), value: Some(common_name.to_owned()) });
+            attributes.push(attribute(COMMON_NAME_DOTTED, common_name));
         }
+        Self::from_attributes(attributes)
+    }
+
+    /// A name of any attributes, each an RDN of its own. Those without a value or with an impossible type are left out.
+    #[must_use]
+    pub fn from_attributes(attributes: Vec<NameAttribute>) -> Self {
+        let encoded = attributes
+            .iter()
+            .filter_map(|attribute| Some(relative_name(&oid_content(&attribute.oid)?, attribute.value.as_deref()?)));
+        let names: Vec<u8> = encoded.flatten().collect();
         Self { raw: der::element(der::SEQUENCE, &names), attributes }
     }
 

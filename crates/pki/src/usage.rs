@@ -135,7 +135,8 @@ pub(crate) fn purposes_to_der(purposes: &[Purpose]) -> Vec<u8> {
     der::element(der::SEQUENCE, &encoded.flat_map(|content| der::element(der::OID, &content)).collect::<Vec<u8>>())
 }
 
-fn oid_content(dotted: &str) -> Option<Vec<u8>> {
+/// The DER content of a dotted OID; `None` when it is not one.
+pub(crate) fn oid_content(dotted: &str) -> Option<Vec<u8>> {
     let arcs: Vec<u64> = dotted.split('.').map(|arc| arc.parse().ok()).collect::<Option<_>>()?;
     let [first, second, rest @ ..] = arcs.as_slice() else { return None };
     let head = first.checked_mul(40)?.checked_add(*second)?;
