@@ -1,14 +1,50 @@
-//! Developer tasks that deserve Rust; `hack/` has the shell ones. `cargo run -p xtask -- TASK`.
+//! Developer tasks that deserve more than shell: `cargo xtask check` holds the tree to its own rules.
 
-mod images;
+mod dependencies;
+mod layers;
+mod metadata;
+mod sizes;
 
-use anyhow::bail;
+use std::process::ExitCode;
 
-fn main() -> anyhow::Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    match arguments.next().as_deref() {
-        Some("images") => images::run(arguments),
-        Some(other) => bail!("unknown task {other:?}; tasks: images"),
-        None => bail!("usage: xtask TASK; tasks: images"),
+use anyhow::{Result, bail};
+
+const USAGE: &str = "usage: cargo xtask check\n\n  check   layers, dependencies, licences and file sizes";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
     }
+}
+
+fn run() -> Result<()> {
+    match std::env::args().nth(1).as_deref() {
+        Some("check") => check(),
+        _ => bail!("{USAGE}"),
+    }
+}
+
+fn check() -> Result<()> {
+    let metadata = metadata::load()?;
+    let root = metadata::workspace_root(&metadata)?;
+    let mut problems = layers::problems(&metadata)?;
+    problems.extend(dependencies::problems(&metadata)?);
+    problems.extend(sizes::problems(&root)?);
+    for problem in &problems {
+        report(problem);
+    }
+    if problems.is_empty() {
+        report("layers, dependencies, licences and sizes are as they should be");
+        return Ok(());
+    }
+    bail!("{} problems", problems.len())
+}
+
+#[expect(clippy::print_stderr, reason = "this tool talks to its user")]
+fn report(line: &str) {
+    eprintln!("{line}");
 }
