@@ -113,11 +113,11 @@ impl Backend for Memory {
     }
 
     async fn range(&self, range: &KeyRange, limit: usize, at: Option<Revision>) -> Result<Slice, StorageError> {
-        self.store.range(range, limit, at)
+        self.store.range(range, limit, at).await
     }
 
     async fn count(&self, range: &KeyRange) -> Result<u64, StorageError> {
-        self.store.count(range)
+        self.store.count(range).await
     }
 
     async fn txn(&self, key: &Key, expect: Expect, write: Write) -> Result<Txn, StorageError> {

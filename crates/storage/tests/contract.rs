@@ -67,6 +67,27 @@ async fn run_on_etcd(security: Security) {
     group.shutdown(Duration::from_secs(5)).await;
 }
 
+/// A member that is away is passed over, for reads, writes and watches.
+#[tokio::test]
+async fn an_etcd_member_that_is_away_is_passed_over() {
+    let server = match EtcdServer::start(Security::Plain) {
+        Ok(server) => server,
+        Err(reason) => return println!("skipped: {reason}"),
+    };
+    let group = TaskGroup::new("etcd");
+    let options = EtcdOptions::new(["http://127.0.0.1:1".to_owned(), server.url.clone()]);
+    let store = Etcd::connect(options, Rng::seeded(1), &group).await.expect("one member answers");
+    assert!(!store.supports_progress(), "nobody knows what the other member does");
+    let mut watch = store.watch(KeyRange::prefix("k"), Revision(1));
+    let written = write(&store, "value").await;
+    let read = store.get(&"k".into()).await.expect("a read");
+    assert_eq!(read.kv.map(|kv| kv.mod_revision), Some(written));
+    let item = tokio::time::timeout(Duration::from_secs(30), watch.next()).await.expect("an event");
+    assert!(matches!(item, Some(Ok(WatchItem::Events(batch))) if batch.revision == written));
+    assert!(store.size_bytes().await.expect("a size") > 0);
+    group.shutdown(Duration::from_secs(5)).await;
+}
+
 /// Kills etcd again and again while a watch and a writer go on: the watch must see every write once and in order.
 #[tokio::test]
 async fn a_watch_survives_restarts_of_etcd() {

@@ -23,7 +23,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base::{SharedClock, TaskGroup};
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use self::directory::DataDirectory;
 use self::engine::{Engine, Opener};
@@ -33,6 +33,9 @@ use crate::{Backend, EventStream, Expect, Get, Key, KeyRange, LeaseId, Revision,
 
 /// How many writes may wait for the writer; more wait in their callers.
 const QUEUE: usize = 1_024;
+
+/// How many bytes may wait for the writer, whatever their number.
+const QUEUE_BYTES: u32 = 64 << 20;
 
 /// Where an embedded store is and how large it may grow.
 #[derive(Debug, Clone)]
@@ -64,6 +67,7 @@ impl EmbeddedOptions {
 pub struct Embedded {
     store: Arc<Store>,
     requests: mpsc::Sender<Request>,
+    queue_bytes: Arc<Semaphore>,
     health: Arc<Mutex<Result<(), StorageError>>>,
     group: TaskGroup,
     database: PathBuf,
@@ -120,7 +124,8 @@ impl Embedded {
         let writer = Writer::new(loaded.engine, Arc::clone(&store), clock, limits, Arc::clone(&health));
         group.spawn("writer", writer.run(queue, group.token(), loaded.superfluous));
         let database = directory::database(&path);
-        Ok(Arc::new(Self { store, requests, health, group, database }))
+        let queue_bytes = Arc::new(Semaphore::new(QUEUE_BYTES as usize));
+        Ok(Arc::new(Self { store, requests, queue_bytes, health, group, database }))
     }
 
     /// Finishes the writes already queued, ends the watches and releases the directory, at most within `deadline`.
@@ -129,6 +134,8 @@ impl Embedded {
     }
 
     async fn submit(&self, command: Command) -> Result<Reply, StorageError> {
+        let bytes = u32::try_from(command.bytes()).unwrap_or(QUEUE_BYTES).min(QUEUE_BYTES);
+        let _room = self.queue_bytes.acquire_many(bytes).await.map_err(|_| StorageError::Closed)?;
         let (reply, answer) = oneshot::channel();
         self.requests.send(Request { command, reply }).await.map_err(|_| StorageError::Closed)?;
         answer.await.map_err(|_| StorageError::Closed)?
@@ -148,11 +155,11 @@ impl Backend for Embedded {
     }
 
     async fn range(&self, range: &KeyRange, limit: usize, at: Option<Revision>) -> Result<Slice, StorageError> {
-        self.store.range(range, limit, at)
+        self.store.range(range, limit, at).await
     }
 
     async fn count(&self, range: &KeyRange) -> Result<u64, StorageError> {
-        self.store.count(range)
+        self.store.count(range).await
     }
 
     async fn txn(&self, key: &Key, expect: Expect, write: Write) -> Result<Txn, StorageError> {

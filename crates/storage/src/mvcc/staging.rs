@@ -16,6 +16,17 @@ pub(crate) enum Command {
     Compact { at: Revision },
 }
 
+impl Command {
+    /// How much the command carries.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Txn { key, write: Write::Put { value, .. }, .. } => key.as_bytes().len() + value.len(),
+            Self::Txn { key, write: Write::Delete, .. } => key.as_bytes().len(),
+            Self::Grant { .. } | Self::Revoke { .. } | Self::Compact { .. } => 0,
+        }
+    }
+}
+
 /// The answer to a command that was carried out.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {

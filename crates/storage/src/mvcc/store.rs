@@ -12,7 +12,8 @@ use super::state::{RowId, State};
 use super::watch;
 use crate::{EventStream, Get, Key, KeyRange, KeyValue, Revision, Slice, StorageError};
 
-/// How many keys a read looks at before it lets a writer in between; the revision keeps the parts consistent.
+/// How many keys a read looks at before it lets writers and other tasks in between; the revision keeps the parts
+/// consistent.
 const READ_KEYS: usize = 4_096;
 
 /// How large things may grow.
@@ -76,18 +77,24 @@ impl Store {
         self.read(|state| state.leases().next_deadline())
     }
 
-    pub(crate) fn count(&self, range: &KeyRange) -> Result<u64, StorageError> {
+    pub(crate) async fn count(&self, range: &KeyRange) -> Result<u64, StorageError> {
         let (revision, mut rest, mut total) = (self.revision(), range.clone(), 0);
         loop {
             let chunk = self.chunk(&rest, revision, 0)?;
             total += chunk.seen;
             let Some(last) = chunk.last else { return Ok(total) };
             rest = rest.after(&last);
+            tokio::task::yield_now().await;
         }
     }
 
     /// Reads a range at a revision, a chunk at a time.
-    pub(crate) fn range(&self, range: &KeyRange, limit: usize, at: Option<Revision>) -> Result<Slice, StorageError> {
+    pub(crate) async fn range(
+        &self,
+        range: &KeyRange,
+        limit: usize,
+        at: Option<Revision>,
+    ) -> Result<Slice, StorageError> {
         let current = self.revision();
         let at = at.unwrap_or(current);
         if at > current {
@@ -101,6 +108,7 @@ impl Store {
             kvs.extend(chunk.kvs);
             let Some(last) = chunk.last else { break };
             rest = rest.after(&last);
+            tokio::task::yield_now().await;
         }
         let remaining = seen - kvs.len() as u64;
         Ok(Slice { kvs, remaining, revision: current })
