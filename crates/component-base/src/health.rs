@@ -267,7 +267,7 @@ fn finish(endpoint: Endpoint, mut body: String, failures: &[(String, String)], v
     }
     let names: Vec<&str> = failures.iter().map(|(name, _)| name.as_str()).collect();
     let details: Vec<String> = failures.iter().map(|(name, reason)| format!("[-]{name} failed: {reason}")).collect();
-    tracing::info!(endpoint, checks = %names.join(","), details = %details.join("\n"), "health check failed");
+    tracing::info!(v = 2, endpoint, checks = %names.join(","), details = %details.join("\n"), "health check failed");
     let _ = writeln!(body, "{endpoint} check failed");
     text(StatusCode::INTERNAL_SERVER_ERROR, body)
 }

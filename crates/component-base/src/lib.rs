@@ -14,4 +14,4 @@ pub mod tls;
 pub mod version;
 
 pub use lifecycle::Lifecycle;
-pub use run::{Component, run, run_with};
+pub use run::{Component, no_config_file, run, run_with};

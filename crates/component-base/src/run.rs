@@ -29,8 +29,20 @@ pub struct Component {
     pub flags: &'static [FlagSet],
     /// The feature gates it knows; without a `feature-gates` flag they stay at their defaults.
     pub gates: &'static [Gate],
+    /// Called with the flags before anything reads them: the place to load a configuration file and hand its log
+    /// settings and feature gates to [`Options::set_from_file`] and [`Options::merge_from_file`]. Components without
+    /// one use [`no_config_file`].
+    pub prepare: fn(&mut Options) -> Result<(), Invalid>,
     /// How long its tasks may take to end.
     pub drain: Duration,
+}
+
+/// For [`Component::prepare`] of components without a configuration file.
+///
+/// # Errors
+/// Never.
+pub fn no_config_file(_: &mut Options) -> Result<(), Invalid> {
+    Ok(())
 }
 
 /// Runs a component with the arguments of the process. `main` returns when the component has ended: after
@@ -71,7 +83,7 @@ enum Start {
 }
 
 fn start(component: &Component, arguments: impl IntoIterator<Item = String>) -> Result<Start, Invalid> {
-    let options = flags::parse(component.flags, arguments)?;
+    let mut options = flags::parse(component.flags, arguments)?;
     if options.bool("help") {
         return Ok(Start::Say(flags::help(component.name, component.about, component.flags, component.gates)));
     }
@@ -80,6 +92,7 @@ fn start(component: &Component, arguments: impl IntoIterator<Item = String>) -> 
         "raw" => return Ok(Start::Say(format!("{}\n", version::raw()))),
         _ => {}
     }
+    (component.prepare)(&mut options)?;
     let mut errors = Errors::new();
     let arguments = options.arguments();
     errors.check(
@@ -225,6 +238,7 @@ mod tests {
         about: "Tests.",
         flags: &[flags::GLOBAL, flags::LOGS],
         gates: &[],
+        prepare: |options| options.set_from_file("v", "3").map_err(Invalid::one),
         drain: Duration::from_secs(1),
     };
 
@@ -234,7 +248,8 @@ mod tests {
 
     #[test]
     fn arguments_decide_what_happens() {
-        assert!(matches!(starting("-v=2"), Ok(Start::Go { .. })));
+        assert!(matches!(starting(""), Ok(Start::Go { options, .. }) if options.int("v") == 3));
+        assert!(matches!(starting("-v=2"), Ok(Start::Go { options, .. }) if options.int("v") == 2));
         assert!(matches!(starting("--version"), Ok(Start::Say(text)) if text == "Kubernetes v1.36.3+coxswain\n"));
         assert!(matches!(starting("--version=raw"), Ok(Start::Say(text)) if text.starts_with("version.Info{")));
         assert!(matches!(starting("-h --nope=x").err().as_deref(), Some("unknown flag: --nope")));

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use component_base::flags::{GLOBAL, LOGS};
-use component_base::{Component, run_with};
+use component_base::{Component, no_config_file, run_with};
 
 const COMPONENT: Component = Component {
     name: "kube-test",
     about: "Tests.",
     flags: &[GLOBAL, LOGS],
     gates: &[],
+    prepare: no_config_file,
     drain: Duration::from_secs(20),
 };
 

@@ -189,6 +189,21 @@ impl Options {
         Ok(())
     }
 
+    /// Takes the pairs of a map from a configuration file; those that the user gave win key by key.
+    ///
+    /// # Errors
+    /// When the flag is not a map.
+    #[track_caller]
+    pub fn merge_from_file(&mut self, name: &str, pairs: Vec<(String, String)>) -> Result<(), String> {
+        let entry = self.entries.get_mut(name).unwrap_or_else(|| panic!("flag --{name} is not declared"));
+        match &mut entry.value {
+            Value::Pairs(given) if entry.explicit => given.splice(0..0, pairs).for_each(drop),
+            Value::Pairs(given) => *given = pairs,
+            _ => return Err(format!("--{name} does not hold pairs")),
+        }
+        Ok(())
+    }
+
     /// Every flag with its value, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&'static Flag, &Value)> {
         self.entries.values().map(|entry| (entry.flag, &entry.value))

@@ -135,6 +135,13 @@ fn flags_win_over_files_and_files_over_defaults() {
     assert_eq!((options.int("count"), options.is_set("count")), (5, true));
     assert_eq!((options.duration("timeout"), options.is_set("timeout")), (Duration::from_secs(120), false));
     assert!(options.set_from_file("chance", "much").is_err());
+
+    let file = vec![("a".to_owned(), "file".to_owned()), ("b".to_owned(), "file".to_owned())];
+    let mut options = parse_line("--labels a=flag").unwrap();
+    options.merge_from_file("labels", file.clone()).unwrap();
+    options.merge_from_file("config", file).unwrap();
+    assert_eq!((&*options.map("labels")["a"], &*options.map("labels")["b"]), ("flag", "file"));
+    assert_eq!(options.map("config")["a"], "file");
 }
 
 #[test]

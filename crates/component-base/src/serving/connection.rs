@@ -30,7 +30,7 @@ use tokio_rustls::TlsAcceptor;
 use super::server::{Limits, Security, Server};
 use super::{Body, BoxError, Handler, Request, Response, text};
 
-/// How often a connection looks whether it is idle; also the time an idle one gets to say goodbye.
+/// How often, at least, a connection looks whether it is idle; also the time an idle one gets to say goodbye.
 const IDLE_CHECK: Duration = Duration::from_secs(10);
 /// Kernel keep-alive of TCP connections, as upstream sets it.
 const TCP_KEEP_ALIVE: Duration = Duration::from_secs(180);
@@ -85,6 +85,15 @@ pub(super) struct Connections {
     pub(super) abort: CancellationToken,
 }
 
+impl Connections {
+    fn handshake_failed(&self, remote: RemoteAddr, error: &dyn std::fmt::Display) {
+        if let Some(counter) = &self.server.handshake_errors {
+            counter.inc();
+        }
+        tracing::info!(remote = %remote.0, error = %error, "http: TLS handshake error");
+    }
+}
+
 /// What is known about one connection.
 #[derive(Clone)]
 struct Peer {
@@ -120,8 +129,8 @@ pub(super) async fn serve(cx: Arc<Connections>, stream: TcpStream, remote: Socke
         () = drain.cancelled() => return,
         accepted = tokio::time::timeout(cx.server.limits.handshake, accept) => match accepted {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return tracing::info!(remote = %peer.remote.0, %error, "http: TLS handshake error"),
-            Err(_) => return tracing::info!(remote = %peer.remote.0, error = "timeout", "http: TLS handshake error"),
+            Ok(Err(error)) => return cx.handshake_failed(peer.remote, &error),
+            Err(elapsed) => return cx.handshake_failed(peer.remote, &elapsed),
         },
     };
     let (_, session) = stream.get_ref();
@@ -160,7 +169,8 @@ where
     let builder = builder(&cx.server.limits, protocol, cx.requests.clone());
     let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
     let mut draining = false;
-    let mut ticks = tokio::time::interval_at(Instant::now() + IDLE_CHECK, IDLE_CHECK);
+    let check = IDLE_CHECK.min(cx.server.limits.idle / 2).max(Duration::from_millis(1));
+    let mut ticks = tokio::time::interval_at(Instant::now() + check, check);
     loop {
         let finish = tokio::select! {
             biased;
@@ -175,7 +185,7 @@ where
             () = go_away.0.notified(), if !draining => true,
             _ = ticks.tick() => {
                 let idle = activity.idle();
-                if draining && idle.is_some_and(|idle| idle >= IDLE_CHECK) {
+                if draining && idle.is_some_and(|idle| idle >= check) {
                     return;
                 }
                 idle.is_some_and(|idle| idle >= cx.server.limits.idle)

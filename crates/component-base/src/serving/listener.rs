@@ -46,6 +46,7 @@ fn listen(address: SocketAddr, sharing: PortSharing) -> std::io::Result<TcpListe
     if address.is_ipv6() && address.ip().is_unspecified() {
         socket2::SockRef::from(&socket).set_only_v6(false)?;
     }
+    // Go sets this on every listener, so `--permit-address-sharing` has nothing left to add.
     socket.set_reuseaddr(true)?;
     if sharing == PortSharing::Shared {
         socket.set_reuseport(true)?;

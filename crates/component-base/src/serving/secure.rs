@@ -142,6 +142,12 @@ impl SecureServing {
         }
     }
 
+    /// Whether to serve at all: port 0 turns it off.
+    #[must_use]
+    pub fn is_enabled(&self) -> bool {
+        self.address.port() != 0
+    }
+
     /// The certificates to serve with. Without files, a pair is taken from `cert_dir`, or made for `names` and kept
     /// there (certificate 0644, key 0600).
     ///

@@ -66,19 +66,27 @@ pub struct Server {
     pub(super) handler: Arc<dyn Handler>,
     pub(super) security: Security,
     pub(super) limits: Limits,
+    pub(super) handshake_errors: Option<prometheus::Counter>,
 }
 
 impl Server {
     /// A server with the usual limits.
     #[must_use]
     pub fn new(handler: Arc<dyn Handler>, security: Security) -> Self {
-        Self { handler, security, limits: Limits::default() }
+        Self { handler, security, limits: Limits::default(), handshake_errors: None }
     }
 
     /// Replaces the limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Counts handshakes that fail (`apiserver_tls_handshake_errors_total`).
+    #[must_use]
+    pub fn count_handshake_errors(mut self, counter: prometheus::Counter) -> Self {
+        self.handshake_errors = Some(counter);
         self
     }
 

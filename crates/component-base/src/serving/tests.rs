@@ -13,7 +13,8 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::tls::{CaBundle, ClientIdentity, ClientTls, ServerTls, ServerTrust, ServingCerts, TlsOptions};
+use crate::flags::{Errors, Flag, FlagSet, Invalid};
+use crate::tls::{CaBundle, CaFile, ClientIdentity, ClientTls, ServerTls, ServerTrust, ServingCerts, TlsOptions};
 
 /// Ends what hangs; far beyond what any step takes.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -183,8 +184,13 @@ async fn shutdown_cuts_what_does_not_end() {
     let handler = handler_fn({
         let entered = Arc::clone(&entered);
         move |_| {
-            entered.notify_one();
-            std::future::pending::<Response>()
+            let running = Arc::clone(&entered);
+            async move {
+                running.notify_one();
+                std::future::pending::<()>().await;
+                drop(running);
+                text(StatusCode::OK, "never")
+            }
         }
     });
     let running = start(Arc::new(handler), Limits::default());
@@ -200,6 +206,25 @@ async fn shutdown_cuts_what_does_not_end() {
     assert!(answer.is_err());
     assert!(matches!(drained, Drained::Stuck(_)), "{drained:?}");
     assert_eq!(running.handle.connections(), 0);
+    assert_eq!(Arc::strong_count(&entered), 1, "the request or its server is still there");
+}
+
+#[tokio::test]
+async fn idle_connections_end() {
+    let limits = Limits { idle: Duration::from_millis(100), ..Limits::default() };
+    let running = start(echo(), limits);
+    let stream = dial(&running, b"h2", None).await;
+    let (mut sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+    let request = async { sender.send_request(get("https://localhost/")).await.unwrap().status() };
+    let ended = tokio::time::timeout(PATIENCE, connection);
+    let (status, ended) = tokio::join!(request, ended);
+    assert_eq!(status, StatusCode::OK);
+    ended.expect("the connection stays open").unwrap();
+
+    // One that never even begins to speak HTTP/2 is cut, too.
+    let mut silent = dial(&running, b"h2", None).await.into_inner();
+    let mut rest = Vec::new();
+    drop(tokio::time::timeout(PATIENCE, silent.read_to_end(&mut rest)).await.expect("the connection stays open"));
 }
 
 #[tokio::test]
@@ -277,6 +302,48 @@ async fn plain_listeners_serve_health_ports() {
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("x-content-type-options: nosniff"), "{answer}");
     assert!(matches!(handle.shutdown(PATIENCE).await, Drained::All));
+}
+
+const SERVING_FLAGS: &[Flag] = &secure_serving_flags("0", "");
+const SERVING: &[FlagSet] = &[FlagSet { title: "secure serving", flags: SERVING_FLAGS }];
+
+fn secure(arguments: &[String]) -> Result<SecureServing, Invalid> {
+    let options = crate::flags::parse(SERVING, arguments.iter().cloned())?;
+    let mut errors = Errors::new();
+    let secure = SecureServing::from_options(&options, "apiserver", &mut errors);
+    errors.into_result().map(|()| secure)
+}
+
+#[tokio::test]
+async fn flags_lead_to_a_server_with_a_pair_of_its_own() {
+    assert_eq!(crate::flags::check_table(SERVING), Vec::<String>::new());
+    let dir = tempfile::tempdir().unwrap();
+    let secure = secure(&["--bind-address=127.0.0.1".into(), format!("--cert-dir={}", dir.path().display())]).unwrap();
+    assert!(!secure.is_enabled());
+    let generate = |names: &[String]| {
+        let made = pair(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        Ok((made.cert.into_bytes(), made.key.into_bytes()))
+    };
+    let certs = secure.certificates(&["localhost".to_owned()], &generate).unwrap();
+    let again = secure.certificates(&["other".to_owned()], &generate).unwrap();
+    assert_eq!(certs.default_chain(), again.default_chain(), "the pair was not kept");
+    let mode = |name: &str| {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!((mode("apiserver.crt"), mode("apiserver.key")), (0o644, 0o600));
+
+    let client_ca = CaFile::load(dir.path().join("apiserver.crt")).unwrap();
+    let tasks = TaskGroup::new("test");
+    let handle = secure.serve(&tasks, certs, &[client_ca], echo()).unwrap();
+    assert!(TcpStream::connect(handle.address()).await.is_ok());
+}
+
+#[test]
+fn bad_serving_flags_are_reported_together() {
+    let arguments = ["--secure-port=70000", "--tls-cert-file=a", "--tls-min-version=1", "--tls-sni-cert-key=x"];
+    let problems = secure(&arguments.map(str::to_owned)).unwrap_err();
+    assert_eq!(problems.problems().len(), 4, "{problems}");
 }
 
 #[tokio::test]
