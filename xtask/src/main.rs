@@ -1,6 +1,7 @@
 //! Developer tasks that deserve more than shell: `cargo xtask check` holds the tree to its own rules.
 
 mod dependencies;
+mod images;
 mod layers;
 mod metadata;
 mod sizes;
@@ -9,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask check\n\n  check   layers, dependencies, licences and file sizes";
+const USAGE: &str = "usage: cargo xtask TASK\n\n  check   layers, dependencies, licences and file sizes\n  images  pack the test images (hack/images.sh calls this)";
 
 fn main() -> ExitCode {
     match run() {
@@ -22,8 +23,10 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    match std::env::args().nth(1).as_deref() {
+    let mut arguments = std::env::args().skip(1);
+    match arguments.next().as_deref() {
         Some("check") => check(),
+        Some("images") => images::run(arguments),
         _ => bail!("{USAGE}"),
     }
 }
