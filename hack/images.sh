@@ -8,7 +8,7 @@ set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export PATH="$PATH:/usr/sbin:/sbin:$HOME/.cargo/bin"
-TARGET=x86_64-unknown-linux-gnu
+TARGET=$(rustc -vV | sed -n "s/^host: //p")
 BUILD=${CARGO_TARGET_DIR:-$ROOT/target}
 
 say() { printf '==> %s\n' "$*"; }

@@ -224,7 +224,7 @@ impl Daemon {
 #[async_trait]
 pub trait Exec: Send + Sync {
     /// Runs the program to its end; whatever its exit code, that is a success here. Dropping the future kills it, with
-    /// everything in its process group.
+    /// everything in its process group; what it leaves running in that group at its end is killed too.
     async fn run(&self, command: &Command) -> Result<Output, ExecError>;
 
     /// Starts a program that outlives the caller.

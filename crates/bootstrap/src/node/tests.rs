@@ -39,6 +39,37 @@ fn impossible_configurations_are_refused() {
     assert!(bridge.validate().is_err());
 }
 
+#[tokio::test]
+async fn the_runtime_is_started_in_the_nodes_surroundings() {
+    use sys::cgroups::FakeCgroups;
+    use sys::exec::FakeExec;
+    use sys::mounts::FakeMounts;
+    let dir = tempfile::tempdir().unwrap();
+    let (exec, cgroups) = (Arc::new(FakeExec::new()), Arc::new(FakeCgroups::new()));
+    let machine = Machine { exec: exec.clone(), mounts: Arc::new(FakeMounts::new()), cgroups: cgroups.clone() };
+    let (root, state) = (dir.path().join("root"), dir.path().join("state"));
+    let config = NodeConfig {
+        netns: Some("dev-1".to_owned()),
+        runtime_dir: Some("/opt/newer".into()),
+        ..NodeConfig::new("n1", &root, &state, networks(&["10.0.0.0/24"])).unwrap()
+    };
+    let node = NodeEnvironment::new(config.clone(), machine);
+    // The recording fake starts nothing, which is what a runtime that ends at once looks like.
+    std::fs::create_dir_all(root.join("log")).unwrap();
+    std::fs::write(config.log_file(), "containerd: address in use\n").unwrap();
+    let failed = node.start().await;
+    assert!(matches!(failed, Err(NodeError::NotReady { log, .. }) if log == "containerd: address in use"));
+    let daemon = exec.daemons().remove(0);
+    assert_eq!(daemon.command.line(), format!("/opt/newer/containerd --config {}", root.join("config.toml").display()));
+    assert_eq!((daemon.hostname.as_deref(), daemon.command.netns), (Some("n1"), Some("/run/netns/dev-1".into())));
+    assert!(daemon.command.env[0].1.to_string_lossy().starts_with("/opt/newer:"));
+    assert!(cgroups.exists(&config.cgroup_root));
+    assert!(root.join("config.toml").exists() && root.join("cni/net.d/10-coxswain.conflist").exists());
+    assert!(matches!(node.import_images(dir.path()).await, Err(NodeError::NoImages(_))));
+    node.stop().await.unwrap();
+    assert!(!root.exists() && !state.exists() && !cgroups.exists(&config.cgroup_root));
+}
+
 /// Where `hack/images.sh` puts archives, or `None` with the reason printed.
 fn images(test: &str) -> Option<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("../../target"), PathBuf::from);
