@@ -41,6 +41,7 @@ const LICENCES: &[&str] = &[
     "BSD-3-Clause",
     "ISC",
     "MPL-2.0",
+    "MPL-2.0+",
     "Zlib",
     "Unicode-3.0",
     "BSL-1.0",

@@ -40,6 +40,7 @@ pub(crate) struct FieldArgs {
     pub(crate) number: u32,
     pub(crate) name: Option<String>,
     pub(crate) default: String,
+    pub(crate) fill: String,
     pub(crate) merge_key: Option<String>,
     pub(crate) keys: Vec<String>,
     pub(crate) flags: Vec<String>,
@@ -62,6 +63,7 @@ impl Parse for FieldArgs {
             match name.to_string().as_str() {
                 "name" => args.name = Some(text(input)?),
                 "default" => args.default = text(input)?,
+                "fill" => args.fill = text(input)?,
                 "merge_key" => args.merge_key = Some(text(input)?),
                 "keys" => {
                     let inside;

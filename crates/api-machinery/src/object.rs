@@ -188,6 +188,7 @@ const PLAIN: FieldType = FieldType {
     list: ListType::Atomic,
     patch: PatchStrategy { merge: false, retain_keys: false, merge_key: "" },
     default: "",
+    fill: "",
     shape: <String as Field>::shape,
 };
 

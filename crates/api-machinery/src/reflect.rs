@@ -127,6 +127,8 @@ pub struct FieldType {
     pub patch: PatchStrategy,
     /// The declared default as JSON text; empty for none.
     pub default: &'static str,
+    /// What defaulting sets where the field is empty, as JSON text; empty for none.
+    pub fill: &'static str,
     /// Its static type.
     pub shape: fn() -> Shape,
 }
@@ -294,6 +296,8 @@ pub trait Map {
 
 /// A place for a value that may be missing.
 pub trait Optional {
+    /// Whether there is a value.
+    fn is_set(&self) -> bool;
     /// The value, for writing; a zero one is put there if it was missing.
     fn ensure(&mut self) -> &mut dyn Field;
     /// Takes the value away.
@@ -561,6 +565,9 @@ impl<T: Field + Default> Field for Option<T> {
 }
 
 impl<T: Field + Default> Optional for Option<T> {
+    fn is_set(&self) -> bool {
+        self.is_some()
+    }
     fn ensure(&mut self) -> &mut dyn Field {
         self.get_or_insert_with(T::default)
     }

@@ -21,4 +21,6 @@ pub mod scheduling_v1;
 pub mod storage_v1;
 
 #[cfg(test)]
+mod defaults_test;
+#[cfg(test)]
 mod roundtrip;

@@ -1,27 +1,6 @@
 //! What an authorizer may know of a request.
 
-use std::collections::BTreeMap;
-
-/// The caller.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct User {
-    /// Name.
-    pub name: String,
-    /// Uid; usually empty.
-    pub uid: String,
-    /// Groups.
-    pub groups: Vec<String>,
-    /// Extra attributes.
-    pub extra: BTreeMap<String, Vec<String>>,
-}
-
-impl User {
-    /// Whether the caller is in a group.
-    #[must_use]
-    pub fn in_group(&self, group: &str) -> bool {
-        self.groups.iter().any(|own| own == group)
-    }
-}
+use api_types::authentication_v1::UserInfo;
 
 /// One requirement of a field or label selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,10 +14,10 @@ pub struct SelectorRequirement {
 }
 
 /// A request as authorizers see it: either of a resource or of a path.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Attributes {
     /// The caller.
-    pub user: User,
+    pub user: UserInfo,
     /// Such as `get`, `list`, `create`; the HTTP method in lower case for paths.
     pub verb: String,
     /// Whether it is about a resource.
@@ -82,4 +61,10 @@ impl Attributes {
             _ => None,
         })
     }
+}
+
+/// Whether the caller is in a group.
+#[must_use]
+pub fn in_group(user: &UserInfo, group: &str) -> bool {
+    user.groups.iter().any(|own| own == group)
 }

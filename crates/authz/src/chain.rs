@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use api_types::rbac_v1::PolicyRule;
 
-use crate::{Attributes, User};
+use api_types::authentication_v1::UserInfo;
+
+use crate::{Attributes, in_group};
 
 /// Members of this group may do everything, whatever is configured.
 const SUPERUSERS: &str = "system:masters";
@@ -61,7 +63,7 @@ pub trait Authorizer: Send + Sync {
     /// Decides about one request.
     fn authorize(&self, attributes: &Attributes) -> Outcome;
     /// Lists what a caller may do in a namespace.
-    fn rules_for(&self, user: &User, namespace: &str) -> RuleSet;
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> RuleSet;
 }
 
 /// Authorizers in order, behind the built-in superusers.
@@ -80,7 +82,7 @@ impl Chain {
 
 impl Authorizer for Chain {
     fn authorize(&self, attributes: &Attributes) -> Outcome {
-        if attributes.user.in_group(SUPERUSERS) {
+        if in_group(&attributes.user, SUPERUSERS) {
             return Outcome::allow("");
         }
         let (mut reasons, mut errors) = (Vec::new(), Vec::new());
@@ -98,7 +100,7 @@ impl Authorizer for Chain {
         Outcome { decision: Decision::NoOpinion, reason: reasons.join("\n"), error }
     }
 
-    fn rules_for(&self, user: &User, namespace: &str) -> RuleSet {
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> RuleSet {
         let mut all = RuleSet::default();
         for authorizer in &self.authorizers {
             let own = authorizer.rules_for(user, namespace);
@@ -119,7 +121,7 @@ impl Authorizer for AlwaysAllow {
         Outcome::allow("")
     }
 
-    fn rules_for(&self, _: &User, _: &str) -> RuleSet {
+    fn rules_for(&self, _: &UserInfo, _: &str) -> RuleSet {
         let all = || vec!["*".to_owned()];
         let resources = PolicyRule { verbs: all(), api_groups: all(), resources: all(), ..PolicyRule::default() };
         let paths = PolicyRule { verbs: all(), non_resource_urls: all(), ..PolicyRule::default() };
@@ -136,7 +138,7 @@ impl Authorizer for AlwaysDeny {
         Outcome::no_opinion("Everything is forbidden.")
     }
 
-    fn rules_for(&self, _: &User, _: &str) -> RuleSet {
+    fn rules_for(&self, _: &UserInfo, _: &str) -> RuleSet {
         RuleSet::default()
     }
 }

@@ -6,5 +6,5 @@ pub mod bootstrap;
 mod chain;
 pub mod rbac;
 
-pub use attributes::{Attributes, SelectorRequirement, User};
+pub use attributes::{Attributes, SelectorRequirement, in_group};
 pub use chain::{AlwaysAllow, AlwaysDeny, Authorizer, Chain, Decision, Outcome, RuleSet};

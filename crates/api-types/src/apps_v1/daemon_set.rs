@@ -37,7 +37,7 @@ pub struct DaemonSetSpec {
     #[field(4)]
     pub min_ready_seconds: i32,
     /// Number of old revisions kept for rollback. Default is 10.
-    #[field(6)]
+    #[field(6, fill = "10")]
     pub revision_history_limit: Option<i32>,
 }
 
@@ -45,7 +45,7 @@ pub struct DaemonSetSpec {
 #[api]
 pub struct DaemonSetUpdateStrategy {
     /// RollingUpdate (default) replaces pods automatically, OnDelete waits for manual deletion.
-    #[field(1)]
+    #[field(1, fill = "\"RollingUpdate\"")]
     pub type_: String,
     /// Settings of the rolling update, used only with type RollingUpdate.
     #[field(2)]
@@ -56,10 +56,10 @@ pub struct DaemonSetUpdateStrategy {
 #[api]
 pub struct RollingUpdateDaemonSet {
     /// Most nodes without a running pod, as number or percentage. Default is 1.
-    #[field(1)]
+    #[field(1, fill = "1")]
     pub max_unavailable: Option<IntOrString>,
     /// Most nodes with an extra new pod during update. Default is 0.
-    #[field(2)]
+    #[field(2, fill = "0")]
     pub max_surge: Option<IntOrString>,
 }
 

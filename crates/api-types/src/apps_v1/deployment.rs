@@ -25,7 +25,7 @@ pub struct Deployment {
 #[api]
 pub struct DeploymentSpec {
     /// Wanted number of pods. Default is 1.
-    #[field(1)]
+    #[field(1, fill = "1")]
     pub replicas: Option<i32>,
     /// Selects the pods of the deployment; must match the template and is immutable.
     #[field(2, always, required)]
@@ -40,13 +40,13 @@ pub struct DeploymentSpec {
     #[field(5)]
     pub min_ready_seconds: i32,
     /// Number of old replica sets kept for rollback. Default is 10.
-    #[field(6)]
+    #[field(6, fill = "10")]
     pub revision_history_limit: Option<i32>,
     /// Whether rollouts are on hold.
     #[field(7)]
     pub paused: bool,
     /// Seconds without progress before a rollout counts as failed. Default is 600.
-    #[field(9)]
+    #[field(9, fill = "600")]
     pub progress_deadline_seconds: Option<i32>,
 }
 
@@ -54,7 +54,7 @@ pub struct DeploymentSpec {
 #[api]
 pub struct DeploymentStrategy {
     /// RollingUpdate (default) replaces gradually, Recreate stops all old pods first.
-    #[field(1)]
+    #[field(1, fill = "\"RollingUpdate\"")]
     pub type_: String,
     /// Settings of the rolling update, used only with type RollingUpdate.
     #[field(2)]
@@ -65,10 +65,10 @@ pub struct DeploymentStrategy {
 #[api]
 pub struct RollingUpdateDeployment {
     /// Most pods that may be down, as number or percentage. Default is 25%.
-    #[field(1)]
+    #[field(1, fill = "\"25%\"")]
     pub max_unavailable: Option<IntOrString>,
     /// Most pods above the wanted count, as number or percentage. Default is 25%.
-    #[field(2)]
+    #[field(2, fill = "\"25%\"")]
     pub max_surge: Option<IntOrString>,
 }
 

@@ -24,7 +24,7 @@ pub struct ReplicaSet {
 #[api]
 pub struct ReplicaSetSpec {
     /// Wanted number of pods. Default is 1.
-    #[field(1)]
+    #[field(1, fill = "1")]
     pub replicas: Option<i32>,
     /// Seconds a pod must stay ready to count as available. Default is 0.
     #[field(4)]

@@ -25,7 +25,7 @@ pub struct StatefulSet {
 #[api]
 pub struct StatefulSetSpec {
     /// Wanted number of pods. Default is 1.
-    #[field(1)]
+    #[field(1, fill = "1")]
     pub replicas: Option<i32>,
     /// Selects the pods of the set; must match the template labels.
     #[field(2, always, required)]
@@ -40,19 +40,19 @@ pub struct StatefulSetSpec {
     #[field(5, always)]
     pub service_name: String,
     /// OrderedReady (default) starts pods one by one, Parallel all at once.
-    #[field(6)]
+    #[field(6, fill = "\"OrderedReady\"")]
     pub pod_management_policy: String,
     /// How pods are replaced when the template changes.
     #[field(7)]
     pub update_strategy: StatefulSetUpdateStrategy,
     /// Number of old revisions kept for rollback. Default is 10.
-    #[field(8)]
+    #[field(8, fill = "10")]
     pub revision_history_limit: Option<i32>,
     /// Seconds a pod must stay ready to count as available. Default is 0.
     #[field(9)]
     pub min_ready_seconds: i32,
     /// Whether claims are kept when pods or the set go away.
-    #[field(10)]
+    #[field(10, fill = "{\"whenDeleted\": \"Retain\", \"whenScaled\": \"Retain\"}")]
     pub persistent_volume_claim_retention_policy: Option<StatefulSetPersistentVolumeClaimRetentionPolicy>,
     /// How pod ordinals are numbered. Numbering starts at 0 by default.
     #[field(11)]
@@ -63,7 +63,7 @@ pub struct StatefulSetSpec {
 #[api]
 pub struct StatefulSetUpdateStrategy {
     /// RollingUpdate (default) replaces pods automatically, OnDelete waits for manual deletion.
-    #[field(1)]
+    #[field(1, fill = "\"RollingUpdate\"")]
     pub type_: String,
     /// Settings of the rolling update, used only with type RollingUpdate.
     #[field(2)]
@@ -85,10 +85,10 @@ pub struct RollingUpdateStatefulSetStrategy {
 #[api]
 pub struct StatefulSetPersistentVolumeClaimRetentionPolicy {
     /// Fate of claims when the set is deleted: Retain (default) or Delete.
-    #[field(1)]
+    #[field(1, fill = "\"Retain\"")]
     pub when_deleted: String,
     /// Fate of claims of pods scaled away: Retain (default) or Delete.
-    #[field(2)]
+    #[field(2, fill = "\"Retain\"")]
     pub when_scaled: String,
 }
 

@@ -25,7 +25,7 @@ pub struct TokenRequestSpec {
     #[field(1, always)]
     pub audiences: Vec<String>,
     /// Wanted lifetime in seconds, at least 600. Default is 3600.
-    #[field(4, always)]
+    #[field(4, always, fill = "3600")]
     pub expiration_seconds: Option<i64>,
     /// Object whose deletion makes the token invalid.
     #[field(3, always)]

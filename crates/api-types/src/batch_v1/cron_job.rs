@@ -34,19 +34,19 @@ pub struct CronJobSpec {
     #[field(2)]
     pub starting_deadline_seconds: Option<i64>,
     /// How overlapping runs are handled: Allow (default), Forbid or Replace.
-    #[field(3)]
+    #[field(3, fill = "\"Allow\"")]
     pub concurrency_policy: String,
     /// Whether new runs are held back. Default is false.
-    #[field(4)]
+    #[field(4, fill = "false")]
     pub suspend: Option<bool>,
     /// The job to create on each run.
     #[field(5, always, required)]
     pub job_template: JobTemplateSpec,
     /// Number of succeeded jobs to keep. Default is 3.
-    #[field(6)]
+    #[field(6, fill = "3")]
     pub successful_jobs_history_limit: Option<i32>,
     /// Number of failed jobs to keep. Default is 1.
-    #[field(7)]
+    #[field(7, fill = "1")]
     pub failed_jobs_history_limit: Option<i32>,
 }
 

@@ -64,10 +64,10 @@ pub struct Container {
     #[field(12)]
     pub lifecycle: Option<Lifecycle>,
     /// File the final message is read from; default /dev/termination-log.
-    #[field(13)]
+    #[field(13, fill = "\"/dev/termination-log\"")]
     pub termination_message_path: String,
     /// Message source: File (default) or FallbackToLogsOnError.
-    #[field(20)]
+    #[field(20, fill = "\"File\"")]
     pub termination_message_policy: String,
     /// Pull policy: Always, IfNotPresent or Never; the default depends on the tag.
     #[field(14)]
@@ -99,7 +99,7 @@ pub struct ContainerPort {
     #[field(3, always, required)]
     pub container_port: i32,
     /// Protocol of the port: TCP (default), UDP or SCTP.
-    #[field(4, default = "\"TCP\"")]
+    #[field(4, default = "\"TCP\"", fill = "\"TCP\"")]
     pub protocol: String,
     /// Host IP address that the host port binds to.
     #[field(5, name = "hostIP")]
@@ -208,10 +208,10 @@ pub struct EphemeralContainerCommon {
     #[field(12)]
     pub lifecycle: Option<Lifecycle>,
     /// File the final message is read from; default /dev/termination-log.
-    #[field(13)]
+    #[field(13, fill = "\"/dev/termination-log\"")]
     pub termination_message_path: String,
     /// Message source: File (default) or FallbackToLogsOnError.
-    #[field(20)]
+    #[field(20, fill = "\"File\"")]
     pub termination_message_policy: String,
     /// Pull policy: Always, IfNotPresent or Never; the default depends on the tag.
     #[field(14)]

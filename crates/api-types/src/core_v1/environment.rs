@@ -43,7 +43,7 @@ pub struct EnvVarSource {
 #[api(atomic)]
 pub struct ObjectFieldSelector {
     /// API version that the path is written for; default v1.
-    #[field(1)]
+    #[field(1, fill = "\"v1\"")]
     pub api_version: String,
     /// Path of the field, for example metadata.name.
     #[field(2, always, required)]
@@ -105,7 +105,7 @@ pub struct FileKeySelector {
     #[field(3, always, required)]
     pub key: String,
     /// Whether the file or key may be missing; default false.
-    #[field(4, default = "false")]
+    #[field(4, default = "false", fill = "false")]
     pub optional: Option<bool>,
 }
 

@@ -30,7 +30,7 @@ pub struct NamespaceSpec {
 #[api]
 pub struct NamespaceStatus {
     /// Life cycle state: Active or Terminating.
-    #[field(1)]
+    #[field(1, fill = "\"Active\"")]
     pub phase: String,
     /// Current conditions of the namespace.
     #[field(2, merge_key = "type")]

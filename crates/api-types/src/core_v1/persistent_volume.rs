@@ -43,7 +43,7 @@ pub struct PersistentVolumeSpec {
     #[field(4)]
     pub claim_ref: Option<ObjectReference>,
     /// What happens on release of the claim: Retain, Delete or Recycle.
-    #[field(5)]
+    #[field(5, fill = "\"Retain\"")]
     pub persistent_volume_reclaim_policy: String,
     /// Name of the storage class; empty means no class.
     #[field(6)]
@@ -52,7 +52,7 @@ pub struct PersistentVolumeSpec {
     #[field(7)]
     pub mount_options: Vec<String>,
     /// Whether it is formatted (Filesystem, the default) or raw (Block).
-    #[field(8)]
+    #[field(8, fill = "\"Filesystem\"")]
     pub volume_mode: Option<String>,
     /// Limits which nodes can reach the volume.
     #[field(9)]
@@ -163,13 +163,13 @@ pub struct RBDPersistentVolumeSource {
     #[field(3)]
     pub fs_type: String,
     /// RADOS pool name; default rbd.
-    #[field(4, default = "\"rbd\"")]
+    #[field(4, default = "\"rbd\"", fill = "\"rbd\"")]
     pub pool: String,
     /// RADOS user name; default admin.
-    #[field(5, default = "\"admin\"")]
+    #[field(5, default = "\"admin\"", fill = "\"admin\"")]
     pub user: String,
     /// Path of the keyring file; default /etc/ceph/keyring.
-    #[field(6, default = "\"/etc/ceph/keyring\"")]
+    #[field(6, default = "\"/etc/ceph/keyring\"", fill = "\"/etc/ceph/keyring\"")]
     pub keyring: String,
     /// Secret with the user's key; takes precedence over keyring.
     #[field(7)]
@@ -192,7 +192,7 @@ pub struct ISCSIPersistentVolumeSource {
     #[field(3, always, required)]
     pub lun: i32,
     /// Interface that carries the iSCSI traffic; default is "default" (tcp).
-    #[field(4, default = "\"default\"")]
+    #[field(4, default = "\"default\"", fill = "\"default\"")]
     pub iscsi_interface: String,
     /// Filesystem to mount, such as ext4 or xfs; default ext4.
     #[field(5)]
@@ -316,13 +316,13 @@ pub struct ScaleIOPersistentVolumeSource {
     #[field(6)]
     pub storage_pool: String,
     /// Provisioning: ThinProvisioned (default) or ThickProvisioned.
-    #[field(7, default = "\"ThinProvisioned\"")]
+    #[field(7, default = "\"ThinProvisioned\"", fill = "\"ThinProvisioned\"")]
     pub storage_mode: String,
     /// Name of an existing ScaleIO volume.
     #[field(8)]
     pub volume_name: String,
     /// Filesystem to mount, such as ext4 or xfs; default xfs.
-    #[field(9, default = "\"xfs\"")]
+    #[field(9, default = "\"xfs\"", fill = "\"xfs\"")]
     pub fs_type: String,
     /// Forces mounts to be read-only; default false.
     #[field(10)]
@@ -407,7 +407,7 @@ pub struct VolumeNodeAffinity {
 #[api]
 pub struct PersistentVolumeStatus {
     /// Binding state: Pending, Available, Bound, Released or Failed.
-    #[field(1)]
+    #[field(1, fill = "\"Pending\"")]
     pub phase: String,
     /// Human-readable explanation of the current state.
     #[field(2)]

@@ -41,7 +41,7 @@ pub struct PersistentVolumeClaimSpec {
     #[field(5)]
     pub storage_class_name: Option<String>,
     /// Kind of volume needed: Filesystem (default) or Block.
-    #[field(6)]
+    #[field(6, fill = "\"Filesystem\"")]
     pub volume_mode: Option<String>,
     /// Snapshot or claim in the namespace used to fill the new volume.
     #[field(7)]
@@ -58,7 +58,7 @@ pub struct PersistentVolumeClaimSpec {
 #[api]
 pub struct PersistentVolumeClaimStatus {
     /// Binding state: Pending, Bound or Lost.
-    #[field(1)]
+    #[field(1, fill = "\"Pending\"")]
     pub phase: String,
     /// Access modes of the volume actually bound.
     #[field(2)]

@@ -25,16 +25,16 @@ pub struct PodSpec {
     #[field(34, merge_key = "name")]
     pub ephemeral_containers: Vec<EphemeralContainer>,
     /// Restart policy of containers: Always (default), OnFailure or Never.
-    #[field(3)]
+    #[field(3, fill = "\"Always\"")]
     pub restart_policy: String,
     /// Seconds given to stop gracefully; default 30, 0 kills at once.
-    #[field(4)]
+    #[field(4, fill = "30")]
     pub termination_grace_period_seconds: Option<i64>,
     /// Seconds the pod may be active before it is failed.
     #[field(5)]
     pub active_deadline_seconds: Option<i64>,
     /// DNS policy: ClusterFirst (default), ClusterFirstWithHostNet, Default or None.
-    #[field(6)]
+    #[field(6, fill = "\"ClusterFirst\"")]
     pub dns_policy: String,
     /// Labels a node must have to run the pod.
     #[field(7, atomic)]
@@ -64,7 +64,7 @@ pub struct PodSpec {
     #[field(27)]
     pub share_process_namespace: Option<bool>,
     /// Security settings of the pod and defaults for its containers.
-    #[field(14)]
+    #[field(14, fill = "{}")]
     pub security_context: Option<PodSecurityContext>,
     /// Secrets in the namespace used to pull the images.
     #[field(15, merge_key = "name")]
@@ -79,7 +79,7 @@ pub struct PodSpec {
     #[field(18)]
     pub affinity: Option<Affinity>,
     /// Scheduler that places the pod; default is default-scheduler.
-    #[field(19)]
+    #[field(19, fill = "\"default-scheduler\"")]
     pub scheduler_name: String,
     /// Taints that the pod tolerates.
     #[field(22)]

@@ -13,16 +13,16 @@ pub struct Probe {
     #[field(2)]
     pub initial_delay_seconds: i32,
     /// Seconds before a check times out; default 1, minimum 1.
-    #[field(3)]
+    #[field(3, fill = "1")]
     pub timeout_seconds: i32,
     /// Seconds between checks; default 10, minimum 1.
-    #[field(4)]
+    #[field(4, fill = "10")]
     pub period_seconds: i32,
     /// Consecutive successes needed after a failure; default 1; readiness may exceed 1.
-    #[field(5)]
+    #[field(5, fill = "1")]
     pub success_threshold: i32,
     /// Consecutive failures before the probe fails; default 3, minimum 1.
-    #[field(6)]
+    #[field(6, fill = "3")]
     pub failure_threshold: i32,
     /// Grace seconds after this probe fails; overrides the pod's value.
     #[field(7)]
@@ -58,7 +58,7 @@ pub struct ExecAction {
 #[api]
 pub struct HTTPGetAction {
     /// Path requested on the server.
-    #[field(1)]
+    #[field(1, fill = "\"/\"")]
     pub path: String,
     /// Port number, 1 to 65535, or name of a container port.
     #[field(2, always, required)]
@@ -67,7 +67,7 @@ pub struct HTTPGetAction {
     #[field(3)]
     pub host: String,
     /// Scheme to use: HTTP (default) or HTTPS.
-    #[field(4)]
+    #[field(4, fill = "\"HTTP\"")]
     pub scheme: String,
     /// Extra request headers; names may repeat.
     #[field(5)]
@@ -103,7 +103,7 @@ pub struct GRPCAction {
     #[field(1, always, required)]
     pub port: i32,
     /// Service name put in the health request; default empty.
-    #[field(2, always, default = "\"\"")]
+    #[field(2, always, default = "\"\"", fill = "\"\"")]
     pub service: Option<String>,
 }
 

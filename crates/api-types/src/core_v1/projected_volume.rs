@@ -14,7 +14,7 @@ pub struct ProjectedVolumeSource {
     #[field(1, always)]
     pub sources: Vec<VolumeProjection>,
     /// Permission bits of created files, 0 to 0777; default 0644.
-    #[field(2)]
+    #[field(2, fill = "420")]
     pub default_mode: Option<i32>,
 }
 
@@ -115,7 +115,7 @@ pub struct ServiceAccountTokenProjection {
     #[field(1)]
     pub audience: String,
     /// Requested token lifetime in seconds; default 3600, minimum 600.
-    #[field(2)]
+    #[field(2, fill = "3600")]
     pub expiration_seconds: Option<i64>,
     /// File path of the token, relative to the mount point.
     #[field(3, always, required)]
@@ -178,7 +178,7 @@ pub struct ConfigMapVolumeSource {
     #[field(2)]
     pub items: Vec<KeyToPath>,
     /// Permission bits of created files, 0 to 0777; default 0644.
-    #[field(3)]
+    #[field(3, fill = "420")]
     pub default_mode: Option<i32>,
     /// Whether the ConfigMap or its keys may be missing; default false.
     #[field(4)]
@@ -195,7 +195,7 @@ pub struct SecretVolumeSource {
     #[field(2)]
     pub items: Vec<KeyToPath>,
     /// Permission bits of created files, 0 to 0777; default 0644.
-    #[field(3)]
+    #[field(3, fill = "420")]
     pub default_mode: Option<i32>,
     /// Whether the Secret or its keys may be missing; default false.
     #[field(4)]
@@ -209,6 +209,6 @@ pub struct DownwardAPIVolumeSource {
     #[field(1)]
     pub items: Vec<DownwardAPIVolumeFile>,
     /// Permission bits of created files, 0 to 0777; default 0644.
-    #[field(2)]
+    #[field(2, fill = "420")]
     pub default_mode: Option<i32>,
 }

@@ -22,6 +22,6 @@ pub struct Secret {
     #[field(4)]
     pub string_data: BTreeMap<String, String>,
     /// Tells how the data is used; default Opaque.
-    #[field(3)]
+    #[field(3, fill = "\"Opaque\"")]
     pub type_: String,
 }

@@ -36,13 +36,13 @@ pub struct ServiceSpec {
     #[field(18, name = "clusterIPs")]
     pub cluster_ips: Vec<String>,
     /// How it is exposed: ClusterIP (default), NodePort, LoadBalancer or ExternalName.
-    #[field(4)]
+    #[field(4, fill = "\"ClusterIP\"")]
     pub type_: String,
     /// Extra IP addresses on which nodes accept traffic; not managed by Kubernetes.
     #[field(5, name = "externalIPs")]
     pub external_ips: Vec<String>,
     /// Session affinity: None (default) or ClientIP.
-    #[field(7)]
+    #[field(7, fill = "\"None\"")]
     pub session_affinity: String,
     /// Deprecated. IP wanted for the load balancer; support depends on the provider.
     #[field(8, name = "loadBalancerIP")]
@@ -92,7 +92,7 @@ pub struct ServicePort {
     #[field(1)]
     pub name: String,
     /// Protocol of the port: TCP (default), UDP or SCTP.
-    #[field(2, default = "\"TCP\"")]
+    #[field(2, default = "\"TCP\"", fill = "\"TCP\"")]
     pub protocol: String,
     /// Hint about the application protocol, for example kubernetes.io/h2c.
     #[field(6)]

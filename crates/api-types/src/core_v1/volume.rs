@@ -29,7 +29,7 @@ pub struct VolumeSource {
     #[field(1)]
     pub host_path: Option<HostPathVolumeSource>,
     /// A temporary directory that lives as long as the pod.
-    #[field(2)]
+    #[field(2, fill = "{}")]
     pub empty_dir: Option<EmptyDirVolumeSource>,
     /// Deprecated. A Google Compute Engine disk, handled by its CSI driver.
     #[field(3)]
@@ -124,7 +124,7 @@ pub struct HostPathVolumeSource {
     #[field(1, always, required)]
     pub path: String,
     /// Check before mounting, such as Directory or FileOrCreate; empty means none.
-    #[field(2)]
+    #[field(2, fill = "\"\"")]
     pub type_: Option<String>,
 }
 
@@ -214,7 +214,7 @@ pub struct ISCSIVolumeSource {
     #[field(3, always, required)]
     pub lun: i32,
     /// Interface that carries the iSCSI traffic; default is "default" (tcp).
-    #[field(4, default = "\"default\"")]
+    #[field(4, default = "\"default\"", fill = "\"default\"")]
     pub iscsi_interface: String,
     /// Filesystem to mount, such as ext4 or xfs; default ext4.
     #[field(5)]
@@ -277,13 +277,13 @@ pub struct RBDVolumeSource {
     #[field(3)]
     pub fs_type: String,
     /// RADOS pool name; default rbd.
-    #[field(4, default = "\"rbd\"")]
+    #[field(4, default = "\"rbd\"", fill = "\"rbd\"")]
     pub pool: String,
     /// RADOS user name; default admin.
-    #[field(5, default = "\"admin\"")]
+    #[field(5, default = "\"admin\"", fill = "\"admin\"")]
     pub user: String,
     /// Path of the keyring file; default /etc/ceph/keyring.
-    #[field(6, default = "\"/etc/ceph/keyring\"")]
+    #[field(6, default = "\"/etc/ceph/keyring\"", fill = "\"/etc/ceph/keyring\"")]
     pub keyring: String,
     /// Secret with the user's key; takes precedence over keyring.
     #[field(7)]
@@ -448,16 +448,16 @@ pub struct AzureDiskVolumeSource {
     #[field(2, name = "diskURI", always, required)]
     pub disk_uri: String,
     /// Host caching: None, ReadOnly or ReadWrite; default ReadWrite.
-    #[field(3, default = "\"ref(AzureDataDiskCachingReadWrite)\"")]
+    #[field(3, default = "\"ref(AzureDataDiskCachingReadWrite)\"", fill = "\"ReadWrite\"")]
     pub caching_mode: Option<String>,
     /// Filesystem to mount, such as ext4 or xfs; default ext4.
-    #[field(4, default = "\"ext4\"")]
+    #[field(4, default = "\"ext4\"", fill = "\"ext4\"")]
     pub fs_type: Option<String>,
     /// Forces mounts to be read-only; default false.
-    #[field(5, default = "false")]
+    #[field(5, default = "false", fill = "false")]
     pub read_only: Option<bool>,
     /// Disk kind: Shared (default), Dedicated or Managed.
-    #[field(6, default = "\"ref(AzureSharedBlobDisk)\"")]
+    #[field(6, default = "\"ref(AzureSharedBlobDisk)\"", fill = "\"Shared\"")]
     pub kind: Option<String>,
 }
 
@@ -508,13 +508,13 @@ pub struct ScaleIOVolumeSource {
     #[field(6)]
     pub storage_pool: String,
     /// Provisioning: ThinProvisioned (default) or ThickProvisioned.
-    #[field(7, default = "\"ThinProvisioned\"")]
+    #[field(7, default = "\"ThinProvisioned\"", fill = "\"ThinProvisioned\"")]
     pub storage_mode: String,
     /// Name of an existing ScaleIO volume.
     #[field(8)]
     pub volume_name: String,
     /// Filesystem to mount, such as ext4 or xfs; default xfs.
-    #[field(9, default = "\"xfs\"")]
+    #[field(9, default = "\"xfs\"", fill = "\"xfs\"")]
     pub fs_type: String,
     /// Forces mounts to be read-only; default false.
     #[field(10)]

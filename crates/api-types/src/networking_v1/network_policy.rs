@@ -47,7 +47,7 @@ pub struct NetworkPolicyIngressRule {
 #[api]
 pub struct NetworkPolicyPort {
     /// Transport protocol: TCP (default), UDP or SCTP.
-    #[field(1)]
+    #[field(1, fill = "\"TCP\"")]
     pub protocol: Option<String>,
     /// Port number or pod port name. Absent means all ports.
     #[field(2)]

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use api_types::rbac_v1::{PolicyRule, RoleRef};
 
 use super::{Rbac, RoleSource, covers};
-use crate::{Attributes, Authorizer, Decision, User};
+use api_types::authentication_v1::UserInfo;
+
+use crate::{Attributes, Authorizer, Decision, in_group};
 
 /// Why a write of a role or binding was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,13 +61,13 @@ pub fn check_binding<S: RoleSource>(
     holds_all(rbac, &binding.user, &binding.namespace, &rules)
 }
 
-fn is_superuser(user: &User) -> bool {
-    user.in_group("system:masters")
+fn is_superuser(user: &UserInfo) -> bool {
+    in_group(user, "system:masters")
 }
 
 fn holds_all<S: RoleSource>(
     rbac: &Rbac<S>,
-    user: &User,
+    user: &UserInfo,
     namespace: &str,
     rules: &[PolicyRule],
 ) -> Result<(), EscalationError> {
@@ -76,7 +78,7 @@ fn holds_all<S: RoleSource>(
     }
     let mut text = format!(
         "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
-        user.name,
+        user.username,
         quoted(&user.groups),
         compact(&missing).join("\n")
     );

@@ -14,7 +14,9 @@ pub use escalation::{EscalationError, check_binding, check_rules};
 pub use rules::rule_allows;
 pub use subjects::{describe, matches};
 
-use crate::{Attributes, Authorizer, Outcome, RuleSet, User};
+use api_types::authentication_v1::UserInfo;
+
+use crate::{Attributes, Authorizer, Outcome, RuleSet};
 
 /// Where roles and bindings come from; answers are snapshots.
 pub trait RoleSource: Send + Sync {
@@ -46,7 +48,7 @@ impl<S: RoleSource> Rbac<S> {
     }
 
     /// Every rule that the caller holds in a namespace and the cluster, and the errors of missing roles.
-    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
+    pub fn rules_of(&self, user: &UserInfo, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
         let (mut rules, mut errors) = (Vec::new(), Vec::new());
         self.visit(user, namespace, &mut |grant| {
             match grant.rules {
@@ -72,7 +74,7 @@ impl<S: RoleSource> Rbac<S> {
     }
 
     /// Calls `use_grant` with each grant until it says stop: those of the cluster first, then the namespace's.
-    fn visit(&self, user: &User, namespace: &str, use_grant: &mut dyn FnMut(Grant) -> bool) {
+    fn visit(&self, user: &UserInfo, namespace: &str, use_grant: &mut dyn FnMut(Grant) -> bool) {
         for binding in self.source.cluster_role_bindings() {
             let Some(subject) = applying(&binding.subjects, user, "") else { continue };
             let reason = format!(
@@ -104,7 +106,7 @@ impl<S: RoleSource> Rbac<S> {
     }
 }
 
-fn applying<'a>(of: &'a [Subject], user: &User, namespace: &str) -> Option<&'a Subject> {
+fn applying<'a>(of: &'a [Subject], user: &UserInfo, namespace: &str) -> Option<&'a Subject> {
     of.iter().find(|subject| matches(subject, user, namespace))
 }
 
@@ -132,7 +134,7 @@ impl<S: RoleSource> Authorizer for Rbac<S> {
         })
     }
 
-    fn rules_for(&self, user: &User, namespace: &str) -> RuleSet {
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> RuleSet {
         let (rules, errors) = self.rules_of(user, namespace);
         RuleSet { rules, incomplete: !errors.is_empty(), errors }
     }

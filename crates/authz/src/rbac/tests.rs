@@ -35,7 +35,7 @@ fn rule(verbs: &[&str], groups: &[&str], resources: &[&str]) -> PolicyRule {
 
 fn get(resource: &str, subresource: &str, namespace: &str) -> Attributes {
     Attributes {
-        user: User { name: "eve".into(), groups: list(&["readers"]), ..User::default() },
+        user: UserInfo { username: "eve".into(), groups: list(&["readers"]), ..UserInfo::default() },
         verb: "get".into(),
         resource_request: true,
         namespace: namespace.into(),
@@ -124,7 +124,7 @@ fn nobody_grants_what_they_do_not_hold() {
 #[test]
 fn service_accounts_match_by_namespace() {
     let subject = Subject { kind: "ServiceAccount".into(), name: "bot".into(), ..Subject::default() };
-    let user = User { name: "system:serviceaccount:a:bot".into(), ..User::default() };
+    let user = UserInfo { username: "system:serviceaccount:a:bot".into(), ..UserInfo::default() };
     assert!(matches(&subject, &user, "a"));
     assert!(!matches(&subject, &user, ""));
     assert!(!matches(&subject, &user, "b"));
