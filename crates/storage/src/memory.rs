@@ -158,3 +158,38 @@ impl Backend for Memory {
         Ok(self.store.read(|state| state.live_bytes() + state.history_bytes()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use base::TokioClock;
+    use futures_util::StreamExt as _;
+
+    use super::*;
+    use crate::WatchItem;
+
+    /// Longer than what a watcher looks at while it holds the lock.
+    #[tokio::test(start_paused = true)]
+    async fn a_watcher_finds_its_event_behind_many_others() {
+        let group = TaskGroup::new("test");
+        let store = Memory::new(MemoryOptions::default(), TokioClock::shared(), &group);
+        let put = async |key: String| match store.txn(&key.into(), Expect::Any, Write::put("x")).await {
+            Ok(Txn::Committed { revision, .. }) => revision,
+            outcome => panic!("{outcome:?}"),
+        };
+        let mut expected = Vec::new();
+        for index in 0..3 {
+            for other in 0..10_000 {
+                put(format!("other/{other}")).await;
+            }
+            expected.push(put(format!("mine/{index}")).await);
+        }
+        let mut watch = store.watch(KeyRange::prefix("mine/"), Revision(1));
+        for revision in expected {
+            let item = watch.next().await;
+            assert!(matches!(&item, Some(Ok(WatchItem::Events(batch))) if batch.revision == revision), "{item:?}");
+        }
+        group.cancel();
+        assert!(matches!(watch.next().await, Some(Err(StorageError::Closed))));
+        assert!(watch.next().await.is_none());
+    }
+}

@@ -1,6 +1,6 @@
 //! Forgetting history.
 
-use super::{Event, Revision, StorageError, Subject, error, event, text};
+use super::{Event, Revision, StorageError, Subject, WatchItem, error, event, item, text};
 
 pub(super) async fn compacted_history_is_an_error(subject: Subject) {
     let first = subject.put("a", "1").await;
@@ -44,4 +44,25 @@ pub(super) async fn compaction_keeps_what_it_must(subject: Subject) {
     let next = subject.put("after", "x").await;
     assert!(next > deleted_later, "the revision never goes back");
     assert_eq!(event(&mut running).await.revision(), next);
+}
+
+/// The event at the compacted revision itself may be kept or gone, but it may not be left out in silence.
+pub(super) async fn the_edge_of_compaction_is_not_skipped(subject: Subject) {
+    let before = subject.put("a", "1").await;
+    let edge = subject.put("b", "2").await;
+    assert_eq!(subject.backend.compact(edge).await, Ok(()));
+    let mut watch = subject.watch(before);
+    let next = subject.put("c", "3").await;
+    let mut expected = vec![edge, next];
+    while !expected.is_empty() {
+        match item(&mut watch).await {
+            Ok(WatchItem::Events(batch)) => assert_eq!(batch.revision, expected.remove(0)),
+            Ok(WatchItem::Progress(mark)) => assert!(mark < expected[0]),
+            Err(error) => {
+                assert!(matches!(error, StorageError::Compacted { .. }), "{error:?}");
+                assert_eq!(expected.len(), 2, "an error in the middle");
+                return;
+            }
+        }
+    }
 }

@@ -73,6 +73,7 @@ pub const ALL: &[Case] = cases![
     watches::a_watch_from_the_future_waits,
     watches::a_watch_resumes_without_gap_or_repeat,
     watches::a_watch_sees_only_its_range,
+    watches::a_long_backlog_is_delivered_whole,
     watches::progress_comes_after_all_that_it_covers,
     leases::the_end_of_a_lease_deletes_its_keys,
     leases::a_revoked_lease_deletes_its_keys_at_once,
@@ -83,6 +84,7 @@ pub const ALL: &[Case] = cases![
     model::random_operations_agree_with_the_model,
     compaction::compacted_history_is_an_error,
     compaction::compaction_keeps_what_it_must,
+    compaction::the_edge_of_compaction_is_not_skipped,
 ];
 
 impl Subject {
@@ -151,13 +153,16 @@ async fn item(watch: &mut EventStream) -> Result<WatchItem, StorageError> {
     next.expect("a watch that should have something is silent").expect("a watch ended without an error")
 }
 
-/// The next batch of a watch, marks aside.
+/// The next batch of a watch, marks aside: they may go on for ever while the batch is missing.
 async fn batch(watch: &mut EventStream) -> EventBatch {
-    loop {
-        if let WatchItem::Events(batch) = item(watch).await.expect("a batch") {
-            return batch;
+    let next = async {
+        loop {
+            if let WatchItem::Events(batch) = item(watch).await.expect("a batch") {
+                return batch;
+            }
         }
-    }
+    };
+    tokio::time::timeout(PATIENCE, next).await.expect("an event is missing")
 }
 
 /// The next batch, which must hold a single event.
@@ -171,14 +176,16 @@ async fn event(watch: &mut EventStream) -> Event {
 
 /// The error that a watch ends with, after which it must yield nothing.
 async fn error(watch: &mut EventStream) -> StorageError {
-    loop {
-        match item(watch).await {
-            Ok(WatchItem::Progress(_)) => {}
-            Ok(WatchItem::Events(batch)) => panic!("an event where an error was due: {batch:?}"),
-            Err(error) => {
-                assert!(watch.next().await.is_none(), "a watch goes on after its error");
-                return error;
+    let next = async {
+        loop {
+            match item(watch).await {
+                Ok(WatchItem::Progress(_)) => {}
+                Ok(WatchItem::Events(batch)) => panic!("an event where an error was due: {batch:?}"),
+                Err(error) => return error,
             }
         }
-    }
+    };
+    let error = tokio::time::timeout(PATIENCE, next).await.expect("an error is missing");
+    assert!(watch.next().await.is_none(), "a watch goes on after its error");
+    error
 }

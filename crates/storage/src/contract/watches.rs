@@ -104,6 +104,20 @@ pub(super) async fn a_watch_sees_only_its_range(subject: Subject) {
     }
 }
 
+/// More events than any implementation hands over in one go.
+pub(super) async fn a_long_backlog_is_delivered_whole(subject: Subject) {
+    const EVENTS: usize = 2_000;
+    let start = subject.revision().await;
+    for step in 0..EVENTS / 100 {
+        let names: Vec<String> = (0..100).map(|index| format!("{}", (step + index) % 150)).collect();
+        futures_util::future::join_all(names.iter().map(|name| subject.put(name, "x"))).await;
+    }
+    let mut watch = subject.watch(start);
+    for revision in (1..).take(EVENTS).map(|offset| Revision(start.0 + offset)) {
+        assert_eq!(event(&mut watch).await.revision(), revision);
+    }
+}
+
 pub(super) async fn progress_comes_after_all_that_it_covers(subject: Subject) {
     if !subject.backend.supports_progress() {
         return;

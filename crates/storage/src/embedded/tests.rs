@@ -48,17 +48,20 @@ async fn replay(store: &Embedded) -> History {
     let end = store.current_revision().await.expect("a revision");
     let mut watch = store.watch(KeyRange::all(), Revision(0));
     let mut history = History::new();
-    while history.last_key_value().map_or(1, |(revision, _)| revision.0) < end.0 {
-        let item = tokio::time::timeout(DEADLINE, watch.next()).await.expect("more events").expect("no end");
-        let WatchItem::Events(batch) = item.expect("no error") else { continue };
-        for event in batch.events.iter() {
-            let value = match event {
-                Event::Put { kv, .. } => Some(String::from_utf8_lossy(&kv.value).into_owned()),
-                Event::Delete { .. } => None,
-            };
-            history.insert(event.revision(), (event.key().to_string(), value));
+    let read = async {
+        while history.last_key_value().map_or(1, |(revision, _)| revision.0) < end.0 {
+            let item = watch.next().await.expect("no end").expect("no error");
+            let WatchItem::Events(batch) = item else { continue };
+            for event in batch.events.iter() {
+                let value = match event {
+                    Event::Put { kv, .. } => Some(String::from_utf8_lossy(&kv.value).into_owned()),
+                    Event::Delete { .. } => None,
+                };
+                history.insert(event.revision(), (event.key().to_string(), value));
+            }
         }
-    }
+    };
+    tokio::time::timeout(DEADLINE, read).await.expect("events are missing");
     history
 }
 
