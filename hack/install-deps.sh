@@ -112,7 +112,24 @@ install_packages() {
     die "apt-get install failed for: ${missing[*]}"
 }
 
-# Debian 13 has a rustup package; Debian 12 needs the installer that rustup itself publishes.
+# The installer that rustup publishes, checked against the sum beside it. Both variables are rustup's own.
+fetch_rustup() {
+  local root=${RUSTUP_UPDATE_ROOT:-${RUSTUP_DIST_SERVER:-https://static.rust-lang.org}/rustup}
+  local url dir
+  url=$root/dist/$(uname -m)-unknown-linux-gnu/rustup-init
+  dir=$(mktemp -d)
+  say "rust: fetching rustup"
+  (cd "$dir" && curl -fsSL -o rustup-init "$url" && curl -fsSL -o sum "$url.sha256") ||
+    die "cannot fetch $url: set RUSTUP_UPDATE_ROOT, or install Rust $(wanted_rust) by other means and run this again"
+  [ "$(awk '{print $1}' "$dir/sum")" = "$(sha256sum "$dir/rustup-init" | awk '{print $1}')" ] ||
+    die "$url does not have the checksum that is published beside it"
+  chmod +x "$dir/rustup-init"
+  "$dir/rustup-init" -y --quiet --no-modify-path --profile minimal --default-toolchain none >/dev/null 2>&1 ||
+    die "rustup's installer failed; run $dir/rustup-init by hand to see why"
+  rm -rf "$dir"
+}
+
+# Debian 13 has a rustup package; Debian 12 has none.
 install_rust() {
   local version
   version=$(wanted_rust)
@@ -122,10 +139,7 @@ install_rust() {
       say "rust: installing Debian's rustup"
       apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 install rustup >/dev/null || die "cannot install rustup"
     else
-      say "rust: installing rustup"
-      curl --proto '=https' --tlsv1.2 -sSf "${RUSTUP_INIT_URL:-https://sh.rustup.rs}" |
-        sh -s -- -y --no-modify-path --profile minimal --default-toolchain none >/dev/null ||
-        die "cannot fetch rustup: set RUSTUP_INIT_URL, or install Rust $version by other means and run this again"
+      fetch_rustup
     fi
   fi
   say "rust: installing toolchain $version"
@@ -209,7 +223,8 @@ main() {
   [ "$(id -u)" = 0 ] || die "must run as root (try --check to see what is missing)"
   APT_DIR=$(mktemp -d); trap 'rm -rf "$APT_DIR"' EXIT
   install_packages
-  if [ $RUST = 1 ]; then install_rust; fi
+  # In a subshell: what fails here shall not keep the rest from being installed; the check at the end tells.
+  if [ $RUST = 1 ]; then (install_rust) || warn "Rust: not installed"; fi
   if [ $TOOLS = 1 ]; then install_tools; fi
   if [ $NEWER_CONTAINERD = 1 ]; then install_newer_containerd; fi
   say "tools are in $PREFIX/bin"
