@@ -192,4 +192,30 @@ mod tests {
         assert!(matches!(watch.next().await, Some(Err(StorageError::Closed))));
         assert!(watch.next().await.is_none());
     }
+    /// A mark taken while another thread writes must not overtake that write.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn marks_never_overtake_a_concurrent_write() {
+        const WRITES: i64 = 30_000;
+        let group = TaskGroup::new("test");
+        let store = Memory::new(MemoryOptions::default(), TokioClock::shared(), &group);
+        let mut watch = store.watch(KeyRange::all(), Revision(1));
+        group.spawn("writer", async move {
+            for _ in 0..WRITES {
+                store.txn(&"k".into(), Expect::Any, Write::put("x")).await.expect("a write");
+                tokio::task::yield_now().await;
+            }
+        });
+        let (handle, mut last) = (watch.progress_handle(), Revision(1));
+        while last.0 < WRITES + 1 {
+            handle.request();
+            match watch.next().await.expect("no end").expect("no error") {
+                WatchItem::Events(batch) => {
+                    assert_eq!(batch.revision, Revision(last.0 + 1));
+                    last = batch.revision;
+                }
+                WatchItem::Progress(mark) => assert_eq!(mark, last, "a mark is not older and not newer"),
+            }
+        }
+        group.cancel();
+    }
 }
