@@ -1,15 +1,21 @@
 //! The Container Runtime Interface, `runtime.v1`.
 //!
-//! Code against [`Runtime`] and [`Images`]; [`CriClient`] implements both over a runtime's unix socket.
+//! Code against [`Runtime`] and [`Images`]. [`CriClient`] implements both over a runtime's unix socket, [`fake`] in
+//! memory; one contract suite runs on both. [`serve`] puts any implementation behind a socket.
 //! See <https://kubernetes.io/docs/concepts/architecture/cri/>.
 
 mod client;
 mod client_images;
+#[cfg(test)]
+mod contract;
 mod error;
+pub mod fake;
+mod server;
 mod traits;
 
 pub use client::{ClientOptions, CriClient, Observer};
 pub use error::CriError;
+pub use server::{ServeError, serve};
 pub use tonic::Code;
 pub use traits::{EventStream, Images, Runtime};
 
