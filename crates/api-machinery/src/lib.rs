@@ -18,10 +18,11 @@ pub mod names;
 pub mod object;
 pub mod protobuf;
 pub mod quantity;
-mod quote;
+pub mod quote;
 pub mod reflect;
 pub mod status;
 pub mod time;
 pub mod value;
+pub mod yaml;
 
 pub use api_derive::api;

@@ -10,8 +10,29 @@ use std::collections::BTreeMap;
 use crate::leaf::{Leaf, LeafType};
 use crate::value::Value;
 
+/// Replacing a whole value, which every type that can be copied and be empty can do.
+pub trait Replace {
+    /// Becomes a copy of `from`; nothing happens, and it says so, where that is of another type.
+    fn assign(&mut self, from: &dyn Any) -> bool;
+    /// Becomes the zero value.
+    fn reset(&mut self);
+}
+
+impl<T: Any + Clone + Default> Replace for T {
+    fn assign(&mut self, from: &dyn Any) -> bool {
+        let same = from.downcast_ref::<T>();
+        if let Some(from) = same {
+            self.clone_from(from);
+        }
+        same.is_some()
+    }
+    fn reset(&mut self) {
+        *self = T::default();
+    }
+}
+
 /// A value somewhere inside an API object.
-pub trait Field: Any + Send + Sync {
+pub trait Field: Replace + Any + Send + Sync {
     /// The value, for reading.
     fn view(&self) -> View<'_>;
     /// The value, for writing in place.
@@ -336,6 +357,26 @@ pub fn is_omitted(field: &dyn Field, presence: Presence) -> bool {
     }
 }
 
+/// Makes the top-level field of this name the same as in `from`, which is of the same type.
+pub fn copy_field(to: &mut dyn Reflect, from: &dyn Reflect, name: &str) {
+    if let Some(index) = to.struct_type().index_of(name) {
+        to.field_mut(index).assign(from.field(index) as &dyn Any);
+    }
+}
+
+/// Empties the top-level field of this name.
+pub fn reset_field(object: &mut dyn Reflect, name: &str) {
+    if let Some(index) = object.struct_type().index_of(name) {
+        object.field_mut(index).reset();
+    }
+}
+
+/// Whether the top-level field of this name differs; false where there is none.
+#[must_use]
+pub fn differs_in(one: &dyn Reflect, other: &dyn Reflect, name: &str) -> bool {
+    one.struct_type().index_of(name).is_some_and(|index| !equal(one.field(index), other.field(index)))
+}
+
 /// Deep equality; lists in order, quantities by number, empty and absent alike.
 #[must_use]
 pub fn equal(one: &dyn Field, other: &dyn Field) -> bool {
@@ -468,7 +509,7 @@ impl Field for Value {
     }
 }
 
-impl<T: Field + Default> Field for Vec<T> {
+impl<T: Field + Clone + Default> Field for Vec<T> {
     fn view(&self) -> View<'_> {
         View::List(self)
     }
@@ -480,7 +521,7 @@ impl<T: Field + Default> Field for Vec<T> {
     }
 }
 
-impl<T: Field + Default> List for Vec<T> {
+impl<T: Field + Clone + Default> List for Vec<T> {
     fn list_shape(&self) -> Shape {
         Shape::List(T::shape)
     }
@@ -508,7 +549,7 @@ impl<T: Field + Default> List for Vec<T> {
     }
 }
 
-impl<T: Field + Default> Field for BTreeMap<String, T> {
+impl<T: Field + Clone + Default> Field for BTreeMap<String, T> {
     fn view(&self) -> View<'_> {
         View::Map(self)
     }
@@ -520,7 +561,7 @@ impl<T: Field + Default> Field for BTreeMap<String, T> {
     }
 }
 
-impl<T: Field + Default> Map for BTreeMap<String, T> {
+impl<T: Field + Clone + Default> Map for BTreeMap<String, T> {
     fn map_shape(&self) -> Shape {
         Shape::Map(T::shape)
     }
@@ -552,7 +593,7 @@ impl<T: Field + Default> Map for BTreeMap<String, T> {
     }
 }
 
-impl<T: Field + Default> Field for Option<T> {
+impl<T: Field + Clone + Default> Field for Option<T> {
     fn view(&self) -> View<'_> {
         View::Optional(self.as_ref().map(|value| value as &dyn Field))
     }
@@ -564,7 +605,7 @@ impl<T: Field + Default> Field for Option<T> {
     }
 }
 
-impl<T: Field + Default> Optional for Option<T> {
+impl<T: Field + Clone + Default> Optional for Option<T> {
     fn is_set(&self) -> bool {
         self.is_some()
     }
@@ -576,7 +617,7 @@ impl<T: Field + Default> Optional for Option<T> {
     }
 }
 
-impl<T: Field> Field for Box<T> {
+impl<T: Field + Clone + Default> Field for Box<T> {
     fn view(&self) -> View<'_> {
         T::view(self)
     }

@@ -15,11 +15,14 @@ pub mod info;
 mod networking_v1;
 mod node_v1;
 pub mod object_name;
+mod pod_spec;
 mod policy_v1;
 mod rbac_v1;
 pub mod rules;
 mod scheduling_v1;
 mod storage_v1;
+pub mod strategy;
+mod table;
 
 use rules::Rules;
 

@@ -9,6 +9,7 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 use crate::info::ResourceInfo;
+use crate::strategy::Strategy;
 
 /// What a rule may know of the request it runs in.
 #[derive(Debug, Clone)]
@@ -100,7 +101,10 @@ pub trait TypedRules: Send + Sync + 'static {
     /// Names and facts.
     const INFO: &'static ResourceInfo;
 
-    /// See [`Rules::set_defaults`].
+    /// How `status` and the generation are handled; rules of the kind itself run after it.
+    const STRATEGY: Strategy = Strategy::Plain;
+
+    /// Defaults that depend on other fields; those that the field tables state are set before.
     fn set_defaults(_object: &mut Self::Object) {}
     /// See [`Rules::prepare_create`].
     fn prepare_create(_cx: &RuleContext, _object: &mut Self::Object) {}
@@ -179,15 +183,18 @@ impl<R: TypedRules> Rules for Typed<R> {
         Box::new(R::Object::default())
     }
     fn set_defaults(&self, object: &mut dyn Object) {
+        api_machinery::defaults::fill(object.as_reflect_mut());
         R::set_defaults(typed_mut(object));
     }
     fn prepare_create(&self, cx: &RuleContext, object: &mut dyn Object) {
+        R::STRATEGY.prepare_create(object);
         R::prepare_create(cx, typed_mut(object));
     }
     fn validate_create(&self, cx: &RuleContext, object: &dyn Object) -> ErrorList {
         R::validate(cx, typed(object))
     }
     fn prepare_update(&self, cx: &RuleContext, endpoint: Endpoint, object: &mut dyn Object, old: &dyn Object) {
+        R::STRATEGY.prepare_update(endpoint, object, old);
         R::prepare_update(cx, endpoint, typed_mut(object), typed(old));
     }
     fn validate_update(

@@ -29,7 +29,7 @@ pub struct VolumeSource {
     #[field(1)]
     pub host_path: Option<HostPathVolumeSource>,
     /// A temporary directory that lives as long as the pod.
-    #[field(2, fill = "{}")]
+    #[field(2)]
     pub empty_dir: Option<EmptyDirVolumeSource>,
     /// Deprecated. A Google Compute Engine disk, handled by its CSI driver.
     #[field(3)]

@@ -1,0 +1,3 @@
+//! The rules of a pod's spec, which pods and every template share.
+
+pub(crate) mod defaults;
