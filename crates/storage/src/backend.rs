@@ -53,7 +53,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Forgets superseded values up to and including revision `at`; the state at `at` itself stays readable.
     async fn compact(&self, at: Revision) -> Result<(), StorageError>;
 
-    /// Whether the store can serve linearizable reads and writes now.
+    /// Whether the store can serve linearizable reads now. A full store is healthy; one that needs a restart is not.
     async fn health(&self) -> Result<(), StorageError>;
 
     /// How many bytes the store occupies (of several members, the largest).

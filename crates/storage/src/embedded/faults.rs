@@ -43,6 +43,8 @@ struct Inner {
     durable: Vec<u8>,
     unsynced: Vec<Operation>,
     capacity: Option<u64>,
+    /// How many more writes fit; `None` is endless.
+    writes_left: Option<u64>,
     sync_fails: bool,
     power_cut: Option<PowerCut>,
     wreck: Option<Wreck>,
@@ -64,6 +66,11 @@ impl FaultyDisk {
     /// Bounds the disk; `None` is endless.
     pub(super) fn set_capacity(&self, bytes: Option<u64>) {
         self.0.lock().capacity = bytes;
+    }
+
+    /// Lets so many more writes through, as a sparse file does on a disk that fills up; `None` is endless.
+    pub(super) fn set_writes_left(&self, writes: Option<u64>) {
+        self.0.lock().writes_left = writes;
     }
 
     pub(super) fn used(&self) -> u64 {
@@ -175,7 +182,13 @@ impl redb::StorageBackend for FaultyDisk {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        self.0.lock().record(Operation::Write(offset, data.to_vec()));
+        let mut inner = self.0.lock();
+        match inner.writes_left.as_mut() {
+            Some(0) => return Err(ErrorKind::StorageFull.into()),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        inner.record(Operation::Write(offset, data.to_vec()));
         Ok(())
     }
 }
