@@ -138,7 +138,7 @@ pub trait Runtime: Send + Sync + 'static {
 /// Images and the file system they live on.
 #[async_trait]
 pub trait Images: Send + Sync + 'static {
-    /// Images that match; `None` means all.
+    /// Images that match; `None` means all. A runtime may ignore the filter (containerd does).
     async fn list_images(&self, filter: Option<ImageFilter>) -> Result<Vec<Image>, CriError>;
 
     /// What is known of an image; `image` is `None` when it is absent.
