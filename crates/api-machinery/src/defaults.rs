@@ -28,7 +28,9 @@ fn fill_field(field: &mut dyn Field) {
         ViewMut::Struct(inner) => fill(inner),
         ViewMut::List(list) => {
             for index in 0..list.len() {
-                list.item_mut(index).map_or((), fill_field);
+                if let Some(item) = list.item_mut(index) {
+                    fill_field(item);
+                }
             }
         }
         ViewMut::Optional(slot) => {

@@ -4,6 +4,9 @@ use api_types::apps_v1::ControllerRevision;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "apps",
@@ -37,5 +40,21 @@ impl TypedRules for ControllerRevisionRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn cells(object: &ControllerRevision, now: Time) -> Vec<Value> {
+        let owner = component_helpers::owners::controller_of(&object.metadata).map_or_else(
+            || "<none>".to_owned(),
+            |owner| {
+                let group = owner.api_version.split_once('/').map(|(group, _)| format!(".{group}"));
+                format!("{}{}/{}", owner.kind.to_lowercase(), group.unwrap_or_default(), owner.name)
+            },
+        );
+        vec![
+            object.metadata.name.clone().into(),
+            owner.into(),
+            object.revision.into(),
+            table::age(&object.metadata, now),
+        ]
     }
 }

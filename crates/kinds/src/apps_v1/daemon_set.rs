@@ -4,6 +4,11 @@ use api_types::apps_v1::DaemonSet;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::TypedRules;
+use crate::strategy::Strategy;
+use crate::table;
+use api_machinery::intstr::IntOrString;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "apps",
@@ -47,8 +52,35 @@ pub(crate) struct DaemonSetRules;
 impl TypedRules for DaemonSetRules {
     type Object = DaemonSet;
     const INFO: &'static ResourceInfo = &INFO;
+    const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn set_defaults(object: &mut DaemonSet) {
+        crate::pod_spec::defaults::set_defaults(&mut object.spec.template.spec);
+        let strategy = &mut object.spec.update_strategy;
+        if strategy.type_ == "RollingUpdate" {
+            let rolling = strategy.rolling_update.get_or_insert_default();
+            rolling.max_unavailable.get_or_insert(IntOrString::Int(1));
+            rolling.max_surge.get_or_insert(IntOrString::Int(0));
+        }
+    }
+
+    fn cells(object: &DaemonSet, now: Time) -> Vec<Value> {
+        vec![
+            object.metadata.name.clone().into(),
+            object.status.desired_number_scheduled.into(),
+            object.status.current_number_scheduled.into(),
+            object.status.number_ready.into(),
+            object.status.updated_number_scheduled.into(),
+            object.status.number_available.into(),
+            table::labels(&object.spec.template.spec.node_selector),
+            table::age(&object.metadata, now),
+            table::names(&object.spec.template.spec.containers),
+            table::images(&object.spec.template.spec.containers),
+            table::selector(object.spec.selector.as_ref(), "<error>"),
+        ]
     }
 }

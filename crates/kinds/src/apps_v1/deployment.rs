@@ -4,6 +4,12 @@ use api_types::apps_v1::Deployment;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::TypedRules;
+use crate::rules::{Endpoint, RuleContext, Scale};
+use crate::strategy::Strategy;
+use crate::table;
+use api_machinery::intstr::IntOrString;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "apps",
@@ -53,8 +59,54 @@ pub(crate) struct DeploymentRules;
 impl TypedRules for DeploymentRules {
     type Object = Deployment;
     const INFO: &'static ResourceInfo = &INFO;
+    const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn set_defaults(object: &mut Deployment) {
+        crate::pod_spec::defaults::set_defaults(&mut object.spec.template.spec);
+        let strategy = &mut object.spec.strategy;
+        if strategy.type_ == "RollingUpdate" {
+            let quarter = || Some(IntOrString::Str("25%".into()));
+            let rolling = strategy.rolling_update.get_or_insert_default();
+            rolling.max_unavailable = rolling.max_unavailable.take().or_else(quarter);
+            rolling.max_surge = rolling.max_surge.take().or_else(quarter);
+        }
+    }
+
+    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut Deployment, old: &Deployment) {
+        // A new annotation is a new generation too, as rollouts read them.
+        let counted = object.metadata.generation != old.metadata.generation;
+        if endpoint != Endpoint::Status && !counted && object.metadata.annotations != old.metadata.annotations {
+            object.metadata.generation += 1;
+        }
+    }
+
+    fn cells(object: &Deployment, now: Time) -> Vec<Value> {
+        vec![
+            object.metadata.name.clone().into(),
+            format!("{}/{}", object.status.ready_replicas, object.spec.replicas.unwrap_or_default()).into(),
+            object.status.updated_replicas.into(),
+            object.status.available_replicas.into(),
+            table::age(&object.metadata, now),
+            table::names(&object.spec.template.spec.containers),
+            table::images(&object.spec.template.spec.containers),
+            table::selector(object.spec.selector.as_ref(), "<invalid>"),
+        ]
+    }
+
+    fn scale(object: &Deployment) -> Option<Scale> {
+        Some(Scale {
+            spec_replicas: object.spec.replicas.unwrap_or(1),
+            status_replicas: object.status.replicas,
+            selector: component_helpers::selectors::selector_of(object.spec.selector.as_ref())
+                .map_or_else(|_| String::new(), |s| s.to_string()),
+        })
+    }
+
+    fn set_replicas(object: &mut Deployment, replicas: i32) {
+        object.spec.replicas = Some(replicas);
     }
 }

@@ -3,7 +3,12 @@
 use api_types::apps_v1::ReplicaSet;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::rules::Scale;
 use crate::rules::TypedRules;
+use crate::strategy::Strategy;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "apps",
@@ -53,8 +58,39 @@ pub(crate) struct ReplicaSetRules;
 impl TypedRules for ReplicaSetRules {
     type Object = ReplicaSet;
     const INFO: &'static ResourceInfo = &INFO;
+    const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn set_defaults(object: &mut ReplicaSet) {
+        crate::pod_spec::defaults::set_defaults(&mut object.spec.template.spec);
+    }
+
+    fn cells(object: &ReplicaSet, now: Time) -> Vec<Value> {
+        vec![
+            object.metadata.name.clone().into(),
+            object.spec.replicas.unwrap_or_default().into(),
+            object.status.replicas.into(),
+            object.status.ready_replicas.into(),
+            table::age(&object.metadata, now),
+            table::names(&object.spec.template.spec.containers),
+            table::images(&object.spec.template.spec.containers),
+            table::selector(object.spec.selector.as_ref(), "<error>"),
+        ]
+    }
+
+    fn scale(object: &ReplicaSet) -> Option<Scale> {
+        Some(Scale {
+            spec_replicas: object.spec.replicas.unwrap_or(1),
+            status_replicas: object.status.replicas,
+            selector: component_helpers::selectors::selector_of(object.spec.selector.as_ref())
+                .map_or_else(|_| String::new(), |s| s.to_string()),
+        })
+    }
+
+    fn set_replicas(object: &mut ReplicaSet, replicas: i32) {
+        object.spec.replicas = Some(replicas);
     }
 }

@@ -3,7 +3,12 @@
 use api_types::apps_v1::StatefulSet;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::rules::Scale;
 use crate::rules::TypedRules;
+use crate::strategy::Strategy;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "apps",
@@ -50,8 +55,40 @@ pub(crate) struct StatefulSetRules;
 impl TypedRules for StatefulSetRules {
     type Object = StatefulSet;
     const INFO: &'static ResourceInfo = &INFO;
+    const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn set_defaults(object: &mut StatefulSet) {
+        crate::pod_spec::defaults::set_defaults(&mut object.spec.template.spec);
+        let strategy = &mut object.spec.update_strategy;
+        if strategy.type_ == "RollingUpdate" {
+            strategy.rolling_update.get_or_insert_default().partition.get_or_insert(0);
+        }
+    }
+
+    fn cells(object: &StatefulSet, now: Time) -> Vec<Value> {
+        vec![
+            object.metadata.name.clone().into(),
+            format!("{}/{}", object.status.ready_replicas, object.spec.replicas.unwrap_or_default()).into(),
+            table::age(&object.metadata, now),
+            table::names(&object.spec.template.spec.containers),
+            table::images(&object.spec.template.spec.containers),
+        ]
+    }
+
+    fn scale(object: &StatefulSet) -> Option<Scale> {
+        Some(Scale {
+            spec_replicas: object.spec.replicas.unwrap_or(1),
+            status_replicas: object.status.replicas,
+            selector: component_helpers::selectors::selector_of(object.spec.selector.as_ref())
+                .map_or_else(|_| String::new(), |s| s.to_string()),
+        })
+    }
+
+    fn set_replicas(object: &mut StatefulSet, replicas: i32) {
+        object.spec.replicas = Some(replicas);
     }
 }

@@ -4,6 +4,10 @@ use api_types::batch_v1::CronJob;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::TypedRules;
+use crate::strategy::Strategy;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "batch",
@@ -46,8 +50,34 @@ pub(crate) struct CronJobRules;
 impl TypedRules for CronJobRules {
     type Object = CronJob;
     const INFO: &'static ResourceInfo = &INFO;
+    const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn set_defaults(object: &mut CronJob) {
+        crate::pod_spec::defaults::set_defaults(&mut object.spec.job_template.spec.template.spec);
+    }
+
+    fn cells(object: &CronJob, now: Time) -> Vec<Value> {
+        let suspend = match object.spec.suspend {
+            Some(true) => "True",
+            Some(false) => "False",
+            None => "<unset>",
+        };
+        let last = object.status.last_schedule_time.map_or_else(|| "<none>".to_owned(), |at| table::since(at, now));
+        vec![
+            object.metadata.name.clone().into(),
+            object.spec.schedule.clone().into(),
+            object.spec.time_zone.clone().unwrap_or_else(|| "<none>".into()).into(),
+            suspend.into(),
+            object.status.active.len().into(),
+            last.into(),
+            table::age(&object.metadata, now),
+            table::names(&object.spec.job_template.spec.template.spec.containers),
+            table::images(&object.spec.job_template.spec.template.spec.containers),
+            table::selector(object.spec.job_template.spec.selector.as_ref(), "<error>"),
+        ]
     }
 }

@@ -4,6 +4,10 @@ use api_types::batch_v1::Job;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::TypedRules;
+use crate::strategy::Strategy;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "batch",
@@ -44,8 +48,73 @@ pub(crate) struct JobRules;
 impl TypedRules for JobRules {
     type Object = Job;
     const INFO: &'static ResourceInfo = &INFO;
+    const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
     }
+
+    fn set_defaults(object: &mut Job) {
+        crate::pod_spec::defaults::set_defaults(&mut object.spec.template.spec);
+        let spec = &mut object.spec;
+        if spec.completions.is_none() && spec.parallelism.is_none() {
+            spec.completions = Some(1);
+        }
+        spec.parallelism.get_or_insert(1);
+        let limit = if spec.backoff_limit_per_index.is_some() { i32::MAX } else { 6 };
+        spec.backoff_limit.get_or_insert(limit);
+        let policy = if spec.pod_failure_policy.is_some() { "Failed" } else { "TerminatingOrFailed" };
+        spec.pod_replacement_policy.get_or_insert_with(|| policy.to_owned());
+        if object.metadata.labels.is_empty() {
+            object.metadata.labels = object.spec.template.metadata.labels.clone();
+        }
+    }
+
+    fn cells(object: &Job, now: Time) -> Vec<Value> {
+        vec![
+            object.metadata.name.clone().into(),
+            state(object).into(),
+            completions(object).into(),
+            duration(object, now).into(),
+            table::age(&object.metadata, now),
+            table::names(&object.spec.template.spec.containers),
+            table::images(&object.spec.template.spec.containers),
+            table::selector(object.spec.selector.as_ref(), "<error>"),
+        ]
+    }
+}
+
+/// The state in a word: the first of these conditions that is true.
+fn state(job: &Job) -> &'static str {
+    let is = |type_: &str| component_helpers::conditions::is_true(&job.status.conditions, type_);
+    if is("Complete") {
+        "Complete"
+    } else if is("Failed") {
+        "Failed"
+    } else if job.metadata.deletion_timestamp.is_some() {
+        "Terminating"
+    } else if is("Suspended") {
+        "Suspended"
+    } else if is("FailureTarget") {
+        "FailureTarget"
+    } else if is("SuccessCriteriaMet") {
+        "SuccessCriteriaMet"
+    } else {
+        "Running"
+    }
+}
+
+fn completions(job: &Job) -> String {
+    let (spec, succeeded) = (&job.spec, job.status.succeeded);
+    match (spec.completions, spec.parallelism.unwrap_or(0)) {
+        (Some(completions), _) => format!("{succeeded}/{completions}"),
+        (None, parallelism) if parallelism > 1 => format!("{succeeded}/1 of {parallelism}"),
+        (None, _) => format!("{succeeded}/1"),
+    }
+}
+
+fn duration(job: &Job, now: Time) -> String {
+    let Some(start) = job.status.start_time else { return String::new() };
+    let end = job.status.completion_time.unwrap_or(now);
+    api_machinery::human_duration::age_text(end.seconds_since(start))
 }

@@ -4,6 +4,9 @@ use api_types::coordination_v1::Lease;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "coordination.k8s.io",
@@ -36,5 +39,13 @@ impl TypedRules for LeaseRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn cells(object: &Lease, now: Time) -> Vec<Value> {
+        vec![
+            object.metadata.name.clone().into(),
+            object.spec.holder_identity.clone().unwrap_or_default().into(),
+            table::age(&object.metadata, now),
+        ]
     }
 }

@@ -4,6 +4,9 @@ use api_types::node_v1::RuntimeClass;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "node.k8s.io",
@@ -36,5 +39,9 @@ impl TypedRules for RuntimeClassRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn cells(object: &RuntimeClass, now: Time) -> Vec<Value> {
+        vec![object.metadata.name.clone().into(), object.handler.clone().into(), table::age(&object.metadata, now)]
     }
 }

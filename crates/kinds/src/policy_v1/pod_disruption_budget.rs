@@ -4,6 +4,11 @@ use api_types::policy_v1::PodDisruptionBudget;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::TypedRules;
+use crate::strategy::Strategy;
+use crate::table;
+use api_machinery::intstr::IntOrString;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "policy",
@@ -41,8 +46,21 @@ pub(crate) struct PodDisruptionBudgetRules;
 impl TypedRules for PodDisruptionBudgetRules {
     type Object = PodDisruptionBudget;
     const INFO: &'static ResourceInfo = &INFO;
+    const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn cells(object: &PodDisruptionBudget, now: Time) -> Vec<Value> {
+        let shown =
+            |amount: Option<&IntOrString>| Value::from(amount.map_or_else(|| "N/A".to_owned(), ToString::to_string));
+        vec![
+            object.metadata.name.clone().into(),
+            shown(object.spec.min_available.as_ref()),
+            shown(object.spec.max_unavailable.as_ref()),
+            object.status.disruptions_allowed.into(),
+            table::age(&object.metadata, now),
+        ]
     }
 }

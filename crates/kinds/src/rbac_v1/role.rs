@@ -36,6 +36,6 @@ impl TypedRules for RoleRules {
     const INFO: &'static ResourceInfo = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
-        crate::object_name::dns_subdomain(name, prefix)
+        crate::object_name::path_segment(name, prefix)
     }
 }

@@ -4,6 +4,9 @@ use api_types::rbac_v1::RoleBinding;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "rbac.authorization.k8s.io",
@@ -43,6 +46,21 @@ impl TypedRules for RoleBindingRules {
     const INFO: &'static ResourceInfo = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
-        crate::object_name::dns_subdomain(name, prefix)
+        crate::object_name::path_segment(name, prefix)
+    }
+
+    fn set_defaults(object: &mut RoleBinding) {
+        super::set_binding_defaults(&mut object.role_ref, &mut object.subjects);
+    }
+
+    fn cells(object: &RoleBinding, now: Time) -> Vec<Value> {
+        vec![
+            object.metadata.name.clone().into(),
+            format!("{}/{}", object.role_ref.kind, object.role_ref.name).into(),
+            table::age(&object.metadata, now),
+            super::subjects_of(&object.subjects, "User"),
+            super::subjects_of(&object.subjects, "Group"),
+            super::subjects_of(&object.subjects, "ServiceAccount"),
+        ]
     }
 }

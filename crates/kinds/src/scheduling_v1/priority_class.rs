@@ -3,7 +3,11 @@
 use api_types::scheduling_v1::PriorityClass;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::rules::RuleContext;
 use crate::rules::TypedRules;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "scheduling.k8s.io",
@@ -43,5 +47,19 @@ impl TypedRules for PriorityClassRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn cells(object: &PriorityClass, now: Time) -> Vec<Value> {
+        vec![
+            object.metadata.name.clone().into(),
+            object.value.into(),
+            object.global_default.into(),
+            table::age(&object.metadata, now),
+            object.preemption_policy.clone().unwrap_or_default().into(),
+        ]
+    }
+
+    fn prepare_create(_: &RuleContext, object: &mut PriorityClass) {
+        object.metadata.generation = 1;
     }
 }

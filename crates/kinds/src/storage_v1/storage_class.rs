@@ -4,6 +4,9 @@ use api_types::storage_v1::StorageClass;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "storage.k8s.io",
@@ -44,5 +47,21 @@ impl TypedRules for StorageClassRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn cells(object: &StorageClass, now: Time) -> Vec<Value> {
+        let is_default =
+            ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"]
+                .iter()
+                .any(|key| object.metadata.annotations.get(*key).is_some_and(|value| value == "true"));
+        let name = format!("{}{}", object.metadata.name, if is_default { " (default)" } else { "" });
+        vec![
+            name.into(),
+            object.provisioner.clone().into(),
+            object.reclaim_policy.clone().unwrap_or_else(|| "Delete".into()).into(),
+            object.volume_binding_mode.clone().unwrap_or_else(|| "Immediate".into()).into(),
+            object.allow_volume_expansion.unwrap_or_default().into(),
+            table::age(&object.metadata, now),
+        ]
     }
 }
