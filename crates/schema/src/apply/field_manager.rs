@@ -1,0 +1,358 @@
+//! What write requests call: ordinary writes are tracked, applies are merged.
+//!
+//! A set recorded in another version of the API is read as if it were of the request's version: the names of fields
+//! agree between the versions served here.
+
+use api_machinery::field_path::Cause;
+use api_machinery::gvk::GroupVersionKind;
+use api_machinery::status::{ApiError, CAUSE_FIELD_MANAGER_CONFLICT};
+use api_machinery::time::Time;
+use serde_json::{Map, Value, json};
+
+use super::field_set::FieldSet;
+use super::last_applied;
+use super::managers::{Identity, Managers, Operation, Record};
+use super::path::{FieldPath, print_path};
+use super::typed::{compare, fields_of, merge, remove_fields, validate};
+use crate::type_node::TypeNode;
+
+/// The manager that an object's fields go to when its first apply finds no record.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+/// The manager whose applies also look after the annotation of client-side apply.
+const KUBECTL: &str = "kubectl";
+
+/// Fields that nobody owns: the server sets them, or they name the object.
+const UNOWNED: [&str; 12] = [
+    "apiVersion",
+    "kind",
+    "metadata",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.creationTimestamp",
+    "metadata.selfLink",
+    "metadata.uid",
+    "metadata.clusterName",
+    "metadata.generation",
+    "metadata.managedFields",
+    "metadata.resourceVersion",
+];
+
+/// Tracks the fields of one endpoint: a kind in one version, or a subresource of it.
+pub struct FieldManager<'a> {
+    /// The type of the object.
+    pub node: TypeNode<'a>,
+    /// The version and kind that requests are in.
+    pub gvk: GroupVersionKind,
+    /// The subresource; empty for the object itself.
+    pub subresource: String,
+    /// What the endpoint's strategy overwrites: not tracked, and never in conflict.
+    pub reset: FieldSet,
+}
+
+/// How to apply.
+#[derive(Clone, Copy, Debug)]
+pub struct ApplyOptions<'a> {
+    /// Who applies.
+    pub manager: &'a str,
+    /// Take fields that others own.
+    pub force: bool,
+    /// The time of the request.
+    pub now: Time,
+}
+
+/// A field that somebody else owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// Who, as messages print it.
+    pub manager: String,
+    /// What.
+    pub path: FieldPath,
+}
+
+/// Why an apply failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApplyError {
+    /// The request makes no sense: 400.
+    #[error("{0}")]
+    BadRequest(String),
+    /// The applied object does not fit its schema, or the record is broken: 500.
+    #[error("{0}")]
+    Failed(String),
+    /// Others own some of the fields: 409.
+    #[error("{}", conflict_message(.0))]
+    Conflicts(Vec<Conflict>),
+}
+
+impl From<ApplyError> for ApiError {
+    fn from(error: ApplyError) -> Self {
+        let message = error.to_string();
+        match error {
+            ApplyError::BadRequest(_) => ApiError::bad_request(message),
+            ApplyError::Failed(_) => ApiError::unclassified(message),
+            ApplyError::Conflicts(conflicts) => {
+                let cause = |conflict: &Conflict| Cause {
+                    reason: CAUSE_FIELD_MANAGER_CONFLICT.into(),
+                    message: format!("conflict with {}", conflict.manager),
+                    field: print_path(&conflict.path),
+                };
+                ApiError::apply_conflict(message, conflicts.iter().map(cause).collect())
+            }
+        }
+    }
+}
+
+fn conflict_message(conflicts: &[Conflict]) -> String {
+    if let [only] = conflicts {
+        return format!("Apply failed with 1 conflict: conflict with {}: {}", only.manager, print_path(&only.path));
+    }
+    let mut managers: Vec<&str> = conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
+    managers.sort_unstable();
+    managers.dedup();
+    let mut lines = Vec::new();
+    for manager in managers {
+        lines.push(format!("conflicts with {manager}:"));
+        let theirs = conflicts.iter().filter(|conflict| conflict.manager == manager);
+        lines.extend(theirs.map(|conflict| format!("- {}", print_path(&conflict.path))));
+    }
+    format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
+}
+
+fn managed_fields(object: &Value) -> Option<&Value> {
+    object.get("metadata")?.get("managedFields")
+}
+
+fn without_managed_fields(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
+fn with_managed_fields(mut object: Value, managers: &Managers) -> Value {
+    if let (Some(list), Some(map)) = (managers.encode(), object.as_object_mut()) {
+        let metadata = map.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("managedFields".into(), list);
+        }
+    }
+    object
+}
+
+/// Whether a request asks to forget the record: an empty list, or one empty entry.
+fn asks_for_reset(list: &Value) -> bool {
+    let Value::Array(items) = list else { return false };
+    match items.as_slice() {
+        [] => true,
+        [only] => only.as_object().is_some_and(Map::is_empty),
+        _ => false,
+    }
+}
+
+impl FieldManager<'_> {
+    fn api_version(&self) -> String {
+        self.gvk.group_version().to_string()
+    }
+
+    fn identity(&self, manager: &str, operation: Operation) -> Identity {
+        let api_version = if operation == Operation::Update { self.api_version() } else { String::new() };
+        Identity { manager: manager.to_owned(), operation, api_version, subresource: self.subresource.clone() }
+    }
+
+    /// The object to create, with the record of who set its fields.
+    pub fn create(&self, new: &Value, manager: &str, now: Time) -> Value {
+        self.track(None, new, manager, now)
+    }
+
+    /// The object to write instead of the live one, with the record brought up to date. Never fails: a record that
+    /// cannot be read counts as empty.
+    pub fn update(&self, live: &Value, new: &Value, manager: &str, now: Time) -> Value {
+        self.track(Some(live), new, manager, now)
+    }
+
+    fn track(&self, live: Option<&Value>, new: &Value, manager: &str, now: Time) -> Value {
+        let managers = self.record_to_start_from(live, new);
+        // An object that nobody tracks stays so; a reset begins anew.
+        let resets = managed_fields(new).is_some_and(asks_for_reset);
+        let new = without_managed_fields(new);
+        if managers.entries.is_empty() && live.is_some() && !resets {
+            return new;
+        }
+        let live = live.map_or_else(|| self.empty_object(), without_managed_fields);
+        let mut managers = self.recorded(&live, &new, managers, manager, now);
+        managers.cap();
+        with_managed_fields(new, &managers)
+    }
+
+    fn record_to_start_from(&self, live: Option<&Value>, new: &Value) -> Managers {
+        let of_live = || live.and_then(|live| Managers::decode(managed_fields(live)).ok()).unwrap_or_default();
+        if !self.subresource.is_empty() {
+            return of_live();
+        }
+        match managed_fields(new) {
+            Some(list) if asks_for_reset(list) => Managers::default(),
+            list => match Managers::decode(list) {
+                Ok(managers) if !managers.entries.is_empty() => managers,
+                _ => of_live(),
+            },
+        }
+    }
+
+    fn empty_object(&self) -> Value {
+        json!({"apiVersion": self.api_version(), "kind": self.gvk.kind})
+    }
+
+    /// The record after an ordinary write.
+    fn recorded(&self, live: &Value, new: &Value, mut managers: Managers, manager: &str, now: Time) -> Managers {
+        let changes = compare(live, new, self.node).without(&self.reset);
+        let written = changes.written();
+        for record in managers.entries.values_mut() {
+            record.set = record.set.difference(&written).difference(&changes.removed);
+        }
+        let mine = written.without_trees(&self.reset).difference(&FieldSet::of_fields(&UNOWNED));
+        if !mine.is_empty() {
+            let record = managers.entries.entry(self.identity(manager, Operation::Update)).or_default();
+            *record = Record { api_version: self.api_version(), set: record.set.union(&mine), time: now };
+        }
+        managers.prune();
+        managers
+    }
+
+    /// The object that results from an apply; `live` is absent when the apply creates.
+    pub fn apply(&self, live: Option<&Value>, applied: &Value, options: ApplyOptions<'_>) -> Result<Value, ApplyError> {
+        self.check_applied(applied)?;
+        let mut managers = Managers::decode(live.and_then(managed_fields))
+            .map_err(|error| ApplyError::Failed(format!("failed to decode managed fields: {error}")))?;
+        let base = live.map_or_else(|| self.empty_object(), without_managed_fields);
+        if live.is_some() && managers.entries.is_empty() {
+            managers = self.recorded(&self.empty_object(), &base, managers, BEFORE_FIRST_APPLY, options.now);
+        }
+        for record in managers.entries.values_mut() {
+            record.set = record.set.reconciled(self.node);
+        }
+        let is_kubectl = options.manager == KUBECTL;
+        let (mut object, managers) = match self.merged(&base, applied, &managers, options) {
+            Err(ApplyError::Conflicts(conflicts)) if is_kubectl => {
+                let excused = last_applied::excused_fields(&base, self.node, &self.api_version());
+                let kept: Vec<Conflict> =
+                    conflicts.into_iter().filter(|conflict| !excused.contains(&conflict.path)).collect();
+                if !kept.is_empty() {
+                    return Err(ApplyError::Conflicts(kept));
+                }
+                self.merged(&base, applied, &managers, ApplyOptions { force: true, ..options })?
+            }
+            other => other?,
+        };
+        if is_kubectl {
+            last_applied::refresh(&mut object, applied);
+        }
+        Ok(with_managed_fields(object, &managers))
+    }
+
+    fn check_applied(&self, applied: &Value) -> Result<(), ApplyError> {
+        let text = |name: &str| applied.get(name).and_then(Value::as_str).unwrap_or_default();
+        if managed_fields(applied)
+            .is_some_and(|list| !list.is_null() && list.as_array().is_none_or(|list| !list.is_empty()))
+        {
+            return Err(ApplyError::BadRequest("metadata.managedFields must be nil".into()));
+        }
+        let given = GroupVersionKind::from_type_meta(text("apiVersion"), text("kind"))
+            .map_err(|error| ApplyError::BadRequest(error.to_string()))?;
+        if given != self.gvk {
+            return Err(ApplyError::BadRequest(format!("invalid object type: {given}")));
+        }
+        let problems: Vec<String> = validate(applied, self.node).iter().map(ToString::to_string).collect();
+        let errors = match problems.as_slice() {
+            [] => return Ok(()),
+            [only] => only.clone(),
+            several => format!("errors:\n  {}", several.join("\n  ")),
+        };
+        let of_metadata = |name: &str| {
+            applied.get("metadata").and_then(|metadata| metadata.get(name)).and_then(Value::as_str).unwrap_or_default()
+        };
+        let (namespace, name) = (of_metadata("namespace"), of_metadata("name"));
+        Err(ApplyError::Failed(format!(
+            "failed to create typed patch object ({namespace}/{name}; {}): {errors}",
+            self.gvk
+        )))
+    }
+
+    /// Merges, prunes and settles ownership: the object without its record, and the record.
+    fn merged(
+        &self,
+        live: &Value,
+        applied: &Value,
+        managers: &Managers,
+        options: ApplyOptions<'_>,
+    ) -> Result<(Value, Managers), ApplyError> {
+        let identity = self.identity(options.manager, Operation::Apply);
+        let before = managers.entries.get(&identity).cloned();
+        let mine = fields_of(applied, self.node).without_trees(&self.reset);
+        let mut managers = managers.clone();
+        managers.entries.insert(
+            identity.clone(),
+            Record {
+                api_version: self.api_version(),
+                set: mine,
+                time: before.as_ref().map_or(Time::default(), |record| record.time),
+            },
+        );
+        let result = merge(live, applied, self.node);
+        let result = self.pruned(result, &managers, before.as_ref().map(|record| &record.set));
+        let changes = compare(live, &result, self.node).without(&self.reset);
+        self.settle(&mut managers, &identity, &changes.written(), &changes.removed, options.force)?;
+        if let Some(record) = managers.entries.get_mut(&identity) {
+            record.set = record.set.difference(&FieldSet::of_fields(&UNOWNED));
+            if !compare(live, &result, self.node).is_same() {
+                record.time = options.now;
+            }
+        }
+        managers.prune();
+        Ok((result, managers))
+    }
+
+    /// Takes written and removed places from the other managers, or reports what they own.
+    fn settle(
+        &self,
+        managers: &mut Managers,
+        identity: &Identity,
+        written: &FieldSet,
+        removed: &FieldSet,
+        force: bool,
+    ) -> Result<(), ApplyError> {
+        let mut conflicts = Vec::new();
+        for (other, record) in managers.entries.iter_mut().filter(|(other, _)| *other != identity) {
+            let contested = record.set.intersection(written);
+            let manager = other.describe();
+            conflicts.extend(contested.paths().into_iter().map(|path| Conflict { manager: manager.clone(), path }));
+            record.set = record.set.difference(&contested).difference(removed);
+        }
+        if !conflicts.is_empty() && !force {
+            return Err(ApplyError::Conflicts(conflicts));
+        }
+        Ok(())
+    }
+
+    /// Removes what the manager applied last time and nobody wants any more.
+    fn pruned(&self, merged: Value, managers: &Managers, last: Option<&FieldSet>) -> Value {
+        let Some(last) = last.filter(|last| !last.is_empty()) else { return merged };
+        let deepened = |set: &FieldSet| set.with_declared_parents(self.node);
+        let last = deepened(last);
+        let all = deepened(&fields_of(&merged, self.node));
+        let present = |value: &Value| deepened(&fields_of(value, self.node));
+        // What anybody owns comes back.
+        let owned = managers.entries.values().fold(FieldSet::default(), |sum, record| sum.union(&record.set));
+        let stripped = remove_fields(&merged, &last, self.node);
+        let kept = present(&stripped).union(&deepened(&owned));
+        let with_owned = remove_fields(&merged, &all.difference(&kept), self.node);
+        // So does what the manager never applied.
+        let gone = all.difference(&present(&with_owned)).intersection(&last);
+        match remove_fields(&merged, &gone, self.node) {
+            Value::Null => self.empty_object(),
+            object => object,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

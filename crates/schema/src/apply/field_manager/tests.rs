@@ -1,0 +1,177 @@
+//! Scenarios of tracked writes and applies.
+
+use serde_json::json;
+
+use super::*;
+use crate::test_types::node;
+
+fn manager() -> FieldManager<'static> {
+    FieldManager {
+        node: node(),
+        gvk: GroupVersionKind::new("test", "v1", "Sample"),
+        subresource: String::new(),
+        reset: FieldSet::default(),
+    }
+}
+
+fn object(fields: &Value) -> Value {
+    let mut object = json!({"apiVersion": "test/v1", "kind": "Sample", "metadata": {"name": "x"}});
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        object[name] = value.clone();
+    }
+    object
+}
+
+fn at(second: i64) -> Time {
+    Time::from_unix_seconds(second)
+}
+
+fn apply(live: Option<&Value>, fields: &Value, who: &str, force: bool) -> Result<Value, ApplyError> {
+    manager().apply(live, &object(fields), ApplyOptions { manager: who, force, now: at(100) })
+}
+
+/// `manager operation fields` of each entry.
+fn owners(object: &Value) -> Vec<String> {
+    let entries = managed_fields(object).and_then(Value::as_array).cloned().unwrap_or_default();
+    let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+    entries
+        .iter()
+        .map(|entry| format!("{} {} {}", text(entry, "manager"), text(entry, "operation"), entry["fieldsV1"]))
+        .collect()
+}
+
+#[test]
+fn ordinary_writes_are_tracked() {
+    let created = manager().create(&object(&json!({"replicas": 1, "labels": {"a": "1"}})), "one", at(1));
+    assert_eq!(owners(&created), [r#"one Update {"f:labels":{".":{},"f:a":{}},"f:replicas":{}}"#]);
+    let mut changed = created.clone();
+    changed["replicas"] = json!(2);
+    let updated = manager().update(&created, &changed, "two", at(2));
+    assert_eq!(owners(&updated), [r#"one Update {"f:labels":{".":{},"f:a":{}}}"#, r#"two Update {"f:replicas":{}}"#]);
+    let unchanged = manager().update(&updated, &updated, "three", at(3));
+    assert_eq!(unchanged, updated);
+    let mut emptied = updated.clone();
+    emptied.as_object_mut().unwrap().remove("labels");
+    assert_eq!(owners(&manager().update(&updated, &emptied, "two", at(4))), [r#"two Update {"f:replicas":{}}"#]);
+}
+
+#[test]
+fn untracked_objects_stay_untracked() {
+    let live = object(&json!({"replicas": 1}));
+    let new = object(&json!({"replicas": 2}));
+    assert_eq!(manager().update(&live, &new, "one", at(1)), new);
+}
+
+#[test]
+fn an_empty_list_resets_the_record() {
+    let live = manager().create(&object(&json!({"replicas": 1})), "one", at(1));
+    let mut new = object(&json!({"replicas": 2}));
+    new["metadata"]["managedFields"] = json!([{}]);
+    assert_eq!(owners(&manager().update(&live, &new, "two", at(2))), [r#"two Update {"f:replicas":{}}"#]);
+}
+
+#[test]
+fn applies_merge_and_prune() {
+    let first = apply(None, &json!({"replicas": 1, "labels": {"a": "1", "b": "2"}}), "one", false).unwrap();
+    assert_eq!(owners(&first), [r#"one Apply {"f:labels":{"f:a":{},"f:b":{}},"f:replicas":{}}"#]);
+    let again = apply(Some(&first), &json!({"replicas": 1, "labels": {"a": "1", "b": "2"}}), "one", false).unwrap();
+    assert_eq!(again, first);
+    let dropped = apply(Some(&first), &json!({"labels": {"a": "1"}}), "one", false).unwrap();
+    assert_eq!(without_managed_fields(&dropped), object(&json!({"labels": {"a": "1"}})));
+    let shared = apply(Some(&first), &json!({"replicas": 1}), "two", false).unwrap();
+    // It changed no value, so it has no time and comes first.
+    assert_eq!(owners(&shared)[0], r#"two Apply {"f:replicas":{}}"#);
+    let left = apply(Some(&shared), &json!({"labels": {"a": "1", "b": "2"}}), "one", false).unwrap();
+    assert_eq!(left["replicas"], json!(1));
+}
+
+#[test]
+fn items_that_nobody_wants_disappear() {
+    let first = apply(None, &json!({"items": [{"name": "a", "value": "1"}, {"name": "b"}]}), "one", false).unwrap();
+    let second = apply(Some(&first), &json!({"items": [{"name": "b"}]}), "one", false).unwrap();
+    assert_eq!(second["items"], json!([{"name": "b"}]));
+    let third = apply(Some(&second), &json!({}), "one", false).unwrap();
+    assert_eq!(third, object(&json!({})));
+}
+
+#[test]
+fn conflicts_are_reported_or_forced() {
+    let live = manager().create(&object(&json!({"replicas": 1, "labels": {"a": "1"}})), "one", at(1));
+    let error = apply(Some(&live), &json!({"replicas": 2}), "two", false).unwrap_err();
+    assert_eq!(error.to_string(), "Apply failed with 1 conflict: conflict with \"one\" using test/v1: .replicas");
+    let error = apply(Some(&live), &json!({"replicas": 2, "labels": {"a": "2"}}), "two", false).unwrap_err();
+    let expected = "Apply failed with 2 conflicts: conflicts with \"one\" using test/v1:\n- .labels.a\n- .replicas";
+    assert_eq!(error.to_string(), expected);
+    let status = ApiError::from(error);
+    let causes = status.details.unwrap().causes;
+    assert_eq!(
+        (status.code, causes[1].reason.as_str(), causes[1].field.as_str()),
+        (409, "FieldManagerConflict", ".replicas")
+    );
+    let forced = apply(Some(&live), &json!({"replicas": 2}), "two", true).unwrap();
+    assert_eq!(owners(&forced), [r#"two Apply {"f:replicas":{}}"#, r#"one Update {"f:labels":{".":{},"f:a":{}}}"#]);
+    let same = apply(Some(&live), &json!({"replicas": 1}), "two", false).unwrap();
+    assert_eq!(owners(&same).len(), 2);
+    assert!(managed_fields(&same).unwrap()[0].get("time").is_none());
+}
+
+#[test]
+fn the_first_apply_respects_what_was_there() {
+    let live = object(&json!({"replicas": 1}));
+    let error = apply(Some(&live), &json!({"replicas": 2}), "two", false).unwrap_err();
+    assert!(error.to_string().contains("\"before-first-apply\" using test/v1: .replicas"), "{error}");
+}
+
+#[test]
+fn reset_fields_are_not_tracked() {
+    let manager = FieldManager { reset: FieldSet::of_fields(&["inner"]), ..manager() };
+    let created = manager.create(&object(&json!({"replicas": 1, "inner": {"a": "1"}})), "one", at(1));
+    assert_eq!(owners(&created), [r#"one Update {"f:replicas":{}}"#]);
+}
+
+#[test]
+fn bad_applies_are_refused() {
+    let cases = [
+        (
+            json!({"foo": 1}),
+            "failed to create typed patch object (/x; test/v1, Kind=Sample): .foo: field not declared in schema",
+        ),
+        (json!({"kind": "Other"}), "invalid object type: test/v1, Kind=Other"),
+        (json!({"metadata": {"managedFields": [{}]}}), "metadata.managedFields must be nil"),
+        (
+            json!({"foo": 1, "replicas": "x"}),
+            "failed to create typed patch object (/x; test/v1, Kind=Sample): errors:\n  .foo: field not declared in \
+             schema\n  .replicas: expected numeric (int or float), got string",
+        ),
+    ];
+    for (fields, expected) in cases {
+        assert_eq!(apply(None, &fields, "one", false).unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn old_entries_are_united() {
+    let mut live = manager().create(&object(&json!({"labels": {"k0": "v"}})), "m00", at(1));
+    for round in 1..=12 {
+        let mut new = live.clone();
+        new["labels"][format!("k{round}")] = json!("v");
+        live = manager().update(&live, &new, &format!("m{round:02}"), at(1 + round));
+    }
+    let owners = owners(&live);
+    assert_eq!(owners.len(), 10);
+    assert!(owners[0].starts_with("ancient-changes Update {\"f:labels\":{\".\":{},\"f:k0\":{}"), "{}", owners[0]);
+    assert!(owners[9].starts_with("m12 Update"));
+}
+
+#[test]
+fn client_side_apply_is_taken_over() {
+    let text = r#"{"apiVersion":"test/v1","kind":"Sample","metadata":{"name":"x"},"replicas":1}"#;
+    let mut live = object(&json!({"replicas": 1}));
+    live["metadata"]["annotations"] = json!({"kubectl.kubernetes.io/last-applied-configuration": text});
+    let live = manager().create(&live, "kubectl-client-side-apply", at(1));
+    assert!(apply(Some(&live), &json!({"replicas": 2}), "other", false).is_err());
+    let taken = apply(Some(&live), &json!({"replicas": 2}), "kubectl", false).unwrap();
+    assert_eq!(taken["replicas"], json!(2));
+    let annotation = taken["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"].as_str();
+    assert!(annotation.unwrap().contains("\"replicas\":2"));
+}

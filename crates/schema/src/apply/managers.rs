@@ -1,0 +1,238 @@
+//! The record of `metadata.managedFields`: who owns what, since when.
+
+use std::collections::BTreeMap;
+
+use api_machinery::time::Time;
+use serde_json::{Map, Value};
+
+use super::field_set::FieldSet;
+
+/// Most entries of ordinary writes; older ones are united.
+const MAX_UPDATE_ENTRIES: usize = 10;
+/// The manager that united entries go to.
+const ANCIENT_MANAGER: &str = "ancient-changes";
+const FIELDS_TYPE: &str = "FieldsV1";
+
+/// How a manager wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operation {
+    /// Server-side apply.
+    Apply,
+    /// Any other write.
+    Update,
+}
+
+impl Operation {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+/// What tells entries apart.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    /// The manager's name.
+    pub manager: String,
+    /// How it wrote.
+    pub operation: Operation,
+    /// The version it wrote in; empty for Apply, whose entries move between versions.
+    pub api_version: String,
+    /// The subresource it wrote to; empty for the object itself.
+    pub subresource: String,
+}
+
+impl Identity {
+    /// As conflicts name it: `"kubectl" with subresource "scale" using apps/v1`.
+    pub fn describe(&self) -> String {
+        use api_machinery::quote::go_quote;
+        let mut text = go_quote(&self.manager);
+        if !self.subresource.is_empty() {
+            text.push_str(&format!(" with subresource {}", go_quote(&self.subresource)));
+        }
+        if self.operation == Operation::Update {
+            text.push_str(&format!(" using {}", self.api_version));
+        }
+        text
+    }
+}
+
+/// What one entry says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// The version that the set's places belong to.
+    pub api_version: String,
+    /// What it owns.
+    pub set: FieldSet,
+    /// When it last changed; zero when it never changed a value.
+    pub time: Time,
+}
+
+/// Entries that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ManagersError {
+    /// Neither Apply nor Update.
+    #[error("operation must be `Apply` or `Update`")]
+    Operation,
+    /// No version.
+    #[error("apiVersion must not be empty")]
+    ApiVersion,
+    /// Not told how the fields are written.
+    #[error("missing fieldsType in managed fields entry {0}")]
+    MissingFieldsType(usize),
+    /// Written in an unknown way.
+    #[error("invalid fieldsType \"{fields_type}\" in managed fields entry {index}")]
+    FieldsType {
+        /// What was given.
+        fields_type: String,
+        /// Which entry.
+        index: usize,
+    },
+    /// The set is malformed.
+    #[error(transparent)]
+    Set(#[from] super::field_set::FieldSetError),
+    /// The time is malformed, or the entry as a whole.
+    #[error("error decoding managed fields entry: {0}")]
+    Malformed(String),
+}
+
+/// All entries of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Managers {
+    /// The entries.
+    pub entries: BTreeMap<Identity, Record>,
+}
+
+impl Managers {
+    /// Reads the list as it stands in the object; absent or null is empty.
+    pub fn decode(list: Option<&Value>) -> Result<Self, ManagersError> {
+        let items = match list {
+            None | Some(Value::Null) => return Ok(Self::default()),
+            Some(Value::Array(items)) => items,
+            Some(_) => return Err(ManagersError::Malformed("expected a list".into())),
+        };
+        let mut managers = Self::default();
+        for (index, item) in items.iter().enumerate() {
+            let (identity, record) = decode_entry(index, item)?;
+            if !record.set.is_empty() {
+                managers.entries.insert(identity, record);
+            }
+        }
+        Ok(managers)
+    }
+
+    /// The list as it stands in the object, sorted; `None` when there is nothing to record.
+    pub fn encode(&self) -> Option<Value> {
+        let mut entries: Vec<(&Identity, &Record)> =
+            self.entries.iter().filter(|(_, record)| !record.set.is_empty()).collect();
+        entries.sort_by_key(|(identity, record)| {
+            let seconds = record.time.unix_seconds().unwrap_or(0);
+            (identity.operation, seconds, &identity.manager, &record.api_version, &identity.subresource)
+        });
+        let list: Vec<Value> = entries.into_iter().map(encode_entry).collect();
+        (!list.is_empty()).then_some(Value::Array(list))
+    }
+
+    /// Drops entries that own nothing.
+    pub fn prune(&mut self) {
+        self.entries.retain(|_, record| !record.set.is_empty());
+    }
+
+    /// Unites the oldest entries of ordinary writes, per version, until few enough are left.
+    pub fn cap(&mut self) {
+        let mut updates: Vec<(Time, Identity)> = self
+            .entries
+            .iter()
+            .filter(|(identity, _)| identity.operation == Operation::Update)
+            .map(|(identity, record)| (record.time, identity.clone()))
+            .collect();
+        updates.sort();
+        let mut count = updates.len();
+        let mut first_of_version: BTreeMap<String, Identity> = BTreeMap::new();
+        for (time, identity) in updates {
+            if count <= MAX_UPDATE_ENTRIES {
+                return;
+            }
+            let version = identity.api_version.clone();
+            let Some(first) = first_of_version.get(&version).cloned() else {
+                first_of_version.insert(version, identity);
+                continue;
+            };
+            let bucket = Identity {
+                manager: ANCIENT_MANAGER.into(),
+                operation: Operation::Update,
+                api_version: version.clone(),
+                subresource: String::new(),
+            };
+            if identity == bucket {
+                continue;
+            }
+            if first != bucket
+                && let Some(record) = self.entries.remove(&first)
+            {
+                let united = self.entries.remove(&bucket).map_or(FieldSet::default(), |old| old.set);
+                self.entries.insert(bucket.clone(), Record { set: record.set.union(&united), ..record });
+                first_of_version.insert(version, bucket.clone());
+            }
+            if let Some(record) = self.entries.remove(&identity) {
+                let target = self.entries.entry(bucket).or_default();
+                target.set = target.set.union(&record.set);
+                target.api_version = record.api_version;
+                target.time = time;
+                count -= 1;
+            }
+        }
+    }
+}
+
+fn decode_entry(index: usize, item: &Value) -> Result<(Identity, Record), ManagersError> {
+    let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let operation = match text("operation").as_str() {
+        "Apply" => Operation::Apply,
+        "Update" => Operation::Update,
+        _ => return Err(ManagersError::Operation),
+    };
+    let api_version = text("apiVersion");
+    if api_version.is_empty() {
+        return Err(ManagersError::ApiVersion);
+    }
+    match text("fieldsType") {
+        known if known == FIELDS_TYPE => {}
+        missing if missing.is_empty() => return Err(ManagersError::MissingFieldsType(index)),
+        fields_type => return Err(ManagersError::FieldsType { fields_type, index }),
+    }
+    let set = match item.get("fieldsV1") {
+        None | Some(Value::Null) => FieldSet::default(),
+        Some(fields) => FieldSet::from_fields_v1(fields)?,
+    };
+    let time = match text("time") {
+        none if none.is_empty() => Time::default(),
+        time => Time::parse(&time).map_err(|error| ManagersError::Malformed(error.to_string()))?,
+    };
+    let versioned = if operation == Operation::Update { api_version.clone() } else { String::new() };
+    let identity =
+        Identity { manager: text("manager"), operation, api_version: versioned, subresource: text("subresource") };
+    Ok((identity, Record { api_version, set, time }))
+}
+
+fn encode_entry((identity, record): (&Identity, &Record)) -> Value {
+    let mut entry = Map::new();
+    let mut put = |name: &str, text: &str| {
+        if !text.is_empty() {
+            entry.insert(name.to_owned(), text.into());
+        }
+    };
+    put("manager", &identity.manager);
+    put("operation", identity.operation.name());
+    put("apiVersion", &record.api_version);
+    put("fieldsType", FIELDS_TYPE);
+    put("subresource", &identity.subresource);
+    if !record.time.is_zero() {
+        put("time", &record.time.to_string());
+    }
+    let fields = serde_json::from_str(&record.set.to_fields_v1()).unwrap_or_default();
+    entry.insert("fieldsV1".to_owned(), fields);
+    Value::Object(entry)
+}

@@ -1,0 +1,125 @@
+//! Steps into an object, how they sort, and how they print.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// One step: a field or map key, a keyed item, an item of a set, or a list index.
+#[derive(Clone, Debug)]
+pub enum Element {
+    /// A field or map key.
+    Field(String),
+    /// An item of a keyed list: its key members, by name.
+    Key(Map<String, Value>),
+    /// An item of a set.
+    Value(Value),
+    /// An item by position.
+    Index(usize),
+}
+
+/// Steps from the root.
+pub type FieldPath = Vec<Element>;
+
+impl Element {
+    /// The field or map key `name`.
+    pub fn field(name: &str) -> Self {
+        Self::Field(name.to_owned())
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Field(_) => 0,
+            Self::Key(_) => 1,
+            Self::Value(_) => 2,
+            Self::Index(_) => 3,
+        }
+    }
+}
+
+impl Ord for Element {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Field(a), Self::Field(b)) => a.cmp(b),
+            (Self::Key(a), Self::Key(b)) => compare_maps(a, b),
+            (Self::Value(a), Self::Value(b)) => compare_values(a, b),
+            (Self::Index(a), Self::Index(b)) => a.cmp(b),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+}
+
+impl PartialOrd for Element {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Element {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Element {}
+
+fn rank(value: &Value) -> u8 {
+    match value {
+        Value::Number(_) => 0,
+        Value::String(_) => 1,
+        Value::Bool(_) => 2,
+        Value::Array(_) => 3,
+        Value::Object(_) => 4,
+        Value::Null => 5,
+    }
+}
+
+/// The order of values: numbers, texts, booleans, lists, maps, null.
+pub fn compare_values(one: &Value, other: &Value) -> Ordering {
+    match (one, other) {
+        (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            _ => a.as_f64().unwrap_or_default().total_cmp(&b.as_f64().unwrap_or_default()),
+        },
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::Array(a), Value::Array(b)) => {
+            let by_items = a.iter().zip(b).map(|(a, b)| compare_values(a, b)).find(|order| order.is_ne());
+            by_items.unwrap_or_else(|| a.len().cmp(&b.len()))
+        }
+        (Value::Object(a), Value::Object(b)) => compare_maps(a, b),
+        _ => rank(one).cmp(&rank(other)),
+    }
+}
+
+/// Member by member, names before values.
+fn compare_maps(one: &Map<String, Value>, other: &Map<String, Value>) -> Ordering {
+    let by_members =
+        one.iter().zip(other).map(|((name_a, a), (name_b, b))| name_a.cmp(name_b).then_with(|| compare_values(a, b)));
+    by_members.into_iter().find(|order| order.is_ne()).unwrap_or_else(|| one.len().cmp(&other.len()))
+}
+
+/// Whether two values mean the same: numbers by value, maps in any order.
+pub fn same_value(one: &Value, other: &Value) -> bool {
+    compare_values(one, other).is_eq()
+}
+
+/// As conflicts print it: `.spec`, `[name="a"]`, `[="x"]`, `[3]`.
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field(name) => write!(f, ".{name}"),
+            Self::Key(members) => {
+                let members: Vec<String> = members.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                write!(f, "[{}]", members.join(","))
+            }
+            Self::Value(value) => write!(f, "[={value}]"),
+            Self::Index(index) => write!(f, "[{index}]"),
+        }
+    }
+}
+
+/// A whole path as text.
+pub fn print_path(path: &[Element]) -> String {
+    path.iter().map(ToString::to_string).collect()
+}

@@ -1,0 +1,112 @@
+//! Tables for the walks over typed values.
+
+use serde_json::json;
+
+use super::*;
+use crate::apply::FieldSet;
+use crate::test_types::node;
+
+fn sets(comparison: &Comparison) -> [String; 3] {
+    [&comparison.added, &comparison.modified, &comparison.removed].map(FieldSet::to_fields_v1)
+}
+
+#[test]
+fn fields_of_a_value() {
+    let cases = [
+        (json!({"args": ["a"]}), r#"{"f:args":{}}"#),
+        (json!({"labels": {"a": "1"}}), r#"{"f:labels":{"f:a":{}}}"#),
+        (json!({"labels": {}}), r#"{"f:labels":{}}"#),
+        (json!({"selector": {"a": "1"}}), r#"{"f:selector":{}}"#),
+        (json!({"inner": {"a": "1"}}), r#"{"f:inner":{"f:a":{}}}"#),
+        (json!({"marks": ["x", "a"]}), r#"{"f:marks":{"v:\"a\"":{},"v:\"x\"":{}}}"#),
+        (
+            json!({"items": [{"name": "a", "value": "1"}]}),
+            r#"{"f:items":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:value":{}}}}"#,
+        ),
+        (
+            json!({"ports": [{"port": 80}]}),
+            r#"{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}"#,
+        ),
+        (json!({"raw": {"a": {"b": [1]}}}), r#"{"f:raw":{"f:a":{".":{},"f:b":{}}}}"#),
+        (json!({"replicas": null}), r#"{"f:replicas":{}}"#),
+        (json!({"items": []}), "{}"),
+    ];
+    for (value, expected) in cases {
+        let set = fields_of(&value, node());
+        assert_eq!(set.to_fields_v1(), expected, "{value}");
+        let read = FieldSet::from_fields_v1(&serde_json::from_str(&set.to_fields_v1()).unwrap()).unwrap();
+        assert_eq!(read, set, "{value}");
+    }
+}
+
+#[test]
+fn comparisons() {
+    let cases = [
+        (json!({"replicas": 1}), json!({"replicas": 1}), ["{}", "{}", "{}"]),
+        (json!({"replicas": 1}), json!({"replicas": 2}), ["{}", r#"{"f:replicas":{}}"#, "{}"]),
+        (json!({}), json!({"labels": {"a": "1"}}), [r#"{"f:labels":{".":{},"f:a":{}}}"#, "{}", "{}"]),
+        (json!({"labels": {"a": "1"}}), json!({}), ["{}", "{}", r#"{"f:labels":{".":{},"f:a":{}}}"#]),
+        (json!({"marks": ["a", "b"]}), json!({"marks": ["b", "a"]}), ["{}", "{}", "{}"]),
+        (json!({"args": ["a", "b"]}), json!({"args": ["b", "a"]}), ["{}", r#"{"f:args":{}}"#, "{}"]),
+        (json!({"selector": {"a": "1"}}), json!({"selector": {"a": "2"}}), ["{}", r#"{"f:selector":{}}"#, "{}"]),
+        (json!({"labels": {}}), json!({"labels": null}), ["{}", r#"{"f:labels":{}}"#, "{}"]),
+        (
+            json!({"items": [{"name": "a"}]}),
+            json!({"items": [{"name": "b"}, {"name": "a", "value": "1"}]}),
+            [
+                r#"{"f:items":{"k:{\"name\":\"a\"}":{"f:value":{}},"k:{\"name\":\"b\"}":{".":{},"f:name":{}}}}"#,
+                "{}",
+                "{}",
+            ],
+        ),
+        (json!({"marks": ["a", "a"]}), json!({"marks": ["a"]}), ["{}", r#"{"f:marks":{"v:\"a\"":{}}}"#, "{}"]),
+    ];
+    for (old, new, expected) in cases {
+        assert_eq!(sets(&compare(&old, &new, node())), expected.map(ToOwned::to_owned), "{old} {new}");
+    }
+}
+
+#[test]
+fn merges_keep_order() {
+    let marks = |list: &[&str]| json!({"marks": list});
+    let cases = [
+        (marks(&["a", "b", "c"]), marks(&["c", "a"]), marks(&["b", "c", "a"])),
+        (marks(&["a", "b"]), marks(&["x"]), marks(&["a", "b", "x"])),
+        (marks(&["a", "b", "c"]), marks(&["b"]), marks(&["a", "b", "c"])),
+        (marks(&["a", "b"]), marks(&["n", "b"]), marks(&["a", "n", "b"])),
+        (json!({"labels": {"a": "1"}}), json!({"labels": {"b": "2"}}), json!({"labels": {"a": "1", "b": "2"}})),
+        (json!({"selector": {"a": "1"}}), json!({"selector": {"b": "2"}}), json!({"selector": {"b": "2"}})),
+        (json!({"replicas": 1}), json!({"replicas": null}), json!({})),
+        (
+            json!({"items": [{"name": "a", "value": "1"}, {"name": "b"}]}),
+            json!({"items": [{"name": "b", "value": "2"}]}),
+            json!({"items": [{"name": "a", "value": "1"}, {"name": "b", "value": "2"}]}),
+        ),
+    ];
+    for (live, applied, expected) in cases {
+        assert_eq!(merge(&live, &applied, node()), expected, "{live} {applied}");
+    }
+}
+
+#[test]
+fn misfits_are_told() {
+    let cases = [
+        (json!({"foo": 1}), ".foo: field not declared in schema"),
+        (json!({"replicas": "x"}), ".replicas: expected numeric (int or float), got string"),
+        (json!({"args": "x"}), ".args: expected list, got \"x\""),
+        (json!({"labels": [1]}), ".labels: expected map, got [1]"),
+        (json!({"marks": ["a", "a"]}), ".marks: duplicate entries for key [=\"a\"]"),
+        (json!({"items": [{"name": "a"}, {"name": "a"}]}), ".items: duplicate entries for key [name=\"a\"]"),
+        (json!({"items": [{"name": "a", "x": 1}]}), ".items[name=\"a\"].x: field not declared in schema"),
+        (
+            json!({"items": [{"value": "a"}]}),
+            ".items: element 0: associative list with keys has an element that omits all key fields [\"name\"] (and \
+             doesn't have default values for any key fields)",
+        ),
+    ];
+    for (value, expected) in cases {
+        let problems = validate(&value, node());
+        assert_eq!(problems.first().map(ToString::to_string).as_deref(), Some(expected), "{value}");
+    }
+    assert!(validate(&json!({"raw": {"a": [1]}, "replicas": null, "ports": [{"port": 80}]}), node()).is_empty());
+}

@@ -1,0 +1,135 @@
+//! Strategic merge patch: a merge patch that knows how the lists of built-in kinds are keyed.
+//!
+//! Concept: <https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/strategic-merge-patch.md>
+
+use serde_json::{Map, Value};
+
+use crate::type_node::TypeNode;
+
+mod lists;
+
+const DIRECTIVE: &str = "$patch";
+const RETAIN_KEYS: &str = "$retainKeys";
+const DELETE_FROM_PREFIX: &str = "$deleteFromPrimitiveList/";
+const ORDER_PREFIX: &str = "$setElementOrder/";
+
+/// Why a patch was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StrategicError {
+    /// The document or patch is no object: a bad request.
+    #[error("invalid JSON document")]
+    NotAnObject,
+    /// A directive has the wrong form: a bad request. The field holds what the list is of.
+    #[error("invalid patch format of {0}")]
+    BadFormat(&'static str),
+    /// The patch changes members that it does not retain: unprocessable.
+    #[error("patch content doesn't match retainKeys list")]
+    RetainKeys,
+    /// Unprocessable.
+    #[error("lists of lists are not supported")]
+    ListOfLists,
+    /// Everything else: an internal error, as upstream answers it.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl StrategicError {
+    /// The HTTP status that upstream answers with.
+    pub const fn code(&self) -> u16 {
+        match self {
+            Self::NotAnObject | Self::BadFormat(_) => 400,
+            Self::RetainKeys | Self::ListOfLists => 422,
+            Self::Other(_) => 500,
+        }
+    }
+}
+
+/// The document after the patch; `node` is the type of both.
+pub fn apply(document: Value, patch: &Value, node: TypeNode<'_>) -> Result<Value, StrategicError> {
+    match (document, patch) {
+        (Value::Object(document), Value::Object(patch)) => merge_map(document, patch.clone(), node).map(Value::Object),
+        _ => Err(StrategicError::NotAnObject),
+    }
+}
+
+fn member_type<'a>(node: TypeNode<'a>, name: &str) -> TypeNode<'a> {
+    node.member(name).unwrap_or(TypeNode::deduced())
+}
+
+fn merge_map(
+    mut original: Map<String, Value>,
+    mut patch: Map<String, Value>,
+    node: TypeNode<'_>,
+) -> Result<Map<String, Value>, StrategicError> {
+    if let Some(directive) = patch.remove(DIRECTIVE) {
+        return match directive.as_str() {
+            Some("replace") => Ok(patch),
+            Some("delete") => Ok(Map::new()),
+            _ => Err(unknown_directive(&directive, patch)),
+        };
+    }
+    retain_keys(&mut original, &mut patch)?;
+    lists::merge_ordered_lists(&mut original, &mut patch, node)?;
+    for (name, change) in patch {
+        if let Some(list_name) = name.strip_prefix(DELETE_FROM_PREFIX) {
+            lists::delete_scalars(&mut original, list_name, &change)?;
+            continue;
+        }
+        if change.is_null() {
+            original.remove(&name);
+            continue;
+        }
+        let merged = match (original.remove(&name), change) {
+            (Some(Value::Object(before)), Value::Object(change)) => {
+                Value::Object(merge_map(before, change, member_type(node, &name))?)
+            }
+            (Some(Value::Array(before)), Value::Array(change)) => {
+                Value::Array(lists::merge_list(before, change, member_type(node, &name))?)
+            }
+            (_, change) => without_directives(change),
+        };
+        original.insert(name, merged);
+    }
+    Ok(original)
+}
+
+fn unknown_directive(directive: &Value, patch: Map<String, Value>) -> StrategicError {
+    let name = directive.as_str().map_or_else(|| directive.to_string(), ToOwned::to_owned);
+    StrategicError::Other(format!("unknown patch type: {name} in map: {}", Value::Object(patch)))
+}
+
+/// Obeys `$retainKeys`: live members that it does not list go, and the patch may not set others.
+fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>) -> Result<(), StrategicError> {
+    let Some(listed) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
+    let Value::Array(listed) = listed else { return Err(StrategicError::BadFormat("retainKeys")) };
+    let is_listed = |name: &str| listed.iter().any(|item| item.as_str() == Some(name));
+    let sets_other = |(name, value): (&String, &Value)| !name.starts_with('$') && !value.is_null() && !is_listed(name);
+    if patch.iter().any(sets_other) {
+        return Err(StrategicError::RetainKeys);
+    }
+    original.retain(|name, _| is_listed(name));
+    Ok(())
+}
+
+/// A value that is taken whole: directives and nulls of maps disappear.
+fn without_directives(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let deletes_all = map.get(DIRECTIVE).and_then(Value::as_str) == Some("delete");
+            let kept = map.into_iter().filter(|(name, value)| !deletes_all && !is_directive(name) && !value.is_null());
+            Value::Object(kept.map(|(name, value)| (name, without_directives(value))).collect())
+        }
+        Value::Array(list) => {
+            let kept = list.into_iter().filter(|item| item.get(DIRECTIVE).is_none());
+            Value::Array(kept.map(without_directives).collect())
+        }
+        scalar => scalar,
+    }
+}
+
+fn is_directive(name: &str) -> bool {
+    matches!(name, DIRECTIVE | RETAIN_KEYS) || name.starts_with(DELETE_FROM_PREFIX) || name.starts_with(ORDER_PREFIX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! Merging of lists: by key, by value, and in what order.
+
+use serde_json::{Map, Value};
+
+use super::{DIRECTIVE, ORDER_PREFIX, StrategicError, member_type, merge_map, unknown_directive, without_directives};
+use crate::type_node::TypeNode;
+
+/// Merges or replaces a list, as its type says.
+pub(super) fn merge_list(
+    original: Vec<Value>,
+    patch: Vec<Value>,
+    node: TypeNode<'_>,
+) -> Result<Vec<Value>, StrategicError> {
+    if !node.patch_strategy().merge {
+        return Ok(patch.into_iter().map(without_directives).collect());
+    }
+    if original.is_empty() && patch.is_empty() {
+        return Ok(original);
+    }
+    let key = node.patch_strategy().merge_key;
+    if !holds_maps(&original, &patch)? {
+        let before = original.clone();
+        let order = patch.clone();
+        let both = original.into_iter().chain(patch).collect();
+        return Ok(in_order(deduplicate(both), &order, &before, ""));
+    }
+    if key.is_empty() {
+        return Err(StrategicError::Other(format!(
+            "cannot merge lists without merge key for {}",
+            node.item().go_name()
+        )));
+    }
+    let (original, patch) = obey_item_directives(original, patch, key)?;
+    let before = original.clone();
+    let merged = merge_items(original, patch.clone(), key, node.item())?;
+    Ok(in_order(merged, &patch, &before, key))
+}
+
+/// Whether the items are maps; all must be of one type, and no lists.
+fn holds_maps(original: &[Value], patch: &[Value]) -> Result<bool, StrategicError> {
+    let mut kinds = original.iter().chain(patch).map(|item| match item {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "list",
+        Value::Object(_) => "map",
+    });
+    let first = kinds.next().unwrap_or("map");
+    if let Some(other) = kinds.find(|kind| *kind != first) {
+        return Err(StrategicError::Other(format!("list element types are not identical: {{{first} {other}}}")));
+    }
+    if first == "list" { Err(StrategicError::ListOfLists) } else { Ok(first == "map") }
+}
+
+/// Removes later duplicates; the last item takes the place of each, as upstream does it.
+fn deduplicate(mut items: Vec<Value>) -> Vec<Value> {
+    let mut index = 0;
+    while index < items.len() {
+        let repeated = items.iter().take(index).any(|earlier| items.get(index) == Some(earlier));
+        if repeated {
+            items.swap_remove(index);
+        } else {
+            index += 1;
+        }
+    }
+    items
+}
+
+/// `$patch` in items: `delete` takes live items away, `replace` discards the live list.
+fn obey_item_directives(
+    mut original: Vec<Value>,
+    patch: Vec<Value>,
+    key: &str,
+) -> Result<(Vec<Value>, Vec<Value>), StrategicError> {
+    let mut plain = Vec::new();
+    let mut replaces = false;
+    for item in patch {
+        let Value::Object(mut map) = item else { continue };
+        let Some(directive) = map.remove(DIRECTIVE) else {
+            plain.push(Value::Object(map));
+            continue;
+        };
+        match directive.as_str() {
+            Some("delete") => {
+                let wanted = map.get(key).ok_or_else(|| no_merge_key(&map, key))?;
+                original.retain(|live| live.get(key) != Some(wanted));
+            }
+            Some("replace") => replaces = true,
+            Some("merge") => {
+                return Err(StrategicError::Other("merging lists cannot yet be specified in the patch".into()));
+            }
+            _ => return Err(unknown_directive(&directive, map)),
+        }
+    }
+    Ok(if replaces { (plain, Vec::new()) } else { (original, plain) })
+}
+
+fn no_merge_key(map: &Map<String, Value>, key: &str) -> StrategicError {
+    let map = Value::Object(map.clone());
+    StrategicError::Other(format!("map: {map} does not contain declared merge key: {key}"))
+}
+
+fn merge_items(
+    mut original: Vec<Value>,
+    patch: Vec<Value>,
+    key: &str,
+    item_type: TypeNode<'_>,
+) -> Result<Vec<Value>, StrategicError> {
+    for item in patch {
+        let Value::Object(change) = item else { continue };
+        let wanted = change.get(key).ok_or_else(|| no_merge_key(&change, key))?.clone();
+        let live = original.iter_mut().find(|live| live.get(key) == Some(&wanted));
+        match live {
+            Some(slot) => {
+                let before = slot.as_object_mut().map(std::mem::take).unwrap_or_default();
+                *slot = Value::Object(merge_map(before, change, item_type)?);
+            }
+            None => original.push(without_directives(Value::Object(change))),
+        }
+    }
+    Ok(original)
+}
+
+/// Where an item stands in a list: by key, or by value when there is no key.
+fn place(list: &[Value], item: &Value, key: &str) -> Option<usize> {
+    match key {
+        "" => list.iter().position(|other| other == item),
+        _ => list.iter().position(|other| other.get(key).is_some() && other.get(key) == item.get(key)),
+    }
+}
+
+/// Items that `order` names come in its order, the others in the order of `live`, woven by their live places.
+fn in_order(items: Vec<Value>, order: &[Value], live: &[Value], key: &str) -> Vec<Value> {
+    let (mut named, mut others): (Vec<Value>, Vec<Value>) =
+        items.into_iter().partition(|item| place(order, item, key).is_some());
+    named.sort_by_key(|item| place(order, item, key));
+    others.sort_by_key(|item| place(live, item, key).unwrap_or(usize::MAX));
+    let mut woven = Vec::with_capacity(named.len() + others.len());
+    let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
+    loop {
+        let other_first = match (others.peek(), named.peek()) {
+            (None, None) => return woven,
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (Some(other), Some(named)) => match (place(live, other, key), place(live, named, key)) {
+                (Some(other), Some(named)) => other < named,
+                _ => false,
+            },
+        };
+        woven.extend(if other_first { others.next() } else { named.next() });
+    }
+}
+
+/// Merges each list that has a `$setElementOrder` beside it, and takes both out of the patch.
+pub(super) fn merge_ordered_lists(
+    original: &mut Map<String, Value>,
+    patch: &mut Map<String, Value>,
+    node: TypeNode<'_>,
+) -> Result<(), StrategicError> {
+    let directives: Vec<String> = patch.keys().filter(|name| name.starts_with(ORDER_PREFIX)).cloned().collect();
+    for directive in directives {
+        let Some(Value::Array(order)) = patch.remove(&directive) else {
+            return Err(StrategicError::BadFormat("setElementOrder list"));
+        };
+        let name = directive.strip_prefix(ORDER_PREFIX).unwrap_or_default();
+        let list_type = member_type(node, name);
+        if !list_type.patch_strategy().merge {
+            continue;
+        }
+        if patch.get(name).is_some_and(|change| !change.is_array()) {
+            continue;
+        }
+        let change = match patch.remove(name) {
+            Some(Value::Array(change)) => change,
+            _ => Vec::new(),
+        };
+        let key = list_type.patch_strategy().merge_key;
+        check_order(&change, &order, key)?;
+        let live = match original.get(name) {
+            Some(Value::Array(live)) => live.clone(),
+            _ if change.is_empty() => continue,
+            _ => Vec::new(),
+        };
+        let merged = merge_list(live.clone(), change, list_type)?;
+        original.insert(name.to_owned(), Value::Array(in_order(merged, &order, &live, key)));
+    }
+    Ok(())
+}
+
+/// The patch's items must stand in the order that `$setElementOrder` gives them.
+fn check_order(change: &[Value], order: &[Value], key: &str) -> Result<(), StrategicError> {
+    let kept = change.iter().filter(|item| item.get(DIRECTIVE).is_none());
+    let places: Option<Vec<usize>> = kept.map(|item| place(order, item, key)).collect();
+    if places.is_some_and(|places| places.is_sorted()) {
+        return Ok(());
+    }
+    let print = |list: &[Value]| Value::Array(list.to_vec()).to_string();
+    Err(StrategicError::Other(format!(
+        "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
+        print(change),
+        print(order)
+    )))
+}
+
+/// `$deleteFromPrimitiveList`: removes scalars from a live list.
+pub(super) fn delete_scalars(
+    original: &mut Map<String, Value>,
+    name: &str,
+    change: &Value,
+) -> Result<(), StrategicError> {
+    let Value::Array(unwanted) = change else { return Err(StrategicError::BadFormat("primitive list")) };
+    if let Some(Value::Array(live)) = original.get_mut(name) {
+        live.retain(|item| !unwanted.contains(item));
+    }
+    Ok(())
+}

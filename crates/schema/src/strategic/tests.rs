@@ -1,0 +1,93 @@
+//! Tables for strategic merge patches, on a small kind of their own.
+
+use serde_json::json;
+
+use super::*;
+use crate::test_types::node;
+
+#[test]
+fn patches_apply() {
+    let items = |names: &[&str]| -> Value {
+        json!({"items": names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>()})
+    };
+    let cases = [
+        (
+            "keyed merge",
+            json!({"items": [{"name": "a", "value": "1"}]}),
+            json!({"items": [{"name": "a", "value": "2"}, {"name": "b"}]}),
+            json!({"items": [{"name": "a", "value": "2"}, {"name": "b"}]}),
+        ),
+        ("new item goes first", items(&["a"]), items(&["b"]), items(&["b", "a"])),
+        ("delete item", items(&["a", "b"]), json!({"items": [{"name": "a", "$patch": "delete"}]}), items(&["b"])),
+        ("replace list", items(&["a", "b"]), json!({"items": [{"name": "c"}, {"$patch": "replace"}]}), items(&["c"])),
+        (
+            "order",
+            items(&["a", "b", "c"]),
+            json!({"$setElementOrder/items": [{"name": "c"}, {"name": "a"}]}),
+            items(&["b", "c", "a"]),
+        ),
+        (
+            "order with new",
+            items(&["a", "b"]),
+            json!({"$setElementOrder/items": [{"name": "b"}, {"name": "n"}, {"name": "a"}], "items": [{"name": "n"}]}),
+            items(&["b", "n", "a"]),
+        ),
+        ("scalars", json!({"marks": ["a", "b"]}), json!({"marks": ["c", "a"]}), json!({"marks": ["c", "a", "b"]})),
+        (
+            "scalars deleted",
+            json!({"marks": ["a", "b"]}),
+            json!({"$deleteFromPrimitiveList/marks": ["a"]}),
+            json!({"marks": ["b"]}),
+        ),
+        ("nothing to delete from", json!({}), json!({"$deleteFromPrimitiveList/marks": ["a"]}), json!({})),
+        ("replaced", json!({"args": ["a", "b"]}), json!({"args": ["c"]}), json!({"args": ["c"]})),
+        (
+            "map",
+            json!({"labels": {"a": "1", "b": "2"}}),
+            json!({"labels": {"a": null, "c": "3"}}),
+            json!({"labels": {"b": "2", "c": "3"}}),
+        ),
+        (
+            "map replaced",
+            json!({"labels": {"a": "1"}}),
+            json!({"labels": {"$patch": "replace", "c": "3"}}),
+            json!({"labels": {"c": "3"}}),
+        ),
+        ("map emptied", json!({"labels": {"a": "1"}}), json!({"labels": {"$patch": "delete"}}), json!({"labels": {}})),
+        ("struct deleted", json!({"inner": {"a": "1"}}), json!({"inner": null}), json!({})),
+        (
+            "retain",
+            json!({"inner": {"a": "1"}}),
+            json!({"inner": {"$retainKeys": ["b"], "b": "2"}}),
+            json!({"inner": {"b": "2"}}),
+        ),
+        ("nulls of new values go", json!({}), json!({"inner": {"a": null, "b": "2"}}), json!({"inner": {"b": "2"}})),
+        ("type change", json!({"labels": "x"}), json!({"labels": {"a": "1"}}), json!({"labels": {"a": "1"}})),
+    ];
+    for (name, document, patch, expected) in cases {
+        assert_eq!(apply(document, &patch, node()), Ok(expected), "{name}");
+    }
+}
+
+#[test]
+fn failures_follow_upstream() {
+    let live = json!({"items": [{"name": "a"}], "marks": ["a"], "inner": {"a": "1"}, "labels": {"a": "1"}});
+    let cases = [
+        (json!([]), 400, "invalid JSON document"),
+        (json!({"items": [{"value": "1"}]}), 500, "map: {\"value\":\"1\"} does not contain declared merge key: name"),
+        (json!({"items": [{"$patch": "merge"}]}), 500, "merging lists cannot yet be specified in the patch"),
+        (json!({"labels": {"$patch": "grow"}}), 500, "unknown patch type: grow in map: {}"),
+        (json!({"marks": [["x"]]}), 500, "list element types are not identical: {string list}"),
+        (json!({"inner": {"$retainKeys": ["b"], "a": "2"}}), 422, "patch content doesn't match retainKeys list"),
+        (json!({"inner": {"$retainKeys": "b"}}), 400, "invalid patch format of retainKeys"),
+        (json!({"$deleteFromPrimitiveList/marks": "a"}), 400, "invalid patch format of primitive list"),
+        (json!({"$setElementOrder/items": "a"}), 400, "invalid patch format of setElementOrder list"),
+    ];
+    for (patch, code, text) in cases {
+        let error = apply(live.clone(), &patch, node()).unwrap_err();
+        assert_eq!((error.code(), error.to_string().as_str()), (code, text), "{patch}");
+    }
+    let unordered = json!({"$setElementOrder/items": [{"name": "x"}], "items": [{"name": "y"}]});
+    let error = apply(live, &unordered, node()).unwrap_err();
+    assert!(error.to_string().starts_with("The order in patch list:\n"), "{error}");
+}
