@@ -44,8 +44,10 @@ fn sigterm_drains_and_exits_cleanly() {
     let code = run_with(&COMPONENT, [], |_, _| async { Err("no way".into()) });
     assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::FAILURE));
 
-    let code = run_with(&COMPONENT, [], |_, _| async {
+    let code = run_with(&COMPONENT, [], |_, lifecycle| async move {
         terminate_self();
+        // Two signals at once may arrive as one.
+        lifecycle.shutdown_requested().await;
         terminate_self();
         std::future::pending().await
     });

@@ -18,11 +18,9 @@ pub const LOGS: FlagSet = FlagSet {
         Flag::duration("log-flush-frequency", "5s").help("Longest time between two flushes of the log."),
         Flag::string("log-json-info-buffer-size", "0")
             .value_name("quantity")
-            .help("[Alpha] Buffer for info messages in JSON with split streams. Needs LoggingAlphaOptions.")
-            .hidden(),
+            .help("[Alpha] Buffer for info messages in JSON with split streams. Needs LoggingAlphaOptions."),
         Flag::bool("log-json-split-stream", "false")
-            .help("[Alpha] In JSON, write errors to stderr and the rest to stdout. Needs LoggingAlphaOptions.")
-            .hidden(),
+            .help("[Alpha] In JSON, write errors to stderr and the rest to stdout. Needs LoggingAlphaOptions."),
         Flag::string("log-text-info-buffer-size", "0")
             .value_name("quantity")
             .help("[Alpha] Buffer for info messages in text with split streams. Needs LoggingAlphaOptions."),

@@ -211,7 +211,7 @@ async fn shutdown_cuts_what_does_not_end() {
 
 #[tokio::test]
 async fn idle_connections_end() {
-    let limits = Limits { idle: Duration::from_millis(100), ..Limits::default() };
+    let limits = Limits { idle: Duration::from_secs(1), ..Limits::default() };
     let running = start(echo(), limits);
     let stream = dial(&running, b"h2", None).await;
     let (mut sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
