@@ -6,6 +6,7 @@ use base::{CancellationToken, TaskGroup};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::Role as SocketRole;
+use tokio_util::sync::DropGuard;
 
 use crate::outcome::{Outcome, StatusForm};
 use crate::pipe::{BoxRead, BoxWrite};
@@ -41,10 +42,13 @@ pub enum SessionError {
     Spdy(#[from] SpdyError),
 }
 
-/// An exec or attach session with a client. Dropping it closes the connection.
+/// An exec or attach session with a client. Dropping it unfinished breaks the connection off, so that the client does
+/// not take an empty error stream for success.
 ///
 /// Take the streams out, move the data, and call [`Self::finish`] when the output is written.
 pub struct RemoteCommand {
+    /// First, because fields are dropped in order: the connection must break before the error stream ends.
+    abort: DropGuard,
     /// The protocol's rules.
     pub protocol: Protocol,
     /// What the client types; ends at the client's half close.
@@ -99,23 +103,14 @@ impl RemoteCommand {
     {
         let spdy_options = spdy::Options { ping_interval: None, idle_timeout: options.idle_timeout };
         let (connection, mut incoming, driver) = spdy::start(io, spdy::Role::Server, spdy_options);
-        let closed = CancellationToken::new();
-        let ended = closed.clone().drop_guard();
-        group.spawn_cancellable("remote-command-spdy", async move {
-            let _ended = ended;
-            if let Err(error) = driver.await {
-                tracing::debug!(%error, "remote command connection ended");
-            }
-        });
+        let (abort, closed) = run(group, "remote-command-spdy", driver);
         let collect = Collected::collect(&mut incoming, protocol, set);
         let streams = timeout(CREATION_TIMEOUT, collect).await.map_err(|_| SessionError::CreationTimeout)??;
-        group.spawn_cancellable("remote-command-refuse", async move {
-            while let Some(stream) = incoming.next().await {
-                stream.refuse();
-            }
-        });
+        // Without a taker the connection refuses what the client opens from now on.
+        drop(incoming);
         let Some(error) = streams.error else { return Err(SessionError::ConnectionClosed) };
         Ok(Self {
+            abort,
             protocol,
             stdin: streams.stdin.map(|stream| Box::pin(stream) as BoxRead),
             stdout: streams.stdout.map(|stream| Box::pin(stream) as BoxWrite),
@@ -147,14 +142,7 @@ impl RemoteCommand {
             idle_timeout: options.idle_timeout,
         };
         let (mut channels, driver) = websocket::start(io, SocketRole::Server, config).await;
-        let closed = CancellationToken::new();
-        let ended = closed.clone().drop_guard();
-        group.spawn_cancellable("remote-command-websocket", async move {
-            let _ended = ended;
-            if let Err(error) = driver.await {
-                tracing::debug!(%error, "remote command connection ended");
-            }
-        });
+        let (abort, closed) = run(group, "remote-command-websocket", driver);
         let first = if set.stdout {
             STDOUT
         } else if set.stderr {
@@ -168,6 +156,7 @@ impl RemoteCommand {
         let resize = channels.take_reader(RESIZE).filter(|_| set.tty);
         let writer = |wanted: bool, channel| wanted.then(|| Box::pin(output(&channels, channel)) as BoxWrite);
         Self {
+            abort,
             protocol: subprotocol.protocol,
             stdin: stdin.map(|reader| Box::pin(reader) as BoxRead),
             stdout: writer(set.stdout, STDOUT),
@@ -188,7 +177,7 @@ impl RemoteCommand {
     /// Reports how the command ended and closes the connection. What was written to the outputs before gets to the
     /// client first.
     pub async fn finish(self, outcome: &Outcome, form: StatusForm) {
-        let Self { protocol, stdin, stdout, stderr, resize, mut error, link, .. } = self;
+        let Self { abort, protocol, stdin, stdout, stderr, resize, mut error, link, .. } = self;
         let bytes = outcome.to_error_stream(protocol, form);
         let report = async {
             error.write_all(&bytes).await?;
@@ -206,9 +195,32 @@ impl RemoteCommand {
                 Link::WebSocket(channels) => channels.close().await,
             }
         };
-        // When even this takes too long the client does not read; dropping the link ends the connection anyway.
-        let _ = timeout(STATUS_TIMEOUT, close).await;
+        // Disarmed only when all is queued: a client that does not even take that is broken off.
+        if timeout(STATUS_TIMEOUT, close).await.is_ok() {
+            abort.disarm();
+        }
     }
+}
+
+/// Runs a connection in `group`. Dropping the guard breaks it off; the token tells when it has ended.
+fn run<E: std::fmt::Display + Send + 'static>(
+    group: &TaskGroup,
+    name: &str,
+    driver: impl Future<Output = Result<(), E>> + Send + 'static,
+) -> (DropGuard, CancellationToken) {
+    let (abort, closed) = (CancellationToken::new(), CancellationToken::new());
+    let (aborted, ended) = (abort.clone(), closed.clone().drop_guard());
+    group.spawn_cancellable(name, async move {
+        let _ended = ended;
+        tokio::select! {
+            biased;
+            () = aborted.cancelled() => tracing::debug!("remote command broken off"),
+            outcome = driver => if let Err(error) = outcome {
+                tracing::debug!(%error, "remote command connection ended");
+            }
+        }
+    });
+    (abort.drop_guard(), closed)
 }
 
 fn output(channels: &Channels, channel: u8) -> ChannelWriter {

@@ -155,6 +155,16 @@ async fn a_client_that_goes_away_is_noticed() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_unfinished_session_is_no_success() {
+    for dialect in dialects() {
+        let group = TaskGroup::new("test");
+        let (mut client, server) = sessions(dialect, ALL, &group).await;
+        drop(server);
+        assert!(matches!(client.outcome().await, Err(OutcomeError::Lost(_))), "{dialect:?}");
+    }
+}
+
 /// Echoes every forward in upper case, except port 1, which fails.
 async fn serve_forwards(mut session: PortForward, group: TaskGroup) {
     while let Some(mut forward) = session.next().await {
