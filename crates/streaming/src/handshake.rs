@@ -179,7 +179,10 @@ pub(crate) fn tunnelled_protocols(headers: &HeaderMap) -> Result<Vec<&str>, Refu
     Ok(names)
 }
 
-fn accept_websocket<B>(request: &Request<B>, served: &[Subprotocol]) -> Result<(Response<()>, Subprotocol), Refusal> {
+pub(crate) fn accept_websocket<B>(
+    request: &Request<B>,
+    served: &[Subprotocol],
+) -> Result<(Response<()>, Subprotocol), Refusal> {
     let mut wanted = subprotocols(request.headers());
     if wanted.is_empty() {
         wanted.push("");

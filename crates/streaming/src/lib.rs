@@ -13,6 +13,7 @@
 mod activity;
 mod dial;
 mod handshake;
+mod log_stream;
 mod outcome;
 mod pipe;
 mod port_forward;
@@ -35,6 +36,7 @@ pub use handshake::{
     Accepted, Dialect, ForwardDialect, PendingUpgrade, Refusal, UpgradedIo, accept_port_forward, accept_remote_command,
     is_spdy, is_tunnel, is_upgrade, is_websocket, subprotocols,
 };
+pub use log_stream::{accept_log_stream, send_log};
 pub use outcome::{ErrorStreamError, Outcome, StatusForm};
 pub use pipe::{BoxRead, BoxWrite, PipeReader};
 pub use port_forward::{Forward, ForwardData, PortForward, query_ports};

@@ -17,7 +17,7 @@ const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 const BUFFER_BYTES: usize = 32 * 1024;
 
 /// Limits of every WebSocket connection here.
-fn limits() -> WebSocketConfig {
+pub(crate) fn limits() -> WebSocketConfig {
     WebSocketConfig::default()
         .read_buffer_size(BUFFER_BYTES)
         .write_buffer_size(BUFFER_BYTES)
