@@ -1,1 +1,14 @@
-//! Admission plugins, one ordered list.
+//! Admission: what may still change or refuse a write after it was authorized. Each plugin is a file in `plugins`, and
+//! [`ALL`] lists them in upstream's order.
+
+mod attributes;
+mod chain;
+mod lookup;
+mod plugin;
+mod plugins;
+
+pub use attributes::{Attributes, Operation};
+pub use chain::{Chain, SelectError, Selection};
+pub use lookup::Lookup;
+pub use plugin::{Context, Plugin, PluginEntry, Settings};
+pub use plugins::ALL;

@@ -1,0 +1,81 @@
+//! What a plugin may know of a write.
+
+use api_machinery::gvk::GroupResource;
+use api_machinery::status::ApiError;
+use api_types::authentication_v1::UserInfo;
+
+/// What the request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// A new object.
+    Create,
+    /// A change of an object.
+    Update,
+    /// A deletion; there is no new object.
+    Delete,
+    /// Opening a stream to an object (exec, attach, port-forward, proxy).
+    Connect,
+}
+
+impl Operation {
+    /// The operation as texts and webhooks name it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Operation::Create => "CREATE",
+            Operation::Update => "UPDATE",
+            Operation::Delete => "DELETE",
+            Operation::Connect => "CONNECT",
+        }
+    }
+}
+
+/// A write, apart from its objects.
+#[derive(Debug, Clone)]
+pub struct Attributes {
+    /// What the request does.
+    pub operation: Operation,
+    /// The API group; empty for core.
+    pub group: String,
+    /// The version of the request.
+    pub version: String,
+    /// The plural resource name.
+    pub resource: String,
+    /// The subresource; usually empty.
+    pub subresource: String,
+    /// The namespace; for a Namespace that is created, its own name.
+    pub namespace: String,
+    /// The object's name; empty while it is still to be generated.
+    pub name: String,
+    /// Who asks.
+    pub user: UserInfo,
+    /// Whether nothing is to be stored.
+    pub dry_run: bool,
+}
+
+impl Attributes {
+    /// Whether it is about this resource of this group, and not a subresource.
+    #[must_use]
+    pub fn is(&self, group: &str, resource: &str) -> bool {
+        self.is_sub(group, resource, "")
+    }
+
+    /// Whether it is about this subresource.
+    #[must_use]
+    pub fn is_sub(&self, group: &str, resource: &str, subresource: &str) -> bool {
+        self.group == group && self.resource == resource && self.subresource == subresource
+    }
+
+    /// The group and resource.
+    #[must_use]
+    pub fn group_resource(&self) -> GroupResource {
+        GroupResource { group: self.group.clone().into(), resource: self.resource.clone().into() }
+    }
+
+    /// A refusal, with the request's resource and name in front.
+    #[must_use]
+    pub fn forbidden(&self, text: impl std::fmt::Display) -> ApiError {
+        let name = if self.name.is_empty() { "Unknown" } else { &self.name };
+        ApiError::forbidden(&self.group_resource(), name, text)
+    }
+}

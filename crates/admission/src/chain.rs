@@ -1,0 +1,113 @@
+//! The chosen plugins, run in order.
+
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+
+use crate::{ALL, Attributes, Context, Plugin, Settings};
+
+/// `--enable-admission-plugins` and `--disable-admission-plugins`.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// On, whatever the default.
+    pub enabled: Vec<String>,
+    /// Off, whatever the default.
+    pub disabled: Vec<String>,
+}
+
+/// Why a selection was refused; the texts are upstream's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SelectError {
+    /// No plugin has this name.
+    #[error("{flag} plugin {name:?} is unknown")]
+    Unknown {
+        /// The flag.
+        flag: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A name is in both lists.
+    #[error("[{0}] in enable-admission-plugins and disable-admission-plugins overlapped")]
+    Overlap(String),
+}
+
+/// Plugins that upstream has and this server does not have yet. Leaving one at its default is accepted, asking for it
+/// is not: a check that silently does not happen would be worse than a server that does not start.
+const NOT_YET: &[&str] = &[];
+
+/// The chosen plugins.
+pub struct Chain {
+    context: Context,
+    plugins: Vec<(&'static str, Box<dyn Plugin>)>,
+}
+
+impl Selection {
+    /// Every problem of the selection.
+    #[must_use]
+    pub fn problems(&self) -> Vec<SelectError> {
+        let known = |name: &String| ALL.iter().any(|entry| entry.name == name) || NOT_YET.contains(&name.as_str());
+        let unknown = |flag: &'static str, names: &[String]| -> Vec<SelectError> {
+            let missing = names.iter().filter(|name| !known(name));
+            missing.map(|name| SelectError::Unknown { flag, name: name.clone() }).collect()
+        };
+        let mut problems = unknown("enable-admission-plugins", &self.enabled);
+        problems.extend(unknown("disable-admission-plugins", &self.disabled));
+        let both: Vec<&str> =
+            self.enabled.iter().filter(|name| self.disabled.contains(name)).map(String::as_str).collect();
+        if !both.is_empty() {
+            problems.push(SelectError::Overlap(both.join(" ")));
+        }
+        problems
+    }
+
+    fn chooses(&self, name: &str, by_default: bool) -> bool {
+        let listed = |names: &[String]| names.iter().any(|own| own == name);
+        listed(&self.enabled) || (by_default && !listed(&self.disabled))
+    }
+}
+
+impl Chain {
+    /// The chosen plugins, ready to run.
+    #[must_use]
+    pub fn new(selection: &Selection, settings: &Settings, context: Context) -> Self {
+        let chosen = ALL.iter().filter(|entry| selection.chooses(entry.name, entry.enabled_by_default));
+        Self { context, plugins: chosen.map(|entry| (entry.name, (entry.build)(settings))).collect() }
+    }
+
+    /// The names of the chosen plugins in order.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.plugins.iter().map(|(name, _)| *name)
+    }
+
+    /// Runs the mutating pass; the first refusal ends it.
+    ///
+    /// # Errors
+    /// What a plugin refused with.
+    pub async fn mutate(
+        &self,
+        attributes: &Attributes,
+        mut object: Option<&mut dyn Object>,
+        old: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        for (_, plugin) in self.plugins.iter().filter(|(_, plugin)| plugin.handles(attributes)) {
+            let object = object.as_mut().map(|object| &mut **object);
+            plugin.mutate(&self.context, attributes, object, old).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs the validating pass; the first refusal ends it.
+    ///
+    /// # Errors
+    /// What a plugin refused with.
+    pub async fn validate(
+        &self,
+        attributes: &Attributes,
+        object: Option<&dyn Object>,
+        old: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        for (_, plugin) in self.plugins.iter().filter(|(_, plugin)| plugin.handles(attributes)) {
+            plugin.validate(&self.context, attributes, object, old).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! What a plugin is.
+
+use std::sync::Arc;
+
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use async_trait::async_trait;
+use base::{SharedClock, SharedRng};
+
+use crate::{Attributes, Lookup};
+
+/// What plugins are given besides the request.
+#[derive(Clone)]
+pub struct Context {
+    /// Reads of cluster state.
+    pub lookup: Arc<dyn Lookup>,
+    /// The time.
+    pub clock: SharedClock,
+    /// Randomness for generated names.
+    pub rng: SharedRng,
+}
+
+/// The flags that configure plugins.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `--default-not-ready-toleration-seconds`
+    pub not_ready_toleration_seconds: i64,
+    /// `--default-unreachable-toleration-seconds`
+    pub unreachable_toleration_seconds: i64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { not_ready_toleration_seconds: 300, unreachable_toleration_seconds: 300 }
+    }
+}
+
+/// A plugin. Mutation must be idempotent, as it can run twice for a request; validation cannot change anything.
+#[async_trait]
+pub trait Plugin: Send + Sync {
+    /// Whether the plugin has anything to do with the request.
+    fn handles(&self, attributes: &Attributes) -> bool;
+
+    /// May change the new object.
+    async fn mutate(
+        &self,
+        _cx: &Context,
+        _attributes: &Attributes,
+        _object: Option<&mut dyn Object>,
+        _old: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    /// May refuse the request.
+    async fn validate(
+        &self,
+        _cx: &Context,
+        _attributes: &Attributes,
+        _object: Option<&dyn Object>,
+        _old: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        Ok(())
+    }
+}
+
+/// A line of the list of plugins.
+pub struct PluginEntry {
+    /// The name in flags.
+    pub name: &'static str,
+    /// Whether it runs unless it is switched off.
+    pub enabled_by_default: bool,
+    /// Makes the plugin.
+    pub build: fn(&Settings) -> Box<dyn Plugin>,
+}

@@ -1,0 +1,125 @@
+//! NamespaceLifecycle: nothing is created in a namespace that is missing or on its way out, and the system's own
+//! namespaces stay.
+
+use std::time::Duration;
+
+use api_machinery::field_path::Cause;
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use api_types::core_v1::constants::namespace_phase;
+use async_trait::async_trait;
+
+use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+
+pub(super) const ENTRY: PluginEntry =
+    PluginEntry { name: "NamespaceLifecycle", enabled_by_default: true, build: |_| Box::new(NamespaceLifecycle) };
+
+/// Namespaces that cannot be deleted.
+const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
+/// How long a create waits for the cache to hear of a namespace that was created just before.
+const CACHE_LAG: Duration = Duration::from_millis(50);
+
+struct NamespaceLifecycle;
+
+#[async_trait]
+impl Plugin for NamespaceLifecycle {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        attributes.operation != Operation::Connect
+    }
+
+    async fn mutate(
+        &self,
+        cx: &Context,
+        attributes: &Attributes,
+        _: Option<&mut dyn Object>,
+        _: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        let of_namespace = attributes.group.is_empty() && attributes.resource == "namespaces";
+        let deleting = attributes.operation == Operation::Delete;
+        if of_namespace && deleting && IMMORTAL.contains(&attributes.name.as_str()) {
+            return Err(attributes.forbidden("this namespace may not be deleted"));
+        }
+        let exempt = attributes.namespace.is_empty() || attributes.resource == "localsubjectaccessreviews";
+        if of_namespace || deleting || exempt {
+            return Ok(());
+        }
+        let name = &attributes.namespace;
+        let mut phase = phase_in_cache(cx, name);
+        if phase.is_none() && attributes.operation == Operation::Create {
+            tokio::time::sleep(CACHE_LAG).await;
+            phase = phase_in_cache(cx, name);
+        }
+        let phase = match phase {
+            Some(phase) => phase,
+            None => cx.lookup.live_namespace(name).await?.status.phase,
+        };
+        if attributes.operation == Operation::Create && phase == namespace_phase::TERMINATING {
+            return Err(terminating(attributes));
+        }
+        Ok(())
+    }
+}
+
+fn phase_in_cache(cx: &Context, name: &str) -> Option<String> {
+    cx.lookup.namespace(name).map(|namespace| namespace.status.phase.clone())
+}
+
+fn terminating(attributes: &Attributes) -> ApiError {
+    let name = &attributes.namespace;
+    let text = format!("unable to create new content in namespace {name} because it is being terminated");
+    let mut error = attributes.forbidden(text);
+    if let Some(details) = &mut error.details {
+        details.causes.push(Cause {
+            reason: "NamespaceTerminating".into(),
+            message: format!("namespace {name} is being terminated"),
+            field: "metadata.namespace".into(),
+        });
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::core_v1::{ConfigMap, Namespace};
+
+    use super::*;
+    use crate::plugins::testing::{Fixture, create};
+
+    fn namespace(name: &str, phase: &str) -> Namespace {
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = name.into();
+        namespace.status.phase = phase.into();
+        namespace
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_living_namespaces_take_new_content() {
+        let mut fixture = Fixture::default();
+        fixture.namespaces = vec![namespace("alive", "Active"), namespace("dying", "Terminating")];
+        for (name, expected) in [
+            ("alive", None),
+            ("dying", Some("because it is being terminated")),
+            ("missing", Some("namespaces \"missing\" not found")),
+        ] {
+            let mut attributes = create("", "configmaps");
+            attributes.namespace = name.into();
+            let outcome = fixture.mutate(&ENTRY, &attributes, &mut ConfigMap::default()).await;
+            match (outcome, expected) {
+                (Ok(()), None) => {}
+                (Err(error), Some(part)) => assert!(error.message.contains(part), "{}", error.message),
+                (outcome, _) => panic!("{name}: {outcome:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_systems_namespaces_stay() {
+        let fixture = Fixture::default();
+        let mut attributes = create("", "namespaces");
+        (attributes.operation, attributes.name) = (Operation::Delete, "kube-system".into());
+        let error = fixture.mutate(&ENTRY, &attributes, &mut Namespace::default()).await.unwrap_err();
+        assert_eq!(error.message, "namespaces \"kube-system\" is forbidden: this namespace may not be deleted");
+        attributes.name = "kube-node-lease".into();
+        fixture.mutate(&ENTRY, &attributes, &mut Namespace::default()).await.unwrap();
+    }
+}

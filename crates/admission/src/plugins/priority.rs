@@ -1,0 +1,141 @@
+//! Priority: turns the name of a priority class into the number that the scheduler compares.
+
+use std::sync::Arc;
+
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use api_types::core_v1::Pod;
+use api_types::scheduling_v1::PriorityClass;
+use async_trait::async_trait;
+
+use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+
+pub(super) const ENTRY: PluginEntry =
+    PluginEntry { name: "Priority", enabled_by_default: true, build: |_| Box::new(Priority) };
+
+const DEFAULT_POLICY: &str = "PreemptLowerPriority";
+
+struct Priority;
+
+#[async_trait]
+impl Plugin for Priority {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        let written = matches!(attributes.operation, Operation::Create | Operation::Update);
+        written && (attributes.is("", "pods") || attributes.is("scheduling.k8s.io", "priorityclasses"))
+    }
+
+    async fn mutate(
+        &self,
+        cx: &Context,
+        attributes: &Attributes,
+        object: Option<&mut dyn Object>,
+        old: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        let Some(pod) = object.and_then(|object| object.downcast_mut::<Pod>()) else { return Ok(()) };
+        if attributes.operation == Operation::Create {
+            return set_priority(cx, attributes, pod);
+        }
+        // Clients that do not know the fields must not take them away.
+        if let Some(old) = old.and_then(|old| old.downcast_ref::<Pod>()) {
+            pod.spec.priority = pod.spec.priority.or(old.spec.priority);
+            pod.spec.preemption_policy =
+                pod.spec.preemption_policy.take().or_else(|| old.spec.preemption_policy.clone());
+        }
+        Ok(())
+    }
+
+    async fn validate(
+        &self,
+        cx: &Context,
+        attributes: &Attributes,
+        object: Option<&dyn Object>,
+        _: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        let Some(class) = object.and_then(|object| object.downcast_ref::<PriorityClass>()) else { return Ok(()) };
+        let other =
+            cx.lookup.priority_classes().into_iter().find(|other| {
+                class.global_default && other.global_default && other.metadata.name != class.metadata.name
+            });
+        match other {
+            Some(other) => Err(attributes.forbidden(format_args!(
+                "PriorityClass {} is already marked as default. Only one default can exist",
+                other.metadata.name
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn set_priority(cx: &Context, attributes: &Attributes, pod: &mut Pod) -> Result<(), ApiError> {
+    let classes = cx.lookup.priority_classes();
+    let name = pod.spec.priority_class_name.clone();
+    let class: Option<Arc<PriorityClass>> = if name.is_empty() {
+        classes.into_iter().filter(|class| class.global_default).min_by_key(|class| class.value)
+    } else {
+        let named = classes.into_iter().find(|class| class.metadata.name == name);
+        Some(named.ok_or_else(|| attributes.forbidden(format_args!("no PriorityClass with name {name} was found")))?)
+    };
+    let (value, policy) = match &class {
+        Some(class) => {
+            pod.spec.priority_class_name.clone_from(&class.metadata.name);
+            (class.value, class.preemption_policy.clone())
+        }
+        None => (0, Some(DEFAULT_POLICY.to_owned())),
+    };
+    if let Some(given) = pod.spec.priority.filter(|given| *given != value) {
+        return Err(attributes.forbidden(format_args!(
+            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller \
+             computed {value} from the given PriorityClass name"
+        )));
+    }
+    pod.spec.priority = Some(value);
+    match (&pod.spec.preemption_policy, policy) {
+        (Some(given), Some(policy)) if *given != policy => Err(attributes.forbidden(format_args!(
+            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
+             controller computed {policy} from the given PriorityClass name"
+        ))),
+        (_, Some(policy)) => {
+            pod.spec.preemption_policy = Some(policy);
+            Ok(())
+        }
+        (_, None) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugins::testing::{Fixture, create};
+
+    fn class(name: &str, value: i32, global_default: bool) -> PriorityClass {
+        let mut class = PriorityClass { value, global_default, ..PriorityClass::default() };
+        class.metadata.name = name.into();
+        class.preemption_policy = Some(DEFAULT_POLICY.into());
+        class
+    }
+
+    #[tokio::test]
+    async fn pods_get_their_class_value() {
+        let mut fixture = Fixture::default();
+        fixture.priority_classes = vec![class("high", 1000, false), class("usual", 10, true), class("low", 5, true)];
+        for (name, given, expected) in [
+            ("high", None, Ok(("high", 1000))),
+            ("", None, Ok(("low", 5))),
+            ("high", Some(7), Err("must not be provided in pod spec")),
+            ("nope", None, Err("no PriorityClass with name nope was found")),
+        ] {
+            let mut pod = Pod::default();
+            pod.spec.priority_class_name = name.into();
+            pod.spec.priority = given;
+            let outcome = fixture.mutate(&ENTRY, &create("", "pods"), &mut pod).await;
+            match (outcome, expected) {
+                (Ok(()), Ok((class, value))) => {
+                    assert_eq!((pod.spec.priority_class_name.as_str(), pod.spec.priority), (class, Some(value)));
+                    fixture.mutate(&ENTRY, &create("", "pods"), &mut pod).await.unwrap();
+                }
+                (Err(error), Err(part)) => assert!(error.message.contains(part), "{}", error.message),
+                (outcome, _) => panic!("{name}: {outcome:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! ServiceAccount: every pod runs as an account of its namespace and gets a token for it, unless it wants none.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use api_types::core_v1::constants::MIRROR_POD_ANNOTATION_KEY;
+use api_types::core_v1::{
+    ConfigMapProjection, Container, DownwardAPIProjection, DownwardAPIVolumeFile, KeyToPath, LocalObjectReference,
+    ObjectFieldSelector, Pod, ProjectedVolumeSource, ServiceAccount, ServiceAccountTokenProjection, Volume,
+    VolumeMount, VolumeProjection, VolumeSource,
+};
+use async_trait::async_trait;
+use base::Rng;
+
+use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+
+pub(super) const ENTRY: PluginEntry =
+    PluginEntry { name: "ServiceAccount", enabled_by_default: true, build: |_| Box::new(ServiceAccounts) };
+
+const DEFAULT_ACCOUNT: &str = "default";
+const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+const VOLUME_PREFIX: &str = "kube-api-access-";
+const ROOT_CA: &str = "kube-root-ca.crt";
+/// The mark by which the token issuer knows a token that was put in here, and extends it.
+const TOKEN_SECONDS: i64 = 3607;
+const FILE_MODE: i32 = 0o644;
+/// Letters and digits that never spell words.
+const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+const ENFORCE_MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
+/// A namespace's default account may be a moment late.
+const DEFAULT_ACCOUNT_TRIES: usize = 10;
+
+struct ServiceAccounts;
+
+#[async_trait]
+impl Plugin for ServiceAccounts {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        match attributes.operation {
+            Operation::Create => attributes.is("", "pods"),
+            Operation::Update => attributes.is_sub("", "pods", "ephemeralcontainers"),
+            Operation::Delete | Operation::Connect => false,
+        }
+    }
+
+    async fn mutate(
+        &self,
+        cx: &Context,
+        attributes: &Attributes,
+        object: Option<&mut dyn Object>,
+        _: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        let Some(pod) = object.and_then(|object| object.downcast_mut::<Pod>()) else { return Ok(()) };
+        if attributes.operation != Operation::Create || is_mirror(pod) {
+            return Ok(());
+        }
+        if pod.spec.service_account_name.is_empty() {
+            pod.spec.service_account_name = DEFAULT_ACCOUNT.into();
+        }
+        let account = find(cx, attributes, &pod.spec.service_account_name).await?;
+        if wants_token(pod, &account) {
+            mount_token(pod, &cx.rng);
+        }
+        if pod.spec.image_pull_secrets.is_empty() {
+            pod.spec.image_pull_secrets.clone_from(&account.image_pull_secrets);
+        }
+        Ok(())
+    }
+
+    async fn validate(
+        &self,
+        cx: &Context,
+        attributes: &Attributes,
+        object: Option<&dyn Object>,
+        _: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        let Some(pod) = object.and_then(|object| object.downcast_ref::<Pod>()) else { return Ok(()) };
+        if is_mirror(pod) {
+            return validate_mirror(attributes, pod);
+        }
+        let name = &pod.spec.service_account_name;
+        if name.is_empty() {
+            let text = format!("no service account specified for pod {}/{}", attributes.namespace, pod.metadata.name);
+            return Err(attributes.forbidden(text));
+        }
+        let account = find(cx, attributes, name).await?;
+        let enforced = account.metadata.annotations.get(ENFORCE_MOUNTABLE);
+        if enforced.is_some_and(|value| matches!(value.as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True")) {
+            check_secrets(attributes, pod, &account)?;
+        }
+        Ok(())
+    }
+}
+
+fn is_mirror(pod: &Pod) -> bool {
+    pod.metadata.annotations.contains_key(MIRROR_POD_ANNOTATION_KEY)
+}
+
+async fn find(cx: &Context, attributes: &Attributes, name: &str) -> Result<Arc<ServiceAccount>, ApiError> {
+    let namespace = &attributes.namespace;
+    let tries = if name == DEFAULT_ACCOUNT { DEFAULT_ACCOUNT_TRIES } else { 1 };
+    let pause = Duration::from_millis(100 + cx.rng.below(100));
+    for attempt in 0..tries {
+        if let Some(account) = cx.lookup.service_account(namespace, name) {
+            return Ok(account);
+        }
+        if attempt > 0 {
+            tokio::time::sleep(pause).await;
+        }
+        match cx.lookup.live_service_account(namespace, name).await {
+            Ok(account) => return Ok(Arc::new(account)),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(lookup_failed(attributes, name, &error.message)),
+        }
+    }
+    Err(lookup_failed(attributes, name, &format!("serviceaccount {name:?} not found")))
+}
+
+fn lookup_failed(attributes: &Attributes, name: &str, why: &str) -> ApiError {
+    attributes.forbidden(format_args!("error looking up service account {}/{name}: {why}", attributes.namespace))
+}
+
+fn wants_token(pod: &Pod, account: &ServiceAccount) -> bool {
+    pod.spec.automount_service_account_token.or(account.automount_service_account_token).unwrap_or(true)
+}
+
+/// Mounts the token volume into every container that has nothing at its place, and adds the volume if one needs it.
+fn mount_token(pod: &mut Pod, rng: &Rng) {
+    let existing = pod.spec.volumes.iter().find(|volume| volume.name.starts_with(VOLUME_PREFIX));
+    let (name, is_there) = match existing {
+        Some(volume) => (volume.name.clone(), true),
+        None => (format!("{VOLUME_PREFIX}{}", suffix(rng)), false),
+    };
+    let mut mounted = false;
+    for container in pod.spec.init_containers.iter_mut().chain(&mut pod.spec.containers) {
+        if container.volume_mounts.iter().any(|mount| mount.mount_path == MOUNT_PATH) {
+            continue;
+        }
+        container.volume_mounts.push(VolumeMount {
+            name: name.clone(),
+            read_only: true,
+            mount_path: MOUNT_PATH.into(),
+            ..VolumeMount::default()
+        });
+        mounted = true;
+    }
+    if mounted && !is_there {
+        pod.spec.volumes.push(token_volume(name));
+    }
+}
+
+fn suffix(rng: &Rng) -> String {
+    let letter = |_| {
+        let index = usize::try_from(rng.below(SUFFIX_ALPHABET.len() as u64)).unwrap_or_default();
+        char::from(SUFFIX_ALPHABET.get(index).copied().unwrap_or(b'x'))
+    };
+    (0..5).map(letter).collect()
+}
+
+fn token_volume(name: String) -> Volume {
+    let token = VolumeProjection {
+        service_account_token: Some(ServiceAccountTokenProjection {
+            path: "token".into(),
+            expiration_seconds: Some(TOKEN_SECONDS),
+            ..ServiceAccountTokenProjection::default()
+        }),
+        ..VolumeProjection::default()
+    };
+    let authority = VolumeProjection {
+        config_map: Some(ConfigMapProjection {
+            local_object_reference: LocalObjectReference { name: ROOT_CA.into() },
+            items: vec![KeyToPath { key: "ca.crt".into(), path: "ca.crt".into(), mode: None }],
+            optional: None,
+        }),
+        ..VolumeProjection::default()
+    };
+    let namespace = VolumeProjection {
+        downward_api: Some(DownwardAPIProjection {
+            items: vec![DownwardAPIVolumeFile {
+                path: "namespace".into(),
+                field_ref: Some(ObjectFieldSelector {
+                    api_version: "v1".into(),
+                    field_path: "metadata.namespace".into(),
+                }),
+                ..DownwardAPIVolumeFile::default()
+            }],
+        }),
+        ..VolumeProjection::default()
+    };
+    let projected = ProjectedVolumeSource { sources: vec![token, authority, namespace], default_mode: Some(FILE_MODE) };
+    Volume { name, volume_source: VolumeSource { projected: Some(projected), ..VolumeSource::default() } }
+}
+
+fn validate_mirror(attributes: &Attributes, pod: &Pod) -> Result<(), ApiError> {
+    let spec = &pod.spec;
+    let token_sources = spec.volumes.iter().filter_map(|volume| volume.volume_source.projected.as_ref());
+    let text = if !spec.service_account_name.is_empty() {
+        "a mirror pod may not reference service accounts"
+    } else if !secret_references(pod).is_empty() || !spec.image_pull_secrets.is_empty() || has_secret_volume(pod) {
+        "a mirror pod may not reference secrets"
+    } else if token_sources.flat_map(|source| &source.sources).any(|source| source.service_account_token.is_some()) {
+        "a mirror pod may not use ServiceAccountToken volume projections"
+    } else {
+        return Ok(());
+    };
+    Err(attributes.forbidden(text))
+}
+
+fn has_secret_volume(pod: &Pod) -> bool {
+    pod.spec.volumes.iter().any(|volume| volume.volume_source.secret.is_some())
+}
+
+/// A secret that a container reads its environment from, and how a refusal names the place.
+struct SecretReference<'a> {
+    secret: &'a str,
+    place: String,
+}
+
+/// Every secret in the environments of the pod's containers.
+fn secret_references(pod: &Pod) -> Vec<SecretReference<'_>> {
+    let spec = &pod.spec;
+    let init = spec.init_containers.iter().map(|container| ("init container", container));
+    let main = spec.containers.iter().map(|container| ("container", container));
+    init.chain(main).flat_map(|(kind, container)| references_of(kind, container)).collect()
+}
+
+fn references_of<'a>(kind: &str, container: &'a Container) -> Vec<SecretReference<'a>> {
+    let mut references = Vec::new();
+    for variable in &container.env {
+        let source = variable.value_from.as_ref().and_then(|source| source.secret_key_ref.as_ref());
+        if let Some(source) = source {
+            references.push(SecretReference {
+                secret: &source.local_object_reference.name,
+                place: format!("{kind} {} with envVar {}", container.name, variable.name),
+            });
+        }
+    }
+    for source in container.env_from.iter().filter_map(|source| source.secret_ref.as_ref()) {
+        references.push(SecretReference {
+            secret: &source.local_object_reference.name,
+            place: format!("{kind} {} with envFrom", container.name),
+        });
+    }
+    references
+}
+
+fn check_secrets(attributes: &Attributes, pod: &Pod, account: &ServiceAccount) -> Result<(), ApiError> {
+    let mountable = |secret: &str| account.secrets.iter().any(|reference| reference.name == secret);
+    let name = &account.metadata.name;
+    for volume in &pod.spec.volumes {
+        let Some(source) = &volume.volume_source.secret else { continue };
+        if !mountable(&source.secret_name) {
+            return Err(attributes.forbidden(format_args!(
+                "volume with secret.secretName={:?} is not allowed because service account {name} does not reference \
+                 that secret",
+                source.secret_name
+            )));
+        }
+    }
+    for reference in secret_references(pod) {
+        if !mountable(reference.secret) {
+            return Err(attributes.forbidden(format_args!(
+                "{} referencing secret.secretName={:?} is not allowed because service account {name} does not \
+                 reference that secret",
+                reference.place, reference.secret
+            )));
+        }
+    }
+    for (index, secret) in pod.spec.image_pull_secrets.iter().enumerate() {
+        if !account.image_pull_secrets.contains(secret) {
+            return Err(attributes.forbidden(format_args!(
+                "imagePullSecrets[{index}].name={:?} is not allowed because service account {name} does not \
+                 reference that imagePullSecret",
+                secret.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugins::testing::{Fixture, create};
+
+    fn fixture(account: ServiceAccount) -> (Fixture, Attributes) {
+        let mut account = account;
+        account.metadata.name = "default".into();
+        account.metadata.namespace = "a".into();
+        let mut attributes = create("", "pods");
+        attributes.namespace = "a".into();
+        (Fixture { service_accounts: vec![account], ..Fixture::default() }, attributes)
+    }
+
+    fn pod() -> Pod {
+        let mut pod = Pod::default();
+        pod.spec.containers.push(Container { name: "c".into(), ..Container::default() });
+        pod
+    }
+
+    #[tokio::test]
+    async fn a_pod_gets_an_account_and_one_token() {
+        let (fixture, attributes) = fixture(ServiceAccount::default());
+        let mut pod = pod();
+        for _ in 0..2 {
+            fixture.mutate(&ENTRY, &attributes, &mut pod).await.unwrap();
+        }
+        assert_eq!(pod.spec.service_account_name, "default");
+        assert_eq!((pod.spec.volumes.len(), pod.spec.containers[0].volume_mounts.len()), (1, 1));
+        assert!(pod.spec.volumes[0].name.starts_with("kube-api-access-"));
+        fixture.validate(&ENTRY, &attributes, &pod).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn automount_can_be_switched_off() {
+        let account = ServiceAccount { automount_service_account_token: Some(false), ..ServiceAccount::default() };
+        let (fixture, attributes) = fixture(account);
+        let mut quiet = pod();
+        fixture.mutate(&ENTRY, &attributes, &mut quiet).await.unwrap();
+        assert!(quiet.spec.volumes.is_empty());
+        let mut asking = pod();
+        asking.spec.automount_service_account_token = Some(true);
+        fixture.mutate(&ENTRY, &attributes, &mut asking).await.unwrap();
+        assert_eq!(asking.spec.volumes.len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_missing_account_is_refused() {
+        let (fixture, attributes) = fixture(ServiceAccount::default());
+        let mut pod = pod();
+        pod.spec.service_account_name = "nobody".into();
+        let error = fixture.mutate(&ENTRY, &attributes, &mut pod).await.unwrap_err();
+        assert_eq!(
+            error.message,
+            "pods \"x\" is forbidden: error looking up service account a/nobody: serviceaccount \"nobody\" not found"
+        );
+    }
+
+    #[tokio::test]
+    async fn unlisted_secrets_are_refused_everywhere() {
+        let mut account = ServiceAccount::default();
+        account.metadata.annotations.insert(ENFORCE_MOUNTABLE.into(), "true".into());
+        let (fixture, attributes) = fixture(account);
+        let mut by_pull = pod();
+        by_pull.spec.image_pull_secrets.push(LocalObjectReference { name: "s".into() });
+        let mut by_volume = pod();
+        let secret = Some(api_types::core_v1::SecretVolumeSource { secret_name: "s".into(), ..Default::default() });
+        let volume_source = VolumeSource { secret, ..VolumeSource::default() };
+        by_volume.spec.volumes.push(Volume { name: "v".into(), volume_source });
+        let mut by_env = pod();
+        let source = api_types::core_v1::SecretEnvSource {
+            local_object_reference: LocalObjectReference { name: "s".into() },
+            ..Default::default()
+        };
+        let from = api_types::core_v1::EnvFromSource { secret_ref: Some(source), ..Default::default() };
+        by_env.spec.containers[0].env_from.push(from);
+        for mut pod in [by_pull, by_volume, by_env] {
+            pod.spec.service_account_name = "default".into();
+            let error = fixture.validate(&ENTRY, &attributes, &pod).await.unwrap_err();
+            assert!(error.message.contains("does not reference that"), "{}", error.message);
+        }
+    }
+}
