@@ -1,1 +1,52 @@
-//! Transport, kubeconfig, Api<T>, informers, work queue, leases, events.
+//! How every component reaches the API server: transport, kubeconfig, typed and free-form access, informers, work
+//! queues, leader election and events. Reconciling is one layer up, in `controller`.
+
+mod api;
+mod client;
+mod codec;
+mod config;
+mod credentials;
+mod error;
+mod events;
+mod expectations;
+#[cfg(any(test, feature = "fake"))]
+pub mod fake;
+mod informer;
+mod kubeconfig;
+mod leader;
+mod object_key;
+mod patch;
+mod rate_limit;
+mod request;
+mod resource;
+mod retry;
+mod transport;
+mod verbs;
+mod watch;
+mod work_queue;
+
+pub use api::{Api, Deleted};
+pub use client::{Client, ClientCx};
+pub use config::{
+    CertSource, ClientConfig, ConfigError, ContentType, Credentials, DEFAULT_BURST, DEFAULT_QPS, Impersonation, Trust,
+    user_agent,
+};
+pub use error::{ClientError, error_from_status, retry_on_conflict};
+pub use events::{EventRecorder, EventType, SeriesEvent, SeriesRecorder, object_reference};
+pub use expectations::Expectations;
+pub use informer::{Change, Informer, InformerOptions, Informers, Scope, Transform};
+pub use kubeconfig::{
+    AuthProviderConfig, Cluster, Context, ExecConfig, ExecEnvVar, Kubeconfig, NamedCluster, NamedContext,
+    NamedExtension, NamedUser, Overrides, Preferences, User,
+};
+pub use leader::{LeaderConfig, LeaderElector, LeaderEnd};
+pub use object_key::ObjectKey;
+pub use patch::Patch;
+pub use rate_limit::TokenBucket;
+pub use request::{RawResponse, Request};
+pub use resource::{ApiObject, ResourceInfo};
+pub use transport::{
+    ApiHandler, Body, BoxError, FaultLayer, Faults, HttpsTransport, InProcess, Peer, Transport, TransportError,
+};
+pub use watch::{WatchEvent, WatchStream};
+pub use work_queue::{NoMetrics, QueueMetrics, RateLimit, WorkQueue};

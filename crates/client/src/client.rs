@@ -1,0 +1,349 @@
+//! The client: credentials, rate limit, deadline and retries around a transport.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::gvk::GroupResource;
+use api_machinery::meta::PartialObjectMetadata;
+use api_machinery::object::{Kind, Object, Unstructured};
+use api_machinery::status::{ApiError, PlainResponse};
+use base::{SharedClock, SharedRng, TaskGroup};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http_body_util::BodyExt as _;
+
+use crate::api::Api;
+use crate::codec;
+use crate::config::{ClientConfig, ConfigError};
+use crate::credentials::Identity;
+use crate::error::ClientError;
+use crate::rate_limit::TokenBucket;
+use crate::request::{RawResponse, Request};
+use crate::resource::{Codec, ResourceInfo};
+use crate::retry::{Attempt, Retries};
+use crate::transport::{Body, HttpsTransport, Transport, TransportError};
+
+/// The longest that a request without a limit of its own may take, watches aside: the server gives up after 60 s.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(90);
+/// The longest that a watch may take to start; after that the stream has deadlines of its own.
+const WATCH_START_TIMEOUT: Duration = Duration::from_secs(60);
+/// The largest answer that is read. A list of a large cluster is paged well below.
+const MAX_RESPONSE_BYTES: usize = 1 << 30;
+/// The largest part of a body that is no Status which errors show, as upstream.
+const MAX_ERROR_TEXT: usize = 2048;
+/// Waits for the rate limit above this are logged.
+const LONG_WAIT: Duration = Duration::from_secs(1);
+
+/// What a client needs from its process: time, randomness and a place for its tasks.
+#[derive(Clone)]
+pub struct ClientCx {
+    /// The clock.
+    pub clock: SharedClock,
+    /// The source of jitter.
+    pub rng: SharedRng,
+    /// Where connections, informers and recorders live.
+    pub tasks: TaskGroup,
+}
+
+impl ClientCx {
+    /// The parts together.
+    #[must_use]
+    pub fn new(clock: SharedClock, rng: SharedRng, tasks: TaskGroup) -> Self {
+        Self { clock, rng, tasks }
+    }
+}
+
+/// Talks to one API server. Clones share the connection, the rate limit and the credentials.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    transport: Arc<dyn Transport>,
+    config: ClientConfig,
+    prefix: String,
+    user_agent: Option<HeaderValue>,
+    identity: Identity,
+    limiter: Option<TokenBucket>,
+    cx: ClientCx,
+}
+
+impl Client {
+    /// A client over HTTPS.
+    ///
+    /// # Errors
+    /// When the configuration cannot be used.
+    pub fn new(config: ClientConfig, cx: ClientCx) -> Result<Self, ConfigError> {
+        let transport = HttpsTransport::new(&config, &cx.tasks)?;
+        Self::with_transport(transport, config, cx)
+    }
+
+    /// A client over another transport: the loopback client and tests. Of the configuration, all but what concerns
+    /// the connection applies.
+    ///
+    /// # Errors
+    /// When the configuration cannot be used.
+    pub fn with_transport(
+        transport: Arc<dyn Transport>,
+        config: ClientConfig,
+        cx: ClientCx,
+    ) -> Result<Self, ConfigError> {
+        let prefix = config.endpoint()?.prefix;
+        let invalid = |text: String| ConfigError::Invalid(vec![text]);
+        let identity = Identity::new(config.credentials.clone(), &config.impersonate).map_err(invalid)?;
+        let limited = config.qps >= 0.0;
+        let limiter = limited.then(|| TokenBucket::new(config.qps, config.burst, cx.clock.monotonic()));
+        let user_agent = HeaderValue::from_str(&config.user_agent).ok();
+        Ok(Self { inner: Arc::new(Inner { transport, config, prefix, user_agent, identity, limiter, cx }) })
+    }
+
+    /// A client over the same connection with a changed configuration and a rate limit of its own.
+    ///
+    /// # Errors
+    /// When the changed configuration cannot be used.
+    pub fn derive(&self, change: impl FnOnce(ClientConfig) -> ClientConfig) -> Result<Self, ConfigError> {
+        let config = change(self.inner.config.clone());
+        Self::with_transport(Arc::clone(&self.inner.transport), config, self.inner.cx.clone())
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &ClientConfig {
+        &self.inner.config
+    }
+
+    /// What the client got from its process.
+    #[must_use]
+    pub fn cx(&self) -> &ClientCx {
+        &self.inner.cx
+    }
+
+    /// The clock.
+    #[must_use]
+    pub fn clock(&self) -> &SharedClock {
+        &self.inner.cx.clock
+    }
+
+    /// The source of jitter.
+    #[must_use]
+    pub fn rng(&self) -> &SharedRng {
+        &self.inner.cx.rng
+    }
+
+    /// Where the client's tasks live.
+    #[must_use]
+    pub fn tasks(&self) -> &TaskGroup {
+        &self.inner.cx.tasks
+    }
+
+    /// All objects of a kind, or those without a namespace.
+    #[must_use]
+    pub fn all<T: Kind + Object>(&self) -> Api<T> {
+        Api::new(self, Codec::typed::<T>(), "")
+    }
+
+    /// The objects of a kind in one namespace.
+    #[must_use]
+    pub fn namespaced<T: Kind + Object>(&self, namespace: &str) -> Api<T> {
+        Api::new(self, Codec::typed::<T>(), namespace)
+    }
+
+    /// The objects of any resource as free-form values; an empty namespace means all, or that there is none.
+    #[must_use]
+    pub fn dynamic(&self, info: &ResourceInfo, namespace: &str) -> Api<Unstructured> {
+        Api::new(self, Codec::unstructured(info), namespace)
+    }
+
+    /// The metadata of the objects of any resource; an empty namespace means all, or that there is none.
+    #[must_use]
+    pub fn metadata(&self, info: &ResourceInfo, namespace: &str) -> Api<PartialObjectMetadata> {
+        Api::new(self, Codec::metadata(info), namespace)
+    }
+
+    /// Sends a request and reads the answer to its end.
+    ///
+    /// # Errors
+    /// When no answer came, or the answer is a failure (status 400 and up).
+    pub async fn send(&self, request: Request) -> Result<RawResponse, ClientError> {
+        let limit = request.timeout.or(self.inner.config.timeout).unwrap_or(DEFAULT_TIMEOUT);
+        let (method, url) = (request.method.to_string(), self.url(&request));
+        let exchange = async {
+            let response = self.attempts(&request).await?;
+            let (parts, body) = response.into_parts();
+            let body = collect(body).await?;
+            Ok(RawResponse { status: parts.status, headers: parts.headers, body })
+        };
+        match tokio::time::timeout(limit, exchange).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(ClientError::Timeout { method, url }),
+        }
+    }
+
+    /// Sends a request and hands out the answer's body as it comes: watches, logs.
+    ///
+    /// # Errors
+    /// When no answer came, or the answer is a failure (status 400 and up).
+    pub async fn stream(&self, request: Request) -> Result<http::Response<Body>, ClientError> {
+        let limit = request.timeout.unwrap_or(WATCH_START_TIMEOUT);
+        let (method, url) = (request.method.to_string(), self.url(&request));
+        match tokio::time::timeout(limit, self.attempts(&request)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(ClientError::Timeout { method, url }),
+        }
+    }
+
+    fn url(&self, request: &Request) -> String {
+        format!("{}{}", self.inner.transport.server(), request.target(&self.inner.prefix))
+    }
+
+    /// Tries until there is an answer that is worth handing out.
+    async fn attempts(&self, request: &Request) -> Result<http::Response<Body>, ClientError> {
+        let mut retries = Retries::new(&request.method, request.watch);
+        loop {
+            if !(request.watch && retries.is_first()) {
+                self.wait_for_turn(request).await;
+            }
+            let outcome = self.inner.transport.send(self.build(request)?).await;
+            if let Ok(response) = &outcome {
+                warn_of(response.headers());
+                if response.status() == StatusCode::UNAUTHORIZED {
+                    self.inner.identity.refused();
+                }
+            }
+            let delay = match retries.decide(&outcome) {
+                Attempt::Finished => return self.finish(request, outcome).await,
+                Attempt::Again(delay) => delay,
+            };
+            tracing::debug!(method = %request.method, path = %request.path, ?delay, "Retrying request");
+            tokio::time::sleep(delay).await;
+        }
+    }
+
+    async fn wait_for_turn(&self, request: &Request) {
+        let Some(limiter) = &self.inner.limiter else { return };
+        let delay = limiter.reserve(self.inner.cx.clock.monotonic());
+        if delay.is_zero() {
+            return;
+        }
+        if delay > LONG_WAIT {
+            tracing::info!(?delay, verb = %request.method, path = %request.path, "Waited before sending request");
+        }
+        // A caller that gives up while it waits leaves its turn to others.
+        let mut turn = Turn(Some(limiter));
+        tokio::time::sleep(delay).await;
+        turn.0 = None;
+    }
+
+    fn build(&self, request: &Request) -> Result<http::Request<Bytes>, ClientError> {
+        let mut target = request.clone();
+        if let (Some(timeout), false) = (self.inner.config.timeout, request.watch) {
+            target = target.query("timeout", format!("{}s", timeout.as_secs_f64()));
+        }
+        let invalid = |error: String| ClientError::Invalid(error);
+        let uri: http::Uri = target
+            .target(&self.inner.prefix)
+            .parse()
+            .map_err(|error: http::uri::InvalidUri| invalid(error.to_string()))?;
+        let mut out = http::Request::new(target.body);
+        *out.method_mut() = target.method;
+        *out.uri_mut() = uri;
+        *out.headers_mut() = target.headers;
+        if let Some(agent) = &self.inner.user_agent {
+            out.headers_mut().entry(header::USER_AGENT).or_insert_with(|| agent.clone());
+        }
+        self.inner.identity.apply(out.headers_mut(), self.inner.cx.clock.monotonic()).map_err(invalid)?;
+        Ok(out)
+    }
+
+    /// Turns the last outcome into the client's answer.
+    async fn finish(
+        &self,
+        request: &Request,
+        outcome: Result<http::Response<Body>, TransportError>,
+    ) -> Result<http::Response<Body>, ClientError> {
+        let response = outcome.map_err(|source| ClientError::Transport {
+            method: request.method.to_string(),
+            url: self.url(request),
+            source,
+        })?;
+        if response.status().as_u16() < 400 {
+            return Ok(response);
+        }
+        let (parts, body) = response.into_parts();
+        let body = collect(body).await.unwrap_or_default();
+        Err(ClientError::Api(failure(request, parts.status, &parts.headers, &body)))
+    }
+}
+
+/// A reserved turn that is given back unless it was used.
+struct Turn<'a>(Option<&'a TokenBucket>);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if let Some(limiter) = self.0 {
+            limiter.give_back();
+        }
+    }
+}
+
+/// Reads a body to its end.
+pub(crate) async fn collect(mut body: Body) -> Result<Bytes, ClientError> {
+    let mut first = Bytes::new();
+    let mut all = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|error| ClientError::Body(error.to_string()))?.into_data() else { continue };
+        if first.is_empty() && all.is_empty() {
+            first = data;
+            continue;
+        }
+        if all.is_empty() {
+            all.extend_from_slice(&std::mem::take(&mut first));
+        }
+        if all.len() + data.len() > MAX_RESPONSE_BYTES {
+            return Err(ClientError::Body("response is too large".to_owned()));
+        }
+        all.extend_from_slice(&data);
+    }
+    Ok(if all.is_empty() { first } else { all.freeze() })
+}
+
+/// The error of a failed response: its Status, or one made from code and text.
+fn failure(request: &Request, status: StatusCode, headers: &HeaderMap, body: &Bytes) -> ApiError {
+    if let Some(mut error) = codec::decode_status(crate::request::media_type(headers), body) {
+        if error.code == 0 || error.code < 400 {
+            error.code = status.as_u16();
+        }
+        return error;
+    }
+    let media_type = crate::request::media_type(headers);
+    let text = if media_type.is_empty() || media_type.starts_with("text/") {
+        let cut = body.get(..MAX_ERROR_TEXT).unwrap_or(body);
+        String::from_utf8_lossy(cut).trim().to_owned()
+    } else {
+        "unknown".to_owned()
+    };
+    let retry_after_seconds = crate::retry::retry_after(headers).and_then(|seconds| i32::try_from(seconds).ok());
+    ApiError::from(PlainResponse {
+        code: status.as_u16(),
+        method: request.method.as_str(),
+        resource: &GroupResource::default(),
+        name: "",
+        body: &text,
+        retry_after_seconds: retry_after_seconds.unwrap_or(0),
+        unexpected: true,
+    })
+}
+
+/// Logs the server's warnings: `299 agent "text"`.
+fn warn_of(headers: &HeaderMap) {
+    for value in headers.get_all(header::WARNING) {
+        let Ok(text) = value.to_str() else { continue };
+        if text.starts_with("299 ")
+            && let Some((_, quoted)) = text.split_once('"')
+        {
+            let warning = quoted.trim_end().trim_end_matches('"').replace("\\\"", "\"");
+            tracing::warn!(warning, "Warning from the API server");
+        }
+    }
+}

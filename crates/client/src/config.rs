@@ -1,0 +1,337 @@
+//! What a client needs to reach its server: address, trust, credentials, limits. Made from a kubeconfig file, from
+//! what a pod finds in its container, or by hand.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use component_base::tls::{ClientIdentity, TlsError};
+use http::Uri;
+
+/// Requests per second of a client that does not say otherwise, as upstream's library.
+pub const DEFAULT_QPS: f64 = 5.0;
+/// Burst of a client that does not say otherwise, as upstream's library.
+pub const DEFAULT_BURST: u32 = 10;
+
+/// Whose certificates are trusted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// The machine's authorities.
+    #[default]
+    System,
+    /// This bundle, in PEM form.
+    Pem(Vec<u8>),
+    /// The bundle in this file, which is followed.
+    File(PathBuf),
+    /// Anybody's (`insecure-skip-tls-verify`).
+    Insecure,
+}
+
+/// The client certificate.
+#[derive(Debug, Clone, Default)]
+pub enum CertSource {
+    /// None.
+    #[default]
+    None,
+    /// A pair in PEM form.
+    Pem {
+        /// The chain, leaf first.
+        cert: Vec<u8>,
+        /// The private key.
+        key: Vec<u8>,
+    },
+    /// A pair of files, which are followed.
+    Files {
+        /// The chain, leaf first.
+        cert: PathBuf,
+        /// The private key.
+        key: PathBuf,
+    },
+    /// A pair that somebody else replaces, as the kubelet's certificate rotation does.
+    Shared(Arc<ClientIdentity>),
+}
+
+/// What goes into the `Authorization` header.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub enum Credentials {
+    /// Nothing.
+    #[default]
+    None,
+    /// A bearer token.
+    Token(String),
+    /// A bearer token in a file that is read again every minute.
+    TokenFile(PathBuf),
+    /// A name and a password.
+    Basic {
+        /// The user's name.
+        username: String,
+        /// The password.
+        password: String,
+    },
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            Self::None => "None",
+            Self::Token(_) => "Token(REDACTED)",
+            Self::TokenFile(_) => "TokenFile",
+            Self::Basic { .. } => "Basic(REDACTED)",
+        })
+    }
+}
+
+/// Whom to act as.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Impersonation {
+    /// The user; empty for no impersonation.
+    pub user: String,
+    /// The user's uid.
+    pub uid: String,
+    /// The groups.
+    pub groups: Vec<String>,
+    /// Extra attributes.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+/// The encoding that built-in kinds are exchanged in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ContentType {
+    /// Protobuf, with JSON for what has no protobuf form.
+    #[default]
+    Protobuf,
+    /// JSON.
+    Json,
+}
+
+/// Everything about a client but its process.
+#[derive(Debug, Clone)]
+pub struct ClientConfig {
+    /// The server: a URL, or a host with or without a port. A path in it is put in front of every request's.
+    pub server: String,
+    /// Whose certificates are trusted.
+    pub trust: Trust,
+    /// The name to verify instead of the host's; empty for the host's.
+    pub server_name: String,
+    /// The client certificate.
+    pub identity: CertSource,
+    /// What goes into the `Authorization` header.
+    pub credentials: Credentials,
+    /// Whom to act as.
+    pub impersonate: Impersonation,
+    /// An HTTP proxy to go through; empty for none.
+    pub proxy_url: String,
+    /// The `User-Agent` header.
+    pub user_agent: String,
+    /// Requests per second; negative for no limit.
+    pub qps: f64,
+    /// How many requests may go at once above `qps`.
+    pub burst: u32,
+    /// The longest a request may take, retries included; nothing for the library's default.
+    pub timeout: Option<Duration>,
+    /// The encoding of built-in kinds.
+    pub content: ContentType,
+    /// The namespace that the configuration points at, `default` where it says nothing.
+    pub namespace: String,
+}
+
+impl ClientConfig {
+    /// A configuration for a server, with the library's defaults and no credentials.
+    #[must_use]
+    pub fn for_server(server: impl Into<String>) -> Self {
+        Self {
+            server: server.into(),
+            trust: Trust::System,
+            server_name: String::new(),
+            identity: CertSource::None,
+            credentials: Credentials::None,
+            impersonate: Impersonation::default(),
+            proxy_url: String::new(),
+            user_agent: user_agent("unknown"),
+            qps: DEFAULT_QPS,
+            burst: DEFAULT_BURST,
+            timeout: None,
+            content: ContentType::Protobuf,
+            namespace: "default".to_owned(),
+        }
+    }
+
+    /// The same with the agent `{component}/{version} ...`.
+    #[must_use]
+    pub fn with_component(mut self, component: &str) -> Self {
+        self.user_agent = user_agent(component);
+        self
+    }
+
+    /// The same with `/{suffix}` behind the agent, as upstream marks what part of a component asks.
+    #[must_use]
+    pub fn with_user_agent_suffix(mut self, suffix: &str) -> Self {
+        self.user_agent = format!("{}/{suffix}", self.user_agent);
+        self
+    }
+
+    /// The same with another rate limit; negative for none.
+    #[must_use]
+    pub fn with_rate(mut self, qps: f64, burst: u32) -> Self {
+        (self.qps, self.burst) = (qps, burst);
+        self
+    }
+
+    /// The same with a limit for each request.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// The server's address, taken apart.
+    pub(crate) fn endpoint(&self) -> Result<Endpoint, ConfigError> {
+        let invalid = |why: &str| ConfigError::Server(self.server.clone(), why.to_owned());
+        let has_scheme = self.server.contains("://");
+        // As upstream: without a scheme, TLS settings decide.
+        let secure_default = self.trust != Trust::System || !matches!(self.identity, CertSource::None);
+        let scheme = if secure_default { "https" } else { "http" };
+        let text = if has_scheme { self.server.clone() } else { format!("{scheme}://{}", self.server) };
+        let uri: Uri = text.parse().map_err(|error: http::uri::InvalidUri| invalid(&error.to_string()))?;
+        let secure = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(invalid("the scheme must be http or https")),
+        };
+        let host = uri
+            .host()
+            .filter(|host| !host.is_empty())
+            .ok_or_else(|| invalid("host must be a URL or a host:port pair"))?;
+        let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
+        let prefix = uri.path().trim_end_matches('/').to_owned();
+        Ok(Endpoint { secure, host: host.to_owned(), port, prefix })
+    }
+
+    /// Host and port of the proxy, if there is one.
+    pub(crate) fn proxy_address(&self) -> Result<Option<(String, u16)>, ConfigError> {
+        if self.proxy_url.is_empty() {
+            return Ok(None);
+        }
+        let invalid = |why: String| ConfigError::Proxy(self.proxy_url.clone(), why);
+        let uri: Uri = self.proxy_url.parse().map_err(|error: http::uri::InvalidUri| invalid(error.to_string()))?;
+        match (uri.scheme_str(), uri.host()) {
+            (Some("http"), Some(host)) => Ok(Some((host.to_owned(), uri.port_u16().unwrap_or(80)))),
+            (Some(scheme @ ("https" | "socks5")), _) => {
+                Err(invalid(format!("proxies of scheme {scheme} are not supported")))
+            }
+            _ => Err(invalid("the scheme must be http, https or socks5".to_owned())),
+        }
+    }
+}
+
+/// A server's address, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    pub(crate) secure: bool,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// Path in front of every request's, without a slash at its end.
+    pub(crate) prefix: String,
+}
+
+/// `{component}/{version} ({os}/{arch}) kubernetes/{commit}`, as upstream's clients call themselves.
+#[must_use]
+pub fn user_agent(component: &str) -> String {
+    let arch = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let commit = option_env!("COXSWAIN_GIT_COMMIT").and_then(|commit| commit.get(..7)).unwrap_or("unknown");
+    format!("{component}/v1.36.3 ({}/{arch}) kubernetes/{commit}", std::env::consts::OS)
+}
+
+/// Why there is no usable configuration; the texts are upstream's.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A file could not be read.
+    #[error("error loading config file \"{path}\": {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file could not be understood.
+    #[error("error loading config file \"{path}\": {reason}")]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong in it, with the field's path.
+        reason: String,
+    },
+    /// A file is well formed but says something impossible.
+    #[error("invalid configuration: {}", joined(.0))]
+    Invalid(Vec<String>),
+    /// A context, cluster or user was asked for that is not there.
+    #[error("{0}")]
+    Missing(String),
+    /// The process does not run in a pod.
+    #[error(
+        "unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined"
+    )]
+    NotInCluster,
+    /// The service account's token could not be read.
+    #[error("open {path}: {source}")]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The server is not an address.
+    #[error("invalid server {0:?}: {1}")]
+    Server(String, String),
+    /// The proxy cannot be used.
+    #[error("invalid proxy-url {0:?}: {1}")]
+    Proxy(String, String),
+    /// A certificate, a key or a bundle cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+fn joined(errors: &[String]) -> String {
+    match errors {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_urls_or_hosts() {
+        let cases = [
+            ("https://10.0.0.1:6443", true, "10.0.0.1", 6443, ""),
+            ("https://[::1]/prefix/", true, "[::1]", 443, "/prefix"),
+            ("localhost:8080", false, "localhost", 8080, ""),
+        ];
+        for (server, secure, host, port, prefix) in cases {
+            let endpoint = ClientConfig::for_server(server).endpoint().unwrap();
+            let expected = Endpoint { secure, host: host.into(), port, prefix: prefix.into() };
+            assert_eq!(endpoint, expected, "{server}");
+        }
+        assert!(ClientConfig::for_server("ftp://x").endpoint().is_err());
+        assert!(ClientConfig::for_server("").endpoint().is_err());
+    }
+
+    #[test]
+    fn several_problems_are_listed_in_brackets() {
+        let error = ConfigError::Invalid(vec!["a".into(), "b".into()]);
+        assert_eq!(error.to_string(), "invalid configuration: [a, b]");
+        assert_eq!(ConfigError::Invalid(vec!["a".into()]).to_string(), "invalid configuration: a");
+    }
+
+    #[test]
+    fn tokens_are_not_printed() {
+        assert!(!format!("{:?}", Credentials::Token("secret".into())).contains("secret"));
+    }
+}

@@ -1,0 +1,119 @@
+//! Expectations: what a controller has asked for and not yet seen in its watch. Until it has, its cache is known to
+//! be stale and it must not count what is in there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use base::SharedClock;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::object_key::ObjectKey;
+
+/// After this long the controller stops waiting: something was missed. As upstream.
+const EXPIRY: Duration = Duration::from_secs(5 * 60);
+
+/// The open expectations of a controller, by the key of the owner.
+pub struct Expectations {
+    clock: SharedClock,
+    open: Mutex<BTreeMap<ObjectKey, Expected>>,
+}
+
+struct Expected {
+    creations: i64,
+    deletions: BTreeSet<ObjectKey>,
+    /// Deletions that were expected without saying of what.
+    unnamed_deletions: i64,
+    since: Instant,
+}
+
+impl Expectations {
+    /// Nothing is expected yet.
+    #[must_use]
+    pub fn new(clock: SharedClock) -> Self {
+        Self { clock, open: Mutex::default() }
+    }
+
+    fn set(&self, owner: &ObjectKey, creations: i64, deletions: BTreeSet<ObjectKey>, unnamed_deletions: i64) {
+        let since = self.clock.monotonic();
+        let expected = Expected { creations, deletions, unnamed_deletions, since };
+        self.open.lock().insert(owner.clone(), expected);
+    }
+
+    /// The owner is about to create `count` objects. Replaces what was expected before.
+    pub fn expect_creations(&self, owner: &ObjectKey, count: usize) {
+        self.set(owner, i64::try_from(count).unwrap_or(i64::MAX), BTreeSet::new(), 0);
+    }
+
+    /// The owner is about to delete these objects. Replaces what was expected before.
+    pub fn expect_deletions(&self, owner: &ObjectKey, objects: impl IntoIterator<Item = ObjectKey>) {
+        self.set(owner, 0, objects.into_iter().collect(), 0);
+    }
+
+    /// The owner is about to create and to delete. Replaces what was expected before.
+    pub fn expect(&self, owner: &ObjectKey, creations: usize, deletions: usize) {
+        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        self.set(owner, count(creations), BTreeSet::new(), count(deletions));
+    }
+
+    /// An object of the owner was seen, or creating it failed.
+    pub fn creation_observed(&self, owner: &ObjectKey) {
+        if let Some(expected) = self.open.lock().get_mut(owner) {
+            expected.creations -= 1;
+        }
+    }
+
+    /// The deletion of an object was seen, or deleting it failed. The same object counts once.
+    pub fn deletion_observed(&self, owner: &ObjectKey, object: &ObjectKey) {
+        if let Some(expected) = self.open.lock().get_mut(owner)
+            && !expected.deletions.remove(object)
+        {
+            expected.unnamed_deletions -= 1;
+        }
+    }
+
+    /// Whether everything has been seen, nothing was expected, or the wait has lasted too long.
+    #[must_use]
+    pub fn satisfied(&self, owner: &ObjectKey) -> bool {
+        let open = self.open.lock();
+        let Some(expected) = open.get(owner) else { return true };
+        let fulfilled = expected.creations <= 0 && expected.deletions.is_empty() && expected.unnamed_deletions <= 0;
+        let age = self.clock.monotonic().saturating_duration_since(expected.since);
+        if !fulfilled && age > EXPIRY {
+            tracing::warn!(%owner, "Expectations expired");
+        }
+        fulfilled || age > EXPIRY
+    }
+
+    /// Forgets an owner, as when it is gone.
+    pub fn forget(&self, owner: &ObjectKey) {
+        self.open.lock().remove(owner);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::TokioClock;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn work_waits_until_all_was_seen_or_time_is_up() {
+        let expectations = Expectations::new(TokioClock::shared());
+        let owner = ObjectKey::new("ns", "web");
+        assert!(expectations.satisfied(&owner));
+        expectations.expect_creations(&owner, 2);
+        expectations.creation_observed(&owner);
+        assert!(!expectations.satisfied(&owner));
+        expectations.creation_observed(&owner);
+        assert!(expectations.satisfied(&owner));
+
+        let pods = [ObjectKey::new("ns", "a"), ObjectKey::new("ns", "b")];
+        expectations.expect_deletions(&owner, pods.clone());
+        expectations.deletion_observed(&owner, &pods[0]);
+        expectations.deletion_observed(&owner, &pods[0]);
+        assert!(!expectations.satisfied(&owner), "the same object counts once");
+        tokio::time::advance(EXPIRY + Duration::from_secs(1)).await;
+        assert!(expectations.satisfied(&owner));
+    }
+}

@@ -1,0 +1,1 @@
+//! Informers under faults.

@@ -1,0 +1,34 @@
+//! Patches: what to change, in one of four forms.
+
+use api_machinery::json::encode_value;
+use api_machinery::value::Value;
+
+/// A change to an object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Patch {
+    /// A list of operations (RFC 6902).
+    Json(Value),
+    /// A partial object; lists are replaced, null removes (RFC 7386).
+    Merge(Value),
+    /// A partial object that is merged by the kind's merge keys. Built-in kinds only.
+    Strategic(Value),
+    /// The whole intent of a field manager; needs a field manager in the options.
+    Apply(Value),
+}
+
+impl Patch {
+    pub(crate) fn media_type(&self) -> &'static str {
+        match self {
+            Self::Json(_) => "application/json-patch+json",
+            Self::Merge(_) => "application/merge-patch+json",
+            Self::Strategic(_) => "application/strategic-merge-patch+json",
+            Self::Apply(_) => "application/apply-patch+yaml",
+        }
+    }
+
+    /// JSON is also YAML, so one encoding does for all.
+    pub(crate) fn body(&self) -> Vec<u8> {
+        let (Self::Json(value) | Self::Merge(value) | Self::Strategic(value) | Self::Apply(value)) = self;
+        encode_value(value).into_bytes()
+    }
+}
