@@ -1,1 +1,99 @@
-//! Tests.
+//! What becomes of many events.
+
+use std::time::Duration;
+
+use api_machinery::meta::ObjectMeta;
+use api_types::core_v1::{Event, EventSource, ObjectReference, Pod};
+use tokio::time::Instant;
+
+use super::correlator::{Correlator, Verdict};
+use super::*;
+use crate::fake::FakeServer;
+
+fn event(name: &str, object: &str, message: &str) -> Event {
+    Event {
+        metadata: ObjectMeta { name: name.into(), ..ObjectMeta::default() },
+        involved_object: ObjectReference { name: object.into(), ..ObjectReference::default() },
+        source: EventSource { component: "test".into(), host: String::new() },
+        message: message.into(),
+        type_: "Normal".into(),
+        count: 1,
+        ..Event::default()
+    }
+}
+
+#[test]
+fn equal_events_are_counted_and_similar_ones_merged() {
+    let mut correlator = Correlator::new();
+    let now = Instant::now();
+    assert!(matches!(correlator.correlate(event("e1", "pod", "hello"), now), Verdict::Create(_)));
+    let Verdict::Count(again) = correlator.correlate(event("e2", "pod", "hello"), now) else { panic!("counted") };
+    assert_eq!((again.metadata.name.as_str(), again.count), ("e1", 2));
+    for index in 0..8 {
+        let verdict = correlator.correlate(event("x", "pod", &format!("m{index}")), now);
+        assert!(matches!(verdict, Verdict::Create(_)), "{index}");
+    }
+    let Verdict::Create(merged) = correlator.correlate(event("e10", "pod", "tenth"), now) else { panic!("merged") };
+    assert_eq!(merged.message, "(combined from similar events): tenth");
+    let Verdict::Count(more) = correlator.correlate(event("e11", "pod", "eleventh"), now) else { panic!("counted") };
+    assert_eq!((more.metadata.name.as_str(), more.count), ("e10", 2));
+    let later = now + Duration::from_secs(700);
+    assert!(matches!(correlator.correlate(event("e12", "pod", "fresh"), later), Verdict::Create(_)));
+}
+
+#[test]
+fn a_flood_is_cut_off_and_dries_up_slowly() {
+    let mut correlator = Correlator::new();
+    let now = Instant::now();
+    let sent = (0..40).filter(|_| !matches!(correlator.correlate(event("e", "pod", "same"), now), Verdict::Drop));
+    assert_eq!(sent.count(), 25);
+    assert!(matches!(correlator.correlate(event("e", "other", "same"), now), Verdict::Create(_)));
+    let later = now + Duration::from_secs(300);
+    let Verdict::Count(event) = correlator.correlate(event("e", "pod", "same"), later) else { panic!("sent again") };
+    assert_eq!(event.count, 41, "what was dropped was counted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn recorded_events_reach_the_server() {
+    let server = FakeServer::new();
+    let recorder = EventRecorder::new(&server.client(), "test", "");
+    let mut pod = Pod::default();
+    pod.metadata.name = "web".into();
+    pod.metadata.namespace = "ns".into();
+    for _ in 0..3 {
+        recorder.event(&pod, EventType::Warning, "Failed", "it did not work");
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let events = server.objects("v1/events");
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0]["count"], 3);
+    assert_eq!(events[0]["involvedObject"]["kind"], "Pod");
+    assert!(events[0]["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("web.")));
+    server.remove("v1/events", "ns", events[0]["metadata"]["name"].as_str().unwrap());
+    recorder.event(&pod, EventType::Warning, "Failed", "it did not work");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(server.objects("v1/events").len(), 1, "a lost event is created anew");
+}
+
+#[tokio::test(start_paused = true)]
+async fn series_are_written_twice_and_when_they_end() {
+    let server = FakeServer::new();
+    let recorder = SeriesRecorder::new(&server.client(), "default-scheduler", "host");
+    let regarding = ObjectReference { name: "web".into(), namespace: "ns".into(), ..ObjectReference::default() };
+    let what = SeriesEvent {
+        regarding,
+        related: None,
+        kind: EventType::Warning,
+        reason: "FailedScheduling".into(),
+        action: "Scheduling".into(),
+        note: "0/1 nodes".into(),
+    };
+    for _ in 0..5 {
+        recorder.event(what.clone());
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let count = || server.objects("events.k8s.io/v1/events")[0]["series"]["count"].clone();
+    assert_eq!(count(), 2);
+    tokio::time::sleep(Duration::from_secs(13 * 60)).await;
+    assert_eq!(count(), 5);
+}

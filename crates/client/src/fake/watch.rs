@@ -38,6 +38,18 @@ fn bookmark(version: u64, initial_end: bool) -> Value {
     event("BOOKMARK", object)
 }
 
+/// The end of a watch that is behind what the server remembers.
+fn expired() -> Value {
+    let mut status = Value::Object(Default::default());
+    status["kind"] = "Status".into();
+    status["apiVersion"] = "v1".into();
+    status["status"] = "Failure".into();
+    status["reason"] = "Expired".into();
+    status["code"] = 410.into();
+    status["message"] = "too old resource version".into();
+    event("ERROR", status)
+}
+
 /// The body of a watch from a version on.
 pub(super) fn body(server: &FakeServer, select: Selection, version: u64, initial: bool, partial: bool) -> Body {
     let store = server.store.lock();
@@ -55,14 +67,7 @@ pub(super) fn body(server: &FakeServer, select: Selection, version: u64, initial
         cursor.first.push_back(bookmark(store.version(), true));
         cursor.version = store.version();
     } else if version < store.oldest {
-        let mut status = Value::Object(Default::default());
-        status["kind"] = "Status".into();
-        status["apiVersion"] = "v1".into();
-        status["status"] = "Failure".into();
-        status["reason"] = "Expired".into();
-        status["code"] = 410.into();
-        status["message"] = "too old resource version".into();
-        cursor.first.push_back(event("ERROR", status));
+        cursor.first.push_back(expired());
     }
     drop(store);
     let stream = futures_util::stream::unfold(cursor, |mut cursor| async move {
@@ -98,6 +103,10 @@ impl Cursor {
                 if store.generation != self.generation {
                     return None;
                 }
+                if self.version + 1 < store.oldest {
+                    self.version = u64::MAX;
+                    return Some(expired());
+                }
                 let new = store.log.iter().find(|change| {
                     let concerns = change.kind == "BOOKMARK"
                         || (change.resource == self.select.resource && self.select.matches(&change.object));
@@ -110,6 +119,7 @@ impl Cursor {
                         kind => event(kind, change.object.clone()),
                     });
                 }
+                self.version = self.version.max(store.version());
             }
             changed.await;
         }

@@ -1,1 +1,129 @@
-//! Tests.
+//! Elections on paused time against the fake server.
+
+use api_types::coordination_v1::Lease;
+use base::{Rng, TaskGroup};
+use http::StatusCode;
+
+use super::*;
+use crate::fake::FakeServer;
+use crate::transport::{FaultLayer, Faults};
+
+fn config(seed: u64) -> LeaderConfig {
+    LeaderConfig::new("kube-system", "test", &format!("host{seed}"), &Rng::seeded(seed))
+}
+
+fn candidate(server: &FakeServer, seed: u64) -> LeaderElector {
+    LeaderElector::new(&server.client(), config(seed), None).unwrap()
+}
+
+async fn lease(server: &FakeServer) -> Lease {
+    server.client().namespaced::<Lease>("kube-system").get("test").await.unwrap()
+}
+
+#[test]
+fn times_must_make_sense() {
+    let long = Duration::from_secs(20);
+    let cases: [(&str, fn(&mut LeaderConfig, Duration)); 3] = [
+        ("leaseDuration must be greater than renewDeadline", |config, long| config.renew_deadline = long),
+        ("renewDeadline must be greater than retryPeriod*JitterFactor", |config, _| {
+            config.retry_period = Duration::from_secs(9);
+        }),
+        ("Lock identity is empty", |config, _| config.identity.clear()),
+    ];
+    for (text, change) in cases {
+        let mut config = config(1);
+        change(&mut config, long);
+        assert_eq!(config.validate().unwrap_err().to_string(), format!("invalid configuration: {text}"));
+    }
+    assert!(config(1).validate().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_leads_and_another_follows_after_the_lease_has_run_out() {
+    let server = FakeServer::new();
+    let group = TaskGroup::new("test");
+    let (first, second) = (candidate(&server, 1), candidate(&server, 2));
+    let stop_first = CancellationToken::new();
+    let (elector, stop) = (first.clone(), stop_first.clone());
+    group.spawn_cancellable("first", async move {
+        elector.run(stop, |_| std::future::pending()).await;
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(first.is_leader());
+    let elector = second.clone();
+    group.spawn_cancellable("second", async move {
+        elector.run(CancellationToken::new(), |_| std::future::pending()).await;
+    });
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(first.is_leader() && !second.is_leader(), "a renewed lease is never taken over");
+    assert_eq!(second.leader(), first.config.identity);
+    let held = lease(&server).await;
+    assert_eq!((held.spec.lease_duration_seconds, held.spec.lease_transitions), (Some(15), Some(0)));
+
+    stop_first.cancel();
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    assert!(!second.is_leader(), "the lease was not given back, so it runs out first");
+    tokio::time::sleep(Duration::from_secs(16)).await;
+    assert!(second.is_leader());
+    assert_eq!(lease(&server).await.spec.lease_transitions, Some(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_released_lease_is_free_at_once() {
+    let server = FakeServer::new();
+    let mut config = config(1);
+    config.release_on_stop = true;
+    let elector = LeaderElector::new(&server.client(), config, None).unwrap();
+    let stop = CancellationToken::new();
+    let end = elector
+        .run(stop.clone(), |_| async move {
+            stop.cancel();
+            std::future::pending().await
+        })
+        .await;
+    assert_eq!(end, LeaderEnd::Stopped);
+    let released = lease(&server).await;
+    assert_eq!((released.spec.holder_identity.as_deref(), released.spec.lease_duration_seconds), (Some(""), Some(1)));
+    let end = candidate(&server, 2).run(CancellationToken::new(), |_| async {}).await;
+    assert_eq!(end, LeaderEnd::Finished);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_cannot_renew_steps_down_before_another_may_lead() {
+    let server = FakeServer::new();
+    let layer = Arc::new(FaultLayer::new(server.transport(), Faults::default(), Rng::seeded(1)));
+    let client = server.client_over(Arc::<FaultLayer>::clone(&layer));
+    let elector = LeaderElector::new(&client, config(1), None).unwrap();
+    let start = Instant::now();
+    let work_ended = Arc::new(Mutex::new(None));
+    let ended = Arc::clone(&work_ended);
+    let group = TaskGroup::new("work");
+    let end = elector
+        .run(CancellationToken::new(), |leading| async move {
+            group.spawn("work", async move {
+                leading.cancelled().await;
+                *ended.lock() = Some(Instant::now());
+            });
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            layer.set(Faults { error: 1.0, statuses: vec![StatusCode::INTERNAL_SERVER_ERROR], ..Faults::default() });
+            std::future::pending().await
+        })
+        .await;
+    assert_eq!(end, LeaderEnd::Lost);
+    assert!(!elector.is_leader());
+    tokio::task::yield_now().await;
+    let lost = work_ended.lock().expect("the work's token is cancelled") - start;
+    assert!(lost > Duration::from_secs(39) && lost < Duration::from_secs(45), "{lost:?}");
+    assert!(elector.check().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_does_not_cost_the_leadership() {
+    let server = FakeServer::new();
+    let faults = Faults { drop_response: 0.3, ..Faults::default() };
+    let layer = Arc::new(FaultLayer::new(server.transport(), faults, Rng::seeded(3)));
+    let client = server.client_over(layer);
+    let elector = LeaderElector::new(&client, config(1), None).unwrap();
+    let end = elector.run(CancellationToken::new(), |_| tokio::time::sleep(Duration::from_secs(300))).await;
+    assert_eq!(end, LeaderEnd::Finished);
+}
