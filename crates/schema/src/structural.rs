@@ -1,17 +1,34 @@
-//! The structural schema of a custom resource version, read from its `openAPIV3Schema`.
+//! The structural schema of a custom resource version: read from its `openAPIV3Schema`, and what follows from it for
+//! objects: pruning, defaulting, validation, and the rules that list types add.
 //!
-//! Only what the structure of objects needs is unpacked here; value rules (`minimum`, `pattern`, ...) stay in
-//! [`Structural::rules`], as JSON, for the validator.
+//! Deliberately not here: rules in the expression language (`x-kubernetes-validations`), which need an evaluator; their
+//! JSON is kept in [`Structural::expression_rules`].
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+mod defaults;
+mod formats;
+mod junctors;
+mod list_types;
+mod prune;
+mod rules;
+pub mod structure;
+mod validate;
+
+pub use defaults::{drop_nulls, fill_defaults};
+pub use formats::is_known as is_known_format;
+pub use list_types::check_list_types;
+pub use prune::prune;
+pub use rules::Rules;
+pub use validate::{validate, validate_update};
 
 /// Deepest nesting that is unpacked; deeper schemas are refused long before.
 const MAX_DEPTH: usize = 200;
 
 /// One node of a structural schema.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Structural {
     /// `type`: `object`, `array`, `string`, `integer`, `number`, `boolean`, or empty.
     pub kind: String,
@@ -19,6 +36,8 @@ pub struct Structural {
     pub properties: BTreeMap<String, Structural>,
     /// The type of the entries of a map with free keys.
     pub additional_properties: Option<Box<Structural>>,
+    /// `additionalProperties: true`: free keys of which nothing is said.
+    pub any_properties: bool,
     /// The type of the items of a list.
     pub items: Option<Box<Structural>>,
     /// What an absent field becomes.
@@ -39,12 +58,15 @@ pub struct Structural {
     pub map_type: String,
     /// Whether this is the schema of a whole object, whose type and metadata are implied.
     pub root: bool,
-    /// The JSON of the node, for the validator; the nodes below are left out.
-    pub rules: Map<String, Value>,
+    /// `x-kubernetes-validations`, as JSON.
+    pub expression_rules: Vec<Value>,
+    /// What values must be like.
+    pub rules: Rules,
 }
 
 impl Structural {
-    /// Reads the schema of a whole object.
+    /// Reads the schema of a whole object. Patterns that are no regular expressions are ignored here; the rules for
+    /// definitions refuse them.
     pub fn root(schema: &Value) -> Self {
         Self { root: true, ..Self::read(schema, 0) }
     }
@@ -53,29 +75,26 @@ impl Structural {
         let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let flag = |name: &str| schema.get(name).and_then(Value::as_bool).unwrap_or_default();
         let below = |value: &Value| (depth < MAX_DEPTH).then(|| Self::read(value, depth + 1));
-        let properties = schema.get("properties").and_then(Value::as_object);
-        let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
+        let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let list = |name: &str| schema.get(name).and_then(Value::as_array).into_iter().flatten();
         let node_below = |name: &str| schema.get(name).filter(|value| value.is_object()).and_then(below).map(Box::new);
-        let free = schema.get("additionalProperties").and_then(Value::as_bool) == Some(true);
         Self {
             kind: text("type"),
-            properties: properties
-                .into_iter()
-                .flatten()
-                .filter_map(|(name, value)| Some((name.clone(), below(value)?)))
-                .collect(),
+            properties: properties.filter_map(|(name, value)| Some((name.clone(), below(value)?))).collect(),
             additional_properties: node_below("additionalProperties"),
+            any_properties: schema.get("additionalProperties") == Some(&Value::Bool(true)),
             items: node_below("items"),
             default: schema.get("default").filter(|value| !value.is_null()).cloned(),
             nullable: flag("nullable"),
-            preserve_unknown_fields: flag("x-kubernetes-preserve-unknown-fields") || free,
+            preserve_unknown_fields: flag("x-kubernetes-preserve-unknown-fields"),
             int_or_string: flag("x-kubernetes-int-or-string"),
             embedded_resource: flag("x-kubernetes-embedded-resource"),
             list_type: text("x-kubernetes-list-type"),
-            list_map_keys: keys.into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect(),
+            list_map_keys: list("x-kubernetes-list-map-keys").filter_map(Value::as_str).map(Into::into).collect(),
             map_type: text("x-kubernetes-map-type"),
             root: false,
-            rules: own_rules(schema),
+            expression_rules: list("x-kubernetes-validations").cloned().collect(),
+            rules: Rules::read(schema, |value| below(value)),
         }
     }
 
@@ -91,19 +110,23 @@ impl Structural {
 
     /// An object without declared members that keeps whatever it is given.
     pub fn is_free_form(&self) -> bool {
-        self.preserve_unknown_fields
+        (self.preserve_unknown_fields || self.any_properties)
             && self.properties.is_empty()
             && self.additional_properties.is_none()
             && !self.is_object_root()
             && self.map_type != "atomic"
     }
+
+    /// The schema of a member: declared, or that of the free keys.
+    pub fn member(&self, name: &str) -> Option<&Self> {
+        self.properties.get(name).or(self.additional_properties.as_deref())
+    }
 }
 
-fn own_rules(schema: &Value) -> Map<String, Value> {
-    let below = ["properties", "items", "additionalProperties", "description", "default", "example", "externalDocs"];
-    let rules = schema.as_object().into_iter().flatten();
-    rules
-        .filter(|(name, _)| !below.contains(&name.as_str()))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
+/// Whether a member of a whole object is not the schema's business.
+fn is_type_meta(name: &str) -> bool {
+    matches!(name, "apiVersion" | "kind" | "metadata")
 }
+
+#[cfg(test)]
+mod tests;

@@ -198,7 +198,9 @@ impl<'a> TypeNode<'a> {
             },
             Source::Schema(schema) => match &schema.additional_properties {
                 Some(of) => Some(Self::of_schema(of)),
-                None if schema.preserve_unknown_fields || schema.is_untyped() => Some(Self::deduced()),
+                None if schema.preserve_unknown_fields || schema.any_properties || schema.is_untyped() => {
+                    Some(Self::deduced())
+                }
                 None => None,
             },
         }

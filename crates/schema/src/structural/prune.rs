@@ -1,0 +1,78 @@
+//! Dropping what a schema does not declare.
+
+use serde_json::Value;
+
+use super::{Structural, is_type_meta};
+
+/// Most unknown fields that are reported.
+const MAX_REPORTS: usize = 100;
+
+/// Drops undeclared members in place, and returns their paths, sorted, such as `spec.list[0].foo`.
+/// `metadata` of whole objects is not touched.
+pub fn prune(value: &mut Value, schema: &Structural) -> Vec<String> {
+    let mut pruner = Pruner { path: String::new(), unknown: Vec::new() };
+    pruner.visit(value, Some(schema), false);
+    pruner.unknown.sort_unstable();
+    pruner.unknown
+}
+
+struct Pruner {
+    path: String,
+    unknown: Vec<String>,
+}
+
+impl Pruner {
+    /// `lenient` keeps members at places that no schema describes, as below a node that preserves unknown fields.
+    fn visit(&mut self, value: &mut Value, schema: Option<&Structural>, lenient: bool) {
+        match value {
+            Value::Object(map) => {
+                let keeps = schema.map_or(lenient, |schema| schema.preserve_unknown_fields);
+                map.retain(|name, member| self.keep_member(name, member, schema, keeps));
+            }
+            Value::Array(items) => {
+                let keeps = schema.map_or(lenient, |schema| schema.preserve_unknown_fields);
+                let item_schema = schema.and_then(|schema| schema.items.as_deref());
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.below(&format!("[{index}]"), |pruner| pruner.visit(item, item_schema, keeps));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn keep_member(&mut self, name: &str, member: &mut Value, schema: Option<&Structural>, keeps: bool) -> bool {
+        let step = if self.path.is_empty() { name.to_owned() } else { format!(".{name}") };
+        let Some(schema) = schema else {
+            if !keeps {
+                self.report(&step);
+            }
+            return keeps;
+        };
+        if schema.is_object_root() && is_type_meta(name) {
+            return true;
+        }
+        match schema.member(name) {
+            Some(of) => self.below(&step, |pruner| pruner.visit(member, Some(of), false)),
+            None if schema.any_properties => self.below(&step, |pruner| pruner.visit(member, None, keeps)),
+            None if keeps => {}
+            None => {
+                self.report(&step);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn report(&mut self, step: &str) {
+        if self.unknown.len() < MAX_REPORTS {
+            self.unknown.push(format!("{}{step}", self.path));
+        }
+    }
+
+    fn below(&mut self, step: &str, visit: impl FnOnce(&mut Self)) {
+        let length = self.path.len();
+        self.path.push_str(step);
+        visit(self);
+        self.path.truncate(length);
+    }
+}

@@ -1,0 +1,194 @@
+//! The rules for schemas themselves: what a CustomResourceDefinition may declare.
+
+use api_machinery::field_path::{ErrorList, Path};
+use serde_json::{Map, Value};
+
+mod extensions;
+mod nested;
+
+/// Deepest schema that is accepted.
+const MAX_DEPTH: usize = 100;
+
+/// Where a node stands in the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Root,
+    Field,
+    Item,
+}
+
+/// All that is wrong with a schema; `path` is that of the schema itself.
+pub fn check(path: &Path, schema: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if schema.get("nullable") == Some(&Value::Bool(true)) {
+        errors.push(path.child("nullable").forbidden("nullable cannot be true at the root"));
+    }
+    let mut structural = ErrorList::new();
+    check_node(path, schema, Place::Root, 0, &mut errors, &mut structural);
+    // Upstream sorts only the structural errors, by their text.
+    let mut sorted: Vec<_> = structural.into_iter().collect();
+    sorted.sort_by_key(ToString::to_string);
+    errors.extend(sorted);
+    errors
+}
+
+fn text<'s>(schema: &'s Map<String, Value>, name: &str) -> &'s str {
+    schema.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn flag(schema: &Map<String, Value>, name: &str) -> bool {
+    schema.get(name).and_then(Value::as_bool).unwrap_or_default()
+}
+
+fn has_members(schema: &Map<String, Value>, name: &str) -> bool {
+    schema.get(name).and_then(Value::as_object).is_some_and(|map| !map.is_empty())
+}
+
+fn check_node(
+    path: &Path,
+    schema: &Value,
+    place: Place,
+    depth: usize,
+    errors: &mut ErrorList,
+    structural: &mut ErrorList,
+) {
+    let Value::Object(node) = schema else { return };
+    if depth > MAX_DEPTH {
+        errors.push(path.forbidden("nested too deeply"));
+        return;
+    }
+    check_keywords(path, node, errors);
+    extensions::check(path, node, errors);
+    check_type(path, node, place, structural);
+    check_embedded(path, node, place, structural);
+    nested::check_junctors(path, node, structural);
+    for (name, property) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let below = path.child("properties").key(name);
+        if place == Place::Root
+            && matches!(name.as_str(), "apiVersion" | "kind" | "metadata")
+            && property.get("default").is_some()
+        {
+            errors.push(below.child("default").forbidden(format!("must not be set in top-level {name}")));
+        }
+        check_node(&below, property, Place::Field, depth + 1, errors, structural);
+    }
+    if let Some(items) = node.get("items") {
+        check_node(&path.child("items"), items, Place::Item, depth + 1, errors, structural);
+    }
+    if let Some(entries) = node.get("additionalProperties") {
+        check_node(&path.child("additionalProperties"), entries, Place::Field, depth + 1, errors, structural);
+    }
+}
+
+/// Keywords that the dialect leaves out.
+fn check_keywords(path: &Path, node: &Map<String, Value>, errors: &mut ErrorList) {
+    const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+    match text(node, "type") {
+        "null" => {
+            errors.push(path.child("type").forbidden("type cannot be set to null, use nullable as an alternative"))
+        }
+        "" => {}
+        known if TYPES.contains(&known) => {}
+        other => errors.push(path.child("type").not_supported(other, &TYPES)),
+    }
+    let is_set = |name: &str| match node.get(name) {
+        None | Some(Value::Null) => false,
+        Some(Value::Object(map)) => !map.is_empty(),
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(_) => true,
+    };
+    for name in ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"] {
+        if is_set(name) {
+            errors.push(path.child(name).forbidden(format!("{name} is not supported")));
+        }
+    }
+    if node.get("items").is_some_and(Value::is_array) {
+        errors.push(path.child("items").forbidden("items must be a schema object and not an array"));
+    }
+    if flag(node, "uniqueItems") {
+        let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+        errors.push(path.child("uniqueItems").forbidden(detail));
+    }
+    let restricts = node.get("additionalProperties").is_some_and(|entries| *entries != Value::Bool(true));
+    if restricts && has_members(node, "properties") {
+        let detail = "additionalProperties and properties are mutual exclusive";
+        errors.push(path.child("additionalProperties").forbidden(detail));
+    }
+    let pattern = text(node, "pattern");
+    if let Err(error) = regex::Regex::new(pattern) {
+        let detail = format!("must be a valid regular expression, but isn't: {error}");
+        errors.push(path.child("pattern").invalid(pattern, detail));
+    }
+}
+
+fn check_type(path: &Path, node: &Map<String, Value>, place: Place, errors: &mut ErrorList) {
+    let kind = text(node, "type");
+    let exempt = flag(node, "x-kubernetes-int-or-string") || flag(node, "x-kubernetes-preserve-unknown-fields");
+    let at_type = path.child("type");
+    match (place, kind) {
+        (Place::Root, "") => errors.push(at_type.required("must not be empty at the root")),
+        (Place::Root, "object") => {}
+        (Place::Root, other) => errors.push(at_type.invalid(other, "must be object at the root")),
+        (Place::Item, "") if !exempt => errors.push(at_type.required("must not be empty for specified array items")),
+        (Place::Field, "") if !exempt => errors.push(at_type.required("must not be empty for specified object fields")),
+        _ => {}
+    }
+    if kind == "array" && node.get("items").is_none_or(Value::is_null) {
+        errors.push(path.child("items").required("must be specified"));
+    }
+    if place == Place::Root && node.get("additionalProperties").is_some_and(|entries| !entries.is_null()) {
+        errors.push(path.child("additionalProperties").forbidden("must not be used at the root"));
+    }
+}
+
+/// Whole objects inside, and the members that every object has.
+fn check_embedded(path: &Path, node: &Map<String, Value>, place: Place, errors: &mut ErrorList) {
+    const EMBEDDED: &str = "x-kubernetes-embedded-resource";
+    const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+    let embedded = flag(node, EMBEDDED);
+    if flag(node, "x-kubernetes-int-or-string") {
+        for name in [PRESERVE, EMBEDDED].into_iter().filter(|name| flag(node, name)) {
+            errors.push(path.child(name).invalid(true, "must be false if x-kubernetes-int-or-string is true"));
+        }
+    }
+    if embedded {
+        let detail = "must be object if x-kubernetes-embedded-resource is true";
+        match text(node, "type") {
+            "object" => {}
+            "" => errors.push(path.child("type").required(detail)),
+            other => errors.push(path.child("type").invalid(other, detail)),
+        }
+        if node.get("additionalProperties").is_some_and(|entries| !entries.is_null()) {
+            let detail = "must not be used if x-kubernetes-embedded-resource is set";
+            errors.push(path.child("additionalProperties").forbidden(detail));
+        }
+        if !has_members(node, "properties") && !flag(node, PRESERVE) {
+            let detail = "must not be empty if x-kubernetes-embedded-resource is true without \
+                          x-kubernetes-preserve-unknown-fields";
+            errors.push(path.child("properties").required(detail));
+        }
+    }
+    if embedded || place == Place::Root {
+        check_implied(path, node, place, errors);
+    }
+}
+
+fn check_implied(path: &Path, node: &Map<String, Value>, place: Place, errors: &mut ErrorList) {
+    let properties = node.get("properties").and_then(Value::as_object);
+    let declared = |name: &str| properties.and_then(|map| map.get(name)).and_then(Value::as_object);
+    let at = |name: &str| path.child("properties").key(name);
+    for (name, wanted) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
+        let Some(kind) = declared(name).map(|schema| text(schema, "type")) else { continue };
+        if kind != wanted {
+            errors.push(at(name).child("type").invalid(kind, format!("must be {wanted}")));
+        }
+    }
+    let Some(metadata) = declared("metadata").filter(|_| place == Place::Root) else { return };
+    let fields = metadata.get("properties").and_then(Value::as_object);
+    let only_names = fields.into_iter().flatten().all(|(name, _)| matches!(name.as_str(), "name" | "generateName"));
+    let only_known = metadata.keys().all(|key| matches!(key.as_str(), "type" | "properties" | "description"));
+    if !only_names || !only_known {
+        let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+        errors.push(at("metadata").forbidden(detail));
+    }
+}

@@ -1,0 +1,163 @@
+//! The `x-kubernetes-*` keywords.
+
+use std::collections::BTreeSet;
+
+use api_machinery::field_path::{ErrorList, Path};
+use serde_json::{Map, Value};
+
+use super::{flag, text};
+
+const LIST_TYPE: &str = "x-kubernetes-list-type";
+const LIST_KEYS: &str = "x-kubernetes-list-map-keys";
+const MAP_TYPE: &str = "x-kubernetes-map-type";
+const RULE_REASONS: [&str; 4] =
+    ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+
+pub(super) fn check(path: &Path, node: &Map<String, Value>, errors: &mut ErrorList) {
+    if node.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
+        errors.push(path.child("x-kubernetes-preserve-unknown-fields").invalid(false, "must be true or undefined"));
+    }
+    let map_type = text(node, MAP_TYPE);
+    if !map_type.is_empty() {
+        wants_type(path, node, "object", "must be object if x-kubernetes-map-type is specified", errors);
+        if !["atomic", "granular"].contains(&map_type) {
+            errors.push(path.child(MAP_TYPE).not_supported(map_type, &["atomic", "granular"]));
+        }
+    }
+    check_list_type(path, node, errors);
+    for (index, rule) in
+        node.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten().enumerate()
+    {
+        check_rule(&path.child("x-kubernetes-validations").index(index), rule, errors);
+    }
+}
+
+fn wants_type(path: &Path, node: &Map<String, Value>, wanted: &str, detail: &str, errors: &mut ErrorList) {
+    match text(node, "type") {
+        "" => errors.push(path.child("type").required(detail)),
+        kind if kind != wanted => errors.push(path.child("type").invalid(kind, detail)),
+        _ => {}
+    }
+}
+
+fn check_list_type(path: &Path, node: &Map<String, Value>, errors: &mut ErrorList) {
+    let list_type = text(node, LIST_TYPE);
+    let keys: Vec<&str> =
+        node.get(LIST_KEYS).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    if !list_type.is_empty() {
+        wants_type(path, node, "array", "must be array if x-kubernetes-list-type is specified", errors);
+        if !["atomic", "set", "map"].contains(&list_type) {
+            errors.push(path.child(LIST_TYPE).not_supported(list_type, &["atomic", "map", "set"]));
+        }
+    }
+    if !keys.is_empty() && list_type != "map" {
+        let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
+        errors.push(match list_type {
+            "" => path.child(LIST_TYPE).required(detail),
+            other => path.child(LIST_TYPE).invalid(other, detail),
+        });
+    }
+    let items = node.get("items").and_then(Value::as_object);
+    match (list_type, items) {
+        ("set", Some(items)) => check_set_items(&path.child("items"), items, errors),
+        ("map", _) => check_map_items(path, items, &keys, errors),
+        _ => {}
+    }
+    if matches!(list_type, "set" | "map") && items.is_some_and(|items| flag(items, "nullable")) {
+        let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
+        errors.push(path.child("items").child("nullable").forbidden(detail));
+    }
+}
+
+fn check_set_items(path: &Path, items: &Map<String, Value>, errors: &mut ErrorList) {
+    let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+    let name = match text(items, "type") {
+        "array" if !matches!(text(items, LIST_TYPE), "" | "atomic") => LIST_TYPE,
+        "object" if text(items, MAP_TYPE) != "atomic" => MAP_TYPE,
+        _ => return,
+    };
+    errors.push(path.child(name).invalid(text(items, name), detail));
+}
+
+fn check_map_items(path: &Path, items: Option<&Map<String, Value>>, keys: &[&str], errors: &mut ErrorList) {
+    if keys.is_empty() {
+        errors.push(path.child(LIST_KEYS).required("must not be empty if x-kubernetes-list-type is map"));
+    }
+    let Some(items) = items else {
+        errors.push(path.child("items").required("must have a schema if x-kubernetes-list-type is map"));
+        return;
+    };
+    let detail = "must be object if parent array's x-kubernetes-list-type is map";
+    match text(items, "type") {
+        "object" => {}
+        "" => errors.push(path.child("items").child("type").required(detail)),
+        other => errors.push(path.child("items").child("type").invalid(other, detail)),
+    }
+    let mut seen = BTreeSet::new();
+    for (index, key) in keys.iter().enumerate() {
+        let at_key = path.child(LIST_KEYS).index(index);
+        let property = items.get("properties").and_then(|properties| properties.get(*key)).and_then(Value::as_object);
+        let at_property = path.child("items").child("properties").key(key);
+        match property {
+            None => errors.push(at_key.invalid(*key, "entries must all be names of item properties")),
+            Some(property) => check_key_property(&at_property, property, items, key, errors),
+        }
+        if !seen.insert(key) {
+            errors.push(at_key.invalid(*key, "must not contain duplicate entries"));
+        }
+    }
+}
+
+fn check_key_property(
+    path: &Path,
+    property: &Map<String, Value>,
+    items: &Map<String, Value>,
+    key: &str,
+    errors: &mut ErrorList,
+) {
+    let kind = text(property, "type");
+    if matches!(kind, "array" | "object") {
+        let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+        errors.push(path.child("type").invalid(kind, detail));
+    }
+    let required = items.get("required").and_then(Value::as_array).into_iter().flatten();
+    let is_required = required.filter_map(Value::as_str).any(|name| name == key);
+    if !is_required && property.get("default").is_none_or(Value::is_null) {
+        let detail =
+            "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+        errors.push(path.child("default").required(detail));
+    }
+    if flag(property, "nullable") {
+        let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+        errors.push(path.child("nullable").forbidden(detail));
+    }
+}
+
+/// One rule in the expression language; whether it compiles is for the evaluator to say.
+fn check_rule(path: &Path, rule: &Value, errors: &mut ErrorList) {
+    let Value::Object(rule) = rule else { return };
+    let expression = text(rule, "rule");
+    if expression.trim().is_empty() {
+        errors.push(path.child("rule").required("rule is not specified"));
+    }
+    let has_break = |text: &str| text.contains(['\n', '\r']);
+    for name in ["message", "fieldPath"] {
+        let given = text(rule, name);
+        if !given.is_empty() && given.trim().is_empty() {
+            errors.push(path.child(name).invalid(given, "must be non-empty if specified"));
+        } else if has_break(given.trim()) {
+            errors.push(path.child(name).invalid(given, "must not contain line breaks"));
+        }
+    }
+    if has_break(expression.trim()) && text(rule, "message").is_empty() {
+        errors.push(path.child("message").required("message must be specified if rule contains line breaks"));
+    }
+    let dynamic = text(rule, "messageExpression");
+    if !dynamic.is_empty() && dynamic.trim().is_empty() {
+        errors.push(path.child("messageExpression").required("messageExpression must be non-empty if specified"));
+    }
+    let reason = text(rule, "reason");
+    if !reason.is_empty() && !RULE_REASONS.contains(&reason) {
+        errors.push(path.child("reason").not_supported(reason, &RULE_REASONS));
+    }
+}
