@@ -66,3 +66,16 @@ pub(crate) fn first_few(items: &[String], shown: usize) -> String {
         _ => text,
     }
 }
+
+/// Access modes as `kubectl` abbreviates them, in a fixed order.
+pub(crate) fn access_modes(modes: &[String]) -> Vec<&'static str> {
+    const SHORT: &[(&str, &str)] =
+        &[("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
+    SHORT.iter().filter(|(mode, _)| modes.iter().any(|own| own == mode)).map(|(_, short)| *short).collect()
+}
+
+/// The storage class of a volume or claim; the old annotation wins.
+pub(crate) fn class_of(meta: &ObjectMeta, field: Option<&str>) -> String {
+    let annotation = meta.annotations.get("volume.beta.kubernetes.io/storage-class").map(String::as_str);
+    annotation.or(field).unwrap_or_default().to_owned()
+}

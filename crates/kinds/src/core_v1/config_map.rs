@@ -4,6 +4,9 @@ use api_types::core_v1::ConfigMap;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "",
@@ -36,5 +39,13 @@ impl TypedRules for ConfigMapRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn cells(object: &ConfigMap, now: Time) -> Vec<Value> {
+        vec![
+            object.metadata.name.clone().into(),
+            (object.data.len() + object.binary_data.len()).into(),
+            table::age(&object.metadata, now),
+        ]
     }
 }

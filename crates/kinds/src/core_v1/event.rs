@@ -4,6 +4,9 @@ use api_types::core_v1::Event;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "",
@@ -54,6 +57,61 @@ impl TypedRules for EventRules {
     const INFO: &'static ResourceInfo = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
-        crate::object_name::dns_subdomain(name, prefix)
+        crate::object_name::path_segment(name, prefix)
+    }
+
+    fn field(object: &Event, path: &str) -> Option<String> {
+        Some(match path {
+            "involvedObject.kind" => object.involved_object.kind.clone(),
+            "involvedObject.namespace" => object.involved_object.namespace.clone(),
+            "involvedObject.name" => object.involved_object.name.clone(),
+            "involvedObject.uid" => object.involved_object.uid.clone(),
+            "involvedObject.apiVersion" => object.involved_object.api_version.clone(),
+            "involvedObject.resourceVersion" => object.involved_object.resource_version.clone(),
+            "involvedObject.fieldPath" => object.involved_object.field_path.clone(),
+            "reason" => object.reason.clone(),
+            "reportingComponent" => object.reporting_component.clone(),
+            "source" => {
+                if object.source.component.is_empty() {
+                    object.reporting_component.clone()
+                } else {
+                    object.source.component.clone()
+                }
+            }
+            "type" => object.type_.clone(),
+            _ => return None,
+        })
+    }
+
+    fn cells(object: &Event, now: Time) -> Vec<Value> {
+        let first_at =
+            if object.first_timestamp.is_zero() { object.event_time.to_time() } else { object.first_timestamp };
+        let first = table::since(first_at, now);
+        let (last, count) = match &object.series {
+            Some(series) => (table::since(series.last_observed_time.to_time(), now), series.count),
+            None if object.last_timestamp.is_zero() => (first.clone(), object.count),
+            None => (table::since(object.last_timestamp, now), object.count),
+        };
+        let count = count.max(1);
+        let about = match (object.involved_object.kind.to_lowercase(), object.involved_object.name.as_str()) {
+            (kind, "") => kind,
+            (kind, name) => format!("{kind}/{name}"),
+        };
+        let or = |one: &str, other: &str| if one.is_empty() { other.to_owned() } else { one.to_owned() };
+        let component = or(&object.source.component, &object.reporting_component);
+        let host = or(&object.source.host, &object.reporting_instance);
+        let source = if host.is_empty() { component } else { format!("{component}, {host}") };
+        vec![
+            last.into(),
+            object.type_.clone().into(),
+            object.reason.clone().into(),
+            about.into(),
+            object.involved_object.field_path.clone().into(),
+            source.into(),
+            object.message.trim().into(),
+            first.into(),
+            count.into(),
+            object.metadata.name.clone().into(),
+        ]
     }
 }

@@ -33,4 +33,15 @@ impl TypedRules for LimitRangeRules {
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
     }
+
+    fn set_defaults(object: &mut LimitRange) {
+        for item in object.spec.limits.iter_mut().filter(|item| item.type_ == "Container") {
+            for (name, max) in &item.max {
+                item.default.entry(name.clone()).or_insert_with(|| max.clone());
+            }
+            for (name, amount) in item.default.iter().chain(&item.min) {
+                item.default_request.entry(name.clone()).or_insert_with(|| amount.clone());
+            }
+        }
+    }
 }

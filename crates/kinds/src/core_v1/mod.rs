@@ -9,6 +9,7 @@ mod node;
 mod persistent_volume;
 mod persistent_volume_claim;
 mod pod;
+mod pod_table;
 mod pod_template;
 mod replication_controller;
 mod resource_quota;

@@ -4,6 +4,10 @@ use api_types::core_v1::Node;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::TypedRules;
+use crate::rules::{Endpoint, RuleContext};
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "",
@@ -53,4 +57,66 @@ impl TypedRules for NodeRules {
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
     }
+
+    fn set_defaults(object: &mut Node) {
+        if object.status.allocatable.is_empty() {
+            object.status.allocatable.clone_from(&object.status.capacity);
+        }
+    }
+
+    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut Node, old: &Node) {
+        // Unlike other kinds, a node may bring its status when it is created.
+        match endpoint {
+            Endpoint::Main => object.status = old.status.clone(),
+            Endpoint::Status => object.spec = old.spec.clone(),
+            Endpoint::Other(_) => {}
+        }
+    }
+
+    fn field(object: &Node, path: &str) -> Option<String> {
+        Some(match path {
+            "spec.unschedulable" => object.spec.unschedulable.to_string(),
+            _ => return None,
+        })
+    }
+
+    fn cells(object: &Node, now: Time) -> Vec<Value> {
+        let info = &object.status.node_info;
+        let address = |type_: &str| component_helpers::nodes::address(object, type_).unwrap_or("<none>").to_owned();
+        let kernel = match (info.kernel_version.as_str(), info.architecture.as_str()) {
+            ("", _) => "<unknown>".to_owned(),
+            (version, "") => version.to_owned(),
+            (version, architecture) => format!("{version} ({architecture})"),
+        };
+        vec![
+            object.metadata.name.clone().into(),
+            state(object).into(),
+            roles(object).into(),
+            table::age(&object.metadata, now),
+            info.kubelet_version.clone().into(),
+            address("InternalIP").into(),
+            address("ExternalIP").into(),
+            table::or_else(&*info.os_image, "<unknown>").into(),
+            kernel.into(),
+            table::or_else(&*info.container_runtime_version, "<unknown>").into(),
+        ]
+    }
+}
+
+fn state(node: &Node) -> String {
+    let ready = component_helpers::conditions::find(&node.status.conditions, "Ready");
+    let state = match ready.map(|ready| ready.status.as_str()) {
+        Some("True") => "Ready",
+        Some(_) => "NotReady",
+        None => "Unknown",
+    };
+    format!("{state}{}", if node.spec.unschedulable { ",SchedulingDisabled" } else { "" })
+}
+
+fn roles(node: &Node) -> String {
+    let labels = &node.metadata.labels;
+    let suffixes = labels.keys().filter_map(|key| key.strip_prefix("node-role.kubernetes.io/"));
+    let legacy = labels.get("kubernetes.io/role").map(String::as_str);
+    let roles: std::collections::BTreeSet<&str> = suffixes.chain(legacy).filter(|role| !role.is_empty()).collect();
+    table::or_none(table::joined(roles, ","))
 }

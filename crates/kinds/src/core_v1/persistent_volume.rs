@@ -3,7 +3,12 @@
 use api_types::core_v1::PersistentVolume;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::rules::RuleContext;
 use crate::rules::TypedRules;
+use crate::strategy::Strategy;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "",
@@ -47,8 +52,36 @@ pub(crate) struct PersistentVolumeRules;
 impl TypedRules for PersistentVolumeRules {
     type Object = PersistentVolume;
     const INFO: &'static ResourceInfo = &INFO;
+    const STRATEGY: Strategy = Strategy::Status;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn prepare_create(cx: &RuleContext, object: &mut PersistentVolume) {
+        object.status.phase = "Pending".into();
+        object.status.last_phase_transition_time = Some(cx.now);
+    }
+
+    fn cells(object: &PersistentVolume, now: Time) -> Vec<Value> {
+        let spec = &object.spec;
+        let capacity = spec.capacity.get("storage").map(ToString::to_string).unwrap_or_default();
+        let deleting = object.metadata.deletion_timestamp.is_some();
+        let phase = if deleting { "Terminating" } else { object.status.phase.as_str() };
+        let claim =
+            spec.claim_ref.as_ref().map(|claim| format!("{}/{}", claim.namespace, claim.name)).unwrap_or_default();
+        vec![
+            object.metadata.name.clone().into(),
+            capacity.into(),
+            table::joined(table::access_modes(&spec.access_modes), ",").into(),
+            spec.persistent_volume_reclaim_policy.clone().into(),
+            phase.into(),
+            claim.into(),
+            table::class_of(&object.metadata, Some(&spec.storage_class_name)).into(),
+            spec.volume_attributes_class_name.clone().unwrap_or_else(|| "<unset>".into()).into(),
+            object.status.reason.clone().into(),
+            table::age(&object.metadata, now),
+            spec.volume_mode.clone().unwrap_or_else(|| "<unset>".into()).into(),
+        ]
     }
 }

@@ -3,7 +3,12 @@
 use api_types::core_v1::PersistentVolumeClaim;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::rules::RuleContext;
 use crate::rules::TypedRules;
+use crate::strategy::Strategy;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "",
@@ -45,8 +50,34 @@ pub(crate) struct PersistentVolumeClaimRules;
 impl TypedRules for PersistentVolumeClaimRules {
     type Object = PersistentVolumeClaim;
     const INFO: &'static ResourceInfo = &INFO;
+    const STRATEGY: Strategy = Strategy::Status;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn prepare_create(_: &RuleContext, object: &mut PersistentVolumeClaim) {
+        object.status.phase = "Pending".into();
+    }
+
+    fn cells(object: &PersistentVolumeClaim, now: Time) -> Vec<Value> {
+        let (spec, status) = (&object.spec, &object.status);
+        let deleting = object.metadata.deletion_timestamp.is_some();
+        let phase = if deleting { "Terminating" } else { status.phase.as_str() };
+        let bound = !spec.volume_name.is_empty();
+        let amount = status.capacity.get("storage").filter(|_| bound).map(ToString::to_string);
+        let capacity = amount.unwrap_or_default();
+        let modes = if bound { table::joined(table::access_modes(&status.access_modes), ",") } else { String::new() };
+        vec![
+            object.metadata.name.clone().into(),
+            phase.into(),
+            spec.volume_name.clone().into(),
+            capacity.into(),
+            modes.into(),
+            table::class_of(&object.metadata, spec.storage_class_name.as_deref()).into(),
+            spec.volume_attributes_class_name.clone().unwrap_or_else(|| "<unset>".into()).into(),
+            table::age(&object.metadata, now),
+            spec.volume_mode.clone().unwrap_or_else(|| "<unset>".into()).into(),
+        ]
     }
 }

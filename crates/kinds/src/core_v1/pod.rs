@@ -4,6 +4,12 @@ use api_types::core_v1::Pod;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::TypedRules;
+use crate::rules::{Endpoint, Grace, RuleContext};
+use crate::strategy::Strategy;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
+use api_types::core_v1::PodCondition;
+use api_types::core_v1::constants::pod_phase;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "",
@@ -79,8 +85,74 @@ pub(crate) struct PodRules;
 impl TypedRules for PodRules {
     type Object = Pod;
     const INFO: &'static ResourceInfo = &INFO;
+    const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn set_defaults(object: &mut Pod) {
+        crate::pod_spec::defaults::set_defaults(&mut object.spec);
+        crate::pod_spec::defaults::set_pod_defaults(object);
+    }
+
+    fn prepare_create(cx: &RuleContext, object: &mut Pod) {
+        object.status.phase = pod_phase::PENDING.into();
+        object.status.qos_class = component_helpers::qos::class_of(object).into();
+        if !object.spec.scheduling_gates.is_empty() {
+            object.status.conditions.push(PodCondition {
+                type_: "PodScheduled".into(),
+                status: "False".into(),
+                reason: "SchedulingGated".into(),
+                message: "Scheduling is blocked due to non-empty scheduling gates".into(),
+                last_transition_time: cx.now,
+                ..PodCondition::default()
+            });
+        }
+    }
+
+    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut Pod, old: &Pod) {
+        if endpoint == Endpoint::Status {
+            object.metadata.owner_references.clone_from(&old.metadata.owner_references);
+            object.metadata.deletion_timestamp = old.metadata.deletion_timestamp;
+            if object.status.qos_class.is_empty() {
+                object.status.qos_class.clone_from(&old.status.qos_class);
+            }
+        }
+    }
+
+    fn grace(object: &Pod, asked_seconds: Option<i64>) -> Grace {
+        let own = object.spec.termination_grace_period_seconds;
+        let seconds = asked_seconds.or(own).unwrap_or(0);
+        let unbound = object.spec.node_name.is_empty();
+        match seconds {
+            _ if unbound || component_helpers::pod_state::is_terminal(object) => Grace::Seconds(0),
+            negative if negative < 0 => Grace::Seconds(1),
+            seconds => Grace::Seconds(seconds),
+        }
+    }
+
+    fn row_conditions(object: &Pod) -> Vec<Value> {
+        super::pod_table::row_conditions(object)
+    }
+
+    fn cells(object: &Pod, now: Time) -> Vec<Value> {
+        super::pod_table::cells(object, now)
+    }
+
+    fn field(object: &Pod, path: &str) -> Option<String> {
+        Some(match path {
+            "spec.nodeName" => object.spec.node_name.clone(),
+            "spec.host" => object.spec.node_name.clone(),
+            "spec.restartPolicy" => object.spec.restart_policy.clone(),
+            "spec.schedulerName" => object.spec.scheduler_name.clone(),
+            "spec.serviceAccountName" => object.spec.service_account_name.clone(),
+            "spec.hostNetwork" => object.spec.host_network.to_string(),
+            "status.phase" => object.status.phase.clone(),
+            "status.podIP" => object.status.pod_ip.clone(),
+            "status.podIPs" => String::new(),
+            "status.nominatedNodeName" => object.status.nominated_node_name.clone(),
+            _ => return None,
+        })
     }
 }

@@ -4,6 +4,9 @@ use api_types::core_v1::PodTemplate;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "",
@@ -37,5 +40,18 @@ impl TypedRules for PodTemplateRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn set_defaults(object: &mut PodTemplate) {
+        crate::pod_spec::defaults::set_defaults(&mut object.template.spec);
+    }
+
+    fn cells(object: &PodTemplate, _: Time) -> Vec<Value> {
+        vec![
+            object.metadata.name.clone().into(),
+            table::names(&object.template.spec.containers),
+            table::images(&object.template.spec.containers),
+            table::labels(&object.template.metadata.labels),
+        ]
     }
 }

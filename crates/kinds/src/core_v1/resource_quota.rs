@@ -4,6 +4,10 @@ use api_types::core_v1::ResourceQuota;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::TypedRules;
+use crate::strategy::Strategy;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "",
@@ -40,8 +44,23 @@ pub(crate) struct ResourceQuotaRules;
 impl TypedRules for ResourceQuotaRules {
     type Object = ResourceQuota;
     const INFO: &'static ResourceInfo = &INFO;
+    const STRATEGY: Strategy = Strategy::Status;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn cells(object: &ResourceQuota, now: Time) -> Vec<Value> {
+        let shown = |limits: bool| {
+            let hard = object.status.hard.iter().filter(|(name, _)| name.starts_with("limits.") == limits);
+            let used = |name: &String| object.status.used.get(name).cloned().unwrap_or_default();
+            hard.map(|(name, hard)| format!("{name}: {}/{hard}", used(name))).collect::<Vec<_>>().join(", ")
+        };
+        vec![
+            object.metadata.name.clone().into(),
+            shown(false).into(),
+            shown(true).into(),
+            table::age(&object.metadata, now),
+        ]
     }
 }

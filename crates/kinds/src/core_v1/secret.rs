@@ -4,6 +4,10 @@ use api_types::core_v1::Secret;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
+use crate::rules::{Endpoint, RuleContext};
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "",
@@ -37,5 +41,39 @@ impl TypedRules for SecretRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn prepare_create(_: &RuleContext, object: &mut Secret) {
+        merge_string_data(object);
+    }
+
+    fn prepare_update(_: &RuleContext, _: Endpoint, object: &mut Secret, old: &Secret) {
+        merge_string_data(object);
+        if object.type_.is_empty() {
+            object.type_.clone_from(&old.type_);
+        }
+    }
+
+    fn field(object: &Secret, path: &str) -> Option<String> {
+        Some(match path {
+            "type" => object.type_.clone(),
+            _ => return None,
+        })
+    }
+
+    fn cells(object: &Secret, now: Time) -> Vec<Value> {
+        vec![
+            object.metadata.name.clone().into(),
+            object.type_.clone().into(),
+            object.data.len().into(),
+            table::age(&object.metadata, now),
+        ]
+    }
+}
+
+/// `stringData` is only for writing: it wins over `data` and is not kept.
+fn merge_string_data(secret: &mut Secret) {
+    for (key, text) in std::mem::take(&mut secret.string_data) {
+        secret.data.insert(key, text.as_str().into());
     }
 }

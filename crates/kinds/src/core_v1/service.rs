@@ -1,9 +1,17 @@
 //! Service of core/v1: its names, and its rules.
 
-use api_types::core_v1::Service;
+use std::collections::BTreeSet;
+
+use api_machinery::intstr::IntOrString;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
+use api_types::core_v1::constants::service_type;
+use api_types::core_v1::{LoadBalancerIngress, Service, ServicePort, ServiceSpec};
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::TypedRules;
+use crate::strategy::Strategy;
+use crate::table;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "",
@@ -46,8 +54,102 @@ pub(crate) struct ServiceRules;
 impl TypedRules for ServiceRules {
     type Object = Service;
     const INFO: &'static ResourceInfo = &INFO;
+    const STRATEGY: Strategy = Strategy::Status;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
-        crate::object_name::dns_subdomain(name, prefix)
+        crate::object_name::dns_label(name, prefix)
+    }
+
+    fn set_defaults(object: &mut Service) {
+        set_affinity(&mut object.spec);
+        set_policies(&mut object.spec);
+        for port in &mut object.spec.ports {
+            let unset = match &port.target_port {
+                IntOrString::Int(number) => *number == 0,
+                IntOrString::Str(text) => text.is_empty(),
+            };
+            if unset {
+                port.target_port = IntOrString::Int(port.port);
+            }
+        }
+        if object.spec.type_ == service_type::LOAD_BALANCER {
+            for ingress in object.status.load_balancer.ingress.iter_mut().filter(|ingress| !ingress.ip.is_empty()) {
+                ingress.ip_mode.get_or_insert_with(|| "VIP".into());
+            }
+        }
+    }
+
+    fn field(object: &Service, path: &str) -> Option<String> {
+        Some(match path {
+            "spec.clusterIP" => object.spec.cluster_ip.clone(),
+            "spec.type" => object.spec.type_.clone(),
+            _ => return None,
+        })
+    }
+
+    fn cells(object: &Service, now: Time) -> Vec<Value> {
+        let spec = &object.spec;
+        let port = |port: &ServicePort| match port.node_port {
+            0 => format!("{}/{}", port.port, port.protocol),
+            node_port => format!("{}:{node_port}/{}", port.port, port.protocol),
+        };
+        let ports = spec.ports.iter().map(port).collect::<Vec<_>>().join(",");
+        vec![
+            object.metadata.name.clone().into(),
+            spec.type_.clone().into(),
+            table::or_none(spec.cluster_ips.first().cloned().unwrap_or_default()).into(),
+            external_addresses(object).into(),
+            table::or_none(ports).into(),
+            table::age(&object.metadata, now),
+            table::labels(&spec.selector),
+        ]
+    }
+}
+
+/// How long a client sticks to an endpoint unless the service says otherwise.
+const AFFINITY_SECONDS: i32 = 10_800;
+
+fn set_affinity(spec: &mut ServiceSpec) {
+    match spec.session_affinity.as_str() {
+        "None" => spec.session_affinity_config = None,
+        "ClientIP" => {
+            let client_ip = spec.session_affinity_config.get_or_insert_default().client_ip.get_or_insert_default();
+            client_ip.timeout_seconds.get_or_insert(AFFINITY_SECONDS);
+        }
+        _ => {}
+    }
+}
+
+fn set_policies(spec: &mut ServiceSpec) {
+    let (cluster_ip, node_port, load_balancer) =
+        (service_type::CLUSTER_IP, service_type::NODE_PORT, service_type::LOAD_BALANCER);
+    let type_ = spec.type_.clone();
+    let external =
+        type_ == node_port || type_ == load_balancer || (type_ == cluster_ip && !spec.external_ips.is_empty());
+    if external && spec.external_traffic_policy.is_empty() {
+        spec.external_traffic_policy = "Cluster".into();
+    }
+    if [cluster_ip, node_port, load_balancer].contains(&type_.as_str()) {
+        spec.internal_traffic_policy.get_or_insert_with(|| "Cluster".into());
+    }
+    if type_ == load_balancer {
+        spec.allocate_load_balancer_node_ports.get_or_insert(true);
+    }
+}
+
+/// The addresses at which the outside reaches the service.
+fn external_addresses(service: &Service) -> String {
+    let spec = &service.spec;
+    match spec.type_.as_str() {
+        service_type::CLUSTER_IP | service_type::NODE_PORT => table::or_none(spec.external_ips.join(",")),
+        service_type::LOAD_BALANCER => {
+            let address =
+                |one: &LoadBalancerIngress| if one.ip.is_empty() { one.hostname.clone() } else { one.ip.clone() };
+            let ingress: BTreeSet<String> = service.status.load_balancer.ingress.iter().map(address).collect();
+            let all: Vec<String> = ingress.into_iter().chain(spec.external_ips.iter().cloned()).collect();
+            table::or_else(all.join(","), "<pending>")
+        }
+        service_type::EXTERNAL_NAME => spec.external_name.clone(),
+        _ => "<unknown>".into(),
     }
 }

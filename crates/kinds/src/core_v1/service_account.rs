@@ -4,6 +4,9 @@ use api_types::core_v1::ServiceAccount;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::TypedRules;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "",
@@ -41,5 +44,9 @@ impl TypedRules for ServiceAccountRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn cells(object: &ServiceAccount, now: Time) -> Vec<Value> {
+        vec![object.metadata.name.clone().into(), table::age(&object.metadata, now)]
     }
 }

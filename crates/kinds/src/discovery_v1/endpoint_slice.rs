@@ -4,6 +4,11 @@ use api_types::discovery_v1::EndpointSlice;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
+use crate::rules::{Endpoint, RuleContext};
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
+use api_types::discovery_v1::EndpointPort;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "discovery.k8s.io",
@@ -43,5 +48,41 @@ impl TypedRules for EndpointSliceRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn set_defaults(object: &mut EndpointSlice) {
+        for port in &mut object.ports {
+            port.name.get_or_insert_default();
+            port.protocol.get_or_insert_with(|| "TCP".into());
+        }
+    }
+
+    fn prepare_create(_: &RuleContext, object: &mut EndpointSlice) {
+        object.metadata.generation = 1;
+    }
+
+    fn prepare_update(_: &RuleContext, _: Endpoint, object: &mut EndpointSlice, old: &EndpointSlice) {
+        let changed = object.endpoints != old.endpoints
+            || object.ports != old.ports
+            || object.address_type != old.address_type
+            || object.metadata.labels != old.metadata.labels;
+        object.metadata.generation = old.metadata.generation + i64::from(changed);
+    }
+
+    fn cells(object: &EndpointSlice, now: Time) -> Vec<Value> {
+        let port = |port: &EndpointPort| match (port.port, port.name.as_deref()) {
+            (Some(number), _) => number.to_string(),
+            (None, Some(name)) if !name.is_empty() => name.to_owned(),
+            _ => "*".to_owned(),
+        };
+        let ports: Vec<String> = object.ports.iter().map(port).collect();
+        let endpoints: Vec<String> = object.endpoints.iter().flat_map(|one| one.addresses.iter().cloned()).collect();
+        vec![
+            object.metadata.name.clone().into(),
+            object.address_type.clone().into(),
+            table::or_else(table::first_few(&ports, 3), "<unset>").into(),
+            table::or_else(table::first_few(&endpoints, 3), "<unset>").into(),
+            table::age(&object.metadata, now),
+        ]
     }
 }

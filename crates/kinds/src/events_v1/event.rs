@@ -4,6 +4,9 @@ use api_types::events_v1::Event;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "events.k8s.io",
@@ -54,5 +57,53 @@ impl TypedRules for EventRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn field(object: &Event, path: &str) -> Option<String> {
+        Some(match path {
+            "regarding.kind" => object.regarding.kind.clone(),
+            "regarding.namespace" => object.regarding.namespace.clone(),
+            "regarding.name" => object.regarding.name.clone(),
+            "regarding.uid" => object.regarding.uid.clone(),
+            "regarding.apiVersion" => object.regarding.api_version.clone(),
+            "regarding.resourceVersion" => object.regarding.resource_version.clone(),
+            "regarding.fieldPath" => object.regarding.field_path.clone(),
+            "reason" => object.reason.clone(),
+            "reportingController" => object.reporting_controller.clone(),
+            "type" => object.type_.clone(),
+            _ => return None,
+        })
+    }
+
+    fn cells(object: &Event, now: Time) -> Vec<Value> {
+        let deprecated_first = object.deprecated_first_timestamp;
+        let first_at = if deprecated_first.is_zero() { object.event_time.to_time() } else { deprecated_first };
+        let first = table::since(first_at, now);
+        let (last, count) = match &object.series {
+            Some(series) => (table::since(series.last_observed_time.to_time(), now), series.count),
+            None if object.deprecated_last_timestamp.is_zero() => (first.clone(), object.deprecated_count),
+            None => (table::since(object.deprecated_last_timestamp, now), object.deprecated_count),
+        };
+        let count = count.max(1);
+        let about = match (object.regarding.kind.to_lowercase(), object.regarding.name.as_str()) {
+            (kind, "") => kind,
+            (kind, name) => format!("{kind}/{name}"),
+        };
+        let or = |one: &str, other: &str| if one.is_empty() { other.to_owned() } else { one.to_owned() };
+        let component = or(&object.deprecated_source.component, &object.reporting_controller);
+        let host = or(&object.deprecated_source.host, &object.reporting_instance);
+        let source = if host.is_empty() { component } else { format!("{component}, {host}") };
+        vec![
+            last.into(),
+            object.type_.clone().into(),
+            object.reason.clone().into(),
+            about.into(),
+            object.regarding.field_path.clone().into(),
+            source.into(),
+            object.note.trim().into(),
+            first.into(),
+            count.into(),
+            object.metadata.name.clone().into(),
+        ]
     }
 }

@@ -4,6 +4,12 @@ use api_types::networking_v1::Ingress;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::TypedRules;
+use crate::strategy::Strategy;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
+use api_types::networking_v1::IngressLoadBalancerIngress;
+use std::collections::BTreeSet;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "networking.k8s.io",
@@ -42,8 +48,35 @@ pub(crate) struct IngressRules;
 impl TypedRules for IngressRules {
     type Object = Ingress;
     const INFO: &'static ResourceInfo = &INFO;
+    const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn cells(object: &Ingress, now: Time) -> Vec<Value> {
+        let ingress = &object.status.load_balancer.ingress;
+        let address =
+            |one: &IngressLoadBalancerIngress| if one.ip.is_empty() { one.hostname.clone() } else { one.ip.clone() };
+        let addresses = ingress.iter().map(address).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(",");
+        vec![
+            object.metadata.name.clone().into(),
+            object.spec.ingress_class_name.clone().unwrap_or_else(|| "<none>".into()).into(),
+            hosts(object).into(),
+            addresses.into(),
+            if object.spec.tls.is_empty() { "80" } else { "80, 443" }.into(),
+            table::age(&object.metadata, now),
+        ]
+    }
+}
+
+fn hosts(ingress: &Ingress) -> String {
+    let rules = &ingress.spec.rules;
+    let shown = rules.iter().take(3).map(|rule| rule.host.as_str()).filter(|host| !host.is_empty());
+    let text = table::joined(shown, ",");
+    match (text.is_empty(), rules.len()) {
+        (true, _) => "*".into(),
+        (false, count) if count > 3 => format!("{text} + {} more...", count - 3),
+        _ => text,
     }
 }

@@ -4,6 +4,10 @@ use api_types::networking_v1::NetworkPolicy;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
+use crate::strategy::Strategy;
+use crate::table;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "networking.k8s.io",
@@ -38,8 +42,27 @@ pub(crate) struct NetworkPolicyRules;
 impl TypedRules for NetworkPolicyRules {
     type Object = NetworkPolicy;
     const INFO: &'static ResourceInfo = &INFO;
+    const STRATEGY: Strategy = Strategy::Generation;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn set_defaults(object: &mut NetworkPolicy) {
+        let spec = &mut object.spec;
+        if spec.policy_types.is_empty() {
+            spec.policy_types.push("Ingress".into());
+            if !spec.egress.is_empty() {
+                spec.policy_types.push("Egress".into());
+            }
+        }
+    }
+
+    fn cells(object: &NetworkPolicy, now: Time) -> Vec<Value> {
+        vec![
+            object.metadata.name.clone().into(),
+            table::selector(Some(&object.spec.pod_selector), "<error>"),
+            table::age(&object.metadata, now),
+        ]
     }
 }

@@ -1,0 +1,221 @@
+//! The printed row of a pod: its status in a word, how many containers are ready, how often they restarted.
+
+use api_machinery::time::Time;
+use api_machinery::value::Value;
+use api_types::core_v1::constants::pod_phase;
+use api_types::core_v1::{ContainerStatus, Pod};
+use component_helpers::{conditions, pod_state};
+use serde_json::json;
+
+use crate::table;
+
+/// What is gathered while walking the container statuses.
+#[derive(Default)]
+struct Summary {
+    reason: String,
+    ready: usize,
+    restarts: i32,
+    last_restart: Time,
+}
+
+/// The cells of the row.
+pub(super) fn cells(pod: &Pod, now: Time) -> Vec<Value> {
+    let spec = &pod.spec;
+    let total = spec.containers.len() + spec.init_containers.iter().filter(|one| pod_state::is_sidecar(one)).count();
+    let summary = summarize(pod);
+    let restarts = if summary.restarts != 0 && !summary.last_restart.is_zero() {
+        format!("{} ({} ago)", summary.restarts, table::since(summary.last_restart, now))
+    } else {
+        summary.restarts.to_string()
+    };
+    let ip = pod.status.pod_ips.first().map_or(pod.status.pod_ip.as_str(), |first| first.ip.as_str());
+    vec![
+        pod.metadata.name.clone().into(),
+        format!("{}/{total}", summary.ready).into(),
+        summary.reason.into(),
+        restarts.into(),
+        table::age(&pod.metadata, now),
+        table::or_none(ip).into(),
+        table::or_none(&*spec.node_name).into(),
+        table::or_none(&*pod.status.nominated_node_name).into(),
+        readiness_gates(pod).into(),
+    ]
+}
+
+/// Rows of ended pods say so, for clients that hide them.
+pub(super) fn row_conditions(pod: &Pod) -> Vec<Value> {
+    let (reason, message) = match pod.status.phase.as_str() {
+        pod_phase::SUCCEEDED => ("Succeeded", "The pod has completed successfully."),
+        pod_phase::FAILED => ("Failed", "The pod failed."),
+        _ => return Vec::new(),
+    };
+    vec![json!({"type": "Completed", "status": "True", "reason": reason, "message": message})]
+}
+
+fn readiness_gates(pod: &Pod) -> String {
+    let gates = &pod.spec.readiness_gates;
+    if gates.is_empty() {
+        return "<none>".into();
+    }
+    let passed = gates.iter().filter(|gate| conditions::is_true(&pod.status.conditions, &gate.condition_type)).count();
+    format!("{passed}/{}", gates.len())
+}
+
+fn summarize(pod: &Pod) -> Summary {
+    let mut summary = Summary { reason: pod.status.phase.clone(), ..Summary::default() };
+    if !pod.status.reason.is_empty() {
+        summary.reason.clone_from(&pod.status.reason);
+    }
+    let scheduled = conditions::find(&pod.status.conditions, "PodScheduled");
+    if scheduled.is_some_and(|condition| condition.reason == "SchedulingGated") {
+        summary.reason = "SchedulingGated".into();
+    }
+    let (initializing, restarts, last_restart) = summarize_init(pod, &mut summary);
+    if !initializing || conditions::is_true(&pod.status.conditions, "Initialized") {
+        (summary.restarts, summary.last_restart) = (restarts, last_restart);
+        summarize_main(pod, &mut summary);
+    }
+    if pod.metadata.deletion_timestamp.is_some() {
+        if pod.status.reason == "NodeLost" {
+            summary.reason = "Unknown".into();
+        } else if !pod_state::is_terminal(pod) {
+            summary.reason = "Terminating".into();
+        }
+    }
+    summary
+}
+
+/// Walks the init containers. Gives whether one still holds the pod up, and the restarts of the sidecars alone.
+fn summarize_init(pod: &Pod, summary: &mut Summary) -> (bool, i32, Time) {
+    let (mut restarts, mut last) = (0, Time::default());
+    for (index, status) in pod.status.init_container_statuses.iter().enumerate() {
+        let spec = pod.spec.init_containers.iter().find(|one| one.name == status.name);
+        let sidecar = spec.is_some_and(pod_state::is_sidecar);
+        summary.restarts += status.restart_count;
+        summary.last_restart = summary.last_restart.max(last_finish(status));
+        if sidecar {
+            restarts += status.restart_count;
+            last = last.max(last_finish(status));
+        }
+        let state = &status.state;
+        let terminated = state.terminated.as_ref();
+        if terminated.is_some_and(|terminated| terminated.exit_code == 0) {
+            continue;
+        }
+        if sidecar && status.started == Some(true) {
+            summary.ready += usize::from(status.ready);
+            continue;
+        }
+        let waiting = state.waiting.as_ref();
+        summary.reason = match (terminated, waiting) {
+            (Some(end), _) if !end.reason.is_empty() => format!("Init:{}", end.reason),
+            (Some(end), _) if end.signal != 0 => format!("Init:Signal:{}", end.signal),
+            (Some(end), _) => format!("Init:ExitCode:{}", end.exit_code),
+            (None, Some(waiting)) if !waiting.reason.is_empty() && waiting.reason != "PodInitializing" => {
+                format!("Init:{}", waiting.reason)
+            }
+            _ => format!("Init:{index}/{}", pod.spec.init_containers.len()),
+        };
+        return (true, restarts, last);
+    }
+    (false, restarts, last)
+}
+
+/// Walks the main containers from the last to the first, so that the first one's state wins.
+fn summarize_main(pod: &Pod, summary: &mut Summary) {
+    let (mut running, mut error_reason) = (false, String::new());
+    for status in pod.status.container_statuses.iter().rev() {
+        summary.restarts += status.restart_count;
+        summary.last_restart = summary.last_restart.max(last_finish(status));
+        let state = &status.state;
+        if let Some(waiting) = state.waiting.as_ref().filter(|waiting| !waiting.reason.is_empty()) {
+            summary.reason.clone_from(&waiting.reason);
+        } else if let Some(end) = &state.terminated {
+            summary.reason = match (end.reason.as_str(), end.signal) {
+                ("", 0) => format!("ExitCode:{}", end.exit_code),
+                ("", signal) => format!("Signal:{signal}"),
+                (reason, _) => reason.to_owned(),
+            };
+            if end.exit_code != 0 {
+                error_reason.clone_from(&summary.reason);
+            }
+        } else if status.ready && state.running.is_some() {
+            running = true;
+            summary.ready += 1;
+        }
+    }
+    if summary.reason == "Completed" {
+        if !error_reason.is_empty() && !(running && pod_state::is_ready(pod)) {
+            summary.reason = error_reason;
+        } else if running {
+            summary.reason = if pod_state::is_ready(pod) { "Running".into() } else { "NotReady".into() };
+        }
+    }
+}
+
+/// When the container's last run ended, if it had one.
+fn last_finish(status: &ContainerStatus) -> Time {
+    let last = status.last_state.terminated.as_ref();
+    last.map(|end| end.finished_at).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::core_v1::{Container, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting};
+
+    use super::*;
+
+    fn status(name: &str) -> ContainerStatus {
+        ContainerStatus { name: name.into(), ..ContainerStatus::default() }
+    }
+
+    fn waiting(reason: &str) -> ContainerStatus {
+        let mut status = status("c");
+        status.state.waiting = Some(ContainerStateWaiting { reason: reason.into(), ..Default::default() });
+        status
+    }
+
+    fn running() -> ContainerStatus {
+        let mut status = ContainerStatus { ready: true, ..status("c") };
+        status.state.running = Some(ContainerStateRunning::default());
+        status
+    }
+
+    fn ended(code: i32, reason: &str) -> ContainerStatus {
+        let mut status = status("c");
+        let end = ContainerStateTerminated { exit_code: code, reason: reason.into(), ..Default::default() };
+        status.state.terminated = Some(end);
+        status
+    }
+
+    fn shown(init: Vec<ContainerStatus>, main: Vec<ContainerStatus>, deleting: bool) -> (String, usize) {
+        let mut pod = Pod::default();
+        pod.status.phase = "Pending".into();
+        pod.spec.init_containers =
+            init.iter().map(|one| Container { name: one.name.clone(), ..Default::default() }).collect();
+        pod.status.init_container_statuses = init;
+        pod.status.container_statuses = main;
+        pod.metadata.deletion_timestamp = deleting.then(|| Time::from_unix_seconds(1));
+        let summary = summarize(&pod);
+        (summary.reason, summary.ready)
+    }
+
+    #[test]
+    fn the_status_in_a_word() {
+        for (init, main, deleting, expected) in [
+            (vec![], vec![], false, ("Pending", 0)),
+            (vec![], vec![waiting("ImagePullBackOff")], false, ("ImagePullBackOff", 0)),
+            (vec![], vec![running()], false, ("Pending", 1)),
+            (vec![], vec![ended(1, "")], false, ("ExitCode:1", 0)),
+            (vec![], vec![ended(1, "Error"), running()], false, ("Error", 1)),
+            (vec![], vec![ended(0, "Completed"), running()], false, ("NotReady", 1)),
+            (vec![], vec![running()], true, ("Terminating", 1)),
+            (vec![ended(0, "Completed"), waiting("PodInitializing")], vec![], false, ("Init:1/2", 0)),
+            (vec![ended(2, "")], vec![], false, ("Init:ExitCode:2", 0)),
+            (vec![waiting("ErrImagePull")], vec![], false, ("Init:ErrImagePull", 0)),
+        ] {
+            let found = shown(init, main, deleting);
+            assert_eq!((found.0.as_str(), found.1), expected);
+        }
+    }
+}
