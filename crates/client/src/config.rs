@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use component_base::tls::{ClientIdentity, TlsError};
+use component_base::version::user_agent;
 use http::Uri;
 
 /// Requests per second of a client that does not say otherwise, as upstream's library.
@@ -233,18 +234,6 @@ pub(crate) struct Endpoint {
     pub(crate) port: u16,
     /// Path in front of every request's, without a slash at its end.
     pub(crate) prefix: String,
-}
-
-/// `{component}/{version} ({os}/{arch}) kubernetes/{commit}`, as upstream's clients call themselves.
-#[must_use]
-pub fn user_agent(component: &str) -> String {
-    let arch = match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    };
-    let commit = option_env!("COXSWAIN_GIT_COMMIT").and_then(|commit| commit.get(..7)).unwrap_or("unknown");
-    format!("{component}/v1.36.3 ({}/{arch}) kubernetes/{commit}", std::env::consts::OS)
 }
 
 /// Why there is no usable configuration; the texts are upstream's.

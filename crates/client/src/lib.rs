@@ -6,6 +6,7 @@ mod client;
 mod codec;
 mod config;
 mod credentials;
+mod discovery;
 mod error;
 mod events;
 mod expectations;
@@ -29,8 +30,8 @@ pub use api::{Api, Deleted};
 pub use client::{Client, ClientCx};
 pub use config::{
     CertSource, ClientConfig, ConfigError, ContentType, Credentials, DEFAULT_BURST, DEFAULT_QPS, Impersonation, Trust,
-    user_agent,
 };
+pub use discovery::{Discovered, RestMapper, ServedResource, discover};
 pub use error::{ClientError, error_from_status, retry_on_conflict};
 pub use events::{EventRecorder, EventType, SeriesEvent, SeriesRecorder, object_reference};
 pub use expectations::Expectations;
