@@ -4,6 +4,7 @@
 pub mod apply;
 pub mod json_patch;
 pub mod merge_patch;
+pub mod openapi;
 pub mod strategic;
 pub mod structural;
 #[cfg(test)]

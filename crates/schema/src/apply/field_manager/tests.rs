@@ -175,3 +175,45 @@ fn client_side_apply_is_taken_over() {
     let annotation = taken["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"].as_str();
     assert!(annotation.unwrap().contains("\"replicas\":2"));
 }
+
+/// A real kind: defaults of keys, nested lists and atomic selectors.
+#[test]
+fn deployments_are_applied() {
+    use api_machinery::reflect::{Field, Shape};
+    let Shape::Struct(table) = <api_types::apps_v1::Deployment as Field>::shape() else { panic!("a struct") };
+    let manager = FieldManager {
+        node: TypeNode::of_struct(table),
+        gvk: GroupVersionKind::new("apps", "v1", "Deployment"),
+        subresource: String::new(),
+        reset: FieldSet::of_fields(&["status"]),
+    };
+    let deployment = |image: &str, ports: Value| {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "labels": {"app": "web"}},
+            "spec": {
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {"spec": {"containers": [{"name": "c", "image": image, "ports": ports}]}},
+            },
+        })
+    };
+    let options = ApplyOptions { manager: "one", force: false, now: at(1) };
+    let first = manager.apply(None, &deployment("a", json!([{"containerPort": 80}])), options).unwrap();
+    let expected = concat!(
+        r#"one Apply {"f:metadata":{"f:labels":{"f:app":{}}},"f:spec":{"f:selector":{},"f:template":{"f:spec":"#,
+        r#"{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:image":{},"f:name":{},"#,
+        r#""f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{}}}}}}}}}"#
+    );
+    assert_eq!(owners(&first), [expected]);
+    let mut live = first.clone();
+    live["spec"]["replicas"] = json!(3);
+    live["spec"]["template"]["spec"]["containers"][0]["ports"][0]["protocol"] = json!("TCP");
+    live["status"] = json!({"replicas": 1});
+    let scaled = manager.update(&live, &live, "hpa", at(2));
+    let second = manager
+        .apply(Some(&scaled), &deployment("b", json!([{"containerPort": 443, "name": "tls"}])), options)
+        .unwrap();
+    let container = &second["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["image"], json!("b"));
+    assert_eq!(container["ports"], json!([{"containerPort": 443, "name": "tls"}]));
+    assert_eq!((&second["spec"]["replicas"], &second["status"]), (&json!(3), &json!({"replicas": 1})));
+}
