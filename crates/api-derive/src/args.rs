@@ -52,7 +52,8 @@ impl FieldArgs {
     }
 }
 
-const FLAGS: &[&str] = &["always", "omitzero", "inline", "rest", "required", "atomic", "set", "merge", "retain_keys"];
+const FLAGS: &[&str] =
+    &["always", "omitzero", "inline", "rest", "required", "atomic", "set", "merge", "replace", "retain_keys"];
 
 impl Parse for FieldArgs {
     fn parse(input: ParseStream<'_>) -> Result<Self> {

@@ -106,13 +106,13 @@ fn field_type(row: &Row) -> TokenStream {
     let merge_key = args.merge_key.as_deref().unwrap_or_default();
     let merge = args.has("merge") || args.merge_key.is_some();
     let (inline, rest, required) = (args.has("inline"), args.has("rest"), args.has("required"));
-    let (atomic, retain_keys) = (args.has("atomic"), args.has("retain_keys"));
+    let (atomic, replace, retain_keys) = (args.has("atomic"), args.has("replace"), args.has("retain_keys"));
     let (number, default, fill, doc, ty) = (args.number, &args.default, &args.fill, &row.doc, &row.ty);
     quote! {
         FieldType {
             name: #name, number: #number, doc: #doc, presence: #presence, inline: #inline, rest: #rest,
             required: #required, atomic: #atomic, list: #list,
-            patch: PatchStrategy { merge: #merge, retain_keys: #retain_keys, merge_key: #merge_key },
+            patch: PatchStrategy { merge: #merge, replace: #replace, retain_keys: #retain_keys, merge_key: #merge_key },
             default: #default, fill: #fill, shape: <#ty as Field>::shape,
         }
     }

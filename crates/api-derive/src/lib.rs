@@ -10,7 +10,7 @@
 //! On each field: `#[field(NUMBER, ...)]` with the protobuf number (0 for none) and any of `name = "clusterIP"` (JSON
 //! name, where it is not the field's name in camel case), `always` and `omitzero` (when JSON leaves it out), `inline`,
 //! `rest`, `required`, `atomic`, `set`, `keys("a", "b")` (list types of server-side apply), `merge_key = "name"`,
-//! `merge`, `retain_keys` (strategic merge), `default = "JSON text"` (declared in `OpenAPI`) and `fill = "JSON text"` (set
+//! `merge`, `replace`, `retain_keys` (strategic merge), `default = "JSON text"` (declared in `OpenAPI`) and `fill = "JSON text"` (set
 //! by defaulting where the field is empty).
 
 mod args;

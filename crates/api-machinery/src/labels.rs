@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::field_path::{ErrorList, Path};
+use crate::meta::LabelSelector;
 use crate::names;
 use crate::quote::go_quote;
 
@@ -212,6 +213,15 @@ impl Selector {
             requirements.push(Requirement::new(key.to_owned(), operator, values.to_vec())?);
         }
         Ok(Self::new(requirements))
+    }
+
+    /// The object form as kinds hold it.
+    pub fn from_label_selector(selector: &LabelSelector) -> Result<Self, SelectorError> {
+        let expressions = selector.match_expressions.iter();
+        Self::from_parts(
+            &selector.match_labels,
+            expressions.map(|part| (part.key.as_str(), part.operator.as_str(), part.values.as_slice())),
+        )
     }
 
     /// Whether the labels meet all requirements.

@@ -186,7 +186,7 @@ const PLAIN: FieldType = FieldType {
     required: false,
     atomic: false,
     list: ListType::Atomic,
-    patch: PatchStrategy { merge: false, retain_keys: false, merge_key: "" },
+    patch: PatchStrategy { merge: false, replace: false, retain_keys: false, merge_key: "" },
     default: "",
     fill: "",
     shape: <String as Field>::shape,

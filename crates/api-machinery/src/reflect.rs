@@ -120,6 +120,8 @@ pub struct PatchStrategy {
     pub merge: bool,
     /// Members that the patch does not name are dropped.
     pub retain_keys: bool,
+    /// A struct is replaced as a whole rather than merged.
+    pub replace: bool,
     /// The member that tells entries apart; empty for lists of scalars.
     pub merge_key: &'static str,
 }

@@ -81,7 +81,9 @@ fn merge_map(
         }
         let merged = match (original.remove(&name), change) {
             (Some(Value::Object(before)), Value::Object(change)) => {
-                Value::Object(merge_map(before, change, member_type(node, &name))?)
+                let of = member_type(node, &name);
+                let replaced = of.patch_strategy().replace;
+                Value::Object(if replaced { change } else { merge_map(before, change, of)? })
             }
             (Some(Value::Array(before)), Value::Array(change)) => {
                 Value::Array(lists::merge_list(before, change, member_type(node, &name))?)

@@ -112,6 +112,8 @@ fn converts_the_object_form() {
     let selector = Selector::from_parts(&labels(&[("x", "y")]), expressions).unwrap();
     assert_eq!(selector.to_string(), "!gone,k in (a,b),x=y");
     assert!(Selector::from_parts(&BTreeMap::new(), []).unwrap().is_everything());
+    let typed = LabelSelector { match_labels: labels(&[("x", "y")]), ..LabelSelector::default() };
+    assert_eq!(Selector::from_label_selector(&typed).unwrap().to_string(), "x=y");
     let cases = [
         (("k", "Near", &values[..]), "\"Near\" is not a valid label selector operator"),
         (("k", "In", &[]), "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"),

@@ -28,7 +28,7 @@ pub struct PodDisruptionBudgetSpec {
     #[field(1)]
     pub min_available: Option<IntOrString>,
     /// Selects the protected pods. Empty selects all in the namespace.
-    #[field(2)]
+    #[field(2, replace)]
     pub selector: Option<LabelSelector>,
     /// Pods that may be down, as number or percentage. Excludes minAvailable.
     #[field(3)]

@@ -11,6 +11,9 @@ use super::{Model, Resource, custom};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
+const APIEXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1";
+/// Any JSON value, in schemas of custom resources.
+const ANY_JSON: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON";
 const FIELDS_V1: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1";
 
 /// Which version of OpenAPI.
@@ -50,7 +53,7 @@ fn table_of<T: Field>() -> Option<&'static StructType> {
 
 /// The models of these resources and of all that they refer to, by name.
 pub fn definitions(resources: &[Resource<'_>], dialect: Dialect) -> BTreeMap<String, Value> {
-    let mut builder = Builder { dialect, models: BTreeMap::new() };
+    let mut builder = Builder { dialect, models: BTreeMap::new(), raw_model: None };
     for resource in resources {
         builder.add_resource(resource);
     }
@@ -64,7 +67,7 @@ pub fn definitions(resources: &[Resource<'_>], dialect: Dialect) -> BTreeMap<Str
 
 /// The models of discovery documents.
 pub(super) fn discovery_definitions(dialect: Dialect) -> BTreeMap<String, Value> {
-    let mut builder = Builder { dialect, models: BTreeMap::new() };
+    let mut builder = Builder { dialect, models: BTreeMap::new(), raw_model: None };
     let tables = [table_of::<APIVersions>(), table_of::<APIGroup>()];
     tables.into_iter().flatten().for_each(|table| builder.add_table(table));
     for kind in ["APIVersions", "APIGroup"] {
@@ -73,9 +76,39 @@ pub(super) fn discovery_definitions(dialect: Dialect) -> BTreeMap<String, Value>
     builder.models
 }
 
+/// Drops models that no operation leads to.
+pub(super) fn keep_reachable(models: &mut BTreeMap<String, Value>, paths: &Value) {
+    let mut reached = BTreeSet::new();
+    let mut next = Vec::new();
+    collect_references(paths, &mut next);
+    while let Some(name) = next.pop() {
+        if let Some(model) = models.get(&name).filter(|_| !reached.contains(&name)) {
+            collect_references(model, &mut next);
+            reached.insert(name);
+        }
+    }
+    models.retain(|name, _| reached.contains(name));
+}
+
+/// Appends the names of all models that a document refers to.
+fn collect_references(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            if let Some(Value::String(reference)) = map.get("$ref") {
+                names.extend(reference.rsplit('/').next().map(ToOwned::to_owned));
+            }
+            map.values().for_each(|value| collect_references(value, names));
+        }
+        Value::Array(list) => list.iter().for_each(|value| collect_references(value, names)),
+        _ => {}
+    }
+}
+
 struct Builder {
     dialect: Dialect,
     models: BTreeMap<String, Value>,
+    /// The model of free-form values in the struct at hand, when it is not the usual one.
+    raw_model: Option<&'static str>,
 }
 
 impl Builder {
@@ -170,7 +203,10 @@ impl Builder {
                 properties.insert(name.into(), json!({"type": "string"}));
             }
         }
+        let raw_model = (table.package == APIEXTENSIONS).then_some(ANY_JSON);
+        let outer = std::mem::replace(&mut self.raw_model, raw_model);
         self.add_members(table, &mut properties, &mut required);
+        self.raw_model = outer;
         if !properties.is_empty() {
             schema.insert("properties".into(), Value::Object(properties));
         }
@@ -257,13 +293,16 @@ impl Builder {
             Shape::List(of) => json!({"type": "array", "items": self.schema(of())}),
             Shape::Map(of) => json!({"type": "object", "additionalProperties": self.schema(of())}),
             Shape::Optional(of) => self.schema(of()),
+            Shape::Leaf(leaf) if leaf.name == "runtime.RawExtension" => {
+                self.leaf(leaf, self.raw_model.unwrap_or(leaf.model))
+            }
             Shape::Leaf(leaf) => self.leaf(leaf, leaf.model),
             Shape::Dynamic => json!({"type": "object"}),
         }
     }
 
     fn leaf(&mut self, leaf: &'static LeafType, model: &str) -> Value {
-        let schema = leaf_schema(leaf, self.dialect);
+        let schema = if model == ANY_JSON { json!({"description": leaf.doc}) } else { leaf_schema(leaf, self.dialect) };
         if model.is_empty() {
             return schema;
         }
@@ -333,6 +372,7 @@ fn put_patch_strategy(schema: &mut Map<String, Value>, field: &FieldType) {
         (true, true) => "merge,retainKeys",
         (true, false) => "merge",
         (false, true) => "retainKeys",
+        (false, false) if field.patch.replace => "replace",
         (false, false) => return,
     };
     schema.insert("x-kubernetes-patch-strategy".into(), strategy.into());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::models::{definitions, discovery_definitions};
+use super::models::{definitions, discovery_definitions, keep_reachable};
 use super::operations::{self, Answer, Body, Operation, path_parameters};
 use super::v3::description;
 use super::{Dialect, Resource, operation_group, short_group, version_prefix};
@@ -41,6 +41,8 @@ pub fn swagger(resources: &[Resource<'_>]) -> Value {
     }
     let mut models = definitions(resources, Dialect::V2);
     models.extend(discovery_definitions(Dialect::V2));
+    let paths = json!(paths);
+    keep_reachable(&mut models, &paths);
     json!({
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": "unversioned"},

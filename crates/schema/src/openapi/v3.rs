@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::models::{definitions, discovery_definitions};
+use super::models::{definitions, discovery_definitions, keep_reachable};
 use super::operations::{self, Answer, Body, Operation, path_parameters};
 use super::{Dialect, Resource, operation_group, short_group, version_prefix};
 
@@ -62,7 +62,7 @@ pub fn root_document(core: bool) -> Value {
     document(&[operations::discovery(path.into(), id.into(), tag.into(), model)], models)
 }
 
-fn document(all: &[Operation], models: BTreeMap<String, Value>) -> Value {
+fn document(all: &[Operation], mut models: BTreeMap<String, Value>) -> Value {
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for operation in all {
         let item = paths.entry(operation.path.as_str()).or_default();
@@ -74,6 +74,8 @@ fn document(all: &[Operation], models: BTreeMap<String, Value>) -> Value {
             item.insert("parameters".into(), shared.into());
         }
     }
+    let paths = json!(paths);
+    keep_reachable(&mut models, &paths);
     json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": "unversioned"},

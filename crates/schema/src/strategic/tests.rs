@@ -70,6 +70,17 @@ fn patches_apply() {
 }
 
 #[test]
+fn selectors_of_disruption_budgets_are_replaced() {
+    use api_machinery::reflect::{Field, Shape};
+    let Shape::Struct(table) = <api_types::policy_v1::PodDisruptionBudget as Field>::shape() else {
+        panic!("a struct");
+    };
+    let budget = |labels: Value| json!({"spec": {"selector": {"matchLabels": labels}}});
+    let patched = apply(budget(json!({"a": "1"})), &budget(json!({"b": "2"})), TypeNode::of_struct(table));
+    assert_eq!(patched, Ok(budget(json!({"b": "2"}))));
+}
+
+#[test]
 fn failures_follow_upstream() {
     let live = json!({"items": [{"name": "a"}], "marks": ["a"], "inner": {"a": "1"}, "labels": {"a": "1"}});
     let cases = [
