@@ -1,1 +1,54 @@
-//! The generic store engine.
+//! The generic store engine: one road for create, get, list, watch, update, patch and delete of every kind, built-in
+//! or custom, over `dyn Rules` and `dyn Object`.
+//!
+//! A [`Registry`] holds a [`Resource`] per served version; a resource's rules are the kind's, its state is in the
+//! store and, for most, in a watch cache. Admission runs inside the transaction, through [`Hooks`]. What a few kinds
+//! keep beside their objects (addresses, ports, the finalizers of namespaces) is in `services` and `namespaces`; what
+//! pods do besides (binding, eviction) is in [`pods`].
+//!
+//! Deliberately not here: HTTP, decoding of requests, patches and field ownership as such (they come as [`Change`] and
+//! [`Track`]), which admission there is, who may do what.
+
+mod codec;
+mod collection;
+mod companion;
+mod context;
+mod continue_token;
+mod create;
+mod delete;
+mod events;
+mod failure;
+mod finalizers;
+mod key;
+mod list;
+mod list_options;
+mod metadata;
+mod namespaces;
+mod registry;
+mod resource;
+mod resource_version;
+mod selection;
+mod services;
+mod store;
+mod update;
+mod watch;
+
+pub use codec::StorageMedia;
+pub use context::{
+    AdmitAll, Admission, Change, Conversion, CreateWhenAbsent, Hooks, Operation, Patch, Replace, RequestCx, RulesRef,
+    Track,
+};
+pub use create::Written;
+pub use delete::{Deleted, Deletion, validate_options as validate_delete_options};
+pub use events::EventConversion;
+pub use failure::watch_fault;
+pub use list::List;
+pub use list_options::{Reading, default_list_options, validate_list_options};
+pub use registry::{Registry, RegistryOptions};
+pub use resource::{Resource, Setup};
+pub use services::ServiceOptions;
+pub use watch::Watch;
+pub use watch_cache::{CacheStats, ChangeEvent, ChangeKind, Event, Stored, WatchFault};
+
+#[cfg(test)]
+mod tests;

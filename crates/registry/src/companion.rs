@@ -1,0 +1,43 @@
+//! What a few kinds keep beside their objects (addresses, ports) and add to the generic engine.
+
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use async_trait::async_trait;
+
+use crate::context::RequestCx;
+use crate::services::Reservation;
+
+/// The part of a kind's storage that is not the object itself.
+#[async_trait]
+pub(crate) trait Companion: Send + Sync {
+    /// Before an object is prepared and checked for creation: takes what it needs and writes that into it.
+    async fn begin_create(&self, _cx: &RequestCx, _object: &mut dyn Object) -> Result<Reservation, ApiError> {
+        Ok(Reservation::default())
+    }
+
+    /// The same for an update.
+    async fn begin_update(
+        &self,
+        _cx: &RequestCx,
+        _object: &mut dyn Object,
+        _live: &dyn Object,
+    ) -> Result<Reservation, ApiError> {
+        Ok(Reservation::default())
+    }
+
+    /// After the write: keeps what was taken and gives back what is no longer used, or the other way round.
+    async fn settle(&self, _reservation: Reservation, _written: bool) {}
+
+    /// After an object has gone.
+    async fn deleted(&self, _object: &dyn Object) {}
+
+    /// Whether an object without finalizers may go: a namespace has finalizers of its own.
+    fn may_go(&self, _object: &dyn Object) -> bool {
+        true
+    }
+}
+
+/// Most kinds keep nothing beside their objects.
+pub(crate) struct NoCompanion;
+
+impl Companion for NoCompanion {}

@@ -1,0 +1,101 @@
+//! Events: stored as core/v1, served there and as events.k8s.io/v1, with the same facts under other names.
+
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use api_types::{core_v1, events_v1};
+use async_trait::async_trait;
+
+use crate::context::Conversion;
+
+/// Between events.k8s.io/v1 (served) and core/v1 (stored).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EventConversion;
+
+#[async_trait]
+impl Conversion for EventConversion {
+    async fn to_served(&self, stored: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
+        served(stored).ok_or_else(|| ApiError::internal("not a core/v1 Event"))
+    }
+
+    async fn to_stored(&self, served: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
+        let event = served.downcast_ref().ok_or_else(|| ApiError::internal("not an events.k8s.io/v1 Event"))?;
+        Ok(Box::new(to_core(event)))
+    }
+
+    fn for_selection(&self, stored: &dyn Object) -> Option<Box<dyn Object>> {
+        served(stored)
+    }
+}
+
+fn served(stored: &dyn Object) -> Option<Box<dyn Object>> {
+    Some(Box::new(from_core(stored.downcast_ref()?)))
+}
+
+fn from_core(event: &core_v1::Event) -> events_v1::Event {
+    let event = event.clone();
+    events_v1::Event {
+        metadata: event.metadata,
+        event_time: event.event_time,
+        series: event.series.map(|series| events_v1::EventSeries {
+            count: series.count,
+            last_observed_time: series.last_observed_time,
+        }),
+        reporting_controller: event.reporting_component,
+        reporting_instance: event.reporting_instance,
+        action: event.action,
+        reason: event.reason,
+        regarding: event.involved_object,
+        related: event.related,
+        note: event.message,
+        type_: event.type_,
+        deprecated_source: event.source,
+        deprecated_first_timestamp: event.first_timestamp,
+        deprecated_last_timestamp: event.last_timestamp,
+        deprecated_count: event.count,
+    }
+}
+
+fn to_core(event: &events_v1::Event) -> core_v1::Event {
+    let event = event.clone();
+    core_v1::Event {
+        metadata: event.metadata,
+        involved_object: event.regarding,
+        reason: event.reason,
+        message: event.note,
+        source: event.deprecated_source,
+        first_timestamp: event.deprecated_first_timestamp,
+        last_timestamp: event.deprecated_last_timestamp,
+        count: event.deprecated_count,
+        type_: event.type_,
+        event_time: event.event_time,
+        series: event
+            .series
+            .map(|series| core_v1::EventSeries { count: series.count, last_observed_time: series.last_observed_time }),
+        action: event.action,
+        related: event.related,
+        reporting_component: event.reporting_controller,
+        reporting_instance: event.reporting_instance,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_either_way() {
+        let event = core_v1::Event {
+            reason: "Started".into(),
+            message: "Started container".into(),
+            count: 3,
+            reporting_component: "kubelet".into(),
+            source: core_v1::EventSource { component: "kubelet".into(), host: "n1".into() },
+            series: Some(core_v1::EventSeries { count: 2, ..core_v1::EventSeries::default() }),
+            ..core_v1::Event::default()
+        };
+        let there = from_core(&event);
+        assert_eq!((there.note.as_str(), there.deprecated_count), ("Started container", 3));
+        let back = to_core(&there);
+        assert!(api_machinery::reflect::equal_structs(&event, &back));
+    }
+}

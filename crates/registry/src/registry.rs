@@ -1,0 +1,266 @@
+//! All resources of a server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::gvk::GroupResource;
+use api_types::core_v1::Pod;
+use base::{SharedClock, SharedRng, TaskGroup};
+use kinds::info::ResourceInfo;
+use kinds::rules::Rules;
+use parking_lot::RwLock;
+use storage::{Backend, LeasePool, LeasePoolOptions};
+use watch_cache::{Cache, CacheOptions, Codec, Index};
+
+use crate::codec::{ObjectCodec, StorageMedia};
+use crate::companion::{Companion, NoCompanion};
+use crate::context::RulesRef;
+use crate::events::EventConversion;
+use crate::namespaces::NamespaceCompanion;
+use crate::resource::{Resource, Setup, Shared};
+use crate::services::{ServiceCompanion, ServiceOptions};
+use crate::store::Store;
+
+/// Pods are found by their node: every kubelet asks for just its own.
+const POD_INDEXES: &[Index] = &[Index { field: "spec.nodeName", value: node_of }];
+
+fn node_of(object: &dyn api_machinery::object::Object) -> Option<String> {
+    object.downcast_ref::<Pod>().map(|pod| pod.spec.node_name.clone()).filter(|node| !node.is_empty())
+}
+
+/// What a registry is made of.
+#[derive(Clone)]
+pub struct RegistryOptions {
+    /// The store.
+    pub backend: Arc<dyn Backend>,
+    /// The time.
+    pub clock: SharedClock,
+    /// Chance, for uids, names and addresses.
+    pub rng: SharedRng,
+    /// The tasks that feed the caches.
+    pub group: TaskGroup,
+    /// `--etcd-prefix`.
+    pub etcd_prefix: String,
+    /// `--storage-media-type`, for built-in kinds.
+    pub media: StorageMedia,
+    /// `--event-ttl`.
+    pub event_ttl: Duration,
+    /// `--lease-reuse-duration-seconds`.
+    pub lease_reuse: Duration,
+    /// `--enable-garbage-collector`.
+    pub garbage_collector: bool,
+    /// `--delete-collection-workers`.
+    pub delete_collection_workers: usize,
+    /// Resources (`resource[.group]`) that are read from the store; from `--watch-cache-sizes`.
+    pub uncached: BTreeSet<String>,
+    /// Ranges of Service addresses and node ports.
+    pub services: ServiceOptions,
+}
+
+impl RegistryOptions {
+    /// Upstream's defaults over a store.
+    pub fn new(backend: Arc<dyn Backend>, clock: SharedClock, rng: SharedRng, group: TaskGroup) -> Self {
+        Self {
+            backend,
+            clock,
+            rng,
+            group,
+            etcd_prefix: "/registry".to_owned(),
+            media: StorageMedia::Protobuf,
+            event_ttl: Duration::from_secs(3_600),
+            lease_reuse: LeasePoolOptions::default().reuse_duration,
+            garbage_collector: true,
+            delete_collection_workers: 1,
+            uncached: ["events", "events.events.k8s.io"].map(str::to_owned).into(),
+            services: ServiceOptions::default(),
+        }
+    }
+}
+
+/// Group, version and plural name.
+type Place = (String, String, String);
+
+/// All resources of a server.
+pub struct Registry {
+    options: RegistryOptions,
+    shared: Arc<Shared>,
+    leases: Arc<LeasePool>,
+    services: Arc<ServiceCompanion>,
+    resources: RwLock<BTreeMap<Place, Arc<Resource>>>,
+}
+
+impl Registry {
+    /// A registry without resources.
+    #[must_use]
+    pub fn new(options: RegistryOptions) -> Arc<Self> {
+        let pool = LeasePoolOptions { reuse_duration: options.lease_reuse, ..LeasePoolOptions::default() };
+        let shared = Shared {
+            rng: Arc::clone(&options.rng),
+            garbage_collector: options.garbage_collector,
+            delete_collection_workers: options.delete_collection_workers,
+        };
+        let services = ServiceCompanion::new(
+            &options.services,
+            Arc::clone(&options.backend),
+            Arc::clone(&options.rng),
+            options.etcd_prefix.trim_end_matches('/'),
+        );
+        Arc::new(Self {
+            shared: Arc::new(shared),
+            leases: Arc::new(LeasePool::new(Arc::clone(&options.backend), Arc::clone(&options.clock), pool)),
+            services: Arc::new(services),
+            options,
+            resources: RwLock::default(),
+        })
+    }
+
+    /// Installs every built-in kind that is stored.
+    pub fn install_built_in(&self) {
+        for rules in kinds::all().filter(|rules| rules.info().storage.is_some()) {
+            self.install_kind(rules);
+        }
+    }
+
+    /// Installs one built-in kind; nothing happens where it is not stored.
+    pub fn install_kind(&self, rules: &'static dyn Rules) -> Option<Arc<Resource>> {
+        let info = rules.info();
+        let storage = info.storage?;
+        let mut setup = Setup { media: Some(self.options.media), ..Setup::default() };
+        if (storage.group, storage.version) != (info.group, info.version) {
+            setup.storage_rules = kinds::find(storage.group, storage.version, info.resource).map(RulesRef::Static);
+            setup.shared_with = self.resource(storage.group, storage.version, info.resource);
+        }
+        if (info.group, info.resource) == ("events.k8s.io", "events") {
+            setup.conversion = Some(Arc::new(EventConversion));
+        }
+        Some(self.install(RulesRef::Static(rules), setup))
+    }
+
+    /// Installs a resource, in the place of a former one of that name, whose watches end.
+    pub fn install(&self, rules: RulesRef, setup: Setup) -> Arc<Resource> {
+        let info = rules.info();
+        let indexes: Arc<[Index]> =
+            if (info.group, info.resource) == ("", "pods") { POD_INDEXES.into() } else { Arc::new([]) };
+        let store = match &setup.shared_with {
+            Some(other) => Arc::clone(&other.store),
+            None => Arc::new(self.open(info, &rules, &setup, &indexes)),
+        };
+        let resource = Arc::new(Resource {
+            group_resource: GroupResource { group: info.group.into(), resource: info.resource.into() },
+            rules,
+            store,
+            conversion: setup.conversion,
+            companion: self.companion(info),
+            indexes,
+            shared: Arc::clone(&self.shared),
+        });
+        let former = self.resources.write().insert(place(info), Arc::clone(&resource));
+        if let Some(former) = former {
+            self.close(&former);
+        }
+        resource
+    }
+
+    /// Takes a resource away. Its watches end; its objects stay in the store.
+    pub fn remove(&self, group: &str, version: &str, resource: &str) {
+        let place = (group.to_owned(), version.to_owned(), resource.to_owned());
+        let former = self.resources.write().remove(&place);
+        if let Some(former) = former {
+            self.close(&former);
+        }
+    }
+
+    /// A resource.
+    #[must_use]
+    pub fn resource(&self, group: &str, version: &str, resource: &str) -> Option<Arc<Resource>> {
+        let place = (group.to_owned(), version.to_owned(), resource.to_owned());
+        self.resources.read().get(&place).cloned()
+    }
+
+    /// All resources, by group, version and name.
+    #[must_use]
+    pub fn resources(&self) -> Vec<Arc<Resource>> {
+        self.resources.read().values().cloned().collect()
+    }
+
+    /// The resources whose caches are not filled yet.
+    #[must_use]
+    pub fn not_ready(&self) -> Vec<String> {
+        self.resources().iter().filter(|resource| !resource.is_ready()).map(|resource| resource.group_resource.to_string()).collect()
+    }
+
+    /// Waits until all caches are filled.
+    pub async fn ready(&self) {
+        for resource in self.resources() {
+            resource.ready().await;
+        }
+    }
+
+    /// What Services keep beside themselves, for repair.
+    #[must_use]
+    pub fn services(&self) -> &ServiceCompanion {
+        &self.services
+    }
+
+    /// The time, as the registry sees it.
+    #[must_use]
+    pub fn clock(&self) -> &SharedClock {
+        &self.options.clock
+    }
+
+    pub(crate) fn rng(&self) -> &SharedRng {
+        &self.options.rng
+    }
+
+    fn open(&self, info: &'static ResourceInfo, rules: &RulesRef, setup: &Setup, indexes: &[Index]) -> Store {
+        let stored_under = info.storage.map_or(info.resource, |storage| storage.prefix);
+        let prefix = format!("{}/{stored_under}/", self.options.etcd_prefix.trim_end_matches('/'));
+        let group_resource = GroupResource { group: info.group.into(), resource: info.resource.into() };
+        let codec = Arc::new(ObjectCodec {
+            rules: setup.storage_rules.clone().unwrap_or_else(|| rules.clone()),
+            media: setup.media.unwrap_or(StorageMedia::Json),
+        });
+        let name = group_resource.to_string();
+        let cached = !self.options.uncached.contains(&name);
+        let events = stored_under == "events";
+        Store {
+            backend: Arc::clone(&self.options.backend),
+            cache: cached.then(|| {
+                let options = CacheOptions { resource: name, prefix: prefix.clone(), indexes: indexes.to_vec() };
+                let (backend, clock) = (Arc::clone(&self.options.backend), Arc::clone(&self.options.clock));
+                Cache::start(options, backend, Arc::clone(&codec) as Arc<dyn Codec>, clock, &self.options.group)
+            }),
+            codec,
+            resource: group_resource,
+            prefix,
+            lifetime: events.then(|| (self.options.event_ttl, Arc::clone(&self.leases))),
+        }
+    }
+
+    fn companion(&self, info: &ResourceInfo) -> Arc<dyn Companion> {
+        match (info.group, info.resource) {
+            ("", "services") => Arc::clone(&self.services) as Arc<dyn Companion>,
+            ("", "namespaces") => Arc::new(NamespaceCompanion),
+            _ => Arc::new(NoCompanion),
+        }
+    }
+
+    /// Stops the cache of a resource that is no longer installed, unless another version of it uses that, too.
+    fn close(&self, former: &Resource) {
+        let in_use = self.resources.read().values().any(|other| Arc::ptr_eq(&other.store, &former.store));
+        if let Some(cache) = former.store.cache.as_ref().filter(|_| !in_use) {
+            cache.stop();
+        }
+    }
+}
+
+fn place(info: &ResourceInfo) -> Place {
+    (info.group.to_owned(), info.version.to_owned(), info.resource.to_owned())
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_list().entries(self.resources()).finish()
+    }
+}

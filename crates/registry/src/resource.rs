@@ -1,0 +1,121 @@
+//! One resource in one served version, ready to be used: its rules, its place in the store, its cache.
+
+use std::sync::Arc;
+
+use api_machinery::gvk::GroupResource;
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use base::SharedRng;
+use kinds::info::ResourceInfo;
+use kinds::rules::Rules;
+use watch_cache::{CacheStats, Index, Stored};
+
+use crate::codec::StorageMedia;
+use crate::companion::Companion;
+use crate::context::{Conversion, RulesRef};
+use crate::store::Store;
+
+/// What all resources share.
+pub(crate) struct Shared {
+    pub(crate) rng: SharedRng,
+    /// Whether there is a garbage collector, so that its finalizers make sense.
+    pub(crate) garbage_collector: bool,
+    /// How many objects of a collection are deleted at a time.
+    pub(crate) delete_collection_workers: usize,
+}
+
+/// How a resource that is installed at run time is kept.
+#[derive(Clone, Default)]
+pub struct Setup {
+    /// Between the served and the stored version, where they differ.
+    pub conversion: Option<Arc<dyn Conversion>>,
+    /// The rules of the stored version, where it is not the served one: for its empty object and its defaults.
+    pub storage_rules: Option<RulesRef>,
+    /// Another served version of the same objects, whose cache and place in the store are used.
+    pub shared_with: Option<Arc<Resource>>,
+    /// What objects are written as; nothing for JSON.
+    pub media: Option<StorageMedia>,
+}
+
+/// One resource in one served version.
+pub struct Resource {
+    pub(crate) rules: RulesRef,
+    pub(crate) group_resource: GroupResource,
+    pub(crate) store: Arc<Store>,
+    pub(crate) conversion: Option<Arc<dyn Conversion>>,
+    pub(crate) companion: Arc<dyn Companion>,
+    pub(crate) indexes: Arc<[Index]>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Resource {
+    /// The rules of the served version.
+    #[must_use]
+    pub fn rules(&self) -> &dyn Rules {
+        &*self.rules
+    }
+
+    /// Names and facts.
+    #[must_use]
+    pub fn info(&self) -> &'static ResourceInfo {
+        self.rules.info()
+    }
+
+    /// The resource's name in texts.
+    #[must_use]
+    pub fn group_resource(&self) -> &GroupResource {
+        &self.group_resource
+    }
+
+    /// Whether the resource can be read and watched now; one without a cache always can.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.store.cache.as_ref().is_none_or(|cache| cache.is_ready())
+    }
+
+    /// Waits until it is.
+    pub async fn ready(&self) {
+        if let Some(cache) = &self.store.cache {
+            cache.filled().await;
+        }
+    }
+
+    /// Numbers of its cache, for metrics; nothing without one.
+    #[must_use]
+    pub fn cache_stats(&self) -> Option<CacheStats> {
+        self.store.cache.as_ref().map(|cache| cache.stats())
+    }
+
+    /// How many objects the store has.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn count(&self) -> Result<u64, ApiError> {
+        let range = self.store.range("");
+        self.store.backend.count(&range).await.map_err(|error| self.store.failed("list", error))
+    }
+
+    /// Custom kinds are stored as JSON.
+    pub(crate) fn is_custom(&self) -> bool {
+        self.store.codec.media == StorageMedia::Json && kinds::find(self.info().group, self.info().version, self.info().resource).is_none()
+    }
+
+    pub(crate) async fn to_served(&self, item: Arc<Stored>) -> Result<Arc<Stored>, ApiError> {
+        let Some(conversion) = &self.conversion else { return Ok(item) };
+        let object = conversion.to_served(item.object()).await?;
+        Ok(Arc::new(Stored::view(Arc::clone(item.key()), item.revision(), object)))
+    }
+
+    pub(crate) async fn to_stored(&self, object: Box<dyn Object>) -> Result<Box<dyn Object>, ApiError> {
+        match &self.conversion {
+            Some(conversion) => conversion.to_stored(&*object).await,
+            None => Ok(object),
+        }
+    }
+}
+
+impl std::fmt::Debug for Resource {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Resource({} {})", self.group_resource, self.info().version)
+    }
+}

@@ -1,0 +1,174 @@
+//! One resource in the store: reads that reuse what the cache has parsed, and writes that win or report who did.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::gvk::GroupResource;
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use bytes::Bytes;
+use storage::{Backend, Expect, Key, KeyRange, KeyValue, LeasePool, Revision, StorageError, Txn, Write};
+use watch_cache::{Cache, Codec as _, Stored};
+
+use crate::codec::ObjectCodec;
+use crate::failure;
+
+/// An object as it was last seen.
+#[derive(Clone)]
+pub(crate) struct Live {
+    pub(crate) item: Arc<Stored>,
+    /// The stored bytes; missing where the object comes from the cache.
+    pub(crate) raw: Option<Bytes>,
+}
+
+impl Live {
+    /// Whether it was read from the store, and not guessed from the cache.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.raw.is_some()
+    }
+}
+
+/// How a write ended.
+pub(crate) enum Swap {
+    /// It was written (or was there already).
+    Done(Arc<Stored>),
+    /// Someone else was faster: what is there now.
+    Lost(Option<Live>),
+}
+
+/// One resource in the store.
+pub(crate) struct Store {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) codec: Arc<ObjectCodec>,
+    pub(crate) resource: GroupResource,
+    /// With slashes at both ends.
+    pub(crate) prefix: String,
+    pub(crate) cache: Option<Arc<Cache>>,
+    /// How long objects live, where they do not live for ever.
+    pub(crate) lifetime: Option<(Duration, Arc<LeasePool>)>,
+}
+
+impl Store {
+    pub(crate) fn key(&self, relative: &str) -> Key {
+        Key::from(format!("{}{relative}", self.prefix))
+    }
+
+    pub(crate) fn range(&self, list_prefix: &str) -> KeyRange {
+        KeyRange::prefix(Key::from(format!("{}{list_prefix}", self.prefix)))
+    }
+
+    /// Reads an object from the store, with the store's revision.
+    pub(crate) async fn read(&self, relative: &Arc<str>) -> Result<(Option<Live>, Revision), ApiError> {
+        let got = self.backend.get(&self.key(relative)).await.map_err(|error| self.failed("get", error))?;
+        let live = got.kv.map(|kv| self.live(relative, &kv)).transpose()?;
+        Ok((live, got.revision))
+    }
+
+    /// The object as the cache has it, or else as the store has it: a first guess for a write.
+    pub(crate) async fn guess(&self, relative: &Arc<str>) -> Result<Option<Live>, ApiError> {
+        match self.cached(relative) {
+            Some(item) => Ok(Some(Live { item, raw: None })),
+            None => Ok(self.read(relative).await?.0),
+        }
+    }
+
+    pub(crate) fn cached(&self, relative: &str) -> Option<Arc<Stored>> {
+        self.cache.as_ref()?.snapshot().ok()?.get(relative).cloned()
+    }
+
+    fn live(&self, relative: &Arc<str>, kv: &KeyValue) -> Result<Live, ApiError> {
+        // The same revision is the same object: no need to parse it again, and its encodings are shared.
+        let item = match self.cached(relative).filter(|cached| cached.revision() == kv.mod_revision) {
+            Some(cached) => cached,
+            None => self.decode(kv).map_err(|error| failure::corrupt(&error, kv.mod_revision))?,
+        };
+        Ok(Live { item, raw: Some(kv.value.clone()) })
+    }
+
+    pub(crate) fn decode(&self, kv: &KeyValue) -> Result<Arc<Stored>, watch_cache::CorruptObject> {
+        let key = kv.key.to_string();
+        let object = self.codec.decode(&key, &kv.value)?;
+        let relative = key.strip_prefix(&self.prefix).unwrap_or(&key);
+        Ok(Arc::new(Stored::new(relative.into(), kv.mod_revision, object, kv.value.len())))
+    }
+
+    /// Writes an object that is not there yet; `Lost` gives the one that is.
+    pub(crate) async fn create(&self, relative: &Arc<str>, object: Box<dyn Object>) -> Result<Swap, ApiError> {
+        self.write(relative, Expect::Absent, object, "create").await
+    }
+
+    /// Writes an object over the one that was seen. Writing what is there already does nothing.
+    pub(crate) async fn replace(&self, live: &Live, mut object: Box<dyn Object>) -> Result<Swap, ApiError> {
+        let value = self.codec.encode(&mut *object);
+        let relative = live.item.key();
+        match &live.raw {
+            Some(raw) if *raw == value => return Ok(Swap::Done(Arc::clone(&live.item))),
+            Some(_) => {}
+            None if self.same_as_cached(live, &value) => {
+                // The cache may be behind, so that "nothing to do" has to be seen in the store itself.
+                let (now, _) = self.read(relative).await?;
+                return Ok(match now {
+                    Some(now) if now.item.revision() == live.item.revision() => Swap::Done(now.item),
+                    other => Swap::Lost(other),
+                });
+            }
+            None => {}
+        }
+        self.write(relative, Expect::At(live.item.revision()), object, "update").await
+    }
+
+    fn same_as_cached(&self, live: &Live, value: &Bytes) -> bool {
+        self.codec.encode(&mut *live.item.object().clone_object()) == value
+    }
+
+    /// Removes the object that was seen; `Done` gives it as of its deletion.
+    pub(crate) async fn remove(&self, live: &Live) -> Result<Swap, ApiError> {
+        let relative = live.item.key();
+        let expect = Expect::At(live.item.revision());
+        match self.backend.txn(&self.key(relative), expect, Write::Delete).await {
+            Ok(Txn::Committed { revision, .. }) => Ok(Swap::Done(Arc::new(live.item.at(revision)))),
+            Ok(Txn::Conflict { current, .. }) => self.lost(relative, current),
+            Err(error) => Err(self.failed("delete", error)),
+        }
+    }
+
+    async fn write(
+        &self,
+        relative: &Arc<str>,
+        expect: Expect,
+        mut object: Box<dyn Object>,
+        operation: &str,
+    ) -> Result<Swap, ApiError> {
+        let mut value = self.codec.encode(&mut *object);
+        let mut written = self.put(relative, expect, &value).await;
+        // Field ownership is the one part that grows without the client's doing: better lost than the write.
+        if matches!(written, Err(StorageError::RequestTooLarge)) && !object.meta().managed_fields.is_empty() {
+            object.meta_mut().managed_fields.clear();
+            value = self.codec.encode(&mut *object);
+            written = self.put(relative, expect, &value).await;
+        }
+        match written {
+            Ok(Txn::Committed { revision, .. }) => {
+                Ok(Swap::Done(Arc::new(Stored::new(Arc::clone(relative), revision, object, value.len()))))
+            }
+            Ok(Txn::Conflict { current, .. }) => self.lost(relative, current),
+            Err(error) => Err(self.failed(operation, error)),
+        }
+    }
+
+    async fn put(&self, relative: &str, expect: Expect, value: &Bytes) -> Result<Txn, StorageError> {
+        let lease = match &self.lifetime {
+            Some((lifetime, pool)) => Some(pool.lease(*lifetime).await?),
+            None => None,
+        };
+        self.backend.txn(&self.key(relative), expect, Write::Put { value: value.clone(), lease }).await
+    }
+
+    fn lost(&self, relative: &Arc<str>, current: Option<KeyValue>) -> Result<Swap, ApiError> {
+        Ok(Swap::Lost(current.map(|kv| self.live(relative, &kv)).transpose()?))
+    }
+
+    pub(crate) fn failed(&self, operation: &str, error: StorageError) -> ApiError {
+        failure::storage(&self.resource, operation, error)
+    }
+}

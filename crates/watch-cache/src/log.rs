@@ -1,0 +1,269 @@
+//! The recent past of a resource: one bounded log of changes, with side tables that list the changes of one scope.
+//!
+//! Watchers of everything read the log itself. A watcher of a namespace, an object or an index value reads a bucket:
+//! the log's changes in that scope, shared by all watchers of the scope and kept only while there are any. So a
+//! change wakes only those it concerns, and one who waits for rare changes is not overrun by the common ones.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage::Revision;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::change::Change;
+use crate::snapshot::{Index, Scope, Snapshot, namespace_of};
+use crate::{CacheError, Stored};
+
+/// Changes younger than this are kept, so that a client can come back after a bookmark period and then some.
+pub(crate) const WINDOW: Duration = Duration::from_secs(75);
+/// This many changes are kept however old they are.
+pub(crate) const MIN_CHANGES: usize = 100;
+/// Never more changes than this, however young.
+pub(crate) const MAX_CHANGES: usize = 102_400;
+/// Never more bytes of changes than this, beyond [`MIN_CHANGES`]: a hundred thousand large objects would not fit.
+const MAX_BYTES: usize = 256 << 20;
+/// A snapshot is kept every so many changes; those between are reached from the next by undoing changes.
+const CHECKPOINT_EVERY: u64 = 64;
+/// How many changes a watcher takes at a time.
+pub(crate) const BATCH: usize = 64;
+
+/// A reader's place has been dropped from the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FellOut;
+
+struct Bucket {
+    changes: VecDeque<Arc<Change>>,
+    /// Changes with lower numbers may be missing.
+    complete_from: u64,
+    /// The newest revision that may be missing.
+    dropped: Revision,
+    watchers: usize,
+    notify: Arc<Notify>,
+}
+
+impl Bucket {
+    fn new(complete_from: u64, dropped: Revision) -> Self {
+        let notify = Arc::new(Notify::new());
+        Self { changes: VecDeque::new(), complete_from, dropped, watchers: 0, notify }
+    }
+
+    fn push(&mut self, change: &Arc<Change>) {
+        self.changes.push_back(Arc::clone(change));
+        self.notify.notify_waiters();
+    }
+
+    fn drop_oldest(&mut self, change: &Change) {
+        if self.changes.front().is_some_and(|front| front.sequence == change.sequence) {
+            self.changes.pop_front();
+            self.complete_from = change.sequence + 1;
+            self.dropped = change.revision;
+        }
+    }
+
+    /// Where a watcher starts that has seen everything up to `seen`; `next` is the number of the next change.
+    fn position_after(&self, seen: Revision, next: u64) -> u64 {
+        let at = self.changes.partition_point(|change| change.revision <= seen);
+        self.changes.get(at).map_or(next, |change| change.sequence)
+    }
+
+    fn read(&self, from: u64, out: &mut Vec<Arc<Change>>) -> Result<(), FellOut> {
+        if from < self.complete_from {
+            return Err(FellOut);
+        }
+        let at = self.changes.partition_point(|change| change.sequence < from);
+        out.extend(self.changes.iter().skip(at).take(BATCH).cloned());
+        Ok(())
+    }
+}
+
+/// The log, and the state it leads to.
+pub(crate) struct Log {
+    snapshot: Arc<Snapshot>,
+    indexes: Arc<[Index]>,
+    main: Bucket,
+    buckets: HashMap<Scope, Bucket>,
+    checkpoints: VecDeque<Arc<Snapshot>>,
+    next: u64,
+    bytes: usize,
+}
+
+impl Log {
+    /// A log that begins with the state of a list.
+    pub(crate) fn new(snapshot: Arc<Snapshot>, indexes: Arc<[Index]>) -> Self {
+        let main = Bucket::new(0, snapshot.revision());
+        Self { snapshot, indexes, main, buckets: HashMap::new(), checkpoints: VecDeque::new(), next: 0, bytes: 0 }
+    }
+
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.snapshot.revision()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.main.changes.len()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn watchers(&self) -> usize {
+        self.main.watchers + self.buckets.values().map(|bucket| bucket.watchers).sum::<usize>()
+    }
+
+    /// Takes in what one revision changed: each key with its new object, or none where it was deleted.
+    pub(crate) fn apply(&mut self, revision: Revision, changes: Vec<(Arc<str>, Option<Arc<Stored>>)>, now: Instant) {
+        let mut snapshot = Snapshot::clone(&self.snapshot);
+        snapshot.set_revision(revision);
+        let mut appended = Vec::with_capacity(changes.len());
+        for (key, current) in changes {
+            let previous = snapshot.replace(&key, current.clone());
+            // The deletion of what was never seen is no change.
+            if current.is_some() || previous.is_some() {
+                let change = Change::new((self.next, revision, now), key, current, previous);
+                self.next += 1;
+                self.bytes += change.size_bytes();
+                appended.push(Arc::new(change));
+            }
+        }
+        self.snapshot = Arc::new(snapshot);
+        if let Some(last) = appended.last() {
+            let first = last.sequence + 1 - appended.len() as u64;
+            if first / CHECKPOINT_EVERY != (last.sequence + 1) / CHECKPOINT_EVERY {
+                self.checkpoints.push_back(Arc::clone(&self.snapshot));
+            }
+        }
+        for change in &appended {
+            self.append(change);
+        }
+        self.trim(now);
+    }
+
+    /// Notes that nothing changed up to this revision.
+    pub(crate) fn advance(&mut self, revision: Revision) {
+        if revision > self.revision() {
+            let mut snapshot = Snapshot::clone(&self.snapshot);
+            snapshot.set_revision(revision);
+            self.snapshot = Arc::new(snapshot);
+        }
+    }
+
+    fn append(&mut self, change: &Arc<Change>) {
+        self.main.push(change);
+        for scope in self.scopes_of(change) {
+            if let Some(bucket) = self.buckets.get_mut(&scope) {
+                bucket.push(change);
+            }
+        }
+    }
+
+    /// The scopes that have watchers and may contain a change, each once.
+    fn scopes_of(&self, change: &Change) -> Vec<Scope> {
+        if self.buckets.is_empty() {
+            return Vec::new();
+        }
+        let mut scopes = vec![Scope::Object(Arc::clone(&change.key))];
+        scopes.extend(namespace_of(&change.key).map(|namespace| Scope::Namespace(namespace.into())));
+        for (at, index) in self.indexes.iter().enumerate() {
+            let value = |stored: &Option<Arc<Stored>>| (index.value)(stored.as_ref()?.object());
+            let (before, after) = (value(&change.previous), value(&change.current));
+            if before != after {
+                scopes.extend(before.map(|value| Scope::Indexed(at, value.into())));
+            }
+            scopes.extend(after.map(|value| Scope::Indexed(at, value.into())));
+        }
+        scopes.retain(|scope| self.buckets.contains_key(scope));
+        scopes
+    }
+
+    fn trim(&mut self, now: Instant) {
+        while let Some(oldest) = self.main.changes.front() {
+            let expired = now.saturating_duration_since(oldest.received) > WINDOW;
+            let excess = self.len() > MAX_CHANGES || self.bytes > MAX_BYTES;
+            if self.len() <= MIN_CHANGES || !(expired || excess) {
+                break;
+            }
+            let oldest = Arc::clone(oldest);
+            self.bytes = self.bytes.saturating_sub(oldest.size_bytes());
+            self.main.drop_oldest(&oldest);
+            for scope in self.scopes_of(&oldest) {
+                if let Some(bucket) = self.buckets.get_mut(&scope) {
+                    bucket.drop_oldest(&oldest);
+                }
+            }
+        }
+        while self.checkpoints.front().is_some_and(|checkpoint| checkpoint.revision() < self.main.dropped) {
+            self.checkpoints.pop_front();
+        }
+    }
+
+    /// The oldest revision whose later changes are all here, as upstream counts it: for its error text.
+    pub(crate) fn oldest(&self) -> Revision {
+        let first = self.main.changes.front().filter(|_| self.main.complete_from > 0);
+        first.map_or(self.main.dropped, |change| Revision(change.revision.0 - 1))
+    }
+
+    /// The state at a revision and the changes that lead back to it from a newer one, newest last; `None` where that
+    /// revision is no longer, or not yet, known.
+    pub(crate) fn undo_to(&self, revision: Revision) -> Option<(Arc<Snapshot>, Vec<Arc<Change>>)> {
+        if revision < self.main.dropped || revision > self.revision() {
+            return None;
+        }
+        let at = self.checkpoints.partition_point(|checkpoint| checkpoint.revision() < revision);
+        let base = self.checkpoints.get(at).unwrap_or(&self.snapshot);
+        let changes = &self.main.changes;
+        let start = changes.partition_point(|change| change.revision <= revision);
+        let end = changes.partition_point(|change| change.revision <= base.revision());
+        Some((Arc::clone(base), changes.range(start..end).cloned().collect()))
+    }
+
+    /// Adds a watcher of a scope that has seen everything up to `seen`, and gives its place and its alarm.
+    pub(crate) fn join(&mut self, scope: &Scope, seen: Revision) -> Result<(u64, Arc<Notify>), CacheError> {
+        if seen < self.main.dropped {
+            return Err(CacheError::TooOld { requested: seen, oldest: self.oldest() });
+        }
+        if *scope != Scope::All && !self.buckets.contains_key(scope) {
+            let bucket = self.filled_bucket(scope);
+            self.buckets.insert(scope.clone(), bucket);
+        }
+        let next = self.next;
+        let bucket = if *scope == Scope::All { Some(&mut self.main) } else { self.buckets.get_mut(scope) };
+        let Some(bucket) = bucket else { return Err(CacheError::Stopped) };
+        bucket.watchers += 1;
+        Ok((bucket.position_after(seen, next), Arc::clone(&bucket.notify)))
+    }
+
+    fn filled_bucket(&self, scope: &Scope) -> Bucket {
+        let mut bucket = Bucket::new(self.main.complete_from, self.main.dropped);
+        let inside = |stored: &Option<Arc<Stored>>| {
+            stored.as_ref().is_some_and(|stored| scope.contains(stored, &self.indexes))
+        };
+        let relevant = self.main.changes.iter().filter(|change| inside(&change.current) || inside(&change.previous));
+        bucket.changes.extend(relevant.cloned());
+        bucket
+    }
+
+    /// Takes a watcher of a scope away.
+    pub(crate) fn leave(&mut self, scope: &Scope) {
+        if *scope == Scope::All {
+            self.main.watchers = self.main.watchers.saturating_sub(1);
+        } else if let Some(bucket) = self.buckets.get_mut(scope) {
+            bucket.watchers = bucket.watchers.saturating_sub(1);
+            if bucket.watchers == 0 {
+                self.buckets.remove(scope);
+            }
+        }
+    }
+
+    /// The next changes from a place in a scope, and the revision up to which there are no others when there are none.
+    pub(crate) fn read(&self, scope: &Scope, from: u64, out: &mut Vec<Arc<Change>>) -> Result<Revision, FellOut> {
+        let bucket = if *scope == Scope::All { Some(&self.main) } else { self.buckets.get(scope) };
+        bucket.ok_or(FellOut)?.read(from, out)?;
+        Ok(self.revision())
+    }
+}

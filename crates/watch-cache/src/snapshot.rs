@@ -1,0 +1,174 @@
+//! The state of a resource at one revision, and how parts of it are named.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use api_machinery::object::Object;
+use imbl::OrdMap;
+use storage::Revision;
+
+use crate::Stored;
+
+/// Decides whether an object is selected.
+pub type Matcher = Arc<dyn Fn(&dyn Object) -> bool + Send + Sync>;
+
+/// A field by whose value objects are found without a scan, such as pods by `spec.nodeName`.
+#[derive(Debug, Clone, Copy)]
+pub struct Index {
+    /// The name of the selectable field.
+    pub field: &'static str,
+    /// The field's value.
+    pub value: fn(&dyn Object) -> Option<String>,
+}
+
+/// The part of a resource that a list or a watch can be about; only changes inside it wake a watcher.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Every object.
+    All,
+    /// The objects of a namespace.
+    Namespace(Arc<str>),
+    /// One object, by its key.
+    Object(Arc<str>),
+    /// The objects whose index of this position has this value.
+    Indexed(usize, Arc<str>),
+}
+
+impl Scope {
+    /// Whether the object at `key` is in the scope; an index looks at the object.
+    pub(crate) fn contains(&self, stored: &Stored, indexes: &[Index]) -> bool {
+        match self {
+            Self::All => true,
+            Self::Namespace(namespace) => namespace_of(stored.key()) == Some(namespace),
+            Self::Object(key) => stored.key() == key,
+            Self::Indexed(at, value) => {
+                indexes.get(*at).is_some_and(|index| (index.value)(stored.object()).as_deref() == Some(value))
+            }
+        }
+    }
+}
+
+pub(crate) fn namespace_of(key: &str) -> Option<&str> {
+    key.split_once('/').map(|(namespace, _)| namespace)
+}
+
+type ByValue = OrdMap<(Arc<str>, Arc<str>), Arc<Stored>>;
+
+/// The objects of a resource at a revision. Clones share everything.
+#[derive(Clone)]
+pub struct Snapshot {
+    revision: Revision,
+    objects: OrdMap<Arc<str>, Arc<Stored>>,
+    indexes: Arc<[Index]>,
+    by_value: Vec<ByValue>,
+    size_bytes: usize,
+}
+
+impl Snapshot {
+    pub(crate) fn empty(revision: Revision, indexes: Arc<[Index]>) -> Self {
+        let by_value = indexes.iter().map(|_| ByValue::new()).collect();
+        Self { revision, objects: OrdMap::new(), indexes, by_value, size_bytes: 0 }
+    }
+
+    /// The revision.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// How many objects there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// About how many bytes the objects take, by their stored size.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        self.size_bytes
+    }
+
+    /// One object.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Arc<Stored>> {
+        self.objects.get(key)
+    }
+
+    /// The objects whose keys start with `prefix` (empty, or ending in `/`) and are not before `from`, in key order.
+    pub fn range<'a>(&'a self, prefix: &str, from: &str) -> impl Iterator<Item = &'a Arc<Stored>> + use<'a> {
+        let start = if from > prefix { from } else { prefix };
+        // `0` follows `/`, so this is the first key past all keys with the prefix.
+        let end = prefix.strip_suffix('/').map(|stem| format!("{stem}0"));
+        let bounds: (Bound<&str>, Bound<&str>) =
+            (Bound::Included(start), end.as_deref().map_or(Bound::Unbounded, Bound::Excluded));
+        // A start past the end would make the map panic.
+        let empty = end.as_deref().is_some_and(|end| start >= end);
+        (!empty).then(|| self.objects.range::<_, str>(bounds)).into_iter().flatten().map(|(_, stored)| stored)
+    }
+
+    /// The objects in a scope whose keys are not before `from`, in key order.
+    pub fn scoped<'a>(&'a self, scope: &Scope, from: &str) -> Box<dyn Iterator<Item = &'a Arc<Stored>> + Send + 'a> {
+        match scope {
+            Scope::All => Box::new(self.range("", from)),
+            Scope::Namespace(namespace) => Box::new(self.range(&format!("{namespace}/"), from)),
+            Scope::Object(key) => Box::new(self.get(key).filter(|stored| **stored.key() >= *from).into_iter()),
+            Scope::Indexed(at, value) => {
+                let value = Arc::clone(value);
+                let start = (Arc::clone(&value), Arc::from(from));
+                let found = self.by_value.get(*at).into_iter().flat_map(move |map| map.range(start.clone()..));
+                Box::new(found.take_while(move |((of, _), _)| *of == value).map(|(_, stored)| stored))
+            }
+        }
+    }
+
+    pub(crate) fn set_revision(&mut self, revision: Revision) {
+        self.revision = revision;
+    }
+
+    /// Puts an object in or out, and gives what was there.
+    pub(crate) fn replace(&mut self, key: &Arc<str>, stored: Option<Arc<Stored>>) -> Option<Arc<Stored>> {
+        let added = stored.as_ref().map_or(0, |stored| stored.size_bytes());
+        let previous = match stored {
+            Some(stored) => {
+                let previous = self.objects.insert(Arc::clone(key), Arc::clone(&stored));
+                self.reindex(previous.as_ref(), Some(&stored));
+                previous
+            }
+            None => {
+                let previous = self.objects.remove(key);
+                self.reindex(previous.as_ref(), None);
+                previous
+            }
+        };
+        let removed = previous.as_ref().map_or(0, |stored| stored.size_bytes());
+        self.size_bytes = (self.size_bytes + added).saturating_sub(removed);
+        previous
+    }
+
+    fn reindex(&mut self, previous: Option<&Arc<Stored>>, current: Option<&Arc<Stored>>) {
+        let place = |index: &Index, stored: &Arc<Stored>| {
+            let value = (index.value)(stored.object())?;
+            Some((Arc::from(value), Arc::clone(stored.key())))
+        };
+        for (index, map) in self.indexes.iter().zip(&mut self.by_value) {
+            if let Some(at) = previous.and_then(|stored| place(index, stored)) {
+                map.remove(&at);
+            }
+            if let Some((stored, at)) = current.and_then(|stored| Some((stored, place(index, stored)?))) {
+                map.insert(at, Arc::clone(stored));
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Snapshot({} objects@{})", self.objects.len(), self.revision)
+    }
+}

@@ -1,0 +1,125 @@
+//! One stored version of an object: parsed once, encoded once per media type, shared by everyone who reads it.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use api_machinery::json;
+use api_machinery::object::{Object, Unstructured};
+use api_machinery::protobuf::{self, Encoder};
+use api_machinery::value::Value;
+use bytes::Bytes;
+use storage::Revision;
+
+/// A version of an object, with its resource version set.
+pub struct Stored {
+    key: Arc<str>,
+    revision: Revision,
+    object: Box<dyn Object>,
+    stored_bytes: usize,
+    json: OnceLock<Bytes>,
+    protobuf: OnceLock<Bytes>,
+}
+
+impl Stored {
+    /// The object that `key` (relative to the resource's prefix) had at `revision`, in a value of `stored_bytes`.
+    #[must_use]
+    pub fn new(key: Arc<str>, revision: Revision, mut object: Box<dyn Object>, stored_bytes: usize) -> Self {
+        object.meta_mut().resource_version = revision.to_string();
+        Self { key, revision, object, stored_bytes, json: OnceLock::new(), protobuf: OnceLock::new() }
+    }
+
+    /// An object that was never written (a dry run) or is another view of one that was (a conversion). Its resource
+    /// version is left as it is.
+    #[must_use]
+    pub fn view(key: Arc<str>, revision: Revision, object: Box<dyn Object>) -> Self {
+        Self { key, revision, object, stored_bytes: 0, json: OnceLock::new(), protobuf: OnceLock::new() }
+    }
+
+    /// The same object as of a later revision: what a deletion event shows.
+    #[must_use]
+    pub fn at(&self, revision: Revision) -> Self {
+        Self::new(Arc::clone(&self.key), revision, self.object.clone_object(), self.stored_bytes)
+    }
+
+    /// `{namespace}/{name}`, or the name alone where the kind has no namespaces.
+    #[must_use]
+    pub fn key(&self) -> &Arc<str> {
+        &self.key
+    }
+
+    /// When it was written.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The object.
+    #[must_use]
+    pub fn object(&self) -> &dyn Object {
+        &*self.object
+    }
+
+    /// About how many bytes of memory this takes: the stored size stands for the parsed form. Encodings are left out,
+    /// so that the number never changes and sums of it stay true.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        size_of::<Self>() + self.key.len() + self.stored_bytes
+    }
+
+    /// The object as JSON, as a get shows it, without a newline.
+    #[must_use]
+    pub fn json(&self) -> Bytes {
+        if self.is_custom() { self.json_item() } else { self.with_type(&self.json_item()).into() }
+    }
+
+    /// The object as JSON, as an item of a list: built-in kinds leave `kind` and `apiVersion` to the list.
+    #[must_use]
+    pub fn json_item(&self) -> Bytes {
+        let encode = || {
+            let plain = json::encode(self.object.as_reflect());
+            if self.is_custom() { self.with_type(plain.as_bytes()).into() } else { Bytes::from(plain) }
+        };
+        self.json.get_or_init(encode).clone()
+    }
+
+    /// The object as an enveloped protobuf message. Custom objects have no protobuf form.
+    #[must_use]
+    pub fn protobuf(&self) -> Bytes {
+        let item = self.protobuf_item();
+        protobuf::seal(&self.object.api_version(), self.object.kind(), |out: &mut Encoder| out.raw(&item)).into()
+    }
+
+    /// The object as a bare protobuf message, as an item of a list.
+    #[must_use]
+    pub fn protobuf_item(&self) -> Bytes {
+        self.protobuf.get_or_init(|| protobuf::encode(self.object.as_reflect()).into()).clone()
+    }
+
+    fn is_custom(&self) -> bool {
+        self.object.downcast_ref::<Unstructured>().is_some()
+    }
+
+    /// Puts `kind` and `apiVersion` before the members of a JSON object.
+    fn with_type(&self, plain: &[u8]) -> Vec<u8> {
+        let quoted = |text: &str| json::encode_value(&Value::from(text));
+        let members = plain.strip_prefix(b"{").unwrap_or(plain);
+        let (kind, api_version) = (quoted(self.object.kind()), quoted(&self.object.api_version()));
+        let mut out = Vec::with_capacity(plain.len() + kind.len() + api_version.len() + 24);
+        out.extend_from_slice(b"{\"kind\":");
+        out.extend_from_slice(kind.as_bytes());
+        out.extend_from_slice(b",\"apiVersion\":");
+        out.extend_from_slice(api_version.as_bytes());
+        if members != b"}" {
+            out.push(b',');
+        }
+        out.extend_from_slice(members);
+        out
+    }
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Never the content: it may be a Secret.
+        write!(out, "Stored({}@{})", self.key, self.revision)
+    }
+}
