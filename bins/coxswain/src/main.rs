@@ -1,3 +1,11 @@
-//! The `coxswain` binary.
+//! `coxswain`: brings clusters up and down on this machine.
 
-fn main() {}
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    bootstrap::run(std::env::args_os()).await
+}

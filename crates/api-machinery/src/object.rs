@@ -7,7 +7,7 @@ use crate::gvk::GroupVersionKind;
 use crate::json::{self, DecodeError, Decoded, TypeMeta};
 use crate::meta::{ListMeta, ObjectMeta};
 use crate::protobuf::{self, Encoder, WireError};
-use crate::reflect::{self, Field, FieldType, ListType, PatchStrategy, Presence, Reflect, Shape, StructType};
+use crate::reflect::{self, Field, FieldType, Reflect, Shape, StructType};
 use crate::value::Value;
 
 /// What a kind is called on the wire.
@@ -176,22 +176,6 @@ impl Unstructured {
     }
 }
 
-const PLAIN: FieldType = FieldType {
-    name: "",
-    number: 0,
-    doc: "",
-    presence: Presence::OmitEmpty,
-    inline: false,
-    rest: false,
-    required: false,
-    atomic: false,
-    list: ListType::Atomic,
-    patch: PatchStrategy { merge: false, replace: false, retain_keys: false, merge_key: "" },
-    default: "",
-    fill: "",
-    shape: <String as Field>::shape,
-};
-
 static UNSTRUCTURED: StructType = StructType {
     name: "Unstructured",
     package: "io.k8s.apimachinery.pkg.runtime",
@@ -199,8 +183,8 @@ static UNSTRUCTURED: StructType = StructType {
     atomic: false,
     type_meta: true,
     fields: &[
-        FieldType { name: "metadata", shape: <ObjectMeta as Field>::shape, ..PLAIN },
-        FieldType { rest: true, shape: <BTreeMap<String, Value> as Field>::shape, ..PLAIN },
+        FieldType { name: "metadata", shape: <ObjectMeta as Field>::shape, ..FieldType::PLAIN },
+        FieldType { rest: true, shape: <BTreeMap<String, Value> as Field>::shape, ..FieldType::PLAIN },
     ],
     wire_order: &[],
 };

@@ -156,6 +156,25 @@ pub struct FieldType {
     pub shape: fn() -> Shape,
 }
 
+impl FieldType {
+    /// A row with nothing set, for tables that are written by hand.
+    pub const PLAIN: Self = Self {
+        name: "",
+        number: 0,
+        doc: "",
+        presence: Presence::OmitEmpty,
+        inline: false,
+        rest: false,
+        required: false,
+        atomic: false,
+        list: ListType::Atomic,
+        patch: PatchStrategy { merge: false, replace: false, retain_keys: false, merge_key: "" },
+        default: "",
+        fill: "",
+        shape: <String as Field>::shape,
+    };
+}
+
 /// A static type.
 #[derive(Clone, Copy)]
 pub enum Shape {

@@ -1,0 +1,130 @@
+//! The command line of `coxswain`.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use crate::cluster::{Data, Settings};
+
+/// What the user wants done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wish {
+    /// Bring the cluster up.
+    Up,
+    /// Take it down.
+    Down(Data),
+    /// Make its certificates.
+    Certs,
+    /// Write its kubeconfigs.
+    Kubeconfig,
+    /// Write the control plane's static Pod manifests, into a directory.
+    Manifests(PathBuf),
+    /// Write systemd units, into a directory.
+    Units(PathBuf),
+}
+
+/// The commands and their flags.
+#[must_use]
+pub fn command() -> Command {
+    let settings = [
+        path("root", "DIR", "Where the cluster's files are kept, laid out as kubeadm does")
+            .default_value("/var/lib/coxswain"),
+        path("state-dir", "DIR", "Where sockets and running state are kept").default_value("/run/coxswain"),
+        path("bin-dir", "DIR", "Where the binaries are (default: beside this program)"),
+        path(
+            "images-dir",
+            "DIR",
+            "Where the image archives are that every node gets (default: images beside --bin-dir)",
+        ),
+        Arg::new("nodes")
+            .long("nodes")
+            .value_name("N")
+            .help("How many nodes; each further one has a network namespace and a container runtime of its own")
+            .value_parser(value_parser!(u8))
+            .default_value("1"),
+        Arg::new("etcd-servers")
+            .long("etcd-servers")
+            .value_name("URLS")
+            .help("etcd endpoints, separated by commas; without them the API server keeps its own store"),
+        Arg::new("extra-flag")
+            .long("extra-flag")
+            .value_name("COMPONENT=FLAG")
+            .help("A further flag for a component, such as kube-controller-manager=--node-monitor-grace-period=10s")
+            .action(ArgAction::Append),
+    ];
+    let sub = |name: &'static str, about: &'static str| Command::new(name).about(about).args(settings.clone());
+    let out = || path("out", "DIR", "Where to write them").required(true);
+    let keep =
+        Arg::new("purge").long("purge").help("Remove certificates and stored objects, too").action(ArgAction::SetTrue);
+    Command::new("coxswain")
+        .about("Brings Kubernetes clusters up and down on this machine")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(sub("up", "Bring the cluster up; safe to run again"))
+        .subcommand(sub("down", "Take the cluster down, leaving nothing behind but its data").arg(keep))
+        .subcommand(sub("certs", "Make the certificates that are missing"))
+        .subcommand(sub("kubeconfig", "Write the kubeconfigs that are missing"))
+        .subcommand(sub("manifests", "Write static Pod manifests of the control plane").arg(out()))
+        .subcommand(sub("units", "Write systemd units of every component").arg(out()))
+}
+
+fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help).value_parser(value_parser!(PathBuf))
+}
+
+/// What the arguments say; `program` is where this program is.
+#[must_use]
+pub fn wish(matches: &ArgMatches, program: &std::path::Path) -> Option<(Wish, Settings)> {
+    let (name, matches) = matches.subcommand()?;
+    let path = |name: &str| matches.try_get_one::<PathBuf>(name).ok().flatten().cloned();
+    let mut settings = Settings::new(&path("root")?);
+    settings.state = path("state-dir")?;
+    settings.bin_dir = path("bin-dir").or_else(|| program.parent().map(PathBuf::from))?;
+    settings.images_dir = path("images-dir").unwrap_or_else(|| settings.bin_dir.join("../images"));
+    settings.nodes = matches.get_one::<u8>("nodes").copied()?;
+    settings.etcd_servers = matches.get_one::<String>("etcd-servers").cloned().unwrap_or_default();
+    let extra = matches.get_many::<String>("extra-flag").into_iter().flatten();
+    settings.extra_flags = extra
+        .map(|text| text.split_once('=').unwrap_or((text, "")))
+        .map(|(component, flag)| (component.to_owned(), flag.to_owned()))
+        .collect();
+    let wish = match name {
+        "up" => Wish::Up,
+        "down" if matches.get_flag("purge") => Wish::Down(Data::Remove),
+        "down" => Wish::Down(Data::Keep),
+        "certs" => Wish::Certs,
+        "kubeconfig" => Wish::Kubeconfig,
+        "manifests" => Wish::Manifests(path("out")?),
+        "units" => Wish::Units(path("out")?),
+        _ => return None,
+    };
+    Some((wish, settings))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn parsed(arguments: &[&str]) -> (Wish, Settings) {
+        let matches = command().try_get_matches_from(std::iter::once(&"coxswain").chain(arguments)).unwrap();
+        wish(&matches, Path::new("/opt/bin/coxswain")).unwrap()
+    }
+
+    #[test]
+    fn arguments_become_settings() {
+        let (wish, settings) =
+            parsed(&["up", "--nodes", "2", "--extra-flag", "kube-scheduler=--v=4", "--root", "/var/lib/x"]);
+        assert_eq!((wish, settings.nodes), (Wish::Up, 2));
+        assert_eq!(settings.extra_flags, [("kube-scheduler".to_owned(), "--v=4".to_owned())]);
+        assert_eq!(settings.bin_dir, Path::new("/opt/bin"));
+        assert_eq!(parsed(&["down", "--purge"]).0, Wish::Down(Data::Remove));
+        assert_eq!(parsed(&["units", "--out", "/tmp/u"]).0, Wish::Units("/tmp/u".into()));
+    }
+
+    #[test]
+    fn the_table_of_arguments_is_sound() {
+        command().debug_assert();
+    }
+}

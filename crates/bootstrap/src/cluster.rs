@@ -1,0 +1,23 @@
+//! A whole cluster on one machine: its certificates, kubeconfigs, processes and nodes, laid out below one root as
+//! kubeadm lays them out below `/`.
+
+mod addons;
+mod components;
+mod down;
+mod kubeconfig;
+mod nodes;
+mod processes;
+mod progress;
+mod settings;
+mod static_pods;
+mod units;
+mod up;
+
+pub use components::{COMPONENTS, Component};
+pub use down::{Data, down};
+pub use kubeconfig::{Kubeconfig, write_kubeconfigs};
+pub use progress::Progress;
+pub use settings::{ClusterError, Layout, Settings};
+pub use static_pods::static_pods;
+pub use units::units;
+pub use up::{certificates, up, usage};

@@ -1,0 +1,118 @@
+//! The control plane as static Pods, in kubeadm's shape.
+
+use serde_json::{Value, json};
+
+use super::components::{COMPONENTS, Component};
+use super::settings::{Layout, Settings};
+
+/// The manifests by file name, as YAML.
+#[must_use]
+pub fn static_pods(settings: &Settings, image: &dyn Fn(&str) -> String) -> Vec<(String, String)> {
+    let layout = Layout::new(&settings.root);
+    let pod = |component: &Component| {
+        let manifest = manifest(component, settings, &layout, &image(component.name));
+        (format!("{}.yaml", component.name), api_machinery::yaml::to_yaml(&manifest))
+    };
+    COMPONENTS.iter().map(pod).collect()
+}
+
+fn manifest(component: &Component, settings: &Settings, layout: &Layout, image: &str) -> Value {
+    let name = component.name;
+    let mut command = vec![name.to_owned()];
+    command.extend(component.arguments(settings, layout));
+    let (volumes, mounts) = volumes(component, settings, layout);
+    let mut annotations = serde_json::Map::new();
+    if component.health_port == 0 {
+        let endpoint = format!("{}:{}", settings.api_address(), settings.api_port);
+        annotations.insert("kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint".into(), endpoint.into());
+    }
+    let mut container = json!({
+        "command": command,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "livenessProbe": probe(component, settings, component.liveness, 10, 8, 10),
+        "name": name,
+        "ports": [{"containerPort": port(component, settings), "name": "probe-port", "protocol": "TCP"}],
+        "resources": {"requests": {"cpu": component.cpu}},
+        "startupProbe": probe(component, settings, component.liveness, 10, 24, 10),
+        "volumeMounts": mounts,
+    });
+    if component.readiness != component.liveness {
+        container["readinessProbe"] = probe(component, settings, component.readiness, 0, 3, 1);
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "annotations": annotations,
+            "labels": {"component": name, "tier": "control-plane"},
+            "name": name,
+            "namespace": "kube-system",
+        },
+        "spec": {
+            "containers": [container],
+            "hostNetwork": true,
+            "priority": 2_000_001_000,
+            "priorityClassName": "system-node-critical",
+            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+            "volumes": volumes,
+        },
+        "status": {},
+    })
+}
+
+fn port(component: &Component, settings: &Settings) -> u16 {
+    if component.health_port == 0 { settings.api_port } else { component.health_port }
+}
+
+fn probe(component: &Component, settings: &Settings, path: &str, delay: u32, failures: u32, period: u32) -> Value {
+    let host = if component.health_port == 0 { settings.api_address().to_string() } else { "127.0.0.1".into() };
+    json!({
+        "failureThreshold": failures,
+        "httpGet": {"host": host, "path": path, "port": "probe-port", "scheme": "HTTPS"},
+        "initialDelaySeconds": delay,
+        "periodSeconds": period,
+        "timeoutSeconds": 15,
+    })
+}
+
+/// The volumes and their mounts, each at the same path inside as outside.
+fn volumes(component: &Component, settings: &Settings, layout: &Layout) -> (Vec<Value>, Vec<Value>) {
+    let mut places = Vec::new();
+    if component.name != "kube-scheduler" {
+        places.push(("ca-certs", std::path::PathBuf::from("/etc/ssl/certs"), "DirectoryOrCreate", true));
+        places.push(("k8s-certs", layout.pki(), "DirectoryOrCreate", true));
+    }
+    if !component.kubeconfig.is_empty() {
+        places.push(("kubeconfig", layout.kubeconfig(component.kubeconfig), "FileOrCreate", true));
+    }
+    if component.health_port == 0 && settings.etcd_servers.is_empty() {
+        places.push(("store", layout.store(), "DirectoryOrCreate", false));
+    }
+    places.sort_by_key(|(name, ..)| *name);
+    let volume = |(name, path, kind, _): &(&str, std::path::PathBuf, &str, bool)| json!({"hostPath": {"path": path.display().to_string(), "type": kind}, "name": name});
+    let mount = |(name, path, _, read_only): &(&str, std::path::PathBuf, &str, bool)| json!({"mountPath": path.display().to_string(), "name": name, "readOnly": read_only});
+    (places.iter().map(volume).collect(), places.iter().map(mount).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn manifests_are_pods_that_decode_strictly() {
+        let settings = Settings::new(Path::new("/var/lib/coxswain"));
+        let pods = static_pods(&settings, &|name| format!("registry.k8s.io/{name}:v1.36.3"));
+        assert_eq!(pods.len(), COMPONENTS.len());
+        for (file, text) in pods {
+            let value = api_machinery::yaml::parse(&text).unwrap();
+            let json = api_machinery::json::encode_value(&value.value);
+            let (pod, decoded) = api_machinery::object::from_json::<api_types::core_v1::Pod>(json.as_bytes()).unwrap();
+            assert_eq!(decoded.problems, Vec::<String>::new(), "{file}");
+            assert_eq!(file, format!("{}.yaml", pod.spec.containers[0].name));
+            assert!(pod.spec.host_network);
+        }
+    }
+}

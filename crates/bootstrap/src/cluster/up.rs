@@ -1,0 +1,143 @@
+//! Bringing a cluster up: certificates, kubeconfigs, the control plane, the nodes. Each step looks at what is there and
+//! adds what is missing, so that running it again after a reboot or a killed run ends in the same state.
+
+use std::time::Duration;
+
+use api_machinery::object::Object as _;
+use api_types::core_v1::Node;
+use base::{Rng, SharedClock, SharedRng, TaskGroup};
+use client::{Client, ClientConfig, ClientCx};
+use component_helpers::nodes::is_ready;
+
+use super::processes::Managed;
+use super::settings::{ClusterError, Layout, Settings, file_error};
+use super::{COMPONENTS, Progress, addons, nodes, write_kubeconfigs};
+use crate::node::{Fabric, Machine, NodeEnvironment};
+
+/// A health check that takes longer counts as failed.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Makes the certificates that are missing; says which.
+///
+/// # Errors
+/// A certificate cannot be made, or one that is there cannot be used.
+pub fn certificates(settings: &Settings, clock: &SharedClock, rng: &Rng) -> Result<Vec<String>, ClusterError> {
+    let pki = Layout::new(&settings.root).pki();
+    std::fs::create_dir_all(&pki).map_err(file_error("creating", &pki))?;
+    let report = pki::ensure(&pki, &settings.pki(&settings.node_name(0)), clock.wall(), rng)?;
+    Ok(report.created().map(str::to_owned).collect())
+}
+
+/// Brings the cluster up and waits until every node is ready.
+///
+/// # Errors
+/// The first step that failed; running it again goes on from there.
+pub async fn up(
+    settings: &Settings,
+    clock: SharedClock,
+    rng: SharedRng,
+    tasks: &TaskGroup,
+    progress: Progress,
+) -> Result<(), ClusterError> {
+    settings.validate()?;
+    let machine = Machine::linux();
+    progress.step("certificates and kubeconfigs");
+    for name in certificates(settings, &clock, &rng)? {
+        progress.note(&format!("made {name}"));
+    }
+    for name in write_kubeconfigs(settings, clock.wall(), &rng)? {
+        progress.note(&format!("wrote {name}"));
+    }
+    progress.step("network between nodes");
+    Fabric::new(settings.fabric(), &machine).up().await?;
+
+    let client = admin_client(settings, ClientCx::new(clock, rng, tasks.clone()))?;
+    for managed in control_plane(settings) {
+        progress.step(&managed.name);
+        if !managed.start(settings, machine.exec.as_ref()).await? {
+            progress.note("runs already");
+        }
+        if managed.name == "kube-apiserver" {
+            managed.wait_ready(settings, || readyz(&client)).await?;
+        }
+    }
+    progress.step("roles and addons");
+    addons::apply(&client, settings).await?;
+    if nodes::has_cgroup_v1() {
+        progress.note("this machine has control groups v1 only: kubelets run with failCgroupV1: false");
+    }
+    for index in 0..settings.nodes {
+        progress.step(&format!("node {}", settings.node_name(index)));
+        node_up(settings, index, &machine, &client, progress).await?;
+    }
+    Ok(())
+}
+
+async fn node_up(
+    settings: &Settings,
+    index: u8,
+    machine: &Machine,
+    client: &Client,
+    progress: Progress,
+) -> Result<(), ClusterError> {
+    let environment = NodeEnvironment::new(settings.node_config(index)?, machine.clone());
+    environment.start().await?;
+    let images = environment.import_images(&settings.images_dir).await?;
+    progress.note(&format!("container runtime is up with {images} images"));
+    let kubelet = nodes::kubelet(settings, index, &environment)?;
+    kubelet.start(settings, machine.exec.as_ref()).await?;
+    let name = settings.node_name(index);
+    kubelet.wait_ready(settings, || node_ready(client, name.clone())).await?;
+    let proxy = nodes::kube_proxy(settings, index, &environment)?;
+    proxy.start(settings, machine.exec.as_ref()).await?;
+    progress.note("ready");
+    Ok(())
+}
+
+/// The processes of the control plane, in starting order.
+pub(super) fn control_plane(settings: &Settings) -> Vec<Managed> {
+    let layout = Layout::new(&settings.root);
+    let managed = |component: &super::Component| Managed {
+        name: component.name.to_owned(),
+        program: settings.bin_dir.join(component.name),
+        arguments: component.arguments(settings, &layout),
+        netns: None,
+        mount_ns: None,
+        hostname: None,
+    };
+    COMPONENTS.iter().map(managed).collect()
+}
+
+/// A client with every right, for the first objects.
+fn admin_client(settings: &Settings, cx: ClientCx) -> Result<Client, ClusterError> {
+    let path = Layout::new(&settings.root).kubeconfig("super-admin.conf");
+    let config = ClientConfig::from_kubeconfig_file(&path)?.with_timeout(CHECK_TIMEOUT);
+    Ok(Client::new(config, cx)?)
+}
+
+async fn readyz(client: &Client) -> Result<(), String> {
+    let request = client::Request::get("/readyz");
+    match client.send(request).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+async fn node_ready(client: &Client, name: String) -> Result<(), String> {
+    match client.all::<Node>().get(&name).await {
+        Ok(node) if is_ready(&node) => Ok(()),
+        Ok(node) => Err(format!("node {} is registered but not ready", node.meta().name)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What the user does next.
+#[must_use]
+pub fn usage(settings: &Settings) -> String {
+    let kubeconfig = Layout::new(&settings.root).kubeconfig("admin.conf");
+    format!(
+        "The cluster is up. To use it:\n\n  export KUBECONFIG={}\n  kubectl get nodes\n  kubectl apply -f \
+         manifests/examples/echo.yaml\n",
+        kubeconfig.display()
+    )
+}

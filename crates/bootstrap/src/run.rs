@@ -1,0 +1,85 @@
+//! Doing what the command line asks for.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use base::{Rng, SystemClock, TaskGroup};
+
+use crate::cli::{self, Wish};
+use crate::cluster::{self, ClusterError, Progress, Settings};
+
+const DRAIN: Duration = Duration::from_secs(2);
+/// Manifests hold no secrets, but say much about a cluster.
+const MANIFEST_MODE: u32 = 0o600;
+const UNIT_MODE: u32 = 0o644;
+/// What the images of the control plane are called; the version is the one that components report.
+const IMAGE_TAG: &str = "v1.36.3";
+
+/// Runs `coxswain` with these arguments, the program's own name first.
+#[must_use]
+pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let matches = match cli::command().try_get_matches_from(&arguments) {
+        Ok(matches) => matches,
+        Err(error) => {
+            // The help and the usage error go to where they belong.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("coxswain"));
+    let Some((wish, settings)) = cli::wish(&matches, &program) else { return ExitCode::from(2) };
+    match fulfil(&wish, &settings).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            Progress::default().failure(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn fulfil(wish: &Wish, settings: &Settings) -> Result<(), ClusterError> {
+    let (clock, rng, progress) = (SystemClock::shared(), Rng::from_os(), Progress::default());
+    match wish {
+        Wish::Up => {
+            let tasks = TaskGroup::new("coxswain");
+            cluster::up(settings, clock, rng, &tasks, progress).await?;
+            tasks.shutdown(DRAIN).await;
+            progress.result(&cluster::usage(settings));
+        }
+        Wish::Down(data) => cluster::down(settings, *data, progress).await?,
+        Wish::Certs => {
+            for name in cluster::certificates(settings, &clock, &rng)? {
+                progress.note(&format!("made {name}"));
+            }
+        }
+        Wish::Kubeconfig => {
+            cluster::certificates(settings, &clock, &rng)?;
+            for name in cluster::write_kubeconfigs(settings, clock.wall(), &rng)? {
+                progress.note(&format!("wrote {name}"));
+            }
+        }
+        Wish::Manifests(out) => {
+            let image = |name: &str| format!("registry.k8s.io/{name}:{IMAGE_TAG}");
+            write_all(out, cluster::static_pods(settings, &image), MANIFEST_MODE, progress)?;
+        }
+        Wish::Units(out) => write_all(out, cluster::units(settings), UNIT_MODE, progress)?,
+    }
+    Ok(())
+}
+
+fn write_all(out: &Path, files: Vec<(String, String)>, mode: u32, progress: Progress) -> Result<(), ClusterError> {
+    let failed = |action: &'static str, path: &Path| {
+        let path = path.to_owned();
+        move |source| ClusterError::File { action, path, source }
+    };
+    std::fs::create_dir_all(out).map_err(failed("creating", out))?;
+    for (name, text) in files {
+        let path = out.join(name);
+        sys::fs::write_atomic(&path, text.as_bytes(), mode).map_err(failed("writing", &path))?;
+        progress.note(&format!("wrote {}", path.display()));
+    }
+    Ok(())
+}
