@@ -11,6 +11,7 @@ pub mod field_manager;
 pub mod field_set;
 pub mod managers;
 pub mod path;
+pub mod scale;
 pub mod typed;
 
 mod last_applied;
@@ -19,3 +20,4 @@ pub use field_manager::{ApplyError, ApplyOptions, Conflict, FieldManager};
 pub use field_set::FieldSet;
 pub use managers::{Managers, ManagersError};
 pub use path::{Element, FieldPath};
+pub use scale::ReplicasPath;

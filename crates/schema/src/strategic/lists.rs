@@ -1,8 +1,11 @@
 //! Merging of lists: by key, by value, and in what order.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value};
 
 use super::{DIRECTIVE, ORDER_PREFIX, StrategicError, member_type, merge_map, unknown_directive, without_directives};
+use crate::apply::path::Element;
 use crate::type_node::TypeNode;
 
 /// Merges or replaces a list, as its type says.
@@ -55,13 +58,13 @@ fn holds_maps(original: &[Value], patch: &[Value]) -> Result<bool, StrategicErro
 
 /// Removes later duplicates; the last item takes the place of each, as upstream does it.
 fn deduplicate(mut items: Vec<Value>) -> Vec<Value> {
+    let mut seen = BTreeSet::new();
     let mut index = 0;
-    while index < items.len() {
-        let repeated = items.iter().take(index).any(|earlier| items.get(index) == Some(earlier));
-        if repeated {
-            items.swap_remove(index);
-        } else {
+    while let Some(item) = items.get(index) {
+        if seen.insert(Element::Value(item.clone())) {
             index += 1;
+        } else {
+            items.swap_remove(index);
         }
     }
     items
@@ -74,6 +77,7 @@ fn obey_item_directives(
     key: &str,
 ) -> Result<(Vec<Value>, Vec<Value>), StrategicError> {
     let mut plain = Vec::new();
+    let mut deleted = BTreeSet::new();
     let mut replaces = false;
     for item in patch {
         let Value::Object(mut map) = item else { continue };
@@ -83,8 +87,8 @@ fn obey_item_directives(
         };
         match directive.as_str() {
             Some("delete") => {
-                let wanted = map.get(key).ok_or_else(|| no_merge_key(&map, key))?;
-                original.retain(|live| live.get(key) != Some(wanted));
+                let unwanted = map.get(key).ok_or_else(|| no_merge_key(&map, key))?;
+                deleted.insert(Element::Value(unwanted.clone()));
             }
             Some("replace") => replaces = true,
             Some("merge") => {
@@ -93,7 +97,13 @@ fn obey_item_directives(
             _ => return Err(unknown_directive(&directive, map)),
         }
     }
-    Ok(if replaces { (plain, Vec::new()) } else { (original, plain) })
+    if replaces {
+        return Ok((plain, Vec::new()));
+    }
+    if !deleted.is_empty() {
+        original.retain(|live| live.get(key).is_none_or(|value| !deleted.contains(&Element::Value(value.clone()))));
+    }
+    Ok((original, plain))
 }
 
 fn no_merge_key(map: &Map<String, Value>, key: &str) -> StrategicError {
@@ -107,35 +117,58 @@ fn merge_items(
     key: &str,
     item_type: TypeNode<'_>,
 ) -> Result<Vec<Value>, StrategicError> {
+    let mut places = Places::of(&original, key);
     for item in patch {
         let Value::Object(change) = item else { continue };
-        let wanted = change.get(key).ok_or_else(|| no_merge_key(&change, key))?.clone();
-        let live = original.iter_mut().find(|live| live.get(key) == Some(&wanted));
-        match live {
+        let wanted = Element::Value(change.get(key).ok_or_else(|| no_merge_key(&change, key))?.clone());
+        match places.first.get(&wanted).and_then(|place| original.get_mut(*place)) {
             Some(slot) => {
                 let before = slot.as_object_mut().map(std::mem::take).unwrap_or_default();
                 *slot = Value::Object(merge_map(before, change, item_type)?);
             }
-            None => original.push(without_directives(Value::Object(change))),
+            None => {
+                places.first.insert(wanted, original.len());
+                original.push(without_directives(Value::Object(change)));
+            }
         }
     }
     Ok(original)
 }
 
-/// Where an item stands in a list: by key, or by value when there is no key.
-fn place(list: &[Value], item: &Value, key: &str) -> Option<usize> {
-    match key {
-        "" => list.iter().position(|other| other == item),
-        _ => list.iter().position(|other| other.get(key).is_some() && other.get(key) == item.get(key)),
+/// Where items first stand in a list: by key, or by value when there is no key.
+struct Places<'k> {
+    key: &'k str,
+    first: BTreeMap<Element, usize>,
+}
+
+impl<'k> Places<'k> {
+    fn of(list: &[Value], key: &'k str) -> Self {
+        let mut places = Self { key, first: BTreeMap::new() };
+        for (index, item) in list.iter().enumerate() {
+            if let Some(identity) = places.identity(item) {
+                places.first.entry(identity).or_insert(index);
+            }
+        }
+        places
+    }
+
+    fn identity(&self, item: &Value) -> Option<Element> {
+        let value = if self.key.is_empty() { item } else { item.get(self.key)? };
+        Some(Element::Value(value.clone()))
+    }
+
+    fn get(&self, item: &Value) -> Option<usize> {
+        self.first.get(&self.identity(item)?).copied()
     }
 }
 
 /// Items that `order` names come in its order, the others in the order of `live`, woven by their live places.
 fn in_order(items: Vec<Value>, order: &[Value], live: &[Value], key: &str) -> Vec<Value> {
+    let (order, live) = (Places::of(order, key), Places::of(live, key));
     let (mut named, mut others): (Vec<Value>, Vec<Value>) =
-        items.into_iter().partition(|item| place(order, item, key).is_some());
-    named.sort_by_key(|item| place(order, item, key));
-    others.sort_by_key(|item| place(live, item, key).unwrap_or(usize::MAX));
+        items.into_iter().partition(|item| order.get(item).is_some());
+    named.sort_by_cached_key(|item| order.get(item));
+    others.sort_by_cached_key(|item| live.get(item).unwrap_or(usize::MAX));
     let mut woven = Vec::with_capacity(named.len() + others.len());
     let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
     loop {
@@ -143,7 +176,7 @@ fn in_order(items: Vec<Value>, order: &[Value], live: &[Value], key: &str) -> Ve
             (None, None) => return woven,
             (Some(_), None) => true,
             (None, Some(_)) => false,
-            (Some(other), Some(named)) => match (place(live, other, key), place(live, named, key)) {
+            (Some(other), Some(named)) => match (live.get(other), live.get(named)) {
                 (Some(other), Some(named)) => other < named,
                 _ => false,
             },
@@ -191,7 +224,8 @@ pub(super) fn merge_ordered_lists(
 /// The patch's items must stand in the order that `$setElementOrder` gives them.
 fn check_order(change: &[Value], order: &[Value], key: &str) -> Result<(), StrategicError> {
     let kept = change.iter().filter(|item| item.get(DIRECTIVE).is_none());
-    let places: Option<Vec<usize>> = kept.map(|item| place(order, item, key)).collect();
+    let ordered = Places::of(order, key);
+    let places: Option<Vec<usize>> = kept.map(|item| ordered.get(item)).collect();
     if places.is_some_and(|places| places.is_sorted()) {
         return Ok(());
     }
@@ -211,7 +245,8 @@ pub(super) fn delete_scalars(
 ) -> Result<(), StrategicError> {
     let Value::Array(unwanted) = change else { return Err(StrategicError::BadFormat("primitive list")) };
     if let Some(Value::Array(live)) = original.get_mut(name) {
-        live.retain(|item| !unwanted.contains(item));
+        let unwanted: BTreeSet<Element> = unwanted.iter().cloned().map(Element::Value).collect();
+        live.retain(|item| !unwanted.contains(&Element::Value(item.clone())));
     }
     Ok(())
 }

@@ -1,11 +1,13 @@
 //! Items of sets and keyed lists must differ.
 
+use std::collections::BTreeMap;
+
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::json;
 use serde_json::{Map, Value};
 
 use super::Structural;
-use crate::apply::path::same_value;
+use crate::apply::path::Element;
 
 /// Errors for repeated items of sets and keyed lists, at `path` and below.
 pub fn check_list_types(path: &Path, value: &Value, schema: &Structural) -> ErrorList {
@@ -47,16 +49,23 @@ fn printed(value: &Value) -> BadValue {
 
 /// A value that occurs often is reported at its second place only.
 fn check_set(path: &Path, items: &[Value], errors: &mut ErrorList) {
+    let mut seen = BTreeMap::new();
     for (index, item) in items.iter().enumerate() {
-        let earlier = items.iter().take(index).filter(|other| same_value(other, item)).count();
-        if earlier == 1 {
+        if occurs_again(&mut seen, item.clone()) {
             errors.push(path.index(index).duplicate(printed(item)));
         }
     }
 }
 
+/// Counts a value, and tells whether this is its second time.
+fn occurs_again(seen: &mut BTreeMap<Element, usize>, value: Value) -> bool {
+    let count = seen.entry(Element::Value(value)).or_default();
+    *count += 1;
+    *count == 2
+}
+
 fn check_map(path: &Path, items: &[Value], keys: &[String], errors: &mut ErrorList) {
-    let mut seen: Vec<(Value, usize)> = Vec::new();
+    let mut seen = BTreeMap::new();
     for (index, item) in items.iter().enumerate() {
         let Value::Object(map) = item else {
             errors.push(path.index(index).invalid(printed(item), "must be an object for an array of list-type map"));
@@ -64,14 +73,8 @@ fn check_map(path: &Path, items: &[Value], keys: &[String], errors: &mut ErrorLi
         };
         let members = keys.iter().filter_map(|key| Some((key.clone(), map.get(key)?.clone())));
         let key = Value::Object(members.collect::<Map<_, _>>());
-        match seen.iter_mut().find(|(other, _)| same_value(other, &key)) {
-            Some((_, count)) => {
-                *count += 1;
-                if *count == 2 {
-                    errors.push(path.index(index).duplicate(printed(&key)));
-                }
-            }
-            None => seen.push((key, 1)),
+        if occurs_again(&mut seen, key.clone()) {
+            errors.push(path.index(index).duplicate(printed(&key)));
         }
     }
 }

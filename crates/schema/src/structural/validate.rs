@@ -1,11 +1,13 @@
 //! Whether values are as their schema says, in the words of upstream's validator.
 
+use std::collections::BTreeMap;
+
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::json;
 use serde_json::{Map, Value};
 
 use super::{Structural, formats, is_type_meta, junctors};
-use crate::apply::path::same_value;
+use crate::apply::path::{Element, same_value};
 
 /// All that is wrong with a value; `path` is where it stands.
 pub fn validate(path: &Path, value: &Value, schema: &Structural) -> ErrorList {
@@ -156,18 +158,22 @@ fn check_list(path: &Path, items: &[Value], old: Option<&Value>, schema: &Struct
         errors.push(path.invalid(shown, format!("{} in body should have at least {minimum} items", place(path))));
     }
     let Some(of) = schema.items.as_deref() else { return };
+    let old_items = old_items(old, schema);
     for (index, item) in items.iter().enumerate() {
-        visit(&path.index(index), item, old_item(item, old, schema), of, errors);
+        let before = old_items.get(&keys_of(item, schema)).copied();
+        visit(&path.index(index), item, before, of, errors);
     }
 }
 
-/// The item that this one was before: only keyed lists can tell.
-fn old_item<'v>(item: &Value, old: Option<&'v Value>, schema: &Structural) -> Option<&'v Value> {
-    if schema.list_type != "map" {
-        return None;
-    }
-    let same_keys = |other: &&Value| schema.list_map_keys.iter().all(|key| other.get(key) == item.get(key));
-    old?.as_array()?.iter().find(same_keys)
+/// What the items of a list were before, by their keys: only keyed lists can tell.
+fn old_items<'v>(old: Option<&'v Value>, schema: &Structural) -> BTreeMap<Element, &'v Value> {
+    let items = old.and_then(Value::as_array).filter(|_| schema.list_type == "map");
+    items.into_iter().flatten().map(|item| (keys_of(item, schema), item)).collect()
+}
+
+fn keys_of(item: &Value, schema: &Structural) -> Element {
+    let members = schema.list_map_keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
+    Element::Key(members.collect())
 }
 
 fn check_object(

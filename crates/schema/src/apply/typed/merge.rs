@@ -1,6 +1,6 @@
 //! Merging an applied value into a live one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -57,7 +57,8 @@ fn merge_lists(live: &[Value], applied: &[Value], node: TypeNode<'_>, kind: List
     let live = items_by_step(node, kind, live);
     let applied = items_by_step(node, kind, applied);
     let wanted: BTreeSet<&Element> = applied.iter().map(|(step, _)| step).collect();
-    let twin = |step: &Element| live.iter().find(|(other, _)| other == step).map(|(_, values)| values);
+    let twins: BTreeMap<&Element, &Vec<&Value>> = live.iter().map(|(step, values)| (step, values)).collect();
+    let twin = |step: &Element| twins.get(step).copied();
     let shared: Vec<&Element> = applied.iter().map(|(step, _)| step).filter(|step| twin(step).is_some()).collect();
     let mut merged = Vec::with_capacity(live.len() + applied.len());
     let mut emitted: BTreeSet<&Element> = BTreeSet::new();
