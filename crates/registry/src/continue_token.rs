@@ -1,9 +1,9 @@
 //! Continue tokens, in upstream's form: other components take them apart.
 
+use api_machinery::json;
 use api_machinery::value::Value;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::{DecodeError, Engine as _};
-use serde_json::json;
 
 const VERSION: &str = "meta.k8s.io/v1";
 /// The longest token that is looked at; a key is far shorter.
@@ -20,8 +20,8 @@ pub(crate) struct Token {
 
 impl Token {
     pub(crate) fn encode(&self) -> String {
-        let json = json!({ "v": VERSION, "rv": self.revision, "start": self.start });
-        base64_url(json.to_string().as_bytes())
+        let start = json::encode_value(&Value::from(self.start.as_str()));
+        base64_url(format!("{{\"v\":\"{VERSION}\",\"rv\":{},\"start\":{start}}}", self.revision).as_bytes())
     }
 
     /// Reads a token; the error is the inner text of upstream's `invalid continue token`.

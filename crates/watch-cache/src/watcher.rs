@@ -151,6 +151,8 @@ impl Watcher {
     /// too slow for the log's window falls out of it like any other.
     fn read_initial(&mut self) {
         let Some(mut initial) = self.initial.take() else { return };
+        // The log has to be looked at before waiting: nobody rings for what it already has.
+        self.behind = true;
         let mut looked_at = 0;
         let mut last = None;
         for stored in initial.snapshot.scoped(&self.scope, &initial.from).take(INITIAL_SCAN) {

@@ -175,7 +175,7 @@ async fn a_token_that_has_expired_comes_with_one_that_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn items_leave_their_type_to_the_list() {
     let (fixture, maps) = filled(1).await;
-    let item = maps.get(&fixture.cx("default"), "map-00", "0").await.unwrap();
+    let item = maps.get(&fixture.cx("default"), "map-00", "2").await.unwrap();
     assert!(item.json().starts_with(b"{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":"));
     assert!(item.json_item().starts_with(b"{\"metadata\":"));
     assert!(item.protobuf().starts_with(b"k8s\0") && !item.protobuf_item().starts_with(b"k8s\0"));

@@ -122,9 +122,13 @@ async fn kinds_that_allow_it_are_created_by_put() {
     let mut lease = api_types::coordination_v1::Lease::default();
     lease.metadata.name = "leader".into();
     lease.metadata.namespace = "default".into();
-    let put = Replace(Box::new(lease));
+    let put = Replace(Box::new(lease.clone()));
     let written = leases.update(&fixture.cx("default"), "leader", Endpoint::Main, &put, &Hooks::none()).await.unwrap();
     assert!(written.created && !written.item.object().meta().uid.is_empty());
+    let blind = leases.update(&fixture.cx("default"), "leader", Endpoint::Main, &put, &Hooks::none()).await.unwrap_err();
+    assert!(blind.message.starts_with("leases.coordination.k8s.io \"leader\" is invalid: metadata.resourceVersion: Invalid value: 0"));
+    lease.metadata.resource_version = written.item.revision().to_string();
+    let put = Replace(Box::new(lease));
     assert!(!leases.update(&fixture.cx("default"), "leader", Endpoint::Main, &put, &Hooks::none()).await.unwrap().created);
 }
 
