@@ -4,9 +4,7 @@ use api_machinery::json;
 use api_machinery::meta::{ListMeta, Status};
 use api_machinery::object::{self, Kind, Object, Unstructured};
 use api_machinery::protobuf::{self, is_enveloped};
-use api_machinery::reflect::{
-    Field, FieldType, List, ListType, PatchStrategy, Presence, Reflect, Shape, StructType, View, ViewMut,
-};
+use api_machinery::reflect::Reflect;
 use api_machinery::status::ApiError;
 use api_machinery::value::Value;
 use bytes::Bytes;
@@ -15,6 +13,12 @@ use crate::config::ContentType;
 use crate::error::{ClientError, error_from_status};
 use crate::request::{JSON, PROTOBUF};
 use crate::resource::{Codec, Form};
+use list::{Items, ListBody};
+
+mod list;
+
+/// Prefix of the `OpenAPI` names of what is declared below.
+const PACKAGE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
 /// Media types in order of preference, for single objects.
 pub(crate) fn accept(form: Form, content: ContentType) -> &'static str {
@@ -152,134 +156,5 @@ fn decode_free_list(codec: &Codec, body: &[u8]) -> Result<RawList, ClientError> 
     Ok(RawList { metadata, items })
 }
 
-/// A list of any kind, for the codecs.
-struct ListBody {
-    metadata: ListMeta,
-    items: Items,
-}
-
-#[derive(Clone)]
-struct Items {
-    empty: fn() -> Box<dyn Object>,
-    items: Vec<Item>,
-}
-
-#[derive(Clone)]
-struct Item(Box<dyn Object>);
-
-fn empty_item() -> Box<dyn Object> {
-    Box::new(Unstructured::default())
-}
-
-impl Default for Items {
-    fn default() -> Self {
-        Self { empty: empty_item, items: Vec::new() }
-    }
-}
-
-impl Default for Item {
-    fn default() -> Self {
-        Self(empty_item())
-    }
-}
-
-const PLAIN: FieldType = FieldType {
-    name: "",
-    number: 0,
-    doc: "",
-    presence: Presence::Always,
-    inline: false,
-    rest: false,
-    required: false,
-    atomic: false,
-    list: ListType::Atomic,
-    patch: PatchStrategy { merge: false, retain_keys: false, merge_key: "" },
-    default: "",
-    fill: "",
-    shape: item_shape,
-};
-
-fn item_shape() -> Shape {
-    Shape::Dynamic
-}
-
-fn items_shape() -> Shape {
-    Shape::List(item_shape)
-}
-
-static LIST: StructType = StructType {
-    name: "List",
-    package: "io.k8s.apimachinery.pkg.apis.meta.v1",
-    doc: "A list of objects.",
-    atomic: false,
-    type_meta: true,
-    fields: &[
-        FieldType { name: "metadata", number: 1, shape: <ListMeta as Field>::shape, ..PLAIN },
-        FieldType { name: "items", number: 2, shape: items_shape, ..PLAIN },
-    ],
-    wire_order: &[0, 1],
-};
-
-impl Reflect for ListBody {
-    fn struct_type(&self) -> &'static StructType {
-        &LIST
-    }
-    fn field(&self, index: usize) -> &dyn Field {
-        if index == 0 { &self.metadata } else { &self.items }
-    }
-    fn field_mut(&mut self, index: usize) -> &mut dyn Field {
-        if index == 0 { &mut self.metadata } else { &mut self.items }
-    }
-}
-
-impl Field for Items {
-    fn view(&self) -> View<'_> {
-        View::List(self)
-    }
-    fn view_mut(&mut self) -> ViewMut<'_> {
-        ViewMut::List(self)
-    }
-    fn shape() -> Shape {
-        items_shape()
-    }
-}
-
-impl List for Items {
-    fn list_shape(&self) -> Shape {
-        items_shape()
-    }
-    fn len(&self) -> usize {
-        self.items.len()
-    }
-    fn item(&self, index: usize) -> Option<&dyn Field> {
-        self.items.get(index).map(|item| item as &dyn Field)
-    }
-    fn item_mut(&mut self, index: usize) -> Option<&mut dyn Field> {
-        self.items.get_mut(index).map(|item| item as &mut dyn Field)
-    }
-    fn push_default(&mut self) -> &mut dyn Field {
-        let index = self.items.len();
-        self.items.push(Item((self.empty)()));
-        &mut self.items[index]
-    }
-    fn remove(&mut self, index: usize) {
-        if index < self.items.len() {
-            self.items.remove(index);
-        }
-    }
-    fn clear(&mut self) {
-        self.items.clear();
-    }
-}
-
-impl Field for Item {
-    fn view(&self) -> View<'_> {
-        View::Struct(self.0.as_reflect())
-    }
-    fn view_mut(&mut self) -> ViewMut<'_> {
-        ViewMut::Struct(self.0.as_reflect_mut())
-    }
-    fn shape() -> Shape {
-        item_shape()
-    }
-}
+#[cfg(test)]
+mod tests;

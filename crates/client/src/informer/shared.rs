@@ -115,8 +115,11 @@ struct Shared<T> {
     stopped: CancellationToken,
 }
 
+/// What is called with every change.
+type Call<T> = Box<dyn FnMut(&Change<T>) + Send>;
+
 struct Handler<T> {
-    call: Box<dyn FnMut(&Change<T>) + Send>,
+    call: Call<T>,
     resync: Option<Duration>,
     next_resync: Option<Instant>,
 }
@@ -241,7 +244,7 @@ impl<T: ApiObject> Informer<T> {
         self.add_handler(Some(period.max(MIN_RESYNC)), Box::new(handler));
     }
 
-    fn add_handler(&self, resync: Option<Duration>, call: Box<dyn FnMut(&Change<T>) + Send>) {
+    fn add_handler(&self, resync: Option<Duration>, call: Call<T>) {
         let next_resync = resync.map(|period| Instant::now() + period);
         let mut handler = Handler { call, resync, next_resync };
         let mut handlers = self.shared.handlers.lock();

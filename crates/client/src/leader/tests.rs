@@ -23,7 +23,8 @@ async fn lease(server: &FakeServer) -> Lease {
 #[test]
 fn times_must_make_sense() {
     let long = Duration::from_secs(20);
-    let cases: [(&str, fn(&mut LeaderConfig, Duration)); 3] = [
+    type Change = fn(&mut LeaderConfig, Duration);
+    let cases: [(&str, Change); 3] = [
         ("leaseDuration must be greater than renewDeadline", |config, long| config.renew_deadline = long),
         ("renewDeadline must be greater than retryPeriod*JitterFactor", |config, _| {
             config.retry_period = Duration::from_secs(9);

@@ -33,16 +33,27 @@ pub(crate) const MAX_STREAMS: usize = 90;
 
 type Message = http::Request<Full<Bytes>>;
 
-/// Runs what hyper spawns inside the client's task group.
+/// Runs what hyper spawns inside the client's task group, for as long as the connection may live. The library drives
+/// HTTP/2 connections in a task of their own, so ending only the one that we drive would leave the streams open.
 #[derive(Clone)]
-struct GroupExecutor(TaskGroup);
+struct GroupExecutor {
+    tasks: TaskGroup,
+    closed: CancellationToken,
+}
 
 impl<F> hyper::rt::Executor<F> for GroupExecutor
 where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, future: F) {
-        self.0.spawn_cancellable("http2-stream", future);
+        let closed = self.closed.clone();
+        self.tasks.spawn_cancellable("http2-connection", async move {
+            tokio::select! {
+                biased;
+                () = closed.cancelled() => {}
+                () = future => {}
+            }
+        });
     }
 }
 
@@ -80,7 +91,8 @@ pub(crate) async fn open(
     let broken = |error: hyper::Error| TransportError::Broken(error.into());
     let io = TokioIo::new(dialed.stream);
     if dialed.http2 {
-        let (sender, connection) = http2::Builder::new(GroupExecutor(tasks.clone()))
+        let executor = GroupExecutor { tasks: tasks.clone(), closed: closed.clone() };
+        let (sender, connection) = http2::Builder::new(executor)
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)

@@ -6,6 +6,8 @@ mod fault;
 mod https;
 mod in_process;
 mod pool;
+#[cfg(test)]
+mod tests;
 
 use bytes::Bytes;
 
