@@ -1,0 +1,108 @@
+//! The cluster state that admission plugins look at, out of the registry's caches.
+
+use std::sync::{Arc, Weak};
+
+use api_machinery::meta::ListOptions;
+use api_machinery::object::{Kind, Object};
+use api_machinery::status::ApiError;
+use api_types::authentication_v1::UserInfo;
+use api_types::core_v1::{Namespace, Node, PersistentVolumeClaim, Pod, ServiceAccount};
+use api_types::networking_v1::IngressClass;
+use api_types::node_v1::RuntimeClass;
+use api_types::scheduling_v1::PriorityClass;
+use api_types::storage_v1::StorageClass;
+use async_trait::async_trait;
+use authz::{Attributes, Authorizer, Decision};
+use base::SharedClock;
+use futures_util::FutureExt as _;
+use registry::{Registry, Resource};
+
+use crate::cx::server_request;
+
+/// Reads of the registry for admission.
+pub(crate) struct RegistryLookup {
+    registry: Weak<Registry>,
+    clock: SharedClock,
+    authorizer: Arc<dyn Authorizer>,
+}
+
+impl RegistryLookup {
+    pub(crate) fn new(registry: &Arc<Registry>, clock: &SharedClock, authorizer: Arc<dyn Authorizer>) -> Self {
+        Self { registry: Arc::downgrade(registry), clock: Arc::clone(clock), authorizer }
+    }
+
+    fn resource<T: Kind>(&self) -> Option<Arc<Resource>> {
+        self.registry.upgrade()?.resource(T::TYPE.group, T::TYPE.version, T::TYPE.resource)
+    }
+
+    /// An object as the cache has it: such a read never waits, and one that would have to finds nothing.
+    fn cached<T: Kind + Object>(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
+        let cx = server_request(&self.clock, namespace);
+        let found = self.resource::<T>()?.get(&cx, name, "0").now_or_never()?.ok()?;
+        found.object().downcast_ref::<T>().cloned().map(Arc::new)
+    }
+
+    async fn live<T: Kind + Object>(&self, namespace: &str, name: &str) -> Result<T, ApiError> {
+        let resource = self.resource::<T>().ok_or_else(ApiError::unknown_resource)?;
+        let found = resource.get(&server_request(&self.clock, namespace), name, "").await?;
+        found.object().downcast_ref::<T>().cloned().ok_or_else(|| ApiError::internal("an object of another kind"))
+    }
+
+    fn all<T: Kind + Object>(&self) -> Vec<Arc<T>> {
+        let options = ListOptions { resource_version: "0".to_owned(), ..ListOptions::default() };
+        let cx = server_request(&self.clock, "");
+        let Some(resource) = self.resource::<T>() else { return Vec::new() };
+        let Some(Ok(list)) = resource.list(&cx, &options).now_or_never() else { return Vec::new() };
+        list.items.iter().filter_map(|item| item.object().downcast_ref::<T>().cloned().map(Arc::new)).collect()
+    }
+}
+
+#[async_trait]
+impl admission::Lookup for RegistryLookup {
+    fn namespace(&self, name: &str) -> Option<Arc<Namespace>> {
+        self.cached("", name)
+    }
+    async fn live_namespace(&self, name: &str) -> Result<Namespace, ApiError> {
+        self.live("", name).await
+    }
+    fn service_account(&self, namespace: &str, name: &str) -> Option<Arc<ServiceAccount>> {
+        self.cached(namespace, name)
+    }
+    async fn live_service_account(&self, namespace: &str, name: &str) -> Result<ServiceAccount, ApiError> {
+        self.live(namespace, name).await
+    }
+    fn pod(&self, namespace: &str, name: &str) -> Option<Arc<Pod>> {
+        self.cached(namespace, name)
+    }
+    fn node(&self, name: &str) -> Option<Arc<Node>> {
+        self.cached("", name)
+    }
+    fn claim(&self, namespace: &str, name: &str) -> Option<Arc<PersistentVolumeClaim>> {
+        self.cached(namespace, name)
+    }
+    fn priority_classes(&self) -> Vec<Arc<PriorityClass>> {
+        self.all()
+    }
+    fn runtime_class(&self, name: &str) -> Option<Arc<RuntimeClass>> {
+        self.cached("", name)
+    }
+    fn storage_classes(&self) -> Vec<Arc<StorageClass>> {
+        self.all()
+    }
+    fn ingress_classes(&self) -> Vec<Arc<IngressClass>> {
+        self.all()
+    }
+    fn is_allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, name: &str) -> bool {
+        let attributes = Attributes {
+            user: user.clone(),
+            verb: verb.to_owned(),
+            resource_request: true,
+            group: group.to_owned(),
+            version: "*".to_owned(),
+            resource: resource.to_owned(),
+            name: name.to_owned(),
+            ..Attributes::default()
+        };
+        self.authorizer.authorize(&attributes).decision == Decision::Allow
+    }
+}

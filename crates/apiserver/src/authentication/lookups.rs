@@ -1,0 +1,67 @@
+//! The objects that credentials depend on, read from the registry: from its caches, and from the store where a cache has
+//! nothing, as it may lag behind.
+
+use std::sync::Arc;
+
+use api_types::core_v1::Secret;
+use async_trait::async_trait;
+use authn::service_account::{BoundObjects, ObjectState};
+use authn::{LookupError, Secrets};
+use base::SharedClock;
+use registry::{Registry, Stored};
+
+use crate::cx::server_request;
+
+/// Reads core objects for authenticators.
+pub(crate) struct RegistryObjects {
+    registry: Arc<Registry>,
+    clock: SharedClock,
+}
+
+impl RegistryObjects {
+    pub(crate) fn new(registry: Arc<Registry>, clock: SharedClock) -> Self {
+        Self { registry, clock }
+    }
+
+    async fn find(&self, resource: &str, namespace: &str, name: &str) -> Result<Option<Arc<Stored>>, LookupError> {
+        let Some(resource) = self.registry.resource("", "v1", resource) else { return Ok(None) };
+        let cx = server_request(&self.clock, namespace);
+        for version in ["0", ""] {
+            match resource.get(&cx, name, version).await {
+                Ok(found) => return Ok(Some(found)),
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(LookupError(error.message)),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn state(&self, resource: &str, namespace: &str, name: &str) -> Result<Option<ObjectState>, LookupError> {
+        let found = self.find(resource, namespace, name).await?;
+        Ok(found.map(|stored| ObjectState::from(stored.object().meta())))
+    }
+}
+
+#[async_trait]
+impl BoundObjects for RegistryObjects {
+    async fn service_account(&self, namespace: &str, name: &str) -> Result<Option<ObjectState>, LookupError> {
+        self.state("serviceaccounts", namespace, name).await
+    }
+    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<ObjectState>, LookupError> {
+        self.state("pods", namespace, name).await
+    }
+    async fn secret(&self, namespace: &str, name: &str) -> Result<Option<ObjectState>, LookupError> {
+        self.state("secrets", namespace, name).await
+    }
+    async fn node(&self, name: &str) -> Result<Option<ObjectState>, LookupError> {
+        self.state("nodes", "", name).await
+    }
+}
+
+#[async_trait]
+impl Secrets for RegistryObjects {
+    async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Arc<Secret>>, LookupError> {
+        let found = self.find("secrets", namespace, name).await?;
+        Ok(found.and_then(|stored| (stored.object()).downcast_ref::<Secret>().cloned().map(Arc::new)))
+    }
+}

@@ -1,0 +1,172 @@
+//! The authenticators that the configuration asks for, in upstream's order.
+
+mod lookups;
+mod service_accounts;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use authn::service_account::ServiceAccountTokens;
+use authn::{
+    Anonymous, Authenticator, BearerHeader, BootstrapTokens, Chain, ClientCertificate, FrontProxy, ProxyHeaders,
+    StaticTokens, SubjectUid, TokenAuthenticator, TokenCache, TokenUnion, WebSocketBearer,
+};
+use base::{SharedClock, SharedRng, TaskGroup};
+use component_base::tls::CaFile;
+use pki::{CaBundle, CaPool};
+use registry::Registry;
+
+use crate::config::{AuthenticationConfig, ServerConfig};
+use crate::server::BuildError;
+
+pub(crate) use lookups::RegistryObjects;
+pub use service_accounts::ServiceAccounts;
+
+/// Who requests are from.
+pub struct Authentication {
+    pub(crate) chain: Chain,
+    pub(crate) proxy_headers: Option<ProxyHeaders>,
+    /// Every source of tokens, behind a cache; what TokenReview asks.
+    pub tokens: Arc<dyn TokenAuthenticator>,
+    /// What tokens must be good for.
+    pub api_audiences: Vec<String>,
+    /// Making and checking tokens of service accounts, where the configuration has keys.
+    pub service_accounts: Option<ServiceAccounts>,
+    /// The bundles that clients are asked for certificates of.
+    pub client_cas: Vec<Arc<CaFile>>,
+    /// The token by which the server calls itself.
+    pub(crate) loopback_token: String,
+}
+
+/// What authenticators are made with.
+pub(crate) struct Parts<'a> {
+    pub(crate) config: &'a ServerConfig,
+    pub(crate) registry: &'a Arc<Registry>,
+    pub(crate) clock: &'a SharedClock,
+    pub(crate) rng: &'a SharedRng,
+    pub(crate) tasks: &'a TaskGroup,
+}
+
+impl Authentication {
+    /// Makes the authenticators.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(crate) fn build(parts: &Parts<'_>) -> Result<Self, BuildError> {
+        let config = &parts.config.authentication;
+        let service_accounts = ServiceAccounts::load(&parts.config.service_accounts)?;
+        let loopback_token = parts.rng.uuid();
+        let loopback: Arc<dyn TokenAuthenticator> =
+            Arc::new(StaticTokens::loopback(&loopback_token, &parts.rng.uuid()));
+        let tokens = cached(parts, token_sources(parts, service_accounts.as_ref())?);
+        let (mut members, client_cas): (Vec<Arc<dyn Authenticator>>, _) = certificates(config, parts.clock)?;
+        members.insert(0, Arc::new(LoopbackBearer(loopback)));
+        members.push(Arc::new(BearerHeader(Arc::clone(&tokens))));
+        members.push(Arc::new(WebSocketBearer(Arc::clone(&tokens))));
+        let api_audiences = parts.config.service_accounts.api_audiences.clone();
+        Ok(Self {
+            chain: Chain::new(members, config.anonymous.then(Anonymous::default), api_audiences.clone()),
+            proxy_headers: config.front_proxy.as_ref().map(|proxy| proxy.headers.clone()),
+            tokens,
+            api_audiences,
+            service_accounts,
+            client_cas,
+            loopback_token,
+        })
+    }
+}
+
+fn cached(parts: &Parts<'_>, sources: Vec<Arc<dyn TokenAuthenticator>>) -> Arc<dyn TokenAuthenticator> {
+    let union = Arc::new(TokenUnion::new(sources));
+    Arc::new(TokenCache::new(union, authn::SUCCESS_TTL, Arc::clone(parts.clock), parts.rng, parts.tasks.clone()))
+}
+
+fn token_sources(
+    parts: &Parts<'_>,
+    accounts: Option<&ServiceAccounts>,
+) -> Result<Vec<Arc<dyn TokenAuthenticator>>, BuildError> {
+    let config = &parts.config.authentication;
+    let objects = Arc::new(RegistryObjects::new(Arc::clone(parts.registry), Arc::clone(parts.clock)));
+    let mut sources: Vec<Arc<dyn TokenAuthenticator>> = Vec::new();
+    if let Some(path) = &config.token_file {
+        sources.push(Arc::new(StaticTokens::load(path)?));
+    }
+    if !config.static_tokens.is_empty() {
+        sources.push(Arc::new(StaticTokens::parse(&csv(config), "configuration")?));
+    }
+    if let Some(accounts) = accounts {
+        let settings = &parts.config.service_accounts;
+        sources.push(Arc::new(ServiceAccountTokens::new(
+            settings.issuers.clone(),
+            accounts.keys.clone(),
+            settings.api_audiences.clone(),
+            Arc::clone(&objects) as _,
+            Arc::clone(parts.clock),
+        )));
+    }
+    if config.bootstrap_tokens {
+        sources.push(Arc::new(BootstrapTokens::new(objects, Arc::clone(parts.clock))));
+    }
+    Ok(sources)
+}
+
+/// Tokens known beforehand, as a token file would hold them.
+fn csv(config: &AuthenticationConfig) -> String {
+    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+    let row = |token: &crate::config::StaticToken| {
+        let fields = [&token.token, &token.user, &token.uid, &token.groups.join(",")].map(|field| quoted(field));
+        fields.join(",") + "\n"
+    };
+    config.static_tokens.iter().map(row).collect()
+}
+
+type Certificates = (Vec<Arc<dyn Authenticator>>, Vec<Arc<CaFile>>);
+
+/// The authenticators that look at client certificates: the front proxy's first.
+fn certificates(config: &AuthenticationConfig, clock: &SharedClock) -> Result<Certificates, BuildError> {
+    let (mut members, mut files): Certificates = Default::default();
+    if let Some(proxy) = &config.front_proxy {
+        let (file, pool) = followed_bundle(&proxy.client_ca_file)?;
+        let (names, headers) = (proxy.allowed_names.clone(), proxy.headers.clone());
+        members.push(Arc::new(FrontProxy::new(pool, Arc::clone(clock), names, headers)));
+        files.push(file);
+    }
+    if let Some(path) = &config.client_ca_file {
+        let (file, pool) = followed_bundle(path)?;
+        members.push(Arc::new(ClientCertificate::new(pool, Arc::clone(clock), SubjectUid::Parsed)));
+        files.push(file);
+    }
+    Ok((members, files))
+}
+
+/// A bundle that is read again when its file changes.
+fn followed_bundle(path: &Path) -> Result<(Arc<CaFile>, Arc<CaPool>), BuildError> {
+    let file = CaFile::load(path)?;
+    let pool = Arc::new(CaPool::new(CaBundle::load(path)?));
+    let (followed, path) = (Arc::downgrade(&pool), path.to_owned());
+    file.on_change(move |_| {
+        if let Some(pool) = followed.upgrade()
+            && let Err(error) = pool.reload(&path)
+        {
+            tracing::error!(%error, file = %path.display(), "A new client CA bundle was not accepted");
+        }
+    });
+    Ok((file, pool))
+}
+
+/// The server's own token is tried before everything, and is nobody else's to refuse.
+struct LoopbackBearer(Arc<dyn TokenAuthenticator>);
+
+#[async_trait::async_trait]
+impl Authenticator for LoopbackBearer {
+    async fn authenticate(
+        &self,
+        request: &http::request::Parts,
+        _: &[rustls::pki_types::CertificateDer<'static>],
+    ) -> Result<Option<authn::Identity>, authn::AuthnError> {
+        let header = request.headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let Some(token) = header.and_then(|value| value.strip_prefix("Bearer ")) else { return Ok(None) };
+        self.0.authenticate_token(token, &[]).await
+    }
+}
+

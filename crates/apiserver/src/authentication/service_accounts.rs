@@ -1,0 +1,50 @@
+//! The keys of service account tokens: one to sign with, several to check with.
+
+use authn::service_account::{ExpirationExtension, TokenIssuer};
+use pki::{PrivateKey, PublicKey};
+
+use crate::config::ServiceAccountConfig;
+use crate::server::BuildError;
+
+/// Making and checking tokens.
+pub struct ServiceAccounts {
+    /// Signs tokens.
+    pub issuer: Option<TokenIssuer>,
+    /// Whom tokens may be from; the first one signs.
+    pub issuers: Vec<String>,
+    /// What tokens are checked with, and what is published.
+    pub keys: Vec<PublicKey>,
+}
+
+impl ServiceAccounts {
+    /// Reads the key files; nothing where the configuration has none.
+    ///
+    /// # Errors
+    /// When a file cannot be read or holds no key.
+    pub(crate) fn load(config: &ServiceAccountConfig) -> Result<Option<Self>, BuildError> {
+        if config.issuers.is_empty() {
+            return Ok(None);
+        }
+        let mut keys = Vec::new();
+        for path in &config.key_files {
+            let text = std::fs::read(path).map_err(|source| BuildError::read(path, source))?;
+            keys.extend(PublicKey::all_from_pem(&text).map_err(|source| BuildError::key(path, source))?);
+        }
+        let mut issuer = None;
+        if let Some(path) = &config.signing_key_file {
+            let key = PrivateKey::load(path).map_err(|source| BuildError::key(path, source))?;
+            if !keys.iter().any(|known| known.key_id() == key.public_key().key_id()) {
+                keys.push(key.public_key().clone());
+            }
+            issuer = Some(Self::issuer(config, key));
+        }
+        Ok(Some(Self { issuer, issuers: config.issuers.clone(), keys }))
+    }
+
+    fn issuer(config: &ServiceAccountConfig, key: PrivateKey) -> TokenIssuer {
+        let name = config.issuers.first().map(String::as_str).unwrap_or_default();
+        let extension =
+            if config.extend_expiration { ExpirationExtension::Extended } else { ExpirationExtension::Exact };
+        TokenIssuer::new(name, key, config.api_audiences.clone(), config.max_expiration, extension)
+    }
+}

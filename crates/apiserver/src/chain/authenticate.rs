@@ -1,0 +1,49 @@
+//! Who sent a request. Credentials do not travel any further than this.
+
+use authn::{Authenticator as _, ignored_header_warning, strip_credentials};
+
+use super::{Authenticated, Received, Refusal, Request};
+use crate::cx::ApiCx;
+use api_machinery::status::ApiError;
+
+/// The text of every 401: why a credential was refused is told to the log only.
+const UNAUTHORIZED: &str = "Unauthorized";
+
+/// Finds out who sent the request.
+pub(super) async fn authenticate(cx: &ApiCx, mut request: Request<Received>) -> Result<Request<Authenticated>, Refusal> {
+    if let Some(warning) = ignored_header_warning(request.headers()) {
+        request.warnings().add(warning);
+    }
+    let outcome = cx.authentication.chain.authenticate(request.parts(), request.peer_certificates()).await;
+    let result = match &outcome {
+        Ok(Some(_)) => "success",
+        Ok(None) => "failure",
+        Err(_) => "error",
+    };
+    cx.metrics.authentication.with(&[result]).inc();
+    let identity = match outcome {
+        Ok(Some(identity)) => identity,
+        Ok(None) => return Err(ApiError::unauthorized(UNAUTHORIZED).into()),
+        Err(error) => {
+            tracing::warn!(%error, path = request.info().path, "Unable to authenticate the request");
+            return Err(ApiError::unauthorized(UNAUTHORIZED).into());
+        }
+    };
+    cx.metrics.users.with(&[counted_as(&identity.user.username)]).inc();
+    request.warnings().extend(identity.warnings);
+    strip_credentials(request.headers_mut(), cx.authentication.proxy_headers.as_ref());
+    Ok(request.authenticated(identity.user))
+}
+
+/// The label of a user: a few are told apart, so that there is no label per user.
+fn counted_as(user: &str) -> &'static str {
+    match user {
+        "admin" => "admin",
+        "client" => "client",
+        "kube_proxy" => "kube_proxy",
+        "kubelet" => "kubelet",
+        "system:serviceaccount:kube-system:default" => "system:serviceaccount:kube-system:default",
+        email if email.contains('@') => "email_id",
+        _ => "other",
+    }
+}

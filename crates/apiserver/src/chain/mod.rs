@@ -1,0 +1,111 @@
+//! The road that every request takes, in upstream's order. It reads from top to bottom; each step is a file here.
+
+mod audit_id;
+mod authenticate;
+mod authorize;
+mod deadline;
+mod held;
+mod impersonate;
+mod in_flight;
+mod observe;
+mod running;
+mod stages;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use api_machinery::status::ApiError;
+use component_base::serving::{self, Response, text};
+use futures_util::FutureExt as _;
+use http::header::{CACHE_CONTROL, STRICT_TRANSPORT_SECURITY};
+use http::{HeaderValue, StatusCode};
+
+pub(crate) use authorize::{attributes, forbidden};
+pub(crate) use in_flight::InFlight;
+pub(crate) use running::Running;
+pub use stages::{Authenticated, Authorized, Received, Request};
+
+use crate::cx::ApiCx;
+use crate::handlers;
+use crate::request::{Query, RequestInfo};
+use crate::respond;
+
+const PANIC_TEXT: &str = "This request caused apiserver to panic. Look in the logs for details.";
+
+/// Why a request goes no further.
+enum Refusal {
+    /// As a `Status`.
+    Error(ApiError),
+    /// As it is.
+    Plain(Box<Response>),
+}
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Response> for Refusal {
+    fn from(response: Response) -> Self {
+        Self::Plain(Box::new(response))
+    }
+}
+
+/// Answers a request.
+pub(crate) async fn serve(cx: &Arc<ApiCx>, request: serving::Request) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let audit_id = audit_id::adopt_or_make(&mut parts.headers, cx.rng());
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let mut response = match RequestInfo::new(&parts.method, parts.uri.path(), &query) {
+        Ok(info) => {
+            let info = Arc::new(info);
+            let observed = observe::Observation::begin(cx, &parts, &info, &query);
+            let request = Request::received(parts, body, info, query);
+            let answer = AssertUnwindSafe(answer(cx, request)).catch_unwind().await;
+            observed.watch_over(answer.unwrap_or_else(|_| text(StatusCode::INTERNAL_SERVER_ERROR, PANIC_TEXT)))
+        }
+        Err(error) => respond::plain_error(&parts.uri.to_string(), &format!("failed to create RequestInfo: {error}")),
+    };
+    let headers = response.headers_mut();
+    headers.entry(audit_id::HEADER).or_insert(audit_id);
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+    let directives = &cx.config.requests.strict_transport_security;
+    if let (false, Ok(value)) = (directives.is_empty(), HeaderValue::from_str(&directives.join("; "))) {
+        headers.insert(STRICT_TRANSPORT_SECURITY, value);
+    }
+    response
+}
+
+/// From here on a refusal has a form that the client understands.
+async fn answer(cx: &Arc<ApiCx>, request: Request<Received>) -> Response {
+    let (wish, warnings) = (Arc::clone(request.wish()), request.warnings().clone());
+    let mut response = match bounded(cx, request).await {
+        Ok(response) => response,
+        Err(Refusal::Plain(response)) => *response,
+        Err(Refusal::Error(error)) => respond::error(&wish, &error),
+    };
+    warnings.write(response.headers_mut());
+    response
+}
+
+/// Requests that are not to last are counted, so that shutdown can wait for them, and have a deadline.
+async fn bounded(cx: &Arc<ApiCx>, request: Request<Received>) -> Result<Response, Refusal> {
+    let running = running::enter(cx, &request)?;
+    let request = deadline::set(cx, request)?;
+    let response = deadline::within(cx, request.deadline(), Arc::clone(request.info()), identified(cx, request)).await?;
+    Ok(held::hold(response, running))
+}
+
+/// Who, whether there is room, whether they may, and then the work itself.
+async fn identified(cx: &Arc<ApiCx>, request: Request<Received>) -> Result<Response, Refusal> {
+    let request = authenticate::authenticate(cx, request).await?;
+    let request = impersonate::impersonate(cx, request)?;
+    let seat = in_flight::enter(cx, &request)?;
+    let request = authorize::authorize(cx, request)?;
+    let response = handlers::dispatch(cx, request).await?;
+    Ok(held::hold(response, seat))
+}
+
+#[cfg(test)]
+mod tests;

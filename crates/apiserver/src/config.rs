@@ -1,0 +1,264 @@
+//! What a server is told: the flags, read and checked.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use authn::ProxyHeaders;
+use component_base::metrics::MetricsOptions;
+use component_base::serving::SecureServing;
+use storage::EtcdOptions;
+
+/// Everything about a server but the process it runs in.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// HTTPS; nothing for a server that is only called in its own process.
+    pub serving: Option<SecureServing>,
+    /// Where objects are kept.
+    pub storage: StorageConfig,
+    /// Who requests are from.
+    pub authentication: AuthenticationConfig,
+    /// What they may do.
+    pub authorization: AuthorizationConfig,
+    /// What writes must pass.
+    pub admission: AdmissionConfig,
+    /// Service account tokens.
+    pub service_accounts: ServiceAccountConfig,
+    /// How kubelets are reached.
+    pub kubelet: KubeletConfig,
+    /// Services and their addresses.
+    pub services: ServicesConfig,
+    /// Limits of requests.
+    pub requests: RequestConfig,
+    /// The end of the server.
+    pub shutdown: ShutdownConfig,
+    /// `--advertise-address`: how the cluster reaches the server.
+    pub advertise_address: IpAddr,
+    /// `--external-hostname`, for addresses given to the outside.
+    pub external_hostname: String,
+    /// `--livez-grace-period`.
+    pub livez_grace: Duration,
+    /// `--profiling`: whether metrics can be reset.
+    pub profiling: bool,
+    /// What is measured.
+    pub metrics: MetricsOptions,
+}
+
+/// Where objects are kept.
+#[derive(Debug, Clone)]
+pub struct StorageConfig {
+    /// The store.
+    pub backend: BackendConfig,
+    /// `--etcd-prefix`.
+    pub prefix: String,
+    /// `--storage-media-type`.
+    pub media: registry::StorageMedia,
+    /// `--event-ttl`.
+    pub event_ttl: Duration,
+    /// `--lease-reuse-duration-seconds`.
+    pub lease_reuse: Duration,
+    /// `--enable-garbage-collector`.
+    pub garbage_collector: bool,
+    /// `--delete-collection-workers`.
+    pub delete_collection_workers: usize,
+    /// Resources without a watch cache.
+    pub uncached: BTreeSet<String>,
+    /// `--etcd-compaction-interval`; zero for never.
+    pub compaction_interval: Duration,
+    /// `--storage-initialization-timeout`.
+    pub initialization_timeout: Duration,
+    /// `--etcd-healthcheck-timeout`.
+    pub health_timeout: Duration,
+    /// `--etcd-readycheck-timeout`.
+    pub ready_timeout: Duration,
+}
+
+/// Which store.
+#[derive(Debug, Clone)]
+pub enum BackendConfig {
+    /// etcd (`--etcd-servers`).
+    Etcd(Box<EtcdOptions>),
+    /// A store within the process, in this directory.
+    Embedded(PathBuf),
+    /// Memory, for tests.
+    Memory,
+}
+
+/// Who requests are from.
+#[derive(Debug, Clone, Default)]
+pub struct AuthenticationConfig {
+    /// `--anonymous-auth`.
+    pub anonymous: bool,
+    /// `--client-ca-file`.
+    pub client_ca_file: Option<PathBuf>,
+    /// `--token-auth-file`.
+    pub token_file: Option<PathBuf>,
+    /// `--enable-bootstrap-token-auth`.
+    pub bootstrap_tokens: bool,
+    /// `--requestheader-*`.
+    pub front_proxy: Option<FrontProxyConfig>,
+    /// Tokens that are known beforehand, for tests and for a cluster in one process: token, user, uid, groups.
+    pub static_tokens: Vec<StaticToken>,
+}
+
+/// A token and whose it is.
+#[derive(Debug, Clone)]
+pub struct StaticToken {
+    /// The token.
+    pub token: String,
+    /// The user's name.
+    pub user: String,
+    /// The user's uid.
+    pub uid: String,
+    /// The user's groups.
+    pub groups: Vec<String>,
+}
+
+/// A proxy that authenticates for the server.
+#[derive(Debug, Clone)]
+pub struct FrontProxyConfig {
+    /// `--requestheader-client-ca-file`.
+    pub client_ca_file: PathBuf,
+    /// `--requestheader-allowed-names`.
+    pub allowed_names: Vec<String>,
+    /// The headers.
+    pub headers: ProxyHeaders,
+}
+
+/// What requests may do.
+#[derive(Debug, Clone)]
+pub struct AuthorizationConfig {
+    /// `--authorization-mode`, in order.
+    pub modes: Vec<AuthorizationMode>,
+}
+
+/// An authorizer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthorizationMode {
+    /// Everything.
+    AlwaysAllow,
+    /// Nothing.
+    AlwaysDeny,
+    /// By roles.
+    Rbac,
+}
+
+/// What writes must pass.
+#[derive(Debug, Clone, Default)]
+pub struct AdmissionConfig {
+    /// Which plugins.
+    pub selection: admission::Selection,
+    /// Their flags.
+    pub settings: admission::Settings,
+}
+
+/// Service account tokens.
+#[derive(Debug, Clone, Default)]
+pub struct ServiceAccountConfig {
+    /// `--service-account-issuer`: the first signs, all are accepted.
+    pub issuers: Vec<String>,
+    /// `--api-audiences`, or the issuers.
+    pub api_audiences: Vec<String>,
+    /// `--service-account-key-file`.
+    pub key_files: Vec<PathBuf>,
+    /// `--service-account-signing-key-file`.
+    pub signing_key_file: Option<PathBuf>,
+    /// `--service-account-jwks-uri`.
+    pub jwks_uri: String,
+    /// `--service-account-max-token-expiration`.
+    pub max_expiration: Option<Duration>,
+    /// `--service-account-extend-token-expiration`.
+    pub extend_expiration: bool,
+}
+
+/// How kubelets are reached.
+#[derive(Debug, Clone)]
+pub struct KubeletConfig {
+    /// `--kubelet-certificate-authority`; without it their certificates are not checked.
+    pub certificate_authority: Option<PathBuf>,
+    /// `--kubelet-client-certificate`.
+    pub client_certificate: Option<PathBuf>,
+    /// `--kubelet-client-key`.
+    pub client_key: Option<PathBuf>,
+    /// `--kubelet-timeout`.
+    pub timeout: Duration,
+    /// `--kubelet-preferred-address-types`.
+    pub preferred_address_types: Vec<String>,
+    /// `--kubelet-port`, for nodes that do not say.
+    pub port: u16,
+}
+
+/// Services and their addresses.
+#[derive(Debug, Clone)]
+pub struct ServicesConfig {
+    /// `--service-cluster-ip-range`, one or two.
+    pub cluster_ip_ranges: Vec<(IpAddr, u8)>,
+    /// `--service-node-port-range`: first and last.
+    pub node_ports: (u16, u16),
+    /// `--kubernetes-service-node-port`; 0 for none.
+    pub kubernetes_node_port: u16,
+    /// `--endpoint-reconciler-type`.
+    pub reconciler: EndpointReconciler,
+    /// `--apiserver-count`.
+    pub apiserver_count: usize,
+}
+
+impl ServicesConfig {
+    /// The first address of the first range: that of the Service `kubernetes`.
+    #[must_use]
+    pub fn first_address(&self) -> Option<IpAddr> {
+        let (network, _) = self.cluster_ip_ranges.first()?;
+        Some(match network {
+            IpAddr::V4(address) => IpAddr::V4(address.to_bits().checked_add(1)?.into()),
+            IpAddr::V6(address) => IpAddr::V6(address.to_bits().checked_add(1)?.into()),
+        })
+    }
+
+    pub(crate) fn registry_options(&self) -> registry::ServiceOptions {
+        registry::ServiceOptions::default()
+    }
+}
+
+/// Who keeps the endpoints of the Service `kubernetes`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndpointReconciler {
+    /// Each server for as long as it renews a lease.
+    Lease,
+    /// As many as there are servers.
+    MasterCount,
+    /// Nobody.
+    None,
+}
+
+/// Limits of requests.
+#[derive(Debug, Clone)]
+pub struct RequestConfig {
+    /// `--request-timeout`.
+    pub timeout: Duration,
+    /// `--min-request-timeout`.
+    pub min_watch_timeout: Duration,
+    /// `--max-requests-inflight`; 0 for no limit.
+    pub max_in_flight: usize,
+    /// `--max-mutating-requests-inflight`; 0 for no limit.
+    pub max_mutating_in_flight: usize,
+    /// `--goaway-chance`.
+    pub goaway_chance: f64,
+    /// `--strict-transport-security-directives`.
+    pub strict_transport_security: Vec<String>,
+}
+
+/// The end of the server.
+#[derive(Debug, Clone, Default)]
+pub struct ShutdownConfig {
+    /// `--shutdown-delay-duration`.
+    pub delay: Duration,
+    /// `--shutdown-send-retry-after`.
+    pub send_retry_after: bool,
+    /// `--shutdown-watch-termination-grace-period`.
+    pub watch_grace: Duration,
+}
+
+/// A server's configuration, shared.
+pub type SharedConfig = Arc<ServerConfig>;

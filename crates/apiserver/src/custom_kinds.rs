@@ -1,0 +1,72 @@
+//! What handlers must know of kinds that come and go at run time: their schemas.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use api_machinery::object::Unstructured;
+use api_machinery::value::Value;
+use arc_swap::ArcSwap;
+use schema::Structural;
+
+/// Group, version and plural resource name.
+type Key = (String, String, String);
+
+/// The schema of a custom kind in one version.
+#[derive(Debug, Clone)]
+pub struct CustomKind {
+    /// The structural schema.
+    pub schema: Arc<Structural>,
+    /// The kind of lists.
+    pub list_kind: String,
+    /// Whether unknown fields are kept everywhere.
+    pub preserve_unknown_fields: bool,
+}
+
+impl CustomKind {
+    /// Removes the fields that the schema does not know, and names them as strict decoding does.
+    pub(crate) fn prune(&self, object: &mut Unstructured) -> Vec<String> {
+        if self.preserve_unknown_fields {
+            return Vec::new();
+        }
+        let mut content = Value::Object(std::mem::take(&mut object.content).into_iter().collect());
+        let unknown = schema::structural::prune(&mut content, &self.schema);
+        if let Value::Object(content) = content {
+            object.content = content.into_iter().collect();
+        }
+        unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect()
+    }
+}
+
+/// The custom kinds that are served, by group, version and resource.
+#[derive(Debug, Default)]
+pub struct CustomKinds(ArcSwap<HashMap<Key, Arc<CustomKind>>>);
+
+fn key(group: &str, version: &str, resource: &str) -> Key {
+    (group.to_owned(), version.to_owned(), resource.to_owned())
+}
+
+impl CustomKinds {
+    /// Adds or replaces a kind.
+    pub fn insert(&self, group: &str, version: &str, resource: &str, kind: Arc<CustomKind>) {
+        self.0.rcu(|kinds| {
+            let mut kinds = HashMap::clone(kinds);
+            kinds.insert(key(group, version, resource), Arc::clone(&kind));
+            kinds
+        });
+    }
+
+    /// Removes a kind.
+    pub fn remove(&self, group: &str, version: &str, resource: &str) {
+        self.0.rcu(|kinds| {
+            let mut kinds = HashMap::clone(kinds);
+            kinds.remove(&key(group, version, resource));
+            kinds
+        });
+    }
+
+    /// Finds a kind.
+    #[must_use]
+    pub fn get(&self, group: &str, version: &str, resource: &str) -> Option<Arc<CustomKind>> {
+        self.0.load().get(&key(group, version, resource)).cloned()
+    }
+}

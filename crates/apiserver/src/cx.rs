@@ -1,0 +1,180 @@
+//! What handlers are given: everything that lives as long as the server.
+
+use std::sync::{Arc, OnceLock};
+
+use authz::Authorizer;
+use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
+use client::Client;
+use component_base::health::Health;
+use component_base::lifecycle::Lifecycle;
+use kinds::rules::RuleContext;
+use parking_lot::Mutex;
+use registry::{Registry, RequestCx};
+use storage::Backend;
+
+use crate::authentication::Authentication;
+use crate::authorization::RbacAuthorizer;
+use crate::chain::{InFlight, Running};
+use crate::config::ServerConfig;
+use crate::custom_kinds::CustomKinds;
+use crate::metrics::ApiMetrics;
+use crate::routes::Routes;
+use crate::server::PreShutdown;
+
+/// The server as handlers see it.
+pub struct ApiCx {
+    pub(crate) config: ServerConfig,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) authentication: Authentication,
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) rbac: Arc<RbacAuthorizer>,
+    pub(crate) admission: Arc<admission::Chain>,
+    pub(crate) custom_kinds: CustomKinds,
+    pub(crate) metrics: ApiMetrics,
+    pub(crate) health: Arc<Health>,
+    pub(crate) routes: Routes,
+    pub(crate) in_flight: InFlight,
+    pub(crate) running: Running,
+    /// Cancelled when endless streams must end.
+    pub(crate) streams: CancellationToken,
+    pub(crate) loopback: OnceLock<Client>,
+    pub(crate) failure: Mutex<Option<String>>,
+    pub(crate) pre_shutdown: Mutex<Vec<PreShutdown>>,
+    pub(crate) backend: Arc<dyn Backend>,
+}
+
+impl ApiCx {
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &ServerConfig {
+        &self.config
+    }
+
+    /// The resources.
+    #[must_use]
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn clock(&self) -> &SharedClock {
+        self.lifecycle.clock()
+    }
+
+    /// Chance.
+    #[must_use]
+    pub fn rng(&self) -> &SharedRng {
+        self.lifecycle.rng()
+    }
+
+    /// The tasks of the server.
+    #[must_use]
+    pub fn tasks(&self) -> &TaskGroup {
+        self.lifecycle.tasks()
+    }
+
+    /// The stages of the server's life.
+    #[must_use]
+    pub fn lifecycle(&self) -> &Lifecycle {
+        &self.lifecycle
+    }
+
+    /// Who requests are from.
+    #[must_use]
+    pub fn authentication(&self) -> &Authentication {
+        &self.authentication
+    }
+
+    /// What requests may do.
+    #[must_use]
+    pub fn authorizer(&self) -> &Arc<dyn Authorizer> {
+        &self.authorizer
+    }
+
+    /// Roles and bindings as the server sees them, whether they decide or not.
+    #[must_use]
+    pub fn rbac(&self) -> &Arc<RbacAuthorizer> {
+        &self.rbac
+    }
+
+    /// The admission plugins.
+    #[must_use]
+    pub fn admission(&self) -> &Arc<admission::Chain> {
+        &self.admission
+    }
+
+    /// The kinds that came at run time.
+    #[must_use]
+    pub fn custom_kinds(&self) -> &CustomKinds {
+        &self.custom_kinds
+    }
+
+    /// What is counted.
+    #[must_use]
+    pub fn metrics(&self) -> &ApiMetrics {
+        &self.metrics
+    }
+
+    /// The health checks.
+    #[must_use]
+    pub fn health(&self) -> &Arc<Health> {
+        &self.health
+    }
+
+    /// Cancelled when endless streams (watches, logs, sessions) must end.
+    #[must_use]
+    pub fn streams(&self) -> &CancellationToken {
+        &self.streams
+    }
+
+    /// A client of this server in this process, as `system:apiserver` in `system:masters`.
+    ///
+    /// # Panics
+    /// Never: it is set before the first request and the first hook.
+    #[must_use]
+    pub fn loopback(&self) -> &Client {
+        self.loopback.get().expect("invariant: the server sets its client before it hands out its context")
+    }
+
+    /// The store itself, for what has keys of its own: the leases of API servers, the allocators.
+    #[must_use]
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    /// Runs `work` at the beginning of the shutdown, while requests are still served.
+    pub fn before_shutdown<F, A>(&self, work: F)
+    where
+        F: Fn(Arc<Self>) -> A + Send + Sync + 'static,
+        A: Future<Output = ()> + Send + 'static,
+    {
+        self.pre_shutdown.lock().push(Arc::new(move |cx| Box::pin(work(cx))));
+    }
+
+    /// Ends the server because of something that it cannot live with.
+    pub fn fail(&self, why: String) {
+        self.failure.lock().get_or_insert(why);
+        self.lifecycle.begin_shutdown();
+    }
+}
+
+/// A request of the server itself, for reads that nobody asked for.
+pub(crate) fn server_request(clock: &SharedClock, namespace: &str) -> RequestCx {
+    let rules = RuleContext {
+        now: clock.wall().into(),
+        user: authn::API_SERVER_USER.to_owned(),
+        user_uid: String::new(),
+        groups: vec![authn::MASTERS.to_owned()],
+        extra: std::collections::BTreeMap::new(),
+        gates: &[],
+    };
+    RequestCx { rules, namespace: namespace.to_owned(), dry_run: false }
+}
+
+impl std::fmt::Debug for ApiCx {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("ApiCx")
+    }
+}

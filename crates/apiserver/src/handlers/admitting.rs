@@ -1,0 +1,157 @@
+//! Admission of one request: the plugins, and what else must hold inside the transaction.
+
+use api_machinery::object::Object;
+use api_machinery::reflect;
+use api_machinery::status::ApiError;
+use api_types::authentication_v1::UserInfo;
+use api_types::rbac_v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use async_trait::async_trait;
+use authz::rbac::{EscalationError, check_binding, check_rules};
+use authz::{Attributes, Decision};
+use registry::{Admission, Operation};
+
+use super::Target;
+use super::incoming::{When, drop_duplicate_owners};
+use crate::chain::{self, Authorized, Request};
+use crate::cx::ApiCx;
+use crate::warnings::Warnings;
+
+/// The admission of one request.
+pub(super) struct Admitting<'a> {
+    cx: &'a ApiCx,
+    target: &'a Target,
+    user: &'a UserInfo,
+    warnings: &'a Warnings,
+    /// The request as authorizers see it.
+    attributes: Attributes,
+    dry_run: bool,
+}
+
+impl<'a> Admitting<'a> {
+    pub(super) fn new(cx: &'a ApiCx, request: &'a Request<Authorized>, target: &'a Target, dry_run: bool) -> Self {
+        Self {
+            cx,
+            target,
+            user: request.user(),
+            warnings: request.warnings(),
+            attributes: chain::attributes(request.user(), request.info()),
+            dry_run,
+        }
+    }
+
+    fn attributes(&self, operation: Operation, object: Option<&dyn Object>) -> admission::Attributes {
+        let own_name = || object.map(|object| object.meta().name.clone()).unwrap_or_default();
+        let name = self.target.name.clone().unwrap_or_else(own_name);
+        let info = self.target.info;
+        let is_namespace = info.group.is_empty() && info.resource == "namespaces";
+        admission::Attributes {
+            operation: match operation {
+                Operation::Create => admission::Operation::Create,
+                Operation::Update => admission::Operation::Update,
+                Operation::Delete => admission::Operation::Delete,
+            },
+            group: info.group.to_owned(),
+            version: info.version.to_owned(),
+            resource: info.resource.to_owned(),
+            subresource: self.target.subresource.map(|subresource| subresource.name).unwrap_or_default().to_owned(),
+            namespace: if is_namespace { name.clone() } else { self.target.namespace.clone() },
+            name,
+            user: self.user.clone(),
+            dry_run: self.dry_run,
+        }
+    }
+
+    /// Nobody hands out what they do not hold.
+    fn check_escalation(&self, object: &dyn Object, old: Option<&dyn Object>) -> Result<(), ApiError> {
+        let authorizer = &*self.cx.authorizer;
+        let attributes = || {
+            let meta = object.meta();
+            Attributes { name: meta.name.clone(), namespace: meta.namespace.clone(), ..self.attributes.clone() }
+        };
+        let unchanged = |field: &str| {
+            old.is_some_and(|old| !reflect::differs_in(object.as_reflect(), old.as_reflect(), field))
+        };
+        let checked = if let Some(role) = object.downcast_ref::<Role>() {
+            if unchanged("rules") {
+                return Ok(());
+            }
+            check_rules(&self.cx.rbac, authorizer, &attributes(), &role.rules)
+        } else if let Some(role) = object.downcast_ref::<ClusterRole>() {
+            if unchanged("rules") && unchanged("aggregationRule") {
+                return Ok(());
+            }
+            self.check_aggregation(role, old)?;
+            check_rules(&self.cx.rbac, authorizer, &attributes(), &role.rules)
+        } else {
+            let role = match (object.downcast_ref::<RoleBinding>(), object.downcast_ref::<ClusterRoleBinding>()) {
+                (Some(binding), _) => &binding.role_ref,
+                (_, Some(binding)) => &binding.role_ref,
+                _ => return Ok(()),
+            };
+            if unchanged("roleRef") && unchanged("subjects") {
+                return Ok(());
+            }
+            check_binding(&self.cx.rbac, authorizer, &attributes(), role)
+        };
+        checked.map_err(|error| self.refused(object, error))
+    }
+
+    /// An aggregation rule can come to grant anything, so only who holds everything may set one.
+    fn check_aggregation(&self, role: &ClusterRole, old: Option<&dyn Object>) -> Result<(), ApiError> {
+        let had = old.and_then(|old| old.downcast_ref::<ClusterRole>()).is_some_and(|old| old.aggregation_rule.is_some());
+        if role.aggregation_rule.is_none() && !had {
+            return Ok(());
+        }
+        let (rules, _) = self.cx.rbac.rules_of(self.user, "");
+        let superuser = authz::in_group(self.user, authn::MASTERS);
+        if superuser || authz::rbac::is_cluster_admin(&rules) {
+            return Ok(());
+        }
+        let text = "must have cluster-admin privileges to use the aggregationRule";
+        Err(ApiError::forbidden(self.target.resource.group_resource(), &role.metadata.name, text))
+    }
+
+    fn refused(&self, object: &dyn Object, error: EscalationError) -> ApiError {
+        let resource = self.target.resource.group_resource();
+        match error {
+            EscalationError::Forbidden(text) => ApiError::forbidden(resource, &object.meta().name, text),
+            EscalationError::RoleNotFound(text) => {
+                ApiError { message: text, ..ApiError::not_found(resource, &object.meta().name) }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Admission for Admitting<'_> {
+    async fn mutate(
+        &self,
+        operation: Operation,
+        object: &mut Box<dyn Object>,
+        old: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        let attributes = self.attributes(operation, Some(&**object));
+        self.cx.admission.mutate(&attributes, Some(&mut **object), old).await?;
+        drop_duplicate_owners(object.meta_mut(), When::AfterAdmission, self.warnings);
+        Ok(())
+    }
+
+    async fn validate(
+        &self,
+        operation: Operation,
+        object: Option<&dyn Object>,
+        old: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        if let (Some(object), "rbac.authorization.k8s.io") = (object, self.target.info.group) {
+            self.check_escalation(object, old)?;
+        }
+        let attributes = self.attributes(operation, object.or(old));
+        self.cx.admission.validate(&attributes, object, old).await
+    }
+
+    async fn authorize_create(&self) -> Result<(), ApiError> {
+        let attributes = Attributes { verb: "create".to_owned(), ..self.attributes.clone() };
+        let outcome = self.cx.authorizer.authorize(&attributes);
+        if outcome.decision == Decision::Allow { Ok(()) } else { Err(chain::forbidden(&attributes, &outcome)) }
+    }
+}

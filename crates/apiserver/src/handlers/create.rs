@@ -1,0 +1,39 @@
+//! `POST` to a collection.
+
+use std::sync::Arc;
+
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use component_base::serving::Response;
+use http::StatusCode;
+
+use super::admitting::Admitting;
+use super::incoming::{self, When};
+use super::ownership::Ownership;
+use super::{Target, change};
+use crate::chain::{Authorized, Request};
+use crate::cx::ApiCx;
+use crate::request::WriteOptions;
+use crate::respond;
+
+pub(super) async fn create(
+    cx: &Arc<ApiCx>,
+    mut request: Request<Authorized>,
+    target: &Target,
+) -> Result<Response, ApiError> {
+    target.shown(cx, &request)?;
+    let options = WriteOptions::of_write("CreateOptions", request.query(), request.user_agent())?;
+    let mut object = incoming::read(&mut request, target, &options).await?;
+    incoming::settle_namespace(target, object.meta_mut())?;
+    incoming::drop_duplicate_owners(object.meta_mut(), When::Received, request.warnings());
+
+    let admission = Admitting::new(cx, &request, target, options.dry_run);
+    let ownership = Ownership::new(target, target.type_node(), cx.clock().wall().into());
+    let track = |live: &dyn Object, new: &mut dyn Object| {
+        ownership.track(live, new, &options.manager)
+    };
+    let in_registry = target.request_cx(cx, &request, options.dry_run);
+    let written = change::create(target, &in_registry, object, &admission, &track).await?;
+    request.warnings().extend(written.warnings);
+    respond::stored(&target.shown(cx, &request)?, StatusCode::CREATED, &written.item)
+}

@@ -1,0 +1,39 @@
+//! `DELETE` of one object.
+
+use std::sync::Arc;
+
+use api_machinery::status::ApiError;
+use component_base::serving::Response;
+use http::StatusCode;
+use registry::{Deleted, Hooks};
+
+use super::admitting::Admitting;
+use super::bounded_write::bounded;
+use super::Target;
+use crate::chain::{Authorized, Request};
+use crate::cx::ApiCx;
+use crate::negotiate::{MediaType, body_type};
+use crate::request::delete_options;
+use crate::respond;
+
+pub(super) async fn delete(
+    cx: &Arc<ApiCx>,
+    mut request: Request<Authorized>,
+    target: &Target,
+) -> Result<Response, ApiError> {
+    target.shown(cx, &request)?;
+    let body = request.read_body().await?;
+    let media = if body.is_empty() { MediaType::Json } else { body_type(request.headers(), false)? };
+    let options = delete_options(&body, media, request.query())?;
+    let dry_run = !options.dry_run.is_empty();
+    let admission = Admitting::new(cx, &request, target, dry_run);
+    let hooks = Hooks { admission: &admission, track: None };
+    let in_registry = target.request_cx(cx, &request, dry_run);
+    let deletion = bounded(target.resource.delete(&in_registry, target.name()?, &options, &hooks)).await?;
+    request.warnings().extend(deletion.warnings);
+    let status = if deletion.accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
+    match &deletion.body {
+        Deleted::Object(object) => respond::stored(&target.shown(cx, &request)?, status, object),
+        Deleted::Status(outcome) => Ok(respond::success(request.wish(), status, outcome)),
+    }
+}

@@ -1,0 +1,36 @@
+//! `DELETE` of a collection.
+
+use std::sync::Arc;
+
+use api_machinery::status::ApiError;
+use component_base::serving::Response;
+use registry::Hooks;
+
+use super::admitting::Admitting;
+use super::bounded_write::bounded;
+use super::Target;
+use crate::chain::{Authorized, Request};
+use crate::cx::ApiCx;
+use crate::negotiate::{MediaType, body_type};
+use crate::request::{delete_options, list_options};
+use crate::respond;
+
+pub(super) async fn delete_collection(
+    cx: &Arc<ApiCx>,
+    mut request: Request<Authorized>,
+    target: &Target,
+) -> Result<Response, ApiError> {
+    target.shown(cx, &request)?;
+    let selection = list_options(request.query())?;
+    let body = request.read_body().await?;
+    let media = if body.is_empty() { MediaType::Json } else { body_type(request.headers(), false)? };
+    let options = delete_options(&body, media, request.query())?;
+    let dry_run = !options.dry_run.is_empty();
+    let admission = Admitting::new(cx, &request, target, dry_run);
+    let hooks = Hooks { admission: &admission, track: None };
+    let in_registry = target.request_cx(cx, &request, dry_run);
+    let deleting = target.resource.delete_collection(&in_registry, &selection, &options, &hooks);
+    let (deleted, warnings) = bounded(deleting).await?;
+    request.warnings().extend(warnings);
+    respond::list(&target.shown(cx, &request)?, &deleted)
+}

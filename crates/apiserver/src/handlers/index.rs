@@ -1,0 +1,89 @@
+//! Paths that the server itself answers: health, version, metrics, and the index of paths.
+
+use std::sync::Arc;
+
+use api_machinery::status::ApiError;
+use async_trait::async_trait;
+use component_base::health::Health;
+use component_base::serving::{Response, full, text};
+use component_base::version;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, StatusCode};
+
+use crate::chain::{Authorized, Request};
+use crate::cx::ApiCx;
+use crate::respond;
+use crate::routes::{Endpoint, Routes};
+
+const INDEX: [&str; 2] = ["/", "/index.html"];
+const HEALTH: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+const HEALTH_BELOW: [&str; 3] = ["/healthz/", "/livez/", "/readyz/"];
+const VERSION: [&str; 2] = ["/version", "/version/"];
+
+/// Adds the paths.
+pub(crate) fn install(routes: &mut Routes) {
+    let own: Arc<dyn Endpoint> = Arc::new(Own);
+    for path in INDEX.into_iter().chain(HEALTH).chain(VERSION).chain(["/metrics", "/metrics/slis"]) {
+        routes.exact(path, Arc::clone(&own));
+    }
+    for prefix in HEALTH_BELOW {
+        routes.prefix(prefix, Arc::clone(&own));
+    }
+}
+
+struct Own;
+
+#[async_trait]
+impl Endpoint for Own {
+    async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
+        let path = request.info().path.as_str();
+        if Health::serves(path) {
+            return Ok(health(cx, path, &request).await);
+        }
+        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+        match path {
+            "/metrics" if request.method() == Method::DELETE && cx.config.profiling => {
+                cx.metrics.registry.reset();
+                Ok(text(StatusCode::OK, "metrics reset\n"))
+            }
+            "/metrics" if is_read => Ok(cx.metrics.registry.answer()),
+            "/metrics/slis" if is_read => Ok(cx.metrics.slis.answer()),
+            "/version" | "/version/" if request.method() == Method::GET => Ok(version_document()),
+            path if INDEX.contains(&path) && is_read => Ok(index(cx, &request)),
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+}
+
+async fn health(cx: &ApiCx, path: &str, request: &Request<Authorized>) -> Response {
+    let answer = cx.health.answer(path, request.uri().query()).await;
+    let answer = answer.unwrap_or_else(|| text(StatusCode::NOT_FOUND, "404 page not found\n"));
+    if path == "/readyz" && answer.status() == StatusCode::OK {
+        cx.lifecycle.events().has_been_ready.signal();
+    }
+    answer
+}
+
+fn version_document() -> Response {
+    let minimum = version::MinorVersion { minor: version::BINARY.minor.saturating_sub(1), ..version::BINARY };
+    let mut response = Response::new(full(version::document(version::BINARY, minimum)));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// Every path, sorted, in indented JSON.
+fn index(cx: &ApiCx, request: &Request<Authorized>) -> Response {
+    let mut paths: Vec<String> = cx.routes.paths().filter(|path| !INDEX.contains(path)).map(str::to_owned).collect();
+    for resource in cx.registry.resources() {
+        let info = resource.info();
+        if !info.group.is_empty() {
+            paths.push(format!("/apis/{}", info.group));
+            paths.push(format!("/apis/{}/{}", info.group, info.version));
+        }
+    }
+    paths.extend(["/api", "/api/v1", "/apis", "/apis/"].map(str::to_owned));
+    paths.sort_unstable();
+    paths.dedup();
+    let quoted: Vec<String> = paths.iter().map(|path| format!("    {path:?}")).collect();
+    respond::json(request.wish(), StatusCode::OK, format!("{{\n  \"paths\": [\n{}\n  ]\n}}\n", quoted.join(",\n")))
+}

@@ -1,0 +1,19 @@
+//! `GET` of a collection.
+
+use std::sync::Arc;
+
+use api_machinery::status::ApiError;
+use component_base::serving::Response;
+
+use super::Target;
+use crate::chain::{Authorized, Request};
+use crate::cx::ApiCx;
+use crate::request::list_options;
+use crate::respond;
+
+pub(super) async fn list(cx: &Arc<ApiCx>, request: &Request<Authorized>, target: &Target) -> Result<Response, ApiError> {
+    let shown = target.shown(cx, request)?;
+    let options = list_options(request.query())?;
+    let found = target.resource.list(&target.request_cx(cx, request, false), &options).await?;
+    respond::list(&shown, &found)
+}

@@ -1,0 +1,97 @@
+//! Who owns which fields: the record in `metadata.managedFields`, kept by the rules of crate `schema`.
+
+use api_machinery::gvk::GroupVersionKind;
+use api_machinery::meta::ObjectMeta;
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use api_machinery::time::Time;
+use api_machinery::value::{self, Value};
+use schema::TypeNode;
+use schema::apply::{ApplyOptions, FieldManager, FieldSet};
+use serde_json::json;
+
+use super::Target;
+
+/// The ownership of the fields of one endpoint.
+pub(super) struct Ownership<'a> {
+    manager: FieldManager<'a>,
+    now: Time,
+}
+
+impl<'a> Ownership<'a> {
+    /// The ownership at `target`, whose objects are of type `node`.
+    pub(super) fn new(target: &Target, node: TypeNode<'a>, now: Time) -> Self {
+        let subresource = target.subresource.map(|subresource| subresource.name).unwrap_or_default();
+        let info = target.info;
+        let manager = FieldManager {
+            node,
+            gvk: GroupVersionKind {
+                group: info.group.into(),
+                version: info.version.into(),
+                kind: info.kind.into(),
+            },
+            subresource: subresource.to_owned(),
+            reset: FieldSet::of_fields(&reset_fields(target, subresource)),
+        };
+        Self { manager, now }
+    }
+
+    /// Records an ordinary write. `live` is an object without uid where there is none.
+    ///
+    /// # Errors
+    /// When the new record does not fit its own type, which the schema crate does not let happen.
+    pub(super) fn track(&self, live: &dyn Object, new: &mut dyn Object, manager: &str) -> Result<(), ApiError> {
+        let value = new.to_value();
+        let tracked = if live.meta().uid.is_empty() {
+            self.manager.create(&value, manager, self.now)
+        } else {
+            self.manager.update(&live.to_value(), &value, manager, self.now)
+        };
+        set_record(new.meta_mut(), &tracked)
+    }
+
+    /// The object that an apply makes of the live one.
+    ///
+    /// # Errors
+    /// 400, 409, 500.
+    pub(super) fn apply(
+        &self,
+        live: Option<&dyn Object>,
+        applied: &Value,
+        manager: &str,
+        force: bool,
+    ) -> Result<Value, ApiError> {
+        let live = live.map(|live| live.to_value());
+        let options = ApplyOptions { manager, force, now: self.now };
+        self.manager.apply(live.as_ref(), applied, options).map_err(ApiError::from)
+    }
+}
+
+/// Takes the record over from a tracked object.
+fn set_record(meta: &mut ObjectMeta, tracked: &Value) -> Result<(), ApiError> {
+    let record = tracked.get("metadata").and_then(|metadata| metadata.get("managedFields")).unwrap_or(&Value::Null);
+    let mut read = ObjectMeta::default();
+    value::from_value(&json!({ "managedFields": record }), &mut read).map_err(ApiError::internal)?;
+    meta.managed_fields = read.managed_fields;
+    Ok(())
+}
+
+/// What the endpoint overwrites whatever the client sends: nobody owns it there.
+fn reset_fields(target: &Target, subresource: &str) -> Vec<&'static str> {
+    let info = target.info;
+    let has_status = info.subresources.iter().any(|own| own.name == "status");
+    let is_custom = target.is_custom();
+    match (info.group, info.resource, subresource) {
+        ("certificates.k8s.io", "certificatesigningrequests", "") => vec!["spec", "status"],
+        ("certificates.k8s.io", "certificatesigningrequests", "status") => vec!["spec", "status.conditions"],
+        ("certificates.k8s.io", "certificatesigningrequests", "approval") => vec!["spec", "status.certificate"],
+        ("", "namespaces", "finalize") => vec!["status"],
+        ("", "pods", "status") => vec!["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
+        ("apps", "deployments", "status") => vec!["spec", "metadata.labels"],
+        ("storage.k8s.io", "volumeattachments", "status") => vec!["spec", "metadata"],
+        (_, _, "status") if is_custom => vec!["metadata", "spec"],
+        (_, _, "status") => vec!["spec"],
+        (_, _, "") if has_status => vec!["status"],
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,99 @@
+//! `PATCH` of an object or a subresource of it.
+
+use std::sync::Arc;
+
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use component_base::serving::Response;
+use http::StatusCode;
+use kinds::rules::Endpoint;
+use registry::{Change, CreateWhenAbsent};
+
+use super::admitting::Admitting;
+use super::change::{self, Record};
+use super::incoming::{self, When};
+use super::ownership::Ownership;
+use super::patch_body::{PatchBody, as_object};
+use super::Target;
+use crate::chain::{Authorized, Request};
+use crate::cx::ApiCx;
+use crate::negotiate::{PatchType, patch_type};
+use crate::request::{PatchKind, WriteOptions};
+use crate::respond;
+use crate::warnings::Warnings;
+
+pub(super) async fn patch(
+    cx: &Arc<ApiCx>,
+    mut request: Request<Authorized>,
+    target: &Target,
+    endpoint: Endpoint,
+) -> Result<Response, ApiError> {
+    let kind = patch_type(request.headers(), target.is_custom())?;
+    target.shown(cx, &request)?;
+    let body = request.read_body().await?;
+    let class = if kind == PatchType::Apply { PatchKind::Apply } else { PatchKind::Other };
+    let options = WriteOptions::of_patch(class, request.query(), request.user_agent())?;
+    let patch = PatchBody::read(kind, &body, options.strictness, request.warnings())?;
+
+    let admission = Admitting::new(cx, &request, target, options.dry_run);
+    let ownership = Ownership::new(target, target.type_node(), cx.clock().wall().into());
+    let track = |live: &dyn Object, new: &mut dyn Object| ownership.track(live, new, &options.manager);
+    let warnings = request.warnings();
+    let patching = Patching { target, patch: &patch, ownership: &ownership, options: &options, endpoint, warnings };
+    let record = if kind == PatchType::Apply { Record::ByChange } else { Record::Tracked(&track) };
+    let in_registry = target.request_cx(cx, &request, options.dry_run);
+    let written = change::update(target, &in_registry, endpoint, &patching, &admission, record).await?;
+    request.warnings().extend(written.warnings);
+    let status = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+    respond::stored(&target.shown(cx, &request)?, status, &written.item)
+}
+
+/// A patch of one object; runs again on what is there after a lost race.
+struct Patching<'a> {
+    target: &'a Target,
+    patch: &'a PatchBody,
+    ownership: &'a Ownership<'a>,
+    options: &'a WriteOptions,
+    endpoint: Endpoint,
+    warnings: &'a Warnings,
+}
+
+impl Change for Patching<'_> {
+    fn apply(&self, live: Option<&dyn Object>) -> Result<Box<dyn Object>, ApiError> {
+        let (target, options) = (self.target, self.options);
+        let patched = match (self.patch, live) {
+            (PatchBody::Apply(applied), live) => {
+                refuse_uid_of_absent(target, live, applied)?;
+                self.ownership.apply(live, applied, &options.manager, options.force)?
+            }
+            (patch, Some(live)) => patch.apply(live.to_value(), target.type_node())?,
+            (_, None) => return Err(ApiError::not_found(target.resource.group_resource(), target.name()?)),
+        };
+        let mut object = as_object(target, &patched, self.patch, options.strictness, self.warnings)?;
+        incoming::settle_namespace(target, object.meta_mut())?;
+        incoming::check_name(target, object.meta())?;
+        incoming::drop_duplicate_owners(object.meta_mut(), When::Received, self.warnings);
+        Ok(object)
+    }
+
+    fn creates(&self) -> CreateWhenAbsent {
+        match (self.patch, self.endpoint) {
+            (PatchBody::Apply(_), Endpoint::Main) => CreateWhenAbsent::Always,
+            _ => CreateWhenAbsent::Never,
+        }
+    }
+}
+
+/// Who names a uid means an object that exists.
+fn refuse_uid_of_absent(
+    target: &Target,
+    live: Option<&dyn Object>,
+    applied: &api_machinery::value::Value,
+) -> Result<(), ApiError> {
+    let uid = applied.get("metadata").and_then(|meta| meta.get("uid")).and_then(|uid| uid.as_str()).unwrap_or_default();
+    if live.is_some() || uid.is_empty() {
+        return Ok(());
+    }
+    let cause = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+    Err(ApiError::conflict(target.resource.group_resource(), target.name()?, cause))
+}

@@ -1,0 +1,44 @@
+//! `PUT` of an object or a subresource of it.
+
+use std::sync::Arc;
+
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use component_base::serving::Response;
+use http::StatusCode;
+use kinds::rules::Endpoint;
+use registry::Replace;
+
+use super::admitting::Admitting;
+use super::change::{self, Record};
+use super::incoming::{self, When};
+use super::ownership::Ownership;
+use super::Target;
+use crate::chain::{Authorized, Request};
+use crate::cx::ApiCx;
+use crate::request::WriteOptions;
+use crate::respond;
+
+pub(super) async fn update(
+    cx: &Arc<ApiCx>,
+    mut request: Request<Authorized>,
+    target: &Target,
+    endpoint: Endpoint,
+) -> Result<Response, ApiError> {
+    target.shown(cx, &request)?;
+    let options = WriteOptions::of_write("UpdateOptions", request.query(), request.user_agent())?;
+    let mut object = incoming::read(&mut request, target, &options).await?;
+    incoming::settle_namespace(target, object.meta_mut())?;
+    incoming::check_name(target, object.meta())?;
+    incoming::drop_duplicate_owners(object.meta_mut(), When::Received, request.warnings());
+
+    let admission = Admitting::new(cx, &request, target, options.dry_run);
+    let ownership = Ownership::new(target, target.type_node(), cx.clock().wall().into());
+    let track = |live: &dyn Object, new: &mut dyn Object| ownership.track(live, new, &options.manager);
+    let in_registry = target.request_cx(cx, &request, options.dry_run);
+    let record = Record::Tracked(&track);
+    let written = change::update(target, &in_registry, endpoint, &Replace(object), &admission, record).await?;
+    request.warnings().extend(written.warnings);
+    let status = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+    respond::stored(&target.shown(cx, &request)?, status, &written.item)
+}

@@ -1,0 +1,115 @@
+//! Watches: streams of frames, from the moment that the client chose until its time is up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::status::ApiError;
+use base::CancellationToken;
+use bytes::{Bytes, BytesMut};
+use component_base::serving::{BoxError, Response};
+use futures_util::stream;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use registry::Watch;
+use tokio::time::Instant;
+
+use super::Target;
+use super::watch_frames::Frames;
+use crate::chain::{Authorized, Request};
+use crate::cx::ApiCx;
+use crate::negotiate::{Choice, MediaType, Offer};
+use crate::request::list_options;
+
+/// Events that are there at once are sent together up to this size.
+const FLUSH_BYTES: usize = 64 * 1024;
+
+pub(super) async fn watch(cx: &Arc<ApiCx>, request: &Request<Authorized>, target: &Target) -> Result<Response, ApiError> {
+    let choice = request.wish().choose(Offer::resource(target.is_custom()).as_stream())?;
+    let mut options = list_options(request.query())?;
+    options.watch = true;
+    if let Some(name) = &target.name {
+        options.field_selector = named(name, &options.field_selector)?;
+    }
+    let deadline = cx.clock().monotonic() + duration(cx, options.timeout_seconds);
+    let events = target.resource.watch(&target.request_cx(cx, request, false), &options, Some(deadline)).await?;
+    let frames = Frames::new(cx, request, target, choice.clone())?;
+    let streaming = Streaming { events, frames, streams: cx.streams.clone(), deadline, ended: false };
+    let body = StreamBody::new(stream::unfold(streaming, |mut streaming| async move {
+        let chunk = streaming.next_chunk().await?;
+        Some((Ok::<_, BoxError>(Frame::data(chunk)), streaming))
+    }));
+    let mut response = Response::new(body.boxed_unsync());
+    *response.status_mut() = StatusCode::OK;
+    response.headers_mut().insert(CONTENT_TYPE, content_type(&choice));
+    Ok(response)
+}
+
+fn content_type(choice: &Choice) -> HeaderValue {
+    HeaderValue::from_static(match choice.media {
+        MediaType::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        _ => "application/json",
+    })
+}
+
+/// The selector of a watch of one object by its path.
+fn named(name: &str, selector: &str) -> Result<String, ApiError> {
+    let own = format!("metadata.name={name}");
+    if selector.is_empty() {
+        return Ok(own);
+    }
+    let parsed = api_machinery::fields::FieldSelector::parse(selector)
+        .map_err(|error| ApiError::bad_request(error.to_string()))?;
+    if parsed.required_value("metadata.name") == Some(name) {
+        return Ok(selector.to_owned());
+    }
+    Err(ApiError::bad_request("fieldSelector metadata.name doesn't match requested name"))
+}
+
+/// How long a watch lasts: as asked, else between once and twice the configured time, so that clients do not all come
+/// back at once.
+fn duration(cx: &ApiCx, asked_seconds: Option<i64>) -> Duration {
+    match asked_seconds.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0) {
+        Some(seconds) => Duration::from_secs(seconds.min(u64::from(u32::MAX))),
+        None => cx.config.requests.min_watch_timeout.mul_f64(1.0 + cx.rng().unit()),
+    }
+}
+
+struct Streaming {
+    events: Watch,
+    frames: Frames,
+    /// The end of all streams, when the server ends.
+    streams: CancellationToken,
+    deadline: Instant,
+    ended: bool,
+}
+
+impl Streaming {
+    /// Waits for an event, and takes what else is there.
+    async fn next_chunk(&mut self) -> Option<Bytes> {
+        if self.ended {
+            return None;
+        }
+        let first = tokio::select! {
+            biased;
+            () = self.streams.cancelled() => return None,
+            event = self.events.next() => event?,
+            // The watch ends by itself then; this is for one that would not.
+            () = tokio::time::sleep_until(self.deadline + Duration::from_secs(1)) => return None,
+        };
+        let first = self.encode(&first);
+        let mut chunk: Option<BytesMut> = None;
+        while !self.ended && chunk.as_ref().map_or(first.len(), BytesMut::len) < FLUSH_BYTES {
+            let Some(event) = self.events.try_next() else { break };
+            let frame = self.encode(&event);
+            chunk.get_or_insert_with(|| BytesMut::from(first.as_ref())).extend_from_slice(&frame);
+        }
+        Some(chunk.map_or(first, BytesMut::freeze))
+    }
+
+    fn encode(&mut self, event: &registry::Event) -> Bytes {
+        self.ended |= matches!(event, registry::Event::Error(_));
+        self.frames.encode(event)
+    }
+}

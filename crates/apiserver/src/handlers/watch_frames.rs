@@ -1,0 +1,130 @@
+//! The frames of a watch. What nothing is projected of is encoded once for all watchers; the rest is made here.
+
+use std::sync::Arc;
+
+use api_machinery::json;
+use api_machinery::meta::constants::INITIAL_EVENTS_ANNOTATION_KEY;
+use api_machinery::object::{Object, Unstructured};
+use api_machinery::protobuf::{self, Encoder};
+use api_machinery::status::ApiError;
+use bytes::Bytes;
+use kinds::info::ResourceInfo;
+use registry::{Event, Resource, watch_fault};
+
+use super::Target;
+use crate::chain::{Authorized, Request};
+use crate::cx::ApiCx;
+use crate::negotiate::{Choice, MediaType, Target as Projection, Wish};
+use crate::respond::{Shown, metadata_json, metadata_protobuf, status_of};
+use crate::table::{self, IncludeObject};
+
+/// Encodes the events of one watch.
+pub(super) struct Frames {
+    cx: Arc<ApiCx>,
+    resource: Arc<Resource>,
+    info: &'static ResourceInfo,
+    api_version: String,
+    wish: Arc<Wish>,
+    choice: Choice,
+    include: IncludeObject,
+    list_kind: String,
+    is_first: bool,
+    sent: prometheus::Counter,
+}
+
+impl Frames {
+    pub(super) fn new(
+        cx: &Arc<ApiCx>,
+        request: &Request<Authorized>,
+        target: &Target,
+        choice: Choice,
+    ) -> Result<Self, ApiError> {
+        let info = target.info;
+        Ok(Self {
+            cx: Arc::clone(cx),
+            resource: Arc::clone(&target.resource),
+            info,
+            api_version: target.api_version(),
+            wish: Arc::clone(request.wish()),
+            include: IncludeObject::read(request.query())?,
+            choice,
+            list_kind: target.list_kind(),
+            is_first: true,
+            sent: cx.metrics.watch_events.with(&[info.group, info.version, info.resource]),
+        })
+    }
+
+    /// The frame of an event.
+    pub(super) fn encode(&mut self, event: &Event) -> Bytes {
+        self.sent.inc();
+        let is_protobuf = self.choice.media == MediaType::Protobuf;
+        match event {
+            Event::Change(change) if self.choice.target == Projection::Object => {
+                if is_protobuf { change.protobuf_frame() } else { change.json_frame() }
+            }
+            Event::Change(change) => self.frame(change.kind.as_str(), change.item.object()),
+            Event::Bookmark { revision, initial_events_end } => {
+                let mut object = self.resource.rules().new_object();
+                if let Some(custom) = object.downcast_mut::<Unstructured>() {
+                    custom.type_meta.api_version.clone_from(&self.api_version);
+                    self.info.kind.clone_into(&mut custom.type_meta.kind);
+                }
+                object.meta_mut().resource_version = revision.to_string();
+                if *initial_events_end {
+                    object.meta_mut().annotations.insert(INITIAL_EVENTS_ANNOTATION_KEY.to_owned(), "true".to_owned());
+                }
+                self.frame("BOOKMARK", &*object)
+            }
+            Event::Error(fault) => {
+                let status = status_of(&watch_fault(fault));
+                if is_protobuf {
+                    protobuf_frame("ERROR", &protobuf::seal("v1", "Status", |out| out.members(&status)))
+                } else {
+                    json_frame("ERROR", &json::encode_typed("Status", "v1", &status))
+                }
+            }
+        }
+    }
+
+    fn frame(&mut self, kind: &str, object: &dyn Object) -> Bytes {
+        let is_protobuf = self.choice.media == MediaType::Protobuf;
+        match (&self.choice.target, is_protobuf) {
+            (Projection::Object, true) => protobuf_frame(kind, &object.to_protobuf()),
+            (Projection::Object, false) => json_frame(kind, &object.to_json()),
+            (Projection::Metadata(version) | Projection::MetadataList(version), true) => {
+                protobuf_frame(kind, &metadata_protobuf(object, version))
+            }
+            (Projection::Metadata(version) | Projection::MetadataList(version), false) => {
+                json_frame(kind, &metadata_json(object, version))
+            }
+            (Projection::Table(version), _) => {
+                let is_first = std::mem::take(&mut self.is_first);
+                // A bookmark's row must show its annotation, whatever rows carry.
+                let include = if kind == "BOOKMARK" { IncludeObject::Metadata } else { self.include };
+                let shown = Shown {
+                    wish: &self.wish,
+                    choice: self.choice.clone(),
+                    rules: self.resource.rules(),
+                    include,
+                    now: self.cx.clock().wall().into(),
+                    list_kind: self.list_kind.clone(),
+                };
+                json_frame(kind, &table::of_event(&shown, object, version, is_first))
+            }
+        }
+    }
+}
+
+fn json_frame(kind: &str, object: &str) -> Bytes {
+    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n").into()
+}
+
+/// Four bytes of length and a `WatchEvent` whose object is an enveloped message.
+fn protobuf_frame(kind: &str, object: &[u8]) -> Bytes {
+    let mut event = Encoder::default();
+    event.message(2, |out| out.bytes(1, object));
+    event.bytes(1, kind.as_bytes());
+    let event = event.into_vec();
+    let length = u32::try_from(event.len()).unwrap_or(u32::MAX);
+    [length.to_be_bytes().as_slice(), &event].concat().into()
+}

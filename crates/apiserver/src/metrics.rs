@@ -1,0 +1,87 @@
+//! What the server counts about requests, with upstream's names. Label values come from the routes, never from clients.
+
+use std::sync::Arc;
+
+use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability};
+
+const SECONDS: &[f64] = &[
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
+    45.0, 60.0,
+];
+const BYTES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+
+const TOTAL: Desc = Desc::new("apiserver_request_total", "Requests, by what they ask for and what they got.", Stability::Stable)
+    .labels(&["verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component", "code"]);
+const DURATION: Desc =
+    Desc::new("apiserver_request_duration_seconds", "Time from arrival to the end of the answer.", Stability::Stable)
+        .labels(&["verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"])
+        .buckets(SECONDS);
+const SIZES: Desc = Desc::new("apiserver_response_sizes", "Bytes of answers to reads.", Stability::Stable)
+    .labels(&["verb", "group", "version", "resource", "subresource", "scope", "component"])
+    .buckets(BYTES);
+const LONG_RUNNING: Desc =
+    Desc::new("apiserver_longrunning_requests", "Requests that last and are running now.", Stability::Stable)
+        .labels(&["verb", "group", "version", "resource", "subresource", "scope", "component"]);
+const IN_FLIGHT: Desc =
+    Desc::new("apiserver_current_inflight_requests", "Requests that are running now.", Stability::Stable)
+        .labels(&["request_kind"]);
+const TERMINATIONS: Desc = Desc::new(
+    "apiserver_request_terminations_total",
+    "Requests that the server refused or cut to protect itself.",
+    Stability::Alpha,
+)
+.labels(&["verb", "group", "version", "resource", "subresource", "scope", "component", "code"]);
+const SELF_REQUESTS: Desc =
+    Desc::new("apiserver_selfrequest_total", "Requests of the server to itself.", Stability::Alpha)
+        .labels(&["verb", "group", "resource", "subresource"]);
+const WATCH_EVENTS: Desc = Desc::new("apiserver_watch_events_total", "Events sent to watchers.", Stability::Alpha)
+    .labels(&["group", "version", "resource"]);
+const AUTHENTICATION: Desc =
+    Desc::new("authentication_attempts", "Authentications by result.", Stability::Alpha).labels(&["result"]);
+const USERS: Desc = Desc::new("authenticated_user_requests", "Requests by user, as far as users are told apart.", Stability::Alpha)
+    .labels(&["username"]);
+const AUTHORIZATION: Desc =
+    Desc::new("authorization_attempts_total", "Authorizations by result.", Stability::Alpha).labels(&["result"]);
+
+/// The families.
+pub struct ApiMetrics {
+    pub(crate) registry: Arc<Metrics>,
+    pub(crate) slis: Arc<Metrics>,
+    pub(crate) total: Counters,
+    pub(crate) duration: Histograms,
+    pub(crate) sizes: Histograms,
+    pub(crate) long_running: Gauges,
+    pub(crate) in_flight: Gauges,
+    pub(crate) terminations: Counters,
+    pub(crate) self_requests: Counters,
+    pub(crate) watch_events: Counters,
+    pub(crate) authentication: Counters,
+    pub(crate) users: Counters,
+    pub(crate) authorization: Counters,
+}
+
+impl ApiMetrics {
+    pub(crate) fn new(registry: Arc<Metrics>, slis: Arc<Metrics>) -> Self {
+        Self {
+            total: registry.counters(&TOTAL),
+            duration: registry.histograms(&DURATION),
+            sizes: registry.histograms(&SIZES),
+            long_running: registry.gauges(&LONG_RUNNING),
+            in_flight: registry.gauges(&IN_FLIGHT),
+            terminations: registry.counters(&TERMINATIONS),
+            self_requests: registry.counters(&SELF_REQUESTS),
+            watch_events: registry.counters(&WATCH_EVENTS),
+            authentication: registry.counters(&AUTHENTICATION),
+            users: registry.counters(&USERS),
+            authorization: registry.counters(&AUTHORIZATION),
+            registry,
+            slis,
+        }
+    }
+
+    /// The registry of the process, for further families.
+    #[must_use]
+    pub fn registry(&self) -> &Arc<Metrics> {
+        &self.registry
+    }
+}

@@ -1,0 +1,12 @@
+//! Which form a client sends and which it wants: media types, projections, indentation, compression.
+
+mod accept;
+mod content_type;
+mod gzip;
+mod media_type;
+
+pub use accept::{Choice, Offer, Target, Wish};
+pub use content_type::body_type;
+pub(crate) use content_type::{PatchType, patch_type};
+pub(crate) use gzip::compress;
+pub use media_type::MediaType;

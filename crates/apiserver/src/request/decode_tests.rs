@@ -1,0 +1,72 @@
+//! Texts of refused bodies, and the three ways with unknown fields.
+
+use api_types::core_v1::ConfigMap;
+
+use super::*;
+
+fn config_maps() -> &'static dyn Rules {
+    kinds::find("", "v1", "configmaps").unwrap()
+}
+
+fn refused(media: MediaType, body: &str) -> String {
+    decode_object(config_maps(), None, media, body.as_bytes()).err().map_or_else(String::new, |error| error.message)
+}
+
+#[test]
+fn refused_bodies_say_why() {
+    let json = |body| refused(MediaType::Json, body);
+    let prefix = "the object provided is unrecognized (must be of type ConfigMap): ";
+    assert_eq!(
+        json(""),
+        format!("{prefix}couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)")
+    );
+    assert!(json("hello").ends_with("(68656c6c6f)"), "{}", json("hello"));
+    assert_eq!(
+        json(r#"{"kind":"Secret","apiVersion":"v1"}"#),
+        "Secret in version \"v1\" cannot be handled as a ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion"
+    );
+    assert_eq!(
+        json(r#"{"kind":"Deployment","apiVersion":"apps/v1"}"#),
+        "the API version in the data (apps/v1) does not match the expected API version (v1)"
+    );
+    assert_eq!(
+        json(r#"{"kind":"Foo","apiVersion":"v1"}"#),
+        format!(
+            "Foo in version \"v1\" cannot be handled as a ConfigMap: no kind \"Foo\" is registered for version \"v1\" in scheme {SCHEME:?}"
+        )
+    );
+    assert!(json(r#"{"data":[]}"#).starts_with(
+        "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal array into Go struct field"
+    ));
+    assert_eq!(
+        refused(MediaType::Protobuf, "x"),
+        format!("{prefix}provided data does not appear to be a protobuf message, expected prefix [107 56 115 0] (78)")
+    );
+}
+
+#[test]
+fn unknown_fields_are_settled() {
+    let body = br#"{"metadata":{"name":"a","x":1},"data":{"a":"b"},"data":{"a":"c"}}"#;
+    let decode = |strictness, warnings: &Warnings| {
+        decode_kind::<ConfigMap>(MediaType::Json, body, strictness, warnings).map_err(|error| error.message)
+    };
+    let warnings = Warnings::default();
+    assert_eq!(decode(Strictness::Ignore, &warnings).unwrap().data["a"], "c");
+    let error = decode(Strictness::Strict, &warnings).unwrap_err();
+    assert_eq!(
+        error,
+        "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: unknown field \"metadata.x\", duplicate field \"data\""
+    );
+    assert!(decode(Strictness::Warn, &warnings).is_ok());
+    let mut headers = http::HeaderMap::new();
+    warnings.write(&mut headers);
+    assert_eq!(headers.len(), 2);
+}
+
+#[test]
+fn yaml_reads_like_json() {
+    let body = b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\ndata:\n  k: v\n  k: w\n";
+    let decoded = decode_object(config_maps(), None, MediaType::Yaml, body).unwrap();
+    assert_eq!(decoded.object.downcast_ref::<ConfigMap>().unwrap().data["k"], "w");
+    assert_eq!(decoded.problems, ["line 6: key \"k\" already set in map"]);
+}

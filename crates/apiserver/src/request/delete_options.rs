@@ -1,0 +1,105 @@
+//! The options of a delete: from the body, or from the query when there is no body.
+
+use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::json;
+use api_machinery::meta::{DeleteOptions, Preconditions};
+use api_machinery::protobuf;
+use api_machinery::status::ApiError;
+use api_machinery::yaml;
+
+use super::Query;
+use super::validation::{check_dry_run, refuse_options};
+use crate::negotiate::MediaType;
+
+const POLICIES: [&str; 4] = ["Foreground", "Background", "Orphan", "nil"];
+
+/// Reads and checks the options; `media` is the body's type, of no matter when it is empty.
+///
+/// # Errors
+/// 400 for what cannot be read, 422 for what makes no sense.
+pub(crate) fn delete_options(body: &[u8], media: MediaType, query: &Query) -> Result<DeleteOptions, ApiError> {
+    let mut options = if body.is_empty() { from_query(query)? } else { from_body(body, media)? };
+    // The gate AllowUnsafeMalformedObjectDeletion is off: the option is dropped, as upstream drops it.
+    options.ignore_store_read_error_with_cluster_breaking_potential = None;
+    let mut errors = ErrorList::default();
+    let path = Path::new("propagationPolicy");
+    if let Some(policy) = &options.propagation_policy {
+        if options.orphan_dependents.is_some() {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            errors.push(path.invalid(policy.as_str(), detail));
+        }
+        if !POLICIES[..3].contains(&policy.as_str()) {
+            errors.push(path.not_supported_in_order(policy.as_str(), &POLICIES));
+        }
+    }
+    check_dry_run(&mut errors, &options.dry_run);
+    refuse_options("DeleteOptions", &errors)?;
+    if options.grace_period_seconds.is_some_and(|seconds| seconds < 0) {
+        options.grace_period_seconds = Some(1);
+    }
+    Ok(options)
+}
+
+fn from_query(query: &Query) -> Result<DeleteOptions, ApiError> {
+    let text = |name: &str| query.first(name).filter(|value| !value.is_empty()).map(str::to_owned);
+    let preconditions = Preconditions { uid: text("uid"), resource_version: text("resourceVersion") };
+    let wanted = preconditions.uid.is_some() || preconditions.resource_version.is_some();
+    Ok(DeleteOptions {
+        grace_period_seconds: query.integer("gracePeriodSeconds")?,
+        orphan_dependents: query.switch("orphanDependents"),
+        propagation_policy: query.first("propagationPolicy").map(str::to_owned),
+        dry_run: query.all("dryRun").map(str::to_owned).collect(),
+        preconditions: wanted.then_some(preconditions),
+        ..DeleteOptions::default()
+    })
+}
+
+fn from_body(body: &[u8], media: MediaType) -> Result<DeleteOptions, ApiError> {
+    let mut options = DeleteOptions::default();
+    let bad = |error: String| ApiError::bad_request(error);
+    let kind = match media {
+        MediaType::Protobuf => {
+            let envelope = protobuf::open(body).map_err(|error| bad(error.to_string()))?;
+            protobuf::decode(envelope.raw, &mut options).map_err(|error| bad(error.to_string()))?;
+            envelope.kind
+        }
+        MediaType::Json => json::decode(body, &mut options).map_err(|error| bad(error.to_string()))?.type_meta.kind,
+        MediaType::Yaml => {
+            let document = yaml::parse(&String::from_utf8_lossy(body)).map_err(|error| bad(error.to_string()))?;
+            let text = json::encode_value(&document.value);
+            json::decode(text.as_bytes(), &mut options).map_err(|error| bad(error.to_string()))?.type_meta.kind
+        }
+    };
+    if !matches!(kind.as_str(), "" | "DeleteOptions") {
+        return Err(bad("decoded object cannot be converted to DeleteOptions".to_owned()));
+    }
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &str, query: &str) -> Result<DeleteOptions, String> {
+        let read = delete_options(body.as_bytes(), MediaType::Json, &Query::parse(query));
+        read.map_err(|error| format!("{} {}", error.code, error.message))
+    }
+
+    #[test]
+    fn body_wins_over_query() {
+        let options = read(r#"{"kind":"DeleteOptions","apiVersion":"apps/v1","gracePeriodSeconds":-5}"#, "gracePeriodSeconds=9");
+        assert_eq!(options.unwrap().grace_period_seconds, Some(1));
+        let options = read("", "gracePeriodSeconds=0&propagationPolicy=Orphan&uid=u").unwrap();
+        assert_eq!(options.propagation_policy.as_deref(), Some("Orphan"));
+        assert_eq!(options.preconditions.unwrap().uid.as_deref(), Some("u"));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let both = read("", "orphanDependents=true&propagationPolicy=Orphan").unwrap_err();
+        assert!(both.starts_with("422 DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Invalid value: \"Orphan\": orphan"), "{both}");
+        let unknown = read("", "propagationPolicy=Never").unwrap_err();
+        assert!(unknown.ends_with("supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""), "{unknown}");
+        assert!(read(r#"{"kind":"Pod"}"#, "").unwrap_err().starts_with("400 decoded object"));
+    }
+}

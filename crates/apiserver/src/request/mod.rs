@@ -1,0 +1,21 @@
+//! What a request says before anybody has looked at who sent it: its path, its parameters, its options, its body.
+
+mod body;
+mod decode;
+mod delete_options;
+mod info;
+mod list_options;
+mod percent;
+mod query;
+mod validation;
+mod write_options;
+
+pub(crate) use body::read_limited;
+pub use decode::{Strictness, decode_kind};
+pub(crate) use decode::{Expected, decode_object};
+pub(crate) use delete_options::delete_options;
+pub use info::RequestInfo;
+pub(crate) use list_options::list_options;
+pub use query::Query;
+
+pub(crate) use write_options::{PatchKind, WriteOptions};

@@ -1,0 +1,101 @@
+//! Query parameters, by upstream's rules: the first value of a scalar wins, unknown names are nobody's business.
+
+use api_machinery::status::ApiError;
+
+use super::percent;
+
+/// The parameters of a request, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Query {
+    raw: String,
+    pairs: Vec<(String, String)>,
+}
+
+impl Query {
+    /// Reads the part of a URL behind the question mark.
+    #[must_use]
+    pub fn parse(raw: &str) -> Self {
+        let pairs = raw.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (text(name), text(value))
+        });
+        Self { raw: raw.to_owned(), pairs: pairs.collect() }
+    }
+
+    /// As sent.
+    #[must_use]
+    pub fn raw(&self) -> &str {
+        &self.raw
+    }
+
+    /// The first value of a parameter.
+    #[must_use]
+    pub fn first(&self, name: &str) -> Option<&str> {
+        self.pairs.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The first value of a parameter, empty when it is absent.
+    #[must_use]
+    pub fn text(&self, name: &str) -> String {
+        self.first(name).unwrap_or_default().to_owned()
+    }
+
+    /// All values of a parameter.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.pairs.iter().filter(move |(own, _)| own == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A switch: present and neither `0` nor `false`; nothing when absent.
+    #[must_use]
+    pub fn switch(&self, name: &str) -> Option<bool> {
+        self.first(name).map(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
+    }
+
+    /// A switch that is off when absent.
+    #[must_use]
+    pub fn flag(&self, name: &str) -> bool {
+        self.switch(name).unwrap_or(false)
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// 400 when it is none; Go's text.
+    pub fn integer(&self, name: &str) -> Result<Option<i64>, ApiError> {
+        let Some(value) = self.first(name) else { return Ok(None) };
+        value.parse().map(Some).map_err(|error: std::num::ParseIntError| {
+            use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+            let why = if matches!(error.kind(), NegOverflow | PosOverflow) {
+                "value out of range"
+            } else {
+                "invalid syntax"
+            };
+            ApiError::bad_request(format!("strconv.ParseInt: parsing {value:?}: {why}"))
+        })
+    }
+}
+
+/// A form-encoded text: `+` is a space.
+fn text(raw: &str) -> String {
+    if raw.contains('+') { percent::decode(&raw.replace('+', " ")) } else { percent::decode(raw) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_follow_upstreams_rules() {
+        let query = Query::parse("watch=&a=1&a=2&limit=x&off=False&s=a%3Db+c&&n=99999999999999999999");
+        assert_eq!(query.switch("watch"), Some(true));
+        assert_eq!(query.switch("off"), Some(false));
+        assert_eq!(query.switch("absent"), None);
+        assert_eq!(query.first("a"), Some("1"));
+        assert_eq!(query.all("a").collect::<Vec<_>>(), ["1", "2"]);
+        assert_eq!(query.text("s"), "a=b c");
+        let error = |name| query.integer(name).unwrap_err().message;
+        assert_eq!(error("limit"), "strconv.ParseInt: parsing \"x\": invalid syntax");
+        assert_eq!(error("n"), "strconv.ParseInt: parsing \"99999999999999999999\": value out of range");
+        assert_eq!(query.integer("a"), Ok(Some(1)));
+    }
+}

@@ -1,0 +1,147 @@
+//! One document as a response.
+
+use api_machinery::json as codec;
+use api_machinery::meta::Status;
+use api_machinery::object::{Kind, Object, Unstructured};
+use api_machinery::protobuf;
+use api_machinery::status::ApiError;
+use api_machinery::yaml;
+use bytes::Bytes;
+use component_base::serving::{Response, full, text};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY};
+use http::{HeaderValue, StatusCode};
+
+use super::indent::indent;
+use super::status::status_of;
+use crate::negotiate::{Choice, MediaType, Offer, Target, Wish, compress};
+
+/// Any object, in the form that the client wants.
+///
+/// # Errors
+/// 406 when it wants none that there is.
+pub fn object(wish: &Wish, status: StatusCode, object: &dyn Object) -> Result<Response, ApiError> {
+    let is_custom = object.downcast_ref::<Unstructured>().is_some();
+    let choice = wish.choose(Offer { protobuf: !is_custom, ..Offer::PLAIN })?;
+    Ok(match choice.media {
+        MediaType::Protobuf => protobuf_document(wish, status, object.to_protobuf().into()),
+        _ => json_document(wish, &choice, status, object.to_json().into()),
+    })
+}
+
+/// Anything that has a kind, in the form that the client wants.
+///
+/// # Errors
+/// 406 when it wants none that there is.
+pub fn kind<T: Kind>(wish: &Wish, status: StatusCode, value: &T) -> Result<Response, ApiError> {
+    let choice = wish.choose(Offer::PLAIN)?;
+    let api_version = T::TYPE.api_version();
+    Ok(match choice.media {
+        MediaType::Protobuf => {
+            let sealed = protobuf::seal(&api_version, T::TYPE.kind, |out| out.members(value));
+            protobuf_document(wish, status, sealed.into())
+        }
+        _ => json_document(wish, &choice, status, codec::encode_typed(T::TYPE.kind, &api_version, value).into()),
+    })
+}
+
+/// A document that is JSON whatever the client wants.
+#[must_use]
+pub fn json(wish: &Wish, status: StatusCode, content: impl Into<Bytes>) -> Response {
+    let choice = Choice { media: MediaType::Json, target: Target::Object, pretty: false };
+    json_document(wish, &choice, status, content.into())
+}
+
+/// A `Status`, of which clients take every form.
+pub(crate) fn success(wish: &Wish, code: StatusCode, status: &Status) -> Response {
+    status_response(wish, code, status)
+}
+
+/// An error as a `Status`, with the header that tells when to come back.
+pub(crate) fn error(wish: &Wish, error: &ApiError) -> Response {
+    let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = status_response(wish, code, &status_of(error));
+    if let Some(seconds) = error.retry_after_seconds() {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+fn status_response(wish: &Wish, code: StatusCode, status: &Status) -> Response {
+    let choice = wish.choose_for_error();
+    match choice.media {
+        MediaType::Protobuf => {
+            let sealed = protobuf::seal("v1", "Status", |out| out.members(status));
+            protobuf_document(wish, code, sealed.into())
+        }
+        _ => json_document(wish, &choice, code, codec::encode_typed("Status", "v1", status).into()),
+    }
+}
+
+/// An error from before the API begins: plain text, with what came from the client escaped.
+pub(crate) fn plain_error(uri: &str, why: &str) -> Response {
+    let escape = |raw: &str| raw.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let body = format!("Internal Server Error: {}: {}\n", escape(&format!("{uri:?}")), escape(why));
+    text(StatusCode::INTERNAL_SERVER_ERROR, body)
+}
+
+/// Compact JSON as JSON or YAML.
+pub(crate) fn json_document(wish: &Wish, choice: &Choice, status: StatusCode, compact: Bytes) -> Response {
+    let text = || String::from_utf8_lossy(&compact).into_owned();
+    let content: Bytes = match choice.media {
+        MediaType::Yaml => codec::parse_value(&text()).map(|value| yaml::to_yaml(&value)).unwrap_or_default().into(),
+        _ if choice.pretty => indent(&text()).into(),
+        _ if compact.last() == Some(&b'\n') => compact,
+        _ => [compact.as_ref(), b"\n"].concat().into(),
+    };
+    document(wish, status, choice.media, content)
+}
+
+/// Enveloped protobuf.
+pub(crate) fn protobuf_document(wish: &Wish, status: StatusCode, content: Bytes) -> Response {
+    document(wish, status, MediaType::Protobuf, content)
+}
+
+fn document(wish: &Wish, status: StatusCode, media: MediaType, content: Bytes) -> Response {
+    let compressed = if wish.gzip { compress(&content) } else { None };
+    let is_compressed = compressed.is_some();
+    let mut response = Response::new(full(compressed.unwrap_or(content)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, media.header());
+    if is_compressed {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+    use http::header::ACCEPT;
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+    use crate::request::Query;
+
+    async fn sent(accept: &str, query: &str, error: &ApiError) -> (u16, String, String) {
+        let headers = HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]);
+        let response = super::error(&Wish::new(&headers, &Query::parse(query)), error);
+        let content_type = response.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
+        let code = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (code, content_type, String::from_utf8_lossy(&body).into_owned())
+    }
+
+    #[tokio::test]
+    async fn errors_follow_the_client() {
+        let error = ApiError::bad_request("no");
+        let (code, kind, body) = sent("application/json", "", &error).await;
+        assert_eq!((code, kind.as_str()), (400, "application/json"));
+        assert!(body.starts_with("{\"kind\":\"Status\"") && body.ends_with("}\n"), "{body}");
+        assert!(sent("application/json", "pretty=1", &error).await.2.starts_with("{\n  \"kind\""));
+        assert!(sent("application/yaml", "", &error).await.2.starts_with("apiVersion: v1\ncode: 400\n"));
+        assert!(sent("application/vnd.kubernetes.protobuf", "", &error).await.2.starts_with("k8s\0"));
+        assert!(sent("text/html", "", &error).await.2.starts_with("{\n"), "what cannot be negotiated is indented");
+    }
+}

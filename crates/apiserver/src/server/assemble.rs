@@ -1,0 +1,115 @@
+//! Making the parts of a server and putting them together.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use base::CancellationToken;
+use client::{ApiHandler, Client, ClientConfig, ClientCx, Credentials, InProcess, Peer};
+use component_base::health::Health;
+use component_base::lifecycle::Lifecycle;
+use component_base::metrics::Metrics;
+use parking_lot::Mutex;
+use registry::{Registry, RegistryOptions};
+
+use super::store::Store;
+use super::{BuildError, health};
+use crate::admission_lookup::RegistryLookup;
+use crate::authentication::{Authentication, Parts};
+use crate::authorization::{self, MirroredRoles, RbacAuthorizer};
+use crate::chain::{InFlight, Running};
+use crate::config::ServerConfig;
+use crate::custom_kinds::CustomKinds;
+use crate::cx::ApiCx;
+use crate::hooks::Hooks;
+use crate::metrics::ApiMetrics;
+use crate::routes::Routes;
+use crate::{extensions, handlers, storage_ready};
+
+/// Makes the context of a server, and the work that follows its start.
+pub(super) fn assemble(
+    config: ServerConfig,
+    lifecycle: Lifecycle,
+    store: &Store,
+) -> Result<(Arc<ApiCx>, Hooks), BuildError> {
+    let registry = Registry::new(registry_options(&config, &lifecycle, store));
+    registry.install_built_in();
+    let metrics = Metrics::of_process(config.metrics.clone());
+    metrics.show_gates(lifecycle.gates());
+    let slis = Metrics::new(config.metrics.clone());
+    let health = Health::new(&slis, config.livez_grace);
+    health::add(&health, &lifecycle, &store.backend, &config.storage)?;
+
+    let (clock, rng, tasks) = (lifecycle.clock(), lifecycle.rng(), lifecycle.tasks());
+    let parts = Parts { config: &config, registry: &registry, clock, rng, tasks };
+    let authentication = Authentication::build(&parts)?;
+    let roles = MirroredRoles::default();
+    roles.follow(&registry, clock, tasks);
+    let rbac = Arc::new(RbacAuthorizer::new(roles));
+    let authorizer = Arc::new(authorization::build(&config.authorization, &rbac));
+    let admission = admission::Context {
+        lookup: Arc::new(RegistryLookup::new(&registry, clock, Arc::clone(&authorizer) as _)),
+        clock: Arc::clone(clock),
+        rng: Arc::clone(rng),
+    };
+    let admission = admission::Chain::new(&config.admission.selection, &config.admission.settings, admission);
+
+    let (mut routes, mut hooks) = (Routes::default(), Vec::new());
+    handlers::install(&mut routes);
+    hooks.push(storage_ready::hook());
+    extensions::install(&mut routes, &mut hooks);
+    let hooks = Hooks::new(hooks, &health)?;
+    let cx = ApiCx {
+        registry,
+        authentication,
+        authorizer,
+        rbac,
+        admission: Arc::new(admission),
+        custom_kinds: CustomKinds::default(),
+        metrics: ApiMetrics::new(metrics, slis),
+        health,
+        routes,
+        in_flight: InFlight::default(),
+        running: Running::default(),
+        streams: CancellationToken::new(),
+        loopback: OnceLock::new(),
+        failure: Mutex::default(),
+        pre_shutdown: Mutex::default(),
+        backend: Arc::clone(&store.backend),
+        config,
+        lifecycle,
+    };
+    Ok((Arc::new(cx), hooks))
+}
+
+fn registry_options(config: &ServerConfig, lifecycle: &Lifecycle, store: &Store) -> RegistryOptions {
+    let (clock, rng) = (Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()));
+    let storage = &config.storage;
+    RegistryOptions {
+        etcd_prefix: storage.prefix.clone(),
+        media: storage.media,
+        event_ttl: storage.event_ttl,
+        lease_reuse: storage.lease_reuse,
+        garbage_collector: storage.garbage_collector,
+        delete_collection_workers: storage.delete_collection_workers,
+        uncached: BTreeSet::clone(&storage.uncached),
+        services: config.services.registry_options(),
+        ..RegistryOptions::new(Arc::clone(&store.backend), clock, rng, lifecycle.tasks().clone())
+    }
+}
+
+/// Gives the server a client of itself: in process, by a token that only it knows, without a rate limit.
+pub(super) fn connect_loopback(cx: &Arc<ApiCx>, handler: Arc<dyn ApiHandler>) -> Result<(), BuildError> {
+    let transport = Arc::new(InProcess::new(handler, Peer::default()));
+    let mut config = ClientConfig::for_server("https://in-process").with_component("kube-apiserver").with_rate(-1.0, 0);
+    config.credentials = Credentials::Token(cx.authentication.loopback_token.clone());
+    let process = ClientCx {
+        clock: Arc::clone(cx.clock()),
+        rng: Arc::clone(cx.rng()),
+        tasks: cx.tasks().clone(),
+    };
+    let client = Client::with_transport(transport, config, process)?;
+    if cx.loopback.set(client).is_err() {
+        tracing::error!("The server's own client was set twice");
+    }
+    Ok(())
+}

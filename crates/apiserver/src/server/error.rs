@@ -1,0 +1,62 @@
+//! Why a server does not start.
+
+use std::path::{Path, PathBuf};
+
+use component_base::health::Installed;
+use component_base::serving::ServeError;
+use component_base::tls::TlsError;
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// A file could not be read.
+    #[error("open {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file holds no key.
+    #[error("{path}: {source}")]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: pki::KeyError,
+    },
+    /// A bundle of authorities is bad.
+    #[error("{0}")]
+    Bundle(#[from] pki::BundleError),
+    /// The token file is bad.
+    #[error("{0}")]
+    TokenFile(#[from] authn::TokenFileError),
+    /// Certificates or TLS options are bad.
+    #[error("{0}")]
+    Tls(#[from] TlsError),
+    /// The server could not listen.
+    #[error("{0}")]
+    Serve(#[from] ServeError),
+    /// The store could not be opened.
+    #[error("{0}")]
+    Storage(#[from] storage::StorageError),
+    /// The server cannot make a client of itself.
+    #[error("{0}")]
+    Loopback(#[from] client::ConfigError),
+    /// A health check came too late.
+    #[error("{0}")]
+    Health(#[from] Installed),
+    /// A piece of start-up work failed for good.
+    #[error("{0}")]
+    Hook(String),
+}
+
+impl BuildError {
+    pub(crate) fn read(path: &Path, source: std::io::Error) -> Self {
+        Self::Read { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn key(path: &Path, source: pki::KeyError) -> Self {
+        Self::Key { path: path.to_owned(), source }
+    }
+}

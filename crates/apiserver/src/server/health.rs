@@ -1,0 +1,40 @@
+//! The server's own health checks. Those of start-up work are added with the hooks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use component_base::health::{Check, Endpoint, Health, Installed};
+use component_base::lifecycle::Lifecycle;
+use storage::Backend;
+
+use crate::config::StorageConfig;
+
+/// Adds the checks in upstream's order.
+pub(super) fn add(
+    health: &Health,
+    lifecycle: &Lifecycle,
+    backend: &Arc<dyn Backend>,
+    config: &StorageConfig,
+) -> Result<(), Installed> {
+    if let Some(logging) = lifecycle.logging() {
+        let logging = logging.clone();
+        health.add(Endpoint::ALL, &Check::instant("log", move || logging.check()))?;
+    }
+    health.add(Endpoint::ALL, &probe("etcd", backend, config.health_timeout).in_group("etcd"))?;
+    health.add(Endpoint::READY, &probe("etcd-readiness", backend, config.ready_timeout).in_group("etcd-readiness"))
+}
+
+/// Whether the store answers in time.
+fn probe(name: &str, backend: &Arc<dyn Backend>, limit: Duration) -> Check {
+    let backend = Arc::clone(backend);
+    Check::new(name, move || {
+        let backend = Arc::clone(&backend);
+        async move {
+            let failed = |error: String| format!("error getting data from etcd: {error}");
+            match tokio::time::timeout(limit, backend.health()).await {
+                Ok(answer) => answer.map_err(|error| failed(error.to_string())),
+                Err(_) => Err(failed("context deadline exceeded".to_owned())),
+            }
+        }
+    })
+}

@@ -1,0 +1,112 @@
+//! The server as a whole: put together, called, served over HTTPS, and ended in stages.
+
+mod assemble;
+mod error;
+mod handler;
+mod health;
+mod self_signed;
+mod shutdown;
+mod store;
+
+use std::sync::Arc;
+
+use component_base::lifecycle::Lifecycle;
+use component_base::serving::{Handler, ServerHandle};
+use parking_lot::Mutex;
+use storage::Backend;
+
+pub use error::BuildError;
+pub use shutdown::PreShutdown;
+
+use crate::config::ServerConfig;
+use crate::cx::ApiCx;
+use crate::hooks::Hooks;
+use handler::HttpHandler;
+use store::Store;
+
+/// An API server.
+pub struct Server {
+    cx: Arc<ApiCx>,
+    handler: Arc<HttpHandler>,
+    hooks: Mutex<Option<Hooks>>,
+    store: Store,
+}
+
+impl Server {
+    /// Puts a server together and opens its store.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or the store cannot be opened.
+    pub async fn build(config: ServerConfig, lifecycle: Lifecycle) -> Result<Self, BuildError> {
+        let store = Store::open(&config.storage, &lifecycle).await?;
+        Self::assemble(config, lifecycle, store)
+    }
+
+    /// The same over a store that is open already, for tests and for several servers over one store.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn build_over(config: ServerConfig, lifecycle: Lifecycle, backend: Arc<dyn Backend>) -> Result<Self, BuildError> {
+        Self::assemble(config, lifecycle, Store::shared(backend))
+    }
+
+    fn assemble(config: ServerConfig, lifecycle: Lifecycle, store: Store) -> Result<Self, BuildError> {
+        let (cx, hooks) = assemble::assemble(config, lifecycle, &store)?;
+        let handler = Arc::new(HttpHandler::new(Arc::clone(&cx)));
+        assemble::connect_loopback(&cx, Arc::clone(&handler) as _)?;
+        Ok(Self { cx, handler, hooks: Mutex::new(Some(hooks)), store })
+    }
+
+    /// What handlers are given.
+    #[must_use]
+    pub fn cx(&self) -> &Arc<ApiCx> {
+        &self.cx
+    }
+
+    /// The server as a function, for clients in the same process.
+    #[must_use]
+    pub fn api(&self) -> Arc<dyn client::ApiHandler> {
+        Arc::clone(&self.handler) as _
+    }
+
+    /// The server as what a listener calls.
+    #[must_use]
+    pub fn http(&self) -> Arc<dyn Handler> {
+        Arc::clone(&self.handler) as _
+    }
+
+    /// Begins the work that follows the start. Only the first call does anything.
+    pub fn start(&self) {
+        let Some(hooks) = self.hooks.lock().take() else { return };
+        self.cx.lifecycle.events().mux_and_discovery_complete.signal();
+        hooks.start(&self.cx);
+    }
+
+    /// Listens, as the configuration says; nothing where it has no address.
+    ///
+    /// # Errors
+    /// When certificates are bad or the port is taken.
+    pub fn listen(&self) -> Result<Option<ServerHandle>, BuildError> {
+        let Some(serving) = &self.cx.config.serving else { return Ok(None) };
+        let names = self_signed::names(&self.cx.config);
+        let generate = self_signed::generator(self.cx.clock(), self.cx.rng());
+        let certificates = serving.certificates(&names, &generate)?;
+        let handle = serving.serve(self.cx.tasks(), certificates, &self.cx.authentication.client_cas, self.http())?;
+        Ok(Some(handle))
+    }
+
+    /// Serves until it is asked to end, and ends in stages.
+    ///
+    /// # Errors
+    /// When it cannot listen, or a piece of start-up work failed for good.
+    pub async fn run(self) -> Result<(), BuildError> {
+        let handle = self.listen()?;
+        self.start();
+        component_base::notify::ready();
+        self.cx.lifecycle.shutdown_requested().await;
+        shutdown::shut_down(&self.cx, handle.as_ref()).await;
+        self.store.close().await;
+        let failure = self.cx.failure.lock().take();
+        failure.map_or(Ok(()), |why| Err(BuildError::Hook(why)))
+    }
+}

@@ -1,0 +1,62 @@
+//! The end of a server, in stages that load balancers, clients and the process's supervisor can follow.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use component_base::serving::ServerHandle;
+
+use crate::cx::ApiCx;
+
+/// Work that runs at the beginning of the end, while requests are still served.
+pub type PreShutdown = Arc<dyn Fn(Arc<ApiCx>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// How long that work may take altogether.
+const HOOKS_DEADLINE: Duration = Duration::from_secs(20);
+/// How long connections may take to close once nothing runs on them.
+const CONNECTIONS_DEADLINE: Duration = Duration::from_secs(2);
+
+/// Ends the server: not ready first, then deaf, then idle.
+pub(super) async fn shut_down(cx: &Arc<ApiCx>, handle: Option<&ServerHandle>) {
+    let events = cx.lifecycle.events();
+    let config = &cx.config.shutdown;
+    cx.health.begin_shutdown();
+    let hooks = async {
+        run_hooks(cx).await;
+        events.pre_shutdown_hooks_stopped.signal();
+    };
+    let delay = async {
+        tokio::time::sleep(config.delay).await;
+        events.after_shutdown_delay.signal();
+    };
+    tokio::join!(hooks, delay);
+
+    if !config.send_retry_after && let Some(handle) = handle {
+        handle.stop_accepting();
+        events.http_server_stopped_listening.signal();
+    }
+    cx.running.close();
+    events.not_accepting_new_request.signal();
+    tokio::time::sleep(config.watch_grace.min(WATCH_GRACE_LIMIT)).await;
+    cx.streams.cancel();
+    if tokio::time::timeout(cx.config.requests.timeout, cx.running.drained()).await.is_err() {
+        tracing::warn!("Requests were still running when the server ended");
+    }
+    events.in_flight_requests_drained.signal();
+    if let Some(handle) = handle {
+        handle.shutdown(CONNECTIONS_DEADLINE).await;
+        events.http_server_stopped_listening.signal();
+    }
+}
+
+/// The longest that watches are let run on.
+const WATCH_GRACE_LIMIT: Duration = Duration::from_secs(60);
+
+async fn run_hooks(cx: &Arc<ApiCx>) {
+    let hooks = std::mem::take(&mut *cx.pre_shutdown.lock());
+    let running = hooks.iter().map(|hook| hook(Arc::clone(cx)));
+    let all = futures_util::future::join_all(running);
+    if tokio::time::timeout(HOOKS_DEADLINE, all).await.is_err() {
+        tracing::warn!("Work before the shutdown did not end in time");
+    }
+}
