@@ -1,1 +1,11 @@
-//! Services to packet filter rules.
+//! The service proxy: turns Services and EndpointSlices into packet filter rules.
+//!
+//! What the rules are to be is computed purely, in one model for every backend ([`service`], [`endpoints`]); a backend
+//! ([`nftables`]) turns the model into its own rules and into the transactions that bring the kernel there.
+
+pub mod endpoints;
+mod family;
+pub mod nftables;
+pub mod service;
+
+pub use family::Family;

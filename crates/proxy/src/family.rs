@@ -1,0 +1,63 @@
+//! The two address families. Each has an engine, a table and addresses of its own.
+
+use std::net::IpAddr;
+
+/// IPv4 or IPv6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// The family of an address.
+    #[must_use]
+    pub fn of(address: IpAddr) -> Self {
+        if address.is_ipv4() { Family::V4 } else { Family::V6 }
+    }
+
+    /// The family of an address or network in text form; nothing where it is neither.
+    #[must_use]
+    pub fn of_text(text: &str) -> Option<Self> {
+        let address = text.split_once('/').map_or(text, |(address, _)| address);
+        address.trim().parse().ok().map(Self::of)
+    }
+
+    /// As EndpointSlices and Services name it.
+    #[must_use]
+    pub fn api_name(self) -> &'static str {
+        match self {
+            Family::V4 => "IPv4",
+            Family::V6 => "IPv6",
+        }
+    }
+
+    /// The table family of nftables, which is also the keyword in rules.
+    #[must_use]
+    pub fn nft(self) -> &'static str {
+        match self {
+            Family::V4 => "ip",
+            Family::V6 => "ip6",
+        }
+    }
+
+    /// The type of an address in nftables sets.
+    #[must_use]
+    pub fn nft_type(self) -> &'static str {
+        match self {
+            Family::V4 => "ipv4_addr",
+            Family::V6 => "ipv6_addr",
+        }
+    }
+
+    /// The network of the loopback addresses.
+    #[must_use]
+    pub fn loopback(self) -> &'static str {
+        match self {
+            Family::V4 => "127.0.0.0/8",
+            Family::V6 => "::1",
+        }
+    }
+}
