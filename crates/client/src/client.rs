@@ -14,7 +14,7 @@ use http_body_util::BodyExt as _;
 
 use crate::api::Api;
 use crate::codec;
-use crate::config::{ClientConfig, ConfigError};
+use crate::config::{ClientConfig, ConfigError, DEFAULT_BURST, DEFAULT_QPS};
 use crate::credentials::Identity;
 use crate::error::ClientError;
 use crate::rate_limit::TokenBucket;
@@ -92,8 +92,10 @@ impl Client {
         let prefix = config.endpoint()?.prefix;
         let invalid = |text: String| ConfigError::Invalid(vec![text]);
         let identity = Identity::new(config.credentials.clone(), &config.impersonate).map_err(invalid)?;
-        let limited = config.qps >= 0.0;
-        let limiter = limited.then(|| TokenBucket::new(config.qps, config.burst, cx.clock.monotonic()));
+        // As upstream: zero stands for the default, a negative rate for none.
+        let qps = if config.qps == 0.0 { DEFAULT_QPS } else { config.qps };
+        let burst = if config.burst == 0 { DEFAULT_BURST } else { config.burst };
+        let limiter = (qps > 0.0).then(|| TokenBucket::new(qps, burst, cx.clock.monotonic()));
         let user_agent = HeaderValue::from_str(&config.user_agent).ok();
         Ok(Self { inner: Arc::new(Inner { transport, config, prefix, user_agent, identity, limiter, cx }) })
     }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::rate_limit::TokenBucket;
 
-/// Delays are rounded so that the number of distinct timers stays small under load.
+/// At once.
 const NO_DELAY: Duration = Duration::ZERO;
 
 /// How failing keys are held back.

@@ -130,5 +130,5 @@ async fn tunnel(mut stream: TcpStream, proxy: &str, target: &str) -> Result<TcpS
     if status.split(' ').nth(1) == Some("200") { Ok(stream) } else { Err(refused(status.to_owned())) }
 }
 
-/// The dialer of a transport, replaced as a whole when its settings change.
+/// The dialer of a transport, shared with the dials that are under way.
 pub(crate) type SharedDialer = Arc<Dialer>;
