@@ -13,10 +13,13 @@ pub mod coordination_v1;
 pub mod core_v1;
 pub mod discovery_v1;
 pub mod events_v1;
+pub mod kubelet_config_v1beta1;
 pub mod networking_v1;
 pub mod node_v1;
 pub mod policy_v1;
+pub mod proxy_config_v1alpha1;
 pub mod rbac_v1;
+pub mod scheduler_config_v1;
 pub mod scheduling_v1;
 pub mod storage_v1;
 
