@@ -1,1 +1,25 @@
-//! The controllers of kube-controller-manager.
+//! The controllers of kube-controller-manager, one file or folder each, by family.
+//!
+//! Every controller has the same parts: `DESCRIPTOR` (what it is called and what it watches), a controller with
+//! `reconcile` (fetch, decide, act) and a pure plan that is tested from tables. Queues, retries and shutdown belong to
+//! the `controller` crate. Deliberately not here: the controllers that only a cloud needs.
+
+mod certificates;
+mod cluster;
+mod network;
+mod nodes;
+mod settings;
+mod workloads;
+
+use controller::Descriptor;
+
+pub use settings::Settings;
+
+/// Every controller, in the order in which they start.
+pub const ALL: &[Descriptor] = &[
+    workloads::deployment::DESCRIPTOR,
+    workloads::replica_set::DESCRIPTOR,
+    workloads::ttl_after_finished::DESCRIPTOR,
+    workloads::pod_gc::DESCRIPTOR,
+    cluster::cluster_role_aggregation::DESCRIPTOR,
+];

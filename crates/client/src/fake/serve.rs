@@ -241,6 +241,10 @@ fn update(store: &mut Store, select: &Selection, object: Value) -> Result<Value,
     if let Some(status) = status.get("status") {
         next["status"] = status.clone();
     }
+    // As with most kinds: a write of the status keeps the spec, not the annotations.
+    if let (Some(annotations), "status") = (object["metadata"].get("annotations"), select.subresource.as_str()) {
+        next["metadata"]["annotations"] = annotations.clone();
+    }
     if next == former { Ok(former) } else { settle(store, select, next) }
 }
 

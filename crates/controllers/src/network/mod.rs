@@ -1,0 +1,1 @@
+//! Services: which addresses stand behind them.

@@ -1,0 +1,138 @@
+//! Objects for tests of the workload controllers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::meta::{LabelSelector, ListOptions, ObjectMeta, OwnerReference};
+use api_machinery::object::Object;
+use api_machinery::time::Time;
+use api_machinery::value::Value;
+use api_types::core_v1::{Container, Pod, PodCondition, PodTemplateSpec};
+use base::{CancellationToken, TaskGroup};
+use client::Client;
+use client::fake::FakeServer;
+use controller::{ControllerSet, Descriptor, Environment, Selection};
+
+use crate::Settings;
+
+/// A time that many seconds after the epoch.
+pub(crate) fn at(seconds: i64) -> Time {
+    Time::from_unix_seconds(seconds)
+}
+
+/// Metadata in namespace `ns`; the uid is `{name}-uid`.
+pub(crate) fn meta(name: &str) -> ObjectMeta {
+    let labels = [("app".to_owned(), "web".to_owned())].into();
+    ObjectMeta { name: name.into(), namespace: "ns".into(), uid: format!("{name}-uid"), labels, ..Default::default() }
+}
+
+/// A selector of `app=web`.
+pub(crate) fn selector() -> Option<LabelSelector> {
+    let match_labels = [("app".to_owned(), "web".to_owned())].into();
+    Some(LabelSelector { match_labels, ..LabelSelector::default() })
+}
+
+/// A template with one container of this image.
+pub(crate) fn template(image: &str) -> PodTemplateSpec {
+    let mut template = PodTemplateSpec::default();
+    template.metadata.labels.insert("app".into(), "web".into());
+    template.spec.containers.push(Container { name: "c".into(), image: image.into(), ..Container::default() });
+    template
+}
+
+/// A pod on node `n` in this phase, controlled by `owner` if one is named.
+pub(crate) fn pod(name: &str, phase: &str, owner: Option<OwnerReference>) -> Pod {
+    let mut pod = Pod { metadata: meta(name), ..Pod::default() };
+    pod.metadata.owner_references.extend(owner);
+    pod.spec.node_name = "n".into();
+    pod.status.phase = phase.into();
+    pod
+}
+
+/// The pod, ready since then.
+pub(crate) fn ready(mut pod: Pod, since: i64) -> Pod {
+    let condition = PodCondition {
+        type_: "Ready".into(),
+        status: "True".into(),
+        last_transition_time: at(since),
+        ..PodCondition::default()
+    };
+    pod.status.conditions.push(condition);
+    pod
+}
+
+/// The pod, being deleted.
+pub(crate) fn dying(mut pod: Pod) -> Pod {
+    pod.metadata.deletion_timestamp = Some(at(1));
+    pod
+}
+
+/// The object as a server stores it.
+pub(crate) fn stored(object: &dyn Object) -> Value {
+    object.to_value()
+}
+
+/// Some controllers at work on a fake server.
+pub(crate) struct Running {
+    /// The server.
+    pub server: FakeServer,
+    /// A client of it.
+    pub client: Client,
+    _group: TaskGroup,
+}
+
+impl Running {
+    /// Starts the controllers.
+    pub(crate) fn start(known: &'static [Descriptor]) -> Self {
+        let server = FakeServer::new();
+        let client = server.client();
+        let mut env = Environment::new(&client);
+        env.settings = Arc::new(Settings::default());
+        let set = ControllerSet::new(known, &Selection::all(), &env.gates);
+        let group = TaskGroup::new("test");
+        group.spawn_cancellable("controllers", async move {
+            set.run(&env, CancellationToken::new()).await.unwrap();
+        });
+        Self { server, client, _group: group }
+    }
+
+    /// Puts an object into the server.
+    pub(crate) fn put(&self, resource: &str, object: &dyn Object) {
+        self.server.put(resource, stored(object));
+    }
+
+    /// How many objects of a resource there are.
+    pub(crate) fn count(&self, resource: &str) -> usize {
+        self.server.objects(resource).len()
+    }
+
+    /// How many requests of a method there were whose path has this in it.
+    pub(crate) fn requests(&self, method: &str, part: &str) -> usize {
+        let asked = |request: &&String| request.starts_with(method) && request.contains(part);
+        self.server.requests().iter().filter(asked).count()
+    }
+
+    /// Makes every pod ready, as kubelets would.
+    pub(crate) async fn make_pods_ready(&self) {
+        let pods = self.client.namespaced::<Pod>("ns");
+        for mut live in pods.list(&ListOptions::default()).await.unwrap().items {
+            if live.status.phase.is_empty() {
+                live.status = ready(pod("x", "Running", None), 1).status;
+                pods.update_status(&live).await.unwrap();
+            }
+        }
+    }
+
+    /// Asserts that nothing more is asked of the server.
+    pub(crate) async fn assert_steady(&self) {
+        settle().await;
+        let before = self.server.requests();
+        settle().await;
+        assert_eq!(self.server.requests()[before.len()..], [] as [String; 0], "a steady state asks nothing");
+    }
+}
+
+/// Lets everything happen that follows from what was done.
+pub(crate) async fn settle() {
+    tokio::time::sleep(Duration::from_secs(5)).await;
+}

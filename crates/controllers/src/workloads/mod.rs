@@ -1,0 +1,16 @@
+//! Controllers that create pods, and those that clean up after them. What the pod-creating ones share is here once:
+//! owners and their pods, adoption, pod control, the template hash and the guard against stale caches.
+
+pub(crate) mod deployment;
+pub(crate) mod pod_gc;
+pub(crate) mod replica_set;
+pub(crate) mod ttl_after_finished;
+
+mod adoption;
+#[cfg(test)]
+mod fixtures;
+mod owners;
+mod pod_control;
+mod pod_watch;
+mod template_hash;
+mod written;

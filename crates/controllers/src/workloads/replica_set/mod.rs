@@ -1,0 +1,225 @@
+//! ReplicaSets: as many pods of one template as asked for.
+//!
+//! `plan` decides how many pods to make and which to delete, `ranking` which go first, `status` what to report. See
+//! <https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/>.
+
+mod plan;
+mod ranking;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::time::{MicroTime, Time};
+use api_types::apps_v1::{ReplicaSet, ReplicaSetStatus};
+use api_types::core_v1::Pod;
+use client::{ClientError, Expectations, Informer, ObjectKey};
+use component_helpers::pod_state;
+use component_helpers::selectors::selector_of;
+use controller::{
+    Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, Next, ReconcileError, controller_of, controller_ref,
+    controller_uid, in_batches,
+};
+use futures_util::future::join_all;
+
+use super::adoption::Claims;
+use super::owners::{key, selector_or_nothing};
+use super::pod_control::{PodControl, pod_from_template};
+use super::pod_watch::PodWatch;
+use super::written::Written;
+use crate::Settings;
+use plan::Scaling;
+
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    name: "replicaset-controller",
+    aliases: &["replicaset"],
+    gates: &[],
+    identity: "replicaset-controller",
+    event_component: "replicaset-controller",
+    disabled_by_default: false,
+    build,
+};
+
+const PODS: &str = "pods";
+const SETS: &str = "replicasets.apps";
+
+fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
+    let workers = build.settings::<Settings>()?.replica_set_syncs;
+    let queue = build.queue("replicaset");
+    let expectations = Arc::new(Expectations::new(Arc::clone(build.clock())));
+    let written = Arc::new(Written::default());
+    let (forget, forget_written) = (Arc::clone(&expectations), Arc::clone(&written));
+    let sets = build
+        .watch::<ReplicaSet>()
+        .index(CONTROLLER_UID, |set| controller_uid(&set.metadata))
+        .observe(move |change| {
+            let replaced = change.old().is_some_and(|old| old.metadata.uid != change.object().metadata.uid);
+            if change.is_deleted() || replaced {
+                forget.forget(&change.key());
+                forget_written.forget(&change.key());
+            }
+        })
+        .enqueue_self(&queue)
+        .informer();
+    let watch = PodWatch {
+        owners: sets.clone(),
+        queue: queue.clone(),
+        expectations: Arc::clone(&expectations),
+        slack: Duration::ZERO,
+    };
+    let pods = build
+        .watch::<Pod>()
+        .index(CONTROLLER_UID, |pod| controller_uid(&pod.metadata))
+        .observe(move |change| watch.notice(change))
+        .informer();
+    let controller = ReplicaSetController { sets, pods, expectations, written };
+    build.run(&queue, workers, Arc::new(controller));
+    Ok(())
+}
+
+struct ReplicaSetController {
+    sets: Informer<ReplicaSet>,
+    pods: Informer<Pod>,
+    expectations: Arc<Expectations>,
+    written: Arc<Written>,
+}
+
+#[async_trait::async_trait]
+impl Controller for ReplicaSetController {
+    async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
+        let caches = [(PODS, self.pods.resource_version()), (SETS, self.sets.resource_version())];
+        self.written.check(key, &caches)?;
+        let Some(set) = self.sets.get(key) else {
+            self.expectations.forget(key);
+            return Ok(Next::Done);
+        };
+        let satisfied = self.expectations.satisfied(key);
+        let pods = self.claim(cx, &set).await?;
+        let scaling = if satisfied && set.metadata.deletion_timestamp.is_none() {
+            let now = MicroTime::from(cx.clock.wall());
+            plan::scaling(&set, &pods.active, &self.related(&set), now)
+        } else {
+            Scaling::Enough
+        };
+        let scaled = self.scale(cx, &set, scaling).await;
+        let now = Time::from(cx.clock.wall());
+        let status = status::status_of(&set, &pods, scaled.as_ref().err().map(ToString::to_string), now);
+        self.report(cx, &set, &status).await?;
+        scaled?;
+        Ok(status::look_again(&set, &pods.active, &status, now).map_or(Next::Done, Next::After))
+    }
+}
+
+/// The pods of a replica set.
+struct Pods {
+    /// Those that count.
+    active: Vec<Arc<Pod>>,
+    /// How many are on their way out.
+    terminating: i32,
+}
+
+impl ReplicaSetController {
+    /// The set's pods and orphans, claimed. Those that have ended or are going are neither adopted nor released.
+    async fn claim(&self, cx: &Cx, set: &ReplicaSet) -> Result<Pods, ReconcileError> {
+        let selector = match selector_of(set.spec.selector.as_ref()) {
+            Ok(selector) => selector,
+            Err(error) => return Err(ReconcileError::permanent(error.to_string())),
+        };
+        let owned = self.pods.by_index(CONTROLLER_UID, &set.metadata.uid);
+        let orphans = self.pods.by_index(CONTROLLER_UID, "").into_iter();
+        let orphans = orphans.filter(|pod| pod.metadata.namespace == set.metadata.namespace);
+        let going = |pod: &Arc<Pod>| {
+            pod.metadata.deletion_timestamp.is_some()
+                && !pod_state::is_terminal(pod)
+                && selector.matches(&pod.metadata.labels)
+        };
+        let terminating = i32::try_from(owned.iter().filter(|pod| going(pod)).count()).unwrap_or(i32::MAX);
+        let before: Vec<_> = owned.into_iter().chain(orphans).filter(|pod| pod_state::is_active(pod)).collect();
+        let known: Vec<_> = before.iter().map(|pod| pod.metadata.resource_version.clone()).collect();
+        let active = Claims::new(&cx.client, set, &selector, &[]).run(before).await?;
+        for pod in active.iter().filter(|pod| !known.contains(&pod.metadata.resource_version)) {
+            self.written.note(&set.metadata, PODS, &pod.metadata.resource_version);
+        }
+        Ok(Pods { active, terminating })
+    }
+
+    /// The active pods of all replica sets that the same owner has, such as all revisions of a deployment.
+    fn related(&self, set: &ReplicaSet) -> Vec<Arc<Pod>> {
+        let Some(owner) = controller_of(&set.metadata) else { return Vec::new() };
+        let siblings = self.sets.by_index(CONTROLLER_UID, &owner.uid);
+        let selectors: Vec<_> = siblings.iter().map(|sibling| selector_or_nothing(&**sibling)).collect();
+        let selected = |pod: &Arc<Pod>| selectors.iter().any(|selector| selector.matches(&pod.metadata.labels));
+        let pods = self.pods.in_namespace(&set.metadata.namespace).into_iter();
+        pods.filter(|pod| pod_state::is_active(pod) && selected(pod)).collect()
+    }
+
+    async fn scale(&self, cx: &Cx, set: &ReplicaSet, scaling: Scaling) -> Result<(), ReconcileError> {
+        match scaling {
+            Scaling::Enough => Ok(()),
+            Scaling::Create(count) => self.create(cx, set, count).await,
+            Scaling::Delete(pods) => self.delete(cx, set, &pods).await,
+        }
+    }
+
+    async fn create(&self, cx: &Cx, set: &ReplicaSet, count: usize) -> Result<(), ReconcileError> {
+        let owner = key(set);
+        let control = PodControl::new(cx, set);
+        let reference = controller_ref::<ReplicaSet>(&set.metadata);
+        let pod = pod_from_template(&set.spec.template, &set.metadata, reference);
+        self.expectations.expect_creations(&owner, count);
+        let (control, pod, owner) = (&control, &pod, &owner);
+        let outcome = in_batches(count, |_| async move {
+            match control.create(pod).await {
+                Ok(made) => self.written.note(&set.metadata, PODS, &made.metadata.resource_version),
+                // Nothing can be made in there any more, and nothing needs to be.
+                Err(error) if error.is_namespace_terminating() => {}
+                Err(error) => {
+                    self.expectations.creation_observed(owner);
+                    return Err(error);
+                }
+            }
+            Ok(())
+        })
+        .await;
+        for _ in 0..outcome.skipped {
+            self.expectations.creation_observed(owner);
+        }
+        outcome.errors.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    async fn delete(&self, cx: &Cx, set: &ReplicaSet, pods: &[Arc<Pod>]) -> Result<(), ReconcileError> {
+        let owner = key(set);
+        let control = PodControl::new(cx, set);
+        self.expectations.expect_deletions(&owner, pods.iter().map(|pod| key(&**pod)));
+        let outcomes = join_all(pods.iter().map(|pod| control.delete(pod))).await;
+        let mut first = None;
+        for (pod, outcome) in pods.iter().zip(outcomes) {
+            let Err(error) = outcome else { continue };
+            self.expectations.deletion_observed(&owner, &key(&**pod));
+            if !error.is_not_found() {
+                first.get_or_insert(error);
+            }
+        }
+        first.map_or(Ok(()), |error| Err(ReconcileError::failed(format!("unable to delete pods: {error}"))))
+    }
+
+    /// Writes the status where it differs; looks at the live object once when that fails.
+    async fn report(&self, cx: &Cx, set: &ReplicaSet, status: &ReplicaSetStatus) -> Result<(), ClientError> {
+        if *status == set.status {
+            return Ok(());
+        }
+        let sets = cx.client.namespaced::<ReplicaSet>(&set.metadata.namespace);
+        let mut next = set.clone();
+        next.status = status.clone();
+        let mut outcome = sets.update_status(&next).await;
+        if outcome.is_err() {
+            next = sets.get(&set.metadata.name).await?;
+            next.status = status.clone();
+            outcome = sets.update_status(&next).await;
+        }
+        self.written.note(&set.metadata, SETS, &outcome?.metadata.resource_version);
+        Ok(())
+    }
+}

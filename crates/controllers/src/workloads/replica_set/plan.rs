@@ -1,0 +1,41 @@
+//! How many pods a replica set lacks, or which ones it has too many of.
+
+use std::sync::Arc;
+
+use api_machinery::time::MicroTime;
+use api_types::apps_v1::ReplicaSet;
+use api_types::core_v1::Pod;
+
+use super::ranking;
+
+/// Most pods that are created or deleted at a time.
+const BURST: usize = 500;
+
+/// What to do.
+#[derive(Debug)]
+pub(super) enum Scaling {
+    /// Nothing.
+    Enough,
+    /// Create so many.
+    Create(usize),
+    /// Delete these.
+    Delete(Vec<Arc<Pod>>),
+}
+
+/// Compares the active pods with the wanted number. `related` are the active pods of sibling sets, which share nodes.
+pub(super) fn scaling(set: &ReplicaSet, active: &[Arc<Pod>], related: &[Arc<Pod>], now: MicroTime) -> Scaling {
+    let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or(0);
+    if active.len() < wanted {
+        return Scaling::Create((wanted - active.len()).min(BURST));
+    }
+    let excess = (active.len() - wanted).min(BURST);
+    if excess == 0 {
+        return Scaling::Enough;
+    }
+    if excess == active.len() {
+        return Scaling::Delete(active.to_vec());
+    }
+    let mut ranked = ranking::first_to_go(active, related, now);
+    ranked.truncate(excess);
+    Scaling::Delete(ranked)
+}

@@ -1,0 +1,67 @@
+//! The hash of a pod template, as it stands in names of replica sets and revisions and in the labels of their pods.
+//!
+//! Upstream hashes a debug dump of its own memory layout; nothing on the wire checks the value, so this one hashes
+//! the template's JSON. Alphabet and length are upstream's.
+
+use api_machinery::json;
+use api_types::core_v1::PodTemplateSpec;
+
+/// No vowels and nothing that looks like one, so that no words come about.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+const FNV_OFFSET: u32 = 2_166_136_261;
+const FNV_PRIME: u32 = 16_777_619;
+
+fn fnv1a(hash: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(hash, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(FNV_PRIME))
+}
+
+/// The hash of a template, moved on by the number of collisions so far.
+pub(crate) fn template_hash(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
+    let mut hash = fnv1a(FNV_OFFSET, json::encode(template).as_bytes());
+    if let Some(collisions) = collisions {
+        hash = fnv1a(hash, &i64::from(collisions.cast_unsigned()).to_le_bytes());
+    }
+    hash.to_string().bytes().map(letter).collect()
+}
+
+fn letter(digit: u8) -> char {
+    char::from(ALPHABET[usize::from(digit) % ALPHABET.len()])
+}
+
+/// `{owner}-{hash}`, with the owner's name cut so that the whole is a valid name.
+pub(crate) fn hashed_name(owner: &str, hash: &str) -> String {
+    let room = 253_usize.saturating_sub(1 + hash.len());
+    let kept: String = owner.chars().take(room).collect();
+    format!("{kept}-{hash}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_differ_by_template_and_collisions() {
+        let template = PodTemplateSpec::default();
+        let mut other = template.clone();
+        other.spec.node_name = "n".into();
+        let hashes = [
+            template_hash(&template, None),
+            template_hash(&template, Some(1)),
+            template_hash(&template, Some(2)),
+            template_hash(&other, None),
+        ];
+        for (index, hash) in hashes.iter().enumerate() {
+            assert!(hash.len() <= 10 && hash.bytes().all(|byte| ALPHABET.contains(&byte)), "{hash}");
+            assert!(!hashes[..index].contains(hash));
+        }
+        assert_eq!(template_hash(&template, None), hashes[0]);
+        assert_eq!(hashed_name(&"x".repeat(300), "456").len(), 253);
+        assert_eq!(hashed_name("web", "456"), "web-456");
+    }
+
+    #[test]
+    fn the_digest_is_fnv() {
+        assert_eq!(fnv1a(FNV_OFFSET, b"foobar"), 0xbf9c_f968);
+        assert_eq!("0123456789".bytes().map(letter).collect::<String>(), "456789bcdf");
+    }
+}
