@@ -4,6 +4,7 @@
 //! ([`nftables`]) turns the model into its own rules and into the transactions that bring the kernel there.
 
 pub mod endpoints;
+pub mod engine;
 mod family;
 pub mod nftables;
 pub mod service;

@@ -99,10 +99,19 @@ pub fn desired<'a>(
             table.insert("nodeport-ips", address.to_string(), "", "");
         }
     }
-    for (port, selection) in ports {
-        port_rules::add(&mut table, options, port, selection);
-    }
+    add_ports(&mut table, options, ports);
     table
+}
+
+/// Adds served ports to a table.
+pub fn add_ports<'a>(
+    table: &mut Desired,
+    options: &TableOptions,
+    ports: impl IntoIterator<Item = (&'a ServedPort, &'a Selection)>,
+) {
+    for (port, selection) in ports {
+        port_rules::add(table, options, port, selection);
+    }
 }
 
 #[cfg(test)]

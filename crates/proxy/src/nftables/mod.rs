@@ -8,7 +8,7 @@ mod names;
 mod port_rules;
 mod transaction;
 
-pub use desired::{Desired, Element, NodePorts, Rule, TableOptions, desired};
+pub use desired::{Desired, Element, NodePorts, Rule, TableOptions, add_ports, desired};
 pub use transaction::{Present, deletion, full, partial};
 
 /// The table, in each family.

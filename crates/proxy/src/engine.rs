@@ -1,0 +1,243 @@
+//! Keeps the table of one family up to date: which Services changed, what their rules are now, and the transaction that
+//! says so to the kernel. Only what changed is computed again; everything is after a start and after a failure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_types::core_v1::Service;
+use api_types::discovery_v1::EndpointSlice;
+use client::ObjectKey;
+use sys::net::{Conntrack, Network, Protocol};
+use sys::packet_filter::{FilterError, PacketFilter};
+use tokio::time::Instant;
+
+use crate::Family;
+use crate::endpoints::{Endpoint, Place, gather, select};
+use crate::nftables::{self, Desired, Present, TABLE, TableOptions};
+use crate::service::{PortKey, served_ports};
+
+/// How long a chain stays empty before it is deleted: kernels drop references to it a moment later.
+const STALE_DELAY: Duration = Duration::from_secs(1);
+/// How often everything is written again, whatever changed: this is what mends a table that others touched.
+const FULL_INTERVAL: Duration = Duration::from_secs(3600);
+
+/// Where Services and their endpoints come from.
+pub trait Source: Send + Sync {
+    /// The Service, if the proxy is to serve it.
+    fn service(&self, key: &ObjectKey) -> Option<Arc<Service>>;
+    /// The slices of a Service.
+    fn slices(&self, key: &ObjectKey) -> Vec<Arc<EndpointSlice>>;
+    /// Every Service.
+    fn services(&self) -> Vec<ObjectKey>;
+}
+
+/// What a Service adds to the table, and where its UDP traffic goes.
+#[derive(Default)]
+struct Applied {
+    rules: Desired,
+    datagrams: BTreeMap<PortKey, Datagrams>,
+}
+
+/// A UDP port whose clients the kernel remembers.
+#[derive(Clone, PartialEq, Eq)]
+struct Datagrams {
+    addresses: Vec<(std::net::IpAddr, u16)>,
+    endpoints: Vec<Endpoint>,
+}
+
+/// The engine of a family.
+pub struct Engine {
+    options: TableOptions,
+    place: Place,
+    filter: Arc<dyn PacketFilter>,
+    network: Arc<dyn Network>,
+    applied: BTreeMap<ObjectKey, Applied>,
+    fixed: Option<Desired>,
+    last_full: Option<Instant>,
+    stale: BTreeMap<String, Instant>,
+}
+
+impl Engine {
+    /// An engine that knows nothing of the table yet.
+    pub fn new(options: TableOptions, place: Place, filter: Arc<dyn PacketFilter>, network: Arc<dyn Network>) -> Self {
+        let (applied, fixed, last_full, stale) = (BTreeMap::new(), None, None, BTreeMap::new());
+        Self { options, place, filter, network, applied, fixed, last_full, stale }
+    }
+
+    /// The family of the table.
+    #[must_use]
+    pub fn family(&self) -> Family {
+        self.options.family
+    }
+
+    /// Whether the next sync has to write everything.
+    #[must_use]
+    pub fn needs_full(&self, now: Instant) -> bool {
+        self.fixed.is_none() || self.last_full.is_none_or(|last| now.duration_since(last) >= FULL_INTERVAL)
+    }
+
+    /// Brings the table up to date with the Services that changed.
+    ///
+    /// # Errors
+    /// When the kernel refuses the transaction; the next sync then writes everything.
+    pub async fn sync(
+        &mut self,
+        source: &dyn Source,
+        changed: &BTreeSet<ObjectKey>,
+        now: Instant,
+    ) -> Result<(), FilterError> {
+        let outcome = if self.needs_full(now) {
+            self.sync_all(source, now).await
+        } else {
+            self.sync_changed(source, changed, now).await
+        };
+        if outcome.is_err() {
+            self.fixed = None;
+        }
+        outcome
+    }
+
+    async fn sync_all(&mut self, source: &dyn Source, now: Instant) -> Result<(), FilterError> {
+        let present = self.present().await;
+        let all: BTreeMap<ObjectKey, Applied> =
+            source.services().into_iter().map(|key| (key.clone(), self.compute(source, &key))).collect();
+        let mut table = nftables::desired(&self.options, []);
+        for applied in all.values() {
+            merge(&mut table, &applied.rules);
+        }
+        self.filter.apply(&nftables::full(&self.options, &table, &present)).await?;
+        let unknown = present.chains.iter().filter(|name| name.contains('/') && !table.chains.contains_key(*name));
+        self.stale = unknown.map(|name| (name.clone(), now)).collect();
+        self.fixed = Some(nftables::desired(&self.options, []));
+        (self.applied, self.last_full) = (all, Some(now));
+        Ok(())
+    }
+
+    async fn sync_changed(
+        &mut self,
+        source: &dyn Source,
+        changed: &BTreeSet<ObjectKey>,
+        now: Instant,
+    ) -> Result<(), FilterError> {
+        let (mut before, mut after) = (Desired::default(), Desired::default());
+        let mut computed = Vec::new();
+        for key in changed {
+            let next = self.compute(source, key);
+            if let Some(old) = self.applied.get(key) {
+                merge(&mut before, &old.rules);
+            }
+            merge(&mut after, &next.rules);
+            computed.push((key.clone(), next));
+        }
+        // A set that lost its last element must still be compared.
+        for set in before.elements.keys() {
+            after.elements.entry(set).or_default();
+        }
+        let (text, stale) = nftables::partial(&self.options, &before, &after);
+        if !text.is_empty() {
+            self.filter.apply(&text).await?;
+        }
+        self.stale.retain(|name, _| !after.chains.contains_key(name));
+        self.stale.extend(stale.into_iter().map(|name| (name, now)));
+        for (key, next) in computed {
+            let old = self.applied.remove(&key).unwrap_or_default();
+            self.forget_datagrams(&old, &next).await;
+            if next.rules != Desired::default() {
+                self.applied.insert(key, next);
+            }
+        }
+        self.delete_stale(now).await
+    }
+
+    fn compute(&self, source: &dyn Source, key: &ObjectKey) -> Applied {
+        let Some(service) = source.service(key) else { return Applied::default() };
+        let slices = source.slices(key);
+        let own = slices.iter().filter(|slice| slice.address_type == self.options.family.api_name());
+        let endpoints = gather(own.map(AsRef::as_ref), &self.place);
+        let ports = served_ports(&service, self.options.family);
+        let none = Vec::new();
+        let selections: Vec<_> =
+            ports.iter().map(|port| select(port, endpoints.get(&port.key).unwrap_or(&none), &self.place)).collect();
+        let mut rules = Desired::default();
+        nftables::add_ports(&mut rules, &self.options, ports.iter().zip(&selections));
+        let datagrams =
+            ports.iter().zip(&selections).filter(|(port, _)| port.key.protocol == "UDP").map(|(port, selection)| {
+                let others = port.external_ips.iter().chain(&port.load_balancer_ips).copied();
+                let addresses = std::iter::once(port.cluster_ip).chain(others).map(|ip| (ip, port.port)).collect();
+                let endpoints = selection.reachable().into_iter().cloned().collect();
+                (port.key.clone(), Datagrams { addresses, endpoints })
+            });
+        Applied { rules, datagrams: datagrams.collect() }
+    }
+
+    /// The kernel goes on sending a UDP client to an endpoint that is gone, or nowhere when there was none before,
+    /// until it is told to forget.
+    async fn forget_datagrams(&self, old: &Applied, new: &Applied) {
+        for (key, before) in &old.datagrams {
+            let now = new.datagrams.get(key).map(|after| after.endpoints.as_slice()).unwrap_or_default();
+            let gone: Vec<_> =
+                before.endpoints.iter().filter(|one| !now.contains(one)).map(|one| Some(one.address)).collect();
+            let fresh = before.endpoints.is_empty() && !now.is_empty();
+            for (address, port) in &before.addresses {
+                for reply_source in gone.iter().copied().chain(fresh.then_some(None)) {
+                    let which = Conntrack {
+                        protocol: Protocol::Udp,
+                        v6: address.is_ipv6(),
+                        original_destination: Some(*address),
+                        original_port: Some(*port),
+                        reply_source,
+                    };
+                    if let Err(error) = self.network.forget_connections(&which).await {
+                        tracing::warn!(error = %error, service = key.display(), "stale connections stay tracked");
+                    }
+                }
+            }
+        }
+    }
+
+    async fn delete_stale(&mut self, now: Instant) -> Result<(), FilterError> {
+        let due: BTreeSet<String> = self
+            .stale
+            .iter()
+            .filter(|(_, since)| now.duration_since(**since) >= STALE_DELAY)
+            .map(|(name, _)| name.clone())
+            .collect();
+        if due.is_empty() {
+            return Ok(());
+        }
+        self.stale.retain(|name, _| !due.contains(name));
+        self.filter.apply(&nftables::deletion(&self.options, &due)).await
+    }
+
+    /// Whether emptied chains wait to be deleted.
+    #[must_use]
+    pub fn has_stale(&self) -> bool {
+        !self.stale.is_empty()
+    }
+
+    /// What the table holds; nothing where there is no table.
+    async fn present(&self) -> Present {
+        let mut present = Present::default();
+        let Ok(listed) = self.filter.list(&["table", self.options.family.nft(), TABLE]).await else { return present };
+        for entry in listed["nftables"].as_array().into_iter().flatten() {
+            let name = |what: &str| entry[what]["name"].as_str().map(str::to_owned);
+            present.chains.extend(name("chain"));
+            present.sets.extend(name("set").or_else(|| name("map")));
+        }
+        present
+    }
+}
+
+/// Adds one part of a table to another.
+fn merge(table: &mut Desired, part: &Desired) {
+    table.chains.extend(part.chains.clone());
+    table.affinity.extend(part.affinity.clone());
+    for (set, elements) in &part.elements {
+        table.elements.entry(set).or_default().extend(elements.clone());
+    }
+}
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;

@@ -1,0 +1,126 @@
+use api_types::core_v1::ServicePort;
+use api_types::discovery_v1::{Endpoint as ApiEndpoint, EndpointPort};
+use parking_lot::Mutex;
+use sys::net::FakeNetwork;
+use sys::packet_filter::FakePacketFilter;
+
+use super::*;
+use crate::nftables::NodePorts;
+
+#[derive(Default)]
+struct Fixed(Mutex<(BTreeMap<ObjectKey, Service>, BTreeMap<ObjectKey, EndpointSlice>)>);
+
+impl Source for Fixed {
+    fn service(&self, key: &ObjectKey) -> Option<Arc<Service>> {
+        self.0.lock().0.get(key).cloned().map(Arc::new)
+    }
+    fn slices(&self, key: &ObjectKey) -> Vec<Arc<EndpointSlice>> {
+        self.0.lock().1.get(key).cloned().map(Arc::new).into_iter().collect()
+    }
+    fn services(&self) -> Vec<ObjectKey> {
+        self.0.lock().0.keys().cloned().collect()
+    }
+}
+
+fn service(name: &str, address: &str) -> Service {
+    let mut service = Service::default();
+    service.metadata.namespace = "n".into();
+    service.metadata.name = name.into();
+    service.spec.type_ = "ClusterIP".into();
+    service.spec.cluster_ip = address.into();
+    service.spec.ports = vec![ServicePort { port: 80, protocol: "TCP".into(), ..ServicePort::default() }];
+    service
+}
+
+fn slice(name: &str, addresses: &[&str]) -> EndpointSlice {
+    let mut slice = EndpointSlice { address_type: "IPv4".into(), ..EndpointSlice::default() };
+    slice.metadata.namespace = "n".into();
+    slice.metadata.labels.insert("kubernetes.io/service-name".into(), name.into());
+    slice.ports = vec![EndpointPort { name: Some(String::new()), port: Some(8080), ..EndpointPort::default() }];
+    slice.endpoints = addresses
+        .iter()
+        .map(|one| ApiEndpoint { addresses: vec![(*one).to_owned()], ..ApiEndpoint::default() })
+        .collect();
+    slice
+}
+
+struct Bench {
+    engine: Engine,
+    filter: Arc<FakePacketFilter>,
+    source: Fixed,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let filter = Arc::new(FakePacketFilter::default());
+        let options = TableOptions {
+            family: Family::V4,
+            mark: 0x4000,
+            masquerade_all: false,
+            local_source: None,
+            node_ports: NodePorts::All,
+            node_ip: None,
+            service_cidrs: Vec::new(),
+        };
+        let network = Arc::new(FakeNetwork::default());
+        let engine = Engine::new(options, Place::default(), Arc::clone(&filter) as _, network);
+        Self { engine, filter, source: Fixed::default() }
+    }
+
+    fn put(&self, name: &str, address: &str, endpoints: &[&str]) -> ObjectKey {
+        let key = ObjectKey::new("n", name);
+        let mut state = self.source.0.lock();
+        state.0.insert(key.clone(), service(name, address));
+        state.1.insert(key.clone(), slice(name, endpoints));
+        key
+    }
+
+    async fn sync(&mut self, changed: &[&ObjectKey]) -> Result<String, FilterError> {
+        let before = self.filter.scripts().len();
+        let changed = changed.iter().map(|key| (*key).clone()).collect();
+        self.engine.sync(&self.source, &changed, Instant::now()).await?;
+        Ok(self.filter.scripts().get(before..).unwrap_or_default().join("\n"))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_sync_writes_all_and_later_ones_what_changed() {
+    let mut bench = Bench::new();
+    let one = bench.put("one", "10.96.0.1", &["10.0.0.1"]);
+    let two = bench.put("two", "10.96.0.2", &["10.0.0.2"]);
+    let first = bench.sync(&[]).await.unwrap();
+    assert!(first.contains("10.96.0.1 . tcp . 80") && first.contains("10.96.0.2 . tcp . 80"), "{first}");
+    assert_eq!(bench.sync(&[&one, &two]).await.unwrap(), "");
+
+    bench.put("two", "10.96.0.2", &["10.0.0.2", "10.0.0.3"]);
+    let second = bench.sync(&[&two]).await.unwrap();
+    assert!(second.contains("10.0.0.3 . 8080") && !second.contains("10.96.0.1"), "{second}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_service_leaves_nothing_behind() {
+    let mut bench = Bench::new();
+    let one = bench.put("one", "10.96.0.1", &["10.0.0.1"]);
+    bench.sync(&[]).await.unwrap();
+    bench.source.0.lock().0.clear();
+    let text = bench.sync(&[&one]).await.unwrap();
+    assert!(text.contains("delete element ip kube-proxy service-ips { 10.96.0.1 . tcp . 80 }"), "{text}");
+    assert!(text.contains("flush chain ip kube-proxy service-") && !text.contains("delete chain"), "{text}");
+    tokio::time::advance(STALE_DELAY).await;
+    assert!(bench.sync(&[]).await.unwrap().contains("delete chain ip kube-proxy service-"));
+    assert!(!bench.engine.has_stale());
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_refusal_everything_is_written_again() {
+    let mut bench = Bench::new();
+    let one = bench.put("one", "10.96.0.1", &["10.0.0.1"]);
+    bench.sync(&[]).await.unwrap();
+    bench.put("one", "10.96.0.1", &["10.0.0.9"]);
+    bench.filter.refuse(Some("no"));
+    assert!(bench.sync(&[&one]).await.is_err());
+    bench.filter.refuse(None);
+    assert!(bench.engine.needs_full(Instant::now()));
+    let text = bench.sync(&[]).await.unwrap();
+    assert!(text.contains("add table ip kube-proxy") && text.contains("10.0.0.9 . 8080"), "{text}");
+}
