@@ -1,3 +1,10 @@
 //! The `kube-apiserver` binary.
 
-fn main() {}
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    component_base::run(&apiserver::options::COMPONENT, apiserver::options::run)
+}

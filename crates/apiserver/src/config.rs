@@ -46,6 +46,70 @@ pub struct ServerConfig {
     pub metrics: MetricsOptions,
 }
 
+impl ServerConfig {
+    /// A server for tests and for clusters in one process: in memory, without a listener, RBAC, and whoever has one of
+    /// the static tokens.
+    #[must_use]
+    pub fn in_memory(static_tokens: Vec<StaticToken>) -> Self {
+        let address = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+        Self {
+            serving: None,
+            storage: StorageConfig::in_memory(),
+            authentication: AuthenticationConfig { anonymous: true, static_tokens, ..AuthenticationConfig::default() },
+            authorization: AuthorizationConfig { modes: vec![AuthorizationMode::Node, AuthorizationMode::Rbac] },
+            admission: AdmissionConfig::default(),
+            service_accounts: ServiceAccountConfig::default(),
+            kubelet: KubeletConfig {
+                certificate_authority: None,
+                client_certificate: None,
+                client_key: None,
+                timeout: Duration::from_secs(5),
+                preferred_address_types: ["InternalIP", "ExternalIP", "Hostname"].map(str::to_owned).into(),
+                port: 10_250,
+            },
+            services: ServicesConfig {
+                cluster_ip_ranges: vec![(IpAddr::V4(std::net::Ipv4Addr::new(10, 96, 0, 0)), 12)],
+                node_ports: (30_000, 32_767),
+                kubernetes_node_port: 0,
+                reconciler: EndpointReconciler::Lease,
+                apiserver_count: 1,
+            },
+            requests: RequestConfig {
+                timeout: Duration::from_secs(60),
+                min_watch_timeout: Duration::from_secs(1800),
+                max_in_flight: 400,
+                max_mutating_in_flight: 200,
+                strict_transport_security: Vec::new(),
+            },
+            shutdown: ShutdownConfig::default(),
+            advertise_address: address,
+            external_hostname: String::new(),
+            livez_grace: Duration::ZERO,
+            profiling: true,
+            metrics: MetricsOptions::default(),
+        }
+    }
+}
+
+impl StorageConfig {
+    fn in_memory() -> Self {
+        Self {
+            backend: BackendConfig::Memory,
+            prefix: "/registry".to_owned(),
+            media: registry::StorageMedia::Protobuf,
+            event_ttl: Duration::from_secs(3600),
+            lease_reuse: Duration::from_secs(60),
+            garbage_collector: true,
+            delete_collection_workers: 1,
+            uncached: ["events", "events.events.k8s.io"].map(str::to_owned).into(),
+            compaction_interval: Duration::from_secs(300),
+            initialization_timeout: Duration::from_secs(60),
+            health_timeout: Duration::from_secs(2),
+            ready_timeout: Duration::from_secs(2),
+        }
+    }
+}
+
 /// Where objects are kept.
 #[derive(Debug, Clone)]
 pub struct StorageConfig {
@@ -141,6 +205,8 @@ pub enum AuthorizationMode {
     AlwaysAllow,
     /// Nothing.
     AlwaysDeny,
+    /// What nodes need.
+    Node,
     /// By roles.
     Rbac,
 }
@@ -217,7 +283,11 @@ impl ServicesConfig {
     }
 
     pub(crate) fn registry_options(&self) -> registry::ServiceOptions {
-        registry::ServiceOptions::default()
+        let ranges = self.cluster_ip_ranges.iter();
+        registry::ServiceOptions {
+            cluster_ip_ranges: ranges.filter_map(|(network, bits)| format!("{network}/{bits}").parse().ok()).collect(),
+            node_ports: self.node_ports.0..=self.node_ports.1,
+        }
     }
 }
 
@@ -243,8 +313,6 @@ pub struct RequestConfig {
     pub max_in_flight: usize,
     /// `--max-mutating-requests-inflight`; 0 for no limit.
     pub max_mutating_in_flight: usize,
-    /// `--goaway-chance`.
-    pub goaway_chance: f64,
     /// `--strict-transport-security-directives`.
     pub strict_transport_security: Vec<String>,
 }

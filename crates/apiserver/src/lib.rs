@@ -14,6 +14,7 @@ mod hooks;
 mod metrics;
 mod mirror;
 mod negotiate;
+pub mod options;
 mod request;
 mod respond;
 mod routes;

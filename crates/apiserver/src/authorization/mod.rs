@@ -20,6 +20,7 @@ pub(crate) fn build(config: &AuthorizationConfig, rbac: &Arc<RbacAuthorizer>) ->
         match mode {
             AuthorizationMode::AlwaysAllow => Arc::new(AlwaysAllow),
             AuthorizationMode::AlwaysDeny => Arc::new(AlwaysDeny),
+            AuthorizationMode::Node => Arc::new(Chain::default()),
             AuthorizationMode::Rbac => Arc::clone(rbac) as _,
         }
     };

@@ -25,6 +25,7 @@ pub(super) struct Admitting<'a> {
     /// The request as authorizers see it.
     attributes: Attributes,
     dry_run: bool,
+    subresource: &'static str,
 }
 
 impl<'a> Admitting<'a> {
@@ -36,7 +37,23 @@ impl<'a> Admitting<'a> {
             warnings: request.warnings(),
             attributes: chain::attributes(request.user(), request.info()),
             dry_run,
+            subresource: target.subresource.map(|subresource| subresource.name).unwrap_or_default(),
         }
+    }
+
+    /// The admission of what an action on an object does to the object itself.
+    pub(super) fn of_object_itself(self) -> Self {
+        Self { subresource: "", ..self }
+    }
+
+    /// Passes the body of an action, such as a binding, which is created but never stored.
+    ///
+    /// # Errors
+    /// What a plugin refused with.
+    pub(super) async fn pass(&self, body: &mut dyn Object) -> Result<(), ApiError> {
+        let attributes = self.attributes(Operation::Create, Some(body));
+        self.cx.admission.mutate(&attributes, Some(body), None).await?;
+        self.cx.admission.validate(&attributes, Some(body), None).await
     }
 
     fn attributes(&self, operation: Operation, object: Option<&dyn Object>) -> admission::Attributes {
@@ -53,7 +70,7 @@ impl<'a> Admitting<'a> {
             group: info.group.to_owned(),
             version: info.version.to_owned(),
             resource: info.resource.to_owned(),
-            subresource: self.target.subresource.map(|subresource| subresource.name).unwrap_or_default().to_owned(),
+            subresource: self.subresource.to_owned(),
             namespace: if is_namespace { name.clone() } else { self.target.namespace.clone() },
             name,
             user: self.user.clone(),

@@ -21,7 +21,7 @@ const HEALTH_BELOW: [&str; 3] = ["/healthz/", "/livez/", "/readyz/"];
 const VERSION: [&str; 2] = ["/version", "/version/"];
 
 /// Adds the paths.
-pub(crate) fn install(routes: &mut Routes) {
+pub(super) fn install(routes: &mut Routes) {
     let own: Arc<dyn Endpoint> = Arc::new(Own);
     for path in INDEX.into_iter().chain(HEALTH).chain(VERSION).chain(["/metrics", "/metrics/slis"]) {
         routes.exact(path, Arc::clone(&own));

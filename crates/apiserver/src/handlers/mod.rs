@@ -13,6 +13,7 @@ mod list;
 mod ownership;
 mod patch;
 mod patch_body;
+mod pods;
 mod scale;
 mod target;
 mod update;
@@ -26,11 +27,17 @@ use component_base::serving::{Response, text};
 use http::{Method, StatusCode};
 use kinds::rules::Endpoint;
 
-pub(crate) use index::install;
 pub(crate) use target::Target;
 
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
+use crate::routes::Routes;
+
+/// Adds the places that are answered here without a target.
+pub(crate) fn install(routes: &mut Routes) {
+    index::install(routes);
+    pods::install(routes);
+}
 
 /// Finds who answers a request, and lets it.
 pub(crate) async fn dispatch(cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
@@ -119,6 +126,8 @@ async fn on_subresource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: T
         ("scale", "get") => scale::get(cx, &request, &target).await,
         ("scale", "update") => scale::update(cx, request, &target).await,
         ("scale", "patch") => scale::patch(cx, request, &target).await,
+        ("binding", "create") => pods::bind(cx, request, &target).await,
+        ("eviction", "create") => pods::evict(cx, request, &target).await,
         (_, "get") => get::get(cx, &request, &target).await,
         (_, "update") => update::update(cx, request, &target, endpoint).await,
         (_, "patch") => patch::patch(cx, request, &target, endpoint).await,

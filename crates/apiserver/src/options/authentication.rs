@@ -1,0 +1,130 @@
+//! The flags of authentication and authorization.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use authn::ProxyHeaders;
+use component_base::flags::{Errors, Options};
+
+use crate::config::{
+    AuthenticationConfig, AuthorizationConfig, AuthorizationMode, FrontProxyConfig, ServiceAccountConfig,
+};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const MAX_EXPIRATION: Duration = Duration::from_secs(1 << 32);
+
+fn path(options: &Options, name: &str) -> Option<PathBuf> {
+    Some(options.string(name)).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+pub(super) fn read(
+    options: &Options,
+    authorization: &AuthorizationConfig,
+    errors: &mut Errors,
+) -> AuthenticationConfig {
+    let allows_all = authorization.modes.contains(&AuthorizationMode::AlwaysAllow);
+    let config = AuthenticationConfig {
+        // Anonymous users who may do everything are not what anybody wants.
+        anonymous: options.bool("anonymous-auth") && !allows_all,
+        client_ca_file: path(options, "client-ca-file"),
+        token_file: path(options, "token-auth-file"),
+        bootstrap_tokens: options.bool("enable-bootstrap-token-auth"),
+        front_proxy: front_proxy(options),
+        static_tokens: Vec::new(),
+    };
+    if let (Some(proxy), Some(clients)) = (&config.front_proxy, &config.client_ca_file)
+        && proxy.allowed_names.is_empty()
+        && bundles_overlap(proxy, clients)
+    {
+        errors.push(
+            "--requestheader-client-ca-file and --client-ca-file contain overlapping certificates; \
+             --requestheader-allowed-names must be specified to ensure regular client certificates cannot set \
+             authenticating proxy headers for arbitrary users",
+        );
+    }
+    config
+}
+
+fn bundles_overlap(proxy: &FrontProxyConfig, clients: &std::path::Path) -> bool {
+    // Files that cannot be read are reported when they are used.
+    match (pki::CaBundle::load(&proxy.client_ca_file), pki::CaBundle::load(clients)) {
+        (Ok(one), Ok(other)) => one.overlaps(&other),
+        _ => false,
+    }
+}
+
+fn front_proxy(options: &Options) -> Option<FrontProxyConfig> {
+    let list = |name: &str| options.strings(name).to_vec();
+    Some(FrontProxyConfig {
+        client_ca_file: path(options, "requestheader-client-ca-file")?,
+        allowed_names: list("requestheader-allowed-names"),
+        headers: ProxyHeaders {
+            username: list("requestheader-username-headers"),
+            uid: list("requestheader-uid-headers"),
+            groups: list("requestheader-group-headers"),
+            extra_prefixes: list("requestheader-extra-headers-prefix"),
+        },
+    })
+}
+
+pub(super) fn authorization(options: &Options, errors: &mut Errors) -> AuthorizationConfig {
+    let mut modes = Vec::new();
+    for mode in options.strings("authorization-mode") {
+        let known = match mode.as_str() {
+            "AlwaysAllow" => AuthorizationMode::AlwaysAllow,
+            "AlwaysDeny" => AuthorizationMode::AlwaysDeny,
+            "Node" => AuthorizationMode::Node,
+            "RBAC" => AuthorizationMode::Rbac,
+            "ABAC" | "Webhook" => {
+                errors.push(format!("authorization-mode {mode:?} is not supported by this server"));
+                continue;
+            }
+            other => {
+                errors.push(format!("authorization-mode {other:?} is not a valid mode"));
+                continue;
+            }
+        };
+        if modes.contains(&known) {
+            let all = options.strings("authorization-mode");
+            errors.push(format!("authorization-mode {all:?} has mode specified more than once"));
+        }
+        modes.push(known);
+    }
+    if options.strings("authorization-mode").is_empty() {
+        if options.is_set("authorization-mode") {
+            errors.push("at least one authorization-mode must be passed");
+        }
+        modes.push(AuthorizationMode::AlwaysAllow);
+    }
+    AuthorizationConfig { modes }
+}
+
+pub(super) fn service_accounts(options: &Options, errors: &mut Errors) -> ServiceAccountConfig {
+    let issuers = options.strings("service-account-issuer").to_vec();
+    let signing_key_file = path(options, "service-account-signing-key-file");
+    if issuers.is_empty() || signing_key_file.is_none() {
+        errors.push("--service-account-signing-key-file and --service-account-issuer are required flags");
+    }
+    let maximum = options.duration("service-account-max-token-expiration");
+    if !maximum.is_zero() && !(HOUR..=MAX_EXPIRATION).contains(&maximum) {
+        errors.push("the service-account-max-token-expiration must be between 1 hour and 2^32 seconds");
+    }
+    let jwks_uri = options.string("service-account-jwks-uri").to_owned();
+    if !jwks_uri.is_empty() && !jwks_uri.starts_with("https://") {
+        errors.push(format!("service-account-jwks-uri requires https scheme, parsed as: {jwks_uri}"));
+    }
+    let audiences = options.strings("api-audiences").to_vec();
+    let mut key_files: Vec<PathBuf> = options.strings("service-account-key-file").iter().map(PathBuf::from).collect();
+    if key_files.is_empty() {
+        key_files.extend(path(options, "tls-private-key-file").filter(|_| signing_key_file.is_none()));
+    }
+    ServiceAccountConfig {
+        api_audiences: if audiences.is_empty() { issuers.clone() } else { audiences },
+        issuers,
+        key_files,
+        signing_key_file,
+        jwks_uri,
+        max_expiration: (!maximum.is_zero()).then_some(maximum),
+        extend_expiration: options.bool("service-account-extend-token-expiration"),
+    }
+}

@@ -1,0 +1,141 @@
+//! From flags to a configuration, with everything that is wrong told at once.
+
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::time::Duration;
+
+use component_base::flags::{Errors, Invalid, Options};
+use component_base::metrics::MetricsOptions;
+use component_base::serving::SecureServing;
+
+use super::{authentication, networking, storage, unsupported};
+use crate::config::{AdmissionConfig, KubeletConfig, RequestConfig, ServerConfig, ShutdownConfig};
+
+/// Reads the flags.
+///
+/// # Errors
+/// Every problem.
+pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
+    let mut errors = Errors::new();
+    unsupported::refuse(options, &mut errors);
+    let serving = SecureServing::from_options(options, "apiserver", &mut errors);
+    if serving.address.port() == 0 {
+        errors.push("--secure-port 0 must be between 1 and 65535, inclusive. It cannot be turned off with 0");
+    }
+    let authorization = authentication::authorization(options, &mut errors);
+    let service_accounts = authentication::service_accounts(options, &mut errors);
+    let config = ServerConfig {
+        storage: storage::read(options, &mut errors),
+        authentication: authentication::read(options, &authorization, &mut errors),
+        authorization,
+        admission: admission(options, &mut errors),
+        service_accounts,
+        kubelet: kubelet(options, &mut errors),
+        services: networking::read(options, &mut errors),
+        requests: requests(options, &mut errors),
+        shutdown: shutdown(options, &mut errors),
+        advertise_address: advertise_address(options, &mut errors),
+        external_hostname: options.string("external-hostname").to_owned(),
+        livez_grace: not_negative(options, "livez-grace-period", &mut errors),
+        profiling: options.bool("profiling"),
+        metrics: MetricsOptions::from_options(options, &mut errors),
+        serving: Some(serving),
+    };
+    errors.into_result()?;
+    Ok(config)
+}
+
+/// A duration that must not be negative.
+pub(super) fn not_negative(options: &Options, name: &str, errors: &mut Errors) -> Duration {
+    errors.check(options.duration_ns(name) >= 0, format!("--{name} can not be a negative value"));
+    options.duration(name)
+}
+
+/// A count that must not be negative.
+fn count(options: &Options, name: &str, errors: &mut Errors) -> usize {
+    usize::try_from(options.int(name)).unwrap_or_else(|_| {
+        errors.push(format!("--{name} can not be negative value"));
+        0
+    })
+}
+
+fn requests(options: &Options, errors: &mut Errors) -> RequestConfig {
+    let directives = options.strings("strict-transport-security-directives").to_vec();
+    let known = |directive: &String| {
+        directive == "includeSubDomains" || directive == "preload" || directive.starts_with("max-age=")
+    };
+    errors.check(
+        directives.iter().all(known),
+        "--strict-transport-security-directives invalid, allowed values: max-age=expireTime, includeSubDomains, \
+         preload. see https://tools.ietf.org/html/rfc6797#section-6.1 for more information",
+    );
+    let minimum = count(options, "min-request-timeout", errors);
+    RequestConfig {
+        timeout: not_negative(options, "request-timeout", errors),
+        min_watch_timeout: Duration::from_secs(u64::try_from(minimum).unwrap_or(0)),
+        max_in_flight: count(options, "max-requests-inflight", errors),
+        max_mutating_in_flight: count(options, "max-mutating-requests-inflight", errors),
+        strict_transport_security: directives,
+    }
+}
+
+fn shutdown(options: &Options, errors: &mut Errors) -> ShutdownConfig {
+    ShutdownConfig {
+        delay: not_negative(options, "shutdown-delay-duration", errors),
+        send_retry_after: options.bool("shutdown-send-retry-after"),
+        watch_grace: not_negative(options, "shutdown-watch-termination-grace-period", errors),
+    }
+}
+
+fn admission(options: &Options, errors: &mut Errors) -> AdmissionConfig {
+    let selection = admission::Selection {
+        enabled: options.strings("enable-admission-plugins").to_vec(),
+        disabled: options.strings("disable-admission-plugins").to_vec(),
+    };
+    for problem in selection.problems() {
+        errors.push(problem);
+    }
+    let settings = admission::Settings {
+        not_ready_toleration_seconds: options.int("default-not-ready-toleration-seconds"),
+        unreachable_toleration_seconds: options.int("default-unreachable-toleration-seconds"),
+    };
+    AdmissionConfig { selection, settings }
+}
+
+fn kubelet(options: &Options, errors: &mut Errors) -> KubeletConfig {
+    let path = |name: &str| Some(options.string(name)).filter(|path| !path.is_empty()).map(Into::into);
+    let port = u16::try_from(options.uint("kubelet-port")).unwrap_or_else(|_| {
+        errors.push("--kubelet-port must be between 0 and 65535");
+        0
+    });
+    KubeletConfig {
+        certificate_authority: path("kubelet-certificate-authority"),
+        client_certificate: path("kubelet-client-certificate"),
+        client_key: path("kubelet-client-key"),
+        timeout: options.duration("kubelet-timeout"),
+        preferred_address_types: options.strings("kubelet-preferred-address-types").to_vec(),
+        port,
+    }
+}
+
+/// The address by which the cluster reaches the server.
+fn advertise_address(options: &Options, errors: &mut Errors) -> IpAddr {
+    let given = options.ip("advertise-address").or_else(|| options.ip("bind-address"));
+    match given.filter(|address| !address.is_unspecified()) {
+        Some(address) => address,
+        None => default_route_address().unwrap_or_else(|error| {
+            errors.push(format!(
+                "Unable to find suitable network address.error='{error}'. Try to set the AdvertiseAddress directly or \
+                 provide a valid BindAddress to fix this."
+            ));
+            IpAddr::V4(Ipv4Addr::LOCALHOST)
+        }),
+    }
+}
+
+/// The address that packets to the outside come from. Connecting a datagram socket sends nothing.
+fn default_route_address() -> std::io::Result<IpAddr> {
+    const OUTSIDE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    socket.connect(OUTSIDE)?;
+    Ok(socket.local_addr()?.ip())
+}

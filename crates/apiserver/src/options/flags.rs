@@ -1,0 +1,245 @@
+//! The table of flags, by upstream's sections.
+
+use component_base::flags::{FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS};
+use component_base::serving::secure_serving_flags;
+
+use super::unsupported;
+
+/// All flags.
+pub(super) const ALL: &[FlagSet] = &[
+    GENERIC,
+    ETCD,
+    SECURE_SERVING,
+    AUTHENTICATION,
+    AUTHORIZATION,
+    ADMISSION,
+    MISC,
+    FEATURES,
+    METRICS,
+    LOGS,
+    GLOBAL,
+    unsupported::AUDITING,
+    unsupported::GENERIC,
+    unsupported::ETCD,
+    unsupported::AUTHENTICATION,
+    unsupported::AUTHORIZATION,
+    unsupported::MISC,
+];
+
+const GENERIC: FlagSet = FlagSet {
+    title: "generic",
+    flags: &[
+        Flag::ip("advertise-address", "").help(
+            "The IP address on which to advertise the apiserver to members of the cluster. It must be reachable by the \
+             rest of the cluster. If blank, --bind-address is used; if that is unspecified, the host's default \
+             interface.",
+        ),
+        Flag::string("external-hostname", "")
+            .help("The hostname to use when generating externalized URLs for this master."),
+        FEATURE_GATES,
+        Flag::duration("livez-grace-period", "0s").help(
+            "The longest that the server may take to start. Until it is over, /livez counts unfinished start-up work as \
+             done.",
+        ),
+        Flag::int("max-mutating-requests-inflight", "200")
+            .help("How many requests that change something run at a time; more are rejected. Zero for no limit."),
+        Flag::int("max-requests-inflight", "400")
+            .help("How many requests that change nothing run at a time; more are rejected. Zero for no limit."),
+        Flag::int("min-request-timeout", "1800").help(
+            "The minimum number of seconds that a watch is kept open; each gets a random time between this and twice \
+             as much.",
+        ),
+        Flag::duration("request-timeout", "1m0s").help(
+            "How long a request may take before it is timed out. Watches are bounded by --min-request-timeout instead.",
+        ),
+        Flag::duration("shutdown-delay-duration", "0s").help(
+            "Time to delay the termination. Until it is over the server keeps serving normally, but /readyz fails.",
+        ),
+        Flag::bool("shutdown-send-retry-after", "false").help(
+            "If true the server keeps listening until all requests in flight are drained, and answers new ones with 429 \
+             and Retry-After.",
+        ),
+        Flag::duration("shutdown-watch-termination-grace-period", "0s")
+            .help("How long watches may go on after the server has begun to end."),
+        Flag::duration("storage-initialization-timeout", "1m0s")
+            .help("The longest to wait for the caches to fill before declaring the server ready."),
+        Flag::string_slice("strict-transport-security-directives", "").help(
+            "Directives for the HSTS header, comma separated. Allowed: max-age=expireTime, includeSubDomains, preload.",
+        ),
+    ],
+};
+
+const ETCD: FlagSet = FlagSet {
+    title: "etcd",
+    flags: &[
+        Flag::string("embedded-storage-dir", "/var/lib/kube-apiserver").help(
+            "The directory of the store within the process, which is used when there are no --etcd-servers. One process \
+             at a time may use it.",
+        ),
+        Flag::int("delete-collection-workers", "1")
+            .help("How many objects of a collection are deleted at a time, to speed up namespace cleanup."),
+        Flag::bool("enable-garbage-collector", "true")
+            .help("Whether the garbage collector runs. Must be in sync with kube-controller-manager's flag."),
+        Flag::string("etcd-cafile", "").help("SSL Certificate Authority file used to secure etcd communication."),
+        Flag::string("etcd-certfile", "").help("SSL certification file used to secure etcd communication."),
+        Flag::duration("etcd-compaction-interval", "5m0s")
+            .help("The interval of compaction requests. If 0, the server requests none."),
+        Flag::duration("etcd-healthcheck-timeout", "2s").help("The timeout to use when checking etcd health."),
+        Flag::string("etcd-keyfile", "").help("SSL key file used to secure etcd communication."),
+        Flag::string("etcd-prefix", "/registry").help("The prefix to prepend to all resource paths in etcd."),
+        Flag::duration("etcd-readycheck-timeout", "2s").help("The timeout to use when checking etcd readiness."),
+        Flag::string_slice("etcd-servers", "")
+            .help("List of etcd servers to connect with (scheme://ip:port), comma separated."),
+        Flag::int("lease-reuse-duration-seconds", "60")
+            .help("The time in seconds that each lease is reused. A lower value avoids many objects on one lease."),
+        Flag::string("storage-backend", "").help("The storage backend for persistence. Options: 'etcd3' (default)."),
+        Flag::string("storage-media-type", "application/vnd.kubernetes.protobuf").help(
+            "The media type to use to store objects of built-in kinds: application/json or \
+             application/vnd.kubernetes.protobuf.",
+        ),
+        Flag::string_slice("watch-cache-sizes", "").help(
+            "Watch cache settings for some resources, comma separated, as resource[.group]#size. Size 0 turns the cache \
+             off; any other is chosen by the server itself.",
+        ),
+    ],
+};
+
+const SECURE_SERVING: FlagSet = FlagSet {
+    title: "secure serving",
+    flags: &secure_serving_flags("6443", "/var/run/kubernetes"),
+};
+
+const AUTHENTICATION: FlagSet = FlagSet {
+    title: "authentication",
+    flags: &[
+        Flag::bool("anonymous-auth", "true").help(
+            "Lets requests without credentials in, as user system:anonymous in group system:unauthenticated.",
+        ),
+        Flag::string_slice("api-audiences", "").help(
+            "Identifiers of the API. Service account tokens must be good for at least one of them. Defaults to the \
+             issuers.",
+        ),
+        Flag::string("client-ca-file", "").help(
+            "If set, any request presenting a client certificate signed by one of the authorities in the file is \
+             authenticated with the identity of the CommonName of the client certificate.",
+        ),
+        Flag::bool("enable-bootstrap-token-auth", "false").help(
+            "Allows secrets of type 'bootstrap.kubernetes.io/token' in the 'kube-system' namespace to be used for TLS \
+             bootstrapping authentication.",
+        ),
+        Flag::string_slice("requestheader-allowed-names", "").help(
+            "Client certificate common names that may provide usernames in headers. If empty, any client certificate \
+             of --requestheader-client-ca-file will do.",
+        ),
+        Flag::string("requestheader-client-ca-file", "").help(
+            "Root certificate bundle to verify client certificates with before usernames in headers are trusted. \
+             WARNING: generally do not depend on authorization being already done for incoming requests.",
+        ),
+        Flag::string_slice("requestheader-extra-headers-prefix", "")
+            .help("Prefixes of request headers with extra data of the user. X-Remote-Extra- is suggested."),
+        Flag::string_slice("requestheader-group-headers", "")
+            .help("Request headers with the user's groups. X-Remote-Group is suggested."),
+        Flag::string_slice("requestheader-uid-headers", "")
+            .help("Request headers with the user's uid. X-Remote-Uid is suggested."),
+        Flag::string_slice("requestheader-username-headers", "")
+            .help("Request headers with the user's name. X-Remote-User is common."),
+        Flag::bool("service-account-extend-token-expiration", "true").help(
+            "Turns on projected service account expiration extension: tokens of the usual lifetime live a year, with \
+             a warning once the wished time is over.",
+        ),
+        Flag::string_array("service-account-issuer", "").help(
+            "Identifier of the service account token issuer. May be given several times: the first signs, all are \
+             accepted.",
+        ),
+        Flag::string("service-account-jwks-uri", "")
+            .help("Overrides the URI of the JSON Web Key Set in the discovery document."),
+        Flag::string_array("service-account-key-file", "").help(
+            "File with PEM-encoded x509 RSA or ECDSA private or public keys, used to verify ServiceAccount tokens. May \
+             be given several times.",
+        ),
+        Flag::duration("service-account-max-token-expiration", "0s")
+            .help("The maximum validity duration of a token created by the service account token issuer."),
+        Flag::string("token-auth-file", "")
+            .help("If set, the file that will be used to secure the secure port via token authentication."),
+    ],
+};
+
+const AUTHORIZATION: FlagSet = FlagSet {
+    title: "authorization",
+    flags: &[Flag::string_slice("authorization-mode", "").help(
+        "Ordered list of plug-ins to do authorization on secure port, comma separated: AlwaysAllow, AlwaysDeny, Node, \
+         RBAC. Defaults to AlwaysAllow.",
+    )],
+};
+
+const ADMISSION: FlagSet = FlagSet {
+    title: "admission",
+    flags: &[
+        Flag::int("default-not-ready-toleration-seconds", "300").help(
+            "The tolerationSeconds of the toleration for notReady:NoExecute that is added by default to every pod that \
+             does not already have such a toleration.",
+        ),
+        Flag::int("default-unreachable-toleration-seconds", "300").help(
+            "The tolerationSeconds of the toleration for unreachable:NoExecute that is added by default to every pod \
+             that does not already have such a toleration.",
+        ),
+        Flag::string_slice("disable-admission-plugins", "")
+            .help("Admission plugins that should be disabled although they are in the default enabled plugins list."),
+        Flag::string_slice("enable-admission-plugins", "")
+            .help("Admission plugins that should be enabled in addition to default enabled ones."),
+    ],
+};
+
+const MISC: FlagSet = FlagSet {
+    title: "misc",
+    flags: &[
+        Flag::int("apiserver-count", "1")
+            .help("The number of apiservers running in the cluster, must be a positive number.")
+            .deprecated("apiserver-count is deprecated and will be removed in a future version."),
+        Flag::string("endpoint-reconciler-type", "lease")
+            .help("Use an endpoint reconciler (master-count, lease, none)."),
+        Flag::duration("event-ttl", "1h0m0s").help("Amount of time to retain events."),
+        Flag::string("kubelet-certificate-authority", "").help("Path to a cert file for the certificate authority."),
+        Flag::string("kubelet-client-certificate", "").help("Path to a client cert file for TLS."),
+        Flag::string("kubelet-client-key", "").help("Path to a client key file for TLS."),
+        Flag::uint("kubelet-port", "10250")
+            .help("Kubelet port, for nodes that do not say.")
+            .deprecated("kubelet-port is deprecated and will be removed."),
+        Flag::string_slice("kubelet-preferred-address-types", "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP")
+            .help("List of the preferred NodeAddressTypes to use for kubelet connections."),
+        Flag::duration("kubelet-timeout", "5s").help("Timeout for kubelet operations."),
+        Flag::int("kubernetes-service-node-port", "0").help(
+            "If non-zero, the Kubernetes service will be of type NodePort, using this as the value of the port.",
+        ),
+        Flag::string("proxy-client-cert-file", "")
+            .help("Client certificate by which the identity of the aggregator is proved to extension API servers."),
+        Flag::string("proxy-client-key-file", "")
+            .help("Private key of the certificate by which the identity of the aggregator is proved."),
+        Flag::string("service-account-signing-key-file", "").help(
+            "Path to the file that contains the current private key of the service account token issuer.",
+        ),
+        Flag::string("service-cluster-ip-range", "").help(
+            "A CIDR notation IP range from which to assign service cluster IPs, or two of different families, comma \
+             separated.",
+        ),
+        Flag::string("service-node-port-range", "30000-32767")
+            .value_name("portRange")
+            .help("A port range to reserve for services with NodePort visibility, both ends inclusive."),
+        Flag::bool("allow-privileged", "false").help("If true, allow privileged containers."),
+    ],
+};
+
+const FEATURES: FlagSet = FlagSet {
+    title: "features",
+    flags: &[
+        Flag::bool("enable-priority-and-fairness", "false").help(
+            "Queues and dispatches requests by priority. This server has the max-in-flight handler only: true is \
+             refused.",
+        ),
+        Flag::bool("profiling", "true").help("Enable profiling via web interface, and resetting of metrics."),
+        Flag::float("goaway-chance", "0").help(
+            "To prevent HTTP/2 clients from getting stuck on a single apiserver, close their connections at random \
+             with this probability, at most 0.02.",
+        ),
+    ],
+};

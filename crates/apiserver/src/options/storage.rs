@@ -1,0 +1,93 @@
+//! The flags of the store.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use component_base::flags::{Errors, Options};
+use registry::StorageMedia;
+use storage::{EtcdOptions, EtcdTls};
+
+use super::complete::not_negative;
+use crate::config::{BackendConfig, StorageConfig};
+
+pub(super) fn read(options: &Options, errors: &mut Errors) -> StorageConfig {
+    let backend = options.string("storage-backend");
+    errors.check(
+        matches!(backend, "" | "etcd3"),
+        "--storage-backend invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'",
+    );
+    let media = options.string("storage-media-type");
+    let (media, known) = match media {
+        "application/json" => (StorageMedia::Json, true),
+        other => (StorageMedia::Protobuf, other == "application/vnd.kubernetes.protobuf"),
+    };
+    errors.check(
+        known,
+        format!(
+            "--storage-media-type {:?} invalid, allowed values: application/json, application/vnd.kubernetes.protobuf",
+            options.string("storage-media-type")
+        ),
+    );
+    let workers = options.int("delete-collection-workers");
+    errors.check(workers > 0, "--delete-collection-workers must be positive");
+    let reuse = options.int("lease-reuse-duration-seconds");
+    StorageConfig {
+        backend: backend_of(options, errors),
+        prefix: options.string("etcd-prefix").to_owned(),
+        media,
+        event_ttl: not_negative(options, "event-ttl", errors),
+        lease_reuse: Duration::from_secs(u64::try_from(reuse).unwrap_or(0)),
+        garbage_collector: options.bool("enable-garbage-collector"),
+        delete_collection_workers: usize::try_from(workers).unwrap_or(1).max(1),
+        uncached: uncached(options, errors),
+        compaction_interval: not_negative(options, "etcd-compaction-interval", errors),
+        initialization_timeout: not_negative(options, "storage-initialization-timeout", errors),
+        health_timeout: not_negative(options, "etcd-healthcheck-timeout", errors),
+        ready_timeout: not_negative(options, "etcd-readycheck-timeout", errors),
+    }
+}
+
+fn backend_of(options: &Options, errors: &mut Errors) -> BackendConfig {
+    let servers = options.strings("etcd-servers");
+    if servers.is_empty() {
+        return BackendConfig::Embedded(options.string("embedded-storage-dir").into());
+    }
+    let mut etcd = EtcdOptions::new(servers.iter().cloned());
+    let [ca, cert, key] = ["etcd-cafile", "etcd-certfile", "etcd-keyfile"].map(|name| options.string(name));
+    errors.check(cert.is_empty() == key.is_empty(), "--etcd-certfile and --etcd-keyfile must be specified together");
+    if ca.is_empty() && cert.is_empty() {
+        return BackendConfig::Etcd(Box::new(etcd));
+    }
+    errors.check(!ca.is_empty(), "--etcd-cafile must be specified with --etcd-certfile");
+    let mut read = |path: &str| {
+        std::fs::read(Path::new(path)).unwrap_or_else(|error| {
+            errors.push(format!("open {path}: {error}"));
+            Vec::new()
+        })
+    };
+    let ca_pem = if ca.is_empty() { Vec::new() } else { read(ca) };
+    let client = (!cert.is_empty()).then(|| (read(cert), read(key)));
+    etcd.tls = Some(EtcdTls { ca_pem, client });
+    BackendConfig::Etcd(Box::new(etcd))
+}
+
+/// The resources without a cache: events, and those of size 0.
+fn uncached(options: &Options, errors: &mut Errors) -> BTreeSet<String> {
+    let mut uncached = BTreeSet::from(["events".to_owned(), "events.events.k8s.io".to_owned()]);
+    for entry in options.strings("watch-cache-sizes") {
+        let Some((resource, size)) = entry.split_once('#') else {
+            errors.push(format!("invalid value of watch cache size: {entry}"));
+            continue;
+        };
+        match size.parse::<i64>() {
+            Ok(0) => {
+                uncached.insert(resource.to_owned());
+            }
+            Ok(size) if size < 0 => errors.push(format!("watch cache size cannot be negative: {entry}")),
+            Ok(_) => {}
+            Err(_) => errors.push(format!("invalid size of watch cache size: {entry}")),
+        }
+    }
+    uncached
+}

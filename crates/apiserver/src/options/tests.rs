@@ -1,0 +1,89 @@
+//! The table as a whole, and what a usual line of flags makes of it.
+
+use component_base::flags::{check_table, parse};
+
+use super::*;
+use crate::config::{AuthorizationMode, BackendConfig};
+
+const KUBEADM: &str = "--advertise-address=192.0.2.10 --allow-privileged=true --authorization-mode=Node,RBAC \
+    --enable-bootstrap-token-auth=true --secure-port=6443 --service-account-issuer=https://kubernetes.default.svc \
+    --service-account-signing-key-file=/sa.key --service-account-key-file=/sa.pub \
+    --service-cluster-ip-range=10.96.0.0/12 --requestheader-group-headers=X-Remote-Group \
+    --kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname";
+
+fn completed(line: &str) -> Result<crate::config::ServerConfig, String> {
+    let options = parse(flags::ALL, line.split_whitespace().map(str::to_owned)).map_err(|error| error.to_string())?;
+    complete(&options).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_table_is_sound() {
+    assert_eq!(check_table(flags::ALL), Vec::<String>::new());
+}
+
+#[test]
+fn a_usual_line_is_understood() {
+    let config = completed(KUBEADM).unwrap();
+    assert_eq!(config.advertise_address.to_string(), "192.0.2.10");
+    assert_eq!(config.authorization.modes, [AuthorizationMode::Node, AuthorizationMode::Rbac]);
+    assert!(config.authentication.anonymous);
+    assert_eq!(config.service_accounts.api_audiences, ["https://kubernetes.default.svc"]);
+    assert_eq!(config.services.first_address().unwrap().to_string(), "10.96.0.1");
+    assert!(matches!(config.storage.backend, BackendConfig::Embedded(_)));
+    assert_eq!(config.requests.max_in_flight, 400);
+}
+
+#[test]
+fn every_problem_is_told() {
+    let problems = completed("--audit-log-path=/x --authorization-mode=ABAC,Foo --secure-port=0 --watch-cache-sizes=a").unwrap_err();
+    for part in [
+        "--audit-log-path is not supported by this server",
+        "authorization-mode \"ABAC\" is not supported by this server",
+        "authorization-mode \"Foo\" is not a valid mode",
+        "--secure-port 0 must be between 1 and 65535",
+        "invalid value of watch cache size: a",
+        "--service-account-signing-key-file and --service-account-issuer are required flags",
+    ] {
+        assert!(problems.contains(part), "{part} in {problems}");
+    }
+    let line = format!("{KUBEADM} --oidc-username-claim=sub --oidc-signing-algs=RS256 --runtime-config= --watch-cache=true");
+    assert!(completed(&line).is_ok(), "defaults are accepted: {:?}", completed(&line).err());
+    assert!(completed(&format!("{KUBEADM} --watch-cache=false")).is_err());
+    assert!(completed(&format!("{KUBEADM} --enable-priority-and-fairness=true")).is_err());
+    let options = completed(KUBEADM.replace("Node,RBAC", "AlwaysAllow").as_str()).unwrap();
+    assert!(!options.authentication.anonymous, "nobody may do everything without a name");
+}
+
+/// Upstream's flags, from the facts that tests may read.
+#[test]
+fn every_flag_of_upstream_is_known() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/flags/kube-apiserver.json");
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        println!("skipped: {} is not there", path.display());
+        return;
+    };
+    let facts: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let own: Vec<&str> = flags::ALL.iter().flat_map(|set| set.flags).map(|flag| flag.name).collect();
+    let missing: Vec<&str> = facts["flags"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|flag| flag["flag"].as_str())
+        .filter(|name| !own.contains(name) && !LEFT_OUT.contains(name) && !name.starts_with("audit-"))
+        .collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}
+
+/// Flags that tune what is not there: using one is an unknown flag, which says so.
+const LEFT_OUT: &[&str] = &[
+    "admission-control",
+    "authentication-token-webhook-cache-ttl",
+    "authentication-token-webhook-version",
+    "authorization-webhook-cache-authorized-ttl",
+    "authorization-webhook-cache-unauthorized-ttl",
+    "authorization-webhook-version",
+    "coordinated-leadership-lease-duration",
+    "coordinated-leadership-renew-deadline",
+    "coordinated-leadership-retry-period",
+    "kubelet-read-only-port",
+];
