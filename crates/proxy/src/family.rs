@@ -61,3 +61,19 @@ impl Family {
         }
     }
 }
+
+/// Whether a network in text form contains an address.
+pub(crate) fn contains(range: &str, address: IpAddr) -> bool {
+    let Some((network, length)) = range.split_once('/') else { return false };
+    let (Ok(network), Ok(length)) = (network.parse::<IpAddr>(), length.parse::<u32>()) else { return false };
+    if Family::of(network) != Family::of(address) {
+        return false;
+    }
+    let bits = |address: IpAddr| match address {
+        IpAddr::V4(v4) => (u128::from(v4.to_bits()), 32),
+        IpAddr::V6(v6) => (v6.to_bits(), 128),
+    };
+    let ((one, width), (other, _)) = (bits(network), bits(address));
+    let shift = width - length.min(width);
+    one.checked_shr(shift).unwrap_or(0) == other.checked_shr(shift).unwrap_or(0)
+}

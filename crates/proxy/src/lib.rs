@@ -6,7 +6,12 @@
 pub mod endpoints;
 pub mod engine;
 mod family;
+pub mod health;
 pub mod nftables;
+pub mod options;
+mod run;
 pub mod service;
+pub mod worker;
 
 pub use family::Family;
+pub use run::{main, run};

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 
-use crate::Family;
 use crate::endpoints::{Endpoint, Selection};
 use crate::nftables::desired::{Desired, Rule, TableOptions};
 use crate::nftables::names;
@@ -67,7 +66,7 @@ impl PortRules<'_> {
     /// comes from there.
     fn allowed_sources(&self) -> Vec<String> {
         let mut sources = self.port.source_ranges.clone();
-        let inside = |range: &String| self.options.node_ip.is_some_and(|ip| contains(range, ip));
+        let inside = |range: &String| self.options.node_ip.is_some_and(|ip| crate::family::contains(range, ip));
         if self.port.source_ranges.iter().any(inside) {
             sources.extend(self.port.load_balancer_ips.iter().map(IpAddr::to_string));
         }
@@ -194,20 +193,4 @@ impl PortRules<'_> {
     fn refusal(&self) -> &'static str {
         if self.selection.any { "drop" } else { "goto reject-chain" }
     }
-}
-
-/// Whether a network in text form contains an address.
-fn contains(range: &str, address: IpAddr) -> bool {
-    let Some((network, length)) = range.split_once('/') else { return false };
-    let (Ok(network), Ok(length)) = (network.parse::<IpAddr>(), length.parse::<u32>()) else { return false };
-    if Family::of(network) != Family::of(address) {
-        return false;
-    }
-    let bits = |address: IpAddr| match address {
-        IpAddr::V4(v4) => (u128::from(v4.to_bits()), 32),
-        IpAddr::V6(v6) => (v6.to_bits(), 128),
-    };
-    let ((one, width), (other, _)) = (bits(network), bits(address));
-    let shift = width - length.min(width);
-    one.checked_shr(shift).unwrap_or(0) == other.checked_shr(shift).unwrap_or(0)
 }

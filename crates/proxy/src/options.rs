@@ -1,0 +1,309 @@
+//! The proxy's flags, its configuration file, and the settings that both end in.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use api_machinery::value::Value;
+use api_types::proxy_config_v1alpha1::{API_VERSION, KubeProxyConfiguration};
+use component_base::config_file;
+use component_base::flags::{self, Errors, Flag, FlagSet, Invalid, Options};
+
+use crate::Family;
+
+/// Flags with the place of the same setting in the configuration file; empty for none.
+const FILE_PATHS: &[(&str, &str)] = &[
+    ("bind-address", "bindAddress"),
+    ("cluster-cidr", "clusterCIDR"),
+    ("config-sync-period", "configSyncPeriod"),
+    ("detect-local-mode", "detectLocalMode"),
+    ("healthz-bind-address", "healthzBindAddress"),
+    ("kube-api-burst", "clientConnection.burst"),
+    ("kube-api-qps", "clientConnection.qps"),
+    ("kubeconfig", "clientConnection.kubeconfig"),
+    ("metrics-bind-address", "metricsBindAddress"),
+    ("nodeport-addresses", "nodePortAddresses"),
+    ("oom-score-adj", "oomScoreAdj"),
+    ("pod-bridge-interface", "detectLocal.bridgeInterface"),
+    ("pod-interface-name-prefix", "detectLocal.interfaceNamePrefix"),
+    ("proxy-mode", "mode"),
+    ("masquerade-all", "nftables.masqueradeAll"),
+    ("iptables-masquerade-bit", "nftables.masqueradeBit"),
+    ("iptables-min-sync-period", "nftables.minSyncPeriod"),
+    ("iptables-sync-period", "nftables.syncPeriod"),
+];
+
+/// The proxy's own flags.
+pub const FLAGS: &[FlagSet] = &[
+    flags::GLOBAL,
+    flags::LOGS,
+    flags::METRICS,
+    FlagSet {
+        title: "kube-proxy",
+        flags: &[
+            Flag::string("config", "").help("The path to the configuration file."),
+            Flag::string("kubeconfig", "").help("Path to a kubeconfig that says how to reach the API server."),
+            Flag::string("master", "").help("The address of the API server (overrides that in the kubeconfig)."),
+            Flag::float("kube-api-qps", "5").help("Requests a second to the API server."),
+            Flag::int32("kube-api-burst", "10").help("Requests at once above that rate."),
+            Flag::string("hostname-override", "").help("The name of this node, where it is not the host name."),
+            Flag::ip("bind-address", "0.0.0.0").help("The node's primary address; unspecified means found out."),
+            Flag::string("healthz-bind-address", "0.0.0.0:10256").help("Address and port of the health endpoint."),
+            Flag::string("metrics-bind-address", "127.0.0.1:10249").help("Address and port of the metrics endpoint."),
+            Flag::int32("oom-score-adj", "-999").help("The OOM score adjustment of the process, -1000 to 1000."),
+            Flag::duration("config-sync-period", "15m0s").help("How often everything is read again."),
+            Flag::string("proxy-mode", "")
+                .value_name("ProxyMode")
+                .help("How traffic is steered: nftables, or blank for the best there is, which is nftables."),
+            Flag::int32("iptables-masquerade-bit", "14").help("The bit of the packet mark for masquerading, 0 to 31."),
+            Flag::bool("masquerade-all", "false").help("Masquerade all traffic to cluster addresses."),
+            Flag::duration("iptables-sync-period", "30s").help("The longest time until a failed sync is tried again."),
+            Flag::duration("iptables-min-sync-period", "1s").help("The shortest time between two syncs."),
+            Flag::string("cluster-cidr", "").help("The networks of the pods, one for each family."),
+            Flag::string("detect-local-mode", "").value_name("LocalMode").help(
+                "How pod traffic is told from other traffic: ClusterCIDR, BridgeInterface or InterfaceNamePrefix.",
+            ),
+            Flag::string("pod-bridge-interface", "").help("The bridge for --detect-local-mode=BridgeInterface."),
+            Flag::string("pod-interface-name-prefix", "")
+                .help("The prefix for --detect-local-mode=InterfaceNamePrefix."),
+            Flag::string_slice("nodeport-addresses", "")
+                .help("Networks of the node's addresses that take NodePort traffic, or \"primary\"."),
+        ],
+    },
+];
+
+/// What the proxy runs with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Path of a kubeconfig; may be empty.
+    pub kubeconfig: String,
+    /// URL of the API server; may be empty.
+    pub master: String,
+    /// Requests a second, and at once.
+    pub rate: (f64, u32),
+    /// This node's name.
+    pub node: String,
+    /// The node's address as configured, if it is.
+    pub bind_address: Option<IpAddr>,
+    /// Where health is served; nothing for nowhere.
+    pub healthz: Option<SocketAddr>,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
+    /// The OOM score adjustment.
+    pub oom_score_adj: i32,
+    /// The packet mark.
+    pub mark: u32,
+    /// Masquerade all traffic to cluster addresses.
+    pub masquerade_all: bool,
+    /// The longest time until a failed sync is tried again.
+    pub sync_period: Duration,
+    /// The shortest time between two syncs.
+    pub min_sync_period: Duration,
+    /// How often everything is read again.
+    pub config_sync_period: Duration,
+    /// What a pod's source looks like in rules, with its opposite, by family.
+    pub local_sources: Vec<(Family, String, String)>,
+    /// Networks of node addresses; `primary` for the node's own.
+    pub node_port_addresses: Vec<String>,
+}
+
+/// Loads the configuration file, if one is named, under the flags that were given.
+///
+/// # Errors
+/// When the file cannot be read or understood.
+pub fn prepare(options: &mut Options) -> Result<(), Invalid> {
+    let path = options.string("config").to_owned();
+    if path.is_empty() {
+        return Ok(());
+    }
+    let failed = |error: String| Invalid::one(format!("{path}: {error}"));
+    let file = config_file::load(Path::new(&path)).map_err(|error| Invalid::one(error.to_string()))?;
+    let version = file["apiVersion"].as_str().unwrap_or_default();
+    if version != API_VERSION || file["kind"] != "KubeProxyConfiguration" {
+        return Err(failed(format!("failed to decode: it is not a KubeProxyConfiguration of {API_VERSION}")));
+    }
+    let text = api_machinery::json::encode_value(&file);
+    let decoded = api_machinery::object::from_json::<KubeProxyConfiguration>(text.as_bytes());
+    let (_, decoded) = decoded.map_err(|error| failed(format!("failed to decode: {error}")))?;
+    for problem in decoded.problems {
+        tracing::warn!(problem, "Using lenient decoding as strict decoding failed");
+    }
+    // A file replaces everything that flags set, but for the node's name and the log.
+    for (flag, place) in FILE_PATHS {
+        let found = place.split('.').try_fold(&file, |value, step| value.get(step));
+        if let Some(text) = found.and_then(as_flag) {
+            options.set_from_file(flag, &text).map_err(failed)?;
+        }
+    }
+    if let Some(name) = file["hostnameOverride"].as_str().filter(|name| !name.is_empty()) {
+        options.set_from_file("hostname-override", name).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// A value of the file as a flag would have it; nothing for what is empty.
+fn as_flag(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Array(items) if items.is_empty() => None,
+        Value::Array(items) => Some(items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")),
+        Value::Null | Value::Object(_) => None,
+        other => Some(other.to_string()),
+    }
+}
+
+impl Settings {
+    /// The settings that the flags say; `host` is the machine's name.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them.
+    pub fn from_options(options: &Options, host: &str) -> Result<Self, Invalid> {
+        let mut errors = Errors::new();
+        let mode = options.string("proxy-mode");
+        errors.check(
+            matches!(mode, "" | "nftables"),
+            format_args!("proxy mode {mode:?} is not there: use nftables, or leave it blank"),
+        );
+        let bit = options.int("iptables-masquerade-bit");
+        errors.check(
+            (0..=31).contains(&bit),
+            "KubeProxyNFTablesConfiguration.MasqueradeBit: must be within the range [0, 31]",
+        );
+        let score = options.int("oom-score-adj");
+        errors.check((-1000..=1000).contains(&score), "OOMScoreAdj: must be within the range [-1000, 1000]");
+        let name = match options.string("hostname-override").trim() {
+            "" => host.trim().to_lowercase(),
+            name => name.to_lowercase(),
+        };
+        errors.check(!name.is_empty(), "empty hostname is invalid");
+        let local_sources = local_sources(options, &mut errors);
+        let address = |flag: &str, port: u16, errors: &mut Errors| {
+            let text = options.string(flag);
+            let full = if text.parse::<IpAddr>().is_ok() { format!("{text}:{port}") } else { text.to_owned() };
+            let wrong = || format!("{flag}: Invalid value: {text:?}: must be IP:port");
+            if text.is_empty() { None } else { errors.ok(full.parse::<SocketAddr>().map_err(|_| wrong())) }
+        };
+        let (healthz, metrics) =
+            (address("healthz-bind-address", 10256, &mut errors), address("metrics-bind-address", 10249, &mut errors));
+        let node_port_addresses = match options.strings("nodeport-addresses") {
+            [] => vec!["primary".to_owned()],
+            given => given.to_vec(),
+        };
+        errors.into_result()?;
+        Ok(Self {
+            kubeconfig: options.string("kubeconfig").into(),
+            master: options.string("master").into(),
+            rate: (options.float("kube-api-qps"), u32::try_from(options.int("kube-api-burst")).unwrap_or(0)),
+            node: name,
+            bind_address: options.ip("bind-address").filter(|address| !address.is_unspecified()),
+            healthz,
+            metrics,
+            oom_score_adj: i32::try_from(score).unwrap_or(0),
+            mark: 1_u32.checked_shl(u32::try_from(bit).unwrap_or(0)).unwrap_or(0),
+            masquerade_all: options.bool("masquerade-all"),
+            sync_period: options.duration("iptables-sync-period"),
+            min_sync_period: options.duration("iptables-min-sync-period"),
+            config_sync_period: options.duration("config-sync-period"),
+            local_sources,
+            node_port_addresses,
+        })
+    }
+
+    /// What a pod's source looks like in the rules of a family.
+    #[must_use]
+    pub fn local_source(&self, family: Family) -> Option<(String, String)> {
+        let own = self.local_sources.iter().find(|(of, ..)| *of == family);
+        own.map(|(_, is, is_not)| (is.clone(), is_not.clone()))
+    }
+}
+
+fn local_sources(options: &Options, errors: &mut Errors) -> Vec<(Family, String, String)> {
+    let by_interface = |name: String| {
+        let rule = |family| (family, format!("iifname {name}"), format!("iifname != {name}"));
+        vec![rule(Family::V4), rule(Family::V6)]
+    };
+    match options.string("detect-local-mode") {
+        "" | "ClusterCIDR" => {
+            let mut found: Vec<(Family, String, String)> = Vec::new();
+            for cidr in options.string("cluster-cidr").split(',').map(str::trim).filter(|cidr| !cidr.is_empty()) {
+                match Family::of_text(cidr).filter(|_| cidr.contains('/')) {
+                    Some(family) if found.iter().all(|(of, ..)| *of != family) => {
+                        let ip = family.nft();
+                        found.push((family, format!("{ip} saddr {cidr}"), format!("{ip} saddr != {cidr}")));
+                    }
+                    Some(_) => errors.push(format_args!("cluster-cidr: more than one network of the family of {cidr}")),
+                    None => errors.push(format_args!(
+                        "cluster-cidr: Invalid value: {cidr:?}: must be a valid CIDR block (e.g. 10.100.0.0/16 or \
+                         fde4:8dba:82e1::/48)"
+                    )),
+                }
+            }
+            found
+        }
+        "BridgeInterface" => by_interface(options.string("pod-bridge-interface").to_owned()),
+        "InterfaceNamePrefix" => by_interface(format!("{}*", options.string("pod-interface-name-prefix"))),
+        other => {
+            errors.push(format_args!(
+                "detect-local-mode: {other:?} is not there: use ClusterCIDR, BridgeInterface or InterfaceNamePrefix"
+            ));
+            Vec::new()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &[&str]) -> Result<Settings, Invalid> {
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned());
+        let mut options = flags::parse(FLAGS, arguments)?;
+        prepare(&mut options)?;
+        Settings::from_options(&options, "Host-1")
+    }
+
+    #[test]
+    fn the_table_of_flags_is_sound() {
+        flags::check_table(FLAGS);
+        for (flag, _) in FILE_PATHS {
+            assert!(FLAGS.iter().any(|set| set.flags.iter().any(|own| own.name == *flag)), "{flag}");
+        }
+    }
+
+    #[test]
+    fn defaults_are_upstreams() {
+        let settings = parsed(&[]).unwrap();
+        assert_eq!((settings.node.as_str(), settings.mark), ("host-1", 0x4000));
+        assert_eq!(settings.node_port_addresses, ["primary"]);
+        assert_eq!(settings.healthz, "0.0.0.0:10256".parse().ok());
+    }
+
+    #[test]
+    fn a_file_is_read_and_the_name_on_the_command_line_wins() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\n\
+                    clusterCIDR: 10.244.0.0/16\nhostnameOverride: from-file\nnftables:\n  masqueradeBit: 4\n";
+        std::fs::write(file.path(), text).unwrap();
+        let config = format!("--config={}", file.path().display());
+        let settings = parsed(&[&config]).unwrap();
+        assert_eq!((settings.node.as_str(), settings.mark), ("from-file", 16));
+        assert_eq!(settings.local_source(Family::V4).unwrap().1, "ip saddr != 10.244.0.0/16");
+        assert_eq!(parsed(&[&config, "--hostname-override=given"]).unwrap().node, "given");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (argument, part) in [
+            ("--proxy-mode=ipvs", "proxy mode"),
+            ("--cluster-cidr=10.0.0.0", "valid CIDR"),
+            ("--detect-local-mode=Guess", "detect-local-mode"),
+            ("--iptables-masquerade-bit=40", "[0, 31]"),
+            ("--healthz-bind-address=here", "must be IP:port"),
+            ("--config=/does/not/exist", "/does/not/exist"),
+        ] {
+            let error = parsed(&[argument]).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

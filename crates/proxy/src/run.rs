@@ -1,0 +1,294 @@
+//! The proxy as a process: finds its node, watches Services and EndpointSlices, keeps a table for each family.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_types::core_v1::{Node, Service};
+use api_types::discovery_v1::EndpointSlice;
+use client::{Client, ClientConfig, ClientCx, Informer, InformerOptions, Informers, ObjectKey, Scope};
+use component_base::flags::{Errors, Options};
+use component_base::metrics::{Metrics, MetricsOptions};
+use component_base::serving::{BoxError, PortSharing, Request, Response, Security, Server, bind, handler_fn, text};
+use component_base::{Component, Lifecycle, notify};
+use http::StatusCode;
+use sys::exec::LinuxExec;
+use sys::net::{IpRoute, Network};
+use sys::packet_filter::{Nft, PacketFilter};
+
+use crate::Family;
+use crate::endpoints::Place;
+use crate::engine::{Engine, Source};
+use crate::family::contains;
+use crate::health::Health;
+use crate::nftables::{NodePorts, TableOptions};
+use crate::options::{self, Settings};
+use crate::worker::{self, Pace, Pending};
+
+/// How long to wait for the node to be known before going on without its addresses.
+const NODE_DEADLINE: Duration = Duration::from_secs(30);
+const NODE_POLL: Duration = Duration::from_secs(1);
+const BY_SERVICE: &str = "by-service";
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+const ZONE: &str = "topology.kubernetes.io/zone";
+const BEING_REMOVED: &str = "ToBeDeletedByClusterAutoscaler";
+
+const COMPONENT: Component = Component {
+    name: "kube-proxy",
+    about: "Steers traffic for Services to the pods behind them.",
+    flags: options::FLAGS,
+    gates: &[],
+    prepare: options::prepare,
+    drain: Duration::from_secs(5),
+};
+
+/// Runs the binary.
+#[must_use]
+pub fn main() -> ExitCode {
+    component_base::run(&COMPONENT, run)
+}
+
+/// Runs the proxy until it is asked to end.
+///
+/// # Errors
+/// When the settings are wrong, the API server's address is not known, or there is no packet filter.
+pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError> {
+    let proc = sys::proc::Proc::system();
+    let settings = Settings::from_options(&options, &proc.hostname()?)?;
+    let mut errors = Errors::new();
+    let metrics = Metrics::of_process(MetricsOptions::from_options(&options, &mut errors));
+    errors.into_result()?;
+    let config = ClientConfig::load(&settings.kubeconfig, &settings.master)?
+        .with_component("kube-proxy")
+        .with_rate(settings.rate.0, settings.rate.1);
+    let tasks = lifecycle.tasks();
+    let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), tasks.clone());
+    let client = Client::new(config, cx)?;
+    if let Err(error) = proc.set_oom_score_adj(std::process::id(), settings.oom_score_adj) {
+        tracing::warn!(error = %error, "could not set the OOM score");
+    }
+
+    let exec = Arc::new(LinuxExec);
+    let filter: Arc<dyn PacketFilter> = Arc::new(Nft::new(exec.clone(), None));
+    if !filter.is_supported().await {
+        return Err("could not use nftables: is nft installed, and may this process change the network?".into());
+    }
+    let network: Arc<dyn Network> = Arc::new(IpRoute::new(exec, None));
+    let health = Health::new(lifecycle.clock().clone(), settings.sync_period.saturating_mul(2));
+    serve(&settings, &health, &metrics, &lifecycle)?;
+
+    let options = InformerOptions { resync: Some(settings.config_sync_period), ..InformerOptions::default() };
+    let informers = Informers::new(&client, options);
+    let cluster = Arc::new(Cluster::new(&informers));
+    let nodes = informers.scoped::<Node>(&Scope::object("", &settings.node));
+    informers.start();
+    let node = wait_for_node(&nodes, &settings.node).await;
+    watch_eligibility(&nodes, &health);
+
+    let addresses = node_addresses(&settings, node.as_deref());
+    let place = Place {
+        node: settings.node.clone(),
+        zone: node.as_ref().and_then(|node| node.metadata.labels.get(ZONE).cloned()).unwrap_or_default(),
+    };
+    for family in families() {
+        let table = table_options(&settings, family, &addresses, network.as_ref()).await;
+        let engine = Engine::new(table, place.clone(), Arc::clone(&filter), Arc::clone(&network));
+        let pending = Arc::new(Pending::default());
+        cluster.subscribe(family, &pending, &health);
+        let (source, health) = (Arc::clone(&cluster), Arc::clone(&health));
+        let pace = Pace { min: settings.min_sync_period, retry: settings.sync_period };
+        let (stop, synced) = (tasks.token(), Arc::clone(&cluster));
+        tasks.spawn_cancellable("sync", async move {
+            // Rules made from half of the Services would refuse traffic for the other half.
+            synced.wait_synced().await;
+            worker::run(engine, source, pending, health, pace, stop).await;
+        });
+    }
+    notify::ready();
+    lifecycle.shutdown_requested().await;
+    Ok(())
+}
+
+/// The families that the machine has.
+fn families() -> Vec<Family> {
+    let v6 = std::path::Path::new("/proc/net/if_inet6").exists();
+    let disabled = std::fs::read_to_string("/proc/sys/net/ipv6/conf/all/disable_ipv6");
+    let v6 = v6 && disabled.is_ok_and(|text| text.trim() != "1");
+    if v6 { vec![Family::V4, Family::V6] } else { vec![Family::V4] }
+}
+
+/// What the proxy watches.
+struct Cluster {
+    services: Informer<Service>,
+    slices: Informer<EndpointSlice>,
+}
+
+impl Cluster {
+    fn new(informers: &Informers) -> Self {
+        let services = informers.scoped::<Service>(&Scope {
+            label_selector: "!service.kubernetes.io/service-proxy-name".into(),
+            field_selector: "spec.clusterIP!=None".into(),
+            ..Scope::default()
+        });
+        let slices = informers.scoped::<EndpointSlice>(&Scope {
+            label_selector: "!service.kubernetes.io/headless".into(),
+            ..Scope::default()
+        });
+        slices.add_index(BY_SERVICE, |slice| service_of(slice).map(|key| key.to_string()).into_iter().collect());
+        Self { services, slices }
+    }
+
+    async fn wait_synced(&self) {
+        self.services.wait_synced().await;
+        self.slices.wait_synced().await;
+    }
+
+    fn subscribe(&self, family: Family, pending: &Arc<Pending>, health: &Arc<Health>) {
+        let (to, seen) = (Arc::clone(pending), Arc::clone(health));
+        self.services.subscribe(move |change| {
+            if !change.is_resync() {
+                seen.queued(family);
+                to.add(change.key());
+            }
+        });
+        let (to, seen) = (Arc::clone(pending), Arc::clone(health));
+        self.slices.subscribe(move |change| {
+            let keys: BTreeSet<ObjectKey> = [service_of(change.object()), change.old().and_then(|old| service_of(old))]
+                .into_iter()
+                .flatten()
+                .collect();
+            for key in keys.into_iter().filter(|_| !change.is_resync()) {
+                seen.queued(family);
+                to.add(key);
+            }
+        });
+    }
+}
+
+fn service_of(slice: &EndpointSlice) -> Option<ObjectKey> {
+    let name = slice.metadata.labels.get(SERVICE_NAME).filter(|name| !name.is_empty())?;
+    Some(ObjectKey::new(&slice.metadata.namespace, name))
+}
+
+impl Source for Cluster {
+    fn service(&self, key: &ObjectKey) -> Option<Arc<Service>> {
+        self.services.get(key)
+    }
+    fn slices(&self, key: &ObjectKey) -> Vec<Arc<EndpointSlice>> {
+        self.slices.by_index(BY_SERVICE, &key.to_string())
+    }
+    fn services(&self) -> Vec<ObjectKey> {
+        self.services.keys()
+    }
+}
+
+async fn wait_for_node(nodes: &Informer<Node>, name: &str) -> Option<Arc<Node>> {
+    nodes.wait_synced().await;
+    let found = tokio::time::timeout(NODE_DEADLINE, async {
+        loop {
+            if let Some(node) = nodes.find("", name).filter(|node| !raw_addresses(node).is_empty()) {
+                return node;
+            }
+            tokio::time::sleep(NODE_POLL).await;
+        }
+    });
+    let found = found.await.ok();
+    if found.is_none() {
+        tracing::error!(node = name, "the node is not known; going on without its addresses");
+    }
+    found
+}
+
+fn watch_eligibility(nodes: &Informer<Node>, health: &Arc<Health>) {
+    let health = Arc::clone(health);
+    nodes.subscribe(move |change| {
+        let node = change.object();
+        let leaving = node.spec.taints.iter().any(|taint| taint.key == BEING_REMOVED);
+        health.set_eligible(!change.is_deleted() && node.metadata.deletion_timestamp.is_none() && !leaving);
+    });
+}
+
+/// The node's internal addresses, then its external ones.
+fn raw_addresses(node: &Node) -> Vec<IpAddr> {
+    let of = |type_: &'static str| node.status.addresses.iter().filter(move |address| address.type_ == type_);
+    of("InternalIP").chain(of("ExternalIP")).filter_map(|address| address.address.parse().ok()).collect()
+}
+
+/// One address for each family, the configured one first.
+fn node_addresses(settings: &Settings, node: Option<&Node>) -> Vec<IpAddr> {
+    let mut all: Vec<IpAddr> = settings.bind_address.into_iter().collect();
+    all.extend(node.map(raw_addresses).unwrap_or_default());
+    let first = |family| all.iter().copied().find(|address| Family::of(*address) == family);
+    [Family::V4, Family::V6].into_iter().filter_map(first).collect()
+}
+
+async fn table_options(
+    settings: &Settings,
+    family: Family,
+    addresses: &[IpAddr],
+    network: &dyn Network,
+) -> TableOptions {
+    let node_ip = addresses.iter().copied().find(|address| Family::of(*address) == family);
+    let networks: Vec<&String> =
+        settings.node_port_addresses.iter().filter(|text| Family::of_text(text) == Some(family)).collect();
+    let node_ports = if settings.node_port_addresses.iter().any(|text| text == "primary") {
+        NodePorts::Addresses(node_ip.filter(|address| !address.is_loopback()).into_iter().collect())
+    } else if networks.is_empty() || networks.iter().any(|network| network.ends_with("/0")) {
+        NodePorts::All
+    } else {
+        let own = network.interfaces().await.unwrap_or_default();
+        let all = own.iter().flat_map(|interface| interface.addresses.iter().map(|address| address.ip));
+        NodePorts::Addresses(all.filter(|ip| networks.iter().any(|network| contains(network, *ip))).collect())
+    };
+    TableOptions {
+        family,
+        mark: settings.mark,
+        masquerade_all: settings.masquerade_all,
+        local_source: settings.local_source(family),
+        node_ports,
+        node_ip,
+        service_cidrs: Vec::new(),
+    }
+}
+
+/// Serves health and metrics, each on its own port.
+fn serve(
+    settings: &Settings,
+    health: &Arc<Health>,
+    metrics: &Arc<Metrics>,
+    lifecycle: &Lifecycle,
+) -> Result<(), BoxError> {
+    let own = Arc::clone(health);
+    listen(settings.healthz, lifecycle, move |request: Request| {
+        let answer = own.answer(request.uri().path());
+        async move { answer.unwrap_or_else(not_found) }
+    })?;
+    let own = Arc::clone(metrics);
+    listen(settings.metrics, lifecycle, move |request: Request| {
+        let answer = match request.uri().path() {
+            "/metrics" => own.answer(),
+            "/healthz" => text(StatusCode::OK, "ok"),
+            "/proxyMode" => text(StatusCode::OK, "nftables"),
+            _ => not_found(),
+        };
+        async move { answer }
+    })
+}
+
+fn not_found() -> Response {
+    text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+fn listen<F, A>(address: Option<SocketAddr>, lifecycle: &Lifecycle, handler: F) -> Result<(), BoxError>
+where
+    F: Fn(Request) -> A + Send + Sync + 'static,
+    A: Future<Output = Response> + Send + 'static,
+{
+    let Some(address) = address else { return Ok(()) };
+    let listener = bind(address, PortSharing::Exclusive)?;
+    Server::new(Arc::new(handler_fn(handler)), Security::Plain).spawn(lifecycle.tasks(), listener)?;
+    Ok(())
+}
