@@ -19,6 +19,7 @@ pub use settings::Settings;
 pub const ALL: &[Descriptor] = &[
     workloads::deployment::DESCRIPTOR,
     workloads::replica_set::DESCRIPTOR,
+    workloads::daemon_set::DESCRIPTOR,
     workloads::ttl_after_finished::DESCRIPTOR,
     workloads::pod_gc::DESCRIPTOR,
     cluster::cluster_role_aggregation::DESCRIPTOR,

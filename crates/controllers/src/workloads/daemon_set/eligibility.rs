@@ -1,0 +1,79 @@
+//! Which nodes a daemon set means: by name, selector, affinity and taints, and by nothing else. Resources, ports and
+//! conditions of nodes do not count.
+
+use api_types::apps_v1::DaemonSet;
+use api_types::core_v1::{Node, Pod};
+use component_helpers::{node_affinity, taints};
+
+use super::pod_content::add_tolerations;
+
+/// Whether a node should get a pod, and whether it may keep one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// A pod belongs there.
+    pub run: bool,
+    /// A pod that is there may stay.
+    pub keep: bool,
+}
+
+/// The pod by which nodes are judged: the template with what every daemon pod tolerates.
+pub(super) fn model(set: &DaemonSet) -> Pod {
+    let mut pod = Pod { spec: set.spec.template.spec.clone(), ..Pod::default() };
+    add_tolerations(&mut pod.spec);
+    pod
+}
+
+/// Judges a node.
+pub(super) fn judge(model: &Pod, node: &Node) -> Verdict {
+    let wanted = &model.spec.node_name;
+    let named = wanted.is_empty() || *wanted == node.metadata.name;
+    if !named || !node_affinity::accepts(model, node) {
+        return Verdict { run: false, keep: false };
+    }
+    let untolerated =
+        |effects: &[&str]| taints::first_untolerated(&node.spec.taints, &model.spec.tolerations, effects).is_some();
+    Verdict { run: !untolerated(&["NoSchedule", "NoExecute"]), keep: !untolerated(&["NoExecute"]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::core_v1::Taint;
+
+    use super::*;
+
+    #[test]
+    fn names_selectors_and_taints_decide() {
+        let node = |taint: Option<(&str, &str)>| {
+            let mut node = Node::default();
+            node.metadata.name = "n".into();
+            node.metadata.labels.insert("disk".into(), "ssd".into());
+            let taint = taint.map(|(key, effect)| Taint { key: key.into(), effect: effect.into(), ..Taint::default() });
+            node.spec.taints.extend(taint);
+            node
+        };
+        let with = |change: fn(&mut DaemonSet)| {
+            let mut set = DaemonSet::default();
+            change(&mut set);
+            model(&set)
+        };
+        let plain = || with(|_| {});
+        let select =
+            |set: &mut DaemonSet| drop(set.spec.template.spec.node_selector.insert("disk".into(), "hdd".into()));
+        for (name, model, node, run, keep) in [
+            ("plain", plain(), node(None), true, true),
+            ("named otherwise", with(|set| set.spec.template.spec.node_name = "m".into()), node(None), false, false),
+            ("named", with(|set| set.spec.template.spec.node_name = "n".into()), node(None), true, true),
+            ("not selected", with(select), node(None), false, false),
+            ("no schedule", plain(), node(Some(("x", "NoSchedule"))), false, true),
+            ("no execute", plain(), node(Some(("x", "NoExecute"))), false, false),
+            ("prefer", plain(), node(Some(("x", "PreferNoSchedule"))), true, true),
+            ("cordoned", plain(), node(Some(("node.kubernetes.io/unschedulable", "NoSchedule"))), true, true),
+            ("not ready", plain(), node(Some(("node.kubernetes.io/not-ready", "NoExecute"))), true, true),
+            ("no network", plain(), node(Some(("node.kubernetes.io/network-unavailable", "NoSchedule"))), false, true),
+        ] {
+            assert_eq!(judge(&model, &node), Verdict { run, keep }, "{name}");
+        }
+        let host = with(|set| set.spec.template.spec.host_network = true);
+        assert!(judge(&host, &node(Some(("node.kubernetes.io/network-unavailable", "NoSchedule")))).run);
+    }
+}
