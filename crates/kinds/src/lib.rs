@@ -12,6 +12,7 @@ mod core_v1;
 mod discovery_v1;
 mod events_v1;
 pub mod info;
+pub mod info_pool;
 mod networking_v1;
 mod node_v1;
 pub mod object_name;

@@ -114,19 +114,17 @@ impl Resource {
             }
             hooks.admission.validate(Operation::Delete, None, Some(object)).await?;
             live = match plan {
-                Plan::Mark { object, goes_at_once } => {
-                    match self.mark(cx, &seen, object).await? {
-                        Swap::Done(item) if !goes_at_once => {
-                            return Ok(self.stays(&options, self.to_served(item).await?));
-                        }
-                        Swap::Done(item) if cx.dry_run => return self.gone(&options, item),
-                        Swap::Done(item) => {
-                            marked = Some(Arc::clone(&item));
-                            Some(Live { item, raw: None })
-                        }
-                        Swap::Lost(now) => now,
+                Plan::Mark { object, goes_at_once } => match self.mark(cx, &seen, object).await? {
+                    Swap::Done(item) if !goes_at_once => {
+                        return Ok(self.stays(&options, self.to_served(item).await?));
                     }
-                }
+                    Swap::Done(item) if cx.dry_run => return self.gone(&options, item),
+                    Swap::Done(item) => {
+                        marked = Some(Arc::clone(&item));
+                        Some(Live { item, raw: None })
+                    }
+                    Swap::Lost(now) => now,
+                },
                 _ if cx.dry_run => return self.gone(&options, served),
                 _ => match self.store.remove(&seen).await? {
                     Swap::Done(item) => {

@@ -1,8 +1,6 @@
 //! The garbage collector's finalizers: who gets which on deletion, and when the last one is gone.
 
-use api_machinery::meta::constants::{
-    FINALIZER_DELETE_DEPENDENTS, FINALIZER_ORPHAN_DEPENDENTS, deletion_propagation,
-};
+use api_machinery::meta::constants::{FINALIZER_DELETE_DEPENDENTS, FINALIZER_ORPHAN_DEPENDENTS, deletion_propagation};
 use api_machinery::meta::{DeleteOptions, ObjectMeta};
 use kinds::info::ResourceInfo;
 

@@ -4,11 +4,12 @@
 //! A [`Registry`] holds a [`Resource`] per served version; a resource's rules are the kind's, its state is in the
 //! store and, for most, in a watch cache. Admission runs inside the transaction, through [`Hooks`]. What a few kinds
 //! keep beside their objects (addresses, ports, the finalizers of namespaces) is in `services` and `namespaces`; what
-//! pods do besides (binding, eviction) is in [`pods`].
+//! pods do besides is in [`bind`] and [`evict`].
 //!
 //! Deliberately not here: HTTP, decoding of requests, patches and field ownership as such (they come as [`Change`] and
 //! [`Track`]), which admission there is, who may do what.
 
+mod binding;
 mod codec;
 mod collection;
 mod companion;
@@ -17,6 +18,7 @@ mod continue_token;
 mod create;
 mod delete;
 mod events;
+mod eviction;
 mod failure;
 mod finalizers;
 mod key;
@@ -27,26 +29,29 @@ mod namespaces;
 mod registry;
 mod resource;
 mod resource_version;
+mod scale;
 mod selection;
 mod services;
 mod store;
 mod update;
 mod watch;
 
+pub use binding::bind;
 pub use codec::StorageMedia;
 pub use context::{
-    AdmitAll, Admission, Change, Conversion, CreateWhenAbsent, Hooks, Operation, Patch, Replace, RequestCx, RulesRef,
+    Admission, AdmitAll, Change, Conversion, CreateWhenAbsent, Hooks, Operation, Patch, Replace, RequestCx, RulesRef,
     Track,
 };
 pub use create::Written;
 pub use delete::{Deleted, Deletion, validate_options as validate_delete_options};
 pub use events::EventConversion;
+pub use eviction::evict;
 pub use failure::watch_fault;
 pub use list::List;
 pub use list_options::{Reading, default_list_options, validate_list_options};
 pub use registry::{Registry, RegistryOptions};
 pub use resource::{Resource, Setup};
-pub use services::ServiceOptions;
+pub use services::{Cidr, RepairFinding, RepairReport, ServiceCompanion, ServiceOptions};
 pub use watch::Watch;
 pub use watch_cache::{CacheStats, ChangeEvent, ChangeKind, Event, Stored, WatchFault};
 

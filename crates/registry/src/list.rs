@@ -101,11 +101,11 @@ impl Resource {
         validate_list_options(&options, Reading::List)?;
         let query = self.query(&cx.namespace, &options)?;
         let mut list = match &self.store.cache {
-            Some(cache) if !query.needs_store() => match self.from_cache(cache, &query).await? {
+            Some(cache) if !query.needs_store() => match self.list_cached(cache, &query).await? {
                 Some(list) => list,
-                None => self.from_store(&query).await?,
+                None => self.list_stored(&query).await?,
             },
-            _ => self.from_store(&query).await?,
+            _ => self.list_stored(&query).await?,
         };
         if self.conversion.is_some() {
             for item in &mut list.items {
@@ -142,7 +142,7 @@ impl Resource {
     }
 
     /// Answers from the cache; nothing where the store has to be asked.
-    async fn from_cache(&self, cache: &Cache, query: &Query) -> Result<Option<List>, ApiError> {
+    async fn list_cached(&self, cache: &Cache, query: &Query) -> Result<Option<List>, ApiError> {
         let read = match query.at {
             At::Now if self.store.backend.supports_progress() => cache.consistent().await,
             At::Now => return Ok(None),
@@ -170,7 +170,7 @@ impl Resource {
         cache.exactly(revision)
     }
 
-    async fn from_store(&self, query: &Query) -> Result<List, ApiError> {
+    async fn list_stored(&self, query: &Query) -> Result<List, ApiError> {
         let at = match query.at {
             At::Exactly(revision) => Some(revision),
             At::Now | At::Any | At::NotOlderThan(_) => None,
@@ -259,7 +259,8 @@ fn cut_off(query: &Query, revision: Revision, items: Vec<Arc<Stored>>, last: &st
 fn page_of(snapshot: &Snapshot, query: &Query) -> List {
     let selection = &query.selection;
     // The index knows nothing of pages, and its order within a page is that of keys all the same.
-    let indexed = matches!(selection.scope, Scope::Indexed(..)) && !query.continues && !matches!(query.at, At::Exactly(_));
+    let indexed =
+        matches!(selection.scope, Scope::Indexed(..)) && !query.continues && !matches!(query.at, At::Exactly(_));
     let mut candidates: Box<dyn Iterator<Item = &Arc<Stored>> + Send> = match &selection.scope {
         Scope::Indexed(..) if !indexed => Box::new(snapshot.range(&selection.list_prefix, &query.from)),
         scope => snapshot.scoped(scope, &query.from),

@@ -123,11 +123,9 @@ pub(crate) fn validate_update(rules: &dyn Rules, meta: &ObjectMeta, old: &Object
             )));
         }
     }
-    for (field, new, old) in [
-        ("name", &meta.name, &old.name),
-        ("namespace", &meta.namespace, &old.namespace),
-        ("uid", &meta.uid, &old.uid),
-    ] {
+    for (field, new, old) in
+        [("name", &meta.name, &old.name), ("namespace", &meta.namespace, &old.namespace), ("uid", &meta.uid, &old.uid)]
+    {
         if new != old {
             errors.push(path.child(field).invalid(new.as_str(), "field is immutable"));
         }

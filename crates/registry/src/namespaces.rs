@@ -73,15 +73,12 @@ impl Resource {
         marked
     }
 
-    fn check_namespace_preconditions(
-        &self,
-        options: &DeleteOptions,
-        object: &dyn Object,
-    ) -> Result<(), ApiError> {
+    fn check_namespace_preconditions(&self, options: &DeleteOptions, object: &dyn Object) -> Result<(), ApiError> {
         let Some(preconditions) = &options.preconditions else { return Ok(()) };
         let meta = object.meta();
         let failed = |what: &str, wanted: &String, present: &str| {
-            let cause = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {present}");
+            let cause =
+                format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {present}");
             Err(ApiError::conflict(&self.group_resource, &meta.name, cause))
         };
         match (&preconditions.uid, &preconditions.resource_version) {

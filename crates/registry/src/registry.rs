@@ -187,7 +187,11 @@ impl Registry {
     /// The resources whose caches are not filled yet.
     #[must_use]
     pub fn not_ready(&self) -> Vec<String> {
-        self.resources().iter().filter(|resource| !resource.is_ready()).map(|resource| resource.group_resource.to_string()).collect()
+        self.resources()
+            .iter()
+            .filter(|resource| !resource.is_ready())
+            .map(|resource| resource.group_resource.to_string())
+            .collect()
     }
 
     /// Waits until all caches are filled.

@@ -97,7 +97,8 @@ impl Resource {
 
     /// Custom kinds are stored as JSON.
     pub(crate) fn is_custom(&self) -> bool {
-        self.store.codec.media == StorageMedia::Json && kinds::find(self.info().group, self.info().version, self.info().resource).is_none()
+        self.store.codec.media == StorageMedia::Json
+            && kinds::find(self.info().group, self.info().version, self.info().resource).is_none()
     }
 
     pub(crate) async fn to_served(&self, item: Arc<Stored>) -> Result<Arc<Stored>, ApiError> {

@@ -23,7 +23,9 @@ mod tests {
 
     #[test]
     fn only_plain_decimals_are_read() {
-        for (text, expected) in [("", Some(0)), ("0", Some(0)), ("12", Some(12)), ("-1", None), ("+1", None), ("x", None)] {
+        for (text, expected) in
+            [("", Some(0)), ("0", Some(0)), ("12", Some(12)), ("-1", None), ("+1", None), ("x", None)]
+        {
             assert_eq!(parse(text).ok(), expected.map(Revision), "{text}");
         }
         assert!(parse("99999999999999999999").unwrap_err().ends_with("value out of range"));

@@ -63,7 +63,9 @@ impl Resource {
                 let resource = self.conversion.as_ref().map(|_| Arc::clone(self));
                 Ok(Watch { source, resource })
             }
-            Err(CacheError::TooOld { requested, oldest }) => Ok(Watch::faulty(WatchFault::TooOld { requested, oldest })),
+            Err(CacheError::TooOld { requested, oldest }) => {
+                Ok(Watch::faulty(WatchFault::TooOld { requested, oldest }))
+            }
             Err(CacheError::TooLarge { requested, current }) => {
                 Ok(Watch::faulty(WatchFault::TooLarge { requested, current }))
             }

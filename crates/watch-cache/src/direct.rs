@@ -4,12 +4,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use storage::{Backend, Event as StoreEvent, EventBatch, EventStream, Key, KeyRange, KeyValue, Revision, StorageError, WatchItem};
+use storage::{
+    Backend, Event as StoreEvent, EventBatch, EventStream, Key, KeyRange, KeyValue, Revision, StorageError, WatchItem,
+};
 use tokio::time::Instant;
 
 use crate::change::Change;
 use crate::snapshot::{Matcher, Scope};
-use crate::{CacheError, ChangeEvent, ChangeKind, Codec, CorruptObject, Event, Since, Stored, WatchFault, WatchRequest};
+use crate::{
+    CacheError, ChangeEvent, ChangeKind, Codec, CorruptObject, Event, Since, Stored, WatchFault, WatchRequest,
+};
 
 /// How many keys are read from the store at a time.
 pub const PAGE_KEYS: usize = 10_000;

@@ -240,9 +240,8 @@ impl Log {
 
     fn filled_bucket(&self, scope: &Scope) -> Bucket {
         let mut bucket = Bucket::new(self.main.complete_from, self.main.dropped);
-        let inside = |stored: &Option<Arc<Stored>>| {
-            stored.as_ref().is_some_and(|stored| scope.contains(stored, &self.indexes))
-        };
+        let inside =
+            |stored: &Option<Arc<Stored>>| stored.as_ref().is_some_and(|stored| scope.contains(stored, &self.indexes));
         let relevant = self.main.changes.iter().filter(|change| inside(&change.current) || inside(&change.previous));
         bucket.changes.extend(relevant.cloned());
         bucket

@@ -1,0 +1,286 @@
+//! The cache on the memory store, and its snapshot against a plain map.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::object::{Object, Unstructured};
+use base::{Rng, TaskGroup, TokioClock};
+use storage::{Backend, Expect, Memory, MemoryOptions, Revision, Write};
+
+use crate::log::Log;
+use crate::*;
+
+struct JsonCodec;
+
+impl Codec for JsonCodec {
+    fn decode(&self, key: &str, value: &[u8]) -> Result<Box<dyn Object>, CorruptObject> {
+        let corrupt = |error: api_machinery::json::DecodeError| CorruptObject { key: key.into(), message: error.0 };
+        Ok(Box::new(Unstructured::from_json(value).map_err(corrupt)?.0))
+    }
+}
+
+fn stored(key: &str, revision: i64, colour: &str) -> Arc<Stored> {
+    let mut object = Unstructured::new("example.com/v1", "Thing");
+    object.metadata.labels.insert("colour".into(), colour.into());
+    Arc::new(Stored::new(key.into(), Revision(revision), Box::new(object), 10))
+}
+
+fn colour(object: &dyn Object) -> Option<String> {
+    object.meta().labels.get("colour").cloned()
+}
+
+fn indexes() -> Arc<[Index]> {
+    Arc::new([Index { field: "colour", value: colour }])
+}
+
+/// What a snapshot must look like, by the plainest means.
+type Model = BTreeMap<String, (i64, String)>;
+
+fn seen<'a>(items: impl Iterator<Item = &'a Arc<Stored>>) -> Vec<(String, i64)> {
+    items.map(|item| (item.key().to_string(), item.revision().0)).collect()
+}
+
+fn expected(model: &Model, wanted: impl Fn(&str, &str) -> bool) -> Vec<(String, i64)> {
+    let kept = model.iter().filter(|(key, (_, colour))| wanted(key, colour));
+    kept.map(|(key, (revision, _))| (key.clone(), *revision)).collect()
+}
+
+fn assert_same(snapshot: &Snapshot, model: &Model, rng: &Rng) {
+    assert_eq!(snapshot.len(), model.len());
+    assert_eq!(seen(snapshot.range("", "")), expected(model, |_, _| true));
+    let namespace = format!("n{}", rng.below(4));
+    let from = format!("{namespace}/k{}", rng.below(40));
+    let inside = |key: &str| key.starts_with(&format!("{namespace}/"));
+    assert_eq!(
+        seen(snapshot.scoped(&Scope::Namespace(namespace.as_str().into()), &from)),
+        expected(model, |key, _| inside(key) && key >= from.as_str())
+    );
+    let red = Scope::Indexed(0, "red".into());
+    assert_eq!(
+        seen(snapshot.scoped(&red, &from)),
+        expected(model, |key, colour| colour == "red" && key >= from.as_str())
+    );
+}
+
+#[test]
+fn snapshots_behave_like_a_plain_map_at_every_revision() {
+    let rng = Rng::seeded(11);
+    let start = Arc::new(Snapshot::empty(Revision(1), indexes()));
+    let mut log = Log::new(start, indexes());
+    let mut model = Model::new();
+    let mut history: BTreeMap<i64, Model> = BTreeMap::new();
+    let mut kept: Vec<(Arc<Snapshot>, Model)> = Vec::new();
+    let now = tokio::time::Instant::now();
+    for revision in 2..4_000_i64 {
+        let key = format!("n{}/k{}", rng.below(4), rng.below(40));
+        let change = if rng.below(3) == 0 {
+            model.remove(&key);
+            None
+        } else {
+            let colour = ["red", "green", "blue"][usize::try_from(rng.below(3)).unwrap()];
+            model.insert(key.clone(), (revision, colour.to_owned()));
+            Some(stored(&key, revision, colour))
+        };
+        log.apply(Revision(revision), vec![(key.as_str().into(), change)], now);
+        history.insert(revision, model.clone());
+        if revision % 37 == 0 {
+            assert_same(log.snapshot(), &model, &rng);
+            kept.push((Arc::clone(log.snapshot()), model.clone()));
+        }
+        if revision % 101 == 0 {
+            let back = revision - i64::try_from(rng.below(revision as u64 - 1)).unwrap();
+            let (base, changes) = log.undo_to(Revision(back)).unwrap();
+            assert!(changes.len() <= 64, "{} changes to undo", changes.len());
+            let mut snapshot = Snapshot::clone(&base);
+            for change in changes.iter().rev() {
+                snapshot.replace(&change.key, change.previous.clone());
+            }
+            assert_same(&snapshot, history.get(&back).unwrap_or(&Model::new()), &rng);
+        }
+    }
+    // Later changes have not touched the snapshots that were kept.
+    for (snapshot, model) in &kept {
+        assert_same(snapshot, model, &rng);
+    }
+}
+
+struct Fixture {
+    store: Arc<Memory>,
+    cache: Arc<Cache>,
+    group: TaskGroup,
+}
+
+async fn fixture() -> Fixture {
+    let (clock, group) = (TokioClock::shared(), TaskGroup::new("test"));
+    let store = Memory::new(MemoryOptions::default(), Arc::clone(&clock), &group);
+    let options = CacheOptions {
+        resource: "things".into(),
+        prefix: "/things/".into(),
+        indexes: vec![Index { field: "colour", value: colour }],
+    };
+    let backend = Arc::clone(&store) as Arc<dyn Backend>;
+    let cache = Cache::start(options, backend, Arc::new(JsonCodec), clock, &group);
+    cache.filled().await;
+    Fixture { store, cache, group }
+}
+
+impl Fixture {
+    async fn put(&self, key: &str, colour: &str) -> Revision {
+        let mut object = Unstructured::new("example.com/v1", "Thing");
+        object.metadata.name = key.rsplit('/').next().unwrap_or_default().into();
+        object.metadata.labels.insert("colour".into(), colour.into());
+        let value = (&object as &dyn Object).to_json();
+        let key = storage::Key::from(format!("/things/{key}"));
+        match self.store.txn(&key, Expect::Any, Write::put(value)).await.unwrap() {
+            storage::Txn::Committed { revision, .. } => revision,
+            storage::Txn::Conflict { .. } => panic!("nothing was expected"),
+        }
+    }
+
+    async fn watch(&self, scope: Scope, since: Since) -> Watcher {
+        let request = WatchRequest { since, scope, matcher: None, bookmarks: false, deadline: None };
+        self.cache.watch(request).await.unwrap()
+    }
+}
+
+fn told(event: Option<Event>) -> String {
+    match event {
+        Some(Event::Change(change)) => format!("{} {}", change.kind.as_str(), change.item.key()),
+        other => format!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_scope_sees_its_own_changes_in_order_and_once() {
+    let fixture = fixture().await;
+    let scopes =
+        [Scope::All, Scope::Namespace("a".into()), Scope::Object("a/one".into()), Scope::Indexed(0, "red".into())];
+    let mut watchers = Vec::new();
+    for scope in &scopes {
+        watchers.push(fixture.watch(scope.clone(), Since::Now(None)).await);
+    }
+    for (key, colour) in [("a/one", "red"), ("b/one", "blue"), ("a/two", "red"), ("a/one", "blue"), ("b/one", "red")] {
+        fixture.put(key, colour).await;
+    }
+    let expected: [&[&str]; 4] = [
+        &["ADDED a/one", "ADDED b/one", "ADDED a/two", "MODIFIED a/one", "MODIFIED b/one"],
+        &["ADDED a/one", "ADDED a/two", "MODIFIED a/one"],
+        &["ADDED a/one", "MODIFIED a/one"],
+        &["ADDED a/one", "ADDED a/two", "DELETED a/one", "ADDED b/one"],
+    ];
+    for ((watcher, expected), scope) in watchers.iter_mut().zip(expected).zip(&scopes) {
+        for event in expected {
+            assert_eq!(told(watcher.next().await), *event, "{scope:?}");
+        }
+        assert!(watcher.try_next().is_none(), "{scope:?}");
+    }
+    assert_eq!(fixture.cache.stats().watchers, 4);
+    drop(watchers);
+    assert_eq!(fixture.cache.stats().watchers, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_resumes_without_gap_or_repeat() {
+    let fixture = fixture().await;
+    let mut revisions = Vec::new();
+    for number in 0..20 {
+        revisions.push(fixture.put(&format!("a/{number:02}"), "red").await);
+    }
+    fixture.cache.consistent().await.unwrap();
+    for (seen, revision) in revisions.iter().enumerate() {
+        for scope in [Scope::All, Scope::Namespace("a".into())] {
+            let mut watcher = fixture.watch(scope, Since::Revision(*revision)).await;
+            for number in seen + 1..20 {
+                assert_eq!(told(watcher.next().await), format!("ADDED a/{number:02}"));
+            }
+            assert!(watcher.try_next().is_none());
+        }
+    }
+    let mut future = fixture.watch(Scope::All, Since::Revision(Revision(revisions[19].0 + 2))).await;
+    fixture.put("a/silent", "red").await;
+    fixture.put("a/silent-too", "red").await;
+    fixture.put("a/heard", "red").await;
+    assert_eq!(told(future.next().await), "ADDED a/heard");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exact_state_is_found_again() {
+    let fixture = fixture().await;
+    let first = fixture.put("a/one", "red").await;
+    for number in 0..200 {
+        fixture.put("a/one", if number % 2 == 0 { "blue" } else { "green" }).await;
+    }
+    fixture.cache.consistent().await.unwrap();
+    let snapshot = fixture.cache.exactly(first).unwrap().unwrap();
+    let item = snapshot.get("a/one").unwrap();
+    assert_eq!((snapshot.revision(), colour(item.object()).as_deref()), (first, Some("red")));
+    assert!(fixture.cache.exactly(Revision(first.0 + 1_000)).unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn freshness_is_waited_for_and_not_for_ever() {
+    let fixture = fixture().await;
+    let revision = fixture.put("a/one", "red").await;
+    assert!(fixture.cache.not_older_than(revision).await.unwrap().get("a/one").is_some());
+    // A key elsewhere moves the store on, and only a progress mark tells the cache.
+    fixture.store.txn(&"/other".into(), Expect::Any, Write::put("x")).await.unwrap();
+    let fresh = fixture.cache.consistent().await.unwrap();
+    assert_eq!(fresh.revision(), fixture.store.current_revision().await.unwrap());
+    let started = tokio::time::Instant::now();
+    let error = fixture.cache.not_older_than(Revision(500)).await.unwrap_err();
+    assert!(matches!(error, CacheError::TooLarge { requested: Revision(500), .. }), "{error}");
+    assert_eq!(started.elapsed(), Duration::from_secs(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_that_cannot_be_read_ends_watches_until_it_can() {
+    let fixture = fixture().await;
+    let mut watcher = fixture.watch(Scope::All, Since::Now(None)).await;
+    fixture.store.txn(&"/things/a/bad".into(), Expect::Any, Write::put("not json")).await.unwrap();
+    assert!(watcher.next().await.is_none());
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let error = fixture.cache.snapshot().unwrap_err();
+    assert!(matches!(&error, CacheError::NotReady { last_error: Some(_), .. }), "{error}");
+    assert!(error.to_string().starts_with("storage is (re)initializing: "), "{error}");
+    fixture.store.txn(&"/things/a/bad".into(), Expect::Any, Write::Delete).await.unwrap();
+    fixture.cache.filled().await;
+    assert!(fixture.cache.snapshot().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_cache_ends_its_watches_and_its_task() {
+    let fixture = fixture().await;
+    let mut watcher = fixture.watch(Scope::All, Since::Now(None)).await;
+    fixture.cache.stop();
+    assert!(watcher.next().await.is_none());
+    assert_eq!(fixture.cache.snapshot().unwrap_err(), CacheError::Stopped);
+    assert_eq!(fixture.group.shutdown(Duration::from_secs(5)).await, base::Drained::All);
+}
+
+#[tokio::test(start_paused = true)]
+async fn initial_events_come_in_order_of_keys_in_any_number() {
+    let fixture = fixture().await;
+    for number in 0..500 {
+        fixture.put(&format!("a/{number:03}"), if number == 499 { "red" } else { "blue" }).await;
+    }
+    fixture.cache.consistent().await.unwrap();
+    let mut watcher = fixture.watch(Scope::All, Since::InitialEvents(None)).await;
+    for number in 0..500 {
+        assert_eq!(told(watcher.next().await), format!("ADDED a/{number:03}"));
+    }
+    fixture.put("a/000", "red").await;
+    assert_eq!(told(watcher.next().await), "MODIFIED a/000");
+    let red: Matcher = Arc::new(|object| colour(object).as_deref() == Some("red"));
+    let request = WatchRequest {
+        since: Since::InitialEvents(None),
+        scope: Scope::All,
+        matcher: Some(red),
+        bookmarks: true,
+        deadline: None,
+    };
+    let mut picky = fixture.cache.watch(request).await.unwrap();
+    assert_eq!(told(picky.next().await), "ADDED a/000");
+    assert_eq!(told(picky.next().await), "ADDED a/499");
+    assert!(matches!(picky.next().await, Some(Event::Bookmark { initial_events_end: true, .. })));
+}

@@ -1,1 +1,216 @@
-//! Allocation of addresses and ports.
+//! Addresses and ports of Services.
+
+use api_machinery::object::Object;
+use api_types::core_v1::{Service, ServicePort};
+use kinds::rules::Endpoint;
+use storage::Backend as _;
+
+use super::*;
+use crate::{Hooks, Patch, Replace};
+
+fn service(name: &str, type_: &str, ports: &[(i32, &str)]) -> Service {
+    let mut service = Service::default();
+    service.metadata.name = name.into();
+    service.metadata.namespace = "default".into();
+    service.spec.type_ = type_.into();
+    service.spec.session_affinity = "None".into();
+    service.spec.selector.insert("app".into(), name.into());
+    service.spec.ports = ports
+        .iter()
+        .enumerate()
+        .map(|(index, (port, protocol))| ServicePort {
+            name: format!("p{index}"),
+            port: *port,
+            protocol: (*protocol).into(),
+            ..ServicePort::default()
+        })
+        .collect();
+    service
+}
+
+fn boxed(fixture: &Fixture, service: Service) -> Box<dyn Object> {
+    defaulted(fixture, "services", Box::new(service))
+}
+
+fn spec(item: &Stored) -> api_types::core_v1::ServiceSpec {
+    item.object().downcast_ref::<Service>().unwrap().spec.clone()
+}
+
+/// The stored bitmap, as a count of taken numbers.
+async fn taken(fixture: &Fixture, range: &str) -> u32 {
+    let key = storage::Key::from(format!("/registry/ranges/{range}"));
+    let Some(kv) = fixture.store.get(&key).await.unwrap().kv else { return 0 };
+    let (stored, _): (api_types::core_v1::RangeAllocation, _) =
+        api_machinery::object::from_protobuf(&kv.value).unwrap();
+    stored.data.0.iter().map(|byte| byte.count_ones()).sum()
+}
+
+#[tokio::test(start_paused = true)]
+async fn addresses_come_and_go_with_their_service() {
+    let fixture = Fixture::new().await;
+    let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
+    let web = boxed(&fixture, service("web", "ClusterIP", &[(80, "TCP")]));
+    let created = services.create(&cx, web, &Hooks::none()).await.unwrap().item;
+    let first = spec(&created);
+    assert!(first.cluster_ip.starts_with("10.0.0.") && first.cluster_ips == [first.cluster_ip.clone()]);
+    assert_eq!(first.ip_families, ["IPv4"]);
+    assert_eq!(taken(&fixture, "serviceips").await, 1);
+
+    let mut clash = service("clash", "ClusterIP", &[(80, "TCP")]);
+    clash.spec.cluster_ip = first.cluster_ip.clone();
+    let error = services.create(&cx, boxed(&fixture, clash), &Hooks::none()).await.unwrap_err();
+    assert_eq!(error.code, 422);
+    let ip = &first.cluster_ip;
+    assert!(
+        error.message.contains(&format!("failed to allocate IP {ip}: provided IP is already allocated")),
+        "{error}"
+    );
+
+    // A creation that fails gives back what it took.
+    let again = boxed(&fixture, service("web", "ClusterIP", &[(80, "TCP")]));
+    assert_eq!(services.create(&cx, again, &Hooks::none()).await.unwrap_err().code, 409);
+    assert_eq!(taken(&fixture, "serviceips").await, 1);
+
+    // A client that sends no address keeps the one there is.
+    let put = Replace(boxed(&fixture, service("web", "ClusterIP", &[(81, "TCP")])));
+    let updated = services.update(&cx, "web", Endpoint::Main, &put, &Hooks::none()).await.unwrap().item;
+    assert_eq!(spec(&updated).cluster_ip, first.cluster_ip);
+
+    services.delete(&cx, "web", &Default::default(), &Hooks::none()).await.unwrap();
+    assert_eq!(taken(&fixture, "serviceips").await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn given_addresses_must_be_in_the_range() {
+    let fixture = Fixture::new().await;
+    let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
+    for (ip, text) in [
+        ("10.0.0.1", ""),
+        ("10.0.0.255", "the provided IP (10.0.0.255) is not in the valid range. The range of valid IPs is 10.0.0.0/24"),
+        ("192.168.0.1", "the provided network does not match the current range"),
+    ] {
+        let mut wanted = service("web", "ClusterIP", &[(80, "TCP")]);
+        wanted.spec.cluster_ip = ip.into();
+        match services.create(&cx, boxed(&fixture, wanted), &Hooks::none()).await {
+            Ok(written) => assert!(text.is_empty() && spec(&written.item).cluster_ips == [ip]),
+            Err(error) => assert!(!text.is_empty() && error.message.contains(text), "{error}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ports_of_one_number_share_and_are_released() {
+    let fixture = Fixture::new().await;
+    let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
+    let dns = boxed(&fixture, service("dns", "NodePort", &[(53, "TCP"), (53, "UDP"), (80, "TCP")]));
+    let created = spec(&services.create(&cx, dns, &Hooks::none()).await.unwrap().item);
+    let ports: Vec<i32> = created.ports.iter().map(|port| port.node_port).collect();
+    assert_eq!(ports[0], ports[1]);
+    assert_ne!(ports[0], ports[2]);
+    assert!(ports.iter().all(|port| (30_000..=32_767).contains(port)));
+    assert_eq!(taken(&fixture, "servicenodeports").await, 2);
+
+    let mut far = service("far", "NodePort", &[(80, "TCP")]);
+    far.spec.ports[0].node_port = 80;
+    let error = services.create(&cx, boxed(&fixture, far), &Hooks::none()).await.unwrap_err();
+    assert!(error.message.contains("spec.ports[0].nodePort: Invalid value: 80: provided port is not in the valid range. The range of valid ports is 30000-32767"), "{error}");
+    assert_eq!(taken(&fixture, "serviceips").await, 1, "the address was given back");
+
+    let drop_last = Patch(|live: &dyn Object| {
+        let mut service = live.downcast_ref::<Service>().unwrap().clone();
+        service.spec.ports.pop();
+        Ok(Box::new(service) as Box<dyn Object>)
+    });
+    services.update(&cx, "dns", Endpoint::Main, &drop_last, &Hooks::none()).await.unwrap();
+    assert_eq!(taken(&fixture, "servicenodeports").await, 1);
+    services.delete(&cx, "dns", &Default::default(), &Hooks::none()).await.unwrap();
+    assert_eq!(taken(&fixture, "servicenodeports").await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dry_runs_take_nothing_and_dual_stack_takes_two() {
+    let fixture = Fixture::with(|options| {
+        options.services.cluster_ip_ranges = vec!["10.96.0.0/12".parse().unwrap(), "fd00::/112".parse().unwrap()];
+    })
+    .await;
+    let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
+    let mut dual = service("dual", "NodePort", &[(80, "TCP")]);
+    dual.spec.ip_family_policy = Some("RequireDualStack".into());
+    let shown = services.create(&fixture.dry("default"), boxed(&fixture, dual.clone()), &Hooks::none()).await.unwrap();
+    assert_eq!(spec(&shown.item).cluster_ips, ["10.96.0.0", "fd00::"]);
+    assert_eq!((taken(&fixture, "serviceips").await, taken(&fixture, "servicenodeports").await), (0, 0));
+    let written = services.create(&cx, boxed(&fixture, dual), &Hooks::none()).await.unwrap();
+    assert_eq!(spec(&written.item).ip_families, ["IPv4", "IPv6"]);
+    assert_eq!(taken(&fixture, "serviceips").await, 1);
+    assert_eq!(taken(&fixture, "secondaryserviceips").await, 1);
+    let single = Patch(|live: &dyn Object| {
+        let mut service = live.downcast_ref::<Service>().unwrap().clone();
+        service.spec.ip_family_policy = Some("SingleStack".into());
+        Ok(Box::new(service) as Box<dyn Object>)
+    });
+    let updated = services.update(&cx, "dual", Endpoint::Main, &single, &Hooks::none()).await.unwrap();
+    assert_eq!(spec(&updated.item).cluster_ips.len(), 1);
+    assert_eq!(taken(&fixture, "secondaryserviceips").await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_range_says_so() {
+    let fixture = Fixture::with(|options| {
+        options.services.cluster_ip_ranges = vec!["10.0.0.0/29".parse().unwrap()];
+    })
+    .await;
+    let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
+    for number in 0..6 {
+        let one = boxed(&fixture, service(&format!("s{number}"), "ClusterIP", &[(80, "TCP")]));
+        services.create(&cx, one, &Hooks::none()).await.unwrap();
+    }
+    let one_more = boxed(&fixture, service("more", "ClusterIP", &[(80, "TCP")]));
+    let error = services.create(&cx, one_more, &Hooks::none()).await.unwrap_err();
+    assert_eq!(error.code, 500);
+    let text = "Internal error occurred: failed to allocate a serviceIP for Service \"more\": range is full";
+    assert_eq!(error.message, text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn repair_restores_what_is_used_and_frees_what_is_not_in_time() {
+    let fixture = Fixture::new().await;
+    let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
+    let web = boxed(&fixture, service("web", "NodePort", &[(80, "TCP")]));
+    services.create(&cx, web, &Hooks::none()).await.unwrap();
+    assert_eq!(fixture.registry.repair_services(&cx).await.unwrap(), Default::default());
+    for range in ["serviceips", "servicenodeports"] {
+        let key = storage::Key::from(format!("/registry/ranges/{range}"));
+        fixture.store.txn(&key, storage::Expect::Any, storage::Write::Delete).await.unwrap();
+    }
+    let report = fixture.registry.repair_services(&cx).await.unwrap();
+    let reasons: Vec<&str> = report.findings.iter().map(|finding| finding.reason).collect();
+    assert_eq!(reasons, ["ClusterIPNotAllocated", "PortNotAllocated"]);
+    assert_eq!((taken(&fixture, "serviceips").await, taken(&fixture, "servicenodeports").await), (1, 1));
+
+    // The Service goes without its companion noticing: a crash.
+    let key = storage::Key::from("/registry/services/specs/default/web");
+    fixture.store.txn(&key, storage::Expect::Any, storage::Write::Delete).await.unwrap();
+    for expected in [1, 1, 0] {
+        fixture.registry.repair_services(&cx).await.unwrap();
+        assert_eq!(taken(&fixture, "serviceips").await, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn addresses_are_unique_however_many_ask() {
+    let fixture = Fixture::new().await;
+    let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
+    let creations = (0..50).map(|number| {
+        let one = boxed(&fixture, service(&format!("s{number}"), "NodePort", &[(80, "TCP")]));
+        let (services, cx) = (Arc::clone(&services), cx.clone());
+        async move { services.create(&cx, one, &Hooks::none()).await.unwrap().item }
+    });
+    let items = futures_util::future::join_all(creations).await;
+    let mut addresses: Vec<String> = items.iter().map(|item| spec(item).cluster_ip).collect();
+    addresses.sort();
+    addresses.dedup();
+    let mut ports: Vec<i32> = items.iter().map(|item| spec(item).ports[0].node_port).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    assert_eq!((addresses.len(), ports.len()), (50, 50));
+}

@@ -48,7 +48,8 @@ async fn finalizers_hold_until_the_last_is_gone() {
     let mut held = config_map("one", "a");
     held.meta_mut().finalizers = vec!["example.com/hold".into()];
     maps.create(&cx, held, &Hooks::none()).await.unwrap();
-    let mut watch = maps.watch(&cx, &ListOptions { resource_version: "1".into(), ..Default::default() }, None).await.unwrap();
+    let mut watch =
+        maps.watch(&cx, &ListOptions { resource_version: "1".into(), ..Default::default() }, None).await.unwrap();
     let deletion = maps.delete(&cx, "one", &DeleteOptions::default(), &Hooks::none()).await.unwrap();
     let Deleted::Object(marked) = deletion.body else { panic!("it should wait") };
     assert!(marked.object().meta().deletion_timestamp.is_some());
@@ -67,7 +68,8 @@ async fn finalizers_hold_until_the_last_is_gone() {
     assert!(more.message.contains("found new finalizers []string{\"example.com/more\"}"), "{more}");
     maps.update(&cx, "one", Endpoint::Main, &set_finalizers(&[]), &Hooks::none()).await.unwrap();
     assert_eq!(maps.get(&cx, "one", "").await.unwrap_err().code, 404);
-    let kinds: Vec<String> = [watch.next().await, watch.next().await, watch.next().await].iter().map(described).collect();
+    let kinds: Vec<String> =
+        [watch.next().await, watch.next().await, watch.next().await].iter().map(described).collect();
     assert_eq!(kinds, ["ADDED one", "MODIFIED one", "DELETED one"]);
 }
 

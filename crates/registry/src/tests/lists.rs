@@ -46,7 +46,9 @@ async fn pages_show_one_revision_whatever_happens_meanwhile() {
         let first = maps.list(&cx, &page(4, "")).await.unwrap();
         assert_eq!(first.remaining_item_count, Some(6), "uncached: {uncached}");
         // The rest is changed, deleted and added to before it is read.
-        maps.update(&cx, "map-05", Endpoint::Main, &Replace(config_map("map-05", "new")), &Hooks::none()).await.unwrap();
+        maps.update(&cx, "map-05", Endpoint::Main, &Replace(config_map("map-05", "new")), &Hooks::none())
+            .await
+            .unwrap();
         maps.delete(&cx, "map-06", &Default::default(), &Hooks::none()).await.unwrap();
         maps.create(&cx, config_map("map-045", "new"), &Hooks::none()).await.unwrap();
         let mut seen = names(&first);
@@ -134,7 +136,9 @@ async fn versions_out_of_reach_are_refused() {
     assert!(future.message.starts_with("Timeout: Too large resource version: 1000, current: "), "{future}");
     assert!(future.has_cause("ResourceVersionTooLarge") && future.retry_after_seconds() == Some(1));
     let bad = maps.list(&fixture.cx(""), &at("x", "")).await.unwrap_err();
-    assert!(bad.code == 400 && bad.message.starts_with("invalid resource version: resourceVersion: Invalid value: \"x\""));
+    assert!(
+        bad.code == 400 && bad.message.starts_with("invalid resource version: resourceVersion: Invalid value: \"x\"")
+    );
     assert_eq!(maps.get(&fixture.cx("default"), "map-00", "x").await.unwrap_err().code, 500);
     assert_eq!(maps.get(&fixture.cx("default"), "map-00", "1000").await.unwrap_err().code, 504);
     let both = ListOptions { resource_version: "5".into(), ..page(1, "abc") };
@@ -143,7 +147,10 @@ async fn versions_out_of_reach_are_refused() {
         "specifying resource version is not allowed when using continue"
     );
     let token = maps.list(&fixture.cx(""), &page(1, "!")).await.unwrap_err();
-    assert!(token.code == 400 && token.message.starts_with("invalid continue token: continue key is not valid"), "{token}");
+    assert!(
+        token.code == 400 && token.message.starts_with("invalid continue token: continue key is not valid"),
+        "{token}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,7 +198,9 @@ async fn a_corrupt_object_fails_its_readers_and_nobody_else() {
     fixture.store.txn(&key, storage::Expect::Any, storage::Write::put("k8s\0garbage")).await.unwrap();
     let error = maps.get(&fixture.cx("default"), "broken", "").await.unwrap_err();
     assert_eq!(error.code, 500);
-    assert!(error.message.starts_with("StorageError: corrupt object, Code: 7, Key: /registry/configmaps/default/broken"));
+    assert!(
+        error.message.starts_with("StorageError: corrupt object, Code: 7, Key: /registry/configmaps/default/broken")
+    );
     assert!(error.message.contains("object not decodable revision=3"), "{error}");
     maps.get(&fixture.cx("default"), "map-00", "").await.unwrap();
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use api_machinery::meta::ListOptions;
 use api_machinery::object::Object;
-use api_types::core_v1::{ConfigMap, Namespace, Pod};
-use base::{Clock as _, Rng, TaskGroup, TokioClock};
+use api_types::core_v1::{ConfigMap, Pod};
+use base::{Rng, TaskGroup, TokioClock};
 use kinds::rules::RuleContext;
 use storage::{Memory, MemoryOptions};
 
@@ -22,7 +22,6 @@ pub(crate) struct Fixture {
     pub(crate) registry: Arc<Registry>,
     pub(crate) store: Arc<Memory>,
     pub(crate) clock: base::SharedClock,
-    pub(crate) group: TaskGroup,
 }
 
 impl Fixture {
@@ -39,7 +38,7 @@ impl Fixture {
         let registry = Registry::new(options);
         registry.install_built_in();
         registry.ready().await;
-        Self { registry, store, clock, group }
+        Self { registry, store, clock }
     }
 
     pub(crate) fn resource(&self, name: &str) -> Arc<Resource> {
@@ -69,12 +68,6 @@ pub(crate) fn config_map(name: &str, value: &str) -> Box<dyn Object> {
     map.metadata.namespace = "default".into();
     map.data.insert("key".into(), value.into());
     Box::new(map)
-}
-
-pub(crate) fn namespace(name: &str) -> Box<dyn Object> {
-    let mut namespace = Namespace::default();
-    namespace.metadata.name = name.into();
-    Box::new(namespace)
 }
 
 pub(crate) fn pod(name: &str, node: &str) -> Box<dyn Object> {

@@ -74,9 +74,8 @@ async fn updates_respect_versions_and_uids() {
     let fixture = Fixture::new().await;
     let (maps, cx) = (fixture.resource("configmaps"), fixture.cx("default"));
     let first = maps.create(&cx, config_map("one", "a"), &Hooks::none()).await.unwrap().item;
-    let update = async |object: Box<dyn Object>| {
-        maps.update(&cx, "one", Endpoint::Main, &Replace(object), &Hooks::none()).await
-    };
+    let update =
+        async |object: Box<dyn Object>| maps.update(&cx, "one", Endpoint::Main, &Replace(object), &Hooks::none()).await;
     let unconditional = update(config_map("one", "b")).await.unwrap();
     assert!(!unconditional.created && value(&unconditional.item) == "b");
     assert_eq!(unconditional.item.object().meta().uid, first.object().meta().uid, "the uid is filled in");
@@ -90,7 +89,10 @@ async fn updates_respect_versions_and_uids() {
     assert!(wrong.code == 409 && wrong.message.contains("Precondition failed: UID in precondition: other"), "{wrong}");
     assert!(wrong.message.contains("Key: /registry/configmaps/default/one"), "{wrong}");
     let misnamed = update(config_map("two", "c")).await.unwrap_err();
-    assert!(misnamed.code == 400 && misnamed.message.contains("does not match the name on the URL (one)"), "{misnamed}");
+    assert!(
+        misnamed.code == 400 && misnamed.message.contains("does not match the name on the URL (one)"),
+        "{misnamed}"
+    );
     let missing = maps.update(&cx, "none", Endpoint::Main, &Replace(config_map("none", "")), &Hooks::none()).await;
     assert_eq!(missing.unwrap_err().code, 404);
     let mut unreadable = config_map("one", "c");
@@ -125,11 +127,18 @@ async fn kinds_that_allow_it_are_created_by_put() {
     let put = Replace(Box::new(lease.clone()));
     let written = leases.update(&fixture.cx("default"), "leader", Endpoint::Main, &put, &Hooks::none()).await.unwrap();
     assert!(written.created && !written.item.object().meta().uid.is_empty());
-    let blind = leases.update(&fixture.cx("default"), "leader", Endpoint::Main, &put, &Hooks::none()).await.unwrap_err();
-    assert!(blind.message.starts_with("leases.coordination.k8s.io \"leader\" is invalid: metadata.resourceVersion: Invalid value: 0"));
+    let blind =
+        leases.update(&fixture.cx("default"), "leader", Endpoint::Main, &put, &Hooks::none()).await.unwrap_err();
+    assert!(
+        blind.message.starts_with(
+            "leases.coordination.k8s.io \"leader\" is invalid: metadata.resourceVersion: Invalid value: 0"
+        )
+    );
     lease.metadata.resource_version = written.item.revision().to_string();
     let put = Replace(Box::new(lease));
-    assert!(!leases.update(&fixture.cx("default"), "leader", Endpoint::Main, &put, &Hooks::none()).await.unwrap().created);
+    assert!(
+        !leases.update(&fixture.cx("default"), "leader", Endpoint::Main, &put, &Hooks::none()).await.unwrap().created
+    );
 }
 
 /// Counts its calls and lets someone else write during the first one.
@@ -261,6 +270,7 @@ async fn patches_never_create() {
     let leases = fixture.registry.resource("coordination.k8s.io", "v1", "leases").unwrap();
     let patch = Patch(|live: &dyn Object| Ok(live.clone_object()));
     assert_eq!(patch.creates(), crate::CreateWhenAbsent::Never);
-    let error = leases.update(&fixture.cx("default"), "none", Endpoint::Main, &patch, &Hooks::none()).await.unwrap_err();
+    let error =
+        leases.update(&fixture.cx("default"), "none", Endpoint::Main, &patch, &Hooks::none()).await.unwrap_err();
     assert_eq!(error.code, 404);
 }

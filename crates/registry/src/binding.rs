@@ -1,0 +1,75 @@
+//! Binding a pod to its node: once, and in one write.
+
+use api_machinery::gvk::GroupResource;
+use api_machinery::meta::Status;
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use api_machinery::time::Time;
+use api_types::core_v1::{Binding, Pod, PodCondition};
+use component_helpers::conditions;
+
+use crate::context::RequestCx;
+use crate::registry::Registry;
+
+/// Binds the pod `name` of the request's namespace. Admission of the binding is the caller's.
+///
+/// # Errors
+/// 400 for a binding that makes no sense, 404 without such a pod, 409 where it is bound, gated or being deleted.
+pub async fn bind(registry: &Registry, cx: &RequestCx, name: &str, binding: &Binding) -> Result<Status, ApiError> {
+    if binding.metadata.name != name {
+        return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
+    }
+    if !matches!(binding.target.kind.as_str(), "" | "Node") {
+        let text = format!(
+            "target.kind: Unsupported value: {:?}: supported values: \"Node\", \"<empty>\"",
+            binding.target.kind
+        );
+        return Err(ApiError::bad_request(text));
+    }
+    if binding.target.name.is_empty() {
+        return Err(ApiError::bad_request("target.name: Required value"));
+    }
+    let pods = registry.resource("", "v1", "pods").ok_or_else(ApiError::unknown_resource)?;
+    let conflict = GroupResource::new("", "pods/binding");
+    pods.rewrite(cx, name, |live| {
+        let Some(pod) = live.downcast_ref::<Pod>() else { return Err(ApiError::internal("not a pod")) };
+        let meta = &binding.metadata;
+        if !meta.uid.is_empty() && meta.uid != pod.metadata.uid {
+            return Err(pods.precondition_failed(cx, name, "UID", &meta.uid, &pod.metadata.uid));
+        }
+        let version = &meta.resource_version;
+        if !version.is_empty() && *version != pod.metadata.resource_version {
+            let present = &pod.metadata.resource_version;
+            return Err(pods.precondition_failed(cx, name, "ResourceVersion", version, present));
+        }
+        refusal(pod).map_or(Ok(()), |text| Err(ApiError::conflict(&conflict, name, text)))?;
+        Ok(Box::new(bound(pod, binding, cx.rules.now)) as Box<dyn Object>)
+    })
+    .await?;
+    Ok(Status { status: "Success".to_owned(), code: 201, ..Status::default() })
+}
+
+fn refusal(pod: &Pod) -> Option<String> {
+    let name = &pod.metadata.name;
+    if pod.metadata.deletion_timestamp.is_some() {
+        return Some(format!("pod {name} is being deleted, cannot be assigned to a host"));
+    }
+    if !pod.spec.node_name.is_empty() {
+        return Some(format!("pod {name} is already assigned to node {:?}", pod.spec.node_name));
+    }
+    let gated = !pod.spec.scheduling_gates.is_empty();
+    gated.then(|| format!("pod {name} has non-empty .spec.schedulingGates"))
+}
+
+fn bound(pod: &Pod, binding: &Binding, now: Time) -> Pod {
+    let mut pod = pod.clone();
+    pod.spec.node_name = binding.target.name.clone();
+    pod.status.nominated_node_name.clear();
+    let (annotations, labels) = (binding.metadata.annotations.clone(), binding.metadata.labels.clone());
+    pod.metadata.annotations.extend(annotations);
+    pod.metadata.labels.extend(labels);
+    let scheduled =
+        PodCondition { type_: "PodScheduled".to_owned(), status: "True".to_owned(), ..PodCondition::default() };
+    conditions::set(&mut pod.status.conditions, scheduled, now);
+    pod
+}

@@ -1,0 +1,226 @@
+//! What Services keep beside themselves: cluster addresses and node ports.
+//!
+//! Both are bitmaps under `ranges/` in the store (upstream's form before IPAddress objects, which are not among the
+//! kinds served here); a reservation is taken before the Service is checked and given back where it is not written.
+//! A crash in between is found by repair.
+
+mod addresses;
+mod bitmap;
+mod families;
+mod network;
+mod ports;
+mod range;
+mod repair;
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use api_machinery::field_path::ErrorList;
+use api_machinery::gvk::GroupKind;
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use api_types::core_v1::{Service, ServiceSpec};
+use async_trait::async_trait;
+use base::SharedRng;
+use storage::{Backend, Expect, Key, Write};
+
+use crate::companion::Companion;
+use crate::context::RequestCx;
+
+pub use network::Cidr;
+pub use repair::{RepairFinding, RepairReport};
+
+use network::Family;
+use range::Range;
+
+/// Ranges of Service addresses and ports.
+#[derive(Debug, Clone)]
+pub struct ServiceOptions {
+    /// `--service-cluster-ip-range`: one, or two of different families, the default first.
+    pub cluster_ip_ranges: Vec<Cidr>,
+    /// `--service-node-port-range`.
+    pub node_ports: RangeInclusive<u16>,
+}
+
+impl Default for ServiceOptions {
+    fn default() -> Self {
+        Self { cluster_ip_ranges: "10.0.0.0/24".parse().into_iter().collect(), node_ports: 30_000..=32_767 }
+    }
+}
+
+/// Something taken from a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claim {
+    Address(IpAddr),
+    Port(u16),
+}
+
+/// What a write took, and what it makes free.
+#[derive(Debug, Default)]
+pub(crate) struct Reservation {
+    taken: Vec<Claim>,
+    freed: Vec<Claim>,
+}
+
+/// The addresses of one family.
+struct Addresses {
+    cidr: Cidr,
+    range: Range,
+}
+
+/// The ranges of addresses and ports.
+pub struct ServiceCompanion {
+    addresses: Vec<Addresses>,
+    ports: Range,
+    first_port: u16,
+    port_count: u32,
+    backend: Arc<dyn Backend>,
+    etcd_prefix: String,
+}
+
+/// A claim in progress: where it takes from, and whether for real.
+struct Claiming<'a> {
+    service: &'a mut Service,
+    reservation: Reservation,
+    dry_run: bool,
+}
+
+impl ServiceCompanion {
+    pub(crate) fn new(options: &ServiceOptions, backend: Arc<dyn Backend>, rng: SharedRng, etcd_prefix: &str) -> Self {
+        let range = |name: &str, text: String, sizes: (u32, u32), what| {
+            let key = format!("{etcd_prefix}/ranges/{name}");
+            Range::new(Arc::clone(&backend), Arc::clone(&rng), key, text, sizes, what)
+        };
+        let names = ["serviceips", "secondaryserviceips"];
+        let addresses = options.cluster_ip_ranges.iter().zip(names).map(|(cidr, name)| Addresses {
+            cidr: *cidr,
+            range: range(name, cidr.to_string(), (cidr.size(), cidr.lower_band()), "IP"),
+        });
+        let (first, last) = (*options.node_ports.start(), *options.node_ports.end());
+        let port_count = u32::from(last.saturating_sub(first)) + 1;
+        let lower_band = if port_count <= 16 { 0 } else { (port_count / 32).clamp(16, 128) };
+        Self {
+            addresses: addresses.collect(),
+            ports: range("servicenodeports", format!("{first}-{last}"), (port_count, lower_band), "port"),
+            first_port: first,
+            port_count,
+            backend: Arc::clone(&backend),
+            etcd_prefix: etcd_prefix.to_owned(),
+        }
+    }
+
+    /// The cluster's families, its default first.
+    fn families(&self) -> Vec<Family> {
+        self.addresses.iter().map(|addresses| addresses.cidr.family()).collect()
+    }
+
+    async fn claim(
+        &self,
+        cx: &RequestCx,
+        service: &mut Service,
+        old: Option<&Service>,
+    ) -> Result<Reservation, ApiError> {
+        let mut claiming = Claiming { service, reservation: Reservation::default(), dry_run: cx.dry_run };
+        let claimed = match self.claim_addresses(&mut claiming, old).await {
+            Ok(()) => self.claim_ports(&mut claiming, old).await,
+            refused => refused,
+        };
+        let reservation = claiming.reservation;
+        match claimed {
+            Ok(()) => Ok(reservation),
+            Err(error) => {
+                self.release(&reservation.taken).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn release(&self, claims: &[Claim]) {
+        for claim in claims {
+            let freed = match claim {
+                Claim::Address(address) => self.free_address(*address).await,
+                Claim::Port(port) => match self.port_offset(*port) {
+                    Some(offset) => self.ports.free(offset).await,
+                    None => Ok(()),
+                },
+            };
+            if let Err(error) = freed {
+                // Repair collects what is left over.
+                tracing::warn!(?claim, %error, "cannot release what a service held");
+            }
+        }
+    }
+}
+
+/// What a service holds.
+fn held_by(spec: &ServiceSpec) -> Vec<Claim> {
+    let addresses = spec.cluster_ips.iter().filter_map(|text| api_machinery::names::parse_ip_lenient(text));
+    let mut claims: Vec<Claim> =
+        if spec.type_ == families::EXTERNAL_NAME { Vec::new() } else { addresses.map(Claim::Address).collect() };
+    claims.extend(ports::held_by(spec).into_iter().map(Claim::Port));
+    claims
+}
+
+fn invalid(service: &Service, errors: &ErrorList) -> ApiError {
+    ApiError::invalid(&GroupKind::new("", "Service"), &service.metadata.name, errors)
+}
+
+#[async_trait]
+impl Companion for ServiceCompanion {
+    async fn begin_create(&self, cx: &RequestCx, object: &mut dyn Object) -> Result<Reservation, ApiError> {
+        let Some(service) = object.downcast_mut::<Service>() else { return Ok(Reservation::default()) };
+        if !service.spec.cluster_ip.is_empty() && service.spec.cluster_ips.is_empty() {
+            service.spec.cluster_ips = vec![service.spec.cluster_ip.clone()];
+        }
+        families::fill_in(&mut service.spec, None, &self.families()).map_err(|errors| invalid(service, &errors))?;
+        self.claim(cx, service, None).await
+    }
+
+    async fn begin_update(
+        &self,
+        cx: &RequestCx,
+        object: &mut dyn Object,
+        live: &dyn Object,
+    ) -> Result<Reservation, ApiError> {
+        let (Some(service), Some(old)) = (object.downcast_mut::<Service>(), live.downcast_ref::<Service>()) else {
+            return Ok(Reservation::default());
+        };
+        keep_allocated(&mut service.spec, &old.spec);
+        families::fill_in(&mut service.spec, Some(&old.spec), &self.families())
+            .map_err(|errors| invalid(service, &errors))?;
+        self.claim(cx, service, Some(old)).await
+    }
+
+    async fn settle(&self, reservation: Reservation, written: bool) {
+        self.release(if written { &reservation.freed } else { &reservation.taken }).await;
+    }
+
+    async fn deleted(&self, object: &dyn Object) {
+        let Some(service) = object.downcast_ref::<Service>() else { return };
+        let meta = &service.metadata;
+        let endpoints = format!("{}/services/endpoints/{}/{}", self.etcd_prefix, meta.namespace, meta.name);
+        if let Err(error) = self.backend.txn(&Key::from(endpoints), Expect::Any, Write::Delete).await {
+            tracing::warn!(namespace = %meta.namespace, name = %meta.name, %error, "cannot delete a service's endpoints");
+        }
+        self.release(&held_by(&service.spec)).await;
+    }
+}
+
+/// A client that knows nothing of allocation sends none of what was allocated, and means no change of it.
+fn keep_allocated(spec: &mut ServiceSpec, old: &ServiceSpec) {
+    if spec.type_ != families::EXTERNAL_NAME && old.type_ != families::EXTERNAL_NAME {
+        if spec.cluster_ip.is_empty() && spec.cluster_ips.is_empty() {
+            spec.cluster_ip = old.cluster_ip.clone();
+        }
+        if spec.cluster_ips.is_empty() && spec.cluster_ip == old.cluster_ip {
+            spec.cluster_ips = old.cluster_ips.clone();
+        }
+    }
+    if spec.cluster_ip != old.cluster_ip && spec.cluster_ips == old.cluster_ips {
+        spec.cluster_ips = if spec.cluster_ip.is_empty() { Vec::new() } else { vec![spec.cluster_ip.clone()] };
+    } else if !spec.cluster_ip.is_empty() && spec.cluster_ips.is_empty() {
+        spec.cluster_ips = vec![spec.cluster_ip.clone()];
+    }
+    ports::keep_allocated(spec, old);
+}

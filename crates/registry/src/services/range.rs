@@ -1,0 +1,157 @@
+//! A range of numbers in the store, shared by all servers: each change is one compare-and-swap of its bitmap.
+
+use std::sync::Arc;
+
+use api_machinery::object::{self, Object};
+use api_types::core_v1::RangeAllocation;
+use base::SharedRng;
+use parking_lot::Mutex;
+use storage::{Backend, Expect, Key, KeyValue, StorageError, Txn, Write};
+
+use super::bitmap::Bitmap;
+
+/// How often a change is tried against other servers' changes.
+const ATTEMPTS: u32 = 64;
+
+/// Why a number cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RangeError {
+    #[error("provided {0} is already allocated")]
+    Taken(&'static str),
+    #[error("{0}")]
+    Outside(String),
+    #[error("range is full")]
+    Full,
+    #[error("the provided network does not match the current range")]
+    OtherNetwork,
+    #[error("the provided range does not match the current range")]
+    OtherRange,
+    #[error("{0}")]
+    Unreadable(String),
+    #[error("too many servers allocate at once")]
+    Contended,
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// A range in the store.
+pub(crate) struct Range {
+    backend: Arc<dyn Backend>,
+    rng: SharedRng,
+    key: Key,
+    /// What is stored as the range's text.
+    pub(crate) text: String,
+    pub(crate) size: u32,
+    lower_band: u32,
+    /// What one of its numbers is, in texts.
+    what: &'static str,
+    /// How often each unowned number was seen; for repair.
+    pub(crate) leaks: Mutex<std::collections::BTreeMap<u32, u8>>,
+}
+
+/// What the store has.
+struct Current {
+    bitmap: Bitmap,
+    expect: Expect,
+}
+
+impl Range {
+    pub(crate) fn new(
+        backend: Arc<dyn Backend>,
+        rng: SharedRng,
+        key: String,
+        text: String,
+        (size, lower_band): (u32, u32),
+        what: &'static str,
+    ) -> Self {
+        Self { backend, rng, key: Key::from(key), text, size, lower_band, what, leaks: Mutex::default() }
+    }
+
+    pub(crate) async fn take(&self, offset: u32) -> Result<(), RangeError> {
+        self.change(|bitmap| if bitmap.take(offset) { Ok(()) } else { Err(RangeError::Taken(self.what)) }).await
+    }
+
+    pub(crate) async fn take_any(&self) -> Result<u32, RangeError> {
+        self.change(|bitmap| bitmap.take_any(self.lower_band, &self.rng).ok_or(RangeError::Full)).await
+    }
+
+    pub(crate) async fn free(&self, offset: u32) -> Result<(), RangeError> {
+        self.change(|bitmap| {
+            bitmap.free(offset);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Whether a number is free now; for dry runs.
+    pub(crate) async fn check_free(&self, offset: u32) -> Result<(), RangeError> {
+        let kv = self.backend.get(&self.key).await?.kv;
+        let current = self.read(kv.as_ref())?;
+        if current.bitmap.is_taken(offset) { Err(RangeError::Taken(self.what)) } else { Ok(()) }
+    }
+
+    async fn change<T>(&self, change: impl Fn(&mut Bitmap) -> Result<T, RangeError>) -> Result<T, RangeError> {
+        let mut kv = self.backend.get(&self.key).await?.kv;
+        for _ in 0..ATTEMPTS {
+            let current = self.read(kv.as_ref())?;
+            let mut bitmap = current.bitmap.clone();
+            let result = change(&mut bitmap)?;
+            if bitmap == current.bitmap {
+                return Ok(result);
+            }
+            match self.write(&bitmap, current.expect).await? {
+                Txn::Committed { .. } => return Ok(result),
+                Txn::Conflict { current, .. } => kv = current,
+            }
+        }
+        Err(RangeError::Contended)
+    }
+
+    fn read(&self, kv: Option<&KeyValue>) -> Result<Current, RangeError> {
+        let Some(kv) = kv else { return Ok(Current { bitmap: Bitmap::new(self.size), expect: Expect::Absent }) };
+        let stored = decode(&kv.value)?;
+        if stored.range != self.text {
+            return Err(RangeError::OtherRange);
+        }
+        Ok(Current { bitmap: Bitmap::decode(&stored.data.0, self.size), expect: Expect::At(kv.mod_revision) })
+    }
+
+    async fn write(&self, bitmap: &Bitmap, expect: Expect) -> Result<Txn, StorageError> {
+        let allocation = RangeAllocation {
+            range: self.text.clone(),
+            data: api_machinery::reflect::ByteString(bitmap.encode()),
+            ..RangeAllocation::default()
+        };
+        self.backend.txn(&self.key, expect, Write::put((&allocation as &dyn Object).to_protobuf())).await
+    }
+
+    /// Rewrites the bitmap from what is stored (nothing where that is of another range), in one piece.
+    pub(crate) async fn rebuild<T>(&self, build: impl Fn(&Bitmap) -> (Bitmap, T)) -> Result<T, RangeError> {
+        for _ in 0..ATTEMPTS {
+            let kv = self.backend.get(&self.key).await?.kv;
+            let expect = kv.as_ref().map_or(Expect::Absent, |kv| Expect::At(kv.mod_revision));
+            let stored = self.read(kv.as_ref());
+            let (old, same_range) = match stored {
+                Ok(current) => (current.bitmap, kv.is_some()),
+                Err(RangeError::OtherRange) => (Bitmap::new(self.size), false),
+                Err(error) => return Err(error),
+            };
+            let (new, result) = build(&old);
+            if same_range && new == old {
+                return Ok(result);
+            }
+            if matches!(self.write(&new, expect).await?, Txn::Committed { .. }) {
+                return Ok(result);
+            }
+        }
+        Err(RangeError::Contended)
+    }
+}
+
+fn decode(value: &[u8]) -> Result<RangeAllocation, RangeError> {
+    let unreadable = |text: String| RangeError::Unreadable(text);
+    if api_machinery::protobuf::is_enveloped(value) {
+        return object::from_protobuf(value).map(|(stored, _)| stored).map_err(|error| unreadable(error.to_string()));
+    }
+    object::from_json(value).map(|(stored, _)| stored).map_err(|error| unreadable(error.to_string()))
+}
