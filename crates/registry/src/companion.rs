@@ -7,6 +7,23 @@ use async_trait::async_trait;
 use crate::context::RequestCx;
 use crate::services::Reservation;
 
+/// How the write ended that a reservation was made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It is in the store.
+    Written,
+    /// It is not.
+    Refused,
+    /// The store did not say. Nothing may be given back, or two objects might end up with the same: repair finds out.
+    Unknown,
+}
+
+impl Outcome {
+    pub(crate) fn of_error(error: &ApiError) -> Self {
+        if error.code >= 500 { Self::Unknown } else { Self::Refused }
+    }
+}
+
 /// The part of a kind's storage that is not the object itself.
 #[async_trait]
 pub(crate) trait Companion: Send + Sync {
@@ -26,7 +43,7 @@ pub(crate) trait Companion: Send + Sync {
     }
 
     /// After the write: keeps what was taken and gives back what is no longer used, or the other way round.
-    async fn settle(&self, _reservation: Reservation, _written: bool) {}
+    async fn settle(&self, _reservation: Reservation, _outcome: Outcome) {}
 
     /// After an object has gone.
     async fn deleted(&self, _object: &dyn Object) {}

@@ -7,6 +7,7 @@ use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use watch_cache::Stored;
 
+use crate::companion::Outcome;
 use crate::context::{Hooks, Operation, RequestCx};
 use crate::resource::Resource;
 use crate::store::Swap;
@@ -99,7 +100,10 @@ impl Resource {
     ) -> Result<Arc<Stored>, ApiError> {
         let reservation = self.companion.begin_create(cx, &mut *object).await?;
         let result = self.check_and_create(cx, object, hooks, warnings).await;
-        self.companion.settle(reservation, result.is_ok()).await;
+        let outcome = result
+            .as_ref()
+            .map_or_else(Outcome::of_error, |_| if cx.dry_run { Outcome::Refused } else { Outcome::Written });
+        self.companion.settle(reservation, outcome).await;
         result
     }
 

@@ -93,7 +93,9 @@ pub struct Registry {
 impl Registry {
     /// A registry without resources.
     #[must_use]
-    pub fn new(options: RegistryOptions) -> Arc<Self> {
+    pub fn new(mut options: RegistryOptions) -> Arc<Self> {
+        // As upstream reads the flag: rooted, and without a slash at the end.
+        options.etcd_prefix = format!("/{}", options.etcd_prefix.trim_matches('/'));
         let pool = LeasePoolOptions { reuse_duration: options.lease_reuse, ..LeasePoolOptions::default() };
         let shared = Shared {
             rng: Arc::clone(&options.rng),
@@ -104,7 +106,7 @@ impl Registry {
             &options.services,
             Arc::clone(&options.backend),
             Arc::clone(&options.rng),
-            options.etcd_prefix.trim_end_matches('/'),
+            &options.etcd_prefix,
         );
         Arc::new(Self {
             shared: Arc::new(shared),
@@ -219,7 +221,7 @@ impl Registry {
 
     fn open(&self, info: &'static ResourceInfo, rules: &RulesRef, setup: &Setup, indexes: &[Index]) -> Store {
         let stored_under = info.storage.map_or(info.resource, |storage| storage.prefix);
-        let prefix = format!("{}/{stored_under}/", self.options.etcd_prefix.trim_end_matches('/'));
+        let prefix = format!("{}/{stored_under}/", self.options.etcd_prefix);
         let group_resource = GroupResource { group: info.group.into(), resource: info.resource.into() };
         let codec = Arc::new(ObjectCodec {
             rules: setup.storage_rules.clone().unwrap_or_else(|| rules.clone()),

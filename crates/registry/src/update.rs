@@ -10,6 +10,7 @@ use api_machinery::status::ApiError;
 use kinds::rules::Endpoint;
 use watch_cache::Stored;
 
+use crate::companion::Outcome;
 use crate::context::{Change, CreateWhenAbsent, Hooks, Operation, RequestCx};
 use crate::create::Written;
 use crate::resource::Resource;
@@ -131,7 +132,12 @@ impl Resource {
             _ => Default::default(),
         };
         let result = self.check_and_write(request, live, object, old, warnings).await;
-        self.companion.settle(reservation, matches!(result, Ok(Swap::Done(_)))).await;
+        let outcome = match &result {
+            Ok(Swap::Done(_)) if !request.cx.dry_run => Outcome::Written,
+            Ok(_) => Outcome::Refused,
+            Err(error) => Outcome::of_error(error),
+        };
+        self.companion.settle(reservation, outcome).await;
         result
     }
 

@@ -25,7 +25,7 @@ use async_trait::async_trait;
 use base::SharedRng;
 use storage::{Backend, Expect, Key, Write};
 
-use crate::companion::Companion;
+use crate::companion::{Companion, Outcome};
 use crate::context::RequestCx;
 
 pub use network::Cidr;
@@ -192,8 +192,12 @@ impl Companion for ServiceCompanion {
         self.claim(cx, service, Some(old)).await
     }
 
-    async fn settle(&self, reservation: Reservation, written: bool) {
-        self.release(if written { &reservation.freed } else { &reservation.taken }).await;
+    async fn settle(&self, reservation: Reservation, outcome: Outcome) {
+        match outcome {
+            Outcome::Written => self.release(&reservation.freed).await,
+            Outcome::Refused => self.release(&reservation.taken).await,
+            Outcome::Unknown => {}
+        }
     }
 
     async fn deleted(&self, object: &dyn Object) {

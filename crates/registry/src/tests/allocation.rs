@@ -148,6 +148,8 @@ async fn dry_runs_take_nothing_and_dual_stack_takes_two() {
         service.spec.ip_family_policy = Some("SingleStack".into());
         Ok(Box::new(service) as Box<dyn Object>)
     });
+    services.update(&fixture.dry("default"), "dual", Endpoint::Main, &single, &Hooks::none()).await.unwrap();
+    assert_eq!(taken(&fixture, "secondaryserviceips").await, 1, "a dry run gives nothing back");
     let updated = services.update(&cx, "dual", Endpoint::Main, &single, &Hooks::none()).await.unwrap();
     assert_eq!(spec(&updated.item).cluster_ips.len(), 1);
     assert_eq!(taken(&fixture, "secondaryserviceips").await, 0);
