@@ -1,3 +1,10 @@
-//! The `kube-controller-manager` binary.
+//! `kube-controller-manager`: keeps the objects of a cluster as they say they should be.
 
-fn main() {}
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    component_base::run(&controllers::COMPONENT, controllers::run)
+}

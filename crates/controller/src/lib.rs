@@ -11,6 +11,7 @@ mod cx;
 mod descriptor;
 mod index;
 mod metrics;
+pub mod process;
 mod run;
 mod select;
 mod set;

@@ -6,6 +6,7 @@
 
 mod certificates;
 mod cluster;
+mod component;
 mod network;
 mod nodes;
 mod settings;
@@ -13,6 +14,7 @@ mod workloads;
 
 use controller::Descriptor;
 
+pub use component::{COMPONENT, run};
 pub use settings::Settings;
 
 /// Every controller, in the order in which they start.

@@ -1,5 +1,8 @@
 //! What the controllers can be told by flags, with upstream's defaults. The component's options fill it in.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 /// Settings of the controllers, handed to each when it is built.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -15,6 +18,96 @@ pub struct Settings {
     pub ttl_after_finished_syncs: usize,
     /// `--terminated-pod-gc-threshold`: how many ended pods may stay; 0 or less for any number.
     pub terminated_pod_gc_threshold: i32,
+    /// `--concurrent-namespace-syncs`.
+    pub namespace_syncs: usize,
+    /// `--namespace-sync-period`.
+    pub namespace_sync_period: Duration,
+    /// `--enable-garbage-collector`.
+    pub garbage_collector: bool,
+    /// `--concurrent-gc-syncs`, for each of the two queues.
+    pub garbage_collector_syncs: usize,
+    /// `--concurrent-endpoint-syncs`.
+    pub endpoint_syncs: usize,
+    /// `--endpoint-updates-batch-period`.
+    pub endpoint_batch_period: Duration,
+    /// `--concurrent-service-endpoint-syncs`.
+    pub endpoint_slice_syncs: usize,
+    /// `--endpointslice-updates-batch-period`.
+    pub endpoint_slice_batch_period: Duration,
+    /// `--max-endpoints-per-slice`.
+    pub max_endpoints_per_slice: usize,
+    /// The content of `--root-ca-file`, else the client's own CA; empty for none.
+    pub root_ca: String,
+    /// When a node counts as unhealthy and how fast pods are moved away.
+    pub node_health: NodeHealthSettings,
+    /// The nodes' pod addresses.
+    pub ipam: IpamSettings,
+    /// The signing of certificates.
+    pub signing: SigningSettings,
+}
+
+/// When a node counts as unhealthy and how fast pods are moved away.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeHealthSettings {
+    /// `--node-monitor-period`.
+    pub monitor_period: Duration,
+    /// `--node-monitor-grace-period`.
+    pub monitor_grace_period: Duration,
+    /// `--node-startup-grace-period`.
+    pub startup_grace_period: Duration,
+    /// `--node-eviction-rate`, nodes per second.
+    pub eviction_rate: f64,
+    /// `--secondary-node-eviction-rate`, nodes per second.
+    pub secondary_eviction_rate: f64,
+    /// `--large-cluster-size-threshold`, nodes of a zone.
+    pub large_zone: usize,
+    /// `--unhealthy-zone-threshold`, a share.
+    pub unhealthy_zone_threshold: f64,
+}
+
+/// The nodes' pod addresses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IpamSettings {
+    /// `--allocate-node-cidrs`.
+    pub allocate: bool,
+    /// `--cidr-allocator-type`.
+    pub allocator: String,
+    /// `--cluster-cidr`.
+    pub cluster_cidr: String,
+    /// `--service-cluster-ip-range`.
+    pub service_cidr: String,
+    /// `--node-cidr-mask-size`; 0 for the default.
+    pub mask: u8,
+    /// `--node-cidr-mask-size-ipv4`; 0 for the default.
+    pub mask_v4: u8,
+    /// `--node-cidr-mask-size-ipv6`; 0 for the default.
+    pub mask_v6: u8,
+}
+
+/// The files of a signer's CA; empty paths for none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SignerFiles {
+    /// The certificate.
+    pub cert: PathBuf,
+    /// The key.
+    pub key: PathBuf,
+}
+
+/// The signing of certificates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SigningSettings {
+    /// For all signers.
+    pub all: SignerFiles,
+    /// For `kubernetes.io/kubelet-serving`.
+    pub kubelet_serving: SignerFiles,
+    /// For `kubernetes.io/kube-apiserver-client-kubelet`.
+    pub kubelet_client: SignerFiles,
+    /// For `kubernetes.io/kube-apiserver-client`.
+    pub api_client: SignerFiles,
+    /// For `kubernetes.io/legacy-unknown`.
+    pub legacy_unknown: SignerFiles,
+    /// `--cluster-signing-duration`.
+    pub duration: Duration,
 }
 
 impl Default for Settings {
@@ -26,6 +119,46 @@ impl Default for Settings {
             job_syncs: 5,
             ttl_after_finished_syncs: 5,
             terminated_pod_gc_threshold: 12_500,
+            namespace_syncs: 10,
+            namespace_sync_period: Duration::from_secs(300),
+            garbage_collector: true,
+            garbage_collector_syncs: 20,
+            endpoint_syncs: 5,
+            endpoint_batch_period: Duration::ZERO,
+            endpoint_slice_syncs: 5,
+            endpoint_slice_batch_period: Duration::ZERO,
+            max_endpoints_per_slice: 100,
+            root_ca: String::new(),
+            node_health: NodeHealthSettings::default(),
+            ipam: IpamSettings::default(),
+            signing: SigningSettings::default(),
+        }
+    }
+}
+
+impl Default for NodeHealthSettings {
+    fn default() -> Self {
+        Self {
+            monitor_period: Duration::from_secs(5),
+            monitor_grace_period: Duration::from_secs(50),
+            startup_grace_period: Duration::from_secs(60),
+            eviction_rate: 0.1,
+            secondary_eviction_rate: 0.01,
+            large_zone: 50,
+            unhealthy_zone_threshold: 0.55,
+        }
+    }
+}
+
+impl Default for SigningSettings {
+    fn default() -> Self {
+        Self {
+            all: SignerFiles::default(),
+            kubelet_serving: SignerFiles::default(),
+            kubelet_client: SignerFiles::default(),
+            api_client: SignerFiles::default(),
+            legacy_unknown: SignerFiles::default(),
+            duration: Duration::from_secs(365 * 24 * 3600),
         }
     }
 }

@@ -1,0 +1,267 @@
+//! Who may use a manager's own endpoint: the API server is asked, and its answers are remembered for a while.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_types::authentication_v1::UserInfo;
+use api_types::authorization_v1::{NonResourceAttributes, SubjectAccessReview};
+use base::{Rng, SharedClock};
+use client::{Client, ClientConfig, ClientCx, ConfigError};
+use component_base::flags::{Errors, Options};
+use component_base::serving::{Response, text};
+use component_base::tls::CaFile;
+use http::StatusCode;
+use http::request::Parts;
+use parking_lot::Mutex;
+use pki::{CaBundle, CaPool, KeyedDigest};
+use tokio::time::Instant;
+
+use super::identify::{FrontProxy, Identify, Refused, bearer};
+
+/// The group that may do anything.
+const MASTERS: &str = "system:masters";
+/// Answers that are remembered at once; the endpoint has few clients. Beyond it all are forgotten.
+const REMEMBERED: usize = 1024;
+
+/// The values of the flags in [`super::DELEGATION`].
+#[derive(Debug, Clone)]
+pub struct AccessOptions {
+    authentication_kubeconfig: String,
+    authorization_kubeconfig: String,
+    client_ca: String,
+    proxy_ca: String,
+    proxy_names: Vec<String>,
+    proxy_headers: [Vec<String>; 4],
+    always_allow: Vec<String>,
+    token_ttl: Duration,
+    allowed_ttl: Duration,
+    denied_ttl: Duration,
+}
+
+impl AccessOptions {
+    /// Reads the flags, adding what is wrong with them to `errors`.
+    pub fn from_options(options: &Options, errors: &mut Errors) -> Self {
+        let list = |name: &str| options.strings(name).to_vec();
+        let always_allow = list("authorization-always-allow-paths");
+        for path in &always_allow {
+            let inner = path.strip_suffix('*').unwrap_or(path);
+            errors.check(!inner.contains('*'), format!("only trailing * allowed in {path:?}"));
+        }
+        Self {
+            authentication_kubeconfig: options.string("authentication-kubeconfig").to_owned(),
+            authorization_kubeconfig: options.string("authorization-kubeconfig").to_owned(),
+            client_ca: options.string("client-ca-file").to_owned(),
+            proxy_ca: options.string("requestheader-client-ca-file").to_owned(),
+            proxy_names: list("requestheader-allowed-names"),
+            proxy_headers: [
+                list("requestheader-username-headers"),
+                list("requestheader-uid-headers"),
+                list("requestheader-group-headers"),
+                list("requestheader-extra-headers-prefix"),
+            ],
+            always_allow,
+            token_ttl: options.duration("authentication-token-webhook-cache-ttl"),
+            allowed_ttl: options.duration("authorization-webhook-cache-authorized-ttl"),
+            denied_ttl: options.duration("authorization-webhook-cache-unauthorized-ttl"),
+        }
+    }
+}
+
+/// Why access could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// A kubeconfig cannot be used.
+    #[error(transparent)]
+    Client(#[from] ConfigError),
+    /// A CA file cannot be read.
+    #[error(transparent)]
+    Tls(#[from] component_base::tls::TlsError),
+    /// A CA file cannot be used.
+    #[error(transparent)]
+    Bundle(#[from] pki::BundleError),
+}
+
+type Key = [u8; 32];
+
+/// Decides about requests.
+pub(super) struct Access {
+    identify: Identify,
+    reviews: Option<Client>,
+    always_allow: Vec<String>,
+    ttl: Ttl,
+    digest: KeyedDigest,
+    clock: SharedClock,
+    users: Mutex<HashMap<Key, (UserInfo, Instant)>>,
+    decisions: Mutex<HashMap<Key, (bool, Instant)>>,
+}
+
+struct Ttl {
+    token: Duration,
+    allowed: Duration,
+    denied: Duration,
+}
+
+impl Access {
+    /// Access as the flags say, and the bundles that the server asks client certificates for.
+    pub(super) fn new(
+        options: &AccessOptions,
+        component: &str,
+        cx: &ClientCx,
+        rng: &Rng,
+    ) -> Result<(Self, Vec<Arc<CaFile>>), AccessError> {
+        let mut files = Vec::new();
+        let client_ca = follow(&options.client_ca, &mut files)?;
+        let [username, uid, groups, extra_prefixes] = options.proxy_headers.clone();
+        let front_proxy = follow(&options.proxy_ca, &mut files)?.map(|pool| FrontProxy {
+            pool,
+            allowed_names: options.proxy_names.clone(),
+            username,
+            uid,
+            groups,
+            extra_prefixes,
+        });
+        let identify = Identify {
+            clock: Arc::clone(&cx.clock),
+            client_ca,
+            front_proxy,
+            reviews: reviewer(&options.authentication_kubeconfig, component, cx)?,
+        };
+        let access = Self {
+            identify,
+            reviews: reviewer(&options.authorization_kubeconfig, component, cx)?,
+            always_allow: options.always_allow.clone(),
+            ttl: Ttl { token: options.token_ttl, allowed: options.allowed_ttl, denied: options.denied_ttl },
+            digest: KeyedDigest::new(rng),
+            clock: Arc::clone(&cx.clock),
+            users: Mutex::default(),
+            decisions: Mutex::default(),
+        };
+        Ok((access, files))
+    }
+
+    /// Nothing where the request may go on, else the answer to give.
+    pub(super) async fn refuse(&self, request: &Parts) -> Option<Response> {
+        let path = request.uri.path();
+        let Ok(user) = self.user(request).await else {
+            return Some(text(StatusCode::UNAUTHORIZED, "Unauthorized\n"));
+        };
+        if self.always_allow.iter().any(|allowed| covers(allowed, path)) {
+            return None;
+        }
+        if user.groups.iter().any(|group| group == MASTERS) {
+            return None;
+        }
+        let verb = request.method.as_str().to_ascii_lowercase();
+        if self.allowed(&user, path, &verb).await {
+            return None;
+        }
+        let message = format!("forbidden: User {:?} cannot {verb} path {path:?}\n", user.username);
+        Some(text(StatusCode::FORBIDDEN, message))
+    }
+
+    async fn user(&self, request: &Parts) -> Result<UserInfo, Refused> {
+        let Some(token) = bearer(request) else { return self.identify.user(request).await };
+        let (key, now) = (self.digest.of([token.as_bytes()]), self.clock.monotonic());
+        if let Some(user) = recall(&self.users, &key, now) {
+            return Ok(user);
+        }
+        let user = self.identify.user(request).await?;
+        remember(&self.users, key, user.clone(), now + self.ttl.token);
+        Ok(user)
+    }
+
+    async fn allowed(&self, user: &UserInfo, path: &str, verb: &str) -> bool {
+        let Some(client) = &self.reviews else { return false };
+        let groups = user.groups.iter().map(String::as_bytes);
+        let parts = [user.username.as_bytes(), user.uid.as_bytes(), path.as_bytes(), verb.as_bytes()];
+        let (key, now) = (self.digest.of(parts.into_iter().chain(groups)), self.clock.monotonic());
+        if let Some(allowed) = recall(&self.decisions, &key, now) {
+            return allowed;
+        }
+        let mut review = SubjectAccessReview::default();
+        review.spec.user.clone_from(&user.username);
+        review.spec.uid.clone_from(&user.uid);
+        review.spec.groups.clone_from(&user.groups);
+        review.spec.extra.clone_from(&user.extra);
+        review.spec.non_resource_attributes =
+            Some(NonResourceAttributes { path: path.to_owned(), verb: verb.to_owned() });
+        match client.all::<SubjectAccessReview>().create(&review).await {
+            Ok(answer) => {
+                let allowed = answer.status.allowed;
+                let ttl = if allowed { self.ttl.allowed } else { self.ttl.denied };
+                remember(&self.decisions, key, allowed, now + ttl);
+                allowed
+            }
+            Err(error) => {
+                tracing::error!(%error, "Reviewing access failed");
+                false
+            }
+        }
+    }
+}
+
+fn covers(allowed: &str, path: &str) -> bool {
+    let (allowed, path) = (allowed.trim_start_matches('/'), path.trim_start_matches('/'));
+    allowed.strip_suffix('*').map_or(allowed == path, |prefix| path.starts_with(prefix))
+}
+
+fn recall<V: Clone>(memory: &Mutex<HashMap<Key, (V, Instant)>>, key: &Key, now: Instant) -> Option<V> {
+    memory.lock().get(key).filter(|(_, until)| now < *until).map(|(value, _)| value.clone())
+}
+
+fn remember<V>(memory: &Mutex<HashMap<Key, (V, Instant)>>, key: Key, value: V, until: Instant) {
+    let mut memory = memory.lock();
+    if memory.len() >= REMEMBERED {
+        memory.clear();
+    }
+    memory.insert(key, (value, until));
+}
+
+/// The client that asks for reviews; without a kubeconfig none.
+fn reviewer(kubeconfig: &str, component: &str, cx: &ClientCx) -> Result<Option<Client>, ConfigError> {
+    if kubeconfig.is_empty() {
+        return Ok(None);
+    }
+    // Reviews are bounded by the endpoint's own clients; upstream gives them a limit above any real load.
+    let config = ClientConfig::load(kubeconfig, "")?.with_component(component).with_rate(200.0, 400);
+    Client::new(config.with_timeout(Duration::from_secs(10)), cx.clone()).map(Some)
+}
+
+/// A bundle that follows its file, in both of the forms in which it is needed.
+fn follow(path: &str, files: &mut Vec<Arc<CaFile>>) -> Result<Option<Arc<CaPool>>, AccessError> {
+    if path.is_empty() {
+        return Ok(None);
+    }
+    let pool = Arc::new(CaPool::new(CaBundle::load(Path::new(path))?));
+    let file = CaFile::load(path)?;
+    let (followed, path) = (Arc::downgrade(&pool), path.to_owned());
+    file.on_change(move |_| {
+        if let Some(pool) = followed.upgrade()
+            && let Err(error) = pool.reload(Path::new(&path))
+        {
+            tracing::error!(%error, "Applying a new CA bundle failed");
+        }
+    });
+    files.push(file);
+    Ok(Some(pool))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn always_allowed_paths() {
+        for (allowed, path, expected) in [
+            ("/healthz", "/healthz", true),
+            ("/healthz", "/healthz/ping", false),
+            ("/healthz/*", "/healthz/ping", true),
+            ("/healthz", "/metrics", false),
+            ("*", "/metrics", true),
+        ] {
+            assert_eq!(covers(allowed, path), expected, "{allowed} {path}");
+        }
+    }
+}

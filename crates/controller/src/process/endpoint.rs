@@ -1,0 +1,102 @@
+//! A manager's own HTTPS endpoint: health, metrics, configuration, the log's verbosity.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::value::Value;
+use component_base::health::Health;
+use component_base::logging::Logging;
+use component_base::metrics::Metrics;
+use component_base::serving::{Body, Handler, Request, Response, full, text};
+use http::{HeaderValue, Method, StatusCode, header};
+use http_body_util::BodyExt as _;
+
+use super::access::Access;
+
+/// The longest body that is read: a verbosity is a small number.
+const BODY_BYTES: usize = 1024;
+/// The longest time a request may take.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Answers requests.
+pub(super) struct Endpoint {
+    pub(super) access: Access,
+    pub(super) health: Arc<Health>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) slis: Arc<Metrics>,
+    pub(super) config: Value,
+    pub(super) logging: Option<Logging>,
+    pub(super) profiling: bool,
+}
+
+#[async_trait::async_trait]
+impl Handler for Endpoint {
+    async fn handle(&self, request: Request) -> Response {
+        let answer = tokio::time::timeout(DEADLINE, self.answer(request)).await;
+        let mut response = answer.unwrap_or_else(|_| text(StatusCode::GATEWAY_TIMEOUT, "request timed out\n"));
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        response
+    }
+}
+
+impl Endpoint {
+    async fn answer(&self, request: Request) -> Response {
+        let (parts, body) = request.into_parts();
+        if let Some(refusal) = self.access.refuse(&parts).await {
+            return refusal;
+        }
+        let (path, query) = (parts.uri.path(), parts.uri.query());
+        match (path, &parts.method) {
+            // The two newer endpoints do not exist here, as upstream.
+            _ if path == "/healthz" || path.starts_with("/healthz/") => {
+                self.health.answer(path, query).await.unwrap_or_else(not_found)
+            }
+            ("/metrics", _) => self.metrics.answer(),
+            ("/metrics/slis", &Method::DELETE) => {
+                self.slis.reset();
+                text(StatusCode::OK, "metrics reset\n")
+            }
+            ("/metrics/slis", _) => self.slis.answer(),
+            ("/configz", _) => json(&self.config),
+            ("/debug/flags/v", method) if self.profiling => {
+                if *method != Method::PUT {
+                    return text(StatusCode::NOT_ACCEPTABLE, "unsupported http method");
+                }
+                self.set_verbosity(&read(body).await)
+            }
+            _ => not_found(),
+        }
+    }
+
+    fn set_verbosity(&self, body: &[u8]) -> Response {
+        let level = std::str::from_utf8(body).ok().and_then(|text| text.trim().parse::<i32>().ok());
+        let (Some(level), Some(logging)) = (level, &self.logging) else {
+            return text(StatusCode::BAD_REQUEST, "error set flag value: expected a number\n");
+        };
+        logging.set_verbosity(level);
+        text(StatusCode::OK, format!("successfully set klog.logging.verbosity to {level}"))
+    }
+}
+
+/// The start of a body; what is longer is no number.
+async fn read(mut body: Body) -> Vec<u8> {
+    let mut content = Vec::new();
+    while content.len() < BODY_BYTES
+        && let Some(Ok(frame)) = body.frame().await
+    {
+        content.extend_from_slice(frame.data_ref().map(AsRef::as_ref).unwrap_or_default());
+    }
+    content
+}
+
+fn not_found() -> Response {
+    text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+fn json(value: &Value) -> Response {
+    let mut response = Response::new(full(value.to_string()));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

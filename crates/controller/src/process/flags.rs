@@ -1,0 +1,67 @@
+//! The flags that the managers of controllers share: client connection, leader election, delegated access.
+
+use component_base::flags::{Flag, FlagSet, GLOBAL, LOGS, METRICS};
+
+/// Help, version, log and metrics.
+pub const COMMON: [FlagSet; 3] = [GLOBAL, LOGS, METRICS];
+
+/// How the API server is reached.
+pub const CLIENT: FlagSet = FlagSet {
+    title: "client connection",
+    flags: &[
+        Flag::int32("kube-api-burst", "30").help("Burst to use while talking with kubernetes apiserver."),
+        Flag::string("kube-api-content-type", "application/vnd.kubernetes.protobuf")
+            .help("Content type of requests sent to apiserver."),
+        Flag::float("kube-api-qps", "20").help("QPS to use while talking with kubernetes apiserver."),
+        Flag::string("kubeconfig", "")
+            .help("Path to the kubeconfig file with the API server's location and credentials."),
+        Flag::string("master", "").help("The address of the API server; overrides the kubeconfig's."),
+    ],
+};
+
+/// Who may use the component's own endpoint.
+pub const DELEGATION: FlagSet = FlagSet {
+    title: "delegated authentication and authorization",
+    flags: &[
+        Flag::string("authentication-kubeconfig", "")
+            .help("kubeconfig for TokenReviews. Without it tokens are not accepted."),
+        Flag::bool("authentication-skip-lookup", "false").help(
+            "If true, the authentication configuration is not looked up in the cluster. It never is: it comes from \
+             --client-ca-file and the --requestheader flags.",
+        ),
+        Flag::duration("authentication-token-webhook-cache-ttl", "10s").help("How long token reviews are remembered."),
+        Flag::bool("authentication-tolerate-lookup-failure", "false")
+            .help("If true, a failed look-up of the authentication configuration is no error. There is no look-up."),
+        Flag::string_slice("authorization-always-allow-paths", "/healthz,/readyz,/livez")
+            .help("Paths that need no authorization. A trailing * stands for everything below."),
+        Flag::string("authorization-kubeconfig", "")
+            .help("kubeconfig for SubjectAccessReviews. Without it only system:masters and the paths above pass."),
+        Flag::duration("authorization-webhook-cache-authorized-ttl", "10s").help("How long to remember an allowance."),
+        Flag::duration("authorization-webhook-cache-unauthorized-ttl", "10s").help("How long to remember a refusal."),
+        Flag::string("client-ca-file", "").help("CA bundle of client certificates."),
+        Flag::string_slice("requestheader-allowed-names", "").help("Common names of front proxies; empty for any."),
+        Flag::string("requestheader-client-ca-file", "").help("CA bundle of front proxies."),
+        Flag::string_slice("requestheader-extra-headers-prefix", "x-remote-extra-")
+            .help("Prefixes of headers with further facts about the user."),
+        Flag::string_slice("requestheader-group-headers", "x-remote-group").help("Headers with the user's groups."),
+        Flag::string_slice("requestheader-uid-headers", "").help("Headers with the user's uid."),
+        Flag::string_slice("requestheader-username-headers", "x-remote-user").help("Headers with the user's name."),
+    ],
+};
+
+/// The leader election flags, with the name of the component's Lease.
+#[must_use]
+pub const fn leader_election_flags(lease: &'static str) -> [Flag; 7] {
+    [
+        Flag::bool("leader-elect", "true").help("Work only while this instance is the elected leader."),
+        Flag::duration("leader-elect-lease-duration", "15s")
+            .help("For how long candidates respect a leader that does not renew."),
+        Flag::duration("leader-elect-renew-deadline", "10s")
+            .help("How long the leader tries to renew before it stops leading."),
+        Flag::string("leader-elect-resource-lock", "leases")
+            .help("The kind of the lock. Only \"leases\" is supported."),
+        Flag::string("leader-elect-resource-name", lease).help("The name of the lock."),
+        Flag::string("leader-elect-resource-namespace", "kube-system").help("The namespace of the lock."),
+        Flag::duration("leader-elect-retry-period", "2s").help("How long to wait between two tries."),
+    ]
+}

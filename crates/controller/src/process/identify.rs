@@ -1,0 +1,123 @@
+//! Who a request to a manager's own endpoint is: a client certificate, a front proxy, a token, or nobody.
+
+use std::sync::Arc;
+
+use api_machinery::leaf::StringList;
+use api_types::authentication_v1::{TokenReview, UserInfo};
+use base::SharedClock;
+use client::Client;
+use component_base::serving::PeerCertificates;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use pki::{CaPool, Certificate};
+
+const ANONYMOUS: &str = "system:anonymous";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+const AUTHENTICATED: &str = "system:authenticated";
+
+/// A proxy that speaks for others, and the headers it does so in.
+pub(super) struct FrontProxy {
+    pub(super) pool: Arc<CaPool>,
+    pub(super) allowed_names: Vec<String>,
+    pub(super) username: Vec<String>,
+    pub(super) uid: Vec<String>,
+    pub(super) groups: Vec<String>,
+    pub(super) extra_prefixes: Vec<String>,
+}
+
+/// What identifies clients.
+pub(super) struct Identify {
+    pub(super) clock: SharedClock,
+    pub(super) client_ca: Option<Arc<CaPool>>,
+    pub(super) front_proxy: Option<FrontProxy>,
+    pub(super) reviews: Option<Client>,
+}
+
+/// A bearer token is there but nobody vouches for it.
+pub(super) struct Refused;
+
+impl Identify {
+    /// The user behind a request, looked for in upstream's order; a token that is not accepted is refused.
+    pub(super) async fn user(&self, request: &Parts) -> Result<UserInfo, Refused> {
+        if let Some(user) = self.by_proxy(request).or_else(|| self.by_certificate(request)) {
+            return Ok(authenticated(user));
+        }
+        match bearer(request) {
+            Some(token) => self.by_token(token).await.map(authenticated).ok_or(Refused),
+            None => Ok(anonymous()),
+        }
+    }
+
+    fn verified(&self, pool: &CaPool, request: &Parts) -> Option<Certificate> {
+        let peer = request.extensions.get::<PeerCertificates>()?;
+        pool.verify_client(peer, self.clock.wall()).ok()
+    }
+
+    fn by_certificate(&self, request: &Parts) -> Option<UserInfo> {
+        let leaf = self.verified(self.client_ca.as_deref()?, request)?;
+        let subject = leaf.subject();
+        let name = subject.common_name().to_owned();
+        (!name.is_empty()).then(|| UserInfo { username: name, groups: subject.organizations(), ..UserInfo::default() })
+    }
+
+    fn by_proxy(&self, request: &Parts) -> Option<UserInfo> {
+        let proxy = self.front_proxy.as_ref()?;
+        let leaf = self.verified(&proxy.pool, request)?;
+        let name = leaf.subject().common_name();
+        if !proxy.allowed_names.is_empty() && !proxy.allowed_names.iter().any(|allowed| allowed == name) {
+            return None;
+        }
+        proxy.user(request)
+    }
+
+    async fn by_token(&self, token: &str) -> Option<UserInfo> {
+        let mut review = TokenReview::default();
+        token.clone_into(&mut review.spec.token);
+        match self.reviews.as_ref()?.all::<TokenReview>().create(&review).await {
+            Ok(answer) => answer.status.authenticated.then_some(answer.status.user),
+            Err(error) => {
+                tracing::error!(%error, "Reviewing a token failed");
+                None
+            }
+        }
+    }
+}
+
+impl FrontProxy {
+    fn user(&self, request: &Parts) -> Option<UserInfo> {
+        let values = |name: &String| {
+            let values = request.headers.get_all(name.as_str()).iter();
+            values.filter_map(|value| value.to_str().ok().map(str::to_owned)).collect::<Vec<_>>()
+        };
+        let first = |names: &[String]| names.iter().flat_map(values).find(|value| !value.is_empty());
+        let mut user = UserInfo { username: first(&self.username)?, ..UserInfo::default() };
+        user.uid = first(&self.uid).unwrap_or_default();
+        user.groups = self.groups.iter().flat_map(values).collect();
+        for (name, value) in &request.headers {
+            let prefix =
+                self.extra_prefixes.iter().find_map(|prefix| name.as_str().strip_prefix(&prefix.to_lowercase()));
+            if let (Some(key), Ok(value)) = (prefix, value.to_str()) {
+                user.extra.entry(key.to_owned()).or_insert_with(StringList::default).0.push(value.to_owned());
+            }
+        }
+        Some(user)
+    }
+}
+
+/// The token of a request.
+pub(super) fn bearer(request: &Parts) -> Option<&str> {
+    let value = request.headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    (scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty()).then(|| token.trim())
+}
+
+fn anonymous() -> UserInfo {
+    UserInfo { username: ANONYMOUS.into(), groups: vec![UNAUTHENTICATED.into()], ..UserInfo::default() }
+}
+
+fn authenticated(mut user: UserInfo) -> UserInfo {
+    if user.username != ANONYMOUS && !user.groups.iter().any(|group| group == AUTHENTICATED) {
+        user.groups.push(AUTHENTICATED.into());
+    }
+    user
+}

@@ -1,0 +1,233 @@
+//! A process that manages controllers: its client, its own endpoint, its election. What it does as leader is handed in.
+
+mod access;
+mod endpoint;
+mod flags;
+mod identify;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::value::Value;
+use base::{CancellationToken, SharedClock, SharedRng};
+use client::{
+    Client, ClientConfig, ClientCx, ConfigError, ContentType, EventRecorder, LeaderConfig, LeaderElector, LeaderEnd,
+};
+use component_base::Lifecycle;
+use component_base::flags::{Errors, Options};
+use component_base::health::{Check, Endpoint as HealthEndpoint, Health};
+use component_base::metrics::{Metrics, MetricsOptions};
+use component_base::serving::{BoxError, SecureServing};
+use pki::{AltNames, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
+
+pub use access::{AccessError, AccessOptions};
+pub use flags::{CLIENT, COMMON, DELEGATION, leader_election_flags};
+
+/// How long a self-signed serving certificate is good for, as upstream.
+const SELF_SIGNED_VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
+/// How long the API server may take to be healthy before the controllers are built.
+const HEALTHY_LIMIT: Duration = Duration::from_secs(10);
+const HEALTHY_INTERVAL: Duration = Duration::from_secs(1);
+const HOSTNAME_FILE: &str = "/proc/sys/kernel/hostname";
+
+/// What a manager is told by the flags that all managers have.
+#[derive(Debug, Clone)]
+pub struct ProcessOptions {
+    /// The component's name.
+    pub name: &'static str,
+    /// How the API server is reached.
+    pub client: ClientConfig,
+    /// The election; none without `--leader-elect`.
+    pub leader: Option<LeaderConfig>,
+    serving: SecureServing,
+    access: AccessOptions,
+    metrics: MetricsOptions,
+    profiling: bool,
+}
+
+impl ProcessOptions {
+    /// Reads the flags, adding what is wrong with them to `errors`.
+    ///
+    /// # Errors
+    /// When the kubeconfig cannot be used.
+    pub fn from_options(
+        name: &'static str,
+        options: &Options,
+        rng: &SharedRng,
+        errors: &mut Errors,
+    ) -> Result<Self, ConfigError> {
+        let leader = options.bool("leader-elect").then(|| leader_config(options, rng, errors));
+        let serving = SecureServing::from_options(options, name, errors);
+        let access = AccessOptions::from_options(options, errors);
+        let metrics = MetricsOptions::from_options(options, errors);
+        let profiling = options.bool("profiling");
+        let mut client =
+            ClientConfig::load(options.string("kubeconfig"), options.string("master"))?.with_component(name);
+        client.qps = options.float("kube-api-qps");
+        client.burst = u32::try_from(options.int("kube-api-burst")).unwrap_or(0);
+        match options.string("kube-api-content-type") {
+            "application/vnd.kubernetes.protobuf" => client.content = ContentType::Protobuf,
+            "application/json" => client.content = ContentType::Json,
+            other => errors.push(format!("--kube-api-content-type: unsupported content type {other:?}")),
+        }
+        Ok(Self { name, client, leader, serving, access, metrics, profiling })
+    }
+}
+
+fn leader_config(options: &Options, rng: &SharedRng, errors: &mut Errors) -> LeaderConfig {
+    let lock = options.string("leader-elect-resource-lock");
+    errors.check(lock == "leases", "resourceLock value must be \"leases\"");
+    let hostname = std::fs::read_to_string(HOSTNAME_FILE).unwrap_or_default();
+    let namespace = options.string("leader-elect-resource-namespace");
+    let name = options.string("leader-elect-resource-name");
+    let config = LeaderConfig {
+        lease_duration: options.duration("leader-elect-lease-duration"),
+        renew_deadline: options.duration("leader-elect-renew-deadline"),
+        retry_period: options.duration("leader-elect-retry-period"),
+        ..LeaderConfig::new(namespace, name, hostname.trim(), rng)
+    };
+    errors.ok(config.validate());
+    config
+}
+
+/// What the leader gets to work with.
+#[derive(Clone)]
+pub struct Leading {
+    /// The API, as the process itself.
+    pub client: Client,
+    /// The metrics of the process.
+    pub metrics: Arc<Metrics>,
+    /// Cancelled when the process is asked to stop.
+    pub stop: CancellationToken,
+}
+
+/// Serves the endpoint, waits to become leader and runs `lead`. Whether the leader stops working at a stop is up to
+/// `lead`; when the leadership is lost its future is dropped.
+///
+/// # Errors
+/// When the process cannot serve, `lead` fails, or the leadership is lost.
+pub async fn run_process<F, A>(
+    options: ProcessOptions,
+    lifecycle: &Lifecycle,
+    checks: Vec<Check>,
+    config: Value,
+    lead: F,
+) -> Result<(), BoxError>
+where
+    F: FnOnce(Leading) -> A,
+    A: Future<Output = Result<(), BoxError>>,
+{
+    let cx = ClientCx::new(Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()), lifecycle.tasks().clone());
+    let client = Client::new(options.client.clone(), cx.clone())?;
+    let elector = options.leader.clone().map(|config| {
+        let recorder = EventRecorder::new(&client, options.name, "");
+        LeaderElector::new(&client, config, Some(recorder))
+    });
+    let elector = elector.transpose()?;
+    let metrics = Metrics::of_process(options.metrics.clone());
+    metrics.show_gates(lifecycle.gates());
+    let checks = election_check(elector.as_ref()).into_iter().chain(checks).collect();
+    serve(&options, lifecycle, &cx, &metrics, checks, config)?;
+    let leading = Leading { client, metrics, stop: lifecycle.events().shutdown_initiated.token() };
+    match elector {
+        None => lead_when_healthy(leading, lead).await,
+        Some(elector) => elect(&elector, leading, lead).await,
+    }
+}
+
+async fn elect<F, A>(elector: &LeaderElector, leading: Leading, lead: F) -> Result<(), BoxError>
+where
+    F: FnOnce(Leading) -> A,
+    A: Future<Output = Result<(), BoxError>>,
+{
+    let mut outcome = Ok(());
+    let stop = leading.stop.clone();
+    let end = elector.run(stop, |_| async { outcome = lead_when_healthy(leading, lead).await }).await;
+    match end {
+        LeaderEnd::Lost => Err("leaderelection lost".into()),
+        LeaderEnd::Stopped | LeaderEnd::Finished => outcome,
+    }
+}
+
+async fn lead_when_healthy<F, A>(leading: Leading, lead: F) -> Result<(), BoxError>
+where
+    F: FnOnce(Leading) -> A,
+    A: Future<Output = Result<(), BoxError>>,
+{
+    wait_healthy(&leading.client).await?;
+    lead(leading).await
+}
+
+/// The API server answers `/healthz` within ten seconds, or the process ends and is started again.
+async fn wait_healthy(client: &Client) -> Result<(), BoxError> {
+    let healthy = async {
+        loop {
+            let answer = client.send(client::Request::get("/healthz").timeout(HEALTHY_LIMIT)).await;
+            if answer.is_ok_and(|answer| answer.status == http::StatusCode::OK) {
+                return;
+            }
+            tokio::time::sleep(HEALTHY_INTERVAL).await;
+        }
+    };
+    tokio::time::timeout(HEALTHY_LIMIT, healthy)
+        .await
+        .map_err(|_| BoxError::from("failed to wait for apiserver being healthy: timed out waiting for the condition"))
+}
+
+fn election_check(elector: Option<&LeaderElector>) -> Option<Check> {
+    let elector = elector?.clone();
+    Some(Check::instant("leaderElection", move || elector.check()))
+}
+
+fn serve(
+    options: &ProcessOptions,
+    lifecycle: &Lifecycle,
+    cx: &ClientCx,
+    metrics: &Arc<Metrics>,
+    checks: Vec<Check>,
+    config: Value,
+) -> Result<(), BoxError> {
+    if !options.serving.is_enabled() {
+        return Ok(());
+    }
+    let slis = Metrics::new(options.metrics.clone());
+    let health = Health::new(&slis, Duration::ZERO);
+    for check in checks {
+        health.add(&[HealthEndpoint::Healthz], &check)?;
+    }
+    let (access, client_cas) = access::Access::new(&options.access, options.name, cx, lifecycle.rng())?;
+    let endpoint = endpoint::Endpoint {
+        access,
+        health,
+        metrics: Arc::clone(metrics),
+        slis,
+        config,
+        logging: lifecycle.logging().cloned(),
+        profiling: options.profiling,
+    };
+    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let (clock, rng) = (Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()));
+    let generate = move |names: &[String]| self_signed(names, &clock, &rng);
+    let certs = options.serving.certificates(&names, &generate)?;
+    options.serving.serve(lifecycle.tasks(), certs, &client_cas, Arc::new(endpoint))?;
+    component_base::notify::ready();
+    Ok(())
+}
+
+/// A serving pair, signed by an authority that is forgotten at once.
+fn self_signed(names: &[String], clock: &SharedClock, rng: &SharedRng) -> Result<(Vec<u8>, Vec<u8>), BoxError> {
+    let name = names.first().map(String::as_str).unwrap_or_default();
+    let (ca_key, key) =
+        (PrivateKey::generate(KeyAlgorithm::EcdsaP256)?, PrivateKey::generate(KeyAlgorithm::EcdsaP256)?);
+    let now = clock.wall();
+    let authority = CertificateAuthority::create(&format!("{name}-ca"), ca_key, SELF_SIGNED_VALIDITY, now, rng)?;
+    let mut alt_names = AltNames::default();
+    for name in names {
+        alt_names.push_host(name);
+    }
+    let spec = CertificateSpec::server(name, alt_names, SELF_SIGNED_VALIDITY);
+    let leaf = authority.issue(&spec, key.public_key(), now, rng)?;
+    let chain = format!("{}{}", leaf.to_pem(), authority.certificate().to_pem());
+    Ok((chain.into_bytes(), key.to_pem()?.into_bytes()))
+}

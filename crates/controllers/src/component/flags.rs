@@ -1,0 +1,164 @@
+//! The flags of kube-controller-manager, by concern. Flags of controllers that are not part of this build are known
+//! by name, so that setting one is refused with the reason.
+
+use component_base::flags::{Errors, FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS, Options};
+use component_base::serving::secure_serving_flags;
+use controller::process::{CLIENT, DELEGATION, leader_election_flags};
+
+const SERVING: [Flag; 13] = secure_serving_flags("10257", "");
+const LEADER: [Flag; 7] = leader_election_flags("kube-controller-manager");
+
+/// All flags.
+pub(super) const FLAGS: &[FlagSet] = &[
+    GLOBAL,
+    LOGS,
+    METRICS,
+    CLIENT,
+    DELEGATION,
+    FlagSet { title: "secure serving", flags: &SERVING },
+    FlagSet { title: "leader election", flags: &LEADER },
+    GENERIC,
+    CONTROLLERS,
+    NODES,
+    CERTIFICATES,
+    WITHOUT_EFFECT,
+    UNSUPPORTED,
+];
+
+const GENERIC: FlagSet = FlagSet {
+    title: "generic",
+    flags: &[
+        Flag::duration("controller-shutdown-timeout", "10s")
+            .help("How long to wait for the controllers at the end; zero waits without limit."),
+        Flag::duration("controller-start-interval", "0s").help("Interval between the starts of two controllers."),
+        Flag::string_slice("controllers", "*")
+            .help("The controllers to run: '*' stands for all that are on by default, 'foo' turns one on, '-foo' off."),
+        FEATURE_GATES,
+        Flag::duration("min-resync-period", "12h0m0s")
+            .help("The resync period of the informers is random between this and twice this."),
+        Flag::bool("profiling", "true").help("Serve /debug/flags/v, which changes the log's verbosity."),
+        Flag::string("root-ca-file", "")
+            .help("CA bundle for the ConfigMap kube-root-ca.crt of each namespace; by default the kubeconfig's."),
+        Flag::bool("use-service-account-credentials", "false")
+            .help("If true, each controller uses a service account of its own in kube-system."),
+    ],
+};
+
+const CONTROLLERS: FlagSet = FlagSet {
+    title: "controllers",
+    flags: &[
+        Flag::int32("concurrent-daemonset-syncs", "2").help("How many daemon sets are synced at a time."),
+        Flag::int32("concurrent-deployment-syncs", "5").help("How many deployments are synced at a time."),
+        Flag::int32("concurrent-endpoint-syncs", "5").help("How many endpoints are synced at a time."),
+        Flag::int32("concurrent-gc-syncs", "20").help("How many objects are checked for owners at a time."),
+        Flag::int32("concurrent-job-syncs", "5").help("How many jobs are synced at a time."),
+        Flag::int32("concurrent-namespace-syncs", "10").help("How many namespaces are emptied at a time."),
+        Flag::int32("concurrent-replicaset-syncs", "5").help("How many replica sets are synced at a time."),
+        Flag::int32("concurrent-service-endpoint-syncs", "5")
+            .help("How many services' endpoint slices are synced at a time (1 to 50)."),
+        Flag::int32("concurrent-ttl-after-finished-syncs", "5").help("How many finished jobs are handled at a time."),
+        Flag::bool("enable-garbage-collector", "true")
+            .help("Run the garbage collector; must agree with the API server's flag."),
+        Flag::duration("endpoint-updates-batch-period", "0s").help("How long to gather pod changes for Endpoints."),
+        Flag::duration("endpointslice-updates-batch-period", "0s").help("How long to gather pod changes for slices."),
+        Flag::int32("max-endpoints-per-slice", "100").help("The most endpoints of one slice (1 to 1000)."),
+        Flag::duration("namespace-sync-period", "5m0s").help("How often all namespaces are looked at again."),
+        Flag::int32("terminated-pod-gc-threshold", "12500")
+            .help("How many ended pods may stay before the oldest are deleted; 0 or less for any number."),
+    ],
+};
+
+const NODES: FlagSet = FlagSet {
+    title: "nodes",
+    flags: &[
+        Flag::bool("allocate-node-cidrs", "false").help("Give each node a range of pod addresses of --cluster-cidr."),
+        Flag::string("cidr-allocator-type", "RangeAllocator")
+            .help("How ranges are chosen. Only RangeAllocator is there."),
+        Flag::string("cluster-cidr", "").help("The pod addresses of the cluster, at most one range of each family."),
+        Flag::int32("large-cluster-size-threshold", "50")
+            .help("From more nodes than this in a zone on, --secondary-node-eviction-rate is used, else zero."),
+        Flag::int32("node-cidr-mask-size", "0").help("Mask size of a node's range; 24 for IPv4, 64 for IPv6."),
+        Flag::int32("node-cidr-mask-size-ipv4", "0").help("Mask size of a node's IPv4 range, for dual stack."),
+        Flag::int32("node-cidr-mask-size-ipv6", "0").help("Mask size of a node's IPv6 range, for dual stack."),
+        Flag::float("node-eviction-rate", "0.1").help("Nodes per second whose pods are evicted in a healthy zone."),
+        Flag::duration("node-monitor-grace-period", "50s")
+            .help("How long a node may be silent before it counts as unhealthy."),
+        Flag::duration("node-monitor-period", "5s").help("How often the nodes' health is looked at."),
+        Flag::duration("node-startup-grace-period", "1m0s")
+            .help("How long a starting node may be silent before it counts as unhealthy."),
+        Flag::float("secondary-node-eviction-rate", "0.01")
+            .help("Nodes per second whose pods are evicted in an unhealthy zone."),
+        Flag::string("service-cluster-ip-range", "").help("The services' addresses, left out of the nodes' ranges."),
+        Flag::float("unhealthy-zone-threshold", "0.55")
+            .help("The share of nodes not ready (at least 3) from which a zone is unhealthy."),
+    ],
+};
+
+const CERTIFICATES: FlagSet = FlagSet {
+    title: "certificate signing",
+    flags: &[
+        Flag::string("cluster-signing-cert-file", "").help("CA certificate of all signers."),
+        Flag::duration("cluster-signing-duration", "8760h0m0s").help("The longest life of a signed certificate."),
+        Flag::string("cluster-signing-key-file", "").help("CA key of all signers."),
+        Flag::string("cluster-signing-kube-apiserver-client-cert-file", "")
+            .help("CA certificate of the signer kubernetes.io/kube-apiserver-client."),
+        Flag::string("cluster-signing-kube-apiserver-client-key-file", "")
+            .help("CA key of the signer kubernetes.io/kube-apiserver-client."),
+        Flag::string("cluster-signing-kubelet-client-cert-file", "")
+            .help("CA certificate of the signer kubernetes.io/kube-apiserver-client-kubelet."),
+        Flag::string("cluster-signing-kubelet-client-key-file", "")
+            .help("CA key of the signer kubernetes.io/kube-apiserver-client-kubelet."),
+        Flag::string("cluster-signing-kubelet-serving-cert-file", "")
+            .help("CA certificate of the signer kubernetes.io/kubelet-serving."),
+        Flag::string("cluster-signing-kubelet-serving-key-file", "")
+            .help("CA key of the signer kubernetes.io/kubelet-serving."),
+        Flag::string("cluster-signing-legacy-unknown-cert-file", "")
+            .help("CA certificate of the signer kubernetes.io/legacy-unknown."),
+        Flag::string("cluster-signing-legacy-unknown-key-file", "")
+            .help("CA key of the signer kubernetes.io/legacy-unknown."),
+    ],
+};
+
+/// Without effect upstream too, but for the key: it signs the token Secrets of old, which nothing here fills.
+const WITHOUT_EFFECT: FlagSet = FlagSet {
+    title: "without effect",
+    flags: &[
+        Flag::string("cloud-config", "").hidden(),
+        Flag::string("cloud-provider", "").help("Empty or \"external\"."),
+        Flag::string("cluster-name", "kubernetes").help("The name of the cluster; only clouds use it."),
+        Flag::int32("concurrent-service-syncs", "1").hidden(),
+        Flag::bool("configure-cloud-routes", "true").hidden(),
+        Flag::string("external-cloud-volume-plugin", "").hidden(),
+        Flag::duration("node-sync-period", "0s").deprecated("This flag has no effect."),
+        Flag::duration("route-reconciliation-period", "10s").hidden(),
+        Flag::string("service-account-private-key-file", "").help(
+            "Key of service account tokens. Token Secrets are not filled; tokens come from the TokenRequest API.",
+        ),
+    ],
+};
+
+const UNSUPPORTED: FlagSet = FlagSet {
+    title: "unsupported",
+    flags: &[
+        Flag::bool("contention-profiling", "false").hidden(),
+        Flag::string_slice("emulated-version", "").hidden(),
+        Flag::bool("enable-leader-migration", "false").hidden(),
+        Flag::string("leader-migration-config", "").hidden(),
+        Flag::string_slice("min-compatibility-version", "").hidden(),
+    ],
+};
+
+/// Refuses the flags that ask for what is not there.
+pub(super) fn refuse_unsupported(options: &Options, errors: &mut Errors) {
+    for flag in UNSUPPORTED.flags {
+        errors.check(!options.is_set(flag.name), format!("--{}: not supported by this build", flag.name));
+    }
+    let provider = options.string("cloud-provider");
+    errors.check(
+        matches!(provider, "" | "external"),
+        format!(
+            "cloud provider {provider:?} was specified, but built-in cloud providers are disabled. Please set \
+             --cloud-provider=external and migrate to an external cloud provider"
+        ),
+    );
+}

@@ -1,0 +1,94 @@
+//! kube-controller-manager itself: flags, identities, and the frame around the controllers.
+
+mod flags;
+mod identities;
+mod options;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::value::ValueMap;
+use base::{Gate, Stage};
+use component_base::flags::Options;
+use component_base::serving::BoxError;
+use component_base::{Component, Lifecycle, no_config_file};
+use controller::process::{Leading, run_process};
+use controller::{ControllerSet, Environment, Stopped};
+
+use crate::ALL;
+use options::Config;
+
+const NAME: &str = "kube-controller-manager";
+/// How long connections and recorders may take to end.
+const DRAIN: Duration = Duration::from_secs(5);
+/// Gate: give the lease back and wait for the controllers at a stop, instead of ending at once.
+const RELEASE_ON_EXIT: &str = "ControllerManagerReleaseLeaderElectionLockOnExit";
+
+/// The gates that decide something here.
+const GATES: &[Gate] = &[
+    Gate {
+        name: "AllowInsecureKubeletCertificateSigningRequests",
+        stage: Stage::Deprecated,
+        default: false,
+        locked: false,
+    },
+    Gate { name: RELEASE_ON_EXIT, stage: Stage::Alpha, default: false, locked: false },
+    Gate { name: "OrderedNamespaceDeletion", stage: Stage::Ga, default: true, locked: true },
+    Gate { name: "PreferSameTrafficDistribution", stage: Stage::Ga, default: true, locked: true },
+    Gate { name: "SeparateTaintEvictionController", stage: Stage::Ga, default: true, locked: true },
+];
+
+/// The binary.
+pub const COMPONENT: Component = Component {
+    name: NAME,
+    about: "The Kubernetes controller manager runs the control loops that ship with Kubernetes: each watches the \
+            cluster through the API server and moves what is there towards what was asked for.",
+    flags: flags::FLAGS,
+    gates: GATES,
+    prepare: no_config_file,
+    drain: DRAIN,
+};
+
+/// Runs the component until it is asked to end.
+///
+/// # Errors
+/// When a flag is wrong, a controller cannot be built, or the leadership is lost.
+pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError> {
+    let mut config = Config::from_options(&options, lifecycle.rng())?;
+    let release = lifecycle.gates().enabled(RELEASE_ON_EXIT);
+    if let Some(leader) = &mut config.process.leader {
+        leader.release_on_stop = release;
+    }
+    let set = ControllerSet::new(ALL, &config.selection, lifecycle.gates());
+    let checks = set.checks();
+    let shown = config_shown();
+    let gates = lifecycle.gates().clone();
+    let process = config.process.clone();
+    run_process(process, &lifecycle, checks, shown, |leading| lead(set, config, gates, leading)).await
+}
+
+async fn lead(set: Arc<ControllerSet>, config: Config, gates: base::Gates, leading: Leading) -> Result<(), BoxError> {
+    let environment = Environment {
+        client_for: identities::clients(&leading.client, config.service_accounts)?,
+        gates,
+        settings: Arc::new(config.settings),
+        metrics: Some(leading.metrics),
+        min_resync: config.min_resync,
+        start_interval: config.start_interval,
+        shutdown_timeout: config.shutdown_timeout,
+    };
+    match set.run(&environment, leading.stop).await? {
+        Stopped::Cleanly => Ok(()),
+        Stopped::TimedOut(_) => Err("controller shutdown timeout reached".into()),
+    }
+}
+
+/// What `/configz` shows: the kind alone, as settings come from flags only.
+fn config_shown() -> api_machinery::value::Value {
+    let mut config = ValueMap::new();
+    config.insert("apiVersion".into(), "kubecontrollermanager.config.k8s.io/v1alpha1".into());
+    config.insert("kind".into(), "KubeControllerManagerConfiguration".into());
+    let mut document = ValueMap::new();
+    document.insert("kubecontrollermanager.config.k8s.io".into(), config.into());
+    document.into()
+}

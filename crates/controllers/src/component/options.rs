@@ -1,0 +1,200 @@
+//! From flags to what the process and its controllers need, with all mistakes at once.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use base::SharedRng;
+use client::{ClientConfig, Trust};
+use component_base::flags::{Errors, Options};
+use component_base::serving::BoxError;
+use controller::Selection;
+use controller::process::ProcessOptions;
+
+use super::{NAME, flags};
+use crate::settings::{IpamSettings, NodeHealthSettings, SignerFiles, SigningSettings};
+use crate::{ALL, Settings};
+
+/// Names that upstream has and this build does not: naming one is no mistake, but it does not run.
+const ABSENT: &[&str] = &[
+    "bootstrap-signer-controller",
+    "cloud-node-lifecycle-controller",
+    "cronjob-controller",
+    "disruption-controller",
+    "endpointslice-mirroring-controller",
+    "ephemeral-volume-controller",
+    "horizontal-pod-autoscaler-controller",
+    "legacy-serviceaccount-token-cleaner-controller",
+    "node-route-controller",
+    "persistentvolume-attach-detach-controller",
+    "persistentvolume-binder-controller",
+    "persistentvolume-expander-controller",
+    "persistentvolume-protection-controller",
+    "persistentvolumeclaim-protection-controller",
+    "replicationcontroller-controller",
+    "resourceclaim-controller",
+    "resourcequota-controller",
+    "service-cidr-controller",
+    "service-lb-controller",
+    "serviceaccount-token-controller",
+    "statefulset-controller",
+    "storage-version-migrator-controller",
+    "token-cleaner-controller",
+    "ttl-controller",
+    "validatingadmissionpolicy-status-controller",
+];
+
+/// Everything that the flags say.
+pub(super) struct Config {
+    pub(super) process: ProcessOptions,
+    pub(super) selection: Selection,
+    pub(super) settings: Settings,
+    pub(super) service_accounts: bool,
+    pub(super) min_resync: Duration,
+    pub(super) start_interval: Duration,
+    pub(super) shutdown_timeout: Duration,
+}
+
+impl Config {
+    /// Reads and checks the flags.
+    ///
+    /// # Errors
+    /// All mistakes together.
+    pub(super) fn from_options(options: &Options, rng: &SharedRng) -> Result<Self, BoxError> {
+        let mut errors = Errors::new();
+        flags::refuse_unsupported(options, &mut errors);
+        let process = ProcessOptions::from_options(NAME, options, rng, &mut errors)?;
+        let selection = errors.ok(selection(options.strings("controllers")));
+        let settings = settings(options, &process.client, &mut errors);
+        errors.into_result()?;
+        Ok(Self {
+            process,
+            selection: selection.unwrap_or_else(Selection::all),
+            settings,
+            service_accounts: options.bool("use-service-account-credentials"),
+            min_resync: options.duration("min-resync-period"),
+            start_interval: options.duration("controller-start-interval"),
+            shutdown_timeout: options.duration("controller-shutdown-timeout"),
+        })
+    }
+}
+
+fn selection(list: &[String]) -> Result<Selection, controller::UnknownControllers> {
+    let mut present = Vec::with_capacity(list.len());
+    for entry in list {
+        let name = entry.strip_prefix('-').unwrap_or(entry);
+        // An entry without a sign asks for the controller, and must not be taken for granted.
+        if ABSENT.contains(&name) && !ALL.iter().any(|descriptor| descriptor.name == name) {
+            if name == entry {
+                tracing::warn!(controller = name, "This controller is not part of this build");
+            }
+            continue;
+        }
+        present.push(entry.clone());
+    }
+    Selection::parse(&present, ALL)
+}
+
+fn settings(options: &Options, client: &ClientConfig, errors: &mut Errors) -> Settings {
+    let workers = |name: &str| usize::try_from(options.int(name)).unwrap_or(0).max(1);
+    let slices = options.int("concurrent-service-endpoint-syncs");
+    errors.check((1..=50).contains(&slices), "concurrent-service-endpoint-syncs must be between 1 and 50");
+    let per_slice = options.int("max-endpoints-per-slice");
+    errors.check((1..=1000).contains(&per_slice), "max-endpoints-per-slice must be between 1 and 1000");
+    let threshold = options.int("terminated-pod-gc-threshold");
+    Settings {
+        deployment_syncs: workers("concurrent-deployment-syncs"),
+        replica_set_syncs: workers("concurrent-replicaset-syncs"),
+        daemon_set_syncs: workers("concurrent-daemonset-syncs"),
+        job_syncs: workers("concurrent-job-syncs"),
+        ttl_after_finished_syncs: workers("concurrent-ttl-after-finished-syncs"),
+        terminated_pod_gc_threshold: i32::try_from(threshold).unwrap_or(i32::MAX),
+        namespace_syncs: workers("concurrent-namespace-syncs"),
+        namespace_sync_period: options.duration("namespace-sync-period"),
+        garbage_collector: options.bool("enable-garbage-collector"),
+        garbage_collector_syncs: workers("concurrent-gc-syncs"),
+        endpoint_syncs: workers("concurrent-endpoint-syncs"),
+        endpoint_batch_period: options.duration("endpoint-updates-batch-period"),
+        endpoint_slice_syncs: workers("concurrent-service-endpoint-syncs"),
+        endpoint_slice_batch_period: options.duration("endpointslice-updates-batch-period"),
+        max_endpoints_per_slice: usize::try_from(per_slice).unwrap_or(1),
+        root_ca: root_ca(options.string("root-ca-file"), client, errors),
+        node_health: node_health(options),
+        ipam: ipam(options),
+        signing: signing(options),
+    }
+}
+
+/// The bundle for `kube-root-ca.crt`: the file, else what the client itself trusts; empty for none.
+fn root_ca(path: &str, client: &ClientConfig, errors: &mut Errors) -> String {
+    let content = match (path, &client.trust) {
+        ("", Trust::Pem(pem)) => pem.clone(),
+        ("", Trust::File(file)) => errors
+            .ok(std::fs::read(file).map_err(|error| format!("open {}: {error}", file.display())))
+            .unwrap_or_default(),
+        ("", Trust::System | Trust::Insecure) => return String::new(),
+        (path, _) => {
+            let read = std::fs::read(path);
+            let read = read.map_err(|error| format!("error reading root-ca-file at {path}: open {path}: {error}"));
+            errors.ok(read).unwrap_or_default()
+        }
+    };
+    let parsed = pki::CaBundle::from_pem(&content);
+    errors.ok(parsed.map_err(|error| format!("error parsing root-ca-file at {path}: {error}")));
+    String::from_utf8_lossy(&content).into_owned()
+}
+
+fn node_health(options: &Options) -> NodeHealthSettings {
+    NodeHealthSettings {
+        monitor_period: options.duration("node-monitor-period"),
+        monitor_grace_period: options.duration("node-monitor-grace-period"),
+        startup_grace_period: options.duration("node-startup-grace-period"),
+        eviction_rate: options.float("node-eviction-rate"),
+        secondary_eviction_rate: options.float("secondary-node-eviction-rate"),
+        large_zone: usize::try_from(options.int("large-cluster-size-threshold")).unwrap_or(0),
+        unhealthy_zone_threshold: options.float("unhealthy-zone-threshold"),
+    }
+}
+
+fn ipam(options: &Options) -> IpamSettings {
+    let mask = |name: &str| u8::try_from(options.int(name)).unwrap_or(u8::MAX);
+    IpamSettings {
+        allocate: options.bool("allocate-node-cidrs"),
+        allocator: options.string("cidr-allocator-type").to_owned(),
+        cluster_cidr: options.string("cluster-cidr").to_owned(),
+        service_cidr: options.string("service-cluster-ip-range").to_owned(),
+        mask: mask("node-cidr-mask-size"),
+        mask_v4: mask("node-cidr-mask-size-ipv4"),
+        mask_v6: mask("node-cidr-mask-size-ipv6"),
+    }
+}
+
+fn signing(options: &Options) -> SigningSettings {
+    let files = |signer: &str| SignerFiles {
+        cert: PathBuf::from(options.string(&format!("cluster-signing{signer}-cert-file"))),
+        key: PathBuf::from(options.string(&format!("cluster-signing{signer}-key-file"))),
+    };
+    SigningSettings {
+        all: files(""),
+        kubelet_serving: files("-kubelet-serving"),
+        kubelet_client: files("-kubelet-client"),
+        api_client: files("-kube-apiserver-client"),
+        legacy_unknown: files("-legacy-unknown"),
+        duration: options.duration("cluster-signing-duration"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_controllers_are_known_names() {
+        let wants = |list: &[&str]| {
+            let list: Vec<String> = list.iter().map(|entry| (*entry).to_owned()).collect();
+            selection(&list).map(|selection| ALL.iter().filter(|one| selection.wants(one)).count())
+        };
+        assert_eq!(wants(&["*", "-cronjob-controller"]), wants(&["*"]));
+        assert_eq!(wants(&["statefulset-controller"]), Ok(0));
+        assert!(wants(&["no-such-controller"]).is_err());
+    }
+}
