@@ -3,8 +3,15 @@
 
 use std::sync::Arc;
 
+use crate::custom_resources::ServedKinds;
 use crate::hooks::PostStartHook;
 use crate::routes::Routes;
+use crate::{bootstrap, discovery, reviews};
 
 /// Adds every place and every hook.
-pub(crate) fn install(_routes: &mut Routes, _hooks: &mut Vec<Arc<dyn PostStartHook>>) {}
+pub(crate) fn install(routes: &mut Routes, hooks: &mut Vec<Arc<dyn PostStartHook>>) {
+    let served = Arc::new(ServedKinds::default());
+    discovery::install(routes, &served);
+    reviews::install(routes);
+    bootstrap::install(hooks);
+}

@@ -2,12 +2,15 @@
 //! `chain`, what requests come to is `handlers`, what plugs in beside them is listed in `extensions`.
 
 mod admission_lookup;
-pub mod authentication;
+mod authentication;
 mod authorization;
+mod bootstrap;
 mod chain;
 pub mod config;
 mod custom_kinds;
+mod custom_resources;
 mod cx;
+mod discovery;
 mod extensions;
 mod handlers;
 mod hooks;
@@ -17,15 +20,13 @@ mod negotiate;
 pub mod options;
 mod request;
 mod respond;
+mod reviews;
 mod routes;
 mod server;
 mod storage_ready;
 mod table;
+#[cfg(test)]
+mod tests;
 mod warnings;
 
-pub use chain::{Authorized, Request};
-pub use custom_kinds::{CustomKind, CustomKinds};
-pub use cx::ApiCx;
-pub use hooks::PostStartHook;
-pub use routes::{Endpoint, Routes};
 pub use server::{BuildError, Server};

@@ -8,9 +8,9 @@ mod projection;
 mod resource;
 mod status;
 
-pub use document::{json, kind, object};
-pub(crate) use document::{error, plain_error, success};
+pub(crate) use document::{json, kind, object};
+pub(crate) use document::{error, json_document, plain_error, protobuf_document, success};
 pub(crate) use list::list;
 pub(crate) use projection::{metadata_json, metadata_protobuf};
 pub(crate) use resource::{Shown, stored};
-pub use status::status_of;
+pub(crate) use status::status_of;

@@ -1,0 +1,110 @@
+//! What extension servers need to know to authenticate as this server does, in a ConfigMap that several servers share.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::meta::{DeleteOptions, ObjectMeta};
+use api_types::core_v1::ConfigMap;
+use async_trait::async_trait;
+
+use super::{ca_union, namespaces};
+use crate::config::AuthenticationConfig;
+use crate::cx::ApiCx;
+use crate::hooks::PostStartHook;
+
+const NAMESPACE: &str = "kube-system";
+const NAME: &str = "extension-apiserver-authentication";
+/// How often the ConfigMap is looked at.
+const PERIOD: Duration = Duration::from_secs(60);
+/// How soon a failed look is repeated.
+const RETRY_PERIOD: Duration = Duration::from_secs(2);
+
+/// The hook `start-cluster-authentication-info-controller`.
+pub(super) struct AuthenticationInfo;
+
+#[async_trait]
+impl PostStartHook for AuthenticationInfo {
+    fn name(&self) -> &'static str {
+        "start-cluster-authentication-info-controller"
+    }
+
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+        let context = Arc::clone(cx);
+        cx.tasks().spawn_cancellable("authentication-info", async move {
+            loop {
+                let pause = match publish(&context).await {
+                    Ok(()) => PERIOD,
+                    Err(error) => {
+                        tracing::warn!(error, "Publishing how clients are authenticated failed");
+                        RETRY_PERIOD
+                    }
+                };
+                tokio::time::sleep(pause).await;
+            }
+        });
+        Ok(())
+    }
+}
+
+async fn publish(cx: &ApiCx) -> Result<(), String> {
+    let client = cx.loopback();
+    namespaces::ensure(client, NAMESPACE).await.map_err(|error| error.to_string())?;
+    let api = client.namespaced::<ConfigMap>(NAMESPACE);
+    let stored = api.get_opt(NAME).await.map_err(|error| error.to_string())?;
+    let data = merged(stored.as_ref().map(|config| &config.data), &cx.config().authentication)?;
+    let written = match stored {
+        Some(config) if config.data == data => return Ok(()),
+        Some(config) => api.update(&ConfigMap { data, ..config }).await,
+        None => {
+            let metadata = ObjectMeta { name: NAME.into(), namespace: NAMESPACE.into(), ..ObjectMeta::default() };
+            api.create(&ConfigMap { metadata, data, ..ConfigMap::default() }).await
+        }
+    };
+    match written {
+        Err(error) if error.api().is_some_and(|error| error.code == 413 || error.message.contains("Too long")) => {
+            // It only ever grows; begun anew, every server adds what it still uses.
+            let deleted = api.delete(NAME, &DeleteOptions::default()).await;
+            deleted.map_err(|error| error.to_string())?;
+            Err(error.to_string())
+        }
+        written => written.map(drop).map_err(|error| error.to_string()),
+    }
+}
+
+/// What is stored together with what this server uses.
+fn merged(
+    stored: Option<&BTreeMap<String, String>>,
+    config: &AuthenticationConfig,
+) -> Result<BTreeMap<String, String>, String> {
+    let mut data = stored.cloned().unwrap_or_default();
+    if let Some(path) = &config.client_ca_file {
+        join_bundle(&mut data, "client-ca-file", path)?;
+    }
+    if let Some(proxy) = &config.front_proxy {
+        join_bundle(&mut data, "requestheader-client-ca-file", &proxy.client_ca_file)?;
+        let headers = &proxy.headers;
+        let lists: [(&str, &[String]); 5] = [
+            ("requestheader-username-headers", &headers.username),
+            ("requestheader-uid-headers", &headers.uid),
+            ("requestheader-group-headers", &headers.groups),
+            ("requestheader-extra-headers-prefix", &headers.extra_prefixes),
+            ("requestheader-allowed-names", &proxy.allowed_names),
+        ];
+        for (key, own) in lists {
+            let stored = data.get(key).map(String::as_str).unwrap_or_default();
+            let joined = ca_union::names(stored, own)?;
+            data.insert(key.to_owned(), joined);
+        }
+    }
+    Ok(data)
+}
+
+fn join_bundle(data: &mut BTreeMap<String, String>, key: &str, path: &Path) -> Result<(), String> {
+    let own = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let stored = data.get(key).map(String::as_str).unwrap_or_default();
+    let joined = ca_union::bundles(stored, &own);
+    data.insert(key.to_owned(), joined);
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! What the server sees to once it serves: the objects that every cluster has.
+
+mod authentication_info;
+mod ca_union;
+mod endpoints;
+mod kubernetes_service;
+mod legacy_tokens;
+mod master_leases;
+mod namespaces;
+mod priority_classes;
+mod retry;
+mod roles;
+
+use std::sync::Arc;
+
+use crate::hooks::PostStartHook;
+
+/// Adds the hooks, in the order of upstream's health checks.
+pub(crate) fn install(hooks: &mut Vec<Arc<dyn PostStartHook>>) {
+    hooks.push(Arc::new(namespaces::SystemNamespaces));
+    hooks.push(Arc::new(authentication_info::AuthenticationInfo));
+    hooks.push(Arc::new(legacy_tokens::LegacyTokenTracking));
+    hooks.push(Arc::new(roles::BootstrapRoles));
+    hooks.push(Arc::new(priority_classes::SystemPriorityClasses));
+    hooks.push(Arc::new(kubernetes_service::BootstrapController));
+}

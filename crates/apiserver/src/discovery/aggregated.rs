@@ -1,0 +1,98 @@
+//! Discovery in one document: every group with its versions, resources and subresources.
+//! Concept: <https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-discovery>
+
+use api_machinery::meta::{GroupVersionKind, ObjectMeta};
+use api_machinery::{json, protobuf};
+use api_types::apidiscovery_v2::constants::{discovery_freshness, resource_scope};
+use api_types::apidiscovery_v2::{
+    APIGroupDiscovery, APIResourceDiscovery, APISubresourceDiscovery, APIVersionDiscovery,
+};
+use bytes::Bytes;
+use kinds::info::{ResourceInfo, SubresourceInfo};
+use sha2::{Digest as _, Sha512};
+
+use super::catalog::{Catalog, Group, Version};
+
+const KIND: &str = "APIGroupDiscoveryList";
+const API_VERSION: &str = "apidiscovery.k8s.io/v2";
+
+/// The document in its two forms, with the tag that both share.
+#[derive(Clone)]
+pub(super) struct Document {
+    pub(super) json: Bytes,
+    pub(super) protobuf: Bytes,
+    /// With quotes.
+    pub(super) etag: String,
+}
+
+/// The document of `/api` (`core`) or `/apis`.
+pub(super) fn document(catalog: &Catalog, core: bool) -> Document {
+    let groups = catalog.groups.iter().filter(|group| group.name.is_empty() == core);
+    let groups: Vec<APIGroupDiscovery> = groups.map(group).collect();
+    let items: Vec<String> = groups.iter().map(|group| json::encode(group)).collect();
+    let items = items.join(",");
+    let text = format!("{{\"kind\":\"{KIND}\",\"apiVersion\":\"{API_VERSION}\",\"metadata\":{{}},\"items\":[{items}]}}\n");
+    let sealed = protobuf::seal(API_VERSION, KIND, |out| {
+        for group in groups.iter().rev() {
+            out.message(2, |out| out.members(group));
+        }
+        out.message(1, |_| {});
+    });
+    Document { etag: format!("\"{}\"", digest(text.as_bytes())), json: text.into(), protobuf: sealed.into() }
+}
+
+/// SHA-512 in upper-case hexadecimal.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    Sha512::digest(bytes).iter().map(|byte| format!("{byte:02X}")).collect()
+}
+
+fn group(group: &Group) -> APIGroupDiscovery {
+    APIGroupDiscovery {
+        metadata: ObjectMeta { name: group.name.clone(), ..ObjectMeta::default() },
+        versions: group.versions.iter().map(|own| version(group, own)).collect(),
+    }
+}
+
+fn version(group: &Group, version: &Version) -> APIVersionDiscovery {
+    APIVersionDiscovery {
+        version: version.version.clone(),
+        resources: version.resources.iter().map(|info| resource(group, info)).collect(),
+        freshness: discovery_freshness::CURRENT.to_owned(),
+    }
+}
+
+fn resource(group: &Group, info: &ResourceInfo) -> APIResourceDiscovery {
+    let scope = if info.namespaced { resource_scope::NAMESPACED } else { resource_scope::CLUSTER };
+    APIResourceDiscovery {
+        resource: info.resource.to_owned(),
+        response_kind: Some(GroupVersionKind {
+            group: group.name.clone(),
+            version: info.version.to_owned(),
+            kind: info.kind.to_owned(),
+        }),
+        scope: scope.to_owned(),
+        singular_resource: info.singular.to_owned(),
+        verbs: texts(info.verbs),
+        short_names: texts(info.short_names),
+        categories: texts(info.categories),
+        subresources: info.subresources.iter().map(|own| subresource(info, own)).collect(),
+    }
+}
+
+fn subresource(info: &ResourceInfo, subresource: &SubresourceInfo) -> APISubresourceDiscovery {
+    let own = |text: &'static str, parent: &'static str| if subresource.version.is_empty() { parent } else { text };
+    APISubresourceDiscovery {
+        subresource: subresource.name.to_owned(),
+        response_kind: Some(GroupVersionKind {
+            group: own(subresource.group, info.group).to_owned(),
+            version: own(subresource.version, info.version).to_owned(),
+            kind: subresource.kind.to_owned(),
+        }),
+        accepted_types: Vec::new(),
+        verbs: texts(subresource.verbs),
+    }
+}
+
+fn texts(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}

@@ -1,0 +1,150 @@
+//! What is served, in discovery's order: groups, their versions, and the resources of each version.
+
+use std::collections::BTreeMap;
+
+use api_machinery::meta::{APIGroup, APIGroupList, APIResource, APIResourceList, GroupVersionForDiscovery};
+use kinds::info::ResourceInfo;
+
+use super::order::{compare_groups, compare_versions};
+use crate::custom_resources::ServedKinds;
+
+/// Everything that is served.
+pub(crate) struct Catalog {
+    pub(crate) groups: Vec<Group>,
+}
+
+/// A group.
+pub(crate) struct Group {
+    pub(crate) name: String,
+    /// The most preferred first.
+    pub(crate) versions: Vec<Version>,
+}
+
+/// A version of a group.
+pub(crate) struct Version {
+    pub(crate) version: String,
+    /// By name.
+    pub(crate) resources: Vec<&'static ResourceInfo>,
+}
+
+impl Catalog {
+    /// The built-in kinds and those that came at run time.
+    pub(crate) fn new(served: &ServedKinds) -> Self {
+        let mut groups: BTreeMap<&str, BTreeMap<&str, Vec<&'static ResourceInfo>>> = BTreeMap::new();
+        let custom = served.infos();
+        for info in kinds::all().map(|rules| rules.info()).chain(custom) {
+            groups.entry(info.group).or_default().entry(info.version).or_default().push(info);
+        }
+        let mut groups: Vec<Group> = groups.into_iter().map(|(name, versions)| Group::new(name, versions)).collect();
+        groups.sort_by(|one, other| compare_groups(&one.name, &other.name));
+        Self { groups }
+    }
+
+    /// A group by name; the core group's is empty.
+    pub(crate) fn group(&self, name: &str) -> Option<&Group> {
+        self.groups.iter().find(|group| group.name == name)
+    }
+
+    /// The document of `/apis`.
+    pub(super) fn group_list(&self) -> APIGroupList {
+        let groups = self.groups.iter().filter(|group| !group.name.is_empty());
+        APIGroupList { groups: groups.map(Group::document).collect() }
+    }
+}
+
+impl Group {
+    fn new(name: &str, versions: BTreeMap<&str, Vec<&'static ResourceInfo>>) -> Self {
+        let mut versions: Vec<Version> = versions
+            .into_iter()
+            .map(|(version, mut resources)| {
+                resources.sort_by_key(|info| info.resource);
+                Version { version: version.to_owned(), resources }
+            })
+            .collect();
+        versions.sort_by(|one, other| compare_versions(name, &one.version, &other.version));
+        Self { name: name.to_owned(), versions }
+    }
+
+    /// A version by name.
+    pub(crate) fn version(&self, version: &str) -> Option<&Version> {
+        self.versions.iter().find(|own| own.version == version)
+    }
+
+    /// `group/version`, or the version alone for the core group.
+    pub(crate) fn group_version(&self, version: &str) -> String {
+        if self.name.is_empty() { version.to_owned() } else { format!("{}/{version}", self.name) }
+    }
+
+    /// The document of `/apis/{group}`.
+    pub(super) fn document(&self) -> APIGroup {
+        let version = |own: &Version| GroupVersionForDiscovery {
+            group_version: self.group_version(&own.version),
+            version: own.version.clone(),
+        };
+        APIGroup {
+            name: self.name.clone(),
+            versions: self.versions.iter().map(version).collect(),
+            preferred_version: self.versions.first().map(version).unwrap_or_default(),
+            ..APIGroup::default()
+        }
+    }
+
+    /// The document of `/apis/{group}/{version}`.
+    pub(super) fn resource_list(&self, version: &Version) -> APIResourceList {
+        let resources = version.resources.iter().flat_map(|info| resource_entries(info)).collect();
+        APIResourceList { group_version: self.group_version(&version.version), resources }
+    }
+}
+
+/// A resource and its subresources.
+fn resource_entries(info: &ResourceInfo) -> Vec<APIResource> {
+    let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    let mut entries = Vec::new();
+    if !info.verbs.is_empty() {
+        entries.push(APIResource {
+            name: info.resource.to_owned(),
+            singular_name: info.singular.to_owned(),
+            namespaced: info.namespaced,
+            kind: info.kind.to_owned(),
+            verbs: api_machinery::leaf::StringList(texts(info.verbs)),
+            short_names: texts(info.short_names),
+            categories: texts(info.categories),
+            storage_version_hash: info.storage.map(|storage| storage.hash.to_owned()).unwrap_or_default(),
+            ..APIResource::default()
+        });
+    }
+    entries.extend(info.subresources.iter().map(|subresource| APIResource {
+        name: format!("{}/{}", info.resource, subresource.name),
+        namespaced: info.namespaced,
+        group: subresource.group.to_owned(),
+        version: subresource.version.to_owned(),
+        kind: subresource.kind.to_owned(),
+        verbs: api_machinery::leaf::StringList(texts(subresource.verbs)),
+        ..APIResource::default()
+    }));
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_group_has_its_documents() {
+        let catalog = Catalog::new(&ServedKinds::default());
+        let list = catalog.group_list();
+        assert!(list.groups.iter().all(|group| !group.name.is_empty() && !group.versions.is_empty()));
+        let apps = list.groups.iter().find(|group| group.name == "apps").unwrap();
+        assert_eq!(apps.preferred_version.group_version, "apps/v1");
+        let core = catalog.group("").unwrap();
+        let resources = core.resource_list(core.version("v1").unwrap());
+        let names: Vec<&str> = resources.resources.iter().map(|resource| resource.name.as_str()).collect();
+        let mut sorted = names.clone();
+        sorted.sort_unstable();
+        assert_eq!(names, sorted);
+        let eviction = resources.resources.iter().find(|resource| resource.name == "pods/eviction").unwrap();
+        assert_eq!((eviction.group.as_str(), eviction.version.as_str()), ("policy", "v1"));
+        let pods = resources.resources.iter().find(|resource| resource.name == "pods").unwrap();
+        assert_eq!(pods.storage_version_hash.len(), 12);
+    }
+}

@@ -1,0 +1,175 @@
+//! Discovery: what is served, as clients ask for it before anything else; in single documents, or in one.
+
+mod address;
+mod aggregated;
+mod catalog;
+mod order;
+mod wanted;
+
+use std::sync::Arc;
+
+use api_machinery::json;
+use api_machinery::meta::{APIVersions, ServerAddressByClientCIDR};
+use api_machinery::object::Kind;
+use api_machinery::protobuf;
+use api_machinery::status::ApiError;
+use async_trait::async_trait;
+use component_base::serving::{Response, empty, text};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::{HeaderValue, Method, StatusCode};
+use parking_lot::Mutex;
+
+pub(crate) use address::{external_address, secure_port};
+pub(crate) use aggregated::digest;
+pub(crate) use catalog::{Catalog, Version};
+pub(crate) use order::maturity;
+
+use crate::chain::{Authorized, Request};
+use crate::custom_resources::ServedKinds;
+use crate::cx::ApiCx;
+use crate::negotiate::{MediaType, Offer};
+use crate::respond;
+use crate::routes::{Endpoint, Routes};
+use aggregated::Document;
+use wanted::Wanted;
+
+/// Adds the paths.
+pub(crate) fn install(routes: &mut Routes, served: &Arc<ServedKinds>) {
+    let discovery: Arc<dyn Endpoint> = Arc::new(Discovery { served: Arc::clone(served), cached: Mutex::default() });
+    for path in ["/api", "/apis"] {
+        routes.exact(path, Arc::clone(&discovery));
+    }
+    for prefix in ["/api/", "/apis/"] {
+        routes.prefix(prefix, Arc::clone(&discovery));
+    }
+}
+
+/// The documents for as long as nothing changes.
+struct Documents {
+    generation: u64,
+    catalog: Catalog,
+    core: Document,
+    groups: Document,
+}
+
+struct Discovery {
+    served: Arc<ServedKinds>,
+    cached: Mutex<Option<Arc<Documents>>>,
+}
+
+impl Discovery {
+    fn documents(&self) -> Arc<Documents> {
+        let generation = self.served.generation();
+        let mut cached = self.cached.lock();
+        if let Some(documents) = cached.as_ref().filter(|documents| documents.generation == generation) {
+            return Arc::clone(documents);
+        }
+        let catalog = Catalog::new(&self.served);
+        let (core, groups) = (aggregated::document(&catalog, true), aggregated::document(&catalog, false));
+        let documents = Arc::new(Documents { generation, catalog, core, groups });
+        *cached = Some(Arc::clone(&documents));
+        documents
+    }
+}
+
+#[async_trait]
+impl Endpoint for Discovery {
+    async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return Err(ApiError::method_not_allowed());
+        }
+        let documents = self.documents();
+        let path = request.info().path.as_str();
+        if let ("/api" | "/apis", Some(Wanted::Aggregated(media))) = (path, wanted::of(request.wish().accept())) {
+            let document = if path == "/api" { &documents.core } else { &documents.groups };
+            return Ok(aggregated_answer(&request, document, media));
+        }
+        let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+        legacy_answer(cx, &request, &documents.catalog, &segments)
+    }
+}
+
+fn aggregated_answer(request: &Request<Authorized>, document: &Document, media: MediaType) -> Response {
+    let known = request.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let mut response = match (known == Some(document.etag.as_str()), media) {
+        (true, _) => {
+            let mut response = Response::new(empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        }
+        (false, MediaType::Protobuf) => {
+            respond::protobuf_document(request.wish(), StatusCode::OK, document.protobuf.clone())
+        }
+        (false, _) => respond::json(request.wish(), StatusCode::OK, document.json.clone()),
+    };
+    let headers = response.headers_mut();
+    let content_type = format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", media.name());
+    for (name, value) in [(CONTENT_TYPE, content_type.as_str()), (ETAG, document.etag.as_str())] {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(name, value);
+        }
+    }
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+    headers.append(VARY, HeaderValue::from_static("Accept"));
+    response
+}
+
+/// A document of the older form, by the segments of the path.
+fn legacy_answer(
+    cx: &ApiCx,
+    request: &Request<Authorized>,
+    catalog: &Catalog,
+    segments: &[&str],
+) -> Result<Response, ApiError> {
+    match segments {
+        ["api"] => typed(request, "", &core_versions(cx)),
+        ["apis"] => typed(request, "v1", &catalog.group_list()),
+        ["api", version] => resources(request, catalog, "", version),
+        ["apis", group] => match catalog.group(group).filter(|group| !group.name.is_empty()) {
+            Some(group) => typed(request, "v1", &group.document()),
+            None => Ok(not_found()),
+        },
+        ["apis", group, version] if !group.is_empty() => resources(request, catalog, group, version),
+        _ => Ok(not_found()),
+    }
+}
+
+fn resources(
+    request: &Request<Authorized>,
+    catalog: &Catalog,
+    group: &str,
+    version: &str,
+) -> Result<Response, ApiError> {
+    let found = catalog.group(group).and_then(|group| Some((group, group.version(version)?)));
+    let Some((group, version)) = found else { return Ok(not_found()) };
+    let api_version = if group.name.is_empty() { "" } else { "v1" };
+    typed(request, api_version, &group.resource_list(version))
+}
+
+fn core_versions(cx: &ApiCx) -> APIVersions {
+    APIVersions {
+        versions: vec!["v1".to_owned()],
+        server_address_by_client_cidrs: vec![ServerAddressByClientCIDR {
+            client_cidr: "0.0.0.0/0".to_owned(),
+            server_address: external_address(cx.config()),
+        }],
+    }
+}
+
+/// A document with its kind, and with its API version where it has one.
+fn typed<T: Kind>(request: &Request<Authorized>, api_version: &str, value: &T) -> Result<Response, ApiError> {
+    let choice = request.wish().choose(Offer::PLAIN)?;
+    if choice.media == MediaType::Protobuf {
+        let sealed = protobuf::seal(api_version, T::TYPE.kind, |out| out.members(value));
+        return Ok(respond::protobuf_document(request.wish(), StatusCode::OK, sealed.into()));
+    }
+    let members = json::encode(value);
+    let members = members.strip_prefix('{').unwrap_or_default();
+    let version = if api_version.is_empty() { String::new() } else { format!("\"apiVersion\":{api_version:?},") };
+    let document = format!("{{\"kind\":{:?},{version}{members}", T::TYPE.kind);
+    Ok(respond::json_document(request.wish(), &choice, StatusCode::OK, document.into()))
+}
+
+fn not_found() -> Response {
+    text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
