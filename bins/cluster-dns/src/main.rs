@@ -1,3 +1,8 @@
 //! The `cluster-dns` binary.
 
-fn main() {}
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> std::process::ExitCode {
+    dns::main()
+}

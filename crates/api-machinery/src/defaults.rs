@@ -33,11 +33,7 @@ fn fill_field(field: &mut dyn Field) {
                 }
             }
         }
-        ViewMut::Optional(slot) => {
-            if slot.is_set() {
-                fill_field(slot.ensure());
-            }
-        }
+        ViewMut::Optional(slot) if slot.is_set() => fill_field(slot.ensure()),
         // No map of the API holds structs with defaults.
         _ => {}
     }

@@ -1,0 +1,130 @@
+//! From a query's bytes to an answer's, without the network.
+
+use hickory_proto::op::{Edns, Message, MessageType, OpCode, ResponseCode};
+use hickory_proto::rr::{DNSClass, Name, RecordType};
+
+use crate::data::ClusterData;
+use crate::zone::{Outcome, Reply, Zone};
+
+/// The longest answer that a client takes over UDP unless it says more.
+const PLAIN_UDP_BYTES: u16 = 512;
+/// The most that is sent over UDP, whatever a client says: larger packets are lost on the way.
+const MAX_UDP_BYTES: u16 = 1232;
+/// The longest message over TCP.
+pub const MAX_TCP_BYTES: usize = 65_535;
+
+/// How the query came, which bounds the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// In one packet.
+    Udp,
+    /// Over a connection.
+    Tcp,
+}
+
+/// What to do with a query.
+pub enum Step {
+    /// Send this.
+    Answer(Vec<u8>),
+    /// Another server knows: hand the query on as it came.
+    Forward,
+    /// Another server knows where the alias ends: ask it, and append what it says.
+    Follow(Box<Message>, Name, RecordType),
+    /// It cannot be answered at all.
+    Drop,
+}
+
+/// Decides about a query.
+#[must_use]
+pub fn decide(zone: &Zone, data: &dyn ClusterData, bytes: &[u8], transport: Transport) -> Step {
+    let Ok(query) = Message::from_vec(bytes) else { return malformed(bytes) };
+    if query.metadata.message_type != MessageType::Query {
+        return Step::Drop;
+    }
+    let code = match (query.metadata.op_code, query.queries.as_slice()) {
+        (OpCode::Query, [question]) if question.query_class() == DNSClass::IN => None,
+        (OpCode::Query, [_]) => Some(ResponseCode::Refused),
+        (OpCode::Query, _) => Some(ResponseCode::FormErr),
+        _ => Some(ResponseCode::NotImp),
+    };
+    let code = code.or_else(|| query.edns.as_ref().filter(|edns| edns.version() != 0).map(|_| ResponseCode::BADVERS));
+    if let Some(code) = code {
+        return Step::Answer(encode(response(&query, code), &query, transport));
+    }
+    let Some(question) = query.queries.first() else { return Step::Drop };
+    let (name, kind) = (question.name().clone(), question.query_type());
+    let mut reply = zone.reply(data, &name, kind);
+    if reply.outcome == Outcome::Foreign {
+        return Step::Forward;
+    }
+    let follow = reply.follow.take();
+    let message = filled(&query, reply);
+    match follow {
+        Some(target) => Step::Follow(Box::new(message), target, kind),
+        None => Step::Answer(encode(message, &query, transport)),
+    }
+}
+
+/// An answer that says only that it failed.
+#[must_use]
+pub fn failure(bytes: &[u8], transport: Transport) -> Option<Vec<u8>> {
+    let query = Message::from_vec(bytes).ok()?;
+    Some(encode(response(&query, ResponseCode::ServFail), &query, transport))
+}
+
+/// Encodes an answer within what the client takes.
+#[must_use]
+pub fn encode(mut message: Message, query: &Message, transport: Transport) -> Vec<u8> {
+    let limit = match transport {
+        Transport::Tcp => MAX_TCP_BYTES,
+        Transport::Udp => usize::from(query.max_payload().clamp(PLAIN_UDP_BYTES, MAX_UDP_BYTES)),
+    };
+    let mut bytes = message.to_vec().unwrap_or_default();
+    while bytes.len() > limit {
+        // The least needed go first; a client that wants all of them asks again over TCP.
+        if message.additionals.pop().is_none() {
+            message.metadata.truncation = true;
+            if message.answers.pop().is_none() {
+                break;
+            }
+        }
+        bytes = message.to_vec().unwrap_or_default();
+    }
+    bytes
+}
+
+/// The question's id with a format error, where there is that much of it.
+fn malformed(bytes: &[u8]) -> Step {
+    let Some([high, low]) = bytes.first_chunk::<2>() else { return Step::Drop };
+    let id = u16::from_be_bytes([*high, *low]);
+    let message = Message::error_msg(id, OpCode::Query, ResponseCode::FormErr);
+    message.to_vec().map_or(Step::Drop, Step::Answer)
+}
+
+fn response(query: &Message, code: ResponseCode) -> Message {
+    let mut message = Message::response(query.metadata.id, query.metadata.op_code);
+    message.metadata.recursion_desired = query.metadata.recursion_desired;
+    message.metadata.recursion_available = true;
+    message.metadata.response_code = code;
+    message.queries.clone_from(&query.queries);
+    if let Some(asked) = &query.edns {
+        let mut edns = Edns::new();
+        edns.set_max_payload(MAX_UDP_BYTES).set_dnssec_ok(asked.flags().dnssec_ok);
+        message.edns = Some(edns);
+    }
+    message
+}
+
+fn filled(query: &Message, reply: Reply) -> Message {
+    let code = match reply.outcome {
+        Outcome::Found | Outcome::Foreign => ResponseCode::NoError,
+        Outcome::NoSuchName => ResponseCode::NXDomain,
+        Outcome::NotReady => ResponseCode::ServFail,
+    };
+    let mut message = response(query, code);
+    message.metadata.authoritative = reply.outcome != Outcome::NotReady;
+    message.answers = reply.answers;
+    message.authorities = reply.authorities;
+    message.additionals = reply.additionals;
+    message
+}
