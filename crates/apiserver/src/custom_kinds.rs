@@ -13,7 +13,7 @@ type Key = (String, String, String);
 
 /// The schema of a custom kind in one version.
 #[derive(Debug, Clone)]
-pub struct CustomKind {
+pub(crate) struct CustomKind {
     /// The structural schema.
     pub schema: Arc<Structural>,
     /// The kind of lists.
@@ -39,7 +39,7 @@ impl CustomKind {
 
 /// The custom kinds that are served, by group, version and resource.
 #[derive(Debug, Default)]
-pub struct CustomKinds(ArcSwap<HashMap<Key, Arc<CustomKind>>>);
+pub(crate) struct CustomKinds(ArcSwap<HashMap<Key, Arc<CustomKind>>>);
 
 fn key(group: &str, version: &str, resource: &str) -> Key {
     (group.to_owned(), version.to_owned(), resource.to_owned())
@@ -47,7 +47,7 @@ fn key(group: &str, version: &str, resource: &str) -> Key {
 
 impl CustomKinds {
     /// Adds or replaces a kind.
-    pub fn insert(&self, group: &str, version: &str, resource: &str, kind: Arc<CustomKind>) {
+    pub(crate) fn insert(&self, group: &str, version: &str, resource: &str, kind: Arc<CustomKind>) {
         self.0.rcu(|kinds| {
             let mut kinds = HashMap::clone(kinds);
             kinds.insert(key(group, version, resource), Arc::clone(&kind));
@@ -56,7 +56,7 @@ impl CustomKinds {
     }
 
     /// Removes a kind.
-    pub fn remove(&self, group: &str, version: &str, resource: &str) {
+    pub(crate) fn remove(&self, group: &str, version: &str, resource: &str) {
         self.0.rcu(|kinds| {
             let mut kinds = HashMap::clone(kinds);
             kinds.remove(&key(group, version, resource));
@@ -66,7 +66,7 @@ impl CustomKinds {
 
     /// Finds a kind.
     #[must_use]
-    pub fn get(&self, group: &str, version: &str, resource: &str) -> Option<Arc<CustomKind>> {
+    pub(crate) fn get(&self, group: &str, version: &str, resource: &str) -> Option<Arc<CustomKind>> {
         self.0.load().get(&key(group, version, resource)).cloned()
     }
 }

@@ -22,7 +22,7 @@ use crate::routes::Routes;
 use crate::server::PreShutdown;
 
 /// The server as handlers see it.
-pub struct ApiCx {
+pub(crate) struct ApiCx {
     pub(crate) config: ServerConfig,
     pub(crate) registry: Arc<Registry>,
     pub(crate) lifecycle: Lifecycle,
@@ -47,85 +47,85 @@ pub struct ApiCx {
 impl ApiCx {
     /// The configuration.
     #[must_use]
-    pub fn config(&self) -> &ServerConfig {
+    pub(crate) fn config(&self) -> &ServerConfig {
         &self.config
     }
 
     /// The resources.
     #[must_use]
-    pub fn registry(&self) -> &Arc<Registry> {
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
     /// The time.
     #[must_use]
-    pub fn clock(&self) -> &SharedClock {
+    pub(crate) fn clock(&self) -> &SharedClock {
         self.lifecycle.clock()
     }
 
     /// Chance.
     #[must_use]
-    pub fn rng(&self) -> &SharedRng {
+    pub(crate) fn rng(&self) -> &SharedRng {
         self.lifecycle.rng()
     }
 
     /// The tasks of the server.
     #[must_use]
-    pub fn tasks(&self) -> &TaskGroup {
+    pub(crate) fn tasks(&self) -> &TaskGroup {
         self.lifecycle.tasks()
     }
 
     /// The stages of the server's life.
     #[must_use]
-    pub fn lifecycle(&self) -> &Lifecycle {
+    pub(crate) fn lifecycle(&self) -> &Lifecycle {
         &self.lifecycle
     }
 
     /// Who requests are from.
     #[must_use]
-    pub fn authentication(&self) -> &Authentication {
+    pub(crate) fn authentication(&self) -> &Authentication {
         &self.authentication
     }
 
     /// What requests may do.
     #[must_use]
-    pub fn authorizer(&self) -> &Arc<dyn Authorizer> {
+    pub(crate) fn authorizer(&self) -> &Arc<dyn Authorizer> {
         &self.authorizer
     }
 
     /// Roles and bindings as the server sees them, whether they decide or not.
     #[must_use]
-    pub fn rbac(&self) -> &Arc<RbacAuthorizer> {
+    pub(crate) fn rbac(&self) -> &Arc<RbacAuthorizer> {
         &self.rbac
     }
 
     /// The admission plugins.
     #[must_use]
-    pub fn admission(&self) -> &Arc<admission::Chain> {
+    pub(crate) fn admission(&self) -> &Arc<admission::Chain> {
         &self.admission
     }
 
     /// The kinds that came at run time.
     #[must_use]
-    pub fn custom_kinds(&self) -> &CustomKinds {
+    pub(crate) fn custom_kinds(&self) -> &CustomKinds {
         &self.custom_kinds
     }
 
     /// What is counted.
     #[must_use]
-    pub fn metrics(&self) -> &ApiMetrics {
+    pub(crate) fn metrics(&self) -> &ApiMetrics {
         &self.metrics
     }
 
     /// The health checks.
     #[must_use]
-    pub fn health(&self) -> &Arc<Health> {
+    pub(crate) fn health(&self) -> &Arc<Health> {
         &self.health
     }
 
     /// Cancelled when endless streams (watches, logs, sessions) must end.
     #[must_use]
-    pub fn streams(&self) -> &CancellationToken {
+    pub(crate) fn streams(&self) -> &CancellationToken {
         &self.streams
     }
 
@@ -134,18 +134,18 @@ impl ApiCx {
     /// # Panics
     /// Never: it is set before the first request and the first hook.
     #[must_use]
-    pub fn loopback(&self) -> &Client {
+    pub(crate) fn loopback(&self) -> &Client {
         self.loopback.get().expect("invariant: the server sets its client before it hands out its context")
     }
 
     /// The store itself, for what has keys of its own: the leases of API servers, the allocators.
     #[must_use]
-    pub fn backend(&self) -> &Arc<dyn Backend> {
+    pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
         &self.backend
     }
 
     /// Runs `work` at the beginning of the shutdown, while requests are still served.
-    pub fn before_shutdown<F, A>(&self, work: F)
+    pub(crate) fn before_shutdown<F, A>(&self, work: F)
     where
         F: Fn(Arc<Self>) -> A + Send + Sync + 'static,
         A: Future<Output = ()> + Send + 'static,
@@ -154,7 +154,7 @@ impl ApiCx {
     }
 
     /// Ends the server because of something that it cannot live with.
-    pub fn fail(&self, why: String) {
+    pub(crate) fn fail(&self, why: String) {
         self.failure.lock().get_or_insert(why);
         self.lifecycle.begin_shutdown();
     }

@@ -9,7 +9,7 @@ use crate::cx::ApiCx;
 
 /// One piece of start-up work.
 #[async_trait]
-pub trait PostStartHook: Send + Sync + 'static {
+pub(crate) trait PostStartHook: Send + Sync + 'static {
     /// Its name in health checks (`poststarthook/<name>`).
     fn name(&self) -> &'static str;
 

@@ -17,6 +17,7 @@ mod hooks;
 mod metrics;
 mod mirror;
 mod negotiate;
+mod oidc;
 pub mod options;
 mod request;
 mod respond;
@@ -25,6 +26,7 @@ mod routes;
 mod server;
 mod storage_ready;
 mod table;
+mod tokens;
 #[cfg(test)]
 mod tests;
 mod warnings;

@@ -10,8 +10,9 @@ const SECONDS: &[f64] = &[
 ];
 const BYTES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
-const TOTAL: Desc = Desc::new("apiserver_request_total", "Requests, by what they ask for and what they got.", Stability::Stable)
-    .labels(&["verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component", "code"]);
+const TOTAL: Desc =
+    Desc::new("apiserver_request_total", "Requests, by what they ask for and what they got.", Stability::Stable)
+        .labels(&["verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component", "code"]);
 const DURATION: Desc =
     Desc::new("apiserver_request_duration_seconds", "Time from arrival to the end of the answer.", Stability::Stable)
         .labels(&["verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"])
@@ -32,19 +33,24 @@ const TERMINATIONS: Desc = Desc::new(
 )
 .labels(&["verb", "group", "version", "resource", "subresource", "scope", "component", "code"]);
 const SELF_REQUESTS: Desc =
-    Desc::new("apiserver_selfrequest_total", "Requests of the server to itself.", Stability::Alpha)
-        .labels(&["verb", "group", "resource", "subresource"]);
+    Desc::new("apiserver_selfrequest_total", "Requests of the server to itself.", Stability::Alpha).labels(&[
+        "verb",
+        "group",
+        "resource",
+        "subresource",
+    ]);
 const WATCH_EVENTS: Desc = Desc::new("apiserver_watch_events_total", "Events sent to watchers.", Stability::Alpha)
     .labels(&["group", "version", "resource"]);
 const AUTHENTICATION: Desc =
     Desc::new("authentication_attempts", "Authentications by result.", Stability::Alpha).labels(&["result"]);
-const USERS: Desc = Desc::new("authenticated_user_requests", "Requests by user, as far as users are told apart.", Stability::Alpha)
-    .labels(&["username"]);
+const USERS: Desc =
+    Desc::new("authenticated_user_requests", "Requests by user, as far as users are told apart.", Stability::Alpha)
+        .labels(&["username"]);
 const AUTHORIZATION: Desc =
     Desc::new("authorization_attempts_total", "Authorizations by result.", Stability::Alpha).labels(&["result"]);
 
 /// The families.
-pub struct ApiMetrics {
+pub(crate) struct ApiMetrics {
     pub(crate) registry: Arc<Metrics>,
     pub(crate) slis: Arc<Metrics>,
     pub(crate) total: Counters,
@@ -81,7 +87,7 @@ impl ApiMetrics {
 
     /// The registry of the process, for further families.
     #[must_use]
-    pub fn registry(&self) -> &Arc<Metrics> {
+    pub(crate) fn registry(&self) -> &Arc<Metrics> {
         &self.registry
     }
 }

@@ -22,7 +22,7 @@ type Objects<T> = BTreeMap<String, BTreeMap<String, Arc<T>>>;
 type Observer<T> = Box<dyn Fn(Option<&Arc<T>>, Option<&Arc<T>>) + Send + Sync>;
 
 /// All objects of one kind.
-pub struct Mirror<T> {
+pub(crate) struct Mirror<T> {
     objects: RwLock<Objects<T>>,
     observers: RwLock<Vec<Observer<T>>>,
 }

@@ -14,7 +14,7 @@ use crate::request::RequestInfo;
 
 /// Answers requests of one place.
 #[async_trait]
-pub trait Endpoint: Send + Sync + 'static {
+pub(crate) trait Endpoint: Send + Sync + 'static {
     /// Answers a request; an error is sent as a `Status` in the form that the client wants.
     async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError>;
 }
@@ -24,7 +24,7 @@ type Place = (&'static str, &'static str, &'static str, &'static str);
 
 /// The table of places. Each is taken once; it is an error of the program to take one twice.
 #[derive(Default)]
-pub struct Routes {
+pub(crate) struct Routes {
     exact: BTreeMap<&'static str, Arc<dyn Endpoint>>,
     prefixes: BTreeMap<&'static str, Arc<dyn Endpoint>>,
     resources: BTreeMap<Place, Arc<dyn Endpoint>>,
@@ -32,20 +32,20 @@ pub struct Routes {
 
 impl Routes {
     /// Serves a path, all methods.
-    pub fn exact(&mut self, path: &'static str, endpoint: Arc<dyn Endpoint>) {
+    pub(crate) fn exact(&mut self, path: &'static str, endpoint: Arc<dyn Endpoint>) {
         let former = self.exact.insert(path, endpoint);
         assert!(former.is_none(), "invariant: the path {path} is taken once");
     }
 
     /// Serves all paths that start with a prefix, which ends in a slash. The longest prefix wins.
-    pub fn prefix(&mut self, prefix: &'static str, endpoint: Arc<dyn Endpoint>) {
+    pub(crate) fn prefix(&mut self, prefix: &'static str, endpoint: Arc<dyn Endpoint>) {
         assert!(prefix.ends_with('/'), "invariant: the prefix {prefix} ends in a slash");
         let former = self.prefixes.insert(prefix, endpoint);
         assert!(former.is_none(), "invariant: the prefix {prefix} is taken once");
     }
 
     /// Serves a resource that has no storage: its collection and its objects, all methods.
-    pub fn resource(
+    pub(crate) fn resource(
         &mut self,
         group: &'static str,
         version: &'static str,
@@ -56,7 +56,7 @@ impl Routes {
     }
 
     /// Serves a subresource, all methods.
-    pub fn subresource(
+    pub(crate) fn subresource(
         &mut self,
         group: &'static str,
         version: &'static str,
@@ -107,7 +107,8 @@ mod tests {
     #[test]
     fn the_closest_place_wins() {
         let mut routes = Routes::default();
-        let endpoints = ["api", "apis", "group", "log", "review"].map(|name| Arc::new(Named(name)) as Arc<dyn Endpoint>);
+        let endpoints =
+            ["api", "apis", "group", "log", "review"].map(|name| Arc::new(Named(name)) as Arc<dyn Endpoint>);
         let [api, apis, group, log, review] = &endpoints;
         routes.exact("/api", Arc::clone(api));
         routes.prefix("/apis/", Arc::clone(apis));

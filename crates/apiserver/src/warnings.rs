@@ -14,7 +14,7 @@ const CUT_CHARACTERS: usize = 256;
 
 /// The warnings of one request; clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Warnings(Arc<Mutex<Collected>>);
+pub(crate) struct Warnings(Arc<Mutex<Collected>>);
 
 #[derive(Debug, Default)]
 struct Collected {
@@ -24,7 +24,7 @@ struct Collected {
 
 impl Warnings {
     /// Adds a text; one that was added before, is empty or holds control characters is dropped.
-    pub fn add(&self, text: impl Into<String>) {
+    pub(crate) fn add(&self, text: impl Into<String>) {
         let text = text.into();
         if text.is_empty() || text.chars().any(char::is_control) {
             return;
@@ -36,7 +36,7 @@ impl Warnings {
     }
 
     /// Adds several.
-    pub fn extend(&self, texts: impl IntoIterator<Item = String>) {
+    pub(crate) fn extend(&self, texts: impl IntoIterator<Item = String>) {
         texts.into_iter().for_each(|text| self.add(text));
     }
 

@@ -20,10 +20,10 @@ use crate::config::{AuthenticationConfig, ServerConfig};
 use crate::server::BuildError;
 
 pub(crate) use lookups::RegistryObjects;
-pub use service_accounts::ServiceAccounts;
+pub(crate) use service_accounts::ServiceAccounts;
 
 /// Who requests are from.
-pub struct Authentication {
+pub(crate) struct Authentication {
     pub(crate) chain: Chain,
     pub(crate) proxy_headers: Option<ProxyHeaders>,
     /// Every source of tokens, behind a cache; what TokenReview asks.
@@ -73,6 +73,15 @@ impl Authentication {
             client_cas,
             loopback_token,
         })
+    }
+}
+
+impl Authentication {
+    /// Whether the server asks itself.
+    pub(crate) fn is_loopback(&self, headers: &http::HeaderMap) -> bool {
+        let header = headers.get(http::header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
+        let token = header.and_then(|value| value.strip_prefix(b"Bearer "));
+        token.is_some_and(|token| pki::constant_time_equal(token, self.loopback_token.as_bytes()))
     }
 }
 
@@ -169,4 +178,3 @@ impl Authenticator for LoopbackBearer {
         self.0.authenticate_token(token, &[]).await
     }
 }
-

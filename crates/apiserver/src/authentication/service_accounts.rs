@@ -7,7 +7,7 @@ use crate::config::ServiceAccountConfig;
 use crate::server::BuildError;
 
 /// Making and checking tokens.
-pub struct ServiceAccounts {
+pub(crate) struct ServiceAccounts {
     /// Signs tokens.
     pub issuer: Option<TokenIssuer>,
     /// Whom tokens may be from; the first one signs.

@@ -12,7 +12,7 @@ pub(crate) use roles::MirroredRoles;
 use crate::config::{AuthorizationConfig, AuthorizationMode};
 
 /// RBAC over what the server has seen of roles and bindings.
-pub type RbacAuthorizer = Rbac<MirroredRoles>;
+pub(crate) type RbacAuthorizer = Rbac<MirroredRoles>;
 
 /// The chain of authorizers.
 pub(crate) fn build(config: &AuthorizationConfig, rbac: &Arc<RbacAuthorizer>) -> Chain {

@@ -11,7 +11,7 @@ use crate::mirror::Mirror;
 
 /// Mirrors of the four kinds of RBAC.
 #[derive(Clone, Default)]
-pub struct MirroredRoles {
+pub(crate) struct MirroredRoles {
     pub(crate) roles: Arc<Mirror<Role>>,
     pub(crate) role_bindings: Arc<Mirror<RoleBinding>>,
     pub(crate) cluster_roles: Arc<Mirror<ClusterRole>>,

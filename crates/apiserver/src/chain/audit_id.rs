@@ -11,7 +11,8 @@ pub(super) fn adopt_or_make(headers: &mut HeaderMap, rng: &SharedRng) -> HeaderV
     if let Some(own) = headers.get(HEADER).filter(|value| !value.is_empty()) {
         return own.clone();
     }
-    let made = HeaderValue::from_str(&rng.uuid()).unwrap_or(HeaderValue::from_static("00000000-0000-4000-8000-000000000000"));
+    let made =
+        HeaderValue::from_str(&rng.uuid()).unwrap_or(HeaderValue::from_static("00000000-0000-4000-8000-000000000000"));
     headers.insert(HEADER, made.clone());
     made
 }

@@ -10,7 +10,10 @@ use api_machinery::status::ApiError;
 const UNAUTHORIZED: &str = "Unauthorized";
 
 /// Finds out who sent the request.
-pub(super) async fn authenticate(cx: &ApiCx, mut request: Request<Received>) -> Result<Request<Authenticated>, Refusal> {
+pub(super) async fn authenticate(
+    cx: &ApiCx,
+    mut request: Request<Received>,
+) -> Result<Request<Authenticated>, Refusal> {
     if let Some(warning) = ignored_header_warning(request.headers()) {
         request.warnings().add(warning);
     }

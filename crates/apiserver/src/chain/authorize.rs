@@ -89,7 +89,8 @@ pub(crate) fn forbidden(attributes: &Attributes, outcome: &Outcome) -> ApiError 
     if !attributes.resource_request {
         return ApiError::forbidden(&GroupResource::default(), "", text);
     }
-    let resource = GroupResource { group: attributes.group.clone().into(), resource: attributes.resource.clone().into() };
+    let resource =
+        GroupResource { group: attributes.group.clone().into(), resource: attributes.resource.clone().into() };
     ApiError::forbidden(&resource, &attributes.name, text)
 }
 

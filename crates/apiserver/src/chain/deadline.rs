@@ -61,7 +61,8 @@ pub(super) async fn within(
 
 /// Written directly, in no negotiated form, as upstream's timeout filter does.
 fn timed_out() -> Response {
-    let error = ApiError { code: 504, reason: reason::TIMEOUT.into(), message: TIMEOUT_TEXT.into(), ..ApiError::default() };
+    let error =
+        ApiError { code: 504, reason: reason::TIMEOUT.into(), message: TIMEOUT_TEXT.into(), ..ApiError::default() };
     let mut status = status_of(&error);
     status.details = Some(StatusDetails::default());
     text(StatusCode::GATEWAY_TIMEOUT, json::encode(&status))
@@ -76,7 +77,14 @@ mod tests {
     #[test]
     fn the_server_has_the_last_word() {
         let maximum = Duration::from_secs(60);
-        let cases = [("", 60), ("timeout=", 60), ("timeout=10s", 10), ("timeout=0s", 60), ("timeout=2h", 60), ("timeout=-5s", 60)];
+        let cases = [
+            ("", 60),
+            ("timeout=", 60),
+            ("timeout=10s", 10),
+            ("timeout=0s", 60),
+            ("timeout=2h", 60),
+            ("timeout=-5s", 60),
+        ];
         for (query, seconds) in cases {
             assert_eq!(allowed(&Query::parse(query), maximum), Ok(Duration::from_secs(seconds)), "{query}");
         }

@@ -11,7 +11,8 @@ use crate::cx::ApiCx;
 
 /// Continues as the user that the headers name, once each part of it is allowed.
 pub(super) fn impersonate(cx: &ApiCx, mut request: Request<Authenticated>) -> Result<Request<Authenticated>, Refusal> {
-    let wish = Impersonation::from_headers(request.headers()).map_err(|error| ApiError::bad_request(error.to_string()))?;
+    let wish =
+        Impersonation::from_headers(request.headers()).map_err(|error| ApiError::bad_request(error.to_string()))?;
     let Some(wish) = wish else { return Ok(request) };
     for check in wish.legacy_checks() {
         let attributes = attributes(&request, &check);

@@ -23,7 +23,7 @@ use http::{HeaderValue, StatusCode};
 pub(crate) use authorize::{attributes, forbidden};
 pub(crate) use in_flight::InFlight;
 pub(crate) use running::Running;
-pub use stages::{Authenticated, Authorized, Received, Request};
+pub(crate) use stages::{Authenticated, Authorized, Received, Request};
 
 use crate::cx::ApiCx;
 use crate::handlers;
@@ -93,7 +93,8 @@ async fn answer(cx: &Arc<ApiCx>, request: Request<Received>) -> Response {
 async fn bounded(cx: &Arc<ApiCx>, request: Request<Received>) -> Result<Response, Refusal> {
     let running = running::enter(cx, &request)?;
     let request = deadline::set(cx, request)?;
-    let response = deadline::within(cx, request.deadline(), Arc::clone(request.info()), identified(cx, request)).await?;
+    let response =
+        deadline::within(cx, request.deadline(), Arc::clone(request.info()), identified(cx, request)).await?;
     Ok(held::hold(response, running))
 }
 
@@ -106,6 +107,3 @@ async fn identified(cx: &Arc<ApiCx>, request: Request<Received>) -> Result<Respo
     let response = handlers::dispatch(cx, request).await?;
     Ok(held::hold(response, seat))
 }
-
-#[cfg(test)]
-mod tests;

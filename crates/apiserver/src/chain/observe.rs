@@ -95,6 +95,8 @@ pub(super) struct Observation {
     counted: bool,
     refused: bool,
     long_running: bool,
+    /// Whether the server asks itself.
+    is_own: bool,
     started: Instant,
     line: Line,
     code: String,
@@ -121,6 +123,7 @@ impl Observation {
             counted: info.is_resource && !labels.resource.is_empty(),
             refused: false,
             long_running: info.is_long_running(),
+            is_own: cx.authentication.is_loopback(&parts.headers),
             started: cx.clock().monotonic(),
             line: Line::new(parts),
             code: String::new(),
@@ -179,6 +182,9 @@ impl Drop for Observation {
         }
         let [verb, group, version, resource, subresource, scope, component] = self.values();
         let head = [verb, self.dry_run, group, version, resource, subresource, scope, component];
+        if self.is_own {
+            self.cx.metrics.self_requests.with(&[verb, group, resource, subresource]).inc();
+        }
         self.cx.metrics.duration.with(&head).observe(elapsed.as_secs_f64());
         let [verb, dry_run, group, version, resource, subresource, scope, component] = head;
         let all = [verb, dry_run, group, version, resource, subresource, scope, component, &self.code];

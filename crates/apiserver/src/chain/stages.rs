@@ -22,22 +22,22 @@ use crate::warnings::Warnings;
 
 /// Nothing is known but the request itself.
 #[derive(Debug)]
-pub struct Received(());
+pub(crate) struct Received(());
 
 /// It is known who sent it.
 #[derive(Debug)]
-pub struct Authenticated {
+pub(crate) struct Authenticated {
     user: UserInfo,
 }
 
 /// The sender may do what it asks for.
 #[derive(Debug)]
-pub struct Authorized {
+pub(crate) struct Authorized {
     user: UserInfo,
 }
 
 /// A request.
-pub struct Request<S> {
+pub(crate) struct Request<S> {
     parts: Parts,
     /// Behind a lock only so that references to a request may cross threads; it is never contended.
     body: Mutex<Body>,
@@ -90,7 +90,7 @@ impl Request<Authenticated> {
 impl Request<Authorized> {
     /// On whose behalf the request runs.
     #[must_use]
-    pub fn user(&self) -> &UserInfo {
+    pub(crate) fn user(&self) -> &UserInfo {
         &self.stage.user
     }
 
@@ -98,7 +98,7 @@ impl Request<Authorized> {
     ///
     /// # Errors
     /// 413 when it is too large, 400 when it breaks off.
-    pub async fn read_body(&mut self) -> Result<Bytes, ApiError> {
+    pub(crate) async fn read_body(&mut self) -> Result<Bytes, ApiError> {
         let body = std::mem::replace(self.body.get_mut(), component_base::serving::empty());
         read_limited(body).await
     }
@@ -107,7 +107,7 @@ impl Request<Authorized> {
     ///
     /// # Errors
     /// 400, 413, 415.
-    pub async fn decode<T: Kind>(&mut self) -> Result<T, ApiError> {
+    pub(crate) async fn decode<T: Kind>(&mut self) -> Result<T, ApiError> {
         let media = body_type(&self.parts.headers, false)?;
         let strictness = Strictness::of(&self.query.text("fieldValidation"));
         let body = self.read_body().await?;
@@ -116,7 +116,7 @@ impl Request<Authorized> {
 
     /// The request as it came, for proxies and upgrades (`hyper::upgrade::on` finds its handle in the extensions).
     #[must_use]
-    pub fn into_parts(self) -> (Parts, Body) {
+    pub(crate) fn into_parts(self) -> (Parts, Body) {
         (self.parts, self.body.into_inner())
     }
 }
@@ -129,25 +129,25 @@ impl<S> Request<S> {
 
     /// What it asks for.
     #[must_use]
-    pub fn info(&self) -> &Arc<RequestInfo> {
+    pub(crate) fn info(&self) -> &Arc<RequestInfo> {
         &self.info
     }
 
     /// The method.
     #[must_use]
-    pub fn method(&self) -> &Method {
+    pub(crate) fn method(&self) -> &Method {
         &self.parts.method
     }
 
     /// The URI as sent.
     #[must_use]
-    pub fn uri(&self) -> &Uri {
+    pub(crate) fn uri(&self) -> &Uri {
         &self.parts.uri
     }
 
     /// The headers.
     #[must_use]
-    pub fn headers(&self) -> &HeaderMap {
+    pub(crate) fn headers(&self) -> &HeaderMap {
         &self.parts.headers
     }
 
@@ -157,43 +157,43 @@ impl<S> Request<S> {
 
     /// The parameters.
     #[must_use]
-    pub fn query(&self) -> &Query {
+    pub(crate) fn query(&self) -> &Query {
         &self.query
     }
 
     /// The form of answer that the client would like.
     #[must_use]
-    pub fn wish(&self) -> &Arc<Wish> {
+    pub(crate) fn wish(&self) -> &Arc<Wish> {
         &self.wish
     }
 
     /// Texts for the client, beside the answer.
     #[must_use]
-    pub fn warnings(&self) -> &Warnings {
+    pub(crate) fn warnings(&self) -> &Warnings {
         &self.warnings
     }
 
     /// When the client's time is up; nothing for requests that may last.
     #[must_use]
-    pub fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
     /// What the client calls itself.
     #[must_use]
-    pub fn user_agent(&self) -> &str {
+    pub(crate) fn user_agent(&self) -> &str {
         self.parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// Where the request comes from.
     #[must_use]
-    pub fn remote_address(&self) -> Option<SocketAddr> {
+    pub(crate) fn remote_address(&self) -> Option<SocketAddr> {
         self.parts.extensions.get::<RemoteAddr>().map(|remote| remote.0)
     }
 
     /// The certificate chain that the client showed; nobody has checked it.
     #[must_use]
-    pub fn peer_certificates(&self) -> &[CertificateDer<'static>] {
+    pub(crate) fn peer_certificates(&self) -> &[CertificateDer<'static>] {
         self.parts.extensions.get::<PeerCertificates>().map_or(&[], |peer| &peer.0)
     }
 }

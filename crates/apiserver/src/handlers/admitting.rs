@@ -85,9 +85,8 @@ impl<'a> Admitting<'a> {
             let meta = object.meta();
             Attributes { name: meta.name.clone(), namespace: meta.namespace.clone(), ..self.attributes.clone() }
         };
-        let unchanged = |field: &str| {
-            old.is_some_and(|old| !reflect::differs_in(object.as_reflect(), old.as_reflect(), field))
-        };
+        let unchanged =
+            |field: &str| old.is_some_and(|old| !reflect::differs_in(object.as_reflect(), old.as_reflect(), field));
         let checked = if let Some(role) = object.downcast_ref::<Role>() {
             if unchanged("rules") {
                 return Ok(());
@@ -115,7 +114,8 @@ impl<'a> Admitting<'a> {
 
     /// An aggregation rule can come to grant anything, so only who holds everything may set one.
     fn check_aggregation(&self, role: &ClusterRole, old: Option<&dyn Object>) -> Result<(), ApiError> {
-        let had = old.and_then(|old| old.downcast_ref::<ClusterRole>()).is_some_and(|old| old.aggregation_rule.is_some());
+        let had =
+            old.and_then(|old| old.downcast_ref::<ClusterRole>()).is_some_and(|old| old.aggregation_rule.is_some());
         if role.aggregation_rule.is_none() && !had {
             return Ok(());
         }

@@ -96,7 +96,8 @@ mod tests {
     #[test]
     fn owners_are_named_once() {
         let owner = |uid: &str| OwnerReference { uid: uid.into(), ..OwnerReference::default() };
-        let mut meta = ObjectMeta { owner_references: vec![owner("a"), owner("b"), owner("a")], ..ObjectMeta::default() };
+        let mut meta =
+            ObjectMeta { owner_references: vec![owner("a"), owner("b"), owner("a")], ..ObjectMeta::default() };
         let warnings = Warnings::default();
         drop_duplicate_owners(&mut meta, When::Received, &warnings);
         assert_eq!(meta.owner_references.len(), 2);

@@ -11,7 +11,11 @@ use crate::cx::ApiCx;
 use crate::request::list_options;
 use crate::respond;
 
-pub(super) async fn list(cx: &Arc<ApiCx>, request: &Request<Authorized>, target: &Target) -> Result<Response, ApiError> {
+pub(super) async fn list(
+    cx: &Arc<ApiCx>,
+    request: &Request<Authorized>,
+    target: &Target,
+) -> Result<Response, ApiError> {
     let shown = target.shown(cx, request)?;
     let options = list_options(request.query())?;
     let found = target.resource.list(&target.request_cx(cx, request, false), &options).await?;

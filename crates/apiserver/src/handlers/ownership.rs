@@ -25,11 +25,7 @@ impl<'a> Ownership<'a> {
         let info = target.info;
         let manager = FieldManager {
             node,
-            gvk: GroupVersionKind {
-                group: info.group.into(),
-                version: info.version.into(),
-                kind: info.kind.into(),
-            },
+            gvk: GroupVersionKind { group: info.group.into(), version: info.version.into(), kind: info.kind.into() },
             subresource: subresource.to_owned(),
             reset: FieldSet::of_fields(&reset_fields(target, subresource)),
         };
@@ -41,8 +37,9 @@ impl<'a> Ownership<'a> {
     /// # Errors
     /// When the new record does not fit its own type, which the schema crate does not let happen.
     pub(super) fn track(&self, live: &dyn Object, new: &mut dyn Object, manager: &str) -> Result<(), ApiError> {
-        let value = new.to_value();
+        let mut value = new.to_value();
         let tracked = if live.meta().uid.is_empty() {
+            leave_out_what_every_object_has(&mut value, &live.to_value());
             self.manager.create(&value, manager, self.now)
         } else {
             self.manager.update(&live.to_value(), &value, manager, self.now)
@@ -64,6 +61,13 @@ impl<'a> Ownership<'a> {
         let live = live.map(|live| live.to_value());
         let options = ApplyOptions { manager, force, now: self.now };
         self.manager.apply(live.as_ref(), applied, options).map_err(ApiError::from)
+    }
+}
+
+/// Members such as an empty `spec` are there without anybody's doing, so nobody owns them.
+fn leave_out_what_every_object_has(value: &mut Value, empty: &Value) {
+    if let (Some(members), Some(empty)) = (value.as_object_mut(), empty.as_object()) {
+        members.retain(|name, value| matches!(name.as_str(), "apiVersion" | "kind") || empty.get(name) != Some(value));
     }
 }
 

@@ -9,12 +9,12 @@ use http::StatusCode;
 use kinds::rules::Endpoint;
 use registry::{Change, CreateWhenAbsent};
 
+use super::Target;
 use super::admitting::Admitting;
 use super::change::{self, Record};
 use super::incoming::{self, When};
 use super::ownership::Ownership;
 use super::patch_body::{PatchBody, as_object};
-use super::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::{PatchType, patch_type};

@@ -131,7 +131,11 @@ impl Target {
 
     /// What the registry is told of a request.
     pub(crate) fn request_cx(&self, cx: &ApiCx, request: &Request<Authorized>, dry_run: bool) -> RequestCx {
-        RequestCx { rules: rule_context(request.user(), cx.clock().wall().into()), namespace: self.namespace.clone(), dry_run }
+        RequestCx {
+            rules: rule_context(request.user(), cx.clock().wall().into()),
+            namespace: self.namespace.clone(),
+            dry_run,
+        }
     }
 
     /// What answers of the resource are made with.

@@ -9,11 +9,11 @@ use http::StatusCode;
 use kinds::rules::Endpoint;
 use registry::Replace;
 
+use super::Target;
 use super::admitting::Admitting;
 use super::change::{self, Record};
 use super::incoming::{self, When};
 use super::ownership::Ownership;
-use super::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::request::WriteOptions;

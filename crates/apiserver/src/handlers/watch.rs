@@ -25,7 +25,11 @@ use crate::request::list_options;
 /// Events that are there at once are sent together up to this size.
 const FLUSH_BYTES: usize = 64 * 1024;
 
-pub(super) async fn watch(cx: &Arc<ApiCx>, request: &Request<Authorized>, target: &Target) -> Result<Response, ApiError> {
+pub(super) async fn watch(
+    cx: &Arc<ApiCx>,
+    request: &Request<Authorized>,
+    target: &Target,
+) -> Result<Response, ApiError> {
     let choice = request.wish().choose(Offer::resource(target.is_custom()).as_stream())?;
     let mut options = list_options(request.query())?;
     options.watch = true;

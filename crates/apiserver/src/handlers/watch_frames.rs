@@ -60,7 +60,11 @@ impl Frames {
         let is_protobuf = self.choice.media == MediaType::Protobuf;
         match event {
             Event::Change(change) if self.choice.target == Projection::Object => {
-                if is_protobuf { change.protobuf_frame() } else { change.json_frame() }
+                if is_protobuf {
+                    change.protobuf_frame()
+                } else {
+                    change.json_frame()
+                }
             }
             Event::Change(change) => self.frame(change.kind.as_str(), change.item.object()),
             Event::Bookmark { revision, initial_events_end } => {

@@ -10,7 +10,7 @@ use crate::request::Query;
 
 /// What an object is turned into before it is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Target {
+pub(crate) enum Target {
     /// Nothing else.
     #[default]
     Object,
@@ -24,7 +24,7 @@ pub enum Target {
 
 /// What an endpoint can send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offer {
+pub(crate) struct Offer {
     /// Whether it has a protobuf form.
     pub protobuf: bool,
     /// Whether tables and metadata can be asked for.
@@ -36,16 +36,16 @@ pub struct Offer {
 impl Offer {
     /// A resource; custom kinds have no protobuf form.
     #[must_use]
-    pub const fn resource(is_custom: bool) -> Self {
+    pub(crate) const fn resource(is_custom: bool) -> Self {
         Self { protobuf: !is_custom, projections: true, stream: false }
     }
 
     /// Documents that are what they are.
-    pub const PLAIN: Self = Self { protobuf: true, projections: false, stream: false };
+    pub(crate) const PLAIN: Self = Self { protobuf: true, projections: false, stream: false };
 
     /// The same as a stream.
     #[must_use]
-    pub const fn as_stream(self) -> Self {
+    pub(crate) const fn as_stream(self) -> Self {
         Self { stream: true, ..self }
     }
 
@@ -64,7 +64,7 @@ impl Offer {
 
 /// What was agreed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// The form.
     pub media: MediaType,
     /// The projection.
@@ -75,7 +75,7 @@ pub struct Choice {
 
 /// What a client says it would like.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wish {
+pub(crate) struct Wish {
     accept: String,
     /// `?pretty`, or by the user agent; the header can ask for it as well.
     pretty: bool,
@@ -94,7 +94,7 @@ struct Clause<'a> {
 impl Wish {
     /// Reads headers and parameters.
     #[must_use]
-    pub fn new(headers: &HeaderMap, query: &Query) -> Self {
+    pub(crate) fn new(headers: &HeaderMap, query: &Query) -> Self {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let browser = ["curl", "Wget", "Mozilla/5.0"].iter().any(|agent| text(USER_AGENT).starts_with(agent));
         let pretty = match query.first("pretty") {
@@ -111,7 +111,7 @@ impl Wish {
     ///
     /// # Errors
     /// 406 when nothing fits.
-    pub fn choose(&self, offer: Offer) -> Result<Choice, ApiError> {
+    pub(crate) fn choose(&self, offer: Offer) -> Result<Choice, ApiError> {
         if self.accept.trim().is_empty() {
             return Ok(Choice { media: MediaType::Json, target: Target::Object, pretty: self.pretty });
         }
@@ -135,7 +135,7 @@ impl Wish {
 
     /// The header, for endpoints that negotiate by themselves.
     #[must_use]
-    pub fn accept(&self) -> &str {
+    pub(crate) fn accept(&self) -> &str {
         &self.accept
     }
 }
@@ -154,7 +154,8 @@ impl<'a> Clause<'a> {
         let mut parts = text.split(';').map(str::trim);
         let name = parts.next()?;
         let (main, sub) = if name == "*" { ("*", "*") } else { name.split_once('/')? };
-        let parameters: Vec<_> = parts.filter_map(|part| part.split_once('=')).map(|(k, v)| (k.trim(), v.trim())).collect();
+        let parameters: Vec<_> =
+            parts.filter_map(|part| part.split_once('=')).map(|(k, v)| (k.trim(), v.trim())).collect();
         let quality = parameters.iter().find(|(key, _)| *key == "q");
         let quality = quality.map_or(1.0, |(_, value)| value.parse().unwrap_or(0.0));
         Some(Self { main, sub, quality, parameters })
@@ -172,7 +173,8 @@ impl<'a> Clause<'a> {
             ("application", sub) => sub == media.subtype(),
             _ => false,
         };
-        let sane_stream = self.parameter("stream").is_none_or(|value| value.is_empty() || (value == "watch" && offer.stream));
+        let sane_stream =
+            self.parameter("stream").is_none_or(|value| value.is_empty() || (value == "watch" && offer.stream));
         let sane_version = self.parameter("sv").is_none_or(|value| value.is_empty() || value == "v1");
         if !fits || !sane_stream || !sane_version {
             return None;

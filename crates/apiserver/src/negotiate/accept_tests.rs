@@ -12,7 +12,8 @@ fn chosen(accept: &str, offer: Offer) -> Result<(MediaType, Target), String> {
     wish(accept).choose(offer).map(|choice| (choice.media, choice.target)).map_err(|error| error.message)
 }
 
-const KUBECTL: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+const KUBECTL: &str =
+    "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
 
 #[test]
 fn the_best_clause_wins() {
@@ -29,7 +30,11 @@ fn the_best_clause_wins() {
         ("text/html, application/yaml;q=0", Yaml, Target::Object),
         (KUBECTL, Json, Target::Table("v1")),
         ("application/json;as=Foo;v=v1;g=meta.k8s.io,application/json", Json, Target::Object),
-        ("application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", Protobuf, Target::MetadataList("v1")),
+        (
+            "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+            Protobuf,
+            Target::MetadataList("v1"),
+        ),
         ("application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1,application/yaml", Yaml, Target::Object),
         ("application/json;sv=v2,application/yaml", Yaml, Target::Object),
         ("application/json;profile=nopeer", Json, Target::Object),

@@ -37,7 +37,7 @@ fn unknown<'a>(accepted: impl Iterator<Item = &'a str>) -> ApiError {
 ///
 /// # Errors
 /// 415.
-pub fn body_type(headers: &HeaderMap, is_custom: bool) -> Result<MediaType, ApiError> {
+pub(crate) fn body_type(headers: &HeaderMap, is_custom: bool) -> Result<MediaType, ApiError> {
     let known = || MediaType::ALL.into_iter().filter(move |media| !(is_custom && *media == MediaType::Protobuf));
     let refusal = || unknown(known().map(MediaType::name));
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(MediaType::Json) };

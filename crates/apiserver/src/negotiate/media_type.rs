@@ -4,7 +4,7 @@ use http::HeaderValue;
 
 /// A form of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MediaType {
+pub(crate) enum MediaType {
     /// JSON.
     Json,
     /// YAML.
@@ -19,7 +19,7 @@ impl MediaType {
 
     /// Its name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Json => "application/json",
             Self::Yaml => "application/yaml",

@@ -104,17 +104,14 @@ const ETCD: FlagSet = FlagSet {
     ],
 };
 
-const SECURE_SERVING: FlagSet = FlagSet {
-    title: "secure serving",
-    flags: &secure_serving_flags("6443", "/var/run/kubernetes"),
-};
+const SECURE_SERVING: FlagSet =
+    FlagSet { title: "secure serving", flags: &secure_serving_flags("6443", "/var/run/kubernetes") };
 
 const AUTHENTICATION: FlagSet = FlagSet {
     title: "authentication",
     flags: &[
-        Flag::bool("anonymous-auth", "true").help(
-            "Lets requests without credentials in, as user system:anonymous in group system:unauthenticated.",
-        ),
+        Flag::bool("anonymous-auth", "true")
+            .help("Lets requests without credentials in, as user system:anonymous in group system:unauthenticated."),
         Flag::string_slice("api-audiences", "").help(
             "Identifiers of the API. Service account tokens must be good for at least one of them. Defaults to the \
              issuers.",
@@ -208,16 +205,14 @@ const MISC: FlagSet = FlagSet {
         Flag::string_slice("kubelet-preferred-address-types", "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP")
             .help("List of the preferred NodeAddressTypes to use for kubelet connections."),
         Flag::duration("kubelet-timeout", "5s").help("Timeout for kubelet operations."),
-        Flag::int("kubernetes-service-node-port", "0").help(
-            "If non-zero, the Kubernetes service will be of type NodePort, using this as the value of the port.",
-        ),
+        Flag::int("kubernetes-service-node-port", "0")
+            .help("If non-zero, the Kubernetes service will be of type NodePort, using this as the value of the port."),
         Flag::string("proxy-client-cert-file", "")
             .help("Client certificate by which the identity of the aggregator is proved to extension API servers."),
         Flag::string("proxy-client-key-file", "")
             .help("Private key of the certificate by which the identity of the aggregator is proved."),
-        Flag::string("service-account-signing-key-file", "").help(
-            "Path to the file that contains the current private key of the service account token issuer.",
-        ),
+        Flag::string("service-account-signing-key-file", "")
+            .help("Path to the file that contains the current private key of the service account token issuer."),
         Flag::string("service-cluster-ip-range", "").help(
             "A CIDR notation IP range from which to assign service cluster IPs, or two of different families, comma \
              separated.",

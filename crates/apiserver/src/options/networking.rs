@@ -17,7 +17,9 @@ pub(super) fn read(options: &Options, errors: &mut Errors) -> ServicesConfig {
         "master-count" => EndpointReconciler::MasterCount,
         "none" => EndpointReconciler::None,
         other => {
-            errors.push(format!("--endpoint-reconciler-type {other:?} invalid, allowed values: master-count, lease, none"));
+            errors.push(format!(
+                "--endpoint-reconciler-type {other:?} invalid, allowed values: master-count, lease, none"
+            ));
             EndpointReconciler::None
         }
     };
@@ -84,7 +86,8 @@ fn node_ports(text: &str, errors: &mut Errors) -> (u16, u16) {
         (from > 0 && from <= to).then_some((from, to))
     });
     range.unwrap_or_else(|| {
-        errors.push(format!("invalid argument {text:?} for \"--service-node-port-range\" flag: not a valid port range"));
+        errors
+            .push(format!("invalid argument {text:?} for \"--service-node-port-range\" flag: not a valid port range"));
         (30_000, 32_767)
     })
 }
@@ -116,7 +119,10 @@ mod tests {
         };
         assert_eq!(read("").0, [DEFAULT_RANGE]);
         let (both, problem) = read("10.96.0.7/12,fd00::1/112");
-        assert_eq!((both[0].0.to_string(), both[1].0.to_string(), problem), ("10.96.0.0".into(), "fd00::".into(), None));
+        assert_eq!(
+            (both[0].0.to_string(), both[1].0.to_string(), problem),
+            ("10.96.0.0".into(), "fd00::".into(), None)
+        );
         assert!(read("10.0.0.0/30").1.unwrap().contains("at least 8 IP addresses"));
         assert!(read("10.0.0.0/24,10.1.0.0/24").1.unwrap().contains("different IP family"));
         assert_eq!(read("x").1.as_deref(), Some("service-cluster-ip-range[0] is not a valid cidr"));

@@ -35,7 +35,8 @@ fn a_usual_line_is_understood() {
 
 #[test]
 fn every_problem_is_told() {
-    let problems = completed("--audit-log-path=/x --authorization-mode=ABAC,Foo --secure-port=0 --watch-cache-sizes=a").unwrap_err();
+    let problems = completed("--audit-log-path=/x --authorization-mode=ABAC,Foo --secure-port=0 --watch-cache-sizes=a")
+        .unwrap_err();
     for part in [
         "--audit-log-path is not supported by this server",
         "authorization-mode \"ABAC\" is not supported by this server",
@@ -46,7 +47,8 @@ fn every_problem_is_told() {
     ] {
         assert!(problems.contains(part), "{part} in {problems}");
     }
-    let line = format!("{KUBEADM} --oidc-username-claim=sub --oidc-signing-algs=RS256 --runtime-config= --watch-cache=true");
+    let line =
+        format!("{KUBEADM} --oidc-username-claim=sub --oidc-signing-algs=RS256 --runtime-config= --watch-cache=true");
     assert!(completed(&line).is_ok(), "defaults are accepted: {:?}", completed(&line).err());
     assert!(completed(&format!("{KUBEADM} --watch-cache=false")).is_err());
     assert!(completed(&format!("{KUBEADM} --enable-priority-and-fairness=true")).is_err());

@@ -18,8 +18,10 @@ const fn list(name: &'static str, default: &'static str) -> Flag {
 }
 
 /// Tuning of audit that does nothing without a backend; the backends themselves are refused.
-pub(super) const AUDITING: FlagSet =
-    FlagSet { title: "auditing", flags: &[text("audit-log-path", ""), text("audit-policy-file", ""), text("audit-webhook-config-file", "")] };
+pub(super) const AUDITING: FlagSet = FlagSet {
+    title: "auditing",
+    flags: &[text("audit-log-path", ""), text("audit-policy-file", ""), text("audit-webhook-config-file", "")],
+};
 
 pub(super) const GENERIC: FlagSet = FlagSet {
     title: "generic",

@@ -15,7 +15,8 @@ pub(crate) const BODY_LIMIT_BYTES: usize = 3 * 1024 * 1024;
 pub(crate) async fn read_limited(mut body: Body) -> Result<Bytes, ApiError> {
     let mut out = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| ApiError::bad_request(format!("unable to read the request body: {error}")))?;
+        let frame =
+            frame.map_err(|error| ApiError::bad_request(format!("unable to read the request body: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
         if out.len() + data.len() > BODY_LIMIT_BYTES {
             return Err(ApiError::request_entity_too_large(format_args!("limit is {BODY_LIMIT_BYTES}")));
@@ -27,7 +28,6 @@ pub(crate) async fn read_limited(mut body: Body) -> Result<Bytes, ApiError> {
     }
     Ok(out.freeze())
 }
-
 
 #[cfg(test)]
 mod tests {

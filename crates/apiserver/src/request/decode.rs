@@ -20,7 +20,7 @@ const SCHEME: &str = "pkg/api/legacyscheme/scheme.go:30";
 
 /// What happens with unknown and duplicate fields (`fieldValidation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Strictness {
+pub(crate) enum Strictness {
     /// Nothing.
     Ignore,
     /// Warnings.
@@ -83,7 +83,7 @@ pub(crate) fn decode_object(
 ///
 /// # Errors
 /// 400; unknown fields as `strictness` wants it.
-pub fn decode_kind<T: Kind>(
+pub(crate) fn decode_kind<T: Kind>(
     media: MediaType,
     body: &[u8],
     strictness: Strictness,

@@ -46,7 +46,7 @@ fn refused_bodies_say_why() {
 
 #[test]
 fn unknown_fields_are_settled() {
-    let body = br#"{"metadata":{"name":"a","x":1},"data":{"a":"b"},"data":{"a":"c"}}"#;
+    let body = br#"{"metadata":{"name":"a","x":1},"data":{"b":"b"},"data":{"a":"c"}}"#;
     let decode = |strictness, warnings: &Warnings| {
         decode_kind::<ConfigMap>(MediaType::Json, body, strictness, warnings).map_err(|error| error.message)
     };

@@ -87,7 +87,8 @@ mod tests {
 
     #[test]
     fn body_wins_over_query() {
-        let options = read(r#"{"kind":"DeleteOptions","apiVersion":"apps/v1","gracePeriodSeconds":-5}"#, "gracePeriodSeconds=9");
+        let options =
+            read(r#"{"kind":"DeleteOptions","apiVersion":"apps/v1","gracePeriodSeconds":-5}"#, "gracePeriodSeconds=9");
         assert_eq!(options.unwrap().grace_period_seconds, Some(1));
         let options = read("", "gracePeriodSeconds=0&propagationPolicy=Orphan&uid=u").unwrap();
         assert_eq!(options.propagation_policy.as_deref(), Some("Orphan"));
@@ -97,9 +98,17 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         let both = read("", "orphanDependents=true&propagationPolicy=Orphan").unwrap_err();
-        assert!(both.starts_with("422 DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Invalid value: \"Orphan\": orphan"), "{both}");
+        assert!(
+            both.starts_with(
+                "422 DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Invalid value: \"Orphan\": orphan"
+            ),
+            "{both}"
+        );
         let unknown = read("", "propagationPolicy=Never").unwrap_err();
-        assert!(unknown.ends_with("supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""), "{unknown}");
+        assert!(
+            unknown.ends_with("supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""),
+            "{unknown}"
+        );
         assert!(read(r#"{"kind":"Pod"}"#, "").unwrap_err().starts_with("400 decoded object"));
     }
 }

@@ -9,7 +9,7 @@ use super::{Query, percent};
 
 /// What a request asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RequestInfo {
+pub(crate) struct RequestInfo {
     /// Whether it is about a resource, as against a mere path.
     pub is_resource: bool,
     /// The path, percent-decoded.
@@ -43,7 +43,7 @@ pub struct RequestInfo {
 /// A path that starts as a resource's and then makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unable to determine kind and namespace from url, {0}")]
-pub struct BadPath(String);
+pub(crate) struct BadPath(String);
 
 /// Subresources of a namespace; every other segment behind its name is a resource within it.
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
@@ -55,7 +55,7 @@ impl RequestInfo {
     ///
     /// # Errors
     /// When the path ends behind `watch` or `proxy`.
-    pub fn new(method: &Method, raw_path: &str, query: &Query) -> Result<Self, BadPath> {
+    pub(crate) fn new(method: &Method, raw_path: &str, query: &Query) -> Result<Self, BadPath> {
         let path = percent::decode(raw_path);
         let mut info = Self { verb: method.as_str().to_ascii_lowercase(), path: path.clone(), ..Self::default() };
         let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -136,25 +136,25 @@ impl RequestInfo {
 
     /// The name in the path, if it has one.
     #[must_use]
-    pub fn path_name(&self) -> Option<&str> {
+    pub(crate) fn path_name(&self) -> Option<&str> {
         self.parts.get(1).map(String::as_str)
     }
 
     /// What follows the subresource, with a slash before each segment.
     #[must_use]
-    pub fn subpath(&self) -> String {
+    pub(crate) fn subpath(&self) -> String {
         self.parts.iter().skip(3).flat_map(|segment| ["/", segment.as_str()]).collect()
     }
 
     /// Group and resource, for error texts.
     #[must_use]
-    pub fn group_resource(&self) -> GroupResource {
+    pub(crate) fn group_resource(&self) -> GroupResource {
         GroupResource { group: self.group.clone().into(), resource: self.resource.clone().into() }
     }
 
     /// Whether the request may last: it then has no deadline and shutdown does not wait for it.
     #[must_use]
-    pub fn is_long_running(&self) -> bool {
+    pub(crate) fn is_long_running(&self) -> bool {
         if !self.is_resource {
             return self.path.starts_with("/debug/pprof/");
         }
@@ -164,7 +164,7 @@ impl RequestInfo {
 
     /// Whether it changes nothing, as max-in-flight counts.
     #[must_use]
-    pub fn is_read_only(&self) -> bool {
+    pub(crate) fn is_read_only(&self) -> bool {
         matches!(self.verb.as_str(), "get" | "list" | "watch")
     }
 }

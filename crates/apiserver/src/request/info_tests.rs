@@ -53,7 +53,9 @@ fn resource_paths() {
 
 #[test]
 fn other_paths() {
-    for line in ["GET /api", "GET /api/v1", "GET /apis/apps", "GET /apis/apps/v1", "GET /healthz", "GET /", "PUT /x/y/z/a"] {
+    for line in
+        ["GET /api", "GET /api/v1", "GET /apis/apps", "GET /apis/apps/v1", "GET /healthz", "GET /", "PUT /x/y/z/a"]
+    {
         let info = read(line);
         assert!(!info.is_resource, "{line}");
         assert_eq!(info.verb, line.split(' ').next().unwrap().to_ascii_lowercase());

@@ -11,11 +11,11 @@ mod validation;
 mod write_options;
 
 pub(crate) use body::read_limited;
-pub use decode::{Strictness, decode_kind};
 pub(crate) use decode::{Expected, decode_object};
+pub(crate) use decode::{Strictness, decode_kind};
 pub(crate) use delete_options::delete_options;
-pub use info::RequestInfo;
+pub(crate) use info::RequestInfo;
 pub(crate) use list_options::list_options;
-pub use query::Query;
+pub(crate) use query::Query;
 
 pub(crate) use write_options::{PatchKind, WriteOptions};

@@ -30,7 +30,8 @@ mod tests {
 
     #[test]
     fn sequences_decode_or_stay() {
-        for (text, expected) in [("a%2Fb", "a/b"), ("%41", "A"), ("100%", "100%"), ("%zz", "%zz"), ("%e4", "\u{fffd}")] {
+        for (text, expected) in [("a%2Fb", "a/b"), ("%41", "A"), ("100%", "100%"), ("%zz", "%zz"), ("%e4", "\u{fffd}")]
+        {
             assert_eq!(decode(text), expected, "{text}");
         }
     }

@@ -6,7 +6,7 @@ use super::percent;
 
 /// The parameters of a request, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Query {
+pub(crate) struct Query {
     raw: String,
     pairs: Vec<(String, String)>,
 }
@@ -14,7 +14,7 @@ pub struct Query {
 impl Query {
     /// Reads the part of a URL behind the question mark.
     #[must_use]
-    pub fn parse(raw: &str) -> Self {
+    pub(crate) fn parse(raw: &str) -> Self {
         let pairs = raw.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             (text(name), text(value))
@@ -24,36 +24,36 @@ impl Query {
 
     /// As sent.
     #[must_use]
-    pub fn raw(&self) -> &str {
+    pub(crate) fn raw(&self) -> &str {
         &self.raw
     }
 
     /// The first value of a parameter.
     #[must_use]
-    pub fn first(&self, name: &str) -> Option<&str> {
+    pub(crate) fn first(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 
     /// The first value of a parameter, empty when it is absent.
     #[must_use]
-    pub fn text(&self, name: &str) -> String {
+    pub(crate) fn text(&self, name: &str) -> String {
         self.first(name).unwrap_or_default().to_owned()
     }
 
     /// All values of a parameter.
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.pairs.iter().filter(move |(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 
     /// A switch: present and neither `0` nor `false`; nothing when absent.
     #[must_use]
-    pub fn switch(&self, name: &str) -> Option<bool> {
+    pub(crate) fn switch(&self, name: &str) -> Option<bool> {
         self.first(name).map(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
     /// A switch that is off when absent.
     #[must_use]
-    pub fn flag(&self, name: &str) -> bool {
+    pub(crate) fn flag(&self, name: &str) -> bool {
         self.switch(name).unwrap_or(false)
     }
 
@@ -61,15 +61,12 @@ impl Query {
     ///
     /// # Errors
     /// 400 when it is none; Go's text.
-    pub fn integer(&self, name: &str) -> Result<Option<i64>, ApiError> {
+    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let Some(value) = self.first(name) else { return Ok(None) };
         value.parse().map(Some).map_err(|error: std::num::ParseIntError| {
             use std::num::IntErrorKind::{NegOverflow, PosOverflow};
-            let why = if matches!(error.kind(), NegOverflow | PosOverflow) {
-                "value out of range"
-            } else {
-                "invalid syntax"
-            };
+            let why =
+                if matches!(error.kind(), NegOverflow | PosOverflow) { "value out of range" } else { "invalid syntax" };
             ApiError::bad_request(format!("strconv.ParseInt: parsing {value:?}: {why}"))
         })
     }

@@ -106,17 +106,27 @@ mod tests {
         assert_eq!((full.manager.as_str(), full.dry_run, full.strictness), ("me", true, Strictness::Strict));
         let (code, message) = write("dryRun=Some&fieldValidation=Maybe").unwrap_err();
         assert_eq!(code, 422);
-        assert!(message.starts_with("CreateOptions.meta.k8s.io \"\" is invalid: [dryRun: Unsupported value"), "{message}");
+        assert!(
+            message.starts_with("CreateOptions.meta.k8s.io \"\" is invalid: [dryRun: Unsupported value"),
+            "{message}"
+        );
         let (_, message) = write("fieldManager=a%07").unwrap_err();
         assert!(message.contains("invalid character U+0007 (at position 1)"), "{message}");
     }
 
     #[test]
     fn apply_needs_a_manager_and_only_apply_forces() {
-        let patch = |kind, query: &str| WriteOptions::of_patch(kind, &Query::parse(query), "").map_err(|error| error.message);
-        assert!(patch(PatchKind::Apply, "").unwrap_err().ends_with("fieldManager: Required value: is required for apply patch"));
+        let patch =
+            |kind, query: &str| WriteOptions::of_patch(kind, &Query::parse(query), "").map_err(|error| error.message);
+        assert!(
+            patch(PatchKind::Apply, "")
+                .unwrap_err()
+                .ends_with("fieldManager: Required value: is required for apply patch")
+        );
         assert!(patch(PatchKind::Apply, "fieldManager=a&force=true").unwrap().force);
-        assert!(patch(PatchKind::Other, "force=false").unwrap_err().contains("may not be specified for non-apply patch"));
+        assert!(
+            patch(PatchKind::Other, "force=false").unwrap_err().contains("may not be specified for non-apply patch")
+        );
         assert_eq!(patch(PatchKind::Other, "").unwrap().manager, "unknown");
     }
 }

@@ -19,7 +19,7 @@ use crate::negotiate::{Choice, MediaType, Offer, Target, Wish, compress};
 ///
 /// # Errors
 /// 406 when it wants none that there is.
-pub fn object(wish: &Wish, status: StatusCode, object: &dyn Object) -> Result<Response, ApiError> {
+pub(crate) fn object(wish: &Wish, status: StatusCode, object: &dyn Object) -> Result<Response, ApiError> {
     let is_custom = object.downcast_ref::<Unstructured>().is_some();
     let choice = wish.choose(Offer { protobuf: !is_custom, ..Offer::PLAIN })?;
     Ok(match choice.media {
@@ -32,7 +32,7 @@ pub fn object(wish: &Wish, status: StatusCode, object: &dyn Object) -> Result<Re
 ///
 /// # Errors
 /// 406 when it wants none that there is.
-pub fn kind<T: Kind>(wish: &Wish, status: StatusCode, value: &T) -> Result<Response, ApiError> {
+pub(crate) fn kind<T: Kind>(wish: &Wish, status: StatusCode, value: &T) -> Result<Response, ApiError> {
     let choice = wish.choose(Offer::PLAIN)?;
     let api_version = T::TYPE.api_version();
     Ok(match choice.media {
@@ -46,7 +46,7 @@ pub fn kind<T: Kind>(wish: &Wish, status: StatusCode, value: &T) -> Result<Respo
 
 /// A document that is JSON whatever the client wants.
 #[must_use]
-pub fn json(wish: &Wish, status: StatusCode, content: impl Into<Bytes>) -> Response {
+pub(crate) fn json(wish: &Wish, status: StatusCode, content: impl Into<Bytes>) -> Response {
     let choice = Choice { media: MediaType::Json, target: Target::Object, pretty: false };
     json_document(wish, &choice, status, content.into())
 }

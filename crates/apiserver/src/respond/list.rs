@@ -66,8 +66,8 @@ pub(crate) fn list(shown: &Shown<'_>, list: &List) -> Result<Response, ApiError>
 }
 
 fn send(shown: &Shown<'_>, pieces: Chunks) -> Response {
-    let as_is = shown.choice.media == MediaType::Protobuf
-        || (shown.choice.media == MediaType::Json && !shown.choice.pretty);
+    let as_is =
+        shown.choice.media == MediaType::Protobuf || (shown.choice.media == MediaType::Json && !shown.choice.pretty);
     if as_is && !shown.wish.gzip && pieces.len() >= STREAMED_BYTES {
         let mut response = Response::new(pieces.boxed_unsync());
         response.headers_mut().insert(CONTENT_TYPE, shown.choice.media.header());

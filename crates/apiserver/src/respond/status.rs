@@ -5,7 +5,7 @@ use api_machinery::status::ApiError;
 
 /// The object that an error is sent as.
 #[must_use]
-pub fn status_of(error: &ApiError) -> Status {
+pub(crate) fn status_of(error: &ApiError) -> Status {
     let details = error.details.as_deref().map(|details| StatusDetails {
         name: details.name.clone(),
         group: details.group.clone(),

@@ -102,11 +102,7 @@ pub(super) fn connect_loopback(cx: &Arc<ApiCx>, handler: Arc<dyn ApiHandler>) ->
     let transport = Arc::new(InProcess::new(handler, Peer::default()));
     let mut config = ClientConfig::for_server("https://in-process").with_component("kube-apiserver").with_rate(-1.0, 0);
     config.credentials = Credentials::Token(cx.authentication.loopback_token.clone());
-    let process = ClientCx {
-        clock: Arc::clone(cx.clock()),
-        rng: Arc::clone(cx.rng()),
-        tasks: cx.tasks().clone(),
-    };
+    let process = ClientCx { clock: Arc::clone(cx.clock()), rng: Arc::clone(cx.rng()), tasks: cx.tasks().clone() };
     let client = Client::with_transport(transport, config, process)?;
     if cx.loopback.set(client).is_err() {
         tracing::error!("The server's own client was set twice");

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use storage::Backend;
 
 pub use error::BuildError;
-pub use shutdown::PreShutdown;
+pub(crate) use shutdown::PreShutdown;
 
 use crate::config::ServerConfig;
 use crate::cx::ApiCx;
@@ -46,7 +46,11 @@ impl Server {
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub fn build_over(config: ServerConfig, lifecycle: Lifecycle, backend: Arc<dyn Backend>) -> Result<Self, BuildError> {
+    pub fn build_over(
+        config: ServerConfig,
+        lifecycle: Lifecycle,
+        backend: Arc<dyn Backend>,
+    ) -> Result<Self, BuildError> {
         Self::assemble(config, lifecycle, Store::shared(backend))
     }
 
@@ -59,7 +63,7 @@ impl Server {
 
     /// What handlers are given.
     #[must_use]
-    pub fn cx(&self) -> &Arc<ApiCx> {
+    pub(crate) fn cx(&self) -> &Arc<ApiCx> {
         &self.cx
     }
 

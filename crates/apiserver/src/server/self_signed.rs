@@ -20,19 +20,18 @@ pub(super) fn names(config: &ServerConfig) -> Vec<String> {
     names
 }
 
+/// A certificate chain and its key, in PEM form.
+type Pair = (Vec<u8>, Vec<u8>);
+
 /// Makes a certificate with an authority of its own, and its key, in PEM form.
-pub(super) fn generator(
-    clock: &SharedClock,
-    rng: &SharedRng,
-) -> impl Fn(&[String]) -> Result<(Vec<u8>, Vec<u8>), BoxError> + use<> {
+pub(super) fn generator(clock: &SharedClock, rng: &SharedRng) -> impl Fn(&[String]) -> Result<Pair, BoxError> + use<> {
     let (clock, rng) = (Arc::clone(clock), Arc::clone(rng));
     move |names| {
         let algorithm = KeyAlgorithm::EcdsaP256;
         let common_name = names.first().map(String::as_str).unwrap_or("kube-apiserver");
         let now = clock.wall();
         let authority_key = PrivateKey::generate(algorithm)?;
-        let authority =
-            CertificateAuthority::create(&format!("{common_name}-ca"), authority_key, VALIDITY, now, &rng)?;
+        let authority = CertificateAuthority::create(&format!("{common_name}-ca"), authority_key, VALIDITY, now, &rng)?;
         let mut alt_names = AltNames::default();
         names.iter().for_each(|name| alt_names.push_host(name));
         alt_names.normalize();

@@ -9,7 +9,7 @@ use component_base::serving::ServerHandle;
 use crate::cx::ApiCx;
 
 /// Work that runs at the beginning of the end, while requests are still served.
-pub type PreShutdown = Arc<dyn Fn(Arc<ApiCx>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+pub(crate) type PreShutdown = Arc<dyn Fn(Arc<ApiCx>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// How long that work may take altogether.
 const HOOKS_DEADLINE: Duration = Duration::from_secs(20);
@@ -31,7 +31,9 @@ pub(super) async fn shut_down(cx: &Arc<ApiCx>, handle: Option<&ServerHandle>) {
     };
     tokio::join!(hooks, delay);
 
-    if !config.send_retry_after && let Some(handle) = handle {
+    if !config.send_retry_after
+        && let Some(handle) = handle
+    {
         handle.stop_accepting();
         events.http_server_stopped_listening.signal();
     }

@@ -1,0 +1,130 @@
+//! A server, and requests to it.
+
+use std::time::Duration;
+
+use base::{Rng, TokioClock};
+use bytes::Bytes;
+use client::Peer;
+use component_base::lifecycle::Lifecycle;
+use component_base::serving::Body;
+use http::HeaderMap;
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+
+use crate::config::{ServerConfig, StaticToken};
+use crate::server::Server;
+
+/// A server with two users: `root` may do everything, `alice` nothing but what tests allow.
+pub(super) struct Api {
+    pub(super) server: Server,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) code: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) text: String,
+}
+
+impl Answer {
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or(Value::Null)
+    }
+
+    /// The code and the message of a refusal.
+    pub(super) fn refusal(&self) -> (u16, String) {
+        let json = self.json();
+        (self.code, json["message"].as_str().unwrap_or(&self.text).to_owned())
+    }
+
+    pub(super) fn warnings(&self) -> Vec<&str> {
+        self.headers.get_all("warning").iter().filter_map(|value| value.to_str().ok()).collect()
+    }
+}
+
+fn token(name: &str, groups: &[&str]) -> StaticToken {
+    StaticToken {
+        token: name.to_owned(),
+        user: name.to_owned(),
+        uid: String::new(),
+        groups: groups.iter().map(|&group| group.to_owned()).collect(),
+    }
+}
+
+impl Api {
+    pub(super) async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// A server whose configuration was changed.
+    pub(super) async fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
+        let mut config = ServerConfig::in_memory(vec![token("root", &["system:masters"]), token("alice", &[])]);
+        change(&mut config);
+        let lifecycle = Lifecycle::new("kube-apiserver", TokioClock::shared(), Rng::seeded(7));
+        let server = Server::build(config, lifecycle).await.expect("the server starts");
+        server.start();
+        server.cx().registry().ready().await;
+        let api = Self { server };
+        // Hooks of a full server make it; a plain one has none.
+        api.post("/api/v1/namespaces", r#"{"metadata":{"name":"default"}}"#).await;
+        api.post("/api/v1/namespaces/default/serviceaccounts", r#"{"metadata":{"name":"default"}}"#).await;
+        api
+    }
+
+    pub(super) async fn open(&self, line: &str, headers: &[(&str, &str)], body: &str) -> http::Response<Body> {
+        let (method, path) = line.split_once(' ').expect("a method and a path");
+        let mut request = http::Request::builder().method(method).uri(path);
+        if !headers.iter().any(|(name, _)| *name == "authorization") {
+            request = request.header("authorization", "Bearer root");
+        }
+        for (name, value) in headers.iter().filter(|(_, value)| !value.is_empty()) {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Bytes::copy_from_slice(body.as_bytes())).expect("a request");
+        self.server.api().call(request, &Peer::default()).await
+    }
+
+    pub(super) async fn send(&self, line: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let (parts, body) = self.open(line, headers, body).await.into_parts();
+        let bytes = body.collect().await.expect("a whole body").to_bytes();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Answer { code: parts.status.as_u16(), headers: parts.headers, text }
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Answer {
+        self.send(&format!("GET {path}"), &[], "").await
+    }
+
+    pub(super) async fn post(&self, path: &str, body: &str) -> Answer {
+        self.send(&format!("POST {path}"), &[], body).await
+    }
+
+    pub(super) async fn put(&self, path: &str, body: &str) -> Answer {
+        self.send(&format!("PUT {path}"), &[], body).await
+    }
+
+    pub(super) async fn delete(&self, path: &str) -> Answer {
+        self.send(&format!("DELETE {path}"), &[], "").await
+    }
+
+    pub(super) async fn patch(&self, kind: &str, path: &str, body: &str) -> Answer {
+        let kind = match kind {
+            "apply" => "application/apply-patch+yaml".to_owned(),
+            other => format!("application/{other}+json"),
+        };
+        self.send(&format!("PATCH {path}"), &[("content-type", &kind)], body).await
+    }
+
+    pub(super) async fn config_map(&self, name: &str) -> Value {
+        let body = format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"a":"b"}}}}"#);
+        self.post("/api/v1/namespaces/default/configmaps", &body).await.json()
+    }
+}
+
+/// The next frame of a stream as text; nothing at its end, or when none comes.
+pub(super) async fn frame(body: &mut Body) -> Option<String> {
+    let next = tokio::time::timeout(Duration::from_secs(5), body.frame()).await.ok()??;
+    let data = next.ok()?.into_data().ok()?;
+    Some(String::from_utf8_lossy(&data).into_owned())
+}

@@ -1,0 +1,9 @@
+//! The server as clients see it, called in process over the memory store.
+
+mod harness;
+mod patches;
+mod reads;
+mod road;
+mod subresources;
+mod watches;
+mod writes;

@@ -1,0 +1,106 @@
+//! Get and list, in every form.
+
+use super::harness::Api;
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_shown_as_wanted() {
+    let api = Api::start().await;
+    let made = api.config_map("one").await;
+    assert_eq!(made["kind"], "ConfigMap");
+    let path = "/api/v1/namespaces/default/configmaps/one";
+    let plain = api.get(path).await;
+    assert_eq!((plain.code, plain.headers["content-type"].to_str().unwrap()), (200, "application/json"));
+    assert!(
+        plain.text.starts_with(r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"one""#),
+        "{}",
+        plain.text
+    );
+    assert!(plain.text.ends_with("}\n"));
+    assert!(api.get(&format!("{path}?pretty=true")).await.text.starts_with("{\n  \"kind\""));
+
+    let accept = |value| [("accept", value)];
+    let line = format!("GET {path}");
+    let yaml = api.send(&line, &accept("application/yaml"), "").await;
+    assert!(yaml.text.contains("kind: ConfigMap\n"), "{}", yaml.text);
+    let protobuf = api.send(&line, &accept("application/vnd.kubernetes.protobuf"), "").await;
+    assert!(protobuf.text.starts_with("k8s\0"));
+    let metadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    let partial = api.send(&line, &accept(metadata), "").await.json();
+    assert_eq!((&partial["kind"], &partial["data"]), (&"PartialObjectMetadata".into(), &serde_json::Value::Null));
+    let wrong = metadata.replace("Metadata;", "MetadataList;");
+    assert_eq!(
+        api.send(&line, &accept(&wrong), "").await.refusal(),
+        (
+            406,
+            "you requested PartialObjectMetadataList, but the requested object is not a list (*core.ConfigMap)".into()
+        )
+    );
+    let table = api.send(&line, &accept("application/json;as=Table;g=meta.k8s.io;v=v1"), "").await.json();
+    assert_eq!((&table["kind"], &table["rows"][0]["cells"][0]), (&"Table".into(), &"one".into()));
+    assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");
+    assert_eq!(api.send(&line, &accept("text/html"), "").await.code, 406);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_and_their_options() {
+    let api = Api::start().await;
+    for name in ["one", "two", "three"] {
+        api.config_map(name).await;
+    }
+    let path = "/api/v1/namespaces/default/configmaps";
+    let all = api.get(path).await.json();
+    assert_eq!((&all["kind"], all["items"].as_array().unwrap().len()), (&"ConfigMapList".into(), 3));
+    assert_eq!(all["items"][0]["kind"], serde_json::Value::Null, "items of built-in kinds carry no kind");
+    let page = api.get(&format!("{path}?limit=2")).await.json();
+    assert_eq!(page["metadata"]["remainingItemCount"], 1);
+    let token = page["metadata"]["continue"].as_str().unwrap();
+    let rest = api.get(&format!("{path}?limit=2&continue={token}")).await.json();
+    assert_eq!(rest["items"].as_array().unwrap().len(), 1);
+    let none = api.get(&format!("{path}?labelSelector=a%3Db")).await;
+    assert!(none.text.contains("\"items\":[]"), "{}", none.text);
+
+    for (query, code) in [
+        ("labelSelector=a%3D%3D%3D", 400),
+        ("fieldSelector=spec.x%3Dy", 400),
+        ("limit=x", 400),
+        ("resourceVersion=x", 400),
+        ("resourceVersionMatch=Exact", 422),
+        ("continue=x", 400),
+    ] {
+        assert_eq!(api.get(&format!("{path}?{query}")).await.code, code, "{query}");
+    }
+    let table = [("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")];
+    let table = api.send(&format!("GET {path}?includeObject=Nothing"), &table, "").await;
+    assert!(table.refusal().1.contains("must be 'Metadata', 'Object', 'None', or empty"), "{table:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn paths_that_lead_nowhere() {
+    let api = Api::start().await;
+    let status = "the server could not find the requested resource";
+    let cases = [
+        ("GET /foo", 404, "404 page not found\n"),
+        ("GET /apis/nope.example.com/v1/things", 404, "404 page not found\n"),
+        ("GET /api/v1/things", 404, status),
+        ("GET /api/v1/pods/p", 404, status),
+        ("GET /api/v1/namespaces/default/nodes", 404, status),
+        ("GET /api/v1/namespaces/default/pods/p/nothing", 404, status),
+        ("GET /api/v1/namespaces/default/pods/p/status/more", 404, status),
+        ("GET /api/v1/namespaces/default/pods/p", 404, "pods \"p\" not found"),
+        ("GET /api/v1/namespaces/%2e%2e/pods", 400, "Namespace parameter invalid: \"..\": may not be '..'"),
+        ("GET /api/v1/namespaces/default/pods/%2e%2e", 400, "Name parameter invalid: \"..\": may not be '..'"),
+        ("GET /api/v1/namespaces/default/pods/a%25b", 400, "Name parameter invalid: \"a%b\": may not contain '%'"),
+        ("PUT /api/v1/pods", 405, "the server does not allow this method on the requested resource"),
+        ("POST /api/v1/pods", 405, "the server does not allow this method on the requested resource"),
+        ("DELETE /api/v1/namespaces", 405, "the server does not allow this method on the requested resource"),
+        ("HEAD /api/v1/namespaces/default", 405, "the server does not allow this method on the requested resource"),
+        (
+            "GET /api/v1/watch",
+            500,
+            "Internal Server Error: \"/api/v1/watch\": failed to create RequestInfo: unable to determine kind and namespace from url, /api/v1/watch\n",
+        ),
+    ];
+    for (line, code, message) in cases {
+        assert_eq!(api.send(line, &[], "").await.refusal(), (code, message.to_owned()), "{line}");
+    }
+}

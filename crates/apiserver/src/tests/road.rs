@@ -1,0 +1,115 @@
+//! The road itself: who gets in, in which order steps refuse, and what every answer carries.
+
+use super::harness::Api;
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+#[tokio::test(start_paused = true)]
+async fn steps_refuse_in_upstreams_order() {
+    let api = Api::start().await;
+    // A bad deadline comes before a bad token, that before a bad right, that before a bad path or body.
+    let bad = [("authorization", "Bearer nobody")];
+    let alice = [("authorization", "Bearer alice")];
+    assert_eq!(api.send(&format!("GET {MAPS}?timeout=x"), &bad, "").await.code, 400);
+    let unknown = api.send(&format!("GET {MAPS}"), &bad, "").await;
+    assert_eq!(unknown.refusal(), (401, "Unauthorized".to_owned()));
+    let refused = api.send("POST /api/v1/namespaces/default/things", &alice, "{").await;
+    assert_eq!(refused.code, 403);
+    assert_eq!(refused.headers["x-content-type-options"], "nosniff");
+    let anonymous = api.send(&format!("GET {MAPS}"), &[("authorization", "")], "").await.refusal();
+    let text = "configmaps is forbidden: User \"system:anonymous\" cannot list resource \"configmaps\" in API group \"\" in the namespace \"default\"";
+    assert_eq!(anonymous, (403, text.to_owned()));
+    assert_eq!(
+        api.send("GET /metrics", &alice, "").await.refusal(),
+        (403, "forbidden: User \"alice\" cannot get path \"/metrics\"".to_owned())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn roles_decide_at_once() {
+    let api = Api::start().await;
+    let group = "/apis/rbac.authorization.k8s.io/v1";
+    let role =
+        r#"{"metadata":{"name":"reader"},"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["list"]}]}"#;
+    assert_eq!(api.post(&format!("{group}/clusterroles"), role).await.code, 201);
+    let binding = r#"{"metadata":{"name":"r"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},
+        "subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"alice"}]}"#;
+    assert_eq!(api.post(&format!("{group}/clusterrolebindings"), binding).await.code, 201);
+    // The mirrors learn of it by a watch.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    let alice = [("authorization", "Bearer alice")];
+    assert_eq!(api.send(&format!("GET {MAPS}"), &alice, "").await.code, 200);
+    assert_eq!(api.send(&format!("GET {MAPS}/a"), &alice, "").await.code, 403);
+    let escalation = api.send(&format!("POST {group}/clusterroles"), &alice, role).await;
+    assert_eq!(escalation.code, 403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn acting_as_somebody_else() {
+    let api = Api::start().await;
+    let as_alice = [("impersonate-user", "alice")];
+    let refused = api.send(&format!("GET {MAPS}"), &as_alice, "").await.refusal();
+    assert!(refused.1.contains("User \"alice\" cannot list"), "{refused:?}");
+    let without_user = api.send(&format!("GET {MAPS}"), &[("impersonate-group", "g")], "").await;
+    assert_eq!(without_user.refusal(), (400, "requested [groups g] without impersonating a user name".to_owned()));
+    let not_allowed = [("authorization", "Bearer alice"), ("impersonate-user", "root")];
+    assert_eq!(
+        api.send(&format!("GET {MAPS}"), &not_allowed, "").await.refusal(),
+        (403, "users \"root\" is forbidden: User \"alice\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope".to_owned())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_answer_carries_its_id() {
+    let api = Api::start().await;
+    let own = api.send(&format!("GET {MAPS}"), &[("audit-id", "mine")], "").await;
+    assert_eq!(own.headers["audit-id"], "mine");
+    let made = api.get("/nowhere").await;
+    assert_eq!(made.headers["audit-id"].len(), 36);
+    assert_eq!(made.headers["cache-control"], "no-cache, private");
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_requests_are_refused() {
+    let api = Api::with(|config| config.requests.max_in_flight = 1).await;
+    let alice = [("authorization", "Bearer alice")];
+    // A request holds its seat until its answer is read.
+    let held = api.open(&format!("GET {MAPS}"), &[], "").await;
+    let refused = api.send("GET /version", &alice, "").await;
+    assert_eq!((refused.code, refused.text.as_str()), (429, "Too many requests, please try again later."));
+    assert_eq!(refused.headers["retry-after"], "1");
+    assert_eq!(api.get("/version").await.code, 200, "superusers repair overloaded servers");
+    drop(held);
+    assert_eq!(api.send("GET /version", &alice, "").await.code, 403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_comes_in_stages() {
+    let api = Api::start().await;
+    assert_eq!(api.get("/readyz").await.code, 200);
+    let cx = std::sync::Arc::clone(api.server.cx());
+    cx.health().begin_shutdown();
+    assert_eq!((api.get("/readyz").await.code, api.get("/livez").await.code), (500, 200));
+    cx.running.close();
+    let late = api.get(MAPS).await;
+    assert_eq!(late.refusal(), (503, "apiserver is shutting down".to_owned()));
+    assert_eq!(late.headers["retry-after"], "1");
+    cx.running.drained().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_tells_about_itself() {
+    let api = Api::start().await;
+    api.get(MAPS).await;
+    let metrics = api.get("/metrics").await;
+    let line = r#"apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="configmaps",scope="namespace",subresource="",verb="LIST",version="v1"} 1"#;
+    assert!(metrics.text.contains(line), "{}", metrics.text);
+    assert_eq!(api.get("/version").await.json()["minor"], "36");
+    assert!(api.get("/").await.text.contains("\"/readyz\""));
+    assert!(api.get("/readyz?verbose").await.text.ends_with("readyz check passed\n"));
+    assert_eq!(api.get("/healthz/ping").await.text, "ok");
+    assert_eq!(api.get("/healthz/none").await.code, 404);
+}

@@ -1,0 +1,65 @@
+//! Status, scale, binding and eviction.
+
+use super::harness::Api;
+
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+const DEPLOYMENT: &str = r#"{"metadata":{"name":"d"},"spec":{"replicas":2,"selector":{"matchLabels":{"a":"b"}},
+    "template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}"#;
+
+#[tokio::test(start_paused = true)]
+async fn a_scale_is_read_and_written() {
+    let api = Api::start().await;
+    assert_eq!(api.post(DEPLOYMENTS, DEPLOYMENT).await.code, 201);
+    let path = format!("{DEPLOYMENTS}/d/scale");
+    let scale = api.get(&path).await.json();
+    assert_eq!((&scale["kind"], &scale["apiVersion"]), (&"Scale".into(), &"autoscaling/v1".into()));
+    assert_eq!((&scale["spec"]["replicas"], &scale["status"]["selector"]), (&2.into(), &"a=b".into()));
+    let mut wanted = scale.clone();
+    wanted["spec"]["replicas"] = 5.into();
+    assert_eq!(api.put(&path, &wanted.to_string()).await.json()["spec"]["replicas"], 5);
+    assert_eq!(api.put(&path, &wanted.to_string()).await.code, 409, "the revision is checked");
+    let patched = api.patch("merge-patch", &path, r#"{"spec":{"replicas":1}}"#).await;
+    assert_eq!((patched.code, &patched.json()["spec"]["replicas"]), (200, &1.into()));
+    let deployment = api.get(&format!("{DEPLOYMENTS}/d")).await.json();
+    assert_eq!((&deployment["spec"]["replicas"], &deployment["metadata"]["generation"]), (&1.into(), &3.into()));
+    assert_eq!(api.patch("merge-patch", &path, r#"{"spec":{"replicas":-1}}"#).await.code, 422);
+    assert_eq!(api.delete(&path).await.code, 405);
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_and_spec_are_written_apart() {
+    let api = Api::start().await;
+    api.post(DEPLOYMENTS, DEPLOYMENT).await;
+    let path = format!("{DEPLOYMENTS}/d");
+    let body = r#"{"status":{"replicas":7},"spec":{"replicas":9}}"#;
+    let status = api.patch("merge-patch", &format!("{path}/status"), body).await.json();
+    assert_eq!((&status["status"]["replicas"], &status["spec"]["replicas"]), (&7.into(), &2.into()));
+    let main = api.patch("merge-patch", &path, r#"{"status":{"replicas":1},"spec":{"replicas":9}}"#).await.json();
+    assert_eq!((&main["status"]["replicas"], &main["spec"]["replicas"]), (&7.into(), &9.into()));
+    let record = main["metadata"]["managedFields"].as_array().unwrap();
+    assert!(record.iter().any(|entry| entry["subresource"] == "status"), "{record:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_bound_and_evicted() {
+    let api = Api::start().await;
+    let pod = r#"{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+    let made = api.post(PODS, pod).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    let binding = r#"{"metadata":{"name":"p"},"target":{"kind":"Node","name":"n1"}}"#;
+    let bound = api.post(&format!("{PODS}/p/binding"), binding).await;
+    assert_eq!((bound.code, &bound.json()["status"]), (201, &"Success".into()));
+    assert_eq!(api.get(&format!("{PODS}/p")).await.json()["spec"]["nodeName"], "n1");
+    let again = api.post("/api/v1/namespaces/default/bindings", binding).await.refusal();
+    assert_eq!(
+        again,
+        (409, "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node \"n1\"".into())
+    );
+    let eviction = r#"{"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"p"}}"#;
+    let evicted = api.post(&format!("{PODS}/p/eviction"), eviction).await;
+    assert_eq!((evicted.code, &evicted.json()["status"]), (201, &"Success".into()));
+    let going = api.get(&format!("{PODS}/p")).await.json();
+    assert!(going["metadata"]["deletionTimestamp"].is_string());
+}
