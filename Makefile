@@ -2,9 +2,26 @@
 .DEFAULT_GOAL := help
 CARGO ?= cargo
 NODES ?= 1
+TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
+BIN := $(TARGET_DIR)/release
+IMAGES := $(TARGET_DIR)/images
+BINS := kube-apiserver kube-controller-manager kube-scheduler cloud-controller-manager kubelet kube-proxy cluster-dns coxswain
 
 help: ## Show this menu
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
+
+up: deps build images ## Bring a cluster up on this machine (NODES=2 for more nodes)
+	$(BIN)/coxswain up --nodes=$(NODES) --bin-dir=$(BIN) --images-dir=$(IMAGES) $(UP_FLAGS)
+
+down: ## Take it down again; PURGE=1 removes its data, too
+	$(BIN)/coxswain down $(if $(PURGE),--purge) --bin-dir=$(BIN) $(UP_FLAGS)
+
+build: ## Build the binaries in release mode
+	$(CARGO) build --locked --release $(foreach bin,$(BINS),-p bin-$(bin))
+
+images: build ## Build the images that nodes start with
+	hack/images.sh build $(IMAGES)
+	$(CARGO) xtask component-image $(BIN)/cluster-dns coxswain.local/cluster-dns:v1.36.3 $(IMAGES)/cluster-dns.tar
 
 deps: ## Install what building, running and testing need (Debian, as root)
 	hack/install-deps.sh
@@ -26,4 +43,4 @@ check: ## Layers, dependencies, licences, sizes
 test: ## All tests; says what it skipped where the machine lacks something
 	$(CARGO) test --locked --workspace --no-fail-fast
 
-.PHONY: help deps verify fmt fmt-check lint check test
+.PHONY: help up down build images deps verify fmt fmt-check lint check test

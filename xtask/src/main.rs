@@ -1,5 +1,6 @@
 //! Developer tasks that deserve more than shell: `cargo xtask check` holds the tree to its own rules.
 
+mod component_image;
 mod dependencies;
 mod images;
 mod layers;
@@ -10,7 +11,11 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask TASK\n\n  check   layers, dependencies, licences and file sizes\n  images  pack the test images (hack/images.sh calls this)";
+const USAGE: &str = "usage: cargo xtask TASK
+
+  check            layers, dependencies, licences and file sizes
+  images           pack the test images (hack/images.sh calls this)
+  component-image  pack a binary of the project as an image";
 
 fn main() -> ExitCode {
     match run() {
@@ -26,6 +31,7 @@ fn run() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("check") => check(),
+        Some("component-image") => component_image::run(arguments),
         Some("images") => images::run(arguments),
         _ => bail!("{USAGE}"),
     }

@@ -1,0 +1,42 @@
+//! `xtask component-image`: packs a binary of the project, with the shared libraries that it needs, as an image archive.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use image_archive::{Entry, ImageSpec, write_archive};
+
+const USAGE: &str = "usage: xtask component-image BINARY IMAGE OUT.tar";
+
+/// Runs the task with the arguments that follow its name.
+pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<()> {
+    let mut next = || arguments.next().context(USAGE);
+    let (binary, image, out) = (PathBuf::from(next()?), next()?, PathBuf::from(next()?));
+    let name = binary.file_name().and_then(|name| name.to_str()).context(USAGE)?.to_owned();
+    let inside = format!("/usr/bin/{name}");
+    let mut entries = vec![file(&binary, &inside)?];
+    for (path, target) in libraries(&binary)? {
+        entries.push(file(&target, &path)?);
+    }
+    entries.push(Entry::Directory { path: "/tmp".into(), mode: 0o1777 });
+    let spec = ImageSpec { names: vec![image], entries, entrypoint: vec![inside], ..ImageSpec::default() };
+    let mut bytes = Vec::new();
+    write_archive(&spec, &mut bytes).with_context(|| format!("packing {name}"))?;
+    fs::write(&out, &bytes).with_context(|| format!("writing {}", out.display()))
+}
+
+fn file(from: &Path, to: &str) -> anyhow::Result<Entry> {
+    let data = fs::read(from).with_context(|| format!("reading {}", from.display()))?;
+    Ok(Entry::File { path: to.to_owned(), mode: 0o755, data })
+}
+
+/// Where the loader looks for each library, and where it is on this machine.
+#[expect(clippy::disallowed_methods, reason = "a developer tool may start ldd")]
+fn libraries(binary: &Path) -> anyhow::Result<BTreeMap<String, PathBuf>> {
+    let output = std::process::Command::new("ldd").arg(binary).output().context("starting ldd")?;
+    ensure!(output.status.success(), "ldd {}: {}", binary.display(), String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let paths = text.split_whitespace().filter(|word| word.starts_with('/'));
+    Ok(paths.map(|path| (path.to_owned(), PathBuf::from(path))).collect())
+}
