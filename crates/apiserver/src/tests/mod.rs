@@ -1,6 +1,7 @@
 //! The server as clients see it, called in process over the memory store.
 
 mod harness;
+mod https;
 mod patches;
 mod reads;
 mod road;
