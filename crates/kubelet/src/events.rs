@@ -1,0 +1,63 @@
+//! Where the kubelet's events go.
+
+use api_types::core_v1::ObjectReference;
+use client::{EventRecorder, EventType};
+
+use crate::border::{Events, Level};
+
+/// Events to the API server.
+pub(crate) struct ApiEvents(pub(crate) EventRecorder);
+
+impl Events for ApiEvents {
+    fn event(&self, about: ObjectReference, level: Level, reason: &str, message: &str) {
+        let kind = match level {
+            Level::Normal => EventType::Normal,
+            Level::Warning => EventType::Warning,
+        };
+        tracing::info!(
+            v = 1, object = %format_args!("{}/{}", about.namespace, about.name), kind = about.kind,
+            r#type = kind.as_str(), reason, message, "Event occurred"
+        );
+        self.0.event_for(about, kind, reason, message);
+    }
+}
+
+/// Events of a kubelet without an API server: the log only.
+pub(crate) struct LoggedEvents;
+
+impl Events for LoggedEvents {
+    fn event(&self, about: ObjectReference, _: Level, reason: &str, message: &str) {
+        tracing::info!(object = %format_args!("{}/{}", about.namespace, about.name), reason, message, "Event occurred");
+    }
+}
+
+/// An event that a test looks at.
+#[cfg(test)]
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Recorded {
+    pub(crate) about: ObjectReference,
+    pub(crate) level: Level,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+}
+
+/// Keeps events for a test.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct RecordedEvents(parking_lot::Mutex<Vec<Recorded>>);
+
+#[cfg(test)]
+impl RecordedEvents {
+    /// Takes what was recorded so far.
+    pub(crate) fn taken(&self) -> Vec<Recorded> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
+
+#[cfg(test)]
+impl Events for RecordedEvents {
+    fn event(&self, about: ObjectReference, level: Level, reason: &str, message: &str) {
+        let (reason, message) = (reason.to_owned(), message.to_owned());
+        self.0.lock().push(Recorded { about, level, reason, message });
+    }
+}

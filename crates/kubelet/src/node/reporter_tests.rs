@@ -1,0 +1,152 @@
+//! A node that registers with a server and reports to it.
+
+use std::net::IpAddr;
+
+use async_trait::async_trait;
+use base::{Rng, TokioClock};
+use client::fake::FakeServer;
+use client::{InformerOptions, Informers, Scope};
+use node_api::cri::fake::FakeRuntime;
+use node_api::cri::v1::StatusResponse;
+use serde_json::{Value, json};
+
+use super::super::RuntimeHealth;
+use super::*;
+use crate::events::RecordedEvents;
+
+struct OneAddress;
+
+#[async_trait]
+impl AddressSource for OneAddress {
+    async fn look_up(&self, _: &str) -> Vec<IpAddr> {
+        vec!["10.0.0.5".parse().unwrap()]
+    }
+
+    async fn own(&self) -> Result<Vec<IpAddr>, String> {
+        Ok(vec!["10.0.0.5".parse().unwrap()])
+    }
+
+    async fn of_default_route(&self, _: bool) -> Option<IpAddr> {
+        None
+    }
+}
+
+#[derive(Default)]
+struct Errors(Mutex<Vec<String>>);
+
+impl RuntimeHealth for Errors {
+    fn ready_errors(&self) -> Vec<String> {
+        self.0.lock().clone()
+    }
+
+    fn runtime_status(&self) -> Option<StatusResponse> {
+        Some(StatusResponse::default())
+    }
+}
+
+struct Bench {
+    server: Arc<FakeServer>,
+    errors: Arc<Errors>,
+    events: Arc<RecordedEvents>,
+    state: Arc<NodeState>,
+    _dir: tempfile::TempDir,
+}
+
+fn start(server: Arc<FakeServer>) -> Bench {
+    let dir = tempfile::tempdir().unwrap();
+    let client = server.client();
+    let informers = Informers::new(&client, InformerOptions::default());
+    let informer = informers.scoped::<Node>(&Scope::fields("metadata.name=n1"));
+    informers.start();
+    let state = NodeState::new("n1", Some(client.clone()), Some(informer));
+    let (errors, events) = (Arc::new(Errors::default()), Arc::new(RecordedEvents::default()));
+    errors.0.lock().push("container runtime is down".into());
+    state.set_health(errors.clone());
+    let runtime = Arc::new(FakeRuntime::new(TokioClock::shared(), client.tasks()));
+    let settings = NodeSettings {
+        name: "n1".into(),
+        hostname: "n1".into(),
+        register: true,
+        max_pods: 110,
+        max_images: 50,
+        update_frequency: Duration::from_secs(10),
+        report_frequency: Duration::from_secs(300),
+        root_dir: dir.path().into(),
+        ..NodeSettings::default()
+    };
+    let reporter = Arc::new(Reporter {
+        settings,
+        state: state.clone(),
+        facts: Facts::system(),
+        addresses: Arc::new(OneAddress),
+        runtime: runtime.clone(),
+        images: runtime,
+        events: events.clone(),
+        clock: TokioClock::shared(),
+        rng: Rng::seeded(3),
+        client: Some(client.clone()),
+        memory: Memory::default(),
+    });
+    client.tasks().spawn_cancellable("reporter", reporter.run());
+    Bench { server, errors, events, state, _dir: dir }
+}
+
+fn node(server: &FakeServer) -> Value {
+    server.objects("v1/nodes").into_iter().next().unwrap_or_default()
+}
+
+fn ready(node: &Value) -> String {
+    let conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let ready = conditions.iter().find(|condition| condition["type"] == "Ready").cloned().unwrap_or_default();
+    format!("{}: {}", ready["status"].as_str().unwrap_or_default(), ready["message"].as_str().unwrap_or_default())
+}
+
+fn patches(server: &FakeServer) -> usize {
+    server.requests().iter().filter(|request| request.starts_with("PATCH")).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_registers_and_becomes_ready() {
+    let bench = start(Arc::new(FakeServer::new()));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let made = node(&bench.server);
+    assert_eq!(ready(&made), "False: container runtime is down");
+    assert_eq!(made["status"]["addresses"][0], json!({"type": "InternalIP", "address": "10.0.0.5"}));
+    assert_eq!(made["metadata"]["labels"]["kubernetes.io/hostname"], "n1");
+
+    bench.errors.0.lock().clear();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(ready(&node(&bench.server)), "True: kubelet is posting ready status", "told at once");
+    let reasons: Vec<String> = bench.events.taken().into_iter().map(|event| event.reason).collect();
+    assert!(reasons.contains(&"NodeReady".to_owned()), "{reasons:?}");
+    assert_eq!(bench.state.host_ips(), ["10.0.0.5".parse::<IpAddr>().unwrap()]);
+
+    let before = patches(&bench.server);
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert!(patches(&bench.server) <= before + 1, "an unchanged status is not sent every ten seconds");
+    bench.state.set_pressures(["MemoryPressure".to_owned()].into());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let pressed = node(&bench.server)["status"]["conditions"].as_array().cloned().unwrap();
+    assert!(pressed.iter().any(|one| one["type"] == "MemoryPressure" && one["status"] == "True"));
+    tokio::time::sleep(Duration::from_secs(900)).await;
+    assert!(patches(&bench.server) > before + 1, "heartbeats are sent now and then");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_there_is_taken_over() {
+    let server = Arc::new(FakeServer::new());
+    server.put(
+        "v1/nodes",
+        json!({"apiVersion": "v1", "kind": "Node",
+               "metadata": {"name": "n1", "uid": "u1", "labels": {"mine": "kept"}},
+               "spec": {"unschedulable": true},
+               "status": {"nodeInfo": {"bootID": "other"}}}),
+    );
+    let bench = start(server);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let node = node(&bench.server);
+    assert_eq!((&node["metadata"]["labels"]["mine"], &node["spec"]["unschedulable"]), (&json!("kept"), &json!(true)));
+    assert_eq!(node["metadata"]["labels"]["kubernetes.io/os"], "linux");
+    let events = bench.events.taken();
+    assert_eq!(events.iter().filter(|event| event.reason == "Rebooted").count(), 1);
+}

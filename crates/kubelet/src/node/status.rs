@@ -1,0 +1,229 @@
+//! The node's status, computed from what was observed. Pure.
+
+use std::collections::BTreeMap;
+
+use api_machinery::quantity::Quantity;
+use api_machinery::time::Time;
+use api_types::core_v1::{
+    ContainerImage, Node, NodeAddress, NodeFeatures, NodeRuntimeHandler, NodeRuntimeHandlerFeatures, NodeSystemInfo,
+    ResourceList,
+};
+use node_api::cri::v1::StatusResponse;
+
+use super::conditions::{self, Health};
+use super::{NodeSettings, addresses::PROVIDED_IP, facts};
+
+/// The annotation that tells the attach controller to do its work for this node.
+const CONTROLLER_ATTACHES: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
+/// The taint of a node that its cloud's controller has not seen.
+const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+
+/// What was seen of the machine and the runtime.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Observed {
+    pub(super) addresses: Vec<NodeAddress>,
+    /// Why the addresses are not known.
+    pub(super) address_error: Option<String>,
+    pub(super) capacity: ResourceList,
+    pub(super) info: NodeSystemInfo,
+    pub(super) images: Vec<ContainerImage>,
+    pub(super) runtime: Option<StatusResponse>,
+    pub(super) health: Health,
+}
+
+/// The node's object as it is made at registration.
+pub(super) fn initial(settings: &NodeSettings, observed: &Observed, now: Time) -> Node {
+    let mut node = Node::default();
+    node.metadata.name.clone_from(&settings.name);
+    node.metadata.labels = default_labels(settings);
+    node.metadata.labels.extend(settings.labels.clone());
+    node.metadata.annotations = annotations(settings);
+    node.spec.provider_id.clone_from(&settings.provider_id);
+    node.spec.taints.clone_from(&settings.taints);
+    if settings.external_cloud {
+        node.spec.taints.push(api_types::core_v1::Taint {
+            key: UNINITIALIZED.to_owned(),
+            value: "true".to_owned(),
+            effect: "NoSchedule".to_owned(),
+            time_added: None,
+        });
+    }
+    compute(&mut node, settings, observed, now);
+    node
+}
+
+/// The labels that every node has.
+pub(super) fn default_labels(settings: &NodeSettings) -> BTreeMap<String, String> {
+    let (os, arch) = (std::env::consts::OS, facts::architecture());
+    let labels = [
+        ("kubernetes.io/hostname", settings.hostname.as_str()),
+        ("kubernetes.io/os", os),
+        ("kubernetes.io/arch", arch),
+        ("beta.kubernetes.io/os", os),
+        ("beta.kubernetes.io/arch", arch),
+    ];
+    labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+}
+
+/// The annotations that the kubelet keeps.
+pub(super) fn annotations(settings: &NodeSettings) -> BTreeMap<String, String> {
+    let mut annotations = BTreeMap::new();
+    if settings.controller_attaches {
+        annotations.insert(CONTROLLER_ATTACHES.to_owned(), "true".to_owned());
+    }
+    if settings.external_cloud && !settings.node_ips.is_empty() {
+        let ips: Vec<String> = settings.node_ips.iter().map(ToString::to_string).collect();
+        annotations.insert(PROVIDED_IP.to_owned(), ips.join(","));
+    }
+    annotations
+}
+
+/// Brings the object's status up to date; returns the reasons of the events to send.
+pub(super) fn compute(node: &mut Node, settings: &NodeSettings, observed: &Observed, now: Time) -> Vec<&'static str> {
+    let status = &mut node.status;
+    if observed.address_error.is_none() {
+        status.addresses.clone_from(&observed.addresses);
+    }
+    keep_foreign(&mut status.capacity, &observed.capacity);
+    let allocatable = settings.reservations.allocatable(&observed.capacity);
+    keep_foreign(&mut status.allocatable, &allocatable);
+    status.node_info = observed.info.clone();
+    status.daemon_endpoints.kubelet_endpoint.port = settings.port;
+    status.images.clone_from(&observed.images);
+    if let Some(runtime) = &observed.runtime {
+        status.runtime_handlers = handlers(runtime);
+        status.features = runtime
+            .features
+            .as_ref()
+            .map(|features| NodeFeatures { supplemental_groups_policy: Some(features.supplemental_groups_policy) });
+    }
+    let mut health = observed.health.clone();
+    health.errors.extend(observed.address_error.clone());
+    let missing = ["cpu", "memory", "pods", "ephemeral-storage"].into_iter().filter(|name| {
+        observed.capacity.get(*name).is_none_or(|amount| *name != "ephemeral-storage" && amount.is_zero())
+    });
+    let missing: Vec<&str> = missing.collect();
+    if !missing.is_empty() {
+        health.errors.push(format!("missing node capacity for resources: {}", missing.join(", ")));
+    }
+    conditions::update(&mut status.conditions, &health, now)
+}
+
+/// Our resources replace what was there; those of others (extended resources set by hand) stay.
+fn keep_foreign(list: &mut ResourceList, own: &ResourceList) {
+    list.retain(|name, _| own.contains_key(name) || is_foreign(name));
+    for (name, amount) in own {
+        // An equal amount keeps the form in which it was written.
+        if list.get(name) != Some(amount) {
+            list.insert(name.clone(), amount.clone());
+        }
+    }
+}
+
+fn is_foreign(name: &str) -> bool {
+    name.contains('/') && !name.contains("kubernetes.io/")
+}
+
+fn handlers(runtime: &StatusResponse) -> Vec<NodeRuntimeHandler> {
+    let mut handlers: Vec<NodeRuntimeHandler> = runtime
+        .runtime_handlers
+        .iter()
+        .map(|handler| NodeRuntimeHandler {
+            name: handler.name.clone(),
+            features: handler.features.as_ref().map(|features| NodeRuntimeHandlerFeatures {
+                recursive_read_only_mounts: Some(features.recursive_read_only_mounts),
+                user_namespaces: Some(features.user_namespaces),
+            }),
+        })
+        .collect();
+    handlers.sort_by(|one, other| one.name.cmp(&other.name));
+    handlers
+}
+
+/// Brings an object that was there before up to date: labels of the machine, annotations, and resources that a former
+/// kubelet had from plugins. Whether something changed.
+pub(super) fn adopt(node: &mut Node, settings: &NodeSettings) -> bool {
+    let before = node.clone();
+    for (key, value) in default_labels(settings) {
+        node.metadata.labels.insert(key, value);
+    }
+    let wanted = annotations(settings);
+    for key in [CONTROLLER_ATTACHES, PROVIDED_IP] {
+        match wanted.get(key) {
+            Some(value) => drop(node.metadata.annotations.insert(key.to_owned(), value.clone())),
+            None => drop(node.metadata.annotations.remove(key)),
+        }
+    }
+    let plugins = settings.root_dir.join("device-plugins");
+    if std::fs::read_dir(plugins).map_or(true, |mut entries| entries.next().is_none()) {
+        for list in [&mut node.status.capacity, &mut node.status.allocatable] {
+            list.iter_mut().filter(|(name, _)| is_foreign(name)).for_each(|(_, amount)| *amount = Quantity::default());
+        }
+    }
+    before != *node
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(pairs: &[(&str, &str)]) -> ResourceList {
+        pairs.iter().map(|(name, text)| ((*name).to_owned(), Quantity::parse(text).unwrap())).collect()
+    }
+
+    fn settings() -> NodeSettings {
+        NodeSettings {
+            name: "n1".into(),
+            hostname: "n1".into(),
+            labels: [("disk".to_owned(), "ssd".to_owned())].into(),
+            controller_attaches: true,
+            port: 10250,
+            root_dir: "/nowhere".into(),
+            ..NodeSettings::default()
+        }
+    }
+
+    fn observed() -> Observed {
+        let capacity = list(&[("cpu", "2"), ("memory", "1Gi"), ("pods", "110"), ("ephemeral-storage", "10Gi")]);
+        Observed { capacity, ..Observed::default() }
+    }
+
+    #[test]
+    fn a_new_node_says_what_it_is() {
+        let node = initial(&settings(), &observed(), Time::from_unix_seconds(5));
+        assert_eq!(node.metadata.labels["kubernetes.io/hostname"], "n1");
+        assert_eq!(node.metadata.labels["disk"], "ssd");
+        assert_eq!(node.metadata.annotations[CONTROLLER_ATTACHES], "true");
+        assert_eq!(node.status.allocatable["cpu"].value(), 2);
+        assert_eq!(node.status.daemon_endpoints.kubelet_endpoint.port, 10250);
+        let cloud = NodeSettings { external_cloud: true, ..settings() };
+        assert_eq!(initial(&cloud, &observed(), Time::default()).spec.taints[0].key, UNINITIALIZED);
+    }
+
+    #[test]
+    fn missing_facts_make_the_node_not_ready() {
+        let mut node = Node::default();
+        let lost = Observed {
+            capacity: list(&[("cpu", "0"), ("pods", "1")]),
+            address_error: Some("no ip".into()),
+            ..observed()
+        };
+        compute(&mut node, &settings(), &lost, Time::default());
+        let ready = node.status.conditions.last().unwrap();
+        assert_eq!(ready.message, "[no ip, missing node capacity for resources: cpu, memory, ephemeral-storage]");
+    }
+
+    #[test]
+    fn an_old_object_is_brought_up_to_date() {
+        let mut node = Node::default();
+        node.metadata.labels.insert("mine".into(), "kept".into());
+        node.status.capacity = list(&[("example.com/gpu", "4"), ("cpu", "1")]);
+        assert!(adopt(&mut node, &settings()));
+        assert!(node.status.capacity["example.com/gpu"].is_zero());
+        assert_eq!(node.metadata.labels["mine"], "kept");
+        assert!(!node.metadata.labels.contains_key("disk"), "labels of flags are for new nodes");
+        assert!(!adopt(&mut node, &settings()), "once is enough");
+        compute(&mut node, &settings(), &observed(), Time::default());
+        assert!(node.status.capacity.contains_key("example.com/gpu"), "others' resources stay");
+    }
+}

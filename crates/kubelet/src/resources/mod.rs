@@ -1,0 +1,13 @@
+//! What pods and containers may use: control groups, limits, and what the node keeps for itself.
+
+pub(crate) mod container;
+pub(crate) mod cpu;
+mod names;
+mod oom;
+mod pod;
+mod pod_cgroups;
+pub(crate) mod reserve;
+pub(crate) mod thresholds;
+
+pub(crate) use names::{CgroupNames, Driver};
+pub(crate) use pod_cgroups::{CgroupSettings, PodGroups, all_pods_limits};

@@ -1,0 +1,154 @@
+//! Scratch space of pods, on disk or in memory.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use api_machinery::quantity::Quantity;
+use api_types::core_v1::{EmptyDirVolumeSource, Pod};
+use component_helpers::pod_requests;
+use sys::mounts::{Mount, Mounts, Source};
+
+use crate::border::SideError;
+
+/// Everyone in the pod may use it, whatever the umask says.
+const MODE: u32 = 0o777;
+
+/// Makes an empty directory, or files in memory of at most `node_memory` bytes.
+pub(super) fn set_up(
+    mounts: &dyn Mounts,
+    pod: &Pod,
+    source: &EmptyDirVolumeSource,
+    directory: &Path,
+    node_memory: Option<i64>,
+) -> Result<(), SideError> {
+    make_directory(directory, MODE)?;
+    match source.medium.as_str() {
+        "" => Ok(()),
+        "Memory" => {
+            let size = memory_size(pod, source.size_limit.as_ref(), node_memory);
+            mount_once(mounts, &Mount::tmpfs(directory, size, 0o1777), directory)?;
+            permit(directory, MODE)
+        }
+        medium if medium.starts_with("HugePages") => {
+            let size = page_size(pod, medium)?;
+            let what = Source::Filesystem {
+                kind: "hugetlbfs".to_owned(),
+                source: "nodev".into(),
+                options: format!("pagesize={size}"),
+            };
+            mount_once(mounts, &Mount::new(directory, what), directory)?;
+            permit(directory, MODE)
+        }
+        other => Err(SideError(format!("unknown storage medium {other:?}"))),
+    }
+}
+
+/// A directory with exactly this mode, and those above it for the kubelet alone.
+pub(super) fn make_directory(directory: &Path, mode: u32) -> Result<(), SideError> {
+    let failed = |error: std::io::Error| SideError(format!("mkdir {}: {error}", directory.display()));
+    fs::DirBuilder::new().recursive(true).mode(0o750).create(directory).map_err(failed)?;
+    permit(directory, mode)
+}
+
+fn permit(directory: &Path, mode: u32) -> Result<(), SideError> {
+    let set = fs::set_permissions(directory, fs::Permissions::from_mode(mode));
+    set.map_err(|error| SideError(format!("chmod {}: {error}", directory.display())))
+}
+
+/// Mounts unless something is mounted there already, by this process or by one before it.
+pub(super) fn mount_once(mounts: &dyn Mounts, mount: &Mount, at: &Path) -> Result<(), SideError> {
+    if mounts.is_mount_point(at).map_err(|error| told(&error))? {
+        return Ok(());
+    }
+    mounts.mount(mount).map_err(|error| told(&error))
+}
+
+/// An error with its cause.
+pub(super) fn told(error: &dyn std::error::Error) -> SideError {
+    match error.source() {
+        Some(cause) => SideError(format!("{error}: {cause}")),
+        None => SideError(error.to_string()),
+    }
+}
+
+/// The smallest positive one of what the volume, the pod and the node allow.
+fn memory_size(pod: &Pod, limit: Option<&Quantity>, node_memory: Option<i64>) -> Option<u64> {
+    let all_limited = pod
+        .spec
+        .init_containers
+        .iter()
+        .chain(&pod.spec.containers)
+        .all(|container| container.resources.limits.contains_key("memory"));
+    let of_pod_itself = pod.spec.resources.as_ref().is_some_and(|resources| resources.limits.contains_key("memory"));
+    let of_pod =
+        (all_limited || of_pod_itself).then(|| pod_requests::amount(&pod_requests::limits(pod), "memory").value());
+    let sizes = [limit.map(Quantity::value), of_pod, node_memory];
+    sizes.into_iter().flatten().filter(|size| *size > 0).min().and_then(|size| u64::try_from(size).ok())
+}
+
+/// The page size of a medium: its own, or the only one that the pod asks for.
+fn page_size(pod: &Pod, medium: &str) -> Result<String, SideError> {
+    let requests = pod_requests::requests(pod);
+    let mut sizes: Vec<&str> = requests.keys().filter_map(|name| name.strip_prefix("hugepages-")).collect();
+    if let Some(size) = medium.strip_prefix("HugePages-") {
+        sizes.retain(|asked| *asked == size);
+    }
+    match sizes.as_slice() {
+        [size] => Ok(size.trim_end_matches('i').to_owned()),
+        [] => Err(SideError(format!(
+            "medium {medium}: hugePages storage requested, but there is no resource request for huge pages"
+        ))),
+        _ => Err(SideError::new("medium: HugePages can't be used if container requests multiple huge page sizes")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::core_v1::Container;
+    use sys::mounts::FakeMounts;
+
+    use super::*;
+
+    fn pod(memory_limits: &[Option<&str>]) -> Pod {
+        let mut pod = Pod::default();
+        for limit in memory_limits {
+            let mut container = Container::default();
+            if let Some(limit) = limit {
+                container.resources.limits.insert("memory".into(), Quantity::parse(limit).unwrap());
+            }
+            pod.spec.containers.push(container);
+        }
+        pod
+    }
+
+    #[test]
+    fn memory_is_bounded_by_the_smallest_limit() {
+        let limit = Quantity::parse("100").unwrap();
+        let cases = [
+            (pod(&[None]), Some(&limit), Some(1000), Some(100)),
+            (pod(&[Some("60")]), Some(&limit), Some(1000), Some(60)),
+            (pod(&[Some("60"), None]), None, Some(1000), Some(1000)),
+            (pod(&[None]), None, None, None),
+        ];
+        for (pod, limit, node, expected) in cases {
+            assert_eq!(memory_size(&pod, limit, node), expected);
+        }
+    }
+
+    #[test]
+    fn the_default_medium_is_no_mount() {
+        let (dir, mounts) = (tempfile::tempdir().unwrap(), FakeMounts::new());
+        let at = dir.path().join("a/b");
+        set_up(&mounts, &pod(&[]), &EmptyDirVolumeSource::default(), &at, None).unwrap();
+        assert_eq!(fs::metadata(&at).unwrap().permissions().mode() & 0o7777, MODE);
+        assert!(mounts.mounted().is_empty());
+        let memory = EmptyDirVolumeSource { medium: "Memory".into(), ..EmptyDirVolumeSource::default() };
+        for _ in 0..2 {
+            set_up(&mounts, &pod(&[]), &memory, &at, Some(4096)).unwrap();
+        }
+        assert_eq!(mounts.mounted().len(), 1, "mounted once");
+        let huge = EmptyDirVolumeSource { medium: "HugePages-2Mi".into(), ..EmptyDirVolumeSource::default() };
+        assert!(set_up(&mounts, &pod(&[]), &huge, &at, None).unwrap_err().0.contains("no resource request"));
+    }
+}

@@ -1,0 +1,79 @@
+//! Places of the machine itself.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _};
+use std::path::{Component, Path};
+
+use api_types::core_v1::HostPathVolumeSource;
+
+use crate::border::SideError;
+
+/// Checks that the path is what the volume says it is, and makes it where the type says so.
+pub(super) fn check(source: &HostPathVolumeSource) -> Result<(), SideError> {
+    let path = Path::new(&source.path);
+    if path.components().any(|part| part == Component::ParentDir) {
+        return Err(SideError(format!("invalid HostPath `{}`: must not contain '..'", source.path)));
+    }
+    let failed = |what: &str| Err(SideError(format!("hostPath type check failed: {} is not {what}", source.path)));
+    let kind = fs::metadata(path).map(|meta| meta.file_type());
+    let is = |test: fn(&fs::FileType) -> bool| kind.as_ref().is_ok_and(test);
+    match source.type_.as_deref().unwrap_or_default() {
+        "" => Ok(()),
+        "DirectoryOrCreate" if kind.is_err() => make_directory(path),
+        "DirectoryOrCreate" | "Directory" if is(fs::FileType::is_dir) => Ok(()),
+        "DirectoryOrCreate" | "Directory" => failed("a directory"),
+        "FileOrCreate" if kind.is_err() => make_file(path),
+        "FileOrCreate" | "File" if is(fs::FileType::is_file) => Ok(()),
+        "FileOrCreate" | "File" => failed("a file"),
+        "Socket" if is(fs::FileType::is_socket) => Ok(()),
+        "Socket" => failed("a socket file"),
+        "CharDevice" if is(fs::FileType::is_char_device) => Ok(()),
+        "CharDevice" => failed("a character device"),
+        "BlockDevice" if is(fs::FileType::is_block_device) => Ok(()),
+        "BlockDevice" => failed("a block device"),
+        other => Err(SideError(format!("{other} is an invalid volume type"))),
+    }
+}
+
+fn make_directory(path: &Path) -> Result<(), SideError> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(path);
+    made.map_err(|error| SideError(format!("mkdir {}: {error}", path.display())))
+}
+
+fn make_file(path: &Path) -> Result<(), SideError> {
+    let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(path);
+    made.map(drop).map_err(|error| SideError(format!("open {}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_checked_or_made() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("file"), "").unwrap();
+        let path = |name: &str| dir.path().join(name).display().to_string();
+        let cases = [
+            (path("none"), "", true),
+            (path("made"), "DirectoryOrCreate", true),
+            (path("made"), "Directory", true),
+            (path("new/file"), "FileOrCreate", false),
+            (path("made/file"), "FileOrCreate", true),
+            (path("made/file"), "File", true),
+            (path("file"), "Directory", false),
+            (path("file"), "DirectoryOrCreate", false),
+            (path("file"), "Socket", false),
+            ("/dev/null".into(), "CharDevice", true),
+            (path("file"), "BlockDevice", false),
+            (path("file"), "Other", false),
+            (path("made/../file"), "File", false),
+        ];
+        for (path, type_, fine) in cases {
+            let source = HostPathVolumeSource { path: path.clone(), type_: Some(type_.into()) };
+            assert_eq!(check(&source).is_ok(), fine, "{path} {type_}");
+        }
+        let missing = HostPathVolumeSource { path: "/none".into(), type_: Some("File".into()) };
+        assert_eq!(check(&missing).unwrap_err().0, "hostPath type check failed: /none is not a file");
+    }
+}

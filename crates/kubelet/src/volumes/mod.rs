@@ -1,0 +1,21 @@
+//! The volumes of pods: brought into place before containers start, refreshed while they run, taken away after.
+//!
+//! Everything is idempotent and found again on disk, so that a kubelet that was restarted goes on where the last one
+//! stopped. Not here: volumes of drivers (CSI) and network file systems.
+
+mod claims;
+mod empty_dir;
+mod host_path;
+mod layout;
+mod mount_list;
+mod ownership;
+mod payload;
+mod plan;
+mod set;
+mod sub_path;
+mod tokens;
+mod writer;
+
+pub(crate) use layout::Layout;
+pub(crate) use mount_list::{MountRequest, mounts_of};
+pub(crate) use set::{VolumeDeps, VolumeSet};

@@ -1,0 +1,149 @@
+//! Volumes of whole pods, with recorded mounts and real directories.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use api_types::core_v1::{
+    ConfigMapVolumeSource, Container, EmptyDirVolumeSource, GitRepoVolumeSource, LocalObjectReference,
+    SecretVolumeSource, VolumeMount,
+};
+use base::{Rng, SystemClock};
+use sys::mounts::FakeMounts;
+
+use super::*;
+use crate::node::FixedNode;
+use crate::objects::FixedObjects;
+
+struct Bench {
+    dir: tempfile::TempDir,
+    mounts: Arc<FakeMounts>,
+    set: Arc<VolumeSet>,
+}
+
+fn bench() -> Bench {
+    let (dir, mounts) = (tempfile::tempdir().unwrap(), Arc::new(FakeMounts::new()));
+    let mut objects = FixedObjects::default();
+    objects.put_config_map("ns", "cfg", [("key".to_owned(), "value".to_owned())]);
+    objects.put_secret("ns", "login", [("token".to_owned(), b"hidden".to_vec())]);
+    let set = VolumeSet::new(VolumeDeps {
+        layout: Layout::new(dir.path()),
+        mounts: mounts.clone(),
+        objects: Arc::new(objects),
+        client: None,
+        node: Arc::new(FixedNode::default()),
+        clock: SystemClock::shared(),
+        rng: Rng::seeded(1),
+    });
+    Bench { dir, mounts, set }
+}
+
+fn pod(volumes: Vec<(&str, api_types::core_v1::VolumeSource)>) -> Pod {
+    let mut pod = Pod::default();
+    pod.metadata.uid = "u1".into();
+    pod.metadata.namespace = "ns".into();
+    let mut container = Container::default();
+    for (name, volume_source) in volumes {
+        container.volume_mounts.push(VolumeMount {
+            name: name.into(),
+            mount_path: format!("/{name}"),
+            ..VolumeMount::default()
+        });
+        pod.spec.volumes.push(Volume { name: name.into(), volume_source });
+    }
+    pod.spec.containers.push(container);
+    pod
+}
+
+fn source() -> api_types::core_v1::VolumeSource {
+    api_types::core_v1::VolumeSource::default()
+}
+
+fn usual() -> Pod {
+    let config_map = ConfigMapVolumeSource {
+        local_object_reference: LocalObjectReference { name: "cfg".into() },
+        ..ConfigMapVolumeSource::default()
+    };
+    let secret = SecretVolumeSource { secret_name: "login".into(), ..SecretVolumeSource::default() };
+    pod(vec![
+        ("scratch", VolumeSourceOf::empty("")),
+        ("cfg", api_types::core_v1::VolumeSource { config_map: Some(config_map), ..source() }),
+        ("login", api_types::core_v1::VolumeSource { secret: Some(secret), ..source() }),
+    ])
+}
+
+struct VolumeSourceOf;
+
+impl VolumeSourceOf {
+    fn empty(medium: &str) -> api_types::core_v1::VolumeSource {
+        let empty = EmptyDirVolumeSource { medium: medium.into(), ..EmptyDirVolumeSource::default() };
+        api_types::core_v1::VolumeSource { empty_dir: Some(empty), ..source() }
+    }
+}
+
+#[tokio::test]
+async fn volumes_come_and_go() {
+    let bench = bench();
+    let pod = usual();
+    bench.set.mount(&pod).await.unwrap();
+    let at = |path: &str| bench.dir.path().join("pods/u1").join(path);
+    assert_eq!(std::fs::read_to_string(at("volumes/kubernetes.io~configmap/cfg/key")).unwrap(), "value");
+    assert_eq!(std::fs::read_to_string(at("volumes/kubernetes.io~secret/login/token")).unwrap(), "hidden");
+    assert!(at("plugins/kubernetes.io~empty-dir/scratch/ready").exists());
+    assert_eq!(std::fs::metadata(at("")).unwrap().permissions().mode() & 0o777, 0o750);
+    let mounted: Vec<_> = bench.mounts.mounted().into_iter().map(|mount| mount.target).collect();
+    assert_eq!(mounted, [at("volumes/kubernetes.io~secret/login")], "only what may be secret is in memory");
+
+    std::fs::write(at("volumes/kubernetes.io~empty-dir/scratch/work"), "kept").unwrap();
+    bench.set.mount(&pod).await.unwrap();
+    assert!(at("volumes/kubernetes.io~empty-dir/scratch/work").exists(), "mounting again keeps the content");
+    assert_eq!(bench.mounts.mounted().len(), 1);
+    let place = bench.set.place("u1", "login").unwrap();
+    assert!(place.read_only && place.managed);
+
+    bench.set.unmount("u1").await.unwrap();
+    assert!(!at("volumes").exists() && bench.mounts.mounted().is_empty());
+    bench.set.unmount("u1").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_busy_mount_keeps_everything() {
+    let bench = bench();
+    bench.set.mount(&usual()).await.unwrap();
+    let at = bench.dir.path().join("pods/u1/volumes/kubernetes.io~secret/login");
+    bench.mounts.refuse(&at);
+    assert!(bench.set.unmount("u1").await.is_err());
+    assert!(at.join("token").exists(), "nothing below a mount is removed");
+}
+
+#[tokio::test]
+async fn problems_are_told_in_upstreams_words() {
+    let bench = bench();
+    let config_map = ConfigMapVolumeSource {
+        local_object_reference: LocalObjectReference { name: "none".into() },
+        ..ConfigMapVolumeSource::default()
+    };
+    let missing = pod(vec![
+        ("ok", VolumeSourceOf::empty("")),
+        ("cfg", api_types::core_v1::VolumeSource { config_map: Some(config_map), ..source() }),
+    ]);
+    let error = bench.set.mount(&missing).await.unwrap_err();
+    assert_eq!(error.0, "MountVolume.SetUp failed for volume \"cfg\" : configmap \"none\" not found");
+    let git = GitRepoVolumeSource::default();
+    let old = pod(vec![("git", api_types::core_v1::VolumeSource { git_repo: Some(git), ..source() })]);
+    let error = bench.set.mount(&old).await.unwrap_err();
+    assert!(
+        error.0.starts_with("MountVolume.SetUp failed for volume \"git\" : git-repo volume plugin has been disabled")
+    );
+}
+
+#[tokio::test]
+async fn orphans_go_and_others_stay() {
+    let bench = bench();
+    bench.set.mount(&usual()).await.unwrap();
+    let mut other = usual();
+    other.metadata.uid = "u2".into();
+    bench.set.mount(&other).await.unwrap();
+    bench.set.clean_orphans(&["u2".to_owned()].into()).await;
+    assert!(!bench.dir.path().join("pods/u1").exists());
+    assert!(bench.dir.path().join("pods/u2/volumes/kubernetes.io~secret/login/token").exists());
+    assert_eq!(bench.mounts.mounted().len(), 1);
+}

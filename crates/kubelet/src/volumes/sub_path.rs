@@ -1,0 +1,117 @@
+//! A part of a volume as a mount of its own, which may not lead out of the volume whatever its content is.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Component, Path, PathBuf};
+
+use sys::fs::{Beneath, create_beneath, open_beneath};
+use sys::mounts::{Depth, Mount, Mounts, Unmount};
+
+use super::empty_dir::{make_directory, told};
+use crate::border::SideError;
+
+/// Puts what `relative` names below `volume` at `target`, making a missing directory first. Someone who changes the
+/// volume meanwhile cannot lead the mount elsewhere: what was checked is held open and mounted.
+pub(super) fn bind(
+    mounts: &dyn Mounts,
+    volume: &Path,
+    relative: &str,
+    target: &Path,
+    read_only: bool,
+) -> Result<PathBuf, SideError> {
+    check(relative)?;
+    let held = open(volume, Path::new(relative), read_only)?;
+    let source = held.path();
+    let meta = fs::metadata(&source).map_err(|error| SideError(error.to_string()))?;
+    if mounts.is_mount_point(target).map_err(|error| told(&error))? {
+        let same = fs::metadata(target).is_ok_and(|old| (old.dev(), old.ino()) == (meta.dev(), meta.ino()));
+        if same {
+            return Ok(target.to_owned());
+        }
+        mounts.unmount(target, Unmount::Lazy).map_err(|error| told(&error))?;
+    }
+    if meta.is_dir() {
+        make_directory(target, 0o750)?;
+    } else {
+        if let Some(parent) = target.parent() {
+            make_directory(parent, 0o750)?;
+        }
+        let made = fs::OpenOptions::new().create(true).append(true).open(target);
+        made.map_err(|error| SideError(format!("open {}: {error}", target.display())))?;
+    }
+    mounts.mount(&Mount::bind(source, target, Depth::Recursive)).map_err(|error| told(&error))?;
+    Ok(target.to_owned())
+}
+
+/// A path that does not climb.
+pub(super) fn check(relative: &str) -> Result<(), SideError> {
+    let path = Path::new(relative);
+    if path.is_absolute() {
+        return Err(SideError(format!("error SubPath `{relative}` must not be an absolute path")));
+    }
+    if path.components().any(|part| part == Component::ParentDir) {
+        return Err(SideError(format!("unable to provision SubPath `{relative}`: must not contain '..'")));
+    }
+    Ok(())
+}
+
+fn open(volume: &Path, relative: &Path, read_only: bool) -> Result<Beneath, SideError> {
+    let outside = |error: &std::io::Error| match error.kind() {
+        std::io::ErrorKind::CrossesDevices => {
+            format!("subpath {relative:?} not within volume path {:?}", volume.display().to_string())
+        }
+        _ => error.to_string(),
+    };
+    match open_beneath(volume, relative) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !read_only => {
+            let mode = fs::metadata(volume).map_or(0o755, |meta| meta.permissions().mode() & 0o7777);
+            let made = create_beneath(volume, relative, mode).map_err(|error| SideError(outside(&error)))?;
+            // The umask may have taken bits away.
+            let _ = fs::set_permissions(made.path(), fs::Permissions::from_mode(mode));
+            Ok(made)
+        }
+        opened => opened.map_err(|error| SideError(outside(&error))),
+    }
+}
+
+/// Takes away all sub path mounts below `root`, and the directories they were on.
+pub(super) fn clean(mounts: &dyn Mounts, root: &Path) -> Result<(), SideError> {
+    if !root.exists() {
+        return Ok(());
+    }
+    mounts.unmount_below(root, Unmount::Lazy).map_err(|error| told(&error))?;
+    sys::fs::remove_tree(root).map_err(|error| SideError(format!("remove {}: {error}", root.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use sys::mounts::FakeMounts;
+
+    use super::*;
+
+    #[test]
+    fn parts_stay_within_their_volume() {
+        let dir = tempfile::tempdir().unwrap();
+        let (volume, mounts) = (dir.path().join("volume"), FakeMounts::new());
+        fs::create_dir_all(volume.join("data")).unwrap();
+        fs::write(volume.join("file"), "x").unwrap();
+        symlink("/etc", volume.join("out")).unwrap();
+        symlink("data", volume.join("in")).unwrap();
+        let target = |name: &str| dir.path().join("targets").join(name);
+        for (index, good) in ["data", "file", "in", "new/deep"].into_iter().enumerate() {
+            let target = target(&index.to_string());
+            assert_eq!(bind(&mounts, &volume, good, &target, false).unwrap(), target, "{good}");
+            assert!(target.exists());
+        }
+        assert!(volume.join("new/deep").is_dir());
+        assert_eq!(mounts.mounted().len(), 4);
+        for bad in ["/etc", "../volume", "out", "out/passwd", "a/../.."] {
+            assert!(bind(&mounts, &volume, bad, &target("bad"), false).is_err(), "{bad}");
+        }
+        assert!(bind(&mounts, &volume, "none", &target("ro"), true).is_err(), "nothing is made in a read-only volume");
+        clean(&mounts, &dir.path().join("targets")).unwrap();
+        assert!(mounts.mounted().is_empty() && !target("0").exists());
+    }
+}
