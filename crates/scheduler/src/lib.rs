@@ -1,1 +1,37 @@
-//! The scheduling framework, its queue, cache and plugins.
+//! The scheduler: decides on which node each pod runs.
+//!
+//! [`Scheduler::schedule_one`] is the heart: one pod from the queue, a snapshot of the cluster, plugins that filter and
+//! score, one node. It needs no client; watches feed it through `pod_added` and its like, and what it writes goes
+//! through [`ClusterWriter`]. Volumes, dynamic resources, extenders and pod groups are not here.
+
+mod cache;
+mod config;
+mod cycle;
+mod framework;
+mod listers;
+mod metrics;
+mod node_info;
+mod plugins;
+mod pod_class;
+mod pod_info;
+mod preemption;
+mod queue;
+mod resources;
+#[cfg(test)]
+mod test_objects;
+mod writer;
+
+pub use cache::{Cache, CacheError, CacheSize, Snapshot};
+pub use config::{
+    ConfigError, PluginArgs, ProfileError, build_profiles, decode, default_configuration, encode, validate,
+};
+pub use cycle::{BindingCycle, Outcome, Parts, Scheduler, StatusWrite, Work};
+pub use framework::{Code, Diagnosis, Nomination, Profile, Status};
+pub use listers::{Listers, MemoryListers};
+pub use metrics::SchedulerMetrics;
+pub use node_info::{NodeInfo, NodeView};
+pub use plugins::{ALL, BuildCx, Descriptor};
+pub use pod_info::PodInfo;
+pub use preemption::PreemptionGate;
+pub use queue::{QueueOptions, QueueSize, QueuedPod, SchedulingQueue};
+pub use writer::{ClusterWriter, EventSink, NoEvents, PodEvent, Severity, WriteError};

@@ -1,0 +1,321 @@
+//! The arguments of plugins: which type belongs to which plugin, defaults and rules.
+
+use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::json;
+use api_machinery::leaf::RawJson;
+use api_machinery::names;
+use api_machinery::reflect::Reflect;
+use api_types::scheduler_config_v1::{
+    API_VERSION, DefaultPreemptionArgs, DynamicResourcesArgs, InterPodAffinityArgs, NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, PodTopologySpreadArgs, ResourceSpec, ScoringStrategy,
+    UtilizationShapePoint, VolumeBindingArgs,
+};
+
+/// The arguments of a plugin.
+#[derive(Debug, Clone)]
+pub enum PluginArgs {
+    /// The plugin takes none.
+    None,
+    /// Of `DefaultPreemption`.
+    DefaultPreemption(DefaultPreemptionArgs),
+    /// Of `DynamicResources`, which only upstream has.
+    DynamicResources(DynamicResourcesArgs),
+    /// Of `InterPodAffinity`.
+    InterPodAffinity(InterPodAffinityArgs),
+    /// Of `NodeAffinity`.
+    NodeAffinity(NodeAffinityArgs),
+    /// Of `NodeResourcesBalancedAllocation`.
+    BalancedAllocation(NodeResourcesBalancedAllocationArgs),
+    /// Of `NodeResourcesFit`.
+    NodeResourcesFit(NodeResourcesFitArgs),
+    /// Of `PodTopologySpread`.
+    PodTopologySpread(PodTopologySpreadArgs),
+    /// Of `VolumeBinding`, which only upstream has.
+    VolumeBinding(VolumeBindingArgs),
+}
+
+impl PluginArgs {
+    /// Empty arguments of the type that belongs to a plugin.
+    #[must_use]
+    pub fn empty(plugin: &str) -> Self {
+        match plugin {
+            "DefaultPreemption" => Self::DefaultPreemption(DefaultPreemptionArgs::default()),
+            "DynamicResources" => Self::DynamicResources(DynamicResourcesArgs::default()),
+            "InterPodAffinity" => Self::InterPodAffinity(InterPodAffinityArgs::default()),
+            "NodeAffinity" => Self::NodeAffinity(NodeAffinityArgs::default()),
+            "NodeResourcesBalancedAllocation" => {
+                Self::BalancedAllocation(NodeResourcesBalancedAllocationArgs::default())
+            }
+            "NodeResourcesFit" => Self::NodeResourcesFit(NodeResourcesFitArgs::default()),
+            "PodTopologySpread" => Self::PodTopologySpread(PodTopologySpreadArgs::default()),
+            "VolumeBinding" => Self::VolumeBinding(VolumeBindingArgs::default()),
+            _ => Self::None,
+        }
+    }
+
+    fn reflect_mut(&mut self) -> Option<&mut dyn Reflect> {
+        Some(match self {
+            Self::None => return None,
+            Self::DefaultPreemption(args) => args,
+            Self::DynamicResources(args) => args,
+            Self::InterPodAffinity(args) => args,
+            Self::NodeAffinity(args) => args,
+            Self::BalancedAllocation(args) => args,
+            Self::NodeResourcesFit(args) => args,
+            Self::PodTopologySpread(args) => args,
+            Self::VolumeBinding(args) => args,
+        })
+    }
+
+    /// Reads the arguments of a plugin, defaults filled in. Those of plugins that take none, or that nobody knows, are
+    /// not looked at.
+    ///
+    /// # Errors
+    /// When they are of another kind or not well formed.
+    pub fn decode(plugin: &str, raw: &RawJson) -> Result<Self, String> {
+        let mut args = Self::empty(plugin);
+        if let Some(target) = args.reflect_mut()
+            && !raw.is_empty()
+        {
+            let wanted = format!("{plugin}Args");
+            let failed = |reason: String| format!("decoding args for plugin {plugin}: {reason}");
+            let mut value = raw.value();
+            let (api_version, kind) = super::take_type(&mut value);
+            if (!kind.is_empty() && kind != wanted) || !matches!(api_version.as_str(), "" | API_VERSION) {
+                return Err(format!(
+                    "args for plugin {plugin} were not of type {wanted}, got {api_version}, Kind={kind}"
+                ));
+            }
+            let decoded =
+                json::decode(value.to_string().as_bytes(), target).map_err(|error| failed(error.to_string()))?;
+            if !decoded.problems.is_empty() {
+                return Err(failed(format!("strict decoding error: {}", decoded.problems.join(", "))));
+            }
+        }
+        args.fill();
+        Ok(args)
+    }
+
+    /// The arguments as they stand in a file.
+    #[must_use]
+    pub fn encode(mut self, plugin: &str) -> RawJson {
+        let text = self.reflect_mut().map(|args| json::encode_typed(&format!("{plugin}Args"), API_VERSION, args));
+        RawJson::from_text(text.unwrap_or_default())
+    }
+
+    fn fill(&mut self) {
+        let seconds = api_machinery::time::GoDuration::from_secs;
+        match self {
+            Self::None => {}
+            Self::DefaultPreemption(args) => {
+                args.min_candidate_nodes_percentage.get_or_insert(10);
+                args.min_candidate_nodes_absolute.get_or_insert(100);
+            }
+            Self::DynamicResources(args) => {
+                args.filter_timeout.get_or_insert(seconds(10));
+                args.binding_timeout.get_or_insert(seconds(600));
+            }
+            Self::InterPodAffinity(args) => {
+                args.hard_pod_affinity_weight.get_or_insert(1);
+            }
+            Self::NodeAffinity(_) => {}
+            Self::BalancedAllocation(args) => fill_resources(&mut args.resources),
+            Self::NodeResourcesFit(args) => {
+                let strategy = args.scoring_strategy.get_or_insert_with(|| ScoringStrategy {
+                    type_: "LeastAllocated".into(),
+                    ..ScoringStrategy::default()
+                });
+                fill_resources(&mut strategy.resources);
+            }
+            Self::PodTopologySpread(args) => {
+                if args.defaulting_type.is_empty() {
+                    args.defaulting_type = "System".into();
+                }
+            }
+            Self::VolumeBinding(args) => {
+                args.bind_timeout_seconds.get_or_insert(600);
+            }
+        }
+    }
+
+    /// Checks the arguments; `path` is where they stand.
+    pub fn check(&self, path: &Path, errors: &mut ErrorList) {
+        match self {
+            Self::None | Self::NodeAffinity(_) => {}
+            Self::DefaultPreemption(args) => check_preemption(args, path, errors),
+            Self::DynamicResources(_) => {}
+            Self::InterPodAffinity(args) => {
+                let weight = args.hard_pod_affinity_weight.unwrap_or(1);
+                if !(0..=100).contains(&weight) {
+                    let path = path.child("hardPodAffinityWeight");
+                    errors.push(path.invalid(i64::from(weight), "not in valid range [0, 100]"));
+                }
+            }
+            Self::BalancedAllocation(args) => check_balanced(args, path, errors),
+            Self::NodeResourcesFit(args) => check_fit(args, path, errors),
+            Self::PodTopologySpread(args) => check_spread(args, path, errors),
+            Self::VolumeBinding(args) => {
+                if args.bind_timeout_seconds.is_some_and(|seconds| seconds < 0) {
+                    let seconds = args.bind_timeout_seconds.unwrap_or(0);
+                    let path = path.child("bindTimeoutSeconds");
+                    errors.push(path.invalid(seconds, "invalid BindTimeoutSeconds, should not be a negative value"));
+                }
+                if !args.shape.is_empty() {
+                    let detail =
+                        "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring";
+                    errors.push(path.child("shape").forbidden(detail));
+                }
+            }
+        }
+    }
+}
+
+fn fill_resources(resources: &mut Vec<ResourceSpec>) {
+    if resources.is_empty() {
+        resources.extend(["cpu", "memory"].map(|name| ResourceSpec { name: name.into(), weight: 1 }));
+    }
+    for resource in resources.iter_mut().filter(|resource| resource.weight == 0) {
+        resource.weight = 1;
+    }
+}
+
+fn check_preemption(args: &DefaultPreemptionArgs, path: &Path, errors: &mut ErrorList) {
+    let percentage = args.min_candidate_nodes_percentage.unwrap_or(0);
+    let absolute = args.min_candidate_nodes_absolute.unwrap_or(0);
+    let (percentage_path, absolute_path) =
+        (path.child("minCandidateNodesPercentage"), path.child("minCandidateNodesAbsolute"));
+    if !(0..=100).contains(&percentage) {
+        errors.push(percentage_path.invalid(i64::from(percentage), "not in valid range [0, 100]"));
+    }
+    if absolute < 0 {
+        errors.push(absolute_path.invalid(i64::from(absolute), "not in valid range [0, inf)"));
+    }
+    if percentage == 0 && absolute == 0 {
+        let detail = "cannot be zero at the same time as minCandidateNodesAbsolute";
+        errors.push(percentage_path.invalid(0_i64, detail));
+        let detail = "cannot be zero at the same time as minCandidateNodesPercentage";
+        errors.push(absolute_path.invalid(0_i64, detail));
+    }
+}
+
+fn check_balanced(args: &NodeResourcesBalancedAllocationArgs, path: &Path, errors: &mut ErrorList) {
+    let list = path.child("resources");
+    for (place, resource) in args.resources.iter().enumerate() {
+        if resource.weight != 1 {
+            errors.push(list.index(place).child("weight").invalid(resource.weight, "must be 1"));
+        }
+        if args.resources.iter().take(place).any(|other| other.name == resource.name) {
+            errors.push(list.index(place).child("name").duplicate(resource.name.as_str()));
+        }
+    }
+}
+
+fn check_fit(args: &NodeResourcesFitArgs, path: &Path, errors: &mut ErrorList) {
+    let list = path.child("ignoredResources");
+    for (place, name) in args.ignored_resources.iter().enumerate() {
+        for detail in names::qualified_name(name) {
+            errors.push(list.index(place).invalid(name.as_str(), detail));
+        }
+    }
+    let list = path.child("ignoredResourceGroups");
+    for (place, group) in args.ignored_resource_groups.iter().enumerate() {
+        if group.contains('/') {
+            errors.push(list.index(place).invalid(group.as_str(), "resource group name can't contain '/'"));
+        }
+        for detail in names::qualified_name(group) {
+            errors.push(list.index(place).invalid(group.as_str(), detail));
+        }
+    }
+    let path = path.child("scoringStrategy");
+    let Some(strategy) = &args.scoring_strategy else {
+        errors.push(path.required("ScoringStrategy field is required"));
+        return;
+    };
+    check_strategy(strategy, &path, errors);
+}
+
+fn check_strategy(strategy: &ScoringStrategy, path: &Path, errors: &mut ErrorList) {
+    const TYPES: &[&str] = &["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"];
+    if !TYPES.contains(&strategy.type_.as_str()) {
+        errors.push(path.child("type").not_supported(strategy.type_.as_str(), TYPES));
+    }
+    for (place, resource) in strategy.resources.iter().enumerate() {
+        if !(1..=100).contains(&resource.weight) {
+            let detail = format!("resource weight of {} not in valid range (0, 100]", resource.name);
+            errors.push(path.child("resources").index(place).child("weight").invalid(resource.weight, detail));
+        }
+    }
+    let wants_shape = strategy.type_ == "RequestedToCapacityRatio";
+    match &strategy.requested_to_capacity_ratio {
+        None if wants_shape => {
+            let detail = "must be specified when type is RequestedToCapacityRatio";
+            errors.push(path.child("requestedToCapacityRatio").required(detail));
+        }
+        Some(_) if !wants_shape => {
+            let detail = "must be nil when type is not RequestedToCapacityRatio";
+            errors.push(path.child("requestedToCapacityRatio").forbidden(detail));
+        }
+        Some(ratio) => check_shape(&ratio.shape, &path.child("shape"), errors),
+        None => {}
+    }
+}
+
+fn check_shape(shape: &[UtilizationShapePoint], path: &Path, errors: &mut ErrorList) {
+    if shape.is_empty() {
+        errors.push(path.required("at least one point must be specified"));
+    }
+    for (place, point) in shape.iter().enumerate() {
+        let path = path.index(place);
+        let not_rising = place.checked_sub(1).and_then(|before| shape.get(before));
+        if not_rising.is_some_and(|before| before.utilization >= point.utilization) {
+            let detail = "values must be sorted in increasing order";
+            errors.push(path.child("utilization").invalid(i64::from(point.utilization), detail));
+        }
+        if !(0..=100).contains(&point.utilization) {
+            let detail = "not in valid range [0, 100]";
+            errors.push(path.child("utilization").invalid(i64::from(point.utilization), detail));
+        }
+        if !(0..=10).contains(&point.score) {
+            errors.push(path.child("score").invalid(i64::from(point.score), "not in valid range [0, 10]"));
+        }
+    }
+}
+
+fn check_spread(args: &PodTopologySpreadArgs, path: &Path, errors: &mut ErrorList) {
+    const TYPES: &[&str] = &["System", "List"];
+    if !TYPES.contains(&args.defaulting_type.as_str()) {
+        errors.push(path.child("defaultingType").not_supported(args.defaulting_type.as_str(), TYPES));
+    }
+    if args.defaulting_type == "System" && !args.default_constraints.is_empty() {
+        let detail = "when .defaultConstraints are not empty";
+        errors.push(path.child("defaultingType").invalid("System", detail));
+    }
+    let list = path.child("defaultConstraints");
+    for (place, constraint) in args.default_constraints.iter().enumerate() {
+        let path = list.index(place);
+        if constraint.max_skew <= 0 {
+            let skew = i64::from(constraint.max_skew);
+            errors.push(path.child("maxSkew").invalid(skew, "not in valid range (0, inf)"));
+        }
+        if constraint.topology_key.is_empty() {
+            errors.push(path.child("topologyKey").required("can not be empty"));
+        }
+        const ACTIONS: &[&str] = &["DoNotSchedule", "ScheduleAnyway"];
+        if constraint.when_unsatisfiable.is_empty() {
+            errors.push(path.child("whenUnsatisfiable").required("can not be empty"));
+        } else if !ACTIONS.contains(&constraint.when_unsatisfiable.as_str()) {
+            errors.push(path.child("whenUnsatisfiable").not_supported(constraint.when_unsatisfiable.as_str(), ACTIONS));
+        }
+        if constraint.label_selector.is_some() {
+            let detail = "constraint must not define a selector, as they deduced for each pod";
+            errors.push(path.child("labelSelector").forbidden(detail));
+        }
+        let same = |other: &api_types::core_v1::TopologySpreadConstraint| {
+            other.topology_key == constraint.topology_key && other.when_unsatisfiable == constraint.when_unsatisfiable
+        };
+        if args.default_constraints.iter().take(place).any(same) {
+            let value = format!("{{{}, {}}}", constraint.topology_key, constraint.when_unsatisfiable);
+            errors.push(path.duplicate(value.as_str()));
+        }
+    }
+}

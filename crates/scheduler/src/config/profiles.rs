@@ -1,0 +1,216 @@
+//! Profiles from a configuration: builds every plugin that is named and puts it at its points.
+
+use std::sync::Arc;
+
+use api_types::scheduler_config_v1::{KubeSchedulerConfiguration, KubeSchedulerProfile, PluginSet, Plugins};
+
+use super::PluginArgs;
+use crate::framework::{At, MAX_SCORE, Plugin, PluginMask, Profile, registrations_of};
+use crate::plugins::{self, BuildCx};
+
+/// Why a profile cannot be built, in upstream's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("initializing profiles: {0}")]
+pub struct ProfileError(String);
+
+type Built = Result<Vec<usize>, String>;
+
+/// Builds the profiles of a checked configuration.
+///
+/// # Errors
+/// When a plugin is unknown, at the wrong point or cannot be built.
+pub fn build_profiles(
+    configuration: &KubeSchedulerConfiguration,
+    cx: &BuildCx,
+) -> Result<Vec<Arc<Profile>>, ProfileError> {
+    let mut profiles: Vec<Arc<Profile>> = Vec::new();
+    for profile in &configuration.profiles {
+        let name = profile.scheduler_name.clone().unwrap_or_default();
+        if name.is_empty() {
+            return Err(ProfileError("scheduler name is needed".into()));
+        }
+        if profiles.iter().any(|known| known.name == name) {
+            return Err(ProfileError(format!("duplicate profile with scheduler name {name:?}")));
+        }
+        let built = Assembly::new(profile, cx).and_then(|assembly| assembly.profile(&name));
+        let built =
+            built.map_err(|error| ProfileError(format!("creating profile for scheduler name {name}: {error}")))?;
+        profiles.push(Arc::new(built));
+    }
+    Ok(profiles)
+}
+
+/// The built plugins of one profile.
+struct Assembly<'a> {
+    config: &'a KubeSchedulerProfile,
+    lists: Plugins,
+    built: Vec<Plugin>,
+}
+
+/// Every list of a profile, by the name of its point.
+fn lists(plugins: &Plugins) -> [(&'static str, &PluginSet); 15] {
+    [
+        ("PreEnqueue", &plugins.pre_enqueue),
+        ("QueueSort", &plugins.queue_sort),
+        ("PreFilter", &plugins.pre_filter),
+        ("Filter", &plugins.filter),
+        ("PostFilter", &plugins.post_filter),
+        ("PreScore", &plugins.pre_score),
+        ("Score", &plugins.score),
+        ("Reserve", &plugins.reserve),
+        ("Permit", &plugins.permit),
+        ("PreBind", &plugins.pre_bind),
+        ("Bind", &plugins.bind),
+        ("PostBind", &plugins.post_bind),
+        ("PlacementGenerate", &plugins.placement_generate),
+        ("PlacementScore", &plugins.placement_score),
+        ("MultiPoint", &plugins.multi_point),
+    ]
+}
+
+impl<'a> Assembly<'a> {
+    fn new(config: &'a KubeSchedulerProfile, cx: &BuildCx) -> Result<Self, String> {
+        let lists_of = config.plugins.clone().unwrap_or_default();
+        let mut assembly = Self { config, lists: lists_of, built: Vec::new() };
+        for (place, one) in config.plugin_config.iter().enumerate() {
+            if config.plugin_config.iter().take(place).any(|other| other.name == one.name) {
+                return Err(format!("repeated config for plugin {}", one.name));
+            }
+        }
+        let mut wanted: Vec<&str> = Vec::new();
+        for plugin in lists(&assembly.lists).iter().flat_map(|(_, set)| &set.enabled) {
+            if plugins::ABSENT.contains(&plugin.name.as_str()) {
+                return Err(format!("plugin {:?} is not available in this build", plugin.name));
+            }
+            if !wanted.contains(&plugin.name.as_str()) {
+                wanted.push(&plugin.name);
+            }
+        }
+        let mut built = Vec::new();
+        // In the order of the table, so that places do not depend on the configuration.
+        for descriptor in plugins::ALL.iter().filter(|descriptor| wanted.contains(&descriptor.name)) {
+            let args = assembly.args(descriptor.name)?;
+            let plugin = (descriptor.build)(cx, &args)
+                .map_err(|error| format!("initializing plugin {:?}: {error}", descriptor.name))?;
+            built.push(plugin);
+        }
+        if built.len() > PluginMask::LIMIT {
+            return Err(format!("more than {} plugins", PluginMask::LIMIT));
+        }
+        assembly.built = built;
+        Ok(assembly)
+    }
+
+    fn args(&self, plugin: &str) -> Result<PluginArgs, String> {
+        let config = self.config.plugin_config.iter().find(|config| config.name == plugin);
+        let raw = config.map(|config| config.args.clone()).unwrap_or_default();
+        let args = PluginArgs::decode(plugin, &raw)?;
+        let mut errors = api_machinery::field_path::ErrorList::new();
+        args.check(&api_machinery::field_path::Path::nil(), &mut errors);
+        errors.into_result().map_err(|errors| format!("initializing plugin {plugin:?}: {errors}"))?;
+        Ok(args)
+    }
+
+    fn place_of(&self, name: &str) -> Option<usize> {
+        self.built.iter().position(|plugin| plugin.name == name)
+    }
+
+    /// The plugins of a point, in order: those that override multi-point ones, the multi-point rest, the others.
+    fn at(&self, point: &str, set: &PluginSet, implements: impl Fn(&Plugin) -> bool) -> Built {
+        let mut own = Vec::new();
+        for plugin in &set.enabled {
+            let place =
+                self.place_of(&plugin.name).ok_or_else(|| format!("{point}Plugin {:?} does not exist", plugin.name))?;
+            if !self.built.get(place).is_some_and(&implements) {
+                return Err(format!("plugin {:?} does not extend {point}Plugin plugin", plugin.name));
+            }
+            if own.contains(&place) {
+                return Err(format!("plugin {:?} already registered as {:?}", plugin.name, format!("{point}Plugin")));
+            }
+            own.push(place);
+        }
+        let disabled = |name: &str| set.disabled.iter().any(|plugin| plugin.name == name);
+        let (mut overrides, mut rest) = (Vec::new(), Vec::new());
+        if !disabled("*") {
+            for plugin in &self.lists.multi_point.enabled {
+                let place = self
+                    .place_of(&plugin.name)
+                    .ok_or_else(|| format!("{point}Plugin {:?} does not exist", plugin.name))?;
+                if !self.built.get(place).is_some_and(&implements) || disabled(&plugin.name) {
+                    continue;
+                }
+                if own.contains(&place) {
+                    overrides.push(place);
+                } else if rest.contains(&place) {
+                    let registered = format!("{point}Plugin");
+                    return Err(format!("plugin {:?} already registered as {registered:?}", plugin.name));
+                } else {
+                    rest.push(place);
+                }
+            }
+        }
+        let (mut order, others): (Vec<usize>, Vec<usize>) =
+            own.into_iter().partition(|place| overrides.contains(place));
+        order.extend(rest);
+        order.extend(others);
+        Ok(order)
+    }
+
+    /// The factor of a plugin's scores: what its own list says wins over multi-point.
+    fn weight(&self, name: &str) -> i64 {
+        let lists = self.lists.score.enabled.iter().chain(&self.lists.multi_point.enabled);
+        let weight = lists.filter(|plugin| plugin.name == name).map(|plugin| plugin.weight.unwrap_or(0)).next();
+        i64::from(weight.filter(|weight| *weight != 0).unwrap_or(1))
+    }
+
+    fn profile(&self, name: &str) -> Result<Profile, String> {
+        macro_rules! point {
+            ($label:literal, $field:ident) => {
+                self.at($label, &self.lists.$field, |plugin| plugin.$field.is_some())?
+                    .into_iter()
+                    .filter_map(|place| {
+                        let plugin = self.built.get(place)?;
+                        let weight = if $label == "Score" { self.weight(plugin.name) } else { 1 };
+                        Some(At { place, name: plugin.name, weight, plugin: plugin.$field.clone()? })
+                    })
+                    .collect::<Vec<_>>()
+            };
+        }
+        self.at("Permit", &self.lists.permit, |_| false)?;
+        self.at("PlacementGenerate", &self.lists.placement_generate, |_| false)?;
+        self.at("PlacementScore", &self.lists.placement_score, |_| false)?;
+        let sorts = point!("QueueSort", queue_sort);
+        let [sort] = sorts.as_slice() else {
+            return Err(format!(
+                "only one queue sort plugin required for profile with scheduler name {name:?}, but got {}",
+                sorts.len()
+            ));
+        };
+        let bind = point!("Bind", bind);
+        if bind.is_empty() {
+            return Err(format!("at least one bind plugin is needed for profile with scheduler name {name:?}"));
+        }
+        let score = point!("Score", score);
+        let total = score.iter().try_fold(0_i64, |sum, at| sum.checked_add(at.weight.checked_mul(MAX_SCORE)?));
+        total.ok_or("total score of Score plugins could overflow")?;
+        let can_reject = self.built.iter().filter(|plugin| plugin.can_reject());
+        let registrations = can_reject
+            .flat_map(|plugin| registrations_of(plugin).into_iter().map(|registration| (plugin.name, registration)));
+        Ok(Profile {
+            name: name.to_owned(),
+            percentage_of_nodes_to_score: self.config.percentage_of_nodes_to_score,
+            pre_enqueue: point!("PreEnqueue", pre_enqueue),
+            queue_sort: Arc::clone(&sort.plugin),
+            pre_filter: point!("PreFilter", pre_filter),
+            filter: point!("Filter", filter),
+            post_filter: point!("PostFilter", post_filter),
+            pre_score: point!("PreScore", pre_score),
+            score,
+            reserve: point!("Reserve", reserve),
+            pre_bind: point!("PreBind", pre_bind),
+            bind,
+            post_bind: point!("PostBind", post_bind),
+            registrations: registrations.collect(),
+        })
+    }
+}

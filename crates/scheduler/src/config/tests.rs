@@ -1,0 +1,106 @@
+//! The configuration: defaults against upstream's, merging, refusals.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::plugins::build_cx;
+
+fn file(rest: &Value) -> Value {
+    let mut value = json!({ "apiVersion": API_VERSION, "kind": KIND });
+    value.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+    value
+}
+
+fn refusal(rest: &Value) -> String {
+    let checked = decode(&file(rest)).and_then(|configuration| {
+        validate(&configuration)?;
+        Ok(configuration)
+    });
+    match checked {
+        Err(error) => error.to_string(),
+        Ok(configuration) => {
+            build_profiles(&configuration, &build_cx()).err().map(|e| e.to_string()).unwrap_or_default()
+        }
+    }
+}
+
+/// Plugins that this scheduler does not have are the only difference.
+#[test]
+fn defaults_are_upstreams() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/api/config/KubeSchedulerConfiguration.json");
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        println!("skipped: {} is not there", path.display());
+        return;
+    };
+    let data: Value = serde_json::from_str(&text).unwrap();
+    let mut expected = data["defaults"].clone();
+    let profile = &mut expected["profiles"][0];
+    let absent = |entry: &Value| crate::plugins::ABSENT.contains(&entry["name"].as_str().unwrap());
+    for list in ["/plugins/multiPoint/enabled", "/pluginConfig"] {
+        profile.pointer_mut(list).unwrap().as_array_mut().unwrap().retain(|entry| !absent(entry));
+    }
+    let mut actual: Value = serde_json::from_str(&encode(&default_configuration())).unwrap();
+    actual.as_object_mut().unwrap().retain(|key, _| expected.get(key).is_some());
+    assert_eq!(actual, expected);
+}
+
+#[test]
+fn merging_keeps_places_and_order() {
+    let value = file(&json!({ "profiles": [{ "plugins": { "multiPoint": {
+        "disabled": [{ "name": "ImageLocality" }],
+        "enabled": [{ "name": "NodeAffinity", "weight": 7 }],
+    }, "filter": { "disabled": [{ "name": "NodePorts" }] }, "score": { "enabled": [{ "name": "InterPodAffinity" }] } } }] }));
+    let configuration = decode(&value).unwrap();
+    validate(&configuration).unwrap();
+    let profile = build_profiles(&configuration, &build_cx()).unwrap().remove(0);
+    let scores: Vec<_> = profile.score.iter().map(|at| (at.name, at.weight)).collect();
+    assert_eq!(scores[..3], [("InterPodAffinity", 1), ("TaintToleration", 3), ("NodeAffinity", 7)]);
+    assert!(!scores.iter().any(|(name, _)| *name == "ImageLocality"));
+    assert!(!profile.filter.iter().any(|at| at.name == "NodePorts"));
+    assert!(profile.pre_filter.iter().any(|at| at.name == "NodePorts"));
+}
+
+#[test]
+fn refusals() {
+    let plugins = |plugins: Value| json!({ "profiles": [{ "plugins": plugins }] });
+    let cases = [
+        (json!({ "nope": 1 }), "strict decoding error: unknown field \"nope\""),
+        (json!({ "parallelism": 0 }), "parallelism: Invalid value: 0: should be an integer value greater than zero"),
+        (
+            json!({ "percentageOfNodesToScore": 101 }),
+            "percentageOfNodesToScore: Invalid value: 101: not in valid range [0-100]",
+        ),
+        (
+            json!({ "profiles": [{ "schedulerName": "a" }, { "schedulerName": "a" }] }),
+            "profiles[1].schedulerName: Duplicate value: \"a\"",
+        ),
+        (
+            json!({ "extenders": [{ "urlPrefix": "http://x" }] }),
+            "extenders: Forbidden: this scheduler does not call extenders",
+        ),
+        (
+            plugins(json!({ "filter": { "enabled": [{ "name": "Nope" }] } })),
+            "initializing profiles: creating profile for scheduler name default-scheduler: FilterPlugin \"Nope\" does not exist",
+        ),
+        (
+            plugins(json!({ "filter": { "enabled": [{ "name": "ImageLocality" }] } })),
+            "initializing profiles: creating profile for scheduler name default-scheduler: plugin \"ImageLocality\" does \
+             not extend FilterPlugin plugin",
+        ),
+        (
+            plugins(json!({ "bind": { "disabled": [{ "name": "*" }] } })),
+            "initializing profiles: creating profile for scheduler name default-scheduler: at least one bind plugin is \
+             needed for profile with scheduler name \"default-scheduler\"",
+        ),
+        (
+            json!({ "profiles": [{ "pluginConfig": [{ "name": "InterPodAffinity", "args": { "hardPodAffinityWeight": 101 } }] }] }),
+            "profiles[0].pluginConfig[0].args.hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]",
+        ),
+    ];
+    for (rest, expected) in cases {
+        assert_eq!(refusal(&rest), expected, "{rest}");
+    }
+    let other = decode(&json!({ "apiVersion": "v1", "kind": "Pod" })).unwrap_err().to_string();
+    assert_eq!(other, "couldn't decode as KubeSchedulerConfiguration, got v1, Kind=Pod: ");
+}

@@ -1,0 +1,193 @@
+//! Finding the node for a pod: filter until enough nodes fit, then score those.
+
+use std::sync::Arc;
+
+use base::Rng;
+
+use crate::framework::{Code, CycleCx, CycleState, Diagnosis, Profile, Restriction, Status};
+use crate::node_info::NodeView;
+use crate::pod_info::PodInfo;
+use crate::queue::NominatedPods;
+
+/// With fewer nodes all are looked at, and no fewer feasible ones are ever looked for.
+const MINIMUM_FEASIBLE: usize = 100;
+/// The smallest share that the number of nodes leads to.
+const MINIMUM_PERCENTAGE: usize = 5;
+
+/// What a search has to go by.
+pub(super) struct Search<'a> {
+    pub(super) profile: &'a Profile,
+    pub(super) cx: CycleCx<'a>,
+    pub(super) nominated: &'a NominatedPods,
+    pub(super) percentage: i32,
+    pub(super) rng: &'a Rng,
+}
+
+/// The node for a pod, and what plugins remember of it.
+pub(super) struct Decision {
+    pub(super) node: Arc<str>,
+    pub(super) state: CycleState,
+}
+
+/// Why there is none.
+pub(super) enum NoFit {
+    /// Every node was rejected.
+    Nowhere { state: CycleState, diagnosis: Box<Diagnosis> },
+    /// Something went wrong.
+    Failed(Status),
+}
+
+/// How many feasible nodes are enough.
+pub(super) fn wanted_feasible(nodes: usize, percentage: i32) -> usize {
+    if nodes < MINIMUM_FEASIBLE {
+        return nodes;
+    }
+    let share = match usize::try_from(percentage) {
+        Ok(share) if share > 0 => share,
+        _ => 50_usize.saturating_sub(nodes / 125).max(MINIMUM_PERCENTAGE),
+    };
+    (nodes * share / 100).max(MINIMUM_FEASIBLE)
+}
+
+impl<'a> Search<'a> {
+    /// Finds the node; `start` is where the look at the nodes begins, and moves on.
+    pub(super) fn find(&self, pod: &PodInfo, start: &mut usize) -> Result<Decision, NoFit> {
+        if self.cx.snapshot.is_empty() {
+            // Upstream gives no rejecting plugin here, so that the pod is tried again soon.
+            return Err(NoFit::Failed(Status::unschedulable("no nodes available to schedule pods")));
+        }
+        let mut state = CycleState::default();
+        let mut diagnosis = Diagnosis { nodes: self.cx.snapshot.len(), ..Diagnosis::default() };
+        let restriction = match self.profile.run_pre_filter(self.cx, &mut state, pod, &mut diagnosis) {
+            Ok(restriction) => restriction,
+            Err(status) if !status.code.is_rejection() => return Err(NoFit::Failed(status)),
+            Err(status) => {
+                diagnosis.blame(&status);
+                diagnosis.pre_filter_message = status.message();
+                diagnosis.absent = Some(status);
+                return Err(NoFit::Nowhere { state, diagnosis: Box::new(diagnosis) });
+            }
+        };
+        if let Some(node) = self.nominated_node(&state, pod) {
+            return Ok(Decision { node: Arc::clone(&node.info.name), state });
+        }
+        let feasible = self.filter(&state, pod, &restriction, &mut diagnosis, start).map_err(NoFit::Failed)?;
+        match feasible.as_slice() {
+            [] => Err(NoFit::Nowhere { state, diagnosis: Box::new(diagnosis) }),
+            [only] => Ok(Decision { node: Arc::clone(&only.info.name), state }),
+            nodes => {
+                let node = self.best(&mut state, pod, nodes).map_err(NoFit::Failed)?;
+                Ok(Decision { node, state })
+            }
+        }
+    }
+
+    /// The node that was made free for the pod, if it fits there now.
+    fn nominated_node(&self, state: &CycleState, pod: &PodInfo) -> Option<NodeView<'a>> {
+        let nominated = pod.pod.status.nominated_node_name.as_str();
+        if nominated.is_empty() {
+            return None;
+        }
+        let node = self.cx.snapshot.by_name(nominated)?;
+        match self.run_filters(state, pod, node) {
+            Ok(()) => Some(node),
+            Err(status) => {
+                tracing::debug!(pod = %pod.full_name(), node = nominated, reason = %status, "Nominated node is not feasible");
+                None
+            }
+        }
+    }
+
+    fn run_filters(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Result<(), Status> {
+        let nominated = self.nominated.get(&*node.info.name).map(Vec::as_slice).unwrap_or_default();
+        self.profile.run_filters_with_nominated(state, pod, node, nominated)
+    }
+
+    /// Looks at nodes from `start` on until enough fit.
+    fn filter(
+        &self,
+        state: &CycleState,
+        pod: &PodInfo,
+        restriction: &Restriction,
+        diagnosis: &mut Diagnosis,
+        start: &mut usize,
+    ) -> Result<Vec<NodeView<'a>>, Status> {
+        let snapshot = self.cx.snapshot;
+        let all: Option<Vec<usize>> =
+            restriction.nodes.as_ref().map(|names| names.iter().filter_map(|name| snapshot.index_of(name)).collect());
+        let count = all.as_ref().map_or(snapshot.len(), Vec::len);
+        diagnosis.absent = restriction.absent_status();
+        if restriction.nodes.is_some() {
+            diagnosis.unschedulable_plugins.extend(&restriction.plugins);
+        }
+        let wanted = if self.profile.score.is_empty() { 1 } else { wanted_feasible(count, self.percentage) };
+        let mut feasible = Vec::with_capacity(wanted.min(count));
+        let mut failure = None;
+        for step in 0..count {
+            let place = (*start + step) % count;
+            let index = all.as_ref().map_or(Some(place), |all| all.get(place).copied());
+            let Some(node) = index.and_then(|index| snapshot.view(index)) else { continue };
+            match self.run_filters(state, pod, node) {
+                Ok(()) => feasible.push(node),
+                Err(status) if status.code == Code::Error => {
+                    failure = Some(status);
+                    break;
+                }
+                Err(status) => {
+                    diagnosis.blame(&status);
+                    diagnosis.statuses.insert(node.index, status);
+                }
+            }
+            if feasible.len() >= wanted {
+                break;
+            }
+        }
+        *start = (*start + feasible.len() + diagnosis.statuses.len()) % snapshot.len().max(1);
+        failure.map_or(Ok(feasible), Err)
+    }
+
+    /// The node with the highest score; any of those that share it.
+    fn best(&self, state: &mut CycleState, pod: &PodInfo, nodes: &[NodeView<'a>]) -> Result<Arc<str>, Status> {
+        let totals = self.profile.run_scores(self.cx, state, pod, nodes)?;
+        let mut best: Option<(i64, NodeView<'a>)> = None;
+        let mut ties: u64 = 0;
+        for (total, node) in totals.iter().zip(nodes) {
+            let (wins, level) = best.map_or((true, false), |(highest, _)| (*total > highest, *total == highest));
+            if wins {
+                best = Some((*total, *node));
+                ties = 1;
+            } else if level {
+                // Every one of the equals ends up chosen with the same probability.
+                ties += 1;
+                if self.rng.below(ties) == 0 {
+                    best = Some((*total, *node));
+                }
+            }
+        }
+        let chosen = best.map(|(_, node)| Arc::clone(&node.info.name));
+        chosen.ok_or_else(|| Status::error("empty priorityList"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_nodes_adapts() {
+        for (nodes, percentage, expected) in [
+            (50, 0, 50),
+            (100, 0, 100),
+            (500, 0, 230),
+            (1000, 0, 420),
+            (2000, 0, 680),
+            (5000, 0, 500),
+            (6000, 0, 300),
+            (1000, 70, 700),
+            (1000, 5, 100),
+            (1000, 100, 1000),
+        ] {
+            assert_eq!(wanted_feasible(nodes, percentage), expected, "{nodes} {percentage}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The second half of a cycle: the decision is written while the next pods are being scheduled.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::Scheduler;
+use super::failure::Failure;
+use crate::framework::{Bound, ClusterEvent, CycleState, EventObject, Nomination, Profile, Status};
+use crate::metrics::AttemptResult;
+use crate::queue::QueuedPod;
+use crate::writer::{PodEvent, Severity};
+
+/// A decision that is to be written.
+pub struct BindingCycle {
+    scheduler: Arc<Scheduler>,
+    profile: Arc<Profile>,
+    pod: QueuedPod,
+    node: Arc<str>,
+    state: CycleState,
+    started: Instant,
+}
+
+impl BindingCycle {
+    pub(super) fn new(
+        scheduler: Arc<Scheduler>,
+        profile: Arc<Profile>,
+        pod: QueuedPod,
+        node: Arc<str>,
+        state: CycleState,
+        started: Instant,
+    ) -> Self {
+        Self { scheduler, profile, pod, node, state, started }
+    }
+
+    /// Writes it, or takes it back.
+    pub async fn run(self) {
+        match self.bind().await {
+            Ok(()) => self.succeed(),
+            Err(status) => self.undo(&status).await,
+        }
+    }
+
+    async fn bind(&self) -> Result<(), Status> {
+        let info = &self.pod.info;
+        let mut working = Vec::new();
+        for at in &self.profile.pre_bind {
+            if at.plugin.has_work(&self.state, info, &self.node)? {
+                working.push(at);
+            }
+        }
+        if !working.is_empty() {
+            self.write_nomination().await;
+        }
+        // From here on failures are errors: no plugin rejects the pod any more.
+        self.scheduler.queue.done(info.uid());
+        for at in working {
+            let done = at.plugin.pre_bind(&self.state, info, &self.node).await;
+            done.map_err(|status| status.wrap(&format!("running PreBind plugin {:?}", at.name)))?;
+        }
+        for at in &self.profile.bind {
+            match at.plugin.bind(info, &self.node).await {
+                Ok(Bound::Done) => return Ok(()),
+                Ok(Bound::Skip) => {}
+                Err(status) => return Err(status.wrap(&format!("running Bind plugin {:?}", at.name))),
+            }
+        }
+        Err(Status::error("no Bind plugin took the pod"))
+    }
+
+    /// Others should know where the pod is going while work is done for it.
+    async fn write_nomination(&self) {
+        let mut status = self.pod.info.pod.status.clone();
+        if status.nominated_node_name == *self.node {
+            return;
+        }
+        status.nominated_node_name = self.node.to_string();
+        if let Err(error) = self.scheduler.writer.patch_status(&self.pod.info.pod, &status).await {
+            tracing::error!(%error, pod = %self.pod.info.full_name(), "Failed to set nominated node name");
+        }
+    }
+
+    fn succeed(self) {
+        let (scheduler, info) = (&self.scheduler, &self.pod.info);
+        tracing::info!(v = 2, pod = %info.full_name(), node = %self.node, "Successfully bound pod to node");
+        scheduler.events.event(&PodEvent {
+            scheduler: &self.profile.name,
+            about: &info.pod,
+            related: None,
+            severity: Severity::Normal,
+            reason: "Scheduled",
+            action: "Binding",
+            note: format!("Successfully assigned {} to {}", info.full_name(), self.node),
+        });
+        let took = scheduler.clock.monotonic().saturating_duration_since(self.started);
+        scheduler.metrics.attempt(AttemptResult::Scheduled, &self.profile.name, took);
+        if let Some(first) = self.pod.first_attempt {
+            let since = scheduler.clock.wall().duration_since(first).unwrap_or_default();
+            scheduler.metrics.bound(self.pod.attempts, since, self.pod.flushed);
+        }
+        for at in &self.profile.post_bind {
+            at.plugin.post_bind(info, &self.node);
+        }
+    }
+
+    /// Gives the room back, tells the pods that wait for room, and puts the pod back into the queue.
+    async fn undo(self, status: &Status) {
+        let Self { scheduler, profile, pod, node, state, started } = self;
+        profile.run_unreserve(&state, &pod.info, &node);
+        let mut assumed = (*pod.info.pod).clone();
+        assumed.spec.node_name = node.to_string();
+        let object = EventObject::Pod { old: Some(Arc::new(assumed)), new: None };
+        if let Err(error) = scheduler.cache.forget(pod.info.uid()) {
+            tracing::error!(%error, pod = %pod.info.full_name(), "Scheduler cache forget pod failed");
+        } else {
+            scheduler.queue.move_all(&ClusterEvent::ASSIGNED_POD_DELETE, &object, |_| true);
+        }
+        scheduler.failed(pod, &profile, Failure::of(status), Nomination::Clear, started).run().await;
+    }
+}

@@ -1,0 +1,226 @@
+//! Whole cycles without a client: decisions, bindings, failures, preemption.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_types::core_v1::{Pod, PodStatus};
+use async_trait::async_trait;
+use base::{Rng, TokioClock};
+use parking_lot::Mutex;
+
+use super::*;
+use crate::config::{build_profiles, default_configuration};
+use crate::listers::MemoryListers;
+use crate::plugins::{BuildCx, build_cx};
+use crate::test_objects::{PodBuilder, node, pod};
+use crate::writer::WriteError;
+
+/// Notes what is written; binds only while told so.
+#[derive(Default)]
+struct Notes {
+    lines: Mutex<Vec<String>>,
+    refuse: Mutex<Option<String>>,
+}
+
+#[async_trait]
+impl ClusterWriter for Notes {
+    async fn bind(&self, pod: &Pod, node: &str) -> Result<(), WriteError> {
+        if let Some(refusal) = self.refuse.lock().clone() {
+            return Err(WriteError::Failed(refusal));
+        }
+        self.lines.lock().push(format!("bind {} {node}", pod.metadata.name));
+        Ok(())
+    }
+    async fn patch_status(&self, pod: &Pod, status: &PodStatus) -> Result<(), WriteError> {
+        let last = status.conditions.last().map(|condition| format!("{} {}", condition.type_, condition.reason));
+        let line =
+            format!("patch {} {:?} [{}]", pod.metadata.name, last.unwrap_or_default(), status.nominated_node_name);
+        self.lines.lock().push(line);
+        Ok(())
+    }
+    async fn delete(&self, pod: &Pod) -> Result<(), WriteError> {
+        self.lines.lock().push(format!("delete {}", pod.metadata.name));
+        Ok(())
+    }
+}
+
+impl EventSink for Notes {
+    fn event(&self, event: &PodEvent<'_>) {
+        self.lines.lock().push(format!("{} {}: {}", event.reason, event.about.metadata.name, event.note));
+    }
+}
+
+struct Fixture {
+    scheduler: Arc<Scheduler>,
+    listers: Arc<MemoryListers>,
+    notes: Arc<Notes>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let (listers, notes) = (Arc::new(MemoryListers::default()), Arc::new(Notes::default()));
+        let cx = BuildCx { writer: notes.clone(), ..build_cx() };
+        let parts = Parts {
+            profiles: build_profiles(&default_configuration(), &cx).unwrap(),
+            percentage_of_nodes_to_score: 0,
+            queue: QueueOptions::default(),
+            listers: listers.clone(),
+            writer: notes.clone(),
+            events: notes.clone(),
+            metrics: cx.metrics,
+            gate: cx.gate,
+            clock: TokioClock::shared(),
+            rng: Rng::seeded(1),
+        };
+        Self { scheduler: Scheduler::new(parts).unwrap(), listers, notes }
+    }
+
+    fn pod(&self, pod: PodBuilder) -> Arc<Pod> {
+        let pod = pod.build();
+        self.listers.put_pod(Arc::clone(&pod));
+        self.scheduler.pod_added(&pod);
+        pod
+    }
+
+    /// Tries the next pod and writes what comes of it.
+    async fn step(&self) -> Option<String> {
+        let pod = self.scheduler.queue().try_pop()?;
+        let outcome = self.scheduler.schedule_one(pod);
+        let node = outcome.node.as_ref().map(ToString::to_string);
+        outcome.finish().await;
+        node
+    }
+
+    fn lines(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notes.lines.lock())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_bound_and_counts() {
+    let fixture = Fixture::new();
+    fixture.scheduler.node_added(&node("a").build());
+    fixture.pod(pod("p").request("cpu", "3"));
+    fixture.pod(pod("q").request("cpu", "3"));
+    assert_eq!(fixture.step().await.as_deref(), Some("a"));
+    assert_eq!(fixture.lines(), ["bind p a", "Scheduled p: Successfully assigned default/p to a"]);
+    assert_eq!(fixture.step().await, None);
+    let text = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: \
+                1 No preemption victims found for incoming pod.";
+    let expected = [format!("FailedScheduling q: {text}"), "patch q \"PodScheduled Unschedulable\" []".to_owned()];
+    assert_eq!(fixture.lines(), expected);
+    // The room comes back with the first pod's end.
+    let gone = pod("p").request("cpu", "3").on("a").build();
+    fixture.scheduler.pod_added(&gone);
+    fixture.scheduler.pod_deleted(&gone);
+    assert_eq!(fixture.step().await.as_deref(), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_nodes_pods_are_tried_again() {
+    let fixture = Fixture::new();
+    fixture.pod(pod("p"));
+    assert_eq!(fixture.step().await, None);
+    let lines = fixture.lines();
+    assert_eq!(lines[0], "FailedScheduling p: no nodes available to schedule pods");
+    assert_eq!(lines[1], "patch p \"PodScheduled Unschedulable\" []");
+    assert_eq!(fixture.scheduler.queue().size().backoff, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_binding_gives_the_room_back() {
+    let fixture = Fixture::new();
+    fixture.scheduler.node_added(&node("a").build());
+    *fixture.notes.refuse.lock() = Some("no".into());
+    fixture.pod(pod("p"));
+    fixture.step().await;
+    let expected =
+        ["FailedScheduling p: running Bind plugin \"DefaultBinder\": no", "patch p \"PodScheduled SchedulerError\" []"];
+    assert_eq!(fixture.lines(), expected);
+    assert_eq!(fixture.scheduler.cache().size().pods, 0);
+    *fixture.notes.refuse.lock() = None;
+    tokio::time::advance(Duration::from_secs(3)).await;
+    fixture.scheduler.queue().flush_backoff();
+    assert_eq!(fixture.step().await.as_deref(), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn preemption_makes_room() {
+    let fixture = Fixture::new();
+    fixture.scheduler.node_added(&node("a").build());
+    let low = fixture.pod(pod("low").request("cpu", "4").on("a"));
+    fixture.pod(pod("high").request("cpu", "4").priority(10));
+    assert_eq!(fixture.step().await, None);
+    let mut lines = fixture.lines();
+    lines.sort();
+    assert_eq!(
+        lines,
+        [
+            "FailedScheduling high: 0/1 nodes are available: 1 Insufficient cpu.",
+            "Preempted low: Preempted by pod uid-high on node a",
+            "delete low",
+            "patch high \"PodScheduled Unschedulable\" [a]",
+            "patch low \"DisruptionTarget PreemptionByScheduler\" []",
+        ]
+    );
+    fixture.scheduler.pod_deleted(&low);
+    assert_eq!(fixture.step().await.as_deref(), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn room_is_kept_for_a_preemptor() {
+    let fixture = Fixture::new();
+    fixture.scheduler.node_added(&node("a").build());
+    let low = fixture.pod(pod("low").request("cpu", "4").on("a"));
+    fixture.pod(pod("high").request("cpu", "4").priority(10));
+    fixture.step().await;
+    fixture.scheduler.pod_deleted(&low);
+    fixture.scheduler.queue().delete(&low);
+    // A pod that is less important comes first but must not take the room.
+    let high = fixture.scheduler.queue().try_pop().unwrap();
+    fixture.pod(pod("late").request("cpu", "4").priority(5));
+    assert_eq!(fixture.step().await, None);
+    assert_eq!(fixture.scheduler.schedule_one(high).node.as_deref(), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_others_and_pods_that_end_are_left_alone() {
+    let fixture = Fixture::new();
+    fixture.scheduler.node_added(&node("a").build());
+    let mut foreign = pod("foreign");
+    foreign.0.spec.scheduler_name = "other".into();
+    fixture.pod(foreign);
+    let mut ending = pod("ending");
+    ending.0.metadata.deletion_timestamp = Some(Time::from_unix_seconds(1));
+    fixture.pod(ending);
+    assert_eq!(fixture.step().await, None);
+    assert_eq!(fixture.lines(), ["FailedScheduling ending: skip schedule deleting pod: default/ending"]);
+    assert!(fixture.scheduler.queue().try_pop().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_nodes_share_the_pods() {
+    let fixture = Fixture::new();
+    for number in 0..10 {
+        fixture.scheduler.node_added(&node(&format!("n{number}")).build());
+    }
+    let mut used = std::collections::BTreeSet::new();
+    for number in 0..10 {
+        fixture.pod(pod(&format!("p{number}")).request("cpu", "1").request("memory", "1Gi"));
+        used.extend(fixture.step().await);
+    }
+    assert_eq!(used.len(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_loop_runs_until_it_is_stopped() {
+    let fixture = Fixture::new();
+    let tasks = TaskGroup::new("test");
+    let stop = tasks.token();
+    tasks.spawn("scheduler", Arc::clone(&fixture.scheduler).run(tasks.clone(), stop));
+    fixture.scheduler.node_added(&node("a").build());
+    fixture.pod(pod("p"));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(fixture.lines()[0], "bind p a");
+    assert_eq!(tasks.shutdown(Duration::from_secs(5)).await, base::Drained::All);
+}

@@ -1,0 +1,319 @@
+//! A profile: the plugins of each extension point in their order, and how each point is run.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::cycle_state::{CycleState, PluginMask};
+use super::diagnosis::Diagnosis;
+use super::event::{Action, Registration, Resource};
+use super::points::{
+    Bind, CycleCx, Filter, MAX_SCORE, Nomination, Plugin, PostBind, PostFilter, PostFilterCx, PostFiltered, PreBind,
+    PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reserve, Score,
+};
+use super::status::{Code, Reason, Status, Verdict};
+use crate::node_info::NodeView;
+use crate::pod_info::PodInfo;
+
+/// A plugin at one point.
+pub struct At<T: ?Sized> {
+    /// The plugin's place in the profile.
+    pub place: usize,
+    /// Its name.
+    pub name: &'static str,
+    /// The factor of its scores; 1 elsewhere.
+    pub weight: i64,
+    /// Itself.
+    pub plugin: Arc<T>,
+}
+
+/// What pods of one scheduler name go through.
+pub struct Profile {
+    /// The scheduler name.
+    pub name: String,
+    /// Share of nodes to find feasible; none takes the scheduler's.
+    pub percentage_of_nodes_to_score: Option<i32>,
+    /// In order.
+    pub pre_enqueue: Vec<At<dyn PreEnqueue>>,
+    /// The order of the queue.
+    pub queue_sort: Arc<dyn QueueSort>,
+    /// In order.
+    pub pre_filter: Vec<At<dyn PreFilter>>,
+    /// In order.
+    pub filter: Vec<At<dyn Filter>>,
+    /// In order.
+    pub post_filter: Vec<At<dyn PostFilter>>,
+    /// In order.
+    pub pre_score: Vec<At<dyn PreScore>>,
+    /// In order.
+    pub score: Vec<At<dyn Score>>,
+    /// In order.
+    pub reserve: Vec<At<dyn Reserve>>,
+    /// In order.
+    pub pre_bind: Vec<At<dyn PreBind>>,
+    /// In order.
+    pub bind: Vec<At<dyn Bind>>,
+    /// In order.
+    pub post_bind: Vec<At<dyn PostBind>>,
+    /// The events of each plugin that can reject pods.
+    pub registrations: Vec<(&'static str, Registration)>,
+}
+
+/// The nodes that the pre-filters left.
+#[derive(Debug, Default)]
+pub struct Restriction {
+    /// Only these, where any plugin said so.
+    pub nodes: Option<BTreeSet<String>>,
+    /// The plugins that said so.
+    pub plugins: Vec<&'static str>,
+}
+
+/// The events that may help pods that a plugin rejected.
+#[must_use]
+pub fn registrations_of(plugin: &Plugin) -> Vec<Registration> {
+    let Some(events) = &plugin.events else {
+        return vec![
+            Registration::always(Resource::Pod, Action::ALL),
+            Registration::always(Resource::Node, Action::ALL),
+        ];
+    };
+    let mut events = events.clone();
+    let wants = |action| {
+        events.iter().any(|event: &Registration| event.resource == Resource::Node && event.action.covers(action))
+    };
+    // A node may be added with the taint of nodes that are not ready and lose it later; both count as "added".
+    if wants(Action::ADD) && !wants(Action::NODE_TAINT) {
+        events.push(Registration::always(Resource::Node, Action::NODE_TAINT));
+    }
+    events
+}
+
+impl Profile {
+    /// Runs the pre-filters.
+    ///
+    /// # Errors
+    /// When one rejects the pod or fails; `diagnosis` then knows who.
+    pub fn run_pre_filter(
+        &self,
+        cx: CycleCx<'_>,
+        state: &mut CycleState,
+        pod: &PodInfo,
+        diagnosis: &mut Diagnosis,
+    ) -> Result<Restriction, Status> {
+        let mut restriction = Restriction::default();
+        let mut rejected = None;
+        let mut skip = PluginMask::default();
+        for at in &self.pre_filter {
+            match at.plugin.pre_filter(cx, state, pod) {
+                Ok(PreFiltered::All) => {}
+                Ok(PreFiltered::Skip) => skip.insert(at.place),
+                Ok(PreFiltered::Only(nodes)) => restriction.narrow(at.name, nodes),
+                Err(status) if status.code == Code::UnschedulableAndUnresolvable => return Err(status.by(at.name)),
+                Err(status) if status.code.is_rejection() => rejected = Some(status.by(at.name)),
+                Err(status) => return Err(status.by(at.name).wrap(&format!("running PreFilter plugin {:?}", at.name))),
+            }
+            if restriction.nodes.as_ref().is_some_and(BTreeSet::is_empty) {
+                diagnosis.unschedulable_plugins.extend(&restriction.plugins);
+                return Err(restriction.empty());
+            }
+        }
+        state.skip_filter = skip;
+        rejected.map_or(Ok(restriction), Err)
+    }
+
+    /// Runs the filters on a node; the first that rejects it ends it.
+    ///
+    /// # Errors
+    /// With that filter's status.
+    pub fn run_filters(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict {
+        for at in &self.filter {
+            if state.skip_filter.contains(at.place) {
+                continue;
+            }
+            if let Err(status) = at.plugin.filter(state, pod, node) {
+                let status = status.by(at.name);
+                let failed = !status.code.is_rejection();
+                return Err(if failed { status.wrap(&format!("running {:?} filter plugin", at.name)) } else { status });
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the filters with the pods that wait for this node, and without: both must hold, as it is not known
+    /// whether those pods will come.
+    ///
+    /// # Errors
+    /// With the first rejection.
+    pub fn run_filters_with_nominated(
+        &self,
+        state: &CycleState,
+        pod: &PodInfo,
+        node: NodeView<'_>,
+        nominated: &[Arc<PodInfo>],
+    ) -> Verdict {
+        let mut others =
+            nominated.iter().filter(|other| other.priority >= pod.priority && other.uid() != pod.uid()).peekable();
+        if others.peek().is_some() {
+            let (mut state, mut info) = (state.clone(), node.info.clone());
+            for other in others {
+                info.add_pod(Arc::clone(other));
+                self.run_add_pod(&mut state, pod, other, NodeView { info: &info, ..node })?;
+            }
+            self.run_filters(&state, pod, NodeView { info: &info, ..node })?;
+        }
+        self.run_filters(state, pod, node)
+    }
+
+    /// Tells the pre-filters of a pod that was added as an assumption.
+    ///
+    /// # Errors
+    /// When one fails.
+    pub fn run_add_pod(&self, state: &mut CycleState, pod: &PodInfo, added: &PodInfo, node: NodeView<'_>) -> Verdict {
+        let skip = state.skip_filter;
+        for at in self.pre_filter.iter().filter(|at| !skip.contains(at.place)) {
+            at.plugin
+                .add_pod(state, pod, added, node)
+                .map_err(|status| status.wrap(&format!("running AddPod on PreFilter plugin {:?}", at.name)))?;
+        }
+        Ok(())
+    }
+
+    /// Tells the pre-filters of a pod that was removed as an assumption.
+    ///
+    /// # Errors
+    /// When one fails.
+    pub fn run_remove_pod(
+        &self,
+        state: &mut CycleState,
+        pod: &PodInfo,
+        removed: &PodInfo,
+        node: NodeView<'_>,
+    ) -> Verdict {
+        let skip = state.skip_filter;
+        for at in self.pre_filter.iter().filter(|at| !skip.contains(at.place)) {
+            at.plugin
+                .remove_pod(state, pod, removed, node)
+                .map_err(|status| status.wrap(&format!("running RemovePod on PreFilter plugin {:?}", at.name)))?;
+        }
+        Ok(())
+    }
+
+    /// Runs the post-filters: the first that helps wins, what the others say is collected.
+    #[must_use]
+    pub fn run_post_filters(&self, cx: PostFilterCx<'_>, state: &CycleState, pod: &PodInfo) -> PostFiltered {
+        let mut reasons: Vec<Reason> = Vec::new();
+        let mut nomination = Nomination::Keep;
+        for at in &self.post_filter {
+            let found = at.plugin.post_filter(cx, state, pod);
+            let Some(status) = found.status else { return found };
+            let status = status.by(at.name);
+            if status.code != Code::Unschedulable {
+                return PostFiltered { status: Some(status), ..found };
+            }
+            reasons.extend(status.reasons().iter().cloned());
+            if found.nomination != Nomination::Keep {
+                nomination = found.nomination;
+            }
+        }
+        let status = Status::with_reasons(Code::Unschedulable, reasons);
+        PostFiltered { nomination, preemption: None, status: Some(status) }
+    }
+
+    /// Scores the nodes: one total for each.
+    ///
+    /// # Errors
+    /// When a plugin fails.
+    pub fn run_scores(
+        &self,
+        cx: CycleCx<'_>,
+        state: &mut CycleState,
+        pod: &PodInfo,
+        nodes: &[NodeView<'_>],
+    ) -> Result<Vec<i64>, Status> {
+        let mut skip = PluginMask::default();
+        for at in &self.pre_score {
+            let scored = at.plugin.pre_score(cx, state, pod, nodes);
+            if scored.map_err(|status| status.wrap(&format!("running PreScore plugin {:?}", at.name)))?
+                == PreScored::Skip
+            {
+                skip.insert(at.place);
+            }
+        }
+        state.skip_score = skip;
+        let mut totals = vec![0; nodes.len()];
+        let mut scores = Vec::with_capacity(nodes.len());
+        for at in self.score.iter().filter(|at| !skip.contains(at.place)) {
+            scores.clear();
+            for node in nodes {
+                scores.push(at.plugin.score(state, pod, *node).map_err(|status| score_failure(at.name, &status))?);
+            }
+            at.plugin.normalize(state, pod, nodes, &mut scores);
+            for (total, score) in totals.iter_mut().zip(&scores) {
+                if !(0..=MAX_SCORE).contains(score) {
+                    return Err(out_of_range(at.name, *score));
+                }
+                *total += score * at.weight;
+            }
+        }
+        Ok(totals)
+    }
+
+    /// Tells the plugins of the choice.
+    ///
+    /// # Errors
+    /// With the first rejection or failure.
+    pub fn run_reserve(&self, state: &mut CycleState, pod: &PodInfo, node: &str) -> Verdict {
+        for at in &self.reserve {
+            at.plugin.reserve(state, pod, node).map_err(|status| {
+                let status = status.by(at.name);
+                let failed = !status.code.is_rejection();
+                if failed { status.wrap(&format!("running Reserve plugin {:?}", at.name)) } else { status }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Takes the choice back, in reverse order.
+    pub fn run_unreserve(&self, state: &CycleState, pod: &PodInfo, node: &str) {
+        for at in self.reserve.iter().rev() {
+            at.plugin.unreserve(state, pod, node);
+        }
+    }
+}
+
+impl Restriction {
+    fn narrow(&mut self, plugin: &'static str, nodes: BTreeSet<String>) {
+        self.plugins.push(plugin);
+        self.nodes = Some(match self.nodes.take() {
+            Some(known) => known.intersection(&nodes).cloned().collect(),
+            None => nodes,
+        });
+    }
+
+    fn empty(&self) -> Status {
+        match self.plugins.as_slice() {
+            [plugin] => Status::unresolvable(format!("node(s) didn't satisfy plugin {plugin}")),
+            plugins => {
+                Status::unresolvable(format!("node(s) didn't satisfy plugin(s) [{}] simultaneously", plugins.join(" ")))
+            }
+        }
+    }
+
+    /// The status of the nodes outside.
+    #[must_use]
+    pub fn absent_status(&self) -> Option<Status> {
+        self.nodes.as_ref()?;
+        let mut plugins = self.plugins.clone();
+        plugins.sort_unstable();
+        Some(Status::unresolvable(format!("node(s) didn't satisfy plugin(s) [{}]", plugins.join(" "))))
+    }
+}
+
+fn score_failure(plugin: &'static str, status: &Status) -> Status {
+    Status::error(format!("running Score plugins: plugin {plugin:?} failed with: {status}"))
+}
+
+fn out_of_range(plugin: &'static str, score: i64) -> Status {
+    Status::error(format!(
+        "plugin {plugin:?} returns an invalid score {score}, it should in the range of [0, {MAX_SCORE}] after normalizing"
+    ))
+}

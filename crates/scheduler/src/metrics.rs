@@ -1,0 +1,185 @@
+//! The scheduler's metrics; names, labels and buckets are upstream's.
+
+use std::time::Duration;
+
+use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability};
+
+use crate::cache::CacheSize;
+use crate::queue::QueueSize;
+
+/// `start * factor^i`.
+const fn exponential<const N: usize>(start: f64, factor: f64) -> [f64; N] {
+    let mut bounds = [0.0; N];
+    let (mut bound, mut index) = (start, 0);
+    while index < N {
+        bounds[index] = bound;
+        bound *= factor;
+        index += 1;
+    }
+    bounds
+}
+
+const ATTEMPT_SECONDS: &[f64] = &exponential::<15>(0.001, 2.0);
+const SLI_SECONDS: &[f64] = &exponential::<20>(0.01, 2.0);
+const ATTEMPTS: &[f64] = &exponential::<5>(1.0, 2.0);
+const VICTIMS: &[f64] = &exponential::<7>(1.0, 2.0);
+
+const SCHEDULE_ATTEMPTS: Desc =
+    Desc::new("scheduler_schedule_attempts_total", "Attempts to schedule pods, by result.", Stability::Stable)
+        .labels(&["result", "profile"]);
+const ATTEMPT_DURATION: Desc = Desc::new(
+    "scheduler_scheduling_attempt_duration_seconds",
+    "How long an attempt took, binding included.",
+    Stability::Stable,
+)
+.labels(&["result", "profile"])
+.buckets(ATTEMPT_SECONDS);
+const ALGORITHM_DURATION: Desc =
+    Desc::new("scheduler_scheduling_algorithm_duration_seconds", "How long the decision took.", Stability::Alpha)
+        .buckets(ATTEMPT_SECONDS);
+const SLI_DURATION: Desc = Desc::new(
+    "scheduler_pod_scheduling_sli_duration_seconds",
+    "From the first entry into the queue until the pod was bound.",
+    Stability::Beta,
+)
+.labels(&["attempts"])
+.buckets(SLI_SECONDS);
+const POD_ATTEMPTS: Desc =
+    Desc::new("scheduler_pod_scheduling_attempts", "How many attempts a bound pod took.", Stability::Stable)
+        .buckets(ATTEMPTS);
+const AFTER_FLUSH: Desc = Desc::new(
+    "scheduler_pod_scheduled_after_flush_total",
+    "Pods bound after they had waited too long for an event.",
+    Stability::Alpha,
+);
+const PENDING: Desc =
+    Desc::new("scheduler_pending_pods", "Pods that wait, by queue.", Stability::Stable).labels(&["queue"]);
+const INCOMING: Desc = Desc::new(
+    "scheduler_queue_incoming_pods_total",
+    "Pods that entered a queue, by queue and event.",
+    Stability::Stable,
+)
+.labels(&["queue", "event"]);
+const PREEMPTION_ATTEMPTS: Desc =
+    Desc::new("scheduler_preemption_attempts_total", "Searches for pods to evict.", Stability::Stable);
+const PREEMPTION_VICTIMS: Desc =
+    Desc::new("scheduler_preemption_victims", "How many pods a preemption evicts.", Stability::Stable).buckets(VICTIMS);
+const CACHE_SIZE: Desc =
+    Desc::new("scheduler_cache_size", "How much the cache holds, by type.", Stability::Alpha).labels(&["type"]);
+
+/// The metrics of a scheduler.
+pub struct SchedulerMetrics {
+    attempts: Counters,
+    attempt_duration: Histograms,
+    algorithm_duration: Histograms,
+    sli_duration: Histograms,
+    pod_attempts: Histograms,
+    after_flush: Counters,
+    pending: Gauges,
+    incoming: Counters,
+    preemption_attempts: Counters,
+    preemption_victims: Histograms,
+    cache_size: Gauges,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptResult {
+    /// The pod is bound.
+    Scheduled,
+    /// No node can run it.
+    Unschedulable,
+    /// Something went wrong.
+    Error,
+}
+
+impl AttemptResult {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Unschedulable => "unschedulable",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl SchedulerMetrics {
+    /// Declares the families.
+    #[must_use]
+    pub fn new(metrics: &Metrics) -> Self {
+        Self {
+            attempts: metrics.counters(&SCHEDULE_ATTEMPTS),
+            attempt_duration: metrics.histograms(&ATTEMPT_DURATION),
+            algorithm_duration: metrics.histograms(&ALGORITHM_DURATION),
+            sli_duration: metrics.histograms(&SLI_DURATION),
+            pod_attempts: metrics.histograms(&POD_ATTEMPTS),
+            after_flush: metrics.counters(&AFTER_FLUSH),
+            pending: metrics.gauges(&PENDING),
+            incoming: metrics.counters(&INCOMING),
+            preemption_attempts: metrics.counters(&PREEMPTION_ATTEMPTS),
+            preemption_victims: metrics.histograms(&PREEMPTION_VICTIMS),
+            cache_size: metrics.gauges(&CACHE_SIZE),
+        }
+    }
+
+    /// An attempt ended.
+    pub fn attempt(&self, result: AttemptResult, profile: &str, took: Duration) {
+        self.attempts.with(&[result.name(), profile]).inc();
+        self.attempt_duration.with(&[result.name(), profile]).observe(took.as_secs_f64());
+    }
+
+    /// A decision was made.
+    pub fn decided(&self, took: Duration) {
+        self.algorithm_duration.with(&[]).observe(took.as_secs_f64());
+    }
+
+    /// A pod was bound after so many attempts, so long after it first entered the queue.
+    pub fn bound(&self, attempts: u32, since_first: Duration, flushed: bool) {
+        /// More share one label.
+        const MOST: u32 = 15;
+        let label = if attempts >= MOST { "15+".to_owned() } else { attempts.to_string() };
+        self.sli_duration.with(&[&label]).observe(since_first.as_secs_f64());
+        self.pod_attempts.with(&[]).observe(f64::from(attempts));
+        if flushed {
+            self.after_flush.with(&[]).inc();
+        }
+    }
+
+    /// A pod entered a queue.
+    pub fn incoming(&self, queue: &str, event: &str) {
+        self.incoming.with(&[queue, event]).inc();
+    }
+
+    /// How many pods wait.
+    #[expect(clippy::cast_precision_loss, reason = "numbers of pods are small")]
+    pub fn pending(&self, size: QueueSize) {
+        let all = [
+            ("active", size.active),
+            ("backoff", size.backoff),
+            ("unschedulable", size.unschedulable),
+            ("gated", size.gated),
+        ];
+        for (queue, pods) in all {
+            self.pending.with(&[queue]).set(pods as f64);
+        }
+    }
+
+    /// A search for pods to evict.
+    pub fn preemption(&self) {
+        self.preemption_attempts.with(&[]).inc();
+    }
+
+    /// Pods will be evicted.
+    #[expect(clippy::cast_precision_loss, reason = "numbers of pods are small")]
+    pub fn victims(&self, count: usize) {
+        self.preemption_victims.with(&[]).observe(count as f64);
+    }
+
+    /// How much the cache holds.
+    #[expect(clippy::cast_precision_loss, reason = "numbers of objects are small")]
+    pub fn cache(&self, size: CacheSize) {
+        for (kind, count) in [("nodes", size.nodes), ("pods", size.pods), ("assumed_pods", size.assumed)] {
+            self.cache_size.with(&[kind]).set(count as f64);
+        }
+    }
+}

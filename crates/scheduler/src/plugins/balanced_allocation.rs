@@ -1,0 +1,91 @@
+//! `NodeResourcesBalancedAllocation`: prefers nodes whose resources fill up evenly.
+
+use std::sync::Arc;
+
+use super::BuildCx;
+use crate::config::PluginArgs;
+use crate::framework::{CycleCx, CycleState, Plugin, PreScore, PreScored, Score, Status};
+use crate::node_info::NodeView;
+use crate::pod_info::PodInfo;
+
+pub(super) const NAME: &str = "NodeResourcesBalancedAllocation";
+
+struct BalancedAllocation {
+    resources: Vec<String>,
+}
+
+pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
+    let PluginArgs::BalancedAllocation(args) = args else { return Err("arguments are missing".into()) };
+    let resources = args.resources.iter().map(|spec| spec.name.clone()).collect();
+    let plugin = Arc::new(BalancedAllocation { resources });
+    Ok(Plugin::new(NAME).pre_score(plugin.clone()).score(plugin).wakes_on(Vec::new()))
+}
+
+/// How even the used shares are, from 0 to 100.
+fn balance(shares: &[f64]) -> i64 {
+    let deviation = match shares {
+        [] | [_] => 0.0,
+        [one, other] => (one - other).abs() / 2.0,
+        shares => {
+            #[expect(clippy::cast_precision_loss, reason = "a handful of resources")]
+            let count = shares.len() as f64;
+            let mean = shares.iter().sum::<f64>() / count;
+            (shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / count).sqrt()
+        }
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "shares are at most 1; truncation is upstream's rounding")]
+    let score = ((1.0 - deviation) * 100.0) as i64;
+    score
+}
+
+impl BalancedAllocation {
+    fn shares(&self, pod: &PodInfo, node: NodeView<'_>, with_pod: bool) -> Vec<f64> {
+        let share = |name: &String| {
+            let allocatable = node.allocatable.named(name);
+            let asked = pod.request.named(name);
+            let scalar = !matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage");
+            if allocatable <= 0 || (scalar && asked == 0) {
+                return None;
+            }
+            let used = node.requested.named(name) + if with_pod { asked } else { 0 };
+            #[expect(clippy::cast_precision_loss, reason = "a share needs no more precision")]
+            let share = used as f64 / allocatable as f64;
+            Some(share.min(1.0))
+        };
+        self.resources.iter().filter_map(share).collect()
+    }
+}
+
+impl PreScore for BalancedAllocation {
+    fn pre_score(
+        &self,
+        _: CycleCx<'_>,
+        _: &mut CycleState,
+        pod: &PodInfo,
+        _: &[NodeView<'_>],
+    ) -> Result<PreScored, Status> {
+        let asks = self.resources.iter().any(|name| pod.request.named(name) != 0);
+        Ok(if asks { PreScored::Ready } else { PreScored::Skip })
+    }
+}
+
+impl Score for BalancedAllocation {
+    fn score(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Result<i64, Status> {
+        let (with, without) = (self.shares(pod, node, true), self.shares(pod, node, false));
+        Ok(50 + (50 + balance(&with) - balance(&without)) / 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn even_shares_score_best() {
+        for (shares, expected) in
+            [(vec![], 100), (vec![0.3], 100), (vec![0.5, 0.5], 100), (vec![1.0, 0.0], 50), (vec![0.0, 0.5, 1.0], 59)]
+        {
+            assert_eq!(balance(&shares), expected, "{shares:?}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `DefaultBinder`: writes the choice to the pod's `binding` subresource.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::BuildCx;
+use crate::config::PluginArgs;
+use crate::framework::{Bind, Bound, Plugin, Status};
+use crate::pod_info::PodInfo;
+use crate::writer::ClusterWriter;
+
+pub(super) const NAME: &str = "DefaultBinder";
+
+struct DefaultBinder {
+    writer: Arc<dyn ClusterWriter>,
+}
+
+pub(super) fn build(cx: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
+    Ok(Plugin::new(NAME).bind(Arc::new(DefaultBinder { writer: Arc::clone(&cx.writer) })).wakes_on(Vec::new()))
+}
+
+#[async_trait]
+impl Bind for DefaultBinder {
+    async fn bind(&self, pod: &PodInfo, node: &str) -> Result<Bound, Status> {
+        match self.writer.bind(&pod.pod, node).await {
+            Ok(()) => Ok(Bound::Done),
+            Err(error) => Err(Status::error(error.to_string())),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! `InterPodAffinity`: pods that want to be near others, or far from them.
+
+mod counts;
+mod filtering;
+mod hints;
+mod scoring;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::BuildCx;
+use crate::config::PluginArgs;
+use crate::framework::Plugin;
+use crate::listers::Listers;
+use crate::pod_class::PodClass;
+use crate::pod_info::AffinityTerm;
+
+pub(super) const NAME: &str = "InterPodAffinity";
+
+struct InterPodAffinity {
+    /// What a required affinity term of an existing pod adds to the score.
+    hard_weight: i64,
+    /// Whether preferred terms of existing pods count.
+    counts_existing: bool,
+}
+
+pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
+    let PluginArgs::InterPodAffinity(args) = args else { return Err("arguments are missing".into()) };
+    let plugin = Arc::new(InterPodAffinity {
+        hard_weight: i64::from(args.hard_pod_affinity_weight.unwrap_or(1)),
+        counts_existing: !args.ignore_preferred_terms_of_existing_pods,
+    });
+    let points = Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin.clone());
+    Ok(points.pre_score(plugin.clone()).score(plugin).wakes_on(hints::registrations()))
+}
+
+type Labels = BTreeMap<String, String>;
+
+/// The labels of a namespace; none where it is unknown.
+fn namespace_labels(listers: &dyn Listers, namespace: &str) -> Labels {
+    listers.namespace(namespace).map(|namespace| namespace.metadata.labels.clone()).unwrap_or_default()
+}
+
+/// The incoming pod's terms with their namespace selectors resolved to names. Upstream tries the selector on no labels
+/// at all too, so that a purely negative one takes every namespace; it stays in the term for that.
+fn resolve(term: &AffinityTerm, listers: &dyn Listers) -> AffinityTerm {
+    let mut resolved = term.clone();
+    if term.namespace_selector.requirements().is_empty() {
+        return resolved;
+    }
+    let selected = listers.namespaces().into_iter().filter(|one| term.namespace_selector.matches(&one.metadata.labels));
+    resolved.namespaces.extend(selected.map(|namespace| namespace.metadata.name.clone()));
+    resolved
+}
+
+/// Whether a resolved term of the incoming pod means pods of a class.
+fn incoming_matches(term: &AffinityTerm, class: &PodClass) -> bool {
+    term.matches(&class.namespace, &class.labels, &Labels::new())
+}

@@ -1,0 +1,66 @@
+//! `NodeDeclaredFeatures`: pods that use a new feature go to nodes that declare it (KEP-5328).
+
+use std::sync::Arc;
+
+use api_types::core_v1::{Node, Pod};
+
+use super::BuildCx;
+use crate::config::PluginArgs;
+use crate::framework::{
+    Action, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PreFilter, PreFiltered, Registration, Resource,
+    Status, Verdict,
+};
+use crate::node_info::NodeView;
+use crate::pod_info::PodInfo;
+
+pub(super) const NAME: &str = "NodeDeclaredFeatures";
+const REASON: &str = "node(s) didn't match Pod's required features";
+
+/// Features and when a pod needs them.
+const FEATURES: &[(&str, fn(&Pod) -> bool)] = &[
+    ("RestartAllContainersOnContainerExits", restarts_all_containers),
+    ("UserNamespacesHostNetworkSupport", |pod| pod.spec.host_network && pod.spec.host_users == Some(false)),
+];
+
+struct NodeDeclaredFeatures;
+
+pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
+    let plugin = Arc::new(NodeDeclaredFeatures);
+    let events = vec![
+        Registration::hinted(Resource::Node, Action::ADD.and(Action::NODE_DECLARED_FEATURE), |_, object| {
+            let EventObject::Node { old: Some(old), new: Some(new) } = object else { return Hint::Queue };
+            Hint::queue_if(old.status.declared_features != new.status.declared_features)
+        }),
+        Registration::hinted(Resource::Pod, Action::UPDATE, |pod: &Pod, object| {
+            let EventObject::Pod { old: Some(old), new: Some(new) } = object else { return Hint::Skip };
+            Hint::queue_if(new.metadata.uid == pod.metadata.uid && !required(old).eq(required(new)))
+        }),
+    ];
+    Ok(Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin).wakes_on(events))
+}
+
+fn restarts_all_containers(pod: &Pod) -> bool {
+    let containers = pod.spec.containers.iter().chain(&pod.spec.init_containers);
+    containers.flat_map(|container| &container.restart_policy_rules).any(|rule| rule.action == "RestartAllContainers")
+}
+
+fn required(pod: &Pod) -> impl Iterator<Item = &'static str> {
+    FEATURES.iter().filter(move |(_, needed)| needed(pod)).map(|(name, _)| *name)
+}
+
+fn declares(node: &Node, feature: &str) -> bool {
+    node.status.declared_features.iter().any(|declared| declared == feature)
+}
+
+impl PreFilter for NodeDeclaredFeatures {
+    fn pre_filter(&self, _: CycleCx<'_>, _: &mut CycleState, pod: &PodInfo) -> Result<PreFiltered, Status> {
+        Ok(if required(&pod.pod).next().is_none() { PreFiltered::Skip } else { PreFiltered::All })
+    }
+}
+
+impl Filter for NodeDeclaredFeatures {
+    fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict {
+        let has_all = required(&pod.pod).all(|feature| declares(node.node, feature));
+        if has_all { Ok(()) } else { Err(Status::unresolvable(REASON)) }
+    }
+}

@@ -1,0 +1,26 @@
+//! `NodeName`: a pod that names its node goes nowhere else.
+
+use std::sync::Arc;
+
+use super::BuildCx;
+use crate::config::PluginArgs;
+use crate::framework::{Action, CycleState, Filter, Plugin, Registration, Resource, Status, Verdict};
+use crate::node_info::NodeView;
+use crate::pod_info::PodInfo;
+
+pub(super) const NAME: &str = "NodeName";
+const REASON: &str = "node(s) didn't match the requested node name";
+
+struct NodeName;
+
+pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
+    let events = vec![Registration::always(Resource::Node, Action::ADD)];
+    Ok(Plugin::new(NAME).filter(Arc::new(NodeName)).wakes_on(events))
+}
+
+impl Filter for NodeName {
+    fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict {
+        let wanted = pod.pod.spec.node_name.as_str();
+        if wanted.is_empty() || *wanted == *node.name { Ok(()) } else { Err(Status::unresolvable(REASON)) }
+    }
+}

@@ -1,0 +1,172 @@
+//! `NodeResourcesFit`: a node must have room for what the pod asks for; how full it gets is a score.
+
+use std::sync::Arc;
+
+use api_types::core_v1::{Node, Pod};
+use api_types::scheduler_config_v1::NodeResourcesFitArgs;
+use component_helpers::pod_requests;
+
+use super::BuildCx;
+use super::resource_scores::{Strategy, Weighed};
+use crate::config::PluginArgs;
+use crate::framework::{
+    Action, Code, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PreFilter, PreFiltered, Reason, Registration,
+    Resource, Score, Status, Verdict, is_placed,
+};
+use crate::node_info::NodeView;
+use crate::pod_info::PodInfo;
+use crate::resources::{Resources, is_extended};
+
+pub(super) const NAME: &str = "NodeResourcesFit";
+
+struct NodeResourcesFit {
+    ignored: Vec<String>,
+    ignored_groups: Vec<String>,
+    strategy: Strategy,
+}
+
+pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
+    let default = NodeResourcesFitArgs::default();
+    let args = if let PluginArgs::NodeResourcesFit(args) = args { args } else { &default };
+    let strategy = args.scoring_strategy.as_ref().ok_or("ScoringStrategy field is required")?;
+    let plugin = Arc::new(NodeResourcesFit {
+        ignored: args.ignored_resources.clone(),
+        ignored_groups: args.ignored_resource_groups.clone(),
+        strategy: Strategy::of(strategy)?,
+    });
+    let empty_node = Arc::clone(&plugin);
+    let events = vec![
+        Registration::hinted(Resource::Pod, Action::DELETE, |_, object| {
+            Hint::queue_if(object.pod().is_some_and(|deleted| is_placed(deleted)))
+        }),
+        Registration::hinted(Resource::Pod, Action::POD_SCALE_DOWN, scaled_down),
+        Registration::hinted(Resource::Node, Action::ADD.and(Action::NODE_ALLOCATABLE), move |pod: &Pod, object| {
+            let EventObject::Node { old, new: Some(new) } = object else { return Hint::Queue };
+            Hint::queue_if(empty_node.gains(pod, old.as_deref(), new))
+        }),
+    ];
+    Ok(Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin.clone()).score(plugin).wakes_on(events))
+}
+
+/// The pod itself asks for less, or a placed one gave back something that this pod asks for.
+fn scaled_down(pod: &Pod, object: &EventObject) -> Hint {
+    let EventObject::Pod { old: Some(old), new: Some(new) } = object else { return Hint::Queue };
+    if new.metadata.uid == pod.metadata.uid {
+        return Hint::Queue;
+    }
+    if new.spec.node_name.is_empty() {
+        return Hint::Skip;
+    }
+    let (wanted, before, after) =
+        (pod_requests::requests(pod), pod_requests::requests(old), pod_requests::requests(new));
+    let shrank = |name: &str| {
+        pod_requests::amount(&after, name).milli_value() < pod_requests::amount(&before, name).milli_value()
+    };
+    Hint::queue_if(wanted.iter().any(|(name, amount)| amount.sign() > 0 && shrank(name)))
+}
+
+/// How one amount compares with what is free and with what there is at all.
+fn short(wanted: i64, allocatable: i64, requested: i64) -> Option<Code> {
+    if wanted == 0 || wanted <= allocatable - requested {
+        return None;
+    }
+    Some(if wanted > allocatable { Code::UnschedulableAndUnresolvable } else { Code::Unschedulable })
+}
+
+impl NodeResourcesFit {
+    fn is_ignored(&self, name: &str) -> bool {
+        is_extended(name)
+            && (self.ignored.iter().any(|ignored| ignored == name)
+                || name
+                    .split_once('/')
+                    .is_some_and(|(group, _)| self.ignored_groups.iter().any(|other| other == group)))
+    }
+
+    /// Calls `found` for each resource that is short.
+    fn shortages(
+        &self,
+        wanted: &Resources,
+        allocatable: &Resources,
+        requested: &Resources,
+        pods: usize,
+        mut found: impl FnMut(Reason, Code),
+    ) {
+        if i64::try_from(pods).unwrap_or(i64::MAX).saturating_add(1) > allocatable.pods {
+            found("Too many pods".into(), Code::Unschedulable);
+        }
+        if wanted.asks_nothing() {
+            return;
+        }
+        let columns = [
+            ("Insufficient cpu", wanted.milli_cpu, allocatable.milli_cpu, requested.milli_cpu),
+            ("Insufficient memory", wanted.memory, allocatable.memory, requested.memory),
+            (
+                "Insufficient ephemeral-storage",
+                wanted.ephemeral_storage,
+                allocatable.ephemeral_storage,
+                requested.ephemeral_storage,
+            ),
+        ];
+        for (reason, wanted, allocatable, requested) in columns {
+            if let Some(code) = short(wanted, allocatable, requested) {
+                found(reason.into(), code);
+            }
+        }
+        for (name, amount) in wanted.scalars.iter().filter(|(name, _)| !self.is_ignored(name)) {
+            if let Some(code) = short(*amount, allocatable.scalar(name), requested.scalar(name)) {
+                found(format!("Insufficient {name}").into(), code);
+            }
+        }
+    }
+
+    /// Whether a node change gave room that the pod could use.
+    fn gains(&self, pod: &Pod, old: Option<&Node>, new: &Node) -> bool {
+        let wanted = Resources { pods: 0, ..Resources::of(&pod_requests::requests(pod)) };
+        let after = Resources::of(&new.status.allocatable);
+        let mut fits = true;
+        self.shortages(&wanted, &after, &Resources::default(), 0, |_, _| fits = false);
+        let Some(old) = old.filter(|_| fits) else { return fits };
+        let before = Resources::of(&old.status.allocatable);
+        after.pods > before.pods
+            || (wanted.milli_cpu > 0 && after.milli_cpu > before.milli_cpu)
+            || (wanted.memory > 0 && after.memory > before.memory)
+            || (wanted.ephemeral_storage > 0 && after.ephemeral_storage > before.ephemeral_storage)
+            || wanted.scalars.iter().any(|(name, amount)| *amount > 0 && after.scalar(name) > before.scalar(name))
+    }
+}
+
+impl PreFilter for NodeResourcesFit {
+    /// The request was computed when the pod arrived; there is nothing left to do, and nothing to skip.
+    fn pre_filter(&self, _: CycleCx<'_>, _: &mut CycleState, _: &PodInfo) -> Result<PreFiltered, Status> {
+        Ok(PreFiltered::All)
+    }
+}
+
+impl Filter for NodeResourcesFit {
+    fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict {
+        let mut reasons = Vec::new();
+        let mut worst = Code::Unschedulable;
+        self.shortages(&pod.request, &node.allocatable, &node.requested, node.pods.len(), |reason, code| {
+            reasons.push(reason);
+            if code == Code::UnschedulableAndUnresolvable {
+                worst = code;
+            }
+        });
+        if reasons.is_empty() { Ok(()) } else { Err(Status::with_reasons(worst, reasons)) }
+    }
+}
+
+impl Score for NodeResourcesFit {
+    fn score(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Result<i64, Status> {
+        Ok(self.strategy.score(|name| {
+            let (allocatable, used, asked) = match name {
+                "cpu" => (node.allocatable.milli_cpu, node.non_zero.milli_cpu, pod.score_request.milli_cpu),
+                "memory" => (node.allocatable.memory, node.non_zero.memory, pod.score_request.memory),
+                name => (node.allocatable.named(name), node.requested.named(name), pod.request.named(name)),
+            };
+            let scalar = !matches!(name, "cpu" | "memory" | "ephemeral-storage");
+            let counts = allocatable > 0 && !(scalar && asked == 0);
+            counts.then_some(Weighed { allocatable, requested: used + asked })
+        }))
+    }
+}

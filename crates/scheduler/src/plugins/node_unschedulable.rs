@@ -1,0 +1,48 @@
+//! `NodeUnschedulable`: cordoned nodes take only pods that tolerate it.
+
+use std::sync::Arc;
+
+use api_types::core_v1::{Pod, Taint};
+use component_helpers::taints;
+
+use super::BuildCx;
+use crate::config::PluginArgs;
+use crate::framework::{
+    Action, CycleState, EventObject, Filter, Hint, Plugin, Registration, Resource, Status, Verdict,
+};
+use crate::node_info::NodeView;
+use crate::pod_info::PodInfo;
+
+pub(super) const NAME: &str = "NodeUnschedulable";
+const REASON: &str = "node(s) were unschedulable";
+
+struct NodeUnschedulable {
+    taint: Taint,
+}
+
+pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
+    let taint =
+        Taint { key: "node.kubernetes.io/unschedulable".into(), effect: "NoSchedule".into(), ..Taint::default() };
+    let plugin = Arc::new(NodeUnschedulable { taint });
+    let tolerates = Arc::clone(&plugin);
+    let events = vec![
+        Registration::hinted(Resource::Node, Action::ADD.and(Action::NODE_TAINT), |_, object| {
+            let EventObject::Node { new: Some(node), .. } = object else { return Hint::Queue };
+            Hint::queue_if(!node.spec.unschedulable)
+        }),
+        Registration::hinted(Resource::Pod, Action::POD_TOLERATION, move |pod: &Pod, object| {
+            let same = object.pod().filter(|other| other.metadata.uid == pod.metadata.uid);
+            Hint::queue_if(same.is_some_and(|pod| taints::any_tolerates(&pod.spec.tolerations, &tolerates.taint)))
+        }),
+    ];
+    Ok(Plugin::new(NAME).filter(plugin).wakes_on(events))
+}
+
+impl Filter for NodeUnschedulable {
+    fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict {
+        if !node.node.spec.unschedulable || taints::any_tolerates(&pod.pod.spec.tolerations, &self.taint) {
+            return Ok(());
+        }
+        Err(Status::unresolvable(REASON))
+    }
+}

@@ -1,0 +1,145 @@
+//! The constraints of a pod: its own, or defaults with a selector taken from the services and controllers that select
+//! it.
+
+use std::collections::BTreeMap;
+
+use api_machinery::labels::{Operator, Requirement, Selector};
+use api_types::core_v1::{Pod, TopologySpreadConstraint};
+use component_helpers::selectors::selector_of;
+use component_helpers::{node_affinity, owners, taints};
+
+use super::PodTopologySpread;
+use crate::framework::Status;
+use crate::listers::Listers;
+use crate::node_info::NodeView;
+use crate::pod_class::{ClassMemo, PodClass};
+
+pub(super) const HARD: &str = "DoNotSchedule";
+pub(super) const SOFT: &str = "ScheduleAnyway";
+
+/// A constraint, parsed.
+#[derive(Debug, Clone)]
+pub(super) struct Constraint {
+    pub(super) max_skew: i64,
+    pub(super) topology_key: String,
+    pub(super) selector: Selector,
+    pub(super) min_domains: usize,
+    honor_affinity: bool,
+    pub(super) honor_taints: bool,
+}
+
+impl Constraint {
+    fn parse(constraint: &TopologySpreadConstraint, selector: Selector) -> Self {
+        Self {
+            max_skew: i64::from(constraint.max_skew),
+            topology_key: constraint.topology_key.clone(),
+            selector,
+            min_domains: usize::try_from(constraint.min_domains.unwrap_or(1)).unwrap_or(1),
+            honor_affinity: constraint.node_affinity_policy.as_deref() != Some("Ignore"),
+            honor_taints: constraint.node_taints_policy.as_deref() == Some("Honor"),
+        }
+    }
+
+    /// Whether pods on the node count.
+    pub(super) fn includes(&self, pod: &Pod, node: NodeView<'_>) -> bool {
+        let affinity = !self.honor_affinity || node_affinity::accepts(pod, node.node);
+        affinity && (!self.honor_taints || tolerated(pod, node))
+    }
+
+    /// The pods of a node that count: of the namespace, not being deleted, selected. An empty selector counts none.
+    pub(super) fn count(&self, namespace: &str, node: NodeView<'_>, memo: &mut ClassMemo<bool>) -> i64 {
+        if self.selector.is_everything() {
+            return 0;
+        }
+        let selects = |class: &PodClass| class.namespace == namespace && self.selector.matches(&class.labels);
+        let counted = node.classes.iter().filter(|count| count.live > 0 && memo.get(&count.class, selects));
+        counted.map(|count| i64::from(count.live)).sum()
+    }
+}
+
+fn tolerated(pod: &Pod, node: NodeView<'_>) -> bool {
+    const HARD: &[&str] = &["NoSchedule", "NoExecute"];
+    taints::first_untolerated(&node.node.spec.taints, &pod.spec.tolerations, HARD).is_none()
+}
+
+impl PodTopologySpread {
+    /// The constraints of a pod with one action.
+    pub(super) fn constraints(
+        &self,
+        pod: &Pod,
+        listers: Option<&dyn Listers>,
+        action: &str,
+    ) -> Result<Vec<Constraint>, Status> {
+        if pod.spec.topology_spread_constraints.is_empty() {
+            return Ok(listers.map(|listers| self.defaults_for(pod, listers, action)).unwrap_or_default());
+        }
+        let own = pod.spec.topology_spread_constraints.iter();
+        own.filter(|constraint| constraint.when_unsatisfiable == action)
+            .map(|constraint| {
+                let mut selector = selector_of(constraint.label_selector.as_ref())
+                    .map_err(|error| Status::error(error.to_string()))?;
+                selector.extend(key_requirements(constraint, pod));
+                Ok(Constraint::parse(constraint, selector))
+            })
+            .collect()
+    }
+
+    fn defaults_for(&self, pod: &Pod, listers: &dyn Listers, action: &str) -> Vec<Constraint> {
+        let wanted = self.defaults.iter().filter(|constraint| constraint.when_unsatisfiable == action);
+        let mut wanted = wanted.peekable();
+        if wanted.peek().is_none() {
+            return Vec::new();
+        }
+        let selector = default_selector(pod, listers);
+        if selector.is_everything() || selector.is_nothing() {
+            return Vec::new();
+        }
+        wanted.map(|constraint| Constraint::parse(constraint, selector.clone())).collect()
+    }
+}
+
+/// `matchLabelKeys`: pods count when they have the same value as this one.
+fn key_requirements(constraint: &TopologySpreadConstraint, pod: &Pod) -> Vec<Requirement> {
+    let requirement = |key: &String| {
+        let value = pod.metadata.labels.get(key)?;
+        Requirement::new(key.clone(), Operator::In, vec![value.clone()]).ok()
+    };
+    constraint.match_label_keys.iter().filter_map(requirement).collect()
+}
+
+/// What selects the pod: its services together, and its controller.
+fn default_selector(pod: &Pod, listers: &dyn Listers) -> Selector {
+    let namespace = &pod.metadata.namespace;
+    let mut pairs = BTreeMap::new();
+    for service in listers.services(namespace) {
+        let selector = &service.spec.selector;
+        let selects =
+            !selector.is_empty() && selector.iter().all(|(key, value)| pod.metadata.labels.get(key) == Some(value));
+        if selects {
+            pairs.extend(selector.clone());
+        }
+    }
+    let mut extra = Vec::new();
+    if let Some(owner) = owners::controller_of(&pod.metadata) {
+        let field = match (owner.api_version.as_str(), owner.kind.as_str()) {
+            ("v1", "ReplicationController") => {
+                let controller = listers.replication_controller(namespace, &owner.name);
+                pairs.extend(controller.map(|controller| controller.spec.selector.clone()).unwrap_or_default());
+                None
+            }
+            ("apps/v1", "ReplicaSet") => {
+                listers.replica_set(namespace, &owner.name).and_then(|set| set.spec.selector.clone())
+            }
+            ("apps/v1", "StatefulSet") => {
+                listers.stateful_set(namespace, &owner.name).and_then(|set| set.spec.selector.clone())
+            }
+            _ => None,
+        };
+        if let Some(selector) = field.and_then(|field| selector_of(Some(&field)).ok()) {
+            extra.extend(selector.requirements().iter().cloned());
+        }
+    }
+    let mut selector = Selector::from_set(&pairs);
+    selector.extend(extra);
+    selector
+}

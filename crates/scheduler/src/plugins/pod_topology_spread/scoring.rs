@@ -1,0 +1,141 @@
+//! Soft constraints: domains with fewer pods score higher.
+
+use super::PodTopologySpread;
+use super::constraint::{Constraint, SOFT};
+use super::counts::DomainCounts;
+use crate::framework::{CycleCx, CycleState, MAX_SCORE, PreScore, PreScored, Score, Status};
+use crate::node_info::NodeView;
+use crate::pod_class::ClassMemo;
+use crate::pod_info::PodInfo;
+
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// The soft constraints with what scoring needs.
+#[derive(Clone)]
+struct SoftState {
+    constraints: Vec<Soft>,
+    /// Whether a node without one of the labels scores lowest.
+    all_keys: bool,
+}
+
+#[derive(Clone)]
+struct Soft {
+    constraint: Constraint,
+    /// Pods by domain, of the domains with a feasible node; for nodes as domains the node's own pods count.
+    counts: DomainCounts,
+    /// Constraints with many domains count more.
+    weight: f64,
+}
+
+impl Soft {
+    fn is_by_node(&self) -> bool {
+        self.constraint.topology_key == HOSTNAME
+    }
+}
+
+impl SoftState {
+    fn ignores(&self, node: NodeView<'_>) -> bool {
+        self.all_keys && self.constraints.iter().any(|soft| soft.counts.topology.domain(node.index).is_none())
+    }
+
+    /// Finds the domains of the feasible nodes and the weights.
+    fn note_domains(&mut self, nodes: &[NodeView<'_>]) {
+        let kept: Vec<NodeView<'_>> = nodes.iter().filter(|node| !self.ignores(**node)).copied().collect();
+        for soft in &mut self.constraints {
+            let mut size = 0;
+            for node in &kept {
+                if let Some(domain) = soft.counts.topology.domain(node.index)
+                    && soft.counts.get(domain).is_none()
+                {
+                    soft.counts.add(domain, 0);
+                    size += 1;
+                }
+            }
+            if soft.is_by_node() {
+                size = kept.len();
+            }
+            #[expect(clippy::cast_precision_loss, reason = "numbers of nodes are small")]
+            let weight = (size as f64 + 2.0).ln();
+            soft.weight = weight;
+        }
+    }
+
+    /// Counts pods on all nodes, feasible or not.
+    fn count(&mut self, cx: CycleCx<'_>, pod: &PodInfo) {
+        let mut memos: Vec<ClassMemo<bool>> = self.constraints.iter().map(|_| ClassMemo::new()).collect();
+        for node in cx.snapshot.views() {
+            if self.ignores(node) {
+                continue;
+            }
+            for (soft, memo) in self.constraints.iter_mut().zip(&mut memos) {
+                let domain = soft.counts.topology.domain(node.index);
+                let Some(domain) = domain.filter(|domain| soft.counts.get(*domain).is_some()) else { continue };
+                if !soft.is_by_node() && soft.constraint.includes(&pod.pod, node) {
+                    soft.counts.add(domain, soft.constraint.count(&pod.pod.metadata.namespace, node, memo));
+                }
+            }
+        }
+    }
+}
+
+impl PreScore for PodTopologySpread {
+    fn pre_score(
+        &self,
+        cx: CycleCx<'_>,
+        state: &mut CycleState,
+        pod: &PodInfo,
+        nodes: &[NodeView<'_>],
+    ) -> Result<PreScored, Status> {
+        let constraints = self.constraints(&pod.pod, Some(cx.listers), SOFT)?;
+        if constraints.is_empty() {
+            return Ok(PreScored::Skip);
+        }
+        let soft = |constraint: Constraint| {
+            let counts = DomainCounts::new(cx.snapshot.topology(&constraint.topology_key));
+            Soft { constraint, counts, weight: 0.0 }
+        };
+        let all_keys = !pod.pod.spec.topology_spread_constraints.is_empty() || !self.system_defaults;
+        let mut soft = SoftState { constraints: constraints.into_iter().map(soft).collect(), all_keys };
+        soft.note_domains(nodes);
+        soft.count(cx, pod);
+        state.put(soft);
+        Ok(PreScored::Ready)
+    }
+}
+
+impl Score for PodTopologySpread {
+    fn score(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Result<i64, Status> {
+        let Some(soft) = state.get::<SoftState>().filter(|soft| !soft.ignores(node)) else { return Ok(0) };
+        let mut score = 0.0;
+        for soft in &soft.constraints {
+            let Some(domain) = soft.counts.topology.domain(node.index) else { continue };
+            let count = if soft.is_by_node() {
+                soft.constraint.count(&pod.pod.metadata.namespace, node, &mut ClassMemo::new())
+            } else {
+                soft.counts.get(domain).unwrap_or(0)
+            };
+            #[expect(clippy::cast_precision_loss, reason = "numbers of pods are small")]
+            let part = count as f64 * soft.weight + (soft.constraint.max_skew - 1) as f64;
+            score += part;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "rounded, and far below the limit")]
+        let rounded = score.round() as i64;
+        Ok(rounded)
+    }
+
+    fn normalize(&self, state: &CycleState, _: &PodInfo, nodes: &[NodeView<'_>], scores: &mut [i64]) {
+        let Some(soft) = state.get::<SoftState>() else { return };
+        let kept =
+            || nodes.iter().zip(scores.iter()).filter(|(node, _)| !soft.ignores(**node)).map(|(_, score)| *score);
+        let (highest, lowest) = (kept().max().unwrap_or(0), kept().min().unwrap_or(0));
+        for (node, score) in nodes.iter().zip(scores.iter_mut()) {
+            *score = if soft.ignores(*node) {
+                0
+            } else if highest == 0 {
+                MAX_SCORE
+            } else {
+                MAX_SCORE * (highest + lowest - *score) / highest
+            };
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! `PrioritySort`: higher priority first, then whoever waits longer.
+
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use super::BuildCx;
+use crate::config::PluginArgs;
+use crate::framework::{Plugin, QueueSort};
+use crate::queue::{QueuedPod, SortKey};
+
+pub(super) const NAME: &str = "PrioritySort";
+
+struct PrioritySort;
+
+pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
+    Ok(Plugin::new(NAME).queue_sort(Arc::new(PrioritySort)).wakes_on(Vec::new()))
+}
+
+impl QueueSort for PrioritySort {
+    fn key(&self, pod: &QueuedPod) -> SortKey {
+        SortKey {
+            importance: -i64::from(pod.info.priority),
+            since_ns: pod.timestamp.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos(),
+        }
+    }
+}

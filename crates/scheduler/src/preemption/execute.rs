@@ -1,0 +1,104 @@
+//! Carries a preemption out: clears nominations of less important pods, marks the victims and deletes them.
+
+use std::sync::Arc;
+
+use api_machinery::time::Time;
+use api_types::core_v1::{Pod, PodCondition};
+use base::SharedClock;
+use component_helpers::conditions;
+
+use super::{Candidate, PreemptionGate};
+use crate::pod_info::PodInfo;
+use crate::queue::SchedulingQueue;
+use crate::writer::{ClusterWriter, EventSink, PodEvent, Severity, WriteError};
+
+/// What a preemption needs.
+pub(crate) struct Execution {
+    pub(crate) writer: Arc<dyn ClusterWriter>,
+    pub(crate) events: Arc<dyn EventSink>,
+    pub(crate) queue: Arc<SchedulingQueue>,
+    pub(crate) gate: Arc<PreemptionGate>,
+    pub(crate) clock: SharedClock,
+    pub(crate) preemptor: Arc<PodInfo>,
+    pub(crate) candidate: Candidate,
+}
+
+impl Execution {
+    /// Closes the gate; nothing is to be done when all victims are going already.
+    pub(crate) fn prepare(&mut self) -> bool {
+        self.candidate.victims.retain(|victim| !victim.is_terminating());
+        let Some(last) = self.candidate.victims.last() else { return false };
+        self.gate.close(self.preemptor.uid(), last.uid());
+        true
+    }
+
+    /// All victims but the last, then the last, so that its end means that all is done. After a failure the preemptor
+    /// is tried again at once.
+    pub(crate) async fn run(self) {
+        let mut outcome = self.clear_nominations().await;
+        if outcome.is_ok() || matches!(outcome, Err(WriteError::NotFound(_))) {
+            outcome = Ok(());
+        }
+        for victim in &self.candidate.victims {
+            if let Err(error) = self.evict(&victim.pod).await {
+                outcome = Err(error);
+                break;
+            }
+        }
+        self.gate.open(self.preemptor.uid());
+        if let Err(error) = outcome {
+            tracing::error!(%error, preemptor = %self.preemptor.full_name(), node = %self.candidate.node, "Error occurred during async preemption");
+            self.queue.activate(&self.preemptor.pod);
+        }
+    }
+
+    /// Pods of lower priority that had this node in mind may look elsewhere.
+    async fn clear_nominations(&self) -> Result<(), WriteError> {
+        let nominated = self.queue.nominator().pods();
+        let mut outcome = Ok(());
+        for pod in nominated.get(&*self.candidate.node).into_iter().flatten() {
+            if pod.priority >= self.preemptor.priority {
+                continue;
+            }
+            let mut status = pod.pod.status.clone();
+            status.nominated_node_name.clear();
+            self.queue.nominator().remove(pod.uid());
+            if let Err(error) = self.writer.patch_status(&pod.pod, &status).await {
+                outcome = Err(error);
+            }
+        }
+        outcome
+    }
+
+    async fn evict(&self, victim: &Pod) -> Result<(), WriteError> {
+        let mut status = victim.status.clone();
+        let scheduler = &self.preemptor.pod.spec.scheduler_name;
+        let condition = PodCondition {
+            type_: "DisruptionTarget".into(),
+            status: "True".into(),
+            reason: "PreemptionByScheduler".into(),
+            message: format!("{scheduler}: preempting to accommodate a higher priority pod"),
+            observed_generation: victim.metadata.generation,
+            ..PodCondition::default()
+        };
+        conditions::set(&mut status.conditions, condition, Time::from(self.clock.wall()));
+        match self.writer.patch_status(victim, &status).await {
+            Err(WriteError::NotFound(_)) => return Ok(()),
+            outcome => outcome?,
+        }
+        match self.writer.delete(victim).await {
+            Err(WriteError::NotFound(_)) => return Ok(()),
+            outcome => outcome?,
+        }
+        self.events.event(&PodEvent {
+            scheduler,
+            about: victim,
+            related: Some(&self.preemptor.pod),
+            severity: Severity::Normal,
+            reason: "Preempted",
+            action: "Preempting",
+            note: format!("Preempted by pod {} on node {}", self.preemptor.uid(), self.candidate.node),
+        });
+        Ok(())
+    }
+}

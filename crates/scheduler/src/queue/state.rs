@@ -1,0 +1,371 @@
+//! The queue's own structures, under its lock.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use api_types::core_v1::Pod;
+
+use super::QueueOptions;
+use super::in_flight::InFlight;
+use super::queued_pod::{QueuedPod, SortKey, whole_seconds};
+use super::requeue::{Requeue, Rules};
+use crate::framework::{ClusterEvent, EventObject};
+use crate::metrics::SchedulerMetrics;
+use crate::pod_info::PodInfo;
+
+/// Why a pod could not come back.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("Pod {name} is already present in {place}")]
+pub struct QueueError {
+    /// `namespace/name`.
+    pub name: String,
+    /// Which queue.
+    pub place: &'static str,
+}
+
+/// How many pods wait where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueSize {
+    /// Ready to be tried.
+    pub active: usize,
+    /// Backing off.
+    pub backoff: usize,
+    /// Waiting for an event.
+    pub unschedulable: usize,
+    /// Held back.
+    pub gated: usize,
+}
+
+/// The place of a pod. The numbers make keys unique.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Active(SortKey, u64),
+    Backoff(SystemTime, SortKey, u64),
+    ErrorBackoff(SystemTime, u64),
+    Unschedulable,
+}
+
+struct Entry {
+    pod: QueuedPod,
+    place: Place,
+}
+
+/// Everything under the lock.
+pub(super) struct State {
+    pub(super) in_flight: InFlight,
+    pods: HashMap<String, Entry>,
+    active: BTreeMap<(SortKey, u64), String>,
+    backoff: BTreeMap<(SystemTime, SortKey, u64), String>,
+    error_backoff: BTreeMap<(SystemTime, u64), String>,
+    unschedulable: BTreeSet<String>,
+    gated: usize,
+    next: u64,
+    options: QueueOptions,
+    metrics: Arc<SchedulerMetrics>,
+}
+
+impl State {
+    pub(super) fn new(options: QueueOptions, metrics: Arc<SchedulerMetrics>) -> Self {
+        Self {
+            in_flight: InFlight::default(),
+            pods: HashMap::new(),
+            active: BTreeMap::new(),
+            backoff: BTreeMap::new(),
+            error_backoff: BTreeMap::new(),
+            unschedulable: BTreeSet::new(),
+            gated: 0,
+            next: 0,
+            options,
+            metrics,
+        }
+    }
+
+    pub(super) fn size(&self) -> QueueSize {
+        QueueSize {
+            active: self.active.len(),
+            backoff: self.backoff.len() + self.error_backoff.len(),
+            unschedulable: self.unschedulable.len() - self.gated,
+            gated: self.gated,
+        }
+    }
+
+    pub(super) fn publish(&self) {
+        self.metrics.pending(self.size());
+    }
+
+    pub(super) fn info_of(&self, key: &str) -> Option<Arc<PodInfo>> {
+        self.pods.get(key).map(|entry| Arc::clone(&entry.pod.info))
+    }
+
+    /// Takes a pod out, wherever it is.
+    pub(super) fn take(&mut self, key: &str) -> Option<QueuedPod> {
+        let entry = self.pods.remove(key)?;
+        match entry.place {
+            Place::Active(sort, number) => drop(self.active.remove(&(sort, number))),
+            Place::Backoff(expiry, sort, number) => drop(self.backoff.remove(&(expiry, sort, number))),
+            Place::ErrorBackoff(expiry, number) => drop(self.error_backoff.remove(&(expiry, number))),
+            Place::Unschedulable => {
+                self.unschedulable.remove(key);
+                self.gated -= usize::from(entry.pod.gating_plugin.is_some());
+            }
+        }
+        Some(entry.pod)
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn put(&mut self, pod: QueuedPod, place: Place) {
+        let key = pod.info.full_name();
+        self.take(&key);
+        match place {
+            Place::Active(sort, number) => drop(self.active.insert((sort, number), key.clone())),
+            Place::Backoff(expiry, sort, number) => drop(self.backoff.insert((expiry, sort, number), key.clone())),
+            Place::ErrorBackoff(expiry, number) => drop(self.error_backoff.insert((expiry, number), key.clone())),
+            Place::Unschedulable => {
+                self.unschedulable.insert(key.clone());
+                self.gated += usize::from(pod.gating_plugin.is_some());
+            }
+        }
+        self.pods.insert(key, Entry { pod, place });
+    }
+
+    fn put_unschedulable(&mut self, pod: QueuedPod) {
+        self.put(pod, Place::Unschedulable);
+    }
+
+    /// Runs the gates: a pod that is held back is put aside, and none comes back.
+    fn pass_gates(&mut self, rules: &Rules, mut pod: QueuedPod) -> Option<QueuedPod> {
+        match rules.gate(&pod.info, pod.gating_plugin) {
+            Ok(()) => {
+                pod.gating_plugin = None;
+                Some(pod)
+            }
+            Err(status) => {
+                tracing::debug!(pod = %pod.info.full_name(), plugin = status.plugin, reason = %status, "Pod is held back");
+                pod.gating_plugin = Some(status.plugin);
+                pod.unschedulable_plugins.insert(status.plugin);
+                self.put_unschedulable(pod);
+                None
+            }
+        }
+    }
+
+    /// Into the active queue, unless a gate holds the pod back.
+    pub(super) fn enter_active(&mut self, rules: &Rules, pod: QueuedPod, event: &ClusterEvent, now: SystemTime) {
+        if let Some(pod) = self.pass_gates(rules, pod) {
+            self.push_active(rules, pod, event, now);
+        }
+    }
+
+    fn push_active(&mut self, rules: &Rules, mut pod: QueuedPod, event: &ClusterEvent, now: SystemTime) {
+        pod.first_attempt.get_or_insert(now);
+        let place = Place::Active(rules.sort().key(&pod), self.number());
+        self.put(pod, place);
+        self.metrics.incoming("active", event.label);
+    }
+
+    fn enter_backoff(&mut self, rules: &Rules, pod: QueuedPod, event: &ClusterEvent, now: SystemTime) {
+        let Some(mut pod) = self.pass_gates(rules, pod) else { return };
+        let expiry = pod.expiry(self.options.initial_backoff, self.options.max_backoff).unwrap_or(now);
+        let place = if pod.was_rejected() {
+            Place::Backoff(expiry, rules.sort().key(&pod), self.number())
+        } else {
+            Place::ErrorBackoff(expiry, self.number())
+        };
+        self.put(pod, place);
+        self.metrics.incoming("backoff", event.label);
+    }
+
+    fn is_backing_off(&self, pod: &mut QueuedPod, now: SystemTime) -> bool {
+        let expiry = pod.expiry(self.options.initial_backoff, self.options.max_backoff);
+        expiry.is_some_and(|expiry| expiry >= whole_seconds(now))
+    }
+
+    /// Acts on a decision other than to stay.
+    fn act(&mut self, rules: &Rules, mut pod: QueuedPod, decision: Requeue, event: &ClusterEvent, now: SystemTime) {
+        if decision == Requeue::AfterBackoff && self.is_backing_off(&mut pod, now) {
+            self.enter_backoff(rules, pod, event, now);
+        } else {
+            self.enter_active(rules, pod, event, now);
+        }
+    }
+
+    pub(super) fn update(
+        &mut self,
+        rules: &Rules,
+        new: &Arc<PodInfo>,
+        events: &[ClusterEvent],
+        object: &EventObject,
+        now: SystemTime,
+    ) {
+        let key = new.full_name();
+        let Some(entry) = self.pods.get_mut(&key) else {
+            let pod = QueuedPod::new(Arc::clone(new), now);
+            return self.enter_active(rules, pod, &ClusterEvent::UNSCHEDULABLE_POD_UPDATE, now);
+        };
+        entry.pod.info = Arc::clone(new);
+        match entry.place {
+            Place::Active(..) => {
+                let Some(pod) = self.take(&key) else { return };
+                let place = Place::Active(rules.sort().key(&pod), self.number());
+                self.put(pod, place);
+            }
+            Place::Backoff(..) | Place::ErrorBackoff(..) => {}
+            Place::Unschedulable => {
+                let decided = events
+                    .iter()
+                    .map(|event| (event, rules.decide(&entry.pod, event, object)))
+                    .find(|(_, decision)| *decision != Requeue::Stay);
+                let Some((event, decision)) = decided else { return };
+                let Some(pod) = self.take(&key) else { return };
+                self.act(rules, pod, decision, event, now);
+            }
+        }
+    }
+
+    pub(super) fn move_all(
+        &mut self,
+        rules: &Rules,
+        event: &ClusterEvent,
+        object: &EventObject,
+        concerns: &dyn Fn(&PodInfo) -> bool,
+        now: SystemTime,
+    ) {
+        let decide = |key: &String| {
+            let pod = &self.pods.get(key)?.pod;
+            let decision = if concerns(&pod.info) { rules.decide(pod, event, object) } else { Requeue::Stay };
+            (decision != Requeue::Stay).then(|| (key.clone(), decision))
+        };
+        let moving: Vec<(String, Requeue)> = self.unschedulable.iter().filter_map(decide).collect();
+        for (key, decision) in moving {
+            if let Some(pod) = self.take(&key) {
+                self.act(rules, pod, decision, event, now);
+            }
+        }
+        self.in_flight.note(*event, object);
+    }
+
+    pub(super) fn activate(&mut self, rules: &Rules, pod: &Arc<Pod>, now: SystemTime) {
+        if self.in_flight.contains(&pod.metadata.uid) {
+            let object = EventObject::Pod { old: None, new: Some(Arc::clone(pod)) };
+            self.in_flight.note(ClusterEvent::FORCE_ACTIVATE, &object);
+            return;
+        }
+        let key = format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
+        let Some(place) = self.pods.get(&key).map(|entry| entry.place) else { return };
+        match place {
+            Place::Active(..) => {}
+            Place::Unschedulable => {
+                if let Some(pod) = self.take(&key) {
+                    self.enter_active(rules, pod, &ClusterEvent::FORCE_ACTIVATE, now);
+                }
+            }
+            Place::Backoff(..) | Place::ErrorBackoff(..) => {
+                if let Some(pod) = self.take(&key) {
+                    self.push_active(rules, pod, &ClusterEvent::FORCE_ACTIVATE, now);
+                }
+            }
+        }
+    }
+
+    /// The next pod; one that is in flight already is dropped.
+    pub(super) fn pop(&mut self, rules: &Rules, now: SystemTime) -> Option<QueuedPod> {
+        loop {
+            if self.active.is_empty() {
+                let key = self.backoff.first_key_value()?.1.clone();
+                let pod = self.take(&key)?;
+                self.push_active(rules, pod, &ClusterEvent::POP_FROM_BACKOFF_Q, now);
+            }
+            let key = self.active.first_key_value()?.1.clone();
+            let mut pod = self.take(&key)?;
+            pod.attempts = pod.attempts.saturating_add(1);
+            if self.in_flight.take(pod.info.uid()) {
+                return Some(pod);
+            }
+        }
+    }
+
+    pub(super) fn requeue(&mut self, rules: &Rules, mut pod: QueuedPod, now: SystemTime) -> Result<(), QueueError> {
+        let uid = pod.info.uid().to_owned();
+        let key = pod.info.full_name();
+        if let Some(entry) = self.pods.get(&key) {
+            let place = match entry.place {
+                Place::Active(..) => "the active queue",
+                Place::Backoff(..) | Place::ErrorBackoff(..) => "the backoff queue",
+                Place::Unschedulable => "unschedulable queue",
+            };
+            self.in_flight.done(&uid);
+            return Err(QueueError { name: key, place });
+        }
+        pod.timestamp = now;
+        pod.backoff_expiry = None;
+        pod.flushed = false;
+        let event = ClusterEvent::SCHEDULE_ATTEMPT_FAILURE;
+        if pod.was_rejected() {
+            pod.unschedulable_count = pod.unschedulable_count.saturating_add(1);
+            pod.error_count = 0;
+            match self.missed(rules, &pod) {
+                Requeue::Stay => self.put_unschedulable(pod),
+                decision => self.act(rules, pod, decision, &event, now),
+            }
+        } else {
+            pod.error_count = pod.error_count.saturating_add(1);
+            self.enter_backoff(rules, pod, &event, now);
+        }
+        self.in_flight.done(&uid);
+        Ok(())
+    }
+
+    /// The best that the events which the pod missed come to.
+    fn missed(&self, rules: &Rules, pod: &QueuedPod) -> Requeue {
+        let missed = self.in_flight.missed(pod.info.uid());
+        let mut best = if missed.lost { Requeue::AfterBackoff } else { Requeue::Stay };
+        for (event, object) in missed.events {
+            match rules.decide(pod, event, object) {
+                Requeue::Now => return Requeue::Now,
+                Requeue::AfterBackoff => best = Requeue::AfterBackoff,
+                Requeue::Stay => {}
+            }
+            if best == Requeue::AfterBackoff && pod.pending_plugins.is_empty() {
+                break;
+            }
+        }
+        best
+    }
+
+    pub(super) fn flush_backoff(&mut self, rules: &Rules, now: SystemTime) {
+        let now_seconds = whole_seconds(now);
+        let rejected =
+            self.backoff.iter().take_while(|((expiry, ..), _)| *expiry < now_seconds).map(|(_, key)| key.clone());
+        let failed =
+            self.error_backoff.iter().take_while(|((expiry, _), _)| *expiry < now_seconds).map(|(_, key)| key.clone());
+        let ready: Vec<String> = rejected.chain(failed).collect();
+        for key in ready {
+            if let Some(pod) = self.take(&key) {
+                self.push_active(rules, pod, &ClusterEvent::BACKOFF_COMPLETE, now);
+            }
+        }
+    }
+
+    pub(super) fn flush_unschedulable(&mut self, rules: &Rules, now: SystemTime) {
+        let limit = self.options.max_in_unschedulable;
+        let late = |key: &&String| {
+            let entry = self.pods.get(*key);
+            entry.is_some_and(|entry| {
+                entry.pod.gating_plugin.is_none()
+                    && now.duration_since(entry.pod.timestamp).is_ok_and(|waited| waited > limit)
+            })
+        };
+        let late: Vec<String> = self.unschedulable.iter().filter(late).cloned().collect();
+        for key in late {
+            if let Some(mut pod) = self.take(&key) {
+                pod.flushed = true;
+                self.act(rules, pod, Requeue::AfterBackoff, &ClusterEvent::UNSCHEDULABLE_TIMEOUT, now);
+            }
+        }
+    }
+}
