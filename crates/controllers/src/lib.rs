@@ -22,7 +22,11 @@ pub const ALL: &[Descriptor] = &[
     workloads::deployment::DESCRIPTOR,
     workloads::replica_set::DESCRIPTOR,
     workloads::daemon_set::DESCRIPTOR,
+    workloads::job::DESCRIPTOR,
     workloads::ttl_after_finished::DESCRIPTOR,
     workloads::pod_gc::DESCRIPTOR,
     cluster::cluster_role_aggregation::DESCRIPTOR,
+    cluster::namespace::DESCRIPTOR,
+    cluster::service_account::DESCRIPTOR,
+    cluster::root_ca::DESCRIPTOR,
 ];

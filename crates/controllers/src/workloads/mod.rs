@@ -3,13 +3,14 @@
 
 pub(crate) mod daemon_set;
 pub(crate) mod deployment;
+pub(crate) mod job;
 pub(crate) mod pod_gc;
 pub(crate) mod replica_set;
 pub(crate) mod ttl_after_finished;
 
 mod adoption;
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 mod owners;
 mod pod_control;
 mod pod_watch;
