@@ -264,7 +264,10 @@ fn patch(store: &mut Store, select: &Selection, patch: Value) -> Result<Value, A
     if next == former { Ok(former) } else { settle(store, select, next) }
 }
 
-/// Merges as RFC 7386 does; good enough for strategic patches that touch no list.
+/// The directive of strategic patches that takes values out of a list.
+const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
+
+/// Merges as RFC 7386 does; good enough for strategic patches that touch no list but to take values out.
 fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
@@ -274,7 +277,12 @@ fn merge(target: &mut Value, patch: &Value) {
         *target = Value::Object(Default::default());
     }
     for (key, value) in patch {
-        if value.is_null() {
+        if let Some(list) = key.strip_prefix(DELETE_FROM) {
+            let gone = value.as_array().map_or(&[][..], Vec::as_slice);
+            if let Some(kept) = target.get_mut(list).and_then(Value::as_array_mut) {
+                kept.retain(|item| !gone.contains(item));
+            }
+        } else if value.is_null() {
             if let Some(map) = target.as_object_mut() {
                 map.remove(key);
             }

@@ -51,7 +51,5 @@ fn must_look(set: &DaemonSet, node: &Node, pods: &[Arc<Pod>]) -> bool {
     };
     let placed = pods.iter().any(|pod| owned(&pod));
     let verdict = judge(&model(set), node);
-    (verdict.run && !placed)
-        || (!verdict.keep && placed)
-        || (verdict.run && placed && set.status.number_misscheduled > 0)
+    if placed { !verdict.keep || set.status.number_misscheduled > 0 } else { verdict.run }
 }
