@@ -17,6 +17,7 @@ mod hooks;
 mod metrics;
 mod mirror;
 mod negotiate;
+mod node_proxy;
 mod oidc;
 pub mod options;
 mod request;

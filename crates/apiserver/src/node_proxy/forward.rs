@@ -1,0 +1,27 @@
+//! Passing an ordinary request on over a connection of its own, and its answer back as a stream.
+
+use std::io;
+
+use base::TaskGroup;
+use component_base::serving::{Body, Response};
+use http::Request;
+use http_body_util::BodyExt as _;
+use hyper_util::rt::TokioIo;
+
+use super::connection::Io;
+
+/// Sends a request in origin form and returns the answer as soon as its head is there.
+///
+/// # Errors
+/// When the connection fails.
+pub(super) async fn send(io: Io, request: Request<Body>, tasks: &TaskGroup) -> io::Result<Response> {
+    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(io)).await;
+    let (mut sender, connection) = handshake.map_err(io::Error::other)?;
+    tasks.spawn_cancellable("proxied-connection", async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "A connection to a backend ended");
+        }
+    });
+    let response = sender.send_request(request).await.map_err(io::Error::other)?;
+    Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
+}

@@ -1,0 +1,162 @@
+//! `log`: what a container has written.
+
+use std::sync::Arc;
+
+use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::gvk::GroupKind;
+use api_machinery::status::ApiError;
+use api_types::core_v1::Pod;
+use async_trait::async_trait;
+use bytes::BytesMut;
+use component_base::serving::{Body, Response, empty};
+use http::header::{CONTENT_TYPE, HOST};
+use http::{HeaderValue, Method, StatusCode};
+use http_body_util::BodyExt as _;
+
+use super::access::read;
+use super::kubelet::{Kubelets, Verify};
+use super::{container, forward, target};
+use crate::chain::{Authorized, Request};
+use crate::cx::ApiCx;
+use crate::request::Query;
+use crate::routes::Endpoint;
+
+/// How much of a node agent's error is shown.
+const ERROR_BYTES: usize = 50_000;
+
+/// The subresource.
+pub(super) struct Logs {
+    pub(super) kubelets: Arc<Kubelets>,
+}
+
+#[async_trait]
+impl Endpoint for Logs {
+    async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
+        if request.method() != Method::GET {
+            return Err(ApiError::method_not_allowed());
+        }
+        let (info, query) = (Arc::clone(request.info()), request.query());
+        check(query, &info.name)?;
+        let pod: Pod = read(cx, "pods", &info.namespace, &info.name).await?;
+        let container = container::choose(&pod, &query.text("container"))?;
+        if pod.spec.node_name.is_empty() {
+            let mut response = Response::new(empty());
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            return Ok(response);
+        }
+        let verify = if query.flag("insecureSkipTLSVerifyBackend") { Verify::No } else { Verify::AsConfigured };
+        let backend = self.kubelets.of_node(cx, &pod.spec.node_name, verify).await?;
+        let path = format!("/containerLogs/{}/{}/{container}", info.namespace, info.name);
+        let target = target::target(&path, &parameters(query));
+        let onward = http::Request::get(&target).header(HOST, &backend.authority).body(empty());
+        let onward = onward.map_err(ApiError::internal)?;
+        let url = format!("https://{}{target}", backend.authority);
+        let failed = |error: std::io::Error| ApiError::internal(format_args!("Get {url:?}: {error}"));
+        let io = backend.dial().await.map_err(failed)?;
+        answer(forward::send(io, onward, cx.tasks()).await.map_err(failed)?, &url).await
+    }
+}
+
+/// The log, or the agent's error as the API's.
+async fn answer(response: Response, url: &str) -> Result<Response, ApiError> {
+    let (parts, body) = response.into_parts();
+    if parts.status.is_redirection() {
+        return Err(ApiError::internal(format_args!("Get {url:?}: redirects forbidden")));
+    }
+    if !parts.status.is_success() {
+        let text = beginning(body).await;
+        let text = text.trim_end().to_owned();
+        return Err(match parts.status.as_u16() {
+            400 => ApiError::bad_request(text),
+            500 => ApiError::internal(text),
+            code => ApiError { code, ..ApiError::unclassified(text) },
+        });
+    }
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    Ok(response)
+}
+
+async fn beginning(mut body: Body) -> String {
+    let mut out = BytesMut::new();
+    while let Some(Ok(frame)) = body.frame().await {
+        let Some(data) = frame.data_ref() else { continue };
+        let room = ERROR_BYTES.saturating_sub(out.len());
+        out.extend_from_slice(data.get(..room).unwrap_or(data));
+        if out.len() >= ERROR_BYTES {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// The options that node agents know.
+fn parameters(query: &Query) -> Vec<(&'static str, String)> {
+    let mut parameters = Vec::new();
+    for name in ["follow", "previous", "timestamps"] {
+        if query.flag(name) {
+            parameters.push((name, "true".to_owned()));
+        }
+    }
+    for name in ["sinceSeconds", "sinceTime", "tailLines", "limitBytes"] {
+        if let Some(value) = query.first(name).filter(|value| !value.is_empty()) {
+            parameters.push((name, value.to_owned()));
+        }
+    }
+    parameters
+}
+
+/// The rules of the options.
+fn check(query: &Query, name: &str) -> Result<(), ApiError> {
+    let (mut errors, number) = (ErrorList::default(), |name: &str| query.integer(name));
+    if let Some(lines) = number("tailLines")?
+        && lines < 0
+    {
+        errors.push(Path::new("tailLines").invalid(lines, "must be greater than or equal to 0"));
+    }
+    if let Some(bytes) = number("limitBytes")?
+        && bytes < 1
+    {
+        errors.push(Path::new("limitBytes").invalid(bytes, "must be greater than 0"));
+    }
+    let (seconds, time) = (number("sinceSeconds")?, query.first("sinceTime").filter(|time| !time.is_empty()));
+    match (seconds, time) {
+        (Some(_), Some(_)) => {
+            errors.push(Path::default().forbidden("at most one of `sinceTime` or `sinceSeconds` may be specified"));
+        }
+        (Some(seconds), None) if seconds < 1 => {
+            errors.push(Path::new("sinceSeconds").invalid(seconds, "must be greater than 0"));
+        }
+        _ => {}
+    }
+    if query.first("stream").is_some_and(|stream| !stream.is_empty()) {
+        errors.push(Path::new("stream").forbidden("may not be specified"));
+    }
+    let kind = GroupKind { group: "".into(), kind: "PodLogOptions".into() };
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(&kind, name, &errors)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_have_rules() {
+        let cases = [
+            ("", ""),
+            ("tailLines=0&limitBytes=1&sinceSeconds=1", ""),
+            ("tailLines=-1", "must be greater than or equal to 0"),
+            ("limitBytes=0", "must be greater than 0"),
+            ("sinceSeconds=1&sinceTime=2026-01-01T00:00:00Z", "at most one of `sinceTime`"),
+            ("stream=Stdout", "may not be specified"),
+            ("tailLines=x", "strconv.ParseInt"),
+        ];
+        for (query, expected) in cases {
+            let result = check(&Query::parse(query), "p").map_err(|error| error.message);
+            let text = result.err().unwrap_or_default();
+            assert!(text.contains(expected) && text.is_empty() == expected.is_empty(), "{query}: {text}");
+        }
+        let sent = parameters(&Query::parse("follow=true&tailLines=5&previous=false&container=c"));
+        assert_eq!(target::target("/l", &sent), "/l?follow=true&tailLines=5");
+    }
+}

@@ -1,0 +1,38 @@
+//! The way to the nodes: logs, commands, forwarded ports and proxied requests, passed on to where a pod or Service is.
+//! Nothing here follows a redirect, and the caller's credentials never travel on.
+
+mod access;
+mod connection;
+mod container;
+mod forward;
+mod guard;
+mod kubelet;
+mod logs;
+mod port_forward;
+mod proxy;
+mod proxy_id;
+mod proxy_target;
+mod remote_command;
+mod target;
+mod upgrade;
+
+use std::sync::Arc;
+
+use crate::routes::Routes;
+use kubelet::Kubelets;
+
+/// Adds the subresources.
+pub(crate) fn install(routes: &mut Routes) {
+    let kubelets = Arc::new(Kubelets::default());
+    routes.subresource("", "v1", "pods", "log", Arc::new(logs::Logs { kubelets: Arc::clone(&kubelets) }));
+    for kind in [remote_command::Kind::Exec, remote_command::Kind::Attach] {
+        let endpoint = remote_command::RemoteCommands { kind, kubelets: Arc::clone(&kubelets) };
+        routes.subresource("", "v1", "pods", kind.name(), Arc::new(endpoint));
+    }
+    let forward = port_forward::PortForwards { kubelets: Arc::clone(&kubelets) };
+    routes.subresource("", "v1", "pods", "portforward", Arc::new(forward));
+    for resource in ["pods", "services", "nodes"] {
+        let endpoint = proxy::Proxy { kubelets: Arc::clone(&kubelets) };
+        routes.subresource("", "v1", resource, "proxy", Arc::new(endpoint));
+    }
+}

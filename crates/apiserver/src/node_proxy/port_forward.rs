@@ -1,0 +1,60 @@
+//! `portforward`.
+
+use std::sync::Arc;
+
+use api_machinery::status::ApiError;
+use api_types::core_v1::Pod;
+use async_trait::async_trait;
+use component_base::serving::Response;
+use streaming::{is_tunnel, is_websocket, proxy_tunnel, proxy_upgrade};
+
+use super::access::{admit_connect, read, require_create};
+use super::kubelet::{Kubelets, Verify};
+use super::{container, target, upgrade};
+use crate::chain::{Authorized, Request};
+use crate::cx::ApiCx;
+use crate::routes::Endpoint;
+
+/// The subresource.
+pub(super) struct PortForwards {
+    pub(super) kubelets: Arc<Kubelets>,
+}
+
+#[async_trait]
+impl Endpoint for PortForwards {
+    async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
+        if !matches!(request.info().verb.as_str(), "get" | "create") {
+            return Err(ApiError::method_not_allowed());
+        }
+        admit_connect(cx, &request).await?;
+        require_create(cx, &request)?;
+        let info = Arc::clone(request.info());
+        let ports = ports(&request)?;
+        let pod: Pod = read(cx, "pods", &info.namespace, &info.name).await?;
+        let backend = self.kubelets.of_node(cx, container::host(&pod)?, Verify::AsConfigured).await?;
+        upgrade::require_upgrade(&request)?;
+        let parameters = if ports.is_empty() { Vec::new() } else { vec![("port", ports)] };
+        let target = target::target(&format!("/portForward/{}/{}", info.namespace, info.name), &parameters);
+        let io = backend.dial().await.map_err(|error| upgrade::unreachable(&error))?;
+        let tunnel = is_websocket(request.headers()) && is_tunnel(request.headers());
+        let mut request = upgrade::prepared(request);
+        let proxied = if tunnel {
+            proxy_tunnel(&mut request, io, &target, &backend.authority).await
+        } else {
+            proxy_upgrade(&mut request, io, &target, &backend.authority).await
+        };
+        upgrade::answer(cx, proxied)
+    }
+}
+
+/// The ports of the older WebSocket form, with commas.
+fn ports(request: &Request<Authorized>) -> Result<String, ApiError> {
+    let mut ports = Vec::new();
+    for port in request.query().all("ports") {
+        let number: i32 = port.parse().map_err(|_| {
+            ApiError::bad_request(format!("strconv.ParseInt: parsing {port:?}: invalid syntax"))
+        })?;
+        ports.push(number.to_string());
+    }
+    Ok(ports.join(","))
+}

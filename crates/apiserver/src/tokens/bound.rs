@@ -1,0 +1,67 @@
+//! The object that a token is bound to: with its end the token ends.
+
+use api_machinery::gvk::GroupResource;
+use api_machinery::meta::ObjectMeta;
+use api_machinery::status::ApiError;
+use api_types::authentication_v1::BoundObjectReference;
+use api_types::core_v1::{Node, Pod, Secret};
+use authn::service_account::{BoundObject, ObjectRef, may_bind_to_pod, uid_conflict};
+
+use super::read;
+use crate::cx::ApiCx;
+
+/// Finds the object and checks that it is the one that was meant.
+pub(super) async fn find(
+    cx: &ApiCx,
+    reference: &BoundObjectReference,
+    account: &ObjectMeta,
+) -> Result<BoundObject, ApiError> {
+    let name = reference.name.as_str();
+    let bound = match (reference.api_version.as_str(), reference.kind.as_str()) {
+        ("v1", "Pod") => {
+            let pod: Pod = read(cx, "pods", &account.namespace, name).await?;
+            may_bind_to_pod(&account.name, &pod.spec.service_account_name).map_err(ApiError::bad_request)?;
+            check_uid(reference, &pod.metadata)?;
+            let node = node_of(cx, &pod).await?;
+            BoundObject::Pod { pod: reference_to(&pod.metadata), node }
+        }
+        ("v1", "Secret") => {
+            let secret: Secret = read(cx, "secrets", &account.namespace, name).await?;
+            check_uid(reference, &secret.metadata)?;
+            BoundObject::Secret(reference_to(&secret.metadata))
+        }
+        ("v1", "Node") => {
+            let node: Node = read(cx, "nodes", "", name).await?;
+            check_uid(reference, &node.metadata)?;
+            BoundObject::Node(reference_to(&node.metadata))
+        }
+        (version, kind) => {
+            let text = format!("cannot bind token to object of type {version}, Kind={kind}");
+            return Err(ApiError::bad_request(text));
+        }
+    };
+    Ok(bound)
+}
+
+fn reference_to(meta: &ObjectMeta) -> ObjectRef {
+    ObjectRef { name: meta.name.clone(), uid: meta.uid.clone() }
+}
+
+fn check_uid(reference: &BoundObjectReference, found: &ObjectMeta) -> Result<(), ApiError> {
+    let Some(conflict) = uid_conflict(&reference.uid, &found.uid) else { return Ok(()) };
+    let resource = GroupResource { group: "".into(), resource: reference.kind.clone().into() };
+    Err(ApiError::conflict(&resource, &found.name, conflict))
+}
+
+/// The node of a scheduled pod; without uid when there is no such Node object.
+async fn node_of(cx: &ApiCx, pod: &Pod) -> Result<Option<ObjectRef>, ApiError> {
+    let name = pod.spec.node_name.as_str();
+    if name.is_empty() {
+        return Ok(None);
+    }
+    match read::<Node>(cx, "nodes", "", name).await {
+        Ok(node) => Ok(Some(reference_to(&node.metadata))),
+        Err(error) if error.is_not_found() => Ok(Some(ObjectRef { name: name.to_owned(), uid: String::new() })),
+        Err(error) => Err(error),
+    }
+}

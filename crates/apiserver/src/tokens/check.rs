@@ -1,0 +1,73 @@
+//! The rules of token requests.
+
+use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::gvk::{GroupKind, GroupResource};
+use api_machinery::meta::ObjectMeta;
+use api_machinery::status::ApiError;
+use authn::service_account::expiration_problem;
+
+const GROUP: &str = "authentication.k8s.io";
+const KIND: &str = "TokenRequest";
+
+fn invalid(name: &str, errors: &ErrorList) -> Result<(), ApiError> {
+    let kind = GroupKind { group: GROUP.into(), kind: KIND.into() };
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(&kind, name, errors)) }
+}
+
+/// Name and namespace, where the request has them, are those of the path.
+pub(super) fn names(meta: &ObjectMeta, name: &str, namespace: &str) -> Result<(), ApiError> {
+    let (at, mut errors) = (Path::new("metadata"), ErrorList::default());
+    if !meta.name.is_empty() && meta.name != name {
+        let detail = "must match the service account name if specified";
+        errors.push(at.child("name").invalid(&meta.name, detail));
+    }
+    invalid(name, &errors)?;
+    if !meta.namespace.is_empty() && meta.namespace != namespace {
+        let detail = "must match the service account namespace if specified";
+        errors.push(at.child("namespace").invalid(&meta.namespace, detail));
+    }
+    invalid(name, &errors)
+}
+
+/// The uid, where the request has one, is the account's.
+pub(super) fn uid(wanted: &str, account: &ObjectMeta) -> Result<(), ApiError> {
+    if wanted.is_empty() || wanted == account.uid {
+        return Ok(());
+    }
+    let resource = GroupResource { group: GROUP.into(), resource: KIND.into() };
+    let have = &account.uid;
+    let cause = format!("the UID in the token request ({wanted}) does not match the UID of the service account ({have})");
+    Err(ApiError::conflict(&resource, &account.name, cause))
+}
+
+/// The lifetime is neither too short nor too long.
+pub(super) fn expiration(seconds: i64) -> Result<(), ApiError> {
+    let mut errors = ErrorList::default();
+    if let Some(problem) = expiration_problem(seconds) {
+        errors.push(Path::new("spec").child("expirationSeconds").invalid(seconds, problem));
+    }
+    invalid("", &errors)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_have_upstreams_texts() {
+        let meta = ObjectMeta { name: "a".into(), namespace: "n".into(), uid: "1".into(), ..ObjectMeta::default() };
+        assert!(names(&meta, "a", "n").is_ok());
+        let error = names(&meta, "b", "n").unwrap_err();
+        assert!(error.message.ends_with("must match the service account name if specified"), "{error}");
+        let error = uid("2", &meta).unwrap_err();
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (
+                409,
+                "Operation cannot be fulfilled on TokenRequest.authentication.k8s.io \"a\": the UID in the token request (2) does not match the UID of the service account (1)"
+            )
+        );
+        assert!(expiration(600).is_ok());
+        assert_eq!(expiration(599).unwrap_err().code, 422);
+    }
+}

@@ -1,0 +1,97 @@
+//! Tokens of service accounts on request, bound to an object or not.
+
+mod bound;
+mod check;
+
+use std::sync::Arc;
+
+use api_machinery::gvk::GroupResource;
+use api_machinery::meta::ObjectMeta;
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use api_types::authentication_v1::{TokenRequest, TokenRequestStatus};
+use api_types::core_v1::ServiceAccount;
+use async_trait::async_trait;
+use authn::service_account::{IssuedToken, ObjectRef, TokenIssuer, TokenWish};
+use component_base::serving::Response;
+use http::StatusCode;
+
+use crate::chain::{Authorized, Request};
+use crate::cx::{ApiCx, server_request};
+use crate::respond;
+use crate::reviews::{admit, expect_post};
+use crate::routes::{Endpoint, Routes};
+
+/// Adds the subresource.
+pub(crate) fn install(routes: &mut Routes) {
+    routes.subresource("", "v1", "serviceaccounts", "token", Arc::new(Tokens));
+}
+
+struct Tokens;
+
+#[async_trait]
+impl Endpoint for Tokens {
+    async fn serve(&self, cx: &Arc<ApiCx>, mut request: Request<Authorized>) -> Result<Response, ApiError> {
+        let accounts = cx.authentication().service_accounts.as_ref();
+        let Some(issuer) = accounts.and_then(|accounts| accounts.issuer.as_ref()) else {
+            return Err(ApiError::unknown_resource());
+        };
+        expect_post(&request)?;
+        let info = Arc::clone(request.info());
+        let mut token: TokenRequest = request.decode().await?;
+        api_machinery::defaults::fill(token.as_reflect_mut());
+        check::names(&token.metadata, &info.name, &info.namespace)?;
+        let account: ServiceAccount = read(cx, "serviceaccounts", &info.namespace, &info.name).await?;
+        check::uid(&token.metadata.uid, &account.metadata)?;
+        fill(cx, &mut token, &account.metadata);
+        let seconds = token.spec.expiration_seconds.unwrap_or_default();
+        check::expiration(seconds)?;
+        admit(cx, &request, &mut token).await?;
+        let issued = issue(cx, issuer, &token, &account.metadata).await?;
+        request.warnings().extend(issued.warnings.iter().cloned());
+        token.spec.expiration_seconds = Some(issued.expiration_seconds);
+        token.status = TokenRequestStatus { token: issued.token, expiration_timestamp: issued.expiration.into() };
+        respond::object(request.wish(), StatusCode::CREATED, &token)
+    }
+}
+
+/// What the answer says beside the token.
+fn fill(cx: &ApiCx, token: &mut TokenRequest, account: &ObjectMeta) {
+    if token.spec.audiences.is_empty() {
+        token.spec.audiences.clone_from(&cx.authentication().api_audiences);
+    }
+    token.metadata.name.clone_from(&account.name);
+    token.metadata.namespace.clone_from(&account.namespace);
+    token.metadata.uid.clone_from(&account.uid);
+    token.metadata.creation_timestamp = cx.clock().wall().into();
+    token.status = TokenRequestStatus::default();
+}
+
+async fn issue(
+    cx: &ApiCx,
+    issuer: &TokenIssuer,
+    token: &TokenRequest,
+    account: &ObjectMeta,
+) -> Result<IssuedToken, ApiError> {
+    let bound = match &token.spec.bound_object_ref {
+        Some(reference) => Some(bound::find(cx, reference, account).await?),
+        None => None,
+    };
+    let wish = TokenWish {
+        namespace: account.namespace.clone(),
+        service_account: ObjectRef { name: account.name.clone(), uid: account.uid.clone() },
+        audiences: token.spec.audiences.clone(),
+        expiration_seconds: token.spec.expiration_seconds.unwrap_or_default(),
+        bound,
+    };
+    let issued = issuer.issue(&wish, cx.clock().wall(), cx.rng());
+    issued.map_err(|error| ApiError::internal(format_args!("failed to generate token: {error}")))
+}
+
+/// Reads an object of the core group from the store, as tokens must not outlive what was deleted just now.
+async fn read<T: Object + Clone>(cx: &ApiCx, resource: &str, namespace: &str, name: &str) -> Result<T, ApiError> {
+    let missing = || ApiError::not_found(&GroupResource { group: "".into(), resource: resource.to_owned().into() }, name);
+    let found = cx.registry().resource("", "v1", resource).ok_or_else(missing)?;
+    let stored = found.get(&server_request(cx.clock(), namespace), name, "").await?;
+    stored.object().downcast_ref::<T>().cloned().ok_or_else(missing)
+}
