@@ -30,8 +30,7 @@ pub fn check_rules<S: RoleSource>(
     escalate: &Attributes,
     rules: &[PolicyRule],
 ) -> Result<(), EscalationError> {
-    let exempt = Attributes { verb: "escalate".into(), ..escalate.clone() };
-    if is_superuser(&escalate.user) || authorizer.authorize(&exempt).decision == Decision::Allow {
+    if may_escalate(authorizer, escalate) {
         return Ok(());
     }
     holds_all(rbac, &escalate.user, &escalate.namespace, rules)
@@ -59,6 +58,13 @@ pub fn check_binding<S: RoleSource>(
     }
     let rules = rbac.rules_of_reference(role, &binding.namespace).map_err(EscalationError::RoleNotFound)?;
     holds_all(rbac, &binding.user, &binding.namespace, &rules)
+}
+
+/// Whether the caller may write any rules into the role that `write` is about, whatever it holds itself.
+#[must_use]
+pub fn may_escalate(authorizer: &dyn Authorizer, write: &Attributes) -> bool {
+    let escalate = Attributes { verb: "escalate".into(), ..write.clone() };
+    is_superuser(&write.user) || authorizer.authorize(&escalate).decision == Decision::Allow
 }
 
 fn is_superuser(user: &UserInfo) -> bool {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use api_types::rbac_v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject};
 
 pub use cover::{break_down, covers, is_cluster_admin};
-pub use escalation::{EscalationError, check_binding, check_rules};
+pub use escalation::{EscalationError, check_binding, check_rules, may_escalate};
 pub use rules::rule_allows;
 pub use subjects::{describe, matches};
 
