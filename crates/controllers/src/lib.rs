@@ -7,6 +7,8 @@
 mod certificates;
 mod cluster;
 mod component;
+#[cfg(test)]
+mod descriptors_test;
 mod network;
 mod nodes;
 mod settings;
@@ -27,6 +29,7 @@ pub const ALL: &[Descriptor] = &[
     workloads::pod_gc::DESCRIPTOR,
     cluster::cluster_role_aggregation::DESCRIPTOR,
     cluster::namespace::DESCRIPTOR,
+    network::endpoint_slice::DESCRIPTOR,
     cluster::service_account::DESCRIPTOR,
     cluster::root_ca::DESCRIPTOR,
 ];

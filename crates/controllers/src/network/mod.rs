@@ -1,1 +1,7 @@
 //! Services: which addresses stand behind them.
+
+mod backends;
+mod pod_events;
+mod trigger_time;
+
+pub(crate) mod endpoint_slice;

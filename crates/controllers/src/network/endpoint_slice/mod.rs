@@ -1,0 +1,145 @@
+//! Writes the EndpointSlices of services with a selector.
+//!
+//! Deliberately not here: topology hints by annotation (`service.kubernetes.io/topology-mode: Auto`); hints come from
+//! `spec.trafficDistribution`.
+
+mod desired;
+mod hints;
+mod layout;
+mod pack;
+mod plan;
+#[cfg(test)]
+mod tests;
+mod tracker;
+mod write;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_types::core_v1::{Node, Pod, Service};
+use api_types::discovery_v1::EndpointSlice;
+use api_types::discovery_v1::constants::{LABEL_MANAGED_BY, LABEL_SERVICE_NAME};
+use client::{Change, EventType, Informer, ObjectKey, RateLimit};
+use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
+
+use super::backends::selects;
+use super::pod_events::concerned;
+use super::trigger_time::TriggerTimes;
+use crate::Settings;
+use tracker::Tracker;
+
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    name: "endpointslice-controller",
+    aliases: &["endpointslice"],
+    gates: &[],
+    identity: "endpointslice-controller",
+    event_component: "endpoint-slice-controller",
+    disabled_by_default: false,
+    build,
+};
+
+/// The value of the managed-by label on our slices.
+const MANAGER: &str = "endpointslice-controller.k8s.io";
+/// Failures in a row after which a service waits for its next change.
+const MAX_FAILURES: u32 = 15;
+/// Foreign changes of slices are looked at after this time, so that several are handled at once.
+const SLICE_DELAY: Duration = Duration::from_secs(1);
+/// Index of our slices by the service they are for, `{namespace}/{name}`.
+const BY_SERVICE: &str = "endpoint-slice-service";
+
+fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
+    let settings = build.settings::<Settings>()?;
+    let (workers, batch, max) =
+        (settings.endpoint_slice_syncs, settings.endpoint_slice_batch_period, settings.max_endpoints_per_slice);
+    let limit = RateLimit { base: Duration::from_secs(1), ..RateLimit::default() };
+    let queue = build.queue_with("endpoint_slice", limit);
+    let tracker = Arc::new(Tracker::default());
+    let services = build.watch::<Service>().enqueue_self(&queue).informer();
+    let lookup = services.clone();
+    let of_pod =
+        move |change: &Change<Pod>| concerned(&lookup, change).into_iter().map(|key| (key, batch)).collect::<Vec<_>>();
+    let pods = build.watch::<Pod>().enqueue_after(&queue, of_pod).informer();
+    let delay = batch.max(SLICE_DELAY);
+    let watcher = Arc::clone(&tracker);
+    let of_slice = move |change: &Change<EndpointSlice>| {
+        touched(&watcher, change).into_iter().map(|key| (key, delay)).collect::<Vec<_>>()
+    };
+    let by_service = |slice: &EndpointSlice| service_of(slice).map(|key| key.to_string()).into_iter().collect();
+    let slices =
+        build.watch::<EndpointSlice>().index(BY_SERVICE, by_service).enqueue_after(&queue, of_slice).informer();
+    let nodes = build.watch::<Node>().informer();
+    let controller =
+        EndpointSlices { services, pods, slices, nodes, tracker, trigger_times: TriggerTimes::default(), max };
+    build.run(&queue, workers, Arc::new(controller)).drop_after(MAX_FAILURES);
+    Ok(())
+}
+
+/// The service of a slice that is ours.
+fn service_of(slice: &EndpointSlice) -> Option<ObjectKey> {
+    let labels = &slice.metadata.labels;
+    let ours = labels.get(LABEL_MANAGED_BY).is_some_and(|manager| manager == MANAGER);
+    let name = labels.get(LABEL_SERVICE_NAME).filter(|_| ours)?;
+    Some(ObjectKey::new(slice.metadata.namespace.clone(), name.clone()))
+}
+
+/// The services whose slices somebody else changed.
+fn touched(tracker: &Tracker, change: &Change<EndpointSlice>) -> Vec<ObjectKey> {
+    match change {
+        Change::Added { object, .. } => {
+            service_of(object).filter(|key| tracker.is_foreign(key, object)).into_iter().collect()
+        }
+        Change::Updated { old, new } => {
+            let (before, now) = (service_of(old), service_of(new));
+            if before != now {
+                return before.into_iter().chain(now).collect();
+            }
+            now.filter(|key| tracker.is_foreign(key, new)).into_iter().collect()
+        }
+        Change::Deleted { object, .. } => {
+            service_of(object).filter(|key| tracker.deletion_is_foreign(key, object)).into_iter().collect()
+        }
+    }
+}
+
+struct EndpointSlices {
+    services: Informer<Service>,
+    pods: Informer<Pod>,
+    slices: Informer<EndpointSlice>,
+    nodes: Informer<Node>,
+    tracker: Arc<Tracker>,
+    trigger_times: TriggerTimes,
+    max: usize,
+}
+
+#[async_trait::async_trait]
+impl Controller for EndpointSlices {
+    async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
+        let Some(service) = self.services.get(key) else {
+            self.trigger_times.forget(key);
+            self.tracker.forget(key);
+            return Ok(Next::Done);
+        };
+        if service.spec.type_ == "ExternalName" || service.spec.selector.is_empty() {
+            return Ok(Next::Done);
+        }
+        let mut pods = self.pods.in_namespace(&key.namespace);
+        pods.retain(|pod| selects(&service, &pod.metadata.labels));
+        let mut slices = self.slices.by_index(BY_SERVICE, &key.to_string());
+        if self.tracker.is_stale(key, &slices) {
+            return Err(ReconcileError::failed("EndpointSlice informer cache is out of date"));
+        }
+        slices.retain(|slice| slice.metadata.deletion_timestamp.is_none());
+        let trigger = self.trigger_times.of(key, &service, &pods);
+        let node = |name: &str| self.nodes.find("", name);
+        let plan = plan::plan(&service, &pods, &slices, node, self.max);
+        let outcome = write::apply(cx, &self.tracker, &service, plan.writes, trigger).await;
+        let mut errors: Vec<ReconcileError> = plan.problems.into_iter().map(ReconcileError::failed).collect();
+        errors.extend(outcome.err());
+        let outcome = ReconcileError::join(errors);
+        if let Err(error) = &outcome {
+            let message = format!("Error updating Endpoint Slices for Service {key}: {error}");
+            cx.events.event(&*service, EventType::Warning, "FailedToUpdateEndpointSlices", message);
+        }
+        outcome.map(|()| Next::Done)
+    }
+}

@@ -1,0 +1,155 @@
+//! Tests of the slices of services.
+
+use std::sync::Arc;
+
+use api_types::core_v1::{Node, Pod, PodIP, Service, ServicePort};
+use api_types::discovery_v1::{Endpoint, EndpointSlice};
+
+use super::desired::{Group, identity};
+use super::layout::empty_slice;
+use super::pack::{Writes, pack};
+use super::*;
+use crate::network::backends::Family;
+use crate::workloads::fixtures::{Running, dying, meta, ready, settle};
+
+const KNOWN: &[Descriptor] = &[DESCRIPTOR];
+
+fn service() -> Service {
+    let mut service = Service { metadata: meta("web"), ..Service::default() };
+    service.spec.selector.insert("app".into(), "web".into());
+    service.spec.cluster_ip = "10.96.0.1".into();
+    service.spec.ip_families = vec!["IPv4".into()];
+    let port = ServicePort {
+        name: "http".into(),
+        protocol: "TCP".into(),
+        port: 80,
+        target_port: api_machinery::intstr::IntOrString::Int(8080),
+        ..ServicePort::default()
+    };
+    service.spec.ports.push(port);
+    service
+}
+
+fn pod(name: &str, ip: &str) -> Pod {
+    let mut pod = Pod { metadata: meta(name), ..Pod::default() };
+    pod.spec.node_name = "n".into();
+    pod.status.phase = "Running".into();
+    pod.status.pod_ip = ip.into();
+    pod.status.pod_ips = vec![PodIP { ip: ip.into() }];
+    pod
+}
+
+fn node() -> Node {
+    let mut node = Node::default();
+    node.metadata.name = "n".into();
+    node
+}
+
+fn endpoint(number: usize) -> Endpoint {
+    Endpoint { addresses: vec![format!("10.0.{}.{}", number / 256, number % 256)], ..Endpoint::default() }
+}
+
+/// A slice with endpoints of these numbers.
+fn slice(name: &str, numbers: std::ops::Range<usize>) -> Arc<EndpointSlice> {
+    let mut slice = empty_slice(&service(), Family::V4, Vec::new());
+    slice.metadata.name = name.into();
+    slice.endpoints = numbers.map(endpoint).collect();
+    Arc::new(slice)
+}
+
+/// The sizes after packing: creates, updates, deletes.
+fn packed(existing: &[Arc<EndpointSlice>], wanted: impl Iterator<Item = usize>) -> (Vec<usize>, Vec<usize>, usize) {
+    let endpoints = wanted.map(endpoint).map(|endpoint| (identity(&endpoint), endpoint)).collect();
+    let mut writes = Writes::default();
+    pack(&service(), Family::V4, existing, Group { ports: Vec::new(), endpoints }, 100, &mut writes);
+    let sizes = |slices: &[EndpointSlice]| slices.iter().map(|slice| slice.endpoints.len()).collect();
+    (sizes(&writes.create), sizes(&writes.update), writes.delete.len())
+}
+
+#[test]
+fn endpoints_are_packed_with_few_writes() {
+    let (a100, b60) = (slice("a", 0..100), slice("b", 100..160));
+    let b70 = slice("b", 100..170);
+    for (name, existing, wanted, expected) in [
+        ("one gone, 50 new", vec![a100.clone(), b60.clone()], (1..210).collect(), (vec![49], vec![100], 0)),
+        ("40 new", vec![a100.clone(), b60.clone()], (0..200).collect(), (vec![], vec![100], 0)),
+        (
+            "the better fit",
+            vec![slice("a", 0..90), slice("b", 100..195)],
+            (0..90).chain(100..195).chain(200..208).collect(),
+            (vec![], vec![98], 0),
+        ),
+        ("the fuller one", vec![slice("a", 0..50), b70], (0..50).chain(100..190).collect(), (vec![], vec![90], 0)),
+        (
+            "no merging",
+            vec![a100.clone(), slice("b", 100..200), slice("c", 200..300)],
+            (0..40).chain(100..140).chain(200..240).collect(),
+            (vec![], vec![40, 40, 40], 0),
+        ),
+        ("none before", vec![], (0..250).collect(), (vec![100, 100, 50], vec![], 0)),
+        ("as many as fit a slice", vec![slice("a", 0..30)], (0..130).collect(), (vec![100], vec![], 0)),
+        ("replaced", vec![slice("a", 0..1)], vec![5], (vec![1], vec![], 1)),
+        ("steady state", vec![a100], (0..100).collect(), (vec![], vec![], 0)),
+    ] {
+        let wanted: Vec<usize> = wanted;
+        assert_eq!(packed(&existing, wanted.into_iter()), expected, "{name}");
+    }
+}
+
+#[test]
+fn conditions_show_what_the_pod_is() {
+    let pods = [
+        Arc::new(ready(pod("ready", "10.0.0.1"), 1)),
+        Arc::new(pod("starting", "10.0.0.2")),
+        Arc::new(dying(ready(pod("dying", "10.0.0.3"), 1))),
+        Arc::new(pod("no-address", "")),
+    ];
+    let plan = plan::plan(&service(), &pods, &[], |_| Some(Arc::new(node())), 100);
+    let slice = &plan.writes.create[0];
+    let shown: Vec<_> = slice
+        .endpoints
+        .iter()
+        .map(|one| {
+            (one.addresses[0].as_str(), one.conditions.ready, one.conditions.serving, one.conditions.terminating)
+        })
+        .collect();
+    let (yes, no) = (Some(true), Some(false));
+    assert_eq!(shown, [("10.0.0.1", yes, yes, no), ("10.0.0.2", no, no, no), ("10.0.0.3", no, yes, yes)]);
+    assert_eq!(slice.ports[0].port, Some(8080));
+    assert!(plan.problems.is_empty());
+}
+
+#[test]
+fn a_pod_on_an_unknown_node_is_a_problem() {
+    let pods = [Arc::new(ready(pod("p", "10.0.0.1"), 1))];
+    let plan = plan::plan(&service(), &pods, &[], |_| None, 100);
+    assert_eq!(plan.problems, ["skipping Pod p for Service ns/web: Node n Not Found"]);
+}
+
+#[test]
+fn slices_of_an_earlier_service_go() {
+    let mut foreign = EndpointSlice::clone(&slice("old", 0..1));
+    foreign.metadata.owner_references[0].uid = "another".into();
+    let plan = plan::plan(&service(), &[], &[Arc::new(foreign)], |_| None, 100);
+    assert_eq!((plan.writes.create.len(), plan.writes.delete.len()), (1, 1), "and a placeholder comes");
+    let placeholder = Arc::new(plan.writes.create[0].clone());
+    let again = plan::plan(&service(), &[], &[placeholder], |_| None, 100);
+    assert_eq!((again.writes.create.len(), again.writes.delete.len()), (0, 0), "steady state");
+}
+
+#[tokio::test(start_paused = true)]
+async fn slices_follow_pods() {
+    let running = Running::start(KNOWN);
+    running.put("v1/nodes", &node());
+    running.put("v1/services", &service());
+    running.put("v1/pods", &ready(pod("a", "10.0.0.1"), 1));
+    settle().await;
+    let slices = running.server.objects("discovery.k8s.io/v1/endpointslices");
+    assert_eq!(slices.len(), 1, "one slice");
+    assert_eq!(slices[0]["endpoints"][0]["addresses"][0], "10.0.0.1");
+    running.put("v1/pods", &ready(pod("b", "10.0.0.2"), 1));
+    settle().await;
+    let slices = running.server.objects("discovery.k8s.io/v1/endpointslices");
+    assert_eq!(slices[0]["endpoints"].as_array().map(Vec::len), Some(2));
+    running.assert_steady().await;
+}
