@@ -123,7 +123,9 @@ impl DeploymentController {
     async fn observe(&self, cx: &Cx, stored: Arc<Deployment>) -> Result<Observed, ReconcileError> {
         let selector =
             selector_of(stored.spec.selector.as_ref()).map_err(|error| ReconcileError::permanent(error.to_string()))?;
-        let candidates = self.sets.in_namespace(&stored.metadata.namespace);
+        let mut candidates = self.sets.by_index(CONTROLLER_UID, &stored.metadata.uid);
+        let orphans = self.sets.by_index(CONTROLLER_UID, "").into_iter();
+        candidates.extend(orphans.filter(|set| set.metadata.namespace == stored.metadata.namespace));
         let claimed = Claims::new(&cx.client, &*stored, &selector, &[]).run(candidates).await?;
         let pods_of =
             |set: &Arc<ReplicaSet>| (set.metadata.uid.clone(), self.pods.by_index(CONTROLLER_UID, &set.metadata.uid));

@@ -286,6 +286,37 @@ async fn a_rollout_reaches_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn replica_sets_of_others_are_left_alone() {
+    let running = Running::start(KNOWN);
+    let mut foreign = set("v2", 1, 2, 2);
+    foreign.metadata.owner_references = vec![controller_ref::<Deployment>(&meta("other"))];
+    let mut orphan = set("v1", 1, 2, 2);
+    orphan.metadata.owner_references.clear();
+    running.put("apps/v1/replicasets", &foreign);
+    running.put("apps/v1/replicasets", &orphan);
+    running.put("apps/v1/deployments", &deployment(3));
+    settle().await;
+    let sets = running.client.namespaced::<ReplicaSet>("ns").list(&ListOptions::default()).await.unwrap().items;
+    let size = |name: &str| sets.iter().find(|set| set.metadata.name == name).map(arithmetic::size);
+    assert_eq!((sets.len(), size("web-v2")), (3, Some(2)), "the foreign one stays, a new one is made");
+    let adopted = sets.iter().find(|set| set.metadata.name == "web-v1").unwrap();
+    assert!(controller::is_controlled_by(&adopted.metadata, &meta("web")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_server_is_asked_again() {
+    let running = Running::start(KNOWN);
+    settle().await;
+    running.server.fail_next("POST", &[500, 403]);
+    running.server.fail_next("PUT", &[409, 500]);
+    running.put("apps/v1/deployments", &deployment(2));
+    settle().await;
+    assert_eq!((running.count("apps/v1/replicasets"), running.count("v1/pods")), (1, 2));
+    let live = running.client.namespaced::<Deployment>("ns").get("web").await.unwrap();
+    assert_eq!((live.status.replicas, live.status.observed_generation), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_name_that_is_taken_gets_another_hash() {
     let running = Running::start(KNOWN);
     let Step::Create(first) = plan::plan(&observed(deployment(3), vec![])).unwrap() else { panic!() };

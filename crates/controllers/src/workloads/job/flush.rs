@@ -36,10 +36,6 @@ impl JobController {
         }
         let failed = self.release_all(cx, key, &mut tracking).await;
         fold(&mut view.job.status, &tracking.tracked);
-        if super::view::is_indexed(&view.job) {
-            // The list of indexes is the count.
-            view.job.status.succeeded = last.succeeded;
-        }
         let finished = failed.is_none() && view.finish(fate.as_ref(), &tracking);
         if view.job.status != last {
             self.store(cx, &mut view.job)

@@ -99,7 +99,7 @@ impl Controller for ReplicaSetController {
         let pods = self.claim(cx, &set).await?;
         let scaling = if satisfied && set.metadata.deletion_timestamp.is_none() {
             let now = MicroTime::from(cx.clock.wall());
-            plan::scaling(&set, &pods.active, &self.related(&set), now)
+            plan::scaling(&set, &pods.active, || self.related(&set), now)
         } else {
             Scaling::Enough
         };

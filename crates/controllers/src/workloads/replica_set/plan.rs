@@ -22,8 +22,14 @@ pub(super) enum Scaling {
     Delete(Vec<Arc<Pod>>),
 }
 
-/// Compares the active pods with the wanted number. `related` are the active pods of sibling sets, which share nodes.
-pub(super) fn scaling(set: &ReplicaSet, active: &[Arc<Pod>], related: &[Arc<Pod>], now: MicroTime) -> Scaling {
+/// Compares the active pods with the wanted number. `related` finds the active pods of sibling sets, which share nodes;
+/// it is only asked when some pods must be chosen.
+pub(super) fn scaling(
+    set: &ReplicaSet,
+    active: &[Arc<Pod>],
+    related: impl FnOnce() -> Vec<Arc<Pod>>,
+    now: MicroTime,
+) -> Scaling {
     let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or(0);
     if active.len() < wanted {
         return Scaling::Create((wanted - active.len()).min(BURST));
@@ -35,7 +41,7 @@ pub(super) fn scaling(set: &ReplicaSet, active: &[Arc<Pod>], related: &[Arc<Pod>
     if excess == active.len() {
         return Scaling::Delete(active.to_vec());
     }
-    let mut ranked = ranking::first_to_go(active, related, now);
+    let mut ranked = ranking::first_to_go(active, &related(), now);
     ranked.truncate(excess);
     Scaling::Delete(ranked)
 }

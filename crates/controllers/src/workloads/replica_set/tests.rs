@@ -21,7 +21,7 @@ fn pods(count: usize) -> Vec<Arc<Pod>> {
 #[test]
 fn plans() {
     let describe =
-        |replicas, active: usize| match plan::scaling(&set(replicas), &pods(active), &[], MicroTime::default()) {
+        |replicas, active: usize| match plan::scaling(&set(replicas), &pods(active), Vec::new, MicroTime::default()) {
             Scaling::Enough => "enough".to_owned(),
             Scaling::Create(count) => format!("create {count}"),
             Scaling::Delete(pods) => format!("delete {}", pods.len()),
@@ -95,6 +95,28 @@ async fn orphans_are_adopted_and_strangers_left_alone() {
     running.put(SETS_AT, &set(1));
     settle().await;
     assert_eq!((running.count(PODS_AT), running.requests("PATCH", "pods")), (3, 1), "one adopted, none made");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_no_longer_matches_is_let_go_and_replaced() {
+    let running = Running::start(KNOWN);
+    let mut astray = pod("astray", "Running", Some(controller_ref::<ReplicaSet>(&meta("web"))));
+    astray.metadata.labels.clear();
+    running.put(PODS_AT, &astray);
+    running.put(SETS_AT, &set(1));
+    settle().await;
+    assert_eq!((running.count(PODS_AT), running.requests("POST", "pods")), (2, 1));
+    assert_eq!(running.requests("PATCH", "pods/astray"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_is_settled_with_the_live_object() {
+    let running = Running::start(KNOWN);
+    running.server.fail_next("PUT", &[409]);
+    running.put(SETS_AT, &set(2));
+    settle().await;
+    let live = running.client.namespaced::<ReplicaSet>("ns").get("web").await.unwrap();
+    assert_eq!((running.count(PODS_AT), live.status.replicas), (2, 2));
 }
 
 #[tokio::test(start_paused = true)]

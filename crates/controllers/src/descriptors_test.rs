@@ -1,0 +1,44 @@
+//! The list of controllers against upstream's names, aliases and gates.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::ALL;
+
+/// Upstream's table; nothing where the reference material is not at hand.
+fn upstream() -> Option<Vec<Value>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/kcm-controllers.json");
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        println!("skipped: no table of controllers to compare with");
+        return None;
+    };
+    let table: Value = serde_json::from_str(&text).unwrap();
+    table["controllers"].as_array().cloned()
+}
+
+fn texts(value: &Value) -> Vec<&str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+#[test]
+fn names_aliases_and_gates_are_upstreams() {
+    let Some(upstream) = upstream() else { return };
+    for descriptor in ALL {
+        let name = descriptor.name;
+        let entry = upstream.iter().find(|entry| entry["name"] == name);
+        let entry = entry.unwrap_or_else(|| panic!("{name} is not a controller of upstream"));
+        assert_eq!(descriptor.aliases, texts(&entry["aliases"]), "{name}");
+        assert_eq!(descriptor.gates, texts(&entry["featureGates"]), "{name}");
+        assert_eq!(descriptor.disabled_by_default, entry["disabledByDefault"] == true, "{name}");
+    }
+}
+
+#[test]
+fn names_are_unique() {
+    let mut names: Vec<_> = ALL.iter().flat_map(|it| it.aliases.iter().chain([&it.name])).collect();
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}
