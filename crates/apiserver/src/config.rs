@@ -79,6 +79,7 @@ impl ServerConfig {
                 min_watch_timeout: Duration::from_secs(1800),
                 max_in_flight: 400,
                 max_mutating_in_flight: 200,
+                goaway_chance: 0.0,
                 strict_transport_security: Vec::new(),
             },
             shutdown: ShutdownConfig::default(),
@@ -313,6 +314,8 @@ pub struct RequestConfig {
     pub max_in_flight: usize,
     /// `--max-mutating-requests-inflight`; 0 for no limit.
     pub max_mutating_in_flight: usize,
+    /// `--goaway-chance`.
+    pub goaway_chance: f64,
     /// `--strict-transport-security-directives`.
     pub strict_transport_security: Vec<String>,
 }

@@ -41,6 +41,13 @@ const SELF_REQUESTS: Desc =
     ]);
 const WATCH_EVENTS: Desc = Desc::new("apiserver_watch_events_total", "Events sent to watchers.", Stability::Alpha)
     .labels(&["group", "version", "resource"]);
+const DEPRECATED: Desc =
+    Desc::new("apiserver_requested_deprecated_apis", "Deprecated APIs that were used.", Stability::Stable)
+        .labels(&["group", "version", "resource", "subresource", "removed_release"]);
+const OBJECTS: Desc = Desc::new("apiserver_resource_objects", "Objects in the store, by resource.", Stability::Alpha)
+    .labels(&["group", "resource"]);
+const OLD_OBJECTS: Desc = Desc::new("apiserver_storage_objects", "Objects in the store, by resource.", Stability::Stable)
+    .labels(&["resource"]);
 const AUTHENTICATION: Desc =
     Desc::new("authentication_attempts", "Authentications by result.", Stability::Alpha).labels(&["result"]);
 const USERS: Desc =
@@ -61,6 +68,9 @@ pub(crate) struct ApiMetrics {
     pub(crate) terminations: Counters,
     pub(crate) self_requests: Counters,
     pub(crate) watch_events: Counters,
+    pub(crate) deprecated: Gauges,
+    pub(crate) objects: Gauges,
+    pub(crate) old_objects: Gauges,
     pub(crate) authentication: Counters,
     pub(crate) users: Counters,
     pub(crate) authorization: Counters,
@@ -77,6 +87,9 @@ impl ApiMetrics {
             terminations: registry.counters(&TERMINATIONS),
             self_requests: registry.counters(&SELF_REQUESTS),
             watch_events: registry.counters(&WATCH_EVENTS),
+            deprecated: registry.gauges(&DEPRECATED),
+            objects: registry.gauges(&OBJECTS),
+            old_objects: registry.gauges(&OLD_OBJECTS),
             authentication: registry.counters(&AUTHENTICATION),
             users: registry.counters(&USERS),
             authorization: registry.counters(&AUTHORIZATION),

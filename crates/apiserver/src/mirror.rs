@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api_machinery::meta::ListOptions;
@@ -23,13 +24,14 @@ type Observer<T> = Box<dyn Fn(Option<&Arc<T>>, Option<&Arc<T>>) + Send + Sync>;
 
 /// All objects of one kind.
 pub(crate) struct Mirror<T> {
+    synced: AtomicBool,
     objects: RwLock<Objects<T>>,
     observers: RwLock<Vec<Observer<T>>>,
 }
 
 impl<T> Default for Mirror<T> {
     fn default() -> Self {
-        Self { objects: RwLock::default(), observers: RwLock::default() }
+        Self { synced: AtomicBool::new(false), objects: RwLock::default(), observers: RwLock::default() }
     }
 }
 
@@ -47,6 +49,11 @@ impl<T: Object + Kind> Mirror<T> {
     /// Calls `observer` with every change from now on.
     pub(crate) fn observe(&self, observer: impl Fn(Option<&Arc<T>>, Option<&Arc<T>>) + Send + Sync + 'static) {
         self.observers.write().push(Box::new(observer));
+    }
+
+    /// Whether it has been filled once.
+    pub(crate) fn is_synced(&self) -> bool {
+        self.synced.load(Ordering::Acquire)
     }
 
     /// Follows the registry for as long as the tasks live.
@@ -93,6 +100,7 @@ impl<T: Object + Kind> Mirror<T> {
                 Event::Bookmark { initial_events_end: true, .. } => {
                     if let Some(seen) = seen.take() {
                         self.forget_missing(&seen);
+                        self.synced.store(true, Ordering::Release);
                     }
                 }
                 Event::Bookmark { .. } => {}

@@ -28,6 +28,19 @@ impl MirroredRoles {
     }
 }
 
+impl MirroredRoles {
+    /// The kinds that have not been seen yet.
+    pub(crate) fn unsynced(&self) -> Vec<&'static str> {
+        let kinds = [
+            ("*v1.Role", self.roles.is_synced()),
+            ("*v1.RoleBinding", self.role_bindings.is_synced()),
+            ("*v1.ClusterRole", self.cluster_roles.is_synced()),
+            ("*v1.ClusterRoleBinding", self.cluster_role_bindings.is_synced()),
+        ];
+        kinds.into_iter().filter(|(_, synced)| !synced).map(|(kind, _)| kind).collect()
+    }
+}
+
 impl RoleSource for MirroredRoles {
     fn role(&self, namespace: &str, name: &str) -> Option<Arc<Role>> {
         self.roles.get(namespace, name)

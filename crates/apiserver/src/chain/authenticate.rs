@@ -2,7 +2,7 @@
 
 use authn::{Authenticator as _, ignored_header_warning, strip_credentials};
 
-use super::{Authenticated, Received, Refusal, Request};
+use super::{Authenticated, Received, Refusal, Request, go_away};
 use crate::cx::ApiCx;
 use api_machinery::status::ApiError;
 
@@ -18,6 +18,9 @@ pub(super) async fn authenticate(
         request.warnings().add(warning);
     }
     let outcome = cx.authentication.chain.authenticate(request.parts(), request.peer_certificates()).await;
+    if outcome.as_ref().map_or(true, |identity| identity.as_ref().is_none_or(is_anonymous)) {
+        go_away::after(request.parts());
+    }
     let result = match &outcome {
         Ok(Some(_)) => "success",
         Ok(None) => "failure",
@@ -36,6 +39,10 @@ pub(super) async fn authenticate(
     request.warnings().extend(identity.warnings);
     strip_credentials(request.headers_mut(), cx.authentication.proxy_headers.as_ref());
     Ok(request.authenticated(identity.user))
+}
+
+fn is_anonymous(identity: &authn::Identity) -> bool {
+    identity.user.username == authn::ANONYMOUS
 }
 
 /// The label of a user: a few are told apart, so that there is no label per user.

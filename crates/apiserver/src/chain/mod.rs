@@ -4,6 +4,7 @@ mod audit_id;
 mod authenticate;
 mod authorize;
 mod deadline;
+mod go_away;
 mod held;
 mod impersonate;
 mod in_flight;
@@ -60,6 +61,7 @@ pub(crate) async fn serve(cx: &Arc<ApiCx>, request: serving::Request) -> Respons
     let mut response = match RequestInfo::new(&parts.method, parts.uri.path(), &query) {
         Ok(info) => {
             let info = Arc::new(info);
+            go_away::at_random(cx, &parts);
             let observed = observe::Observation::begin(cx, &parts, &info, &query);
             let request = Request::received(parts, body, info, query);
             let answer = AssertUnwindSafe(answer(cx, request)).catch_unwind().await;

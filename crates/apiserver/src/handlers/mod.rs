@@ -6,6 +6,7 @@ mod change;
 mod create;
 mod delete;
 mod delete_collection;
+mod deprecation;
 mod get;
 mod incoming;
 mod index;
@@ -51,6 +52,7 @@ pub(crate) async fn dispatch(cx: &Arc<ApiCx>, request: Request<Authorized>) -> R
         return unknown_path(cx);
     }
     let target = Target::find(cx, request.info())?;
+    deprecation::note(cx, &request, &target);
     match target.subresource {
         None => on_resource(cx, request, target).await,
         Some(_) => on_subresource(cx, request, target).await,

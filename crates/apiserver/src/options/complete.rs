@@ -68,12 +68,16 @@ fn requests(options: &Options, errors: &mut Errors) -> RequestConfig {
         "--strict-transport-security-directives invalid, allowed values: max-age=expireTime, includeSubDomains, \
          preload. see https://tools.ietf.org/html/rfc6797#section-6.1 for more information",
     );
+    let goaway_chance = options.float("goaway-chance");
+    let possible = (0.0..=0.02).contains(&goaway_chance);
+    errors.check(possible, "--goaway-chance can not be less than 0 or greater than 0.02");
     let minimum = count(options, "min-request-timeout", errors);
     RequestConfig {
         timeout: not_negative(options, "request-timeout", errors),
         min_watch_timeout: Duration::from_secs(u64::try_from(minimum).unwrap_or(0)),
         max_in_flight: count(options, "max-requests-inflight", errors),
         max_mutating_in_flight: count(options, "max-mutating-requests-inflight", errors),
+        goaway_chance,
         strict_transport_security: directives,
     }
 }

@@ -107,9 +107,6 @@ pub(super) fn refuse(options: &Options, errors: &mut Errors) {
     if options.bool("enable-priority-and-fairness") {
         errors.push("--enable-priority-and-fairness=true is not supported by this server; requests are bounded by --max-requests-inflight and --max-mutating-requests-inflight");
     }
-    if options.float("goaway-chance") > 0.0 {
-        errors.push("--goaway-chance is not supported by this server; leave it at its default");
-    }
 }
 
 fn is_default(options: &Options, flag: &Flag) -> bool {

@@ -23,7 +23,7 @@ use crate::cx::ApiCx;
 use crate::hooks::Hooks;
 use crate::metrics::ApiMetrics;
 use crate::routes::Routes;
-use crate::{extensions, handlers, storage_ready};
+use crate::{extensions, handlers, object_counts, storage_ready};
 
 /// Makes the context of a server, and the work that follows its start.
 pub(super) fn assemble(
@@ -37,12 +37,12 @@ pub(super) fn assemble(
     metrics.show_gates(lifecycle.gates());
     let slis = Metrics::new(config.metrics.clone());
     let health = Health::new(&slis, config.livez_grace);
-    health::add(&health, &lifecycle, &store.backend, &config.storage)?;
+    let roles = MirroredRoles::default();
+    health::add(&health, &lifecycle, &store.backend, &config.storage, &roles)?;
 
     let (clock, rng, tasks) = (lifecycle.clock(), lifecycle.rng(), lifecycle.tasks());
     let parts = Parts { config: &config, registry: &registry, clock, rng, tasks };
     let authentication = Authentication::build(&parts)?;
-    let roles = MirroredRoles::default();
     roles.follow(&registry, clock, tasks);
     let rbac = Arc::new(RbacAuthorizer::new(roles));
     let authorizer = Arc::new(authorization::build(&config.authorization, &rbac));
@@ -56,6 +56,7 @@ pub(super) fn assemble(
     let (mut routes, mut hooks) = (Routes::default(), Vec::new());
     handlers::install(&mut routes);
     hooks.push(storage_ready::hook());
+    hooks.push(object_counts::hook());
     extensions::install(&mut routes, &mut hooks);
     let hooks = Hooks::new(hooks, &health)?;
     let cx = ApiCx {

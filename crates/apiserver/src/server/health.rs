@@ -7,6 +7,7 @@ use component_base::health::{Check, Endpoint, Health, Installed};
 use component_base::lifecycle::Lifecycle;
 use storage::Backend;
 
+use crate::authorization::MirroredRoles;
 use crate::config::StorageConfig;
 
 /// Adds the checks in upstream's order.
@@ -15,13 +16,20 @@ pub(super) fn add(
     lifecycle: &Lifecycle,
     backend: &Arc<dyn Backend>,
     config: &StorageConfig,
+    roles: &MirroredRoles,
 ) -> Result<(), Installed> {
     if let Some(logging) = lifecycle.logging() {
         let logging = logging.clone();
         health.add(Endpoint::ALL, &Check::instant("log", move || logging.check()))?;
     }
     health.add(Endpoint::ALL, &probe("etcd", backend, config.health_timeout).in_group("etcd"))?;
-    health.add(Endpoint::READY, &probe("etcd-readiness", backend, config.ready_timeout).in_group("etcd-readiness"))
+    health.add(Endpoint::READY, &probe("etcd-readiness", backend, config.ready_timeout).in_group("etcd-readiness"))?;
+    let roles = roles.clone();
+    let informers = move || match roles.unsynced().as_slice() {
+        [] => Ok(()),
+        waiting => Err(format!("{} informers not started yet: [{}]", waiting.len(), waiting.join(" "))),
+    };
+    health.add(Endpoint::READY, &Check::instant("informer-sync", informers))
 }
 
 /// Whether the store answers in time.

@@ -1,0 +1,25 @@
+//! Asking clients of HTTP/2 for a new connection: at random, so that they spread over the servers, and where nobody
+//! knows them, so that one connection cannot be used for a flood.
+
+use component_base::serving::GoAway;
+use http::Version;
+use http::request::Parts;
+
+use crate::cx::ApiCx;
+
+/// As often as `--goaway-chance` says.
+pub(super) fn at_random(cx: &ApiCx, parts: &Parts) {
+    let chance = cx.config.requests.goaway_chance;
+    if chance > 0.0 && cx.rng().unit() < chance {
+        after(parts);
+    }
+}
+
+/// After the requests that are running on the connection.
+pub(super) fn after(parts: &Parts) {
+    if parts.version == Version::HTTP_2
+        && let Some(go_away) = parts.extensions.get::<GoAway>()
+    {
+        go_away.send();
+    }
+}

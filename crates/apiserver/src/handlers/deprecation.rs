@@ -1,0 +1,33 @@
+//! Versions that are served still, but should not be used any more.
+
+use super::Target;
+use crate::chain::{Authorized, Request};
+use crate::cx::ApiCx;
+
+/// A deprecated version of a resource.
+struct Deprecated {
+    group: &'static str,
+    version: &'static str,
+    resource: &'static str,
+    since: &'static str,
+    instead: &'static str,
+}
+
+const DEPRECATED: &[Deprecated] = &[Deprecated {
+    group: "",
+    version: "v1",
+    resource: "endpoints",
+    since: "v1.33+",
+    instead: "discovery.k8s.io/v1 EndpointSlice",
+}];
+
+/// Warns the client, and remembers that the version is in use.
+pub(super) fn note(cx: &ApiCx, request: &Request<Authorized>, target: &Target) {
+    let info = target.info;
+    let is_target = |own: &&Deprecated| (own.group, own.version, own.resource) == (info.group, info.version, info.resource);
+    let Some(found) = DEPRECATED.iter().find(is_target) else { return };
+    let (api_version, kind) = (target.api_version(), info.kind);
+    request.warnings().add(format!("{api_version} {kind} is deprecated in {}; use {}", found.since, found.instead));
+    let subresource = target.subresource.map(|subresource| subresource.name).unwrap_or_default();
+    cx.metrics.deprecated.with(&[info.group, info.version, info.resource, subresource, ""]).set(1.0);
+}

@@ -1,0 +1,50 @@
+//! How many objects there are of each resource, for dashboards: asked of the store every minute.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::cx::ApiCx;
+use crate::hooks::PostStartHook;
+
+/// Upstream's default of `--etcd-count-metric-poll-period`.
+const INTERVAL: Duration = Duration::from_secs(60);
+/// What stands for a count that could not be had.
+const UNKNOWN: f64 = -1.0;
+
+/// The hook `storage-object-count-tracker-hook`.
+pub(crate) fn hook() -> Arc<dyn PostStartHook> {
+    Arc::new(ObjectCounts)
+}
+
+struct ObjectCounts;
+
+#[async_trait]
+impl PostStartHook for ObjectCounts {
+    fn name(&self) -> &'static str {
+        "storage-object-count-tracker-hook"
+    }
+
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+        let counting = Arc::clone(cx);
+        cx.tasks().spawn_cancellable("object-counts", async move {
+            loop {
+                count(&counting).await;
+                let jitter = 1.0 + counting.rng().unit();
+                tokio::time::sleep(INTERVAL.mul_f64(jitter)).await;
+            }
+        });
+        Ok(())
+    }
+}
+
+async fn count(cx: &ApiCx) {
+    for resource in cx.registry.resources() {
+        #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+        let objects = resource.count().await.map_or(UNKNOWN, |count| count as f64);
+        let info = resource.info();
+        cx.metrics.objects.with(&[info.group, info.resource]).set(objects);
+        cx.metrics.old_objects.with(&[&resource.group_resource().to_string()]).set(objects);
+    }
+}
