@@ -1,0 +1,273 @@
+//! The border between the pods of a node and the node itself.
+//!
+//! The pod engine asks for volumes, environments, control groups and the node's facts through these traits and knows
+//! nothing of how they come about; tests give it recording fakes. What the node side asks of the pods is
+//! [`crate::engine::PodEngine`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_types::core_v1::{Container, Node, ObjectReference, Pod, Secret};
+use async_trait::async_trait;
+use node_api::cri::v1;
+
+/// Everything the pod engine needs of the node.
+#[derive(Clone)]
+pub struct NodeSide {
+    /// Volumes and pod directories.
+    pub volumes: Arc<dyn Volumes>,
+    /// What sandboxes and containers are given.
+    pub setup: Arc<dyn ContainerSetup>,
+    /// Control groups of pods.
+    pub cgroups: Arc<dyn PodCgroups>,
+    /// The node object and the machine's state.
+    pub node: Arc<dyn NodeView>,
+    /// Where events go.
+    pub events: Arc<dyn Events>,
+}
+
+/// Why the node side could not do something, in the words that users see.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SideError(pub String);
+
+impl SideError {
+    /// An error with this text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+/// The volumes and directories of pods.
+#[async_trait]
+pub trait Volumes: Send + Sync + 'static {
+    /// Brings all volumes of the pod into place and makes its directories. Idempotent; called at every sync, so that
+    /// contents are refreshed. The error's text is what `FailedMount` shows.
+    async fn mount(&self, pod: &Pod) -> Result<(), SideError>;
+
+    /// Takes the pod's volumes away; called again until it succeeds. Afterwards `pods/{uid}/volumes` holds nothing.
+    async fn unmount(&self, uid: &str) -> Result<(), SideError>;
+
+    /// Removes what is left on disk of every pod whose uid is not in `keep`.
+    async fn clean_orphans(&self, keep: &BTreeSet<String>);
+
+    /// Groups that volumes add to the pod's processes.
+    fn supplemental_groups(&self, pod: &Pod) -> Vec<i64>;
+}
+
+/// What sandboxes and containers are given.
+#[async_trait]
+pub trait ContainerSetup: Send + Sync + 'static {
+    /// Host name, DNS, control group and runtime handler of a pod's sandbox.
+    async fn sandbox(&self, pod: &Pod) -> Result<SandboxSetup, SideError>;
+
+    /// The environment, mounts and devices of a container. The error's text becomes the message of
+    /// `CreateContainerConfigError`.
+    async fn container(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        facts: &ContainerFacts,
+    ) -> Result<ContainerInputs, SideError>;
+
+    /// CPU, memory and the like of a container.
+    fn resources(&self, pod: &Pod, container: &Container) -> v1::LinuxContainerResources;
+
+    /// A secret with registry credentials; `None` where there is none of that name.
+    async fn pull_secret(&self, namespace: &str, name: &str) -> Result<Option<Arc<Secret>>, SideError>;
+}
+
+/// What the node decides about a sandbox.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SandboxSetup {
+    /// Empty for pods on the host's network.
+    pub hostname: String,
+    /// What `resolv.conf` shall say.
+    pub dns: Option<v1::DnsConfig>,
+    /// The pod's control group as the runtime's driver names it.
+    pub cgroup_parent: String,
+    /// The sum of the containers' resources.
+    pub resources: Option<v1::LinuxContainerResources>,
+    /// What the runtime needs on top.
+    pub overhead: Option<v1::LinuxContainerResources>,
+    /// The handler of the pod's RuntimeClass; empty for the default.
+    pub runtime_handler: String,
+}
+
+/// What is known of a container's surroundings when its environment is made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContainerFacts {
+    /// The pod's addresses, primary first; empty on the host's network.
+    pub pod_ips: Vec<String>,
+    /// The image that will run, as the runtime names it.
+    pub image_id: String,
+}
+
+/// What the node gives a container.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ContainerInputs {
+    /// The whole environment, service variables included.
+    pub env: BTreeMap<String, String>,
+    /// Volumes and the hosts file; not the termination log.
+    pub mounts: Vec<v1::Mount>,
+    /// Host devices.
+    pub devices: Vec<v1::Device>,
+}
+
+/// Control groups of pods.
+#[async_trait]
+pub trait PodCgroups: Send + Sync + 'static {
+    /// Whether the pod has its group.
+    fn exists(&self, pod: &Pod) -> bool;
+
+    /// Makes the group and sets its limits.
+    ///
+    /// # Errors
+    /// The machine refuses; the text is what `FailedCreatePodContainer` shows.
+    fn ensure(&self, pod: &Pod) -> Result<(), SideError>;
+
+    /// Kills what is left in the group and removes it.
+    async fn remove(&self, uid: &str) -> Result<(), SideError>;
+
+    /// Removes the groups of every pod whose uid is not in `keep`.
+    async fn clean_orphans(&self, keep: &BTreeSet<String>);
+}
+
+/// The node as the pods see it.
+#[async_trait]
+pub trait NodeView: Send + Sync + 'static {
+    /// The API object where it is known, otherwise one that the node made of itself.
+    fn node(&self) -> Option<Arc<Node>>;
+
+    /// The same, read anew.
+    async fn fresh_node(&self) -> Option<Arc<Node>>;
+
+    /// One or two addresses, the primary first.
+    fn host_ips(&self) -> Vec<IpAddr>;
+
+    /// The pressure conditions that are on, such as `MemoryPressure`.
+    fn pressures(&self) -> Vec<String>;
+
+    /// Whether the machine is going down.
+    fn shutting_down(&self) -> bool;
+}
+
+/// Whether an event is good news or bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// For information.
+    Normal,
+    /// Something may be wrong.
+    Warning,
+}
+
+/// Where events go. Must not block.
+pub trait Events: Send + Sync + 'static {
+    /// Records an event.
+    fn event(&self, about: ObjectReference, level: Level, reason: &str, message: &str);
+}
+
+/// What the pod engine is told by flags and the configuration file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PodSettings {
+    /// The node's name.
+    pub node_name: String,
+    /// `--root-dir`.
+    pub root_dir: PathBuf,
+    /// `podLogsDir`.
+    pub pod_logs_dir: PathBuf,
+    /// Where the links of the old log layout are made.
+    pub container_logs_dir: PathBuf,
+    /// `staticPodPath`: a directory or one file.
+    pub static_pod_path: Option<PathBuf>,
+    /// `staticPodURL`.
+    pub static_pod_url: Option<String>,
+    /// `staticPodURLHeader`.
+    pub static_pod_url_header: Vec<(String, String)>,
+    /// `fileCheckFrequency`.
+    pub file_check_frequency: Duration,
+    /// `httpCheckFrequency`.
+    pub http_check_frequency: Duration,
+    /// `syncFrequency`.
+    pub sync_frequency: Duration,
+    /// `serializeImagePulls`.
+    pub serialize_image_pulls: bool,
+    /// `maxParallelImagePulls`; `None` for no limit.
+    pub max_parallel_image_pulls: Option<usize>,
+    /// `registryPullQPS`; 0 for no limit.
+    pub registry_pull_qps: f64,
+    /// `registryBurst`.
+    pub registry_burst: u32,
+    /// First delay of a crashing container.
+    pub crash_loop_initial: Duration,
+    /// Longest delay of a crashing container.
+    pub crash_loop_max: Duration,
+    /// `imageGCHighThresholdPercent`.
+    pub image_gc_high_percent: u8,
+    /// `imageGCLowThresholdPercent`.
+    pub image_gc_low_percent: u8,
+    /// `imageMinimumGCAge`.
+    pub image_minimum_age: Duration,
+    /// `imageMaximumGCAge`; zero for never.
+    pub image_maximum_age: Duration,
+    /// `--minimum-container-ttl-duration`.
+    pub dead_container_min_age: Duration,
+    /// `--maximum-dead-containers-per-container`; negative for no limit.
+    pub dead_per_container: i32,
+    /// `--maximum-dead-containers`; negative for no limit.
+    pub dead_total: i32,
+    /// `containerLogMaxSize`; `None` turns rotation off.
+    pub log_max_bytes: Option<u64>,
+    /// `containerLogMaxFiles`.
+    pub log_max_files: usize,
+    /// `containerLogMonitorInterval`.
+    pub log_monitor_interval: Duration,
+    /// `seccompDefault`.
+    pub seccomp_default: bool,
+    /// Gate `PreventStaticPodAPIReferences`.
+    pub prevent_static_pod_api_references: bool,
+    /// `maxPods`.
+    pub max_pods: usize,
+    /// `allowedUnsafeSysctls`; a trailing `*` matches any rest.
+    pub allowed_unsafe_sysctls: Vec<String>,
+}
+
+impl Default for PodSettings {
+    fn default() -> Self {
+        Self {
+            node_name: String::new(),
+            root_dir: "/var/lib/kubelet".into(),
+            pod_logs_dir: "/var/log/pods".into(),
+            container_logs_dir: "/var/log/containers".into(),
+            static_pod_path: None,
+            static_pod_url: None,
+            static_pod_url_header: Vec::new(),
+            file_check_frequency: Duration::from_secs(20),
+            http_check_frequency: Duration::from_secs(20),
+            sync_frequency: Duration::from_secs(60),
+            serialize_image_pulls: true,
+            max_parallel_image_pulls: None,
+            registry_pull_qps: 5.0,
+            registry_burst: 10,
+            crash_loop_initial: Duration::from_secs(10),
+            crash_loop_max: Duration::from_secs(300),
+            image_gc_high_percent: 85,
+            image_gc_low_percent: 80,
+            image_minimum_age: Duration::from_secs(120),
+            image_maximum_age: Duration::ZERO,
+            dead_container_min_age: Duration::ZERO,
+            dead_per_container: 1,
+            dead_total: -1,
+            log_max_bytes: Some(10 * 1024 * 1024),
+            log_max_files: 5,
+            log_monitor_interval: Duration::from_secs(10),
+            seccomp_default: false,
+            prevent_static_pod_api_references: true,
+            max_pods: 110,
+            allowed_unsafe_sysctls: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Dead containers, old sandboxes, and the logs they left.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use node_api::cri::Runtime;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use crate::border::PodSettings;
+use crate::runtime::PodRuntime;
+use crate::runtime::record::{ContainerRecord, RuntimePod};
+
+/// Dead containers that may wait to be removed; more are left to the next collection.
+const QUEUE: usize = 50;
+/// Directory entries looked at in one pass.
+const MAX_ENTRIES: usize = 100_000;
+
+/// What becomes of a pod's leftovers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The pod is there, or may be.
+    Kept,
+    /// Nobody will ask for its logs again.
+    Gone,
+}
+
+/// Removes containers as they are found to be superfluous, beside the sync loop.
+pub(crate) struct DeadContainers {
+    sender: mpsc::Sender<String>,
+    receiver: Mutex<Option<mpsc::Receiver<String>>>,
+}
+
+impl Default for DeadContainers {
+    fn default() -> Self {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        Self { sender, receiver: Mutex::new(Some(receiver)) }
+    }
+}
+
+impl DeadContainers {
+    pub(crate) fn push(&self, id: &str) {
+        // Full: the periodic collection gets it.
+        let _ = self.sender.try_send(id.to_owned());
+    }
+
+    pub(crate) async fn run(&self, runtime: &dyn Runtime) {
+        let Some(mut receiver) = self.receiver.lock().take() else { return };
+        while let Some(id) = receiver.recv().await {
+            if let Err(error) = runtime.remove_container(&id).await {
+                tracing::debug!(container = %id, %error, "Removing a dead container failed");
+            }
+        }
+    }
+}
+
+/// One pass over everything the runtime has.
+pub(crate) async fn collect(
+    runtime: &PodRuntime,
+    pods: &[Arc<RuntimePod>],
+    fate: &(dyn Fn(&str) -> Fate + Sync),
+    now: SystemTime,
+) {
+    for record in superfluous(pods, fate, &runtime.settings, now) {
+        if let Err(error) = runtime.runtime.remove_container(&record.id).await {
+            tracing::warn!(container = %record.id, %error, "Removing a dead container failed");
+            continue;
+        }
+        remove_log_files(record);
+    }
+    for id in old_sandboxes(pods, fate) {
+        let removed = match runtime.runtime.stop_pod_sandbox(&id).await {
+            Ok(()) => runtime.runtime.remove_pod_sandbox(&id).await,
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = removed {
+            tracing::warn!(sandbox = %id, %error, "Removing a sandbox failed");
+        }
+    }
+}
+
+/// Containers beyond what is kept, those of gone pods first.
+fn superfluous<'a>(
+    pods: &'a [Arc<RuntimePod>],
+    fate: &(dyn Fn(&str) -> Fate + Sync),
+    settings: &PodSettings,
+    now: SystemTime,
+) -> Vec<&'a ContainerRecord> {
+    let old_enough = |record: &&ContainerRecord| {
+        let created = SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::try_from(record.created_at).unwrap_or(0));
+        !record.is_running() && now.duration_since(created).unwrap_or_default() >= settings.dead_container_min_age
+    };
+    let mut out = Vec::new();
+    let mut groups: BTreeMap<(&str, &str), Vec<&ContainerRecord>> = BTreeMap::new();
+    for pod in pods {
+        for record in pod.containers.iter().filter(old_enough) {
+            match fate(&pod.uid) {
+                Fate::Gone => out.push(record),
+                Fate::Kept => groups.entry((&pod.uid, &record.name)).or_default().push(record),
+            }
+        }
+    }
+    if let Ok(keep) = usize::try_from(settings.dead_per_container) {
+        for group in groups.values_mut() {
+            out.extend(group.drain(keep.min(group.len())..));
+        }
+    }
+    let Ok(total) = usize::try_from(settings.dead_total) else { return out };
+    let count: usize = groups.values().map(Vec::len).sum();
+    if count > total && !groups.is_empty() {
+        let share = (total / groups.len()).max(1);
+        for group in groups.values_mut() {
+            out.extend(group.drain(share.min(group.len())..));
+        }
+        let mut left: Vec<&ContainerRecord> = groups.into_values().flatten().collect();
+        left.sort_by_key(|record| std::cmp::Reverse(record.created_at));
+        out.extend(left.into_iter().skip(total));
+    }
+    out
+}
+
+/// Sandboxes that are not ready and empty: all of gone pods, all but the newest of others.
+fn old_sandboxes(pods: &[Arc<RuntimePod>], fate: &(dyn Fn(&str) -> Fate + Sync)) -> Vec<String> {
+    let mut out = Vec::new();
+    for pod in pods {
+        let keep = usize::from(fate(&pod.uid) == Fate::Kept);
+        for sandbox in pod.sandboxes.iter().skip(keep) {
+            let empty = !pod.containers.iter().any(|record| record.sandbox_id == sandbox.id);
+            if !sandbox.ready && empty {
+                out.push(sandbox.id.clone());
+            }
+        }
+    }
+    out
+}
+
+/// The live log and its rotated siblings.
+fn remove_log_files(record: &ContainerRecord) {
+    let path = std::path::Path::new(&record.log_path);
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return;
+    };
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    for entry in entries.take(MAX_ENTRIES).flatten() {
+        let file = entry.file_name();
+        let Some(file) = file.to_str() else { continue };
+        if file == name || file.starts_with(&format!("{name}.")) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Log directories of pods that are gone, and links that lead nowhere.
+pub(crate) fn collect_logs(settings: &PodSettings, fate: &(dyn Fn(&str) -> Fate + Sync), pods: &[Arc<RuntimePod>]) {
+    let in_runtime = |uid: &str| pods.iter().any(|pod| pod.uid == uid && !pod.is_empty());
+    for entry in std::fs::read_dir(&settings.pod_logs_dir).into_iter().flatten().take(MAX_ENTRIES).flatten() {
+        let name = entry.file_name();
+        let Some(uid) = name.to_str().and_then(|name| name.rsplit('_').next()) else { continue };
+        if fate(uid) == Fate::Gone && !in_runtime(uid) {
+            if let Err(error) = std::fs::remove_dir_all(entry.path()) {
+                tracing::warn!(path = %entry.path().display(), %error, "Removing the logs of a gone pod failed");
+            }
+        }
+    }
+    for entry in std::fs::read_dir(&settings.container_logs_dir).into_iter().flatten().take(MAX_ENTRIES).flatten() {
+        let dangling = entry.path().is_symlink() && !entry.path().exists();
+        if dangling && is_ours(&entry.path(), settings) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether a link leads into this kubelet's pod logs.
+fn is_ours(link: &std::path::Path, settings: &PodSettings) -> bool {
+    std::fs::read_link(link).is_ok_and(|target| target.starts_with(&settings.pod_logs_dir))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::record::{RecordState, SandboxRecord};
+
+    fn record(id: &str, name: &str, created_at: i64) -> ContainerRecord {
+        ContainerRecord {
+            id: id.into(),
+            name: name.into(),
+            sandbox_id: "s1".into(),
+            state: RecordState::Exited,
+            created_at,
+            started_at: 0,
+            finished_at: 0,
+            exit_code: 0,
+            reason: String::new(),
+            message: String::new(),
+            image: String::new(),
+            image_ref: String::new(),
+            restart_count: 0,
+            log_path: String::new(),
+            annotations: std::collections::HashMap::new(),
+            mounts: Vec::new(),
+            user: None,
+            resources: None,
+        }
+    }
+
+    fn pod(uid: &str, containers: Vec<ContainerRecord>) -> Arc<RuntimePod> {
+        let sandbox = |id: &str, ready| SandboxRecord {
+            id: id.into(),
+            attempt: 0,
+            ready,
+            created_at: 0,
+            ips: Vec::new(),
+            has_network: true,
+            host_network: None,
+        };
+        let sandboxes = vec![sandbox("s2", true), sandbox("s1", false), sandbox("s0", false)];
+        Arc::new(RuntimePod { uid: uid.into(), sandboxes, containers, ..RuntimePod::default() })
+    }
+
+    #[test]
+    fn the_newest_dead_ones_stay() {
+        let pods = [
+            pod("a", vec![record("3", "c", 3), record("2", "c", 2), record("1", "d", 1)]),
+            pod("b", vec![record("9", "c", 9)]),
+        ];
+        let fate = |uid: &str| if uid == "b" { Fate::Gone } else { Fate::Kept };
+        let ids = |settings: &PodSettings| {
+            superfluous(&pods, &fate, settings, SystemTime::now_for_test())
+                .iter()
+                .map(|it| it.id.clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&PodSettings::default()), ["9", "2"]);
+        assert_eq!(
+            ids(&PodSettings { dead_per_container: -1, dead_total: 1, ..PodSettings::default() }),
+            ["9", "2", "1"]
+        );
+        let young = PodSettings { dead_container_min_age: Duration::from_secs(u64::MAX / 4), ..PodSettings::default() };
+        assert!(ids(&young).is_empty());
+    }
+
+    #[test]
+    fn sandboxes_with_containers_or_the_newest_stay() {
+        let pods = [pod("a", vec![record("1", "c", 1)])];
+        assert_eq!(old_sandboxes(&pods, &|_| Fate::Kept), ["s0"]);
+        let empty = [pod("a", Vec::new())];
+        assert_eq!(old_sandboxes(&empty, &|_| Fate::Gone), ["s1", "s0"]);
+    }
+
+    trait Later {
+        fn now_for_test() -> SystemTime;
+    }
+
+    impl Later for SystemTime {
+        fn now_for_test() -> SystemTime {
+            SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000)
+        }
+    }
+}

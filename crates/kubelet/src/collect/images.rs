@@ -1,0 +1,149 @@
+//! Images that no container uses, removed when the disk fills up or when they have been idle for very long.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use node_api::cri::v1::ImageSpec;
+
+use crate::runtime::PodRuntime;
+
+/// What is known of the images over time.
+#[derive(Default)]
+pub(crate) struct ImageCollector {
+    images: HashMap<String, Known>,
+}
+
+#[derive(Debug, Clone)]
+struct Known {
+    first_seen: SystemTime,
+    last_used: SystemTime,
+    bytes: u64,
+    pinned: bool,
+}
+
+impl ImageCollector {
+    /// One pass.
+    ///
+    /// # Errors
+    /// The runtime does not answer, or too little could be freed; the text is what `ImageGCFailed` shows.
+    pub(crate) async fn collect(&mut self, runtime: &PodRuntime, now: SystemTime) -> Result<(), String> {
+        let in_use = self.look(runtime, now).await?;
+        let settings = &runtime.settings;
+        if !settings.image_maximum_age.is_zero() {
+            for id in self.unused(&in_use, now, settings.image_maximum_age) {
+                self.remove(runtime, &id).await;
+            }
+        }
+        let filesystems = runtime.images.image_fs_info().await.map_err(|error| error.to_string())?.image_filesystems;
+        let mount = filesystems.first().and_then(|info| info.fs_id.as_ref()).map(|id| id.mountpoint.clone());
+        let Some((capacity, available)) = mount.and_then(|mount| usage(Path::new(&mount))) else { return Ok(()) };
+        if capacity == 0 {
+            return Err("invalid capacity 0 on image filesystem".to_owned());
+        }
+        let used_percent =
+            100 - u64::try_from(u128::from(available) * 100 / u128::from(capacity)).unwrap_or(100).min(100);
+        if used_percent < u64::from(settings.image_gc_high_percent) {
+            return Ok(());
+        }
+        let keep_free = u128::from(capacity) * u128::from(100 - settings.image_gc_low_percent.min(100)) / 100;
+        let wanted = u64::try_from(keep_free).unwrap_or(u64::MAX).saturating_sub(available);
+        let freed = self.free(runtime, &in_use, wanted, now).await;
+        if freed < wanted {
+            return Err(format!(
+                "Failed to garbage collect required amount of images. Attempted to free {wanted} bytes, but only found {freed} bytes eligible to free."
+            ));
+        }
+        Ok(())
+    }
+
+    /// Learns which images there are and which are in use.
+    async fn look(&mut self, runtime: &PodRuntime, now: SystemTime) -> Result<BTreeSet<String>, String> {
+        let images = runtime.images.list_images(None).await.map_err(|error| error.to_string())?;
+        let containers = runtime.runtime.list_containers(None).await.map_err(|error| error.to_string())?;
+        let references: BTreeSet<&str> = containers
+            .iter()
+            .flat_map(|container| {
+                let image = container.image.as_ref().map_or("", |image| image.image.as_str());
+                [container.image_id.as_str(), container.image_ref.as_str(), image]
+            })
+            .collect();
+        let mut in_use = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        for image in images {
+            let names = image.repo_tags.iter().chain(&image.repo_digests).chain([&image.id]);
+            let used = names.into_iter().any(|name| references.contains(name.as_str()));
+            let known = self.images.entry(image.id.clone()).or_insert(Known {
+                first_seen: now,
+                last_used: SystemTime::UNIX_EPOCH,
+                bytes: image.size,
+                pinned: image.pinned,
+            });
+            known.bytes = image.size;
+            known.pinned = image.pinned;
+            if used {
+                known.last_used = now;
+                in_use.insert(image.id.clone());
+            }
+            seen.insert(image.id);
+        }
+        self.images.retain(|id, _| seen.contains(id));
+        Ok(in_use)
+    }
+
+    /// Images idle for at least `age`, the longest idle first.
+    fn unused(&self, in_use: &BTreeSet<String>, now: SystemTime, age: Duration) -> Vec<String> {
+        let mut found: Vec<(&String, &Known)> =
+            self.images.iter().filter(|(id, known)| !known.pinned && !in_use.contains(*id)).collect();
+        found.retain(|(_, known)| {
+            let since = known.first_seen.max(known.last_used);
+            now.duration_since(since).unwrap_or_default() >= age
+        });
+        found.sort_by_key(|(id, known)| (known.last_used, known.first_seen, (*id).clone()));
+        found.into_iter().map(|(id, _)| id.clone()).collect()
+    }
+
+    async fn free(&mut self, runtime: &PodRuntime, in_use: &BTreeSet<String>, wanted: u64, now: SystemTime) -> u64 {
+        let mut freed = 0;
+        for id in self.unused(in_use, now, runtime.settings.image_minimum_age) {
+            if freed >= wanted {
+                break;
+            }
+            freed += self.remove(runtime, &id).await;
+        }
+        freed
+    }
+
+    /// Returns the bytes that are free now.
+    async fn remove(&mut self, runtime: &PodRuntime, id: &str) -> u64 {
+        let spec = ImageSpec { image: id.to_owned(), ..Default::default() };
+        match runtime.images.remove_image(spec).await {
+            Ok(()) => self.images.remove(id).map_or(0, |known| known.bytes),
+            Err(error) => {
+                tracing::warn!(image = %id, %error, "Removing an image failed");
+                0
+            }
+        }
+    }
+}
+
+/// Capacity and available bytes of the file system at a path.
+fn usage(path: &Path) -> Option<(u64, u64)> {
+    let stats = rustix::fs::statvfs(path).ok()?;
+    Some((stats.f_blocks.saturating_mul(stats.f_frsize), stats.f_bavail.saturating_mul(stats.f_frsize)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_idle_go_first() {
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let known = |last_used, pinned| Known { first_seen: at(0), last_used: at(last_used), bytes: 1, pinned };
+        let images = [("a", known(50, false)), ("b", known(10, false)), ("c", known(0, true)), ("d", known(99, false))];
+        let collector = ImageCollector { images: images.into_iter().map(|(id, it)| (id.to_owned(), it)).collect() };
+        let in_use = BTreeSet::from(["x".to_owned()]);
+        assert_eq!(collector.unused(&in_use, at(100), Duration::from_secs(20)), ["b", "a"]);
+    }
+}

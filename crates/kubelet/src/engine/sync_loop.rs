@@ -1,0 +1,241 @@
+//! The main loop: reacts to sources, to what changes in the runtime, to probes and to the passing of time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_types::core_v1::Pod;
+use client::object_reference;
+use component_helpers::pod_state::is_terminal;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::state::Input;
+use super::{Channels, Inner};
+use crate::border::Level;
+use crate::pleg::PodChange;
+use crate::pod::admission::{Refusal, Situation, admit};
+use crate::pod::merge::{Merger, Op};
+use crate::pod::{SourceSet, is_mirror};
+use crate::probe::{News, ProbeKind, Verdict};
+use crate::runtime::text;
+
+const TICK: Duration = Duration::from_secs(1);
+const HOUSEKEEPING: Duration = Duration::from_secs(2);
+const BACK_OFF_FIRST: Duration = Duration::from_millis(100);
+const BACK_OFF_MAX: Duration = Duration::from_secs(5);
+/// The loop counts as stuck after twice the sync frequency, but never earlier than this.
+const STUCK_AFTER: Duration = Duration::from_secs(300);
+
+impl Inner {
+    pub(super) async fn sync_loop(self: Arc<Self>, mut channels: Channels) {
+        let mut merger = Merger::default();
+        let mut ticks = tokio::time::interval(TICK);
+        let mut chores = tokio::time::interval(HOUSEKEEPING);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        chores.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut back_off = BACK_OFF_FIRST;
+        loop {
+            *self.loop_seen.lock() = Instant::now();
+            let errors = self.health.runtime_errors();
+            if !errors.is_empty() {
+                tracing::info!(?errors, "Skipping pod synchronization");
+                tokio::time::sleep(back_off).await;
+                back_off = (back_off * 2).min(BACK_OFF_MAX);
+                continue;
+            }
+            back_off = BACK_OFF_FIRST;
+            tokio::select! {
+                Some(set) = channels.sets.recv() => self.take_set(&mut merger, set).await,
+                Some(change) = channels.changes.recv() => self.pod_changed(&change),
+                Some(news) = channels.news.recv() => self.probe_news(&news),
+                _ = ticks.tick() => self.check_deadlines(),
+                _ = chores.tick() => {
+                    if self.sources_ready() {
+                        self.housekeep().await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// `/healthz` check `syncloop`.
+    pub(super) fn loop_health(&self) -> Result<(), String> {
+        let limit = STUCK_AFTER.max(self.settings.sync_frequency * 2);
+        if self.loop_seen.lock().elapsed() > limit {
+            return Err("sync Loop took longer than expected".to_owned());
+        }
+        Ok(())
+    }
+
+    async fn take_set(self: &Arc<Self>, merger: &mut Merger, set: SourceSet) {
+        let source = set.source;
+        let changes = merger.apply(set, self.now());
+        for pod in &changes.duplicates {
+            let (name, of) = (&pod.metadata.name, text::pod(pod));
+            let message = format!(
+                "Error validating pod {of} from {} due to duplicate pod name {name:?}, ignoring",
+                source.name()
+            );
+            self.side.events.event(object_reference(pod), Level::Warning, "FailedValidation", &message);
+        }
+        for op in changes.ops {
+            match op {
+                Op::Remove(pods) => pods.iter().for_each(|pod| self.removed(pod)),
+                Op::Add(pods) => self.added(pods).await,
+                Op::Update(pods) | Op::Delete(pods) => pods.iter().for_each(|pod| self.updated(pod)),
+                Op::Reconcile(pods) => pods.iter().for_each(|pod| self.reconciled(pod)),
+            }
+        }
+        self.delivered.lock().extend(merger.seen());
+    }
+
+    async fn added(self: &Arc<Self>, mut pods: Vec<Arc<Pod>>) {
+        pods.sort_by_key(|pod| pod.metadata.creation_timestamp);
+        for pod in pods {
+            self.store.put(&pod);
+            if is_mirror(&pod) {
+                self.wake_static(&pod);
+                continue;
+            }
+            let ending = is_terminal(&pod) || pod.metadata.deletion_timestamp.is_some();
+            let known = self.workers.state(&pod.metadata.uid).is_some();
+            if !ending && !known {
+                if let Err(refusal) = self.admit(&pod).await {
+                    self.refuse(&pod, refusal);
+                    continue;
+                }
+            }
+            self.dispatch(&pod, Input::Created);
+        }
+    }
+
+    /// Hands an input to the pod's worker, which is made if need be.
+    pub(super) fn dispatch(self: &Arc<Self>, pod: &Arc<Pod>, input: Input) {
+        let uid = &pod.metadata.uid;
+        let quiet = !self.runtime.cache.get(uid).is_some_and(|seen| seen.is_alive());
+        if let Some(fresh) = self.workers.input(pod, input, quiet) {
+            self.start_worker(uid, fresh.wake);
+        }
+    }
+
+    fn updated(self: &Arc<Self>, pod: &Arc<Pod>) {
+        self.store.put(pod);
+        if is_mirror(pod) {
+            return self.wake_static(pod);
+        }
+        let ending = is_terminal(pod) || pod.metadata.deletion_timestamp.is_some();
+        if ending || !self.is_refused(&pod.metadata.uid) {
+            self.dispatch(pod, Input::Updated);
+        }
+    }
+
+    fn reconciled(self: &Arc<Self>, pod: &Arc<Pod>) {
+        self.store.put(pod);
+        self.board.poke();
+        if is_mirror(pod) {
+            return self.wake_static(pod);
+        }
+        let unknown = self.workers.state(&pod.metadata.uid).is_none();
+        if (is_terminal(pod) && unknown) || (!pod.spec.readiness_gates.is_empty() && !unknown) {
+            self.dispatch(pod, Input::Updated);
+        }
+    }
+
+    fn removed(self: &Arc<Self>, pod: &Arc<Pod>) {
+        self.store.remove(pod);
+        if is_mirror(pod) {
+            return self.wake_static(pod);
+        }
+        self.refused.lock().remove(&pod.metadata.uid);
+        if self.sources_ready() {
+            self.workers.step(&pod.metadata.uid, Input::Removed);
+        }
+    }
+
+    /// The worker of a static pod looks after its mirror.
+    fn wake_static(&self, mirror: &Pod) {
+        if let Some(pod) = self.store.by_full_name(&text::full_name(mirror)) {
+            self.workers.wake(&pod.metadata.uid);
+        }
+    }
+
+    pub(super) async fn admit(&self, pod: &Arc<Pod>) -> Result<(), Refusal> {
+        let others: Vec<Arc<Pod>> =
+            self.workers.active().into_iter().filter(|other| other.metadata.uid != pod.metadata.uid).collect();
+        let pressures = self.side.node.pressures();
+        let features = self.health.status().and_then(|status| status.features);
+        let mut node = self.side.node.node();
+        for fresh in [false, true] {
+            if fresh {
+                node = self.side.node.fresh_node().await.or(node);
+            }
+            let situation = Situation {
+                node: node.as_deref(),
+                others: &others,
+                pressures: &pressures,
+                shutting_down: self.side.node.shutting_down(),
+                unsafe_sysctls: &self.settings.allowed_unsafe_sysctls,
+                strict_groups: features.is_some_and(|features| features.supplemental_groups_policy),
+            };
+            match admit(pod, &situation) {
+                // Labels may lag behind, above all at start.
+                Err(refusal) if refusal.may_be_stale() && !fresh => {}
+                verdict => return verdict,
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse(&self, pod: &Arc<Pod>, refusal: Refusal) {
+        let Refusal { reason, message } = refusal;
+        tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %reason, %message, "Pod rejected");
+        self.refused.lock().insert(pod.metadata.uid.clone());
+        self.runtime.pod_event(pod, Level::Warning, &reason, &message);
+        let mut status = pod.status.clone();
+        "Failed".clone_into(&mut status.phase);
+        status.reason = reason;
+        status.message = format!("Pod was rejected: {message}");
+        component_helpers::qos::class_of(pod).clone_into(&mut status.qos_class);
+        status.container_statuses.clear();
+        status.init_container_statuses.clear();
+        status.ephemeral_container_statuses.clear();
+        status.start_time = status.start_time.or(Some(self.now()));
+        status.observed_generation = pod.metadata.generation;
+        self.board.set(pod, status);
+    }
+
+    fn pod_changed(&self, change: &PodChange) {
+        self.workers.wake(&change.uid);
+        let Some(seen) = self.runtime.cache.get(&change.uid) else { return };
+        let all = self.workers.state(&change.uid).is_some_and(|state| state.content_may_go());
+        for name in &change.died {
+            let keep =
+                if all { 0 } else { usize::try_from(self.settings.dead_per_container).unwrap_or(usize::MAX).max(1) };
+            let ended = seen.records(name).filter(|record| !record.is_running());
+            for record in ended.skip(keep) {
+                self.dead.push(&record.id);
+            }
+        }
+    }
+
+    fn probe_news(&self, news: &News) {
+        if news.kind == ProbeKind::Liveness && news.verdict != Verdict::Failure {
+            return;
+        }
+        tracing::info!(uid = %news.uid, probe = news.kind.name(), container = %news.container_id, verdict = ?news.verdict, "Probe verdict");
+        self.workers.wake(&news.uid);
+    }
+
+    /// Pods that were active for longer than they may.
+    fn check_deadlines(&self) {
+        for pod in self.workers.active().into_iter().filter(|pod| pod.spec.active_deadline_seconds.is_some()) {
+            let Some(status) = self.board.get(&pod.metadata.uid) else { continue };
+            if crate::pod::status::is_terminal(&status.phase) {
+                continue;
+            }
+            if let Some(forced) = self.deadline(&pod, &status) {
+                self.runtime.pod_event(&pod, Level::Normal, &forced.reason, &forced.message);
+                self.workers.wake(&pod.metadata.uid);
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! A whole engine on the runtime in memory, with static pods and paused time.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_types::core_v1::{ContainerStatus, Pod};
+use base::{TaskGroup, TokioClock};
+use node_api::cri::fake::{FakeRuntime, Script};
+use node_api::cri::v1::ImageSpec;
+use node_api::cri::{Code, CriError, Images as _};
+
+use super::test_node::{TestNode, engine, settings};
+use super::{Eviction, PodEngine};
+
+struct Machine {
+    root: tempfile::TempDir,
+    node: Arc<TestNode>,
+    runtime: FakeRuntime,
+    engine: PodEngine,
+    tasks: TaskGroup,
+}
+
+impl Machine {
+    async fn start() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("manifests")).unwrap();
+        let tasks = TaskGroup::new("kubelet");
+        let clock = TokioClock::shared();
+        let runtime = FakeRuntime::new(Arc::clone(&clock), &TaskGroup::new("runtime"));
+        let spec = ImageSpec { image: "docker.io/library/app:1".into(), ..Default::default() };
+        runtime.pull_image(spec, None, None).await.unwrap();
+        let node = Arc::new(TestNode::default());
+        let shared = Arc::new(runtime.clone());
+        let engine = engine(settings(root.path()), &node, shared.clone(), shared, clock, &tasks);
+        Self { root, node, runtime, engine, tasks }
+    }
+
+    fn write(&self, name: &str, spec: &str) {
+        write(self.root.path(), name, spec);
+    }
+
+    fn pod(&self, name: &str) -> Option<Arc<Pod>> {
+        self.engine.pod("default", &format!("{name}-node1"))
+    }
+
+    /// Waits until a pod is as wanted; minutes of paused time.
+    async fn wait(&self, name: &str, what: &str, check: impl Fn(&Pod) -> bool) -> Arc<Pod> {
+        for _ in 0..6000 {
+            if let Some(pod) = self.pod(name).filter(|pod| check(pod)) {
+                return pod;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("{what}: {:#?}\n{:#?}", self.pod(name), self.node.events.lock());
+    }
+}
+
+fn write(root: &Path, name: &str, spec: &str) {
+    let text = format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {spec}\n");
+    std::fs::write(root.join("manifests").join(format!("{name}.yaml")), text).unwrap();
+}
+
+const APP: &str = "{terminationGracePeriodSeconds: 5, containers: [{name: main, image: 'docker.io/library/app:1'}]}";
+
+fn first(pod: &Pod) -> ContainerStatus {
+    pod.status.container_statuses.first().cloned().unwrap_or_default()
+}
+
+fn waiting(pod: &Pod) -> String {
+    first(pod).state.waiting.map(|waiting| waiting.reason).unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_static_pod_lives_and_goes() {
+    let machine = Machine::start().await;
+    machine.write("web", APP);
+    let pod = machine.wait("web", "ready", |pod| first(pod).ready).await;
+    assert_eq!(pod.status.phase, "Running");
+    assert_eq!(pod.status.conditions.iter().filter(|condition| condition.status == "True").count(), 5);
+    assert!(machine.node.told("Normal Created spec.containers{main} Container created"));
+    std::fs::remove_file(machine.root.path().join("manifests/web.yaml")).unwrap();
+    for _ in 0..600 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if machine.engine.running_pods().await.is_empty() && machine.engine.pods().is_empty() {
+            break;
+        }
+    }
+    assert!(machine.engine.running_pods().await.is_empty());
+    assert!(machine.node.told("Normal Killing spec.containers{main} Stopping container main"));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(machine.node.unmounted.lock().contains(&pod.metadata.uid));
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn crashing_containers_back_off() {
+    let machine = Machine::start().await;
+    machine.runtime.script("main", [Script::exits(Duration::from_secs(1), 3)]);
+    machine.write("crash", APP);
+    let pod = machine.wait("crash", "backed off", |pod| waiting(pod) == "CrashLoopBackOff").await;
+    let own = first(&pod);
+    let message = own.state.waiting.unwrap().message;
+    assert!(message.starts_with("back-off 10s restarting failed container=main pod=crash-node1_default("), "{message}");
+    assert_eq!(own.last_state.terminated.unwrap().exit_code, 3);
+    assert_eq!(pod.status.phase, "Running", "it will be restarted");
+    machine.wait("crash", "third start", |pod| first(pod).restart_count >= 3).await;
+    assert!(machine.node.told("Warning BackOff spec.containers{main} Back-off restarting failed container main in pod"));
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_images_are_pulled_or_waited_for() {
+    let machine = Machine::start().await;
+    let refused = CriError::rpc("pull_image", Code::Unknown, "no such image");
+    machine.runtime.set_pull_error("docker.io/library/none:2", Some(refused));
+    machine.write("never", "{containers: [{name: main, image: 'absent:1', imagePullPolicy: Never}]}");
+    machine.write("pulls", "{containers: [{name: main, image: 'docker.io/library/none:2'}]}");
+    machine.write("wrong", "{containers: [{name: main, image: 'A B'}]}");
+    machine.wait("never", "refused", |pod| waiting(pod) == "ErrImageNeverPull").await;
+    machine.wait("wrong", "refused", |pod| waiting(pod) == "InvalidImageName").await;
+    machine.wait("pulls", "failed", |pod| waiting(pod) == "ErrImagePull").await;
+    let pod = machine.wait("pulls", "backed off", |pod| waiting(pod) == "ImagePullBackOff").await;
+    let message = first(&pod).state.waiting.unwrap().message;
+    assert_eq!(
+        message,
+        "Back-off pulling image \"docker.io/library/none:2\": ErrImagePull: rpc error: code = Unknown desc = no such image"
+    );
+    machine.runtime.set_pull_error("docker.io/library/none:2", None);
+    machine.wait("pulls", "running", |pod| first(pod).ready).await;
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn init_containers_and_sidecars_come_first() {
+    let machine = Machine::start().await;
+    machine.runtime.script("init", [Script::exits(Duration::from_secs(2), 0)]);
+    machine.runtime.script("main", [Script::exits(Duration::from_secs(20), 0)]);
+    machine.write(
+        "ordered",
+        "{restartPolicy: Never, terminationGracePeriodSeconds: 2, initContainers: [{name: side, image: 'docker.io/library/app:1', restartPolicy: Always}, \
+         {name: init, image: 'docker.io/library/app:1'}], containers: [{name: main, image: 'docker.io/library/app:1'}]}",
+    );
+    let pod = machine.wait("ordered", "initializing", |pod| pod.status.init_container_statuses.len() == 2).await;
+    assert_eq!(waiting(&pod), "PodInitializing");
+    machine.wait("ordered", "running", |pod| first(pod).ready).await;
+    let calls: Vec<String> = machine.runtime.take_calls().into_iter().filter(|call| call.operation == "create_container").map(|call| call.subject).collect();
+    assert_eq!(calls, ["side", "init", "main"]);
+    let ended = machine.wait("ordered", "done", |pod| pod.status.phase == "Succeeded").await;
+    let ready = ended.status.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap().clone();
+    assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", "PodCompleted"));
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn liveness_failures_restart() {
+    let machine = Machine::start().await;
+    let script = node_api::cri::fake::ExecScript { exit_code: 1, ..Default::default() };
+    machine.runtime.script_exec("check", script);
+    machine.write(
+        "sick",
+        "{terminationGracePeriodSeconds: 2, containers: [{name: main, image: 'docker.io/library/app:1', \
+         livenessProbe: {exec: {command: [check]}, periodSeconds: 1, failureThreshold: 2}}]}",
+    );
+    machine.wait("sick", "restarted", |pod| first(pod).restart_count >= 1).await;
+    assert!(machine.node.told("Killing spec.containers{main} Container main failed liveness probe, will be restarted"));
+    assert!(machine.node.told("Warning Unhealthy spec.containers{main} Liveness probe failed: "));
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn configuration_errors_show() {
+    let machine = Machine::start().await;
+    *machine.node.config_error.lock() = Some("couldn't find key k in ConfigMap default/m".into());
+    machine.write("web", APP);
+    let pod = machine.wait("web", "waiting", |pod| waiting(pod) == "CreateContainerConfigError").await;
+    assert_eq!(first(&pod).state.waiting.unwrap().message, "couldn't find key k in ConfigMap default/m");
+    *machine.node.config_error.lock() = None;
+    machine.wait("web", "healed", |pod| first(pod).ready).await;
+    *machine.node.mount_error.lock() = Some("no such disk".into());
+    machine.write("late", APP);
+    machine.wait("late", "known", |_| true).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(machine.node.told("Warning FailedMount  Unable to attach or mount volumes: no such disk"));
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn evicted_pods_fail() {
+    let machine = Machine::start().await;
+    machine.write("web", APP);
+    let pod = machine.wait("web", "ready", |pod| first(pod).ready).await;
+    let eviction = Eviction {
+        reason: "Evicted".into(),
+        message: "The node was low on resource: memory. ".into(),
+        grace: Some(1),
+        condition_message: Some("The node was low on resource: memory. ".into()),
+    };
+    machine.engine.evict(&pod.metadata.uid, eviction).await.unwrap();
+    let pod = machine.wait("web", "failed", |pod| pod.status.phase == "Failed").await;
+    assert_eq!(pod.status.reason, "Evicted");
+    assert!(pod.status.conditions.iter().any(|condition| condition.type_ == "DisruptionTarget"));
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_pods_fail_without_a_container() {
+    let machine = Machine::start().await;
+    machine.write("big", "{containers: [{name: main, image: 'docker.io/library/app:1', resources: {requests: {cpu: '3'}}}]}");
+    let pod = machine.wait("big", "refused", |pod| pod.status.phase == "Failed").await;
+    assert_eq!(pod.status.reason, "OutOfcpu");
+    assert!(pod.status.message.starts_with("Pod was rejected: Node didn't have enough resource: cpu, requested: 3000"));
+    assert!(machine.engine.running_pods().await.is_empty());
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn deadlines_end_pods() {
+    let machine = Machine::start().await;
+    machine.write("slow", "{activeDeadlineSeconds: 30, terminationGracePeriodSeconds: 1, containers: [{name: main, image: 'docker.io/library/app:1'}]}");
+    machine.wait("slow", "ready", |pod| first(pod).ready).await;
+    let pod = machine.wait("slow", "failed", |pod| pod.status.phase == "Failed").await;
+    assert_eq!(pod.status.reason, "DeadlineExceeded");
+    assert!(machine.node.told("Normal DeadlineExceeded"));
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubelet_that_comes_back_adopts_what_runs() {
+    let machine = Machine::start().await;
+    machine.write("web", APP);
+    machine.write("gone", APP);
+    let pod = machine.wait("web", "ready", |pod| first(pod).ready).await;
+    machine.wait("gone", "ready", |pod| first(pod).ready).await;
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+    std::fs::remove_file(machine.root.path().join("manifests/gone.yaml")).unwrap();
+    let tasks = TaskGroup::new("again");
+    let shared = Arc::new(machine.runtime.clone());
+    let again = engine(settings(machine.root.path()), &machine.node, shared.clone(), shared, TokioClock::shared(), &tasks);
+    let machine = Machine { engine: again, tasks, ..machine };
+    let adopted = machine.wait("web", "adopted", |pod| first(pod).ready).await;
+    assert_eq!(first(&adopted).container_id, first(&pod).container_id);
+    for _ in 0..300 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if machine.engine.running_pods().await.len() == 1 {
+            break;
+        }
+    }
+    let running: Vec<String> = machine.engine.running_pods().await.into_iter().map(|pod| pod.metadata.name).collect();
+    assert_eq!(running, ["web-node1"]);
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}

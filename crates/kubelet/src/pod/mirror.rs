@@ -1,0 +1,79 @@
+//! Mirror pods: what stands in the API for a static pod.
+
+use std::sync::Arc;
+
+use api_machinery::meta::{DeleteOptions, OwnerReference, Preconditions};
+use api_types::core_v1::{Node, Pod};
+use client::{Client, ClientError};
+
+use super::{CONFIG_HASH, CONFIG_MIRROR};
+
+/// Makes the mirror of a static pod be there and up to date.
+///
+/// # Errors
+/// The node is not known yet, or the API server refuses.
+pub(crate) async fn reconcile(
+    client: &Client,
+    pod: &Pod,
+    mirror: Option<&Arc<Pod>>,
+    node: Option<&Arc<Node>>,
+) -> Result<(), String> {
+    let hash = pod.metadata.annotations.get(CONFIG_HASH);
+    if let Some(mirror) = mirror {
+        let fresh = mirror.metadata.annotations.get(CONFIG_MIRROR) == hash;
+        if fresh && mirror.metadata.deletion_timestamp.is_none() {
+            return Ok(());
+        }
+        delete(client, mirror, Some(&mirror.metadata.uid)).await?;
+    }
+    let Some(node) = node.filter(|node| !node.metadata.uid.is_empty()) else {
+        return Err("the node is not registered yet".to_owned());
+    };
+    if node.metadata.deletion_timestamp.is_some() {
+        return Ok(());
+    }
+    create(client, pod, node).await
+}
+
+async fn create(client: &Client, pod: &Pod, node: &Node) -> Result<(), String> {
+    let mut mirror = pod.clone();
+    let hash = pod.metadata.annotations.get(CONFIG_HASH).cloned().unwrap_or_default();
+    mirror.metadata.annotations.insert(CONFIG_MIRROR.to_owned(), hash.clone());
+    mirror.metadata.owner_references = vec![OwnerReference {
+        api_version: "v1".to_owned(),
+        kind: "Node".to_owned(),
+        name: node.metadata.name.clone(),
+        uid: node.metadata.uid.clone(),
+        controller: Some(true),
+        ..OwnerReference::default()
+    }];
+    let pods = client.namespaced::<Pod>(&pod.metadata.namespace);
+    match pods.create(&mirror).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_already_exists() => {
+            let there = pods.get(&pod.metadata.name).await.map_err(|error| error.to_string())?;
+            let same = there.metadata.annotations.get(CONFIG_MIRROR) == Some(&hash);
+            if same { Ok(()) } else { Err(error.to_string()) }
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Deletes a mirror at once; fine if it is gone or another one by now.
+pub(crate) async fn delete(client: &Client, mirror: &Pod, uid: Option<&str>) -> Result<(), String> {
+    let options = DeleteOptions {
+        grace_period_seconds: Some(0),
+        preconditions: uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() }),
+        ..DeleteOptions::default()
+    };
+    let pods = client.namespaced::<Pod>(&mirror.metadata.namespace);
+    match pods.delete(&mirror.metadata.name, &options).await {
+        Ok(_) => Ok(()),
+        Err(error) if gone(&error) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn gone(error: &ClientError) -> bool {
+    error.is_not_found() || error.is_conflict()
+}

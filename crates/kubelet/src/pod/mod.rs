@@ -1,0 +1,68 @@
+//! Pods as the kubelet knows them: where they come from, whether they may run here, what is said of them.
+
+pub(crate) mod admission;
+pub(crate) mod api_source;
+pub(crate) mod containers;
+pub(crate) mod file_source;
+pub(crate) mod http_source;
+pub(crate) mod manifest;
+pub(crate) mod merge;
+pub(crate) mod mirror;
+pub(crate) mod publish;
+pub(crate) mod restart;
+pub(crate) mod status;
+pub(crate) mod store;
+
+use api_types::core_v1::Pod;
+
+pub(crate) const CONFIG_SOURCE: &str = "kubernetes.io/config.source";
+pub(crate) const CONFIG_MIRROR: &str = "kubernetes.io/config.mirror";
+pub(crate) const CONFIG_SEEN: &str = "kubernetes.io/config.seen";
+pub(crate) const CONFIG_HASH: &str = "kubernetes.io/config.hash";
+
+/// Where pods come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Source {
+    Api,
+    File,
+    Http,
+}
+
+impl Source {
+    /// As the annotation writes it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::File => "file",
+            Self::Http => "http",
+        }
+    }
+}
+
+/// All pods of a source, at one moment.
+#[derive(Debug)]
+pub(crate) struct SourceSet {
+    pub(crate) source: Source,
+    pub(crate) pods: Vec<Pod>,
+}
+
+/// Sets that may wait for the sync loop.
+pub(crate) const SET_QUEUE: usize = 50;
+
+/// Whether the pod comes from a manifest on this node.
+pub(crate) fn is_static(pod: &Pod) -> bool {
+    pod.metadata.annotations.get(CONFIG_SOURCE).is_some_and(|source| source != Source::Api.name())
+}
+
+/// Whether the pod stands in the API for one that comes from a manifest.
+pub(crate) fn is_mirror(pod: &Pod) -> bool {
+    pod.metadata.annotations.contains_key(CONFIG_MIRROR)
+}
+
+/// Priority from which on a pod is critical to the system.
+const CRITICAL_PRIORITY: i32 = 2_000_000_000;
+
+/// Whether the node must make room for the pod.
+pub(crate) fn is_critical(pod: &Pod) -> bool {
+    is_static(pod) || is_mirror(pod) || pod.spec.priority.is_some_and(|priority| priority >= CRITICAL_PRIORITY)
+}

@@ -1,0 +1,329 @@
+//! The statuses of pods as last computed, and their way to the API server: one patch at a time, only differences.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::meta::{DeleteOptions, Preconditions};
+use api_machinery::time::Time;
+use api_machinery::value::{Value, struct_to_map};
+use api_types::core_v1::{Pod, PodStatus};
+use base::SharedClock;
+use client::{Client, Patch};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::status::{is_terminal, refresh_terminal, same_conditions, upsert};
+use super::store::PodStore;
+use super::{is_mirror, is_static};
+
+/// Everything is looked at again after this, also what was overwritten by others.
+const RESYNC: Duration = Duration::from_secs(10);
+
+/// The statuses by pod uid.
+pub(crate) struct StatusBoard {
+    entries: Mutex<HashMap<String, Entry>>,
+    changed: Notify,
+    clock: SharedClock,
+}
+
+struct Entry {
+    pod: Arc<Pod>,
+    status: PodStatus,
+    version: u64,
+    /// The version that the API server has, 0 for none.
+    sent: u64,
+    /// Nothing will change any more: the pod's containers and volumes are gone.
+    finished: bool,
+}
+
+/// Answers whether containers of a pod may still run.
+pub(crate) trait Liveness: Send + Sync {
+    fn could_run(&self, uid: &str) -> bool;
+}
+
+impl StatusBoard {
+    pub(crate) fn new(clock: SharedClock) -> Self {
+        Self { entries: Mutex::default(), changed: Notify::new(), clock }
+    }
+
+    pub(crate) fn get(&self, uid: &str) -> Option<PodStatus> {
+        self.entries.lock().get(uid).map(|entry| entry.status.clone())
+    }
+
+    /// Takes a status; sent if it differs from the last.
+    pub(crate) fn set(&self, pod: &Arc<Pod>, status: PodStatus) {
+        let mut entries = self.entries.lock();
+        match entries.get_mut(&pod.metadata.uid) {
+            Some(entry) => {
+                entry.pod = Arc::clone(pod);
+                if same(&entry.status, &status) {
+                    return;
+                }
+                entry.status = status;
+                entry.version += 1;
+            }
+            None => {
+                let entry = Entry { pod: Arc::clone(pod), status, version: 1, sent: 0, finished: false };
+                entries.insert(pod.metadata.uid.clone(), entry);
+            }
+        }
+        drop(entries);
+        self.changed.notify_one();
+    }
+
+    /// The pod has come to its end: its object may be deleted.
+    pub(crate) fn finish(&self, pod: &Arc<Pod>) {
+        if let Some(entry) = self.entries.lock().get_mut(&pod.metadata.uid) {
+            entry.pod = Arc::clone(pod);
+            entry.finished = true;
+            entry.version += 1;
+        }
+        self.changed.notify_one();
+    }
+
+    /// Forgets all pods but these.
+    pub(crate) fn keep(&self, uids: &BTreeSet<String>) {
+        self.entries.lock().retain(|uid, _| uids.contains(uid));
+    }
+
+    /// Something was seen in the API that may need an answer.
+    pub(crate) fn poke(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Sends until the caller drops the future.
+    pub(crate) async fn run(&self, client: &Client, store: &PodStore, liveness: &dyn Liveness) {
+        let mut ticks = tokio::time::interval(RESYNC);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let all = tokio::select! {
+                _ = ticks.tick() => true,
+                () = self.changed.notified() => false,
+            };
+            for uid in self.due(store, all) {
+                self.send(client, store, liveness, &uid).await;
+            }
+        }
+    }
+
+    /// The pods whose status must be sent: changed ones, and at a complete pass those that differ in the API.
+    fn due(&self, store: &PodStore, all: bool) -> Vec<String> {
+        let entries = self.entries.lock();
+        let due = entries.iter().filter(|(_, entry)| {
+            if entry.version > entry.sent {
+                return true;
+            }
+            let in_api = || store.in_api(&entry.pod);
+            all && in_api().is_some_and(|pod| !same(&pod.status, &entry.status) || deletable(&pod, entry.finished))
+        });
+        due.map(|(uid, _)| uid.clone()).collect()
+    }
+
+    async fn send(&self, client: &Client, store: &PodStore, liveness: &dyn Liveness, uid: &str) {
+        let Some((pod, status, version, finished)) = self
+            .entries
+            .lock()
+            .get(uid)
+            .map(|entry| (Arc::clone(&entry.pod), entry.status.clone(), entry.version, entry.finished))
+        else {
+            return;
+        };
+        let fixed = is_static(&pod);
+        if fixed && store.mirror_of(&pod).is_none() {
+            // Without a mirror the status stays here.
+            return;
+        }
+        match self.send_status(client, &pod, fixed, &status, liveness.could_run(uid), finished).await {
+            Ok(Sent::Current) => {
+                if let Some(entry) = self.entries.lock().get_mut(uid) {
+                    entry.sent = entry.sent.max(version);
+                }
+            }
+            Ok(Sent::Replaced) => drop(self.entries.lock().remove(uid)),
+            Err(error) => {
+                tracing::warn!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %error, "Failed to update status for pod")
+            }
+        }
+    }
+
+    async fn send_status(
+        &self,
+        client: &Client,
+        pod: &Pod,
+        fixed: bool,
+        status: &PodStatus,
+        could_run: bool,
+        finished: bool,
+    ) -> Result<Sent, client::ClientError> {
+        let pods = client.namespaced::<Pod>(&pod.metadata.namespace);
+        let Some(mut there) = pods.get_opt(&pod.metadata.name).await? else { return Ok(Sent::Current) };
+        if !fixed && there.metadata.uid != pod.metadata.uid {
+            return Ok(Sent::Replaced);
+        }
+        let wanted = merge(&there.status, status, could_run, Time::from(self.clock.wall()));
+        if let Some(body) = patch(&there, &wanted) {
+            there = pods.patch_status(&pod.metadata.name, &Patch::Strategic(body)).await?;
+        }
+        if deletable(&there, finished) {
+            let uid = Some(there.metadata.uid.clone());
+            let options = DeleteOptions {
+                grace_period_seconds: Some(0),
+                preconditions: Some(Preconditions { uid, ..Preconditions::default() }),
+                ..DeleteOptions::default()
+            };
+            match pods.delete(&pod.metadata.name, &options).await {
+                Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(Sent::Current)
+    }
+}
+
+enum Sent {
+    Current,
+    /// Another pod has the name by now.
+    Replaced,
+}
+
+/// Whether the pod's object is only waiting for the kubelet.
+fn deletable(in_api: &Pod, finished: bool) -> bool {
+    finished && in_api.metadata.deletion_timestamp.is_some() && !is_mirror(in_api) && is_terminal(&in_api.status.phase)
+}
+
+/// Equal but for times of transition and conditions of others.
+fn same(one: &PodStatus, other: &PodStatus) -> bool {
+    let bare = |status: &PodStatus| PodStatus { conditions: Vec::new(), ..status.clone() };
+    same_conditions(one, other) && bare(one) == bare(other)
+}
+
+/// What to write: ours over what is there, with the phase held back while containers could run.
+fn merge(there: &PodStatus, ours: &PodStatus, could_run: bool, now: Time) -> PodStatus {
+    let mut out = ours.clone();
+    let ends = !is_terminal(&there.phase) && is_terminal(&ours.phase);
+    let held_back = ends && could_run;
+    let mut conditions = there.conditions.clone();
+    for condition in &ours.conditions {
+        if held_back && condition.type_ == "DisruptionTarget" {
+            continue;
+        }
+        let known = there.conditions.iter().any(|known| known.type_ == condition.type_);
+        let owned = matches!(
+            condition.type_.as_str(),
+            "PodScheduled"
+                | "Ready"
+                | "Initialized"
+                | "ContainersReady"
+                | "PodReadyToStartContainers"
+                | "DisruptionTarget"
+        );
+        if owned || !known {
+            upsert(&mut conditions, condition.clone());
+        }
+    }
+    out.conditions = conditions;
+    if held_back {
+        out.phase.clone_from(&there.phase);
+        out.reason.clone_from(&there.reason);
+        out.message.clone_from(&there.message);
+    } else {
+        refresh_terminal(&mut out, now);
+    }
+    out
+}
+
+/// Lists that the API server merges by key unless it is told otherwise.
+const MERGED_LISTS: &[&str] = &["podIPs", "resourceClaimStatuses"];
+
+/// The strategic merge patch from what is there to what is wanted; `None` where they are equal.
+fn patch(there: &Pod, wanted: &PodStatus) -> Option<Value> {
+    let (old, new) = (struct_to_map(&there.status), struct_to_map(wanted));
+    let mut out = serde_json::Map::new();
+    for (key, value) in &new {
+        if old.get(key) == Some(value) {
+            continue;
+        }
+        let mut value = value.clone();
+        if MERGED_LISTS.contains(&key.as_str())
+            && let Some(list) = value.as_array_mut()
+        {
+            list.insert(0, serde_json::json!({"$patch": "replace"}));
+        }
+        if key == "conditions" {
+            let types = value.as_array().into_iter().flatten().filter_map(|condition| condition.get("type"));
+            let order: Vec<Value> = types.map(|type_| serde_json::json!({"type": type_})).collect();
+            out.insert("$setElementOrder/conditions".to_owned(), Value::Array(order));
+        }
+        out.insert(key.clone(), value);
+    }
+    for key in old.keys().filter(|key| !new.contains_key(*key)) {
+        out.insert(key.clone(), Value::Null);
+    }
+    if out.is_empty() {
+        return None;
+    }
+    Some(serde_json::json!({"metadata": {"uid": there.metadata.uid}, "status": out}))
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::core_v1::{PodCondition, PodIP};
+
+    use super::*;
+
+    fn status(phase: &str, ready: &str) -> PodStatus {
+        let condition = PodCondition { type_: "Ready".into(), status: ready.into(), ..PodCondition::default() };
+        PodStatus { phase: phase.into(), conditions: vec![condition], ..PodStatus::default() }
+    }
+
+    #[test]
+    fn an_end_is_held_back_while_containers_could_run() {
+        let now = Time::from_unix_seconds(9);
+        let held = merge(&status("Running", "True"), &status("Failed", "True"), true, now);
+        assert_eq!(held.phase, "Running");
+        let told = merge(&status("Running", "True"), &status("Failed", "True"), false, now);
+        assert_eq!(told.phase, "Failed");
+        assert_eq!((told.conditions[0].status.as_str(), told.conditions[0].reason.as_str()), ("False", "PodFailed"));
+    }
+
+    #[test]
+    fn conditions_of_others_stay() {
+        let mut there = status("Running", "False");
+        there.conditions.push(PodCondition { type_: "gate".into(), status: "True".into(), ..PodCondition::default() });
+        let mut ours = status("Running", "True");
+        ours.conditions.push(PodCondition { type_: "gate".into(), status: "False".into(), ..PodCondition::default() });
+        let merged = merge(&there, &ours, true, Time::from_unix_seconds(9));
+        let of = |type_: &str| merged.conditions.iter().find(|it| it.type_ == type_).map(|it| it.status.clone());
+        assert_eq!((of("Ready"), of("gate")), (Some("True".into()), Some("True".into())));
+    }
+
+    #[test]
+    fn patches_carry_differences_only() {
+        let mut there = Pod { status: status("Pending", "False"), ..Pod::default() };
+        there.metadata.uid = "u".into();
+        there.status.reason = "old".into();
+        assert_eq!(patch(&there, &there.status.clone()), None);
+        let mut wanted = PodStatus { phase: "Running".into(), reason: String::new(), ..there.status.clone() };
+        wanted.pod_ips = vec![PodIP { ip: "10.0.0.1".into() }];
+        let expected = serde_json::json!({"metadata": {"uid": "u"}, "status": {"phase": "Running", "reason": null,
+            "podIPs": [{"$patch": "replace"}, {"ip": "10.0.0.1"}]}});
+        assert_eq!(patch(&there, &wanted), Some(expected));
+    }
+
+    #[tokio::test]
+    async fn only_changes_are_due() {
+        let board = StatusBoard::new(base::TokioClock::shared());
+        let store = PodStore::default();
+        let mut pod = Pod::default();
+        pod.metadata.uid = "u".into();
+        let pod = Arc::new(pod);
+        board.set(&pod, status("Running", "True"));
+        assert_eq!(board.due(&store, false), ["u"]);
+        board.entries.lock().get_mut("u").unwrap().sent = 1;
+        board.set(&pod, status("Running", "True"));
+        assert!(board.due(&store, false).is_empty());
+        board.set(&pod, status("Failed", "True"));
+        assert_eq!(board.due(&store, false), ["u"]);
+    }
+}

@@ -1,0 +1,98 @@
+//! The configured pods by uid and name, and which mirror stands for which static pod.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use api_types::core_v1::Pod;
+use parking_lot::RwLock;
+
+use super::{is_mirror, is_static};
+use crate::runtime::text::full_name;
+
+/// The pods that the node is asked to run. Mirrors are kept apart.
+#[derive(Default)]
+pub(crate) struct PodStore {
+    state: RwLock<State>,
+}
+
+#[derive(Default)]
+struct State {
+    pods: HashMap<String, Arc<Pod>>,
+    mirrors: HashMap<String, Arc<Pod>>,
+    /// Full name to uid.
+    by_name: HashMap<String, String>,
+    mirror_by_name: HashMap<String, String>,
+}
+
+impl PodStore {
+    pub(crate) fn put(&self, pod: &Arc<Pod>) {
+        let mut state = self.state.write();
+        let (uid, name) = (pod.metadata.uid.clone(), full_name(pod));
+        if is_mirror(pod) {
+            state.mirror_by_name.insert(name, uid.clone());
+            state.mirrors.insert(uid, Arc::clone(pod));
+        } else {
+            state.by_name.insert(name, uid.clone());
+            state.pods.insert(uid, Arc::clone(pod));
+        }
+    }
+
+    pub(crate) fn remove(&self, pod: &Pod) {
+        let mut state = self.state.write();
+        let (uid, name) = (&pod.metadata.uid, full_name(pod));
+        let state = &mut *state;
+        let (pods, names) = if is_mirror(pod) {
+            (&mut state.mirrors, &mut state.mirror_by_name)
+        } else {
+            (&mut state.pods, &mut state.by_name)
+        };
+        pods.remove(uid);
+        if names.get(&name) == Some(uid) {
+            names.remove(&name);
+        }
+    }
+
+    /// All pods but mirrors.
+    pub(crate) fn all(&self) -> Vec<Arc<Pod>> {
+        self.state.read().pods.values().cloned().collect()
+    }
+
+    pub(crate) fn get(&self, uid: &str) -> Option<Arc<Pod>> {
+        self.state.read().pods.get(uid).cloned()
+    }
+
+    /// The pod of this uid, or the static pod for which the mirror of this uid stands.
+    pub(crate) fn translated(&self, uid: &str) -> Option<Arc<Pod>> {
+        let state = self.state.read();
+        if let Some(pod) = state.pods.get(uid) {
+            return Some(Arc::clone(pod));
+        }
+        let mirror = state.mirrors.get(uid)?;
+        state.pods.get(state.by_name.get(&full_name(mirror))?).cloned()
+    }
+
+    pub(crate) fn by_full_name(&self, name: &str) -> Option<Arc<Pod>> {
+        let state = self.state.read();
+        state.pods.get(state.by_name.get(name)?).cloned()
+    }
+
+    pub(crate) fn mirror_of(&self, pod: &Pod) -> Option<Arc<Pod>> {
+        let state = self.state.read();
+        state.mirrors.get(state.mirror_by_name.get(&full_name(pod))?).cloned()
+    }
+
+    /// Mirrors for which there is no static pod.
+    pub(crate) fn orphan_mirrors(&self) -> Vec<Arc<Pod>> {
+        let state = self.state.read();
+        let orphan = |mirror: &&Arc<Pod>| {
+            let pod = state.by_name.get(&full_name(mirror)).and_then(|uid| state.pods.get(uid));
+            !pod.is_some_and(|pod| is_static(pod))
+        };
+        state.mirrors.values().filter(orphan).cloned().collect()
+    }
+
+    /// The pod's state in the API: its own, or its mirror's.
+    pub(crate) fn in_api(&self, pod: &Arc<Pod>) -> Option<Arc<Pod>> {
+        if is_static(pod) { self.mirror_of(pod) } else { self.get(&pod.metadata.uid) }
+    }
+}

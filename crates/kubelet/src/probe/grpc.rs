@@ -1,0 +1,137 @@
+//! gRPC health checks (`grpc.health.v1.Health/Check`), with the two tiny messages written out by hand.
+
+use std::time::Duration;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+
+use super::http::connect;
+
+/// An answer is one byte of status in a short message.
+const MESSAGE_LIMIT_BYTES: usize = 4096;
+const UNIMPLEMENTED: &str = "12";
+
+/// Asks `host:port` for the health of `service`. `Ok` is a healthy one; both sides carry the probe's output.
+pub(crate) async fn check(host: &str, port: u16, service: &str, limit: Duration) -> Result<String, String> {
+    let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    let shown = crate::runtime::text::go_duration(limit);
+    let deadline = tokio::time::Instant::now() + limit;
+    let stream = match tokio::time::timeout_at(deadline, connect(host, port)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return Err(format!("error: failed to connect service at {address:?}: {error}")),
+        Err(_) => {
+            return Err(format!(
+                "timeout: failed to connect service {address:?} within {shown}: context deadline exceeded"
+            ));
+        }
+    };
+    match tokio::time::timeout_at(deadline, call(stream, &address, service)).await {
+        Ok(Ok(1)) => Ok("service healthy".to_owned()),
+        Ok(Ok(status)) => Err(format!("service unhealthy (responded with {:?})", status_name(status))),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(format!("timeout: health rpc did not complete within {shown}")),
+    }
+}
+
+fn status_name(status: u64) -> String {
+    match status {
+        0 => "UNKNOWN".to_owned(),
+        2 => "NOT_SERVING".to_owned(),
+        3 => "SERVICE_UNKNOWN".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+async fn call(stream: tokio::net::TcpStream, address: &str, service: &str) -> Result<u64, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("error: health rpc probe failed: {error}");
+    let (mut sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+        .await
+        .map_err(|error| failed(&error))?;
+    let request = http::Request::post(format!("http://{address}/grpc.health.v1.Health/Check"))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .header("user-agent", "kube-probe/1.36")
+        .body(Full::new(request_message(service)))
+        .map_err(|error| failed(&error))?;
+    let asking = async {
+        let response = sender.send_request(request).await.map_err(|error| failed(&error))?;
+        let (parts, mut body) = response.into_parts();
+        let (mut data, mut trailers) = (BytesMut::new(), parts.headers);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| failed(&error))?;
+            match frame.into_data() {
+                Ok(more) if data.len() + more.len() <= MESSAGE_LIMIT_BYTES => data.extend_from_slice(&more),
+                Ok(_) => return Err(failed(&"the answer is too large")),
+                Err(frame) => trailers.extend(frame.into_trailers().unwrap_or_default()),
+            }
+        }
+        let text = |name: &str| trailers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+        match text("grpc-status").as_str() {
+            "0" => Ok(answer_status(&data)),
+            UNIMPLEMENTED => Err(format!(
+                "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): {}",
+                text("grpc-message")
+            )),
+            code => Err(failed(&format!("rpc error: code = {code} desc = {}", text("grpc-message")))),
+        }
+    };
+    tokio::pin!(asking);
+    tokio::pin!(connection);
+    tokio::select! {
+        answer = &mut asking => answer,
+        _ = &mut connection => asking.await,
+    }
+}
+
+/// `HealthCheckRequest { string service = 1; }` in its frame. Services have short names, so lengths take one byte each
+/// up to 127 and two above.
+fn request_message(service: &str) -> Bytes {
+    let mut message = BytesMut::new();
+    if !service.is_empty() {
+        message.put_u8(0x0a);
+        put_varint(&mut message, service.len() as u64);
+        message.put_slice(service.as_bytes());
+    }
+    let mut frame = BytesMut::new();
+    frame.put_u8(0);
+    frame.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
+    frame.put(message);
+    frame.freeze()
+}
+
+fn put_varint(out: &mut BytesMut, mut value: u64) {
+    while value >= 0x80 {
+        out.put_u8(u8::try_from(value & 0x7f).unwrap_or(0) | 0x80);
+        value >>= 7;
+    }
+    out.put_u8(u8::try_from(value).unwrap_or(0));
+}
+
+/// Field 1 of `HealthCheckResponse`, 0 where it is absent. Other fields are not defined.
+fn answer_status(frame: &[u8]) -> u64 {
+    let message = frame.get(5..).unwrap_or_default();
+    let Some((0x08, rest)) = message.split_first().map(|(tag, rest)| (*tag, rest)) else { return 0 };
+    rest.iter().take(2).enumerate().fold(0, |value, (at, byte)| value | (u64::from(byte & 0x7f) << (7 * at)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_those_of_the_protocol() {
+        assert_eq!(request_message("").as_ref(), [0, 0, 0, 0, 0]);
+        assert_eq!(request_message("ab").as_ref(), [0, 0, 0, 0, 4, 0x0a, 2, b'a', b'b']);
+        assert_eq!(answer_status(&[0, 0, 0, 0, 2, 8, 1]), 1);
+        assert_eq!(answer_status(&[0, 0, 0, 0, 0]), 0);
+        assert_eq!(answer_status(&[]), 0);
+    }
+
+    #[tokio::test]
+    async fn a_closed_port_is_an_error() {
+        let port = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+        let error = check("127.0.0.1", port, "", Duration::from_secs(5)).await.unwrap_err();
+        assert!(error.starts_with("error: failed to connect service at \"127.0.0.1:"), "{error}");
+    }
+}

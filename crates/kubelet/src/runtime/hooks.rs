@@ -1,0 +1,86 @@
+//! Lifecycle hooks: commands, HTTP requests and sleeps at the start and end of a container.
+
+use std::time::Duration;
+
+use api_types::core_v1::{Container, LifecycleHandler, Pod};
+
+use super::{PodRuntime, text};
+use crate::border::Level;
+use crate::probe::http::{Get, HttpError, get};
+use crate::probe::ports;
+
+/// A hook that is not cut off by a grace period ends at the latest after this.
+const HTTP_HOOK_LIMIT: Duration = Duration::from_secs(30 * 60);
+
+impl PodRuntime {
+    /// Runs a hook to its end. The error is the text that users see.
+    pub(crate) async fn run_hook(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        id: &str,
+        hook: &LifecycleHandler,
+        ips: &[String],
+    ) -> Result<(), String> {
+        let place = format!("for Container {:?} in Pod {:?} failed - error:", container.name, text::pod(pod));
+        if let Some(exec) = &hook.exec {
+            let answer = self.runtime.exec_sync(id, exec.command.clone(), Duration::ZERO).await;
+            let (error, output) = match answer {
+                Ok(answer) if answer.exit_code == 0 => return Ok(()),
+                Ok(answer) => {
+                    let stderr = String::from_utf8_lossy(&answer.stderr).into_owned();
+                    let line = exec.command.join(" ");
+                    let error = format!("command '{line}' exited with {}: {stderr}", answer.exit_code);
+                    (error, String::from_utf8_lossy(&answer.stdout).into_owned() + &stderr)
+                }
+                Err(error) => (error.to_string(), String::new()),
+            };
+            return Err(format!(
+                "Exec lifecycle hook ({}) {place} {error}, message: {output:?}",
+                text::list(&exec.command)
+            ));
+        }
+        if let Some(http) = &hook.http_get {
+            let sent = self.http_hook(pod, container, http, ips).await;
+            return sent.map_err(|error| format!("HTTP lifecycle hook ({}) {place} {error}", http.path));
+        }
+        if let Some(sleep) = &hook.sleep {
+            tokio::time::sleep(Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or(0))).await;
+            return Ok(());
+        }
+        Err(format!("Cannot run handler: invalid handler: {}", api_machinery::json::encode(hook)))
+    }
+
+    async fn http_hook(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        http: &api_types::core_v1::HTTPGetAction,
+        ips: &[String],
+    ) -> Result<(), String> {
+        let host = match (http.host.as_str(), ips.first()) {
+            ("", Some(ip)) => ip.clone(),
+            ("", None) if pod.spec.host_network => {
+                self.side.node.host_ips().first().map(ToString::to_string).unwrap_or_default()
+            }
+            ("", None) => return Err("failed to find networking container: no pod IP".to_owned()),
+            (host, _) => host.to_owned(),
+        };
+        let port = ports::resolve(&http.port, container)?;
+        let headers = http.http_headers.iter().map(|header| (header.name.clone(), header.value.clone())).collect();
+        let mut request = Get::new(&http.scheme, &host, port, &http.path, headers, "kube-lifecycle/1.36");
+        match get(&request, HTTP_HOOK_LIMIT).await {
+            Ok(_) => Ok(()),
+            Err(HttpError::PlainAnswerToTls) => {
+                request.scheme = "http".to_owned();
+                request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
+                get(&request, HTTP_HOOK_LIMIT).await.map_err(|error| error.to_string())?;
+                let text =
+                    format!("request to HTTPS lifecycle hook {host} got HTTP response, retry with HTTP succeeded");
+                self.pod_event(pod, Level::Warning, "LifecycleHTTPFallback", &text);
+                Ok(())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Making sure that a container's image is there: pull policies, credentials, back-off, and how many pulls run at once.
+//!
+//! Deliberately not here yet: the records by which images pulled with one pod's credentials are kept from others
+//! (gate `KubeletEnsureSecretPulledImages`); images on disk count as preloaded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_types::core_v1::{Container, ObjectReference, Pod};
+use base::SharedClock;
+use client::TokenBucket;
+use node_api::cri::v1::{AuthConfig, Image, ImageSpec, PodSandboxConfig};
+use node_api::cri::{CriError, Images};
+use tokio::sync::Semaphore;
+
+use super::back_off::KeyedBackOff;
+use super::failure::{Failure, reason};
+use super::image_name::ImageName;
+use super::registry_auth::Keyring;
+use super::text::go_duration;
+use crate::border::{Events, Level, PodSettings};
+
+const BACK_OFF_INITIAL: Duration = Duration::from_secs(10);
+const BACK_OFF_MAX: Duration = Duration::from_secs(300);
+/// Pulls at once where there is no limit; a bound all the same.
+const UNLIMITED_PULLS: usize = 256;
+
+/// Pulls images for pods.
+pub(crate) struct ImagePuller {
+    images: Arc<dyn Images>,
+    events: Arc<dyn Events>,
+    clock: SharedClock,
+    back_off: KeyedBackOff,
+    /// The last error of a pull by back-off key, for the message while it is backed off.
+    last_errors: super::failure::Failures,
+    slots: Semaphore,
+    rate: Option<TokenBucket>,
+}
+
+/// An image that is there.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Ready {
+    /// What containers are created from.
+    pub(crate) reference: String,
+    /// The user that the image names.
+    pub(crate) uid: Option<i64>,
+    pub(crate) username: String,
+}
+
+/// What a pull is for.
+pub(crate) struct Wanted<'a> {
+    pub(crate) pod: &'a Pod,
+    pub(crate) container: &'a Container,
+    /// The object that events are about, down to the container's field.
+    pub(crate) about: &'a ObjectReference,
+    pub(crate) keyring: &'a Keyring,
+    pub(crate) sandbox: &'a PodSandboxConfig,
+}
+
+impl ImagePuller {
+    pub(crate) fn new(
+        images: Arc<dyn Images>,
+        events: Arc<dyn Events>,
+        clock: SharedClock,
+        settings: &PodSettings,
+    ) -> Self {
+        let parallel = match (settings.serialize_image_pulls, settings.max_parallel_image_pulls) {
+            (true, _) => 1,
+            (false, Some(limit)) => limit.max(1),
+            (false, None) => UNLIMITED_PULLS,
+        };
+        let rate = (settings.registry_pull_qps > 0.0)
+            .then(|| TokenBucket::new(settings.registry_pull_qps, settings.registry_burst, clock.monotonic()));
+        Self {
+            images,
+            events,
+            back_off: KeyedBackOff::new(BACK_OFF_INITIAL, BACK_OFF_MAX, 2 * BACK_OFF_MAX),
+            last_errors: super::failure::Failures::default(),
+            slots: Semaphore::new(parallel),
+            rate,
+            clock,
+        }
+    }
+
+    /// The image of a container, pulled if its policy says so.
+    pub(crate) async fn ensure(&self, wanted: &Wanted<'_>) -> Result<Ready, Failure> {
+        let image = &wanted.container.image;
+        let name = ImageName::parse(image).map_err(|error| {
+            let message = format!("Failed to apply default image tag {image:?}: {error}");
+            self.warn(wanted, "InspectFailed", &message);
+            Failure::new(reason::INVALID_IMAGE_NAME, message)
+        })?;
+        let full = name.with_default_tag();
+        let spec = ImageSpec {
+            image: full.clone(),
+            annotations: wanted.pod.metadata.annotations.clone().into_iter().collect(),
+            user_specified_image: image.clone(),
+            ..Default::default()
+        };
+        let policy = policy(wanted.container, &name);
+        if policy != "Always" {
+            if let Some(ready) = self.present(wanted, &spec).await? {
+                let text =
+                    format!("Container image {image:?} already present on machine and can be accessed by the pod");
+                self.normal(wanted, "Pulled", &text);
+                return Ok(ready);
+            }
+            if policy == "Never" {
+                let message = format!("Container image {image:?} is not present with pull policy of Never");
+                self.warn(wanted, "ErrImageNeverPull", &message);
+                return Err(Failure::new(reason::ERR_IMAGE_NEVER_PULL, message));
+            }
+        }
+        self.pull_unless_backed_off(wanted, &spec, &name).await
+    }
+
+    /// What is known of the image on this machine.
+    async fn present(&self, wanted: &Wanted<'_>, spec: &ImageSpec) -> Result<Option<Ready>, Failure> {
+        match self.images.image_status(spec.clone(), false).await {
+            Ok(answer) => Ok(answer.image.map(|image| ready(image, None))),
+            Err(error) => {
+                let message = format!("Failed to inspect image {:?}: {error}", spec.image);
+                self.warn(wanted, "InspectFailed", &message);
+                Err(Failure::new(reason::IMAGE_INSPECT, message))
+            }
+        }
+    }
+
+    async fn pull_unless_backed_off(
+        &self,
+        wanted: &Wanted<'_>,
+        spec: &ImageSpec,
+        name: &ImageName,
+    ) -> Result<Ready, Failure> {
+        let (uid, image) = (&wanted.pod.metadata.uid, &wanted.container.image);
+        let key = format!("{uid}_{image}");
+        if let Some(left) = self.back_off.remaining_since_step(&key, self.clock.wall()) {
+            let text = format!("Back-off pulling image {image:?}");
+            self.normal(wanted, "BackOff", &text);
+            let cause = self.last_errors.get(uid, image);
+            let cause = cause.map(|last| format!(": {}: {}", last.reason, last.message)).unwrap_or_default();
+            return Err(Failure::new(reason::IMAGE_PULL_BACK_OFF, text + &cause).after(left));
+        }
+        let outcome = self.pull(wanted, spec, name).await;
+        match &outcome {
+            Ok(_) => self.last_errors.clear(uid, image),
+            Err(failure) => {
+                let now = self.clock.wall();
+                self.back_off.step(&key, now, now);
+                self.last_errors.set(uid, image, failure.clone());
+            }
+        }
+        outcome.map_err(|failure| {
+            let left = self.back_off.delay(&key);
+            failure.after(left)
+        })
+    }
+
+    async fn pull(&self, wanted: &Wanted<'_>, spec: &ImageSpec, name: &ImageName) -> Result<Ready, Failure> {
+        let image = &wanted.container.image;
+        let asked = self.clock.monotonic();
+        self.normal(wanted, "Pulling", &format!("Pulling image {image:?}"));
+        let Ok(_slot) = self.slots.acquire().await else {
+            return Err(Failure::new(reason::ERR_IMAGE_PULL, "image puller is closed"));
+        };
+        let began = self.clock.monotonic();
+        let reference = self.pull_with_credentials(wanted, spec, name).await.map_err(|error| {
+            self.warn(wanted, "Failed", &format!("Failed to pull image {image:?}: {error}"));
+            pull_failure(image, &error)
+        })?;
+        let found = self.images.image_status(ImageSpec { image: reference.clone(), ..spec.clone() }, false).await;
+        let found = found.ok().and_then(|answer| answer.image).unwrap_or_default();
+        let now = self.clock.monotonic();
+        let text = format!(
+            "Successfully pulled image {image:?} in {} ({} including waiting). Image size: {} bytes.",
+            to_millis(now - began),
+            to_millis(now - asked),
+            found.size
+        );
+        self.normal(wanted, "Pulled", &text);
+        Ok(ready(found, Some(reference)))
+    }
+
+    /// Tries the credentials that fit in order; without any it pulls as nobody. The error is the last one's text.
+    async fn pull_with_credentials(
+        &self,
+        wanted: &Wanted<'_>,
+        spec: &ImageSpec,
+        name: &ImageName,
+    ) -> Result<String, String> {
+        if self.rate.as_ref().is_some_and(|rate| !rate.try_take(self.clock.monotonic())) {
+            return Err("pull QPS exceeded".to_owned());
+        }
+        let found = wanted.keyring.lookup(&name.repository);
+        let tries: Vec<Option<AuthConfig>> =
+            if found.is_empty() { vec![None] } else { found.into_iter().map(Some).collect() };
+        let mut last = String::new();
+        for auth in tries {
+            match self.images.pull_image(spec.clone(), auth, Some(wanted.sandbox.clone())).await {
+                Ok(reference) => return Ok(reference),
+                Err(error) => last = text_of(&error),
+            }
+        }
+        Err(last)
+    }
+
+    /// Whether the image of a container is on this machine already, for those who only want to know.
+    pub(crate) fn forget_expired(&self) {
+        self.back_off.collect(self.clock.wall());
+    }
+
+    pub(crate) fn forget_pod(&self, uid: &str) {
+        self.last_errors.forget_pod(uid);
+    }
+
+    fn normal(&self, wanted: &Wanted<'_>, reason: &str, message: &str) {
+        self.events.event(wanted.about.clone(), Level::Normal, reason, message);
+    }
+
+    fn warn(&self, wanted: &Wanted<'_>, reason: &str, message: &str) {
+        self.events.event(wanted.about.clone(), Level::Warning, reason, message);
+    }
+}
+
+/// The container's policy, or what follows from the tag where the API server filled in none (static pods).
+fn policy<'a>(container: &'a Container, name: &ImageName) -> &'a str {
+    match container.image_pull_policy.as_str() {
+        "" if name.is_latest() => "Always",
+        "" => "IfNotPresent",
+        set => set,
+    }
+}
+
+fn ready(image: Image, reference: Option<String>) -> Ready {
+    let reference = if image.id.is_empty() { reference.unwrap_or_default() } else { image.id };
+    Ready { reference, uid: image.uid.map(|uid| uid.value), username: image.username }
+}
+
+/// Runtimes mark two kinds of failure by how their text begins.
+fn pull_failure(image: &str, error: &str) -> Failure {
+    let bare = error.split_once(" desc = ").map_or(error, |(_, text)| text);
+    if let Some(rest) = bare.strip_prefix(reason::REGISTRY_UNAVAILABLE) {
+        let text = format!("image pull failed for {image} because the registry is unavailable{rest}");
+        return Failure::new(reason::REGISTRY_UNAVAILABLE, text);
+    }
+    if let Some(rest) = bare.strip_prefix(reason::SIGNATURE) {
+        let text = format!("image pull failed for {image} because the signature validation failed{rest}");
+        return Failure::new(reason::SIGNATURE, text);
+    }
+    Failure::new(reason::ERR_IMAGE_PULL, error)
+}
+
+fn text_of(error: &CriError) -> String {
+    error.to_string()
+}
+
+fn to_millis(duration: Duration) -> String {
+    go_duration(Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
+}

@@ -1,0 +1,111 @@
+//! Labels and annotations by which sandboxes and containers are found again, also after a restart of the kubelet. The
+//! names are upstream's: containers of an older kubelet are adopted through them.
+
+use std::collections::BTreeMap;
+
+use api_machinery::json;
+use api_types::core_v1::{Container, Pod};
+
+pub(crate) const POD_NAME: &str = "io.kubernetes.pod.name";
+pub(crate) const POD_NAMESPACE: &str = "io.kubernetes.pod.namespace";
+pub(crate) const POD_UID: &str = "io.kubernetes.pod.uid";
+pub(crate) const CONTAINER_NAME: &str = "io.kubernetes.container.name";
+pub(crate) const HASH: &str = "io.kubernetes.container.hash";
+pub(crate) const RESTART_COUNT: &str = "io.kubernetes.container.restartCount";
+pub(crate) const TERMINATION_PATH: &str = "io.kubernetes.container.terminationMessagePath";
+pub(crate) const TERMINATION_POLICY: &str = "io.kubernetes.container.terminationMessagePolicy";
+pub(crate) const DELETION_GRACE: &str = "io.kubernetes.pod.deletionGracePeriod";
+pub(crate) const TERMINATION_GRACE: &str = "io.kubernetes.pod.terminationGracePeriod";
+pub(crate) const PRE_STOP: &str = "io.kubernetes.container.preStopHandler";
+pub(crate) const PORTS: &str = "io.kubernetes.container.ports";
+
+/// The labels of a pod's sandbox: the pod's own and those that name it.
+pub(crate) fn of_sandbox(pod: &Pod) -> BTreeMap<String, String> {
+    let mut labels = pod.metadata.labels.clone();
+    labels.extend(pod_identity(pod));
+    labels
+}
+
+/// The labels of a container.
+pub(crate) fn of_container(pod: &Pod, container: &Container) -> BTreeMap<String, String> {
+    let mut labels: BTreeMap<_, _> = pod_identity(pod).into();
+    labels.insert(CONTAINER_NAME.to_owned(), container.name.clone());
+    labels
+}
+
+fn pod_identity(pod: &Pod) -> [(String, String); 3] {
+    let meta = &pod.metadata;
+    [
+        (POD_NAME.to_owned(), meta.name.clone()),
+        (POD_NAMESPACE.to_owned(), meta.namespace.clone()),
+        (POD_UID.to_owned(), meta.uid.clone()),
+    ]
+}
+
+/// What a container carries for a kubelet that knows nothing of its pod.
+pub(crate) fn container_annotations(pod: &Pod, container: &Container, restart_count: u32) -> BTreeMap<String, String> {
+    let mut out = BTreeMap::from([
+        (HASH.to_owned(), definition_hash(container)),
+        (RESTART_COUNT.to_owned(), restart_count.to_string()),
+        (TERMINATION_PATH.to_owned(), container.termination_message_path.clone()),
+        (TERMINATION_POLICY.to_owned(), container.termination_message_policy.clone()),
+    ]);
+    if let Some(grace) = pod.metadata.deletion_grace_period_seconds {
+        out.insert(DELETION_GRACE.to_owned(), grace.to_string());
+    }
+    if let Some(grace) = pod.spec.termination_grace_period_seconds {
+        out.insert(TERMINATION_GRACE.to_owned(), grace.to_string());
+    }
+    if let Some(hook) = container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref()) {
+        out.insert(PRE_STOP.to_owned(), json::encode(hook));
+    }
+    if !container.ports.is_empty() {
+        let ports: Vec<String> = container.ports.iter().map(|port| json::encode(port)).collect();
+        out.insert(PORTS.to_owned(), format!("[{}]", ports.join(",")));
+    }
+    out
+}
+
+/// The hash whose change restarts a running container: 32-bit FNV-1a over name and image, in hex.
+pub(crate) fn definition_hash(container: &Container) -> String {
+    let text = format!("{{\"image\":{:?},\"name\":{:?}}}", container.image, container.name);
+    format!("{:x}", fnv32(text.as_bytes()))
+}
+
+const FNV32_OFFSET: u32 = 0x811c_9dc5;
+const FNV32_PRIME: u32 = 0x0100_0193;
+
+/// 32-bit FNV-1a.
+pub(crate) fn fnv32(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(FNV32_OFFSET, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(FNV32_PRIME))
+}
+
+const FNV128_OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+const FNV128_PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+
+/// 128-bit FNV-1a, as uids of static pods are made.
+pub(crate) fn fnv128(parts: &[&[u8]]) -> u128 {
+    parts
+        .iter()
+        .flat_map(|part| part.iter())
+        .fold(FNV128_OFFSET, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(FNV128_PRIME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_fnv1a() {
+        assert_eq!(fnv32(b"a"), 0xe40c_292c);
+        assert_eq!(fnv128(&[b"a"]), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
+    }
+
+    #[test]
+    fn only_name_and_image_make_the_hash() {
+        let one = Container { name: "a".into(), image: "b".into(), ..Container::default() };
+        let other = Container { tty: true, ..one.clone() };
+        assert_eq!(definition_hash(&one), definition_hash(&other));
+        assert_ne!(definition_hash(&one), definition_hash(&Container { image: "c".into(), ..one.clone() }));
+    }
+}

@@ -1,0 +1,104 @@
+//! Sandboxes and containers of pods over the container runtime: what to do ([`plan`]), doing it ([`sync`], [`start`],
+//! [`kill`]), and what is known of them ([`record`], [`cache`]).
+
+pub(crate) mod back_off;
+pub(crate) mod cache;
+pub(crate) mod container_config;
+pub(crate) mod failure;
+pub(crate) mod hooks;
+pub(crate) mod image_name;
+pub(crate) mod images;
+pub(crate) mod inspect;
+pub(crate) mod kill;
+pub(crate) mod labels;
+pub(crate) mod plan;
+#[cfg(test)]
+mod plan_tests;
+pub(crate) mod record;
+pub(crate) mod registry_auth;
+pub(crate) mod sandbox;
+pub(crate) mod security;
+pub(crate) mod start;
+pub(crate) mod sync;
+pub(crate) mod termination;
+pub(crate) mod text;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_types::core_v1::{ObjectReference, Pod};
+use base::{SharedClock, SharedRng};
+use client::object_reference;
+use node_api::cri::{Images, Runtime};
+
+use crate::border::{Level, NodeSide, PodSettings};
+use back_off::KeyedBackOff;
+use cache::RuntimeCache;
+use failure::Failures;
+use images::ImagePuller;
+
+/// After this long without a new exit, a container's crash back-off is forgotten. As upstream, whatever the maximum.
+const CRASH_EXPIRY: Duration = Duration::from_secs(600);
+
+/// Drives the runtime for pods. Knows nothing of sources, workers or the API server.
+pub(crate) struct PodRuntime {
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) images: Arc<dyn Images>,
+    pub(crate) side: NodeSide,
+    pub(crate) settings: Arc<PodSettings>,
+    pub(crate) clock: SharedClock,
+    pub(crate) rng: SharedRng,
+    pub(crate) cache: Arc<RuntimeCache>,
+    /// Why containers did not start.
+    pub(crate) failures: Failures,
+    pub(crate) crashes: KeyedBackOff,
+    pub(crate) puller: ImagePuller,
+}
+
+impl PodRuntime {
+    pub(crate) fn new(
+        runtime: Arc<dyn Runtime>,
+        images: Arc<dyn Images>,
+        side: NodeSide,
+        settings: Arc<PodSettings>,
+        clock: SharedClock,
+        rng: SharedRng,
+    ) -> Self {
+        let puller = ImagePuller::new(Arc::clone(&images), Arc::clone(&side.events), Arc::clone(&clock), &settings);
+        let crashes = KeyedBackOff::new(settings.crash_loop_initial, settings.crash_loop_max, CRASH_EXPIRY);
+        Self {
+            runtime,
+            images,
+            side,
+            settings,
+            clock,
+            rng,
+            cache: Arc::default(),
+            failures: Failures::default(),
+            crashes,
+            puller,
+        }
+    }
+
+    /// Where a pod's own files are.
+    pub(crate) fn pod_dir(&self, uid: &str) -> PathBuf {
+        self.settings.root_dir.join("pods").join(uid)
+    }
+
+    /// Forgets what was remembered of a pod that is gone.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.failures.forget_pod(uid);
+        self.puller.forget_pod(uid);
+        self.cache.forget(uid);
+    }
+
+    pub(crate) fn pod_event(&self, pod: &Pod, level: Level, reason: &str, message: &str) {
+        self.side.events.event(object_reference(pod), level, reason, message);
+    }
+
+    /// A reference to one container of a pod, as events carry it.
+    pub(crate) fn about(&self, pod: &Pod, field_path: String) -> ObjectReference {
+        ObjectReference { field_path, ..object_reference(pod) }
+    }
+}
