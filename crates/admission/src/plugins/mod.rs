@@ -3,6 +3,9 @@
 
 mod default_toleration_seconds;
 mod namespace_lifecycle;
+mod node_labels;
+mod node_references;
+mod node_restriction;
 mod priority;
 mod service_account;
 mod taint_nodes_by_condition;
@@ -15,6 +18,7 @@ use crate::PluginEntry;
 pub const ALL: &[PluginEntry] = &[
     namespace_lifecycle::ENTRY,
     service_account::ENTRY,
+    node_restriction::ENTRY,
     taint_nodes_by_condition::ENTRY,
     priority::ENTRY,
     default_toleration_seconds::ENTRY,

@@ -45,7 +45,7 @@ pub(super) fn create(group: &str, resource: &str) -> Attributes {
 }
 
 impl Fixture {
-    fn context(&self) -> Context {
+    pub(super) fn context(&self) -> Context {
         Context { lookup: Arc::new(self.clone()), clock: TokioClock::shared(), rng: Rng::seeded(1) }
     }
 

@@ -1,0 +1,61 @@
+//! Which labels a kubelet may set on its own node.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+const RESTRICTED: &str = "node-restriction.kubernetes.io";
+const SYSTEM: &[&str] = &["kubernetes.io", "k8s.io"];
+const KUBELET_NAMESPACES: &[&str] = &["kubelet.kubernetes.io", "node.kubernetes.io"];
+const KUBELET_LABELS: &[&str] = &[
+    "kubernetes.io/hostname",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+    "beta.kubernetes.io/instance-type",
+    "node.kubernetes.io/instance-type",
+    "kubernetes.io/os",
+    "kubernetes.io/arch",
+    "beta.kubernetes.io/os",
+    "beta.kubernetes.io/arch",
+];
+
+/// Whether a kubelet may not set this label.
+pub(super) fn is_forbidden(key: &str) -> bool {
+    let Some((namespace, _)) = key.split_once('/') else { return false };
+    let within =
+        |domain: &str| namespace == domain || namespace.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
+    if within(RESTRICTED) {
+        return true;
+    }
+    let own = KUBELET_LABELS.contains(&key) || KUBELET_NAMESPACES.iter().any(|domain| within(domain));
+    !own && SYSTEM.iter().any(|domain| within(domain))
+}
+
+/// The labels that were added, changed or removed.
+pub(super) fn changed<'a>(old: &'a BTreeMap<String, String>, new: &'a BTreeMap<String, String>) -> BTreeSet<&'a str> {
+    let keys = old.keys().chain(new.keys());
+    keys.filter(|key| old.get(*key) != new.get(*key)).map(String::as_str).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_forbidden;
+
+    #[test]
+    fn labels() {
+        for (key, forbidden) in [
+            ("role", false),
+            ("example.com/role", false),
+            ("kubernetes.io/hostname", false),
+            ("kubernetes.io/role", true),
+            ("foo.k8s.io/x", true),
+            ("node.kubernetes.io/x", false),
+            ("sub.kubelet.kubernetes.io/x", false),
+            ("node-restriction.kubernetes.io/x", true),
+            ("a.node-restriction.kubernetes.io/x", true),
+            ("node-role.kubernetes.io/control-plane", true),
+        ] {
+            assert_eq!(is_forbidden(key), forbidden, "{key}");
+        }
+    }
+}

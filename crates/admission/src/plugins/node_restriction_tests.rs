@@ -1,0 +1,139 @@
+use api_machinery::meta::OwnerReference;
+use api_types::authentication_v1::BoundObjectReference;
+use api_types::coordination_v1::Lease;
+use api_types::core_v1::{LocalObjectReference, Taint};
+
+use super::*;
+use crate::plugins::testing::{Fixture, create};
+
+fn fixture() -> Fixture {
+    let mut node = Node::default();
+    node.metadata.name = "n1".into();
+    node.metadata.uid = "node-uid".into();
+    let mut mine = Pod::default();
+    (mine.metadata.name, mine.metadata.namespace, mine.metadata.uid) = ("mine".into(), "a".into(), "pod-uid".into());
+    mine.spec.node_name = "n1".into();
+    let mut other = mine.clone();
+    other.metadata.name = "other".into();
+    other.spec.node_name = "n2".into();
+    Fixture { nodes: vec![node], pods: vec![mine, other], ..Fixture::default() }
+}
+
+fn by_node(group: &str, resource: &str, name: &str) -> Attributes {
+    let user =
+        UserInfo { username: "system:node:n1".into(), groups: vec!["system:nodes".into()], ..UserInfo::default() };
+    Attributes { user, name: name.into(), namespace: "a".into(), ..create(group, resource) }
+}
+
+fn mirror() -> Pod {
+    let mut pod = Pod::default();
+    pod.metadata.annotations.insert(MIRROR_POD_ANNOTATION_KEY.into(), "x".into());
+    pod.spec.node_name = "n1".into();
+    pod.metadata.owner_references.push(OwnerReference {
+        api_version: "v1".into(),
+        kind: "Node".into(),
+        name: "n1".into(),
+        uid: "node-uid".into(),
+        controller: Some(true),
+        block_owner_deletion: None,
+    });
+    pod
+}
+
+#[track_caller]
+fn refused(outcome: Result<(), ApiError>, part: &str) {
+    let message = outcome.expect_err(part).message;
+    assert!(message.contains(part), "{message}");
+}
+
+#[tokio::test]
+async fn only_mirror_pods_of_the_node_itself_are_created() {
+    let (fixture, attributes) = (fixture(), by_node("", "pods", "p"));
+    fixture.mutate(&ENTRY, &attributes, &mut mirror()).await.unwrap();
+    type Change = fn(&mut Pod);
+    let cases: [(Change, &str); 7] = [
+        (|pod| pod.metadata.annotations.clear(), "can only create mirror pods"),
+        (|pod| pod.spec.node_name = "n2".into(), "spec.nodeName set to itself"),
+        (|pod| pod.metadata.owner_references.clear(), "an owner reference set to itself"),
+        (|pod| pod.metadata.owner_references[0].uid = "x".into(), "UID mismatch"),
+        (|pod| pod.metadata.owner_references[0].controller = None, "a controller owner reference"),
+        (|pod| pod.spec.service_account_name = "x".into(), "reference serviceaccounts"),
+        (|pod| pod.spec.image_pull_secrets.push(LocalObjectReference::default()), "reference secrets"),
+    ];
+    for (change, part) in cases {
+        let mut pod = mirror();
+        change(&mut pod);
+        refused(fixture.mutate(&ENTRY, &attributes, &mut pod).await, part);
+    }
+}
+
+#[tokio::test]
+async fn only_the_nodes_own_pods_are_deleted() {
+    let fixture = fixture();
+    for (name, expected) in [("mine", None), ("other", Some("can only delete pods")), ("none", Some("not found"))] {
+        let attributes = Attributes { operation: Operation::Delete, ..by_node("", "pods", name) };
+        let outcome = fixture.mutate(&ENTRY, &attributes, &mut Pod::default()).await;
+        match expected {
+            Some(part) => refused(outcome, part),
+            None => outcome.unwrap(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_node_neither_taints_nor_labels_itself_at_will() {
+    let fixture = fixture();
+    let plugin = NodeRestriction;
+    let attributes = Attributes { operation: Operation::Update, ..by_node("", "nodes", "n1") };
+    let old = fixture.nodes[0].clone();
+    let context = fixture.context();
+    type Change = fn(&mut Node);
+    let cases: [(Change, &str); 3] = [
+        (|node| node.spec.taints.push(Taint::default()), "modify taints"),
+        (|node| node.metadata.owner_references.push(OwnerReference::default()), "modify ownerReferences"),
+        (
+            |node| drop(node.metadata.labels.insert("node-restriction.kubernetes.io/x".into(), "y".into())),
+            "modify labels: node-restriction.kubernetes.io/x",
+        ),
+    ];
+    for (change, part) in cases {
+        let mut new = old.clone();
+        change(&mut new);
+        refused(plugin.mutate(&context, &attributes, Some(&mut new), Some(&old)).await, part);
+    }
+    let other = Attributes { name: "n2".into(), ..attributes.clone() };
+    refused(
+        plugin.mutate(&context, &other, Some(&mut old.clone()), Some(&old)).await,
+        "not allowed to modify node \"n2\"",
+    );
+    plugin.mutate(&context, &attributes, Some(&mut old.clone()), Some(&old)).await.unwrap();
+}
+
+#[tokio::test]
+async fn leases_and_tokens_are_the_nodes_own() {
+    let fixture = fixture();
+    let lease = by_node("coordination.k8s.io", "leases", "n1");
+    refused(fixture.mutate(&ENTRY, &lease, &mut Lease::default()).await, "kube-node-lease");
+    let lease = Attributes { namespace: LEASE_NAMESPACE.into(), ..lease };
+    fixture.mutate(&ENTRY, &lease, &mut Lease::default()).await.unwrap();
+    let lease = Attributes { name: "n2".into(), ..lease };
+    refused(fixture.mutate(&ENTRY, &lease, &mut Lease::default()).await, "same name as the requesting node");
+
+    let token = Attributes { subresource: "token".into(), ..by_node("", "serviceaccounts", "default") };
+    let bound = |name: &str, uid: &str| {
+        let reference =
+            BoundObjectReference { kind: "Pod".into(), api_version: "v1".into(), name: name.into(), uid: uid.into() };
+        let mut request = TokenRequest::default();
+        request.spec.bound_object_ref = Some(reference);
+        request
+    };
+    for (mut request, part) in [
+        (TokenRequest::default(), "not bound to a pod"),
+        (bound("mine", ""), "without a uid"),
+        (bound("mine", "stale"), "does not match the UID"),
+        (bound("other", "pod-uid"), "scheduled on a different node"),
+        (bound("mine", "pod-uid"), "not found in pod spec volume"),
+    ] {
+        refused(fixture.mutate(&ENTRY, &token, &mut request).await, part);
+    }
+}
