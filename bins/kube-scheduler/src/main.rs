@@ -1,3 +1,10 @@
-//! The `kube-scheduler` binary.
+//! `kube-scheduler`: decides on which node each pod runs.
 
-fn main() {}
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    component_base::run(&scheduler::COMPONENT, scheduler::run)
+}

@@ -5,9 +5,10 @@
 //! through [`ClusterWriter`]. Volumes, dynamic resources, extenders and pod groups are not here.
 
 mod cache;
+mod component;
 mod config;
 mod cycle;
-mod framework;
+pub mod framework;
 mod listers;
 mod metrics;
 mod node_info;
@@ -21,17 +22,17 @@ mod resources;
 mod test_objects;
 mod writer;
 
-pub use cache::{Cache, CacheError, CacheSize, Snapshot};
+pub use cache::{Cache, CacheError, CacheSize, Snapshot, Topology};
+pub use component::{COMPONENT, ClientWriter, Watches, assemble, run};
 pub use config::{
     ConfigError, PluginArgs, ProfileError, build_profiles, decode, default_configuration, encode, validate,
 };
 pub use cycle::{BindingCycle, Outcome, Parts, Scheduler, StatusWrite, Work};
-pub use framework::{Code, Diagnosis, Nomination, Profile, Status};
 pub use listers::{Listers, MemoryListers};
 pub use metrics::SchedulerMetrics;
 pub use node_info::{NodeInfo, NodeView};
 pub use plugins::{ALL, BuildCx, Descriptor};
 pub use pod_info::PodInfo;
-pub use preemption::PreemptionGate;
-pub use queue::{QueueOptions, QueueSize, QueuedPod, SchedulingQueue};
+pub use preemption::{Candidate, PreemptionGate};
+pub use queue::{NominatedPods, Nominator, QueueError, QueueOptions, QueueSize, QueuedPod, SchedulingQueue, SortKey};
 pub use writer::{ClusterWriter, EventSink, NoEvents, PodEvent, Severity, WriteError};

@@ -110,17 +110,17 @@ impl Table {
 
 /// An answer for each class, found when it is first asked for.
 #[derive(Debug, Default)]
-pub struct ClassMemo<T>(Vec<Option<T>>);
+pub(crate) struct ClassMemo<T>(Vec<Option<T>>);
 
 impl<T: Copy> ClassMemo<T> {
     /// An empty memo.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Vec::new())
     }
 
     /// The answer for a class.
-    pub fn get(&mut self, class: &PodClass, answer: impl FnOnce(&PodClass) -> T) -> T {
+    pub(crate) fn get(&mut self, class: &PodClass, answer: impl FnOnce(&PodClass) -> T) -> T {
         let place = class.id as usize;
         if self.0.len() <= place {
             self.0.resize(place + 1, None);

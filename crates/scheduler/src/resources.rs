@@ -6,9 +6,9 @@ use api_machinery::quantity::Quantity;
 use api_types::core_v1::ResourceList;
 
 /// What a container without a CPU request counts for when nodes are scored, in milli-CPUs.
-pub const DEFAULT_MILLI_CPU: i64 = 100;
+pub(crate) const DEFAULT_MILLI_CPU: i64 = 100;
 /// What a container without a memory request counts for when nodes are scored, in bytes.
-pub const DEFAULT_MEMORY: i64 = 200 * 1024 * 1024;
+pub(crate) const DEFAULT_MEMORY: i64 = 200 * 1024 * 1024;
 
 /// Amounts of resources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -116,12 +116,12 @@ impl NonZero {
 
 /// Whether a resource has no column of its own but counts.
 #[must_use]
-pub fn is_scalar(name: &str) -> bool {
+pub(crate) fn is_scalar(name: &str) -> bool {
     name.contains('/') || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-")
 }
 
 /// Whether a resource is neither native nor huge pages.
 #[must_use]
-pub fn is_extended(name: &str) -> bool {
+pub(crate) fn is_extended(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/") && !name.starts_with("requests.")
 }

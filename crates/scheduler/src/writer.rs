@@ -73,7 +73,7 @@ impl EventSink for NoEvents {
 
 /// The nominated node that a pod's status should have.
 #[must_use]
-pub fn nominated_node(pod: &Pod, nomination: &Nomination) -> String {
+pub(crate) fn nominated_node(pod: &Pod, nomination: &Nomination) -> String {
     match nomination {
         Nomination::Keep => pod.status.nominated_node_name.clone(),
         Nomination::Clear => String::new(),

@@ -27,6 +27,8 @@ pub(super) struct Endpoint {
     pub(super) config: Value,
     pub(super) logging: Option<Logging>,
     pub(super) profiling: bool,
+    /// Whether `/livez` and `/readyz` exist.
+    pub(super) probes: bool,
 }
 
 #[async_trait::async_trait]
@@ -47,8 +49,10 @@ impl Endpoint {
         }
         let (path, query) = (parts.uri.path(), parts.uri.query());
         match (path, &parts.method) {
-            // The two newer endpoints do not exist here, as upstream.
-            _ if path == "/healthz" || path.starts_with("/healthz/") => {
+            // The two newer endpoints do not exist in managers of controllers, as upstream.
+            _ if is_health(path, "/healthz")
+                || (self.probes && (is_health(path, "/livez") || is_health(path, "/readyz"))) =>
+            {
                 self.health.answer(path, query).await.unwrap_or_else(not_found)
             }
             ("/metrics", _) => self.metrics.answer(),
@@ -76,6 +80,10 @@ impl Endpoint {
         logging.set_verbosity(level);
         text(StatusCode::OK, format!("successfully set klog.logging.verbosity to {level}"))
     }
+}
+
+fn is_health(path: &str, endpoint: &str) -> bool {
+    path.strip_prefix(endpoint).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The start of a body; what is longer is no number.

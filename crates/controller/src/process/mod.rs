@@ -44,9 +44,27 @@ pub struct ProcessOptions {
     access: AccessOptions,
     metrics: MetricsOptions,
     profiling: bool,
+    probes: Option<Probes>,
+}
+
+/// The checks of `/readyz`, for processes that have the newer endpoints.
+#[derive(Clone)]
+struct Probes(Vec<Check>);
+
+impl std::fmt::Debug for Probes {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{} checks", self.0.len())
+    }
 }
 
 impl ProcessOptions {
+    /// Serves `/livez` and `/readyz` too, the latter with these checks and that of the election.
+    #[must_use]
+    pub fn with_probes(mut self, checks: Vec<Check>) -> Self {
+        self.probes = Some(Probes(checks));
+        self
+    }
+
     /// Reads the flags, adding what is wrong with them to `errors`.
     ///
     /// # Errors
@@ -71,7 +89,7 @@ impl ProcessOptions {
             "application/json" => client.content = ContentType::Json,
             other => errors.push(format!("--kube-api-content-type: unsupported content type {other:?}")),
         }
-        Ok(Self { name, client, leader, serving, access, metrics, profiling })
+        Ok(Self { name, client, leader, serving, access, metrics, profiling, probes: None })
     }
 }
 
@@ -128,7 +146,8 @@ where
     let metrics = Metrics::of_process(options.metrics.clone());
     metrics.show_gates(lifecycle.gates());
     let checks = election_check(elector.as_ref()).into_iter().chain(checks).collect();
-    serve(&options, lifecycle, &cx, &metrics, checks, config)?;
+    let ready = options.probes.iter().flat_map(|probes| election_check(elector.as_ref()).into_iter().chain(probes.0.clone()));
+    serve(&options, lifecycle, &cx, &metrics, (checks, ready.collect()), config)?;
     let leading = Leading { client, metrics, stop: lifecycle.events().shutdown_initiated.token() };
     match elector {
         None => lead_when_healthy(leading, lead).await,
@@ -185,7 +204,7 @@ fn serve(
     lifecycle: &Lifecycle,
     cx: &ClientCx,
     metrics: &Arc<Metrics>,
-    checks: Vec<Check>,
+    (checks, ready): (Vec<Check>, Vec<Check>),
     config: Value,
 ) -> Result<(), BoxError> {
     if !options.serving.is_enabled() {
@@ -196,6 +215,9 @@ fn serve(
     for check in checks {
         health.add(&[HealthEndpoint::Healthz], &check)?;
     }
+    for check in ready {
+        health.add(HealthEndpoint::READY, &check)?;
+    }
     let (access, client_cas) = access::Access::new(&options.access, options.name, cx, lifecycle.rng())?;
     let endpoint = endpoint::Endpoint {
         access,
@@ -205,6 +227,7 @@ fn serve(
         config,
         logging: lifecycle.logging().cloned(),
         profiling: options.profiling,
+        probes: options.probes.is_some(),
     };
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let (clock, rng) = (Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()));

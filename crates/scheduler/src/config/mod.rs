@@ -9,14 +9,14 @@ mod validate;
 
 use api_machinery::field_path::ErrorList;
 use api_machinery::json;
+use api_machinery::value::Value;
 use api_types::scheduler_config_v1::{API_VERSION, KubeSchedulerConfiguration};
-use serde_json::Value;
 
 pub use args::PluginArgs;
 pub use profiles::{ProfileError, build_profiles};
 
 /// The kind of the file.
-pub const KIND: &str = "KubeSchedulerConfiguration";
+pub(crate) const KIND: &str = "KubeSchedulerConfiguration";
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]

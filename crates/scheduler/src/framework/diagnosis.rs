@@ -68,7 +68,7 @@ impl Diagnosis {
 }
 
 /// `2 Insufficient cpu, 1 node(s) were unschedulable`, sorted as texts.
-pub fn histogram<'a>(statuses: impl Iterator<Item = (&'a Status, usize)>) -> String {
+pub(crate) fn histogram<'a>(statuses: impl Iterator<Item = (&'a Status, usize)>) -> String {
     let mut counts: BTreeMap<&Reason, usize> = BTreeMap::new();
     for (status, count) in statuses.filter(|(_, count)| *count > 0) {
         for reason in status.reasons() {

@@ -184,7 +184,7 @@ impl Hint {
 }
 
 /// Says whether an event may have made a pod schedulable.
-pub type HintFn = Arc<dyn Fn(&Pod, &EventObject) -> Hint + Send + Sync>;
+pub(crate) type HintFn = Arc<dyn Fn(&Pod, &EventObject) -> Hint + Send + Sync>;
 
 /// An event that a plugin wants to hear of for the pods that it rejected.
 #[derive(Clone)]

@@ -75,7 +75,7 @@ pub const ALL: &[Descriptor] = &[
 
 /// Plugins that upstream has and this scheduler has not: a configuration may disable them and carry their arguments,
 /// but not enable them by name.
-pub const ABSENT: &[&str] =
+pub(crate) const ABSENT: &[&str] =
     &["VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources", "GangScheduling"];
 
 #[cfg(test)]

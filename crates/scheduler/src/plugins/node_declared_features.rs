@@ -16,8 +16,10 @@ use crate::pod_info::PodInfo;
 pub(super) const NAME: &str = "NodeDeclaredFeatures";
 const REASON: &str = "node(s) didn't match Pod's required features";
 
+type Needed = fn(&Pod) -> bool;
+
 /// Features and when a pod needs them.
-const FEATURES: &[(&str, fn(&Pod) -> bool)] = &[
+const FEATURES: &[(&str, Needed)] = &[
     ("RestartAllContainersOnContainerExits", restarts_all_containers),
     ("UserNamespacesHostNetworkSupport", |pod| pod.spec.host_network && pod.spec.host_users == Some(false)),
 ];

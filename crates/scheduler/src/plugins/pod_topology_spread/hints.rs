@@ -34,7 +34,8 @@ fn after_pod(hard: &[Constraint], pod: &Pod, object: &EventObject) -> Hint {
     let EventObject::Pod { old, new } = object else { return Hint::Queue };
     let Some(target) = object.pod() else { return Hint::Queue };
     let same = target.metadata.uid == pod.metadata.uid;
-    if !same && !(is_placed(target) && target.metadata.namespace == pod.metadata.namespace) {
+    let beside = is_placed(target) && target.metadata.namespace == pod.metadata.namespace;
+    if !same && !beside {
         return Hint::Skip;
     }
     let (Some(old), Some(new)) = (old, new) else {

@@ -1,0 +1,179 @@
+//! kube-scheduler itself: flags, configuration file, watches, leader election, endpoints.
+
+mod client_writer;
+mod flags;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod watches;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::value::{Value, ValueMap};
+use api_types::scheduler_config_v1::KubeSchedulerConfiguration;
+use base::{Gate, Stage};
+use client::{Client, ClientCx};
+use component_base::flags::Options;
+use component_base::health::Check;
+use component_base::serving::BoxError;
+use component_base::{Component, Lifecycle};
+use controller::process::{Leading, run_process};
+
+pub use client_writer::ClientWriter;
+pub use watches::Watches;
+
+use crate::config;
+use crate::cycle::{Parts, Scheduler};
+use crate::metrics::SchedulerMetrics;
+use crate::plugins::BuildCx;
+use crate::queue::QueueOptions;
+use client_writer::ClientEvents;
+use settings::Settings;
+
+const NAME: &str = "kube-scheduler";
+/// How long bindings and recorders may take to end.
+const DRAIN: Duration = Duration::from_secs(5);
+
+const fn on(name: &'static str, stage: Stage) -> Gate {
+    Gate { name, stage, default: true, locked: true }
+}
+
+const fn off(name: &'static str, stage: Stage) -> Gate {
+    Gate { name, stage, default: false, locked: true }
+}
+
+/// The gates that shape scheduling. All are locked: what is on has no other way here, what is off is not here.
+const GATES: &[Gate] = &[
+    off("CoordinatedLeaderElection", Stage::Beta),
+    off("DynamicResourceAllocation", Stage::Ga),
+    off("GangScheduling", Stage::Alpha),
+    off("GenericWorkload", Stage::Alpha),
+    on("InPlacePodVerticalScaling", Stage::Ga),
+    on("MatchLabelKeysInPodTopologySpread", Stage::Beta),
+    on("NodeDeclaredFeatures", Stage::Beta),
+    on("NominatedNodeNameForExpectation", Stage::Beta),
+    off("OpportunisticBatching", Stage::Beta),
+    on("PodLevelResources", Stage::Beta),
+    off("SchedulerAsyncAPICalls", Stage::Beta),
+    on("SchedulerAsyncPreemption", Stage::Beta),
+    on("SchedulerPopFromBackoffQ", Stage::Beta),
+    on("SchedulerQueueingHints", Stage::Ga),
+    off("StorageCapacityScoring", Stage::Alpha),
+    off("TaintTolerationComparisonOperators", Stage::Alpha),
+    off("TopologyAwareWorkloadScheduling", Stage::Alpha),
+    off("VolumeLimitScaling", Stage::Alpha),
+    off("WorkloadAwarePreemption", Stage::Alpha),
+];
+
+/// The binary.
+pub const COMPONENT: Component = Component {
+    name: NAME,
+    about: "The Kubernetes scheduler decides on which node each pod runs: it looks for nodes that can run the pod, \
+            scores them, and binds the pod to the best one.",
+    flags: flags::FLAGS,
+    gates: GATES,
+    prepare: settings::prepare,
+    drain: DRAIN,
+};
+
+/// Runs the component until it is asked to end.
+///
+/// # Errors
+/// When a flag or the configuration is wrong, a plugin cannot be built, or the leadership is lost.
+pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError> {
+    let settings = Settings::from_options(&options, lifecycle.rng())?;
+    if !settings.write_config_to.is_empty() {
+        let value = api_machinery::json::parse_value(&config::encode(&settings.configuration))?;
+        std::fs::write(&settings.write_config_to, api_machinery::yaml::to_yaml(&value))?;
+        tracing::info!(file = %settings.write_config_to, "Wrote configuration to file");
+        return Ok(());
+    }
+    // A configuration that cannot be used is refused at once, not when the election is won.
+    let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), lifecycle.tasks().clone());
+    let client = Client::new(settings.process.client.clone().with_user_agent_suffix("scheduler"), cx)?;
+    let watches = Arc::new(Watches::new(&client));
+    if !settings.configuration.delay_cache_until_active {
+        watches.start();
+    }
+    let synced = Arc::clone(&watches);
+    let check = Check::instant("sched-handler-sync", move || {
+        if synced.has_synced() { Ok(()) } else { Err("handlers are not fully synchronized".to_owned()) }
+    });
+    let shutdown = lifecycle.events().shutdown_initiated.clone();
+    let stopping = Check::instant("shutdown", move || {
+        if shutdown.has_happened() { Err("process is shutting down".to_owned()) } else { Ok(()) }
+    });
+    let process = settings.process.clone().with_probes(vec![stopping, check]);
+    let shown = config_shown(&settings.configuration)?;
+    run_process(process, &lifecycle, Vec::new(), shown, |leading| lead(settings, client, watches, leading)).await
+}
+
+/// Schedules for as long as this process leads.
+async fn lead(settings: Settings, client: Client, watches: Arc<Watches>, leading: Leading) -> Result<(), BoxError> {
+    let metrics = Arc::new(SchedulerMetrics::new(&leading.metrics));
+    let scheduler = assemble(&settings.configuration, settings.max_in_unschedulable, &client, &watches, metrics)?;
+    watches.start();
+    watches.feed(&scheduler);
+    tokio::select! {
+        biased;
+        () = leading.stop.cancelled() => return Ok(()),
+        () = watches.wait_synced() => {}
+    }
+    tracing::info!("Starting scheduling");
+    let tasks = client.tasks().clone();
+    scheduler.run(tasks, leading.stop).await;
+    Ok(())
+}
+
+/// A scheduler that works through a client.
+///
+/// # Errors
+/// When the profiles cannot be built.
+pub fn assemble(
+    configuration: &KubeSchedulerConfiguration,
+    max_in_unschedulable: Duration,
+    client: &Client,
+    watches: &Arc<Watches>,
+    metrics: Arc<SchedulerMetrics>,
+) -> Result<Arc<Scheduler>, BoxError> {
+    let writer = Arc::new(ClientWriter::new(client));
+    let cx = BuildCx { writer: writer.clone(), gate: Arc::default(), metrics: Arc::clone(&metrics) };
+    let seconds = |value: Option<i64>| Duration::from_secs(u64::try_from(value.unwrap_or(1)).unwrap_or(1));
+    let profiles = config::build_profiles(configuration, &cx)?;
+    let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
+    let events = Arc::new(ClientEvents::new(client, &names));
+    let parts = Parts {
+        profiles,
+        percentage_of_nodes_to_score: configuration.percentage_of_nodes_to_score.unwrap_or(0),
+        queue: QueueOptions {
+            initial_backoff: seconds(configuration.pod_initial_backoff_seconds),
+            max_backoff: seconds(configuration.pod_max_backoff_seconds),
+            max_in_unschedulable,
+        },
+        listers: watches.clone(),
+        writer,
+        events,
+        metrics,
+        gate: cx.gate,
+        clock: client.clock().clone(),
+        rng: client.rng().clone(),
+    };
+    Scheduler::new(parts).ok_or_else(|| "at least one profile is required".into())
+}
+
+/// What `/configz` shows.
+fn config_shown(configuration: &KubeSchedulerConfiguration) -> Result<Value, BoxError> {
+    let mut document = ValueMap::new();
+    document.insert("componentconfig".into(), api_machinery::json::parse_value(&config::encode(configuration))?);
+    Ok(document.into())
+}
+
+/// The configuration in a file, defaults filled in; without a file the default one.
+fn load(path: &str) -> Result<KubeSchedulerConfiguration, BoxError> {
+    if path.is_empty() {
+        return Ok(config::default_configuration());
+    }
+    Ok(config::decode(&component_base::config_file::load(Path::new(path))?)?)
+}

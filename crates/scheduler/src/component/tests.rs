@@ -1,0 +1,137 @@
+//! The whole scheduler against an API server in memory, and its flags against the published ones.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::object::Object;
+use client::fake::FakeServer;
+use component_base::config_file;
+use component_base::flags::{Flag, check_table, parse};
+use component_base::metrics::{Metrics, MetricsOptions};
+
+use super::*;
+use crate::test_objects::{node, pod};
+
+const PODS: &str = "v1/pods";
+const NODES: &str = "v1/nodes";
+
+/// A scheduler that runs against a server; its tasks end with the returned client's group.
+async fn start(server: &FakeServer) -> client::Client {
+    let client = server.client();
+    let watches = Arc::new(Watches::new(&client));
+    let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
+    let configuration = config::default_configuration();
+    let scheduler = assemble(&configuration, Duration::from_secs(300), &client, &watches, metrics).unwrap();
+    watches.start();
+    watches.feed(&scheduler);
+    watches.wait_synced().await;
+    let tasks = client.tasks().clone();
+    client.tasks().spawn("scheduler", scheduler.run(tasks.clone(), tasks.token()));
+    client
+}
+
+fn put(server: &FakeServer, resource: &str, object: &dyn Object) {
+    server.put(resource, object.to_value());
+}
+
+fn pod_in(server: &FakeServer, name: &str) -> Value {
+    let pods = server.objects(PODS);
+    pods.into_iter().find(|pod| pod["metadata"]["name"] == name).unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_get_nodes_and_reasons_over_the_api() {
+    let server = FakeServer::new();
+    put(&server, NODES, &*node("a").build());
+    let client = start(&server).await;
+    put(&server, PODS, &*pod("p").request("cpu", "3").build());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(pod_in(&server, "p")["spec"]["nodeName"], "a");
+    put(&server, PODS, &*pod("q").request("cpu", "3").build());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let status = pod_in(&server, "q")["status"].clone();
+    assert_eq!(status["conditions"][0]["reason"], "Unschedulable", "{status}");
+    let reasons: Vec<Value> =
+        server.objects("events.k8s.io/v1/events").iter().map(|event| event["reason"].clone()).collect();
+    assert!(reasons.contains(&"Scheduled".into()) && reasons.contains(&"FailedScheduling".into()), "{reasons:?}");
+    // Room comes back: the pod that waits is bound.
+    server.remove(PODS, "default", "p");
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(pod_in(&server, "q")["spec"]["nodeName"], "a");
+    assert_eq!(client.tasks().shutdown(Duration::from_secs(5)).await, base::Drained::All);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_important_pod_takes_the_place_of_another() {
+    let server = FakeServer::new();
+    put(&server, NODES, &*node("a").build());
+    put(&server, PODS, &*pod("low").request("cpu", "4").on("a").build());
+    let client = start(&server).await;
+    put(&server, PODS, &*pod("high").request("cpu", "4").priority(10).build());
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(pod_in(&server, "low"), Value::Null);
+    assert_eq!(pod_in(&server, "high")["spec"]["nodeName"], "a");
+    client.tasks().shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_that_fails_is_tried_again() {
+    let server = FakeServer::new();
+    put(&server, NODES, &*node("a").build());
+    let client = start(&server).await;
+    server.fail_next("POST", &[500]);
+    put(&server, PODS, &*pod("p").build());
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(pod_in(&server, "p")["spec"]["nodeName"], "a");
+    client.tasks().shutdown(Duration::from_secs(5)).await;
+}
+
+/// The shared table of delegation flags has kube-controller-manager's default here.
+const OTHER_DEFAULTS: &[&str] = &["authentication-tolerate-lookup-failure"];
+
+#[test]
+fn flags_are_upstreams() {
+    assert_eq!(check_table(flags::FLAGS), Vec::<String>::new());
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/flags/kube-scheduler.json");
+    let Ok(document) = config_file::load(&path) else {
+        println!("skipped: no flag data at {}", path.display());
+        return;
+    };
+    let own: Vec<Flag> = flags::FLAGS.iter().flat_map(|set| set.flags.iter().cloned()).collect();
+    for facts in document["flags"].as_array().unwrap() {
+        let name = facts["flag"].as_str().unwrap();
+        let flag = own.iter().find(|flag| flag.name == name).unwrap_or_else(|| panic!("--{name} is missing"));
+        if OTHER_DEFAULTS.contains(&name) {
+            continue;
+        }
+        let expected = match &facts["default"] {
+            Value::String(text) if text == "[]" => String::new(),
+            Value::String(text) => text.clone(),
+            Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+            Value::Number(number) if number.is_f64() => number.as_f64().unwrap_or_default().to_string(),
+            other => other.to_string(),
+        };
+        assert_eq!(flag.default, expected, "--{name} default");
+    }
+}
+
+#[test]
+fn the_file_speaks_where_flags_are_silent() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config.yaml");
+    std::fs::write(
+        &path,
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nleaderElection:\n  \
+         leaderElect: false\n  retryPeriod: 3s\nclientConnection:\n  qps: 7\n",
+    )
+    .unwrap();
+    let arguments = [format!("--config={}", path.display()), "--leader-elect-retry-period=4s".to_owned()];
+    let mut options = parse(flags::FLAGS, arguments).unwrap();
+    settings::prepare(&mut options).unwrap();
+    assert!(!options.bool("leader-elect"));
+    assert_eq!(options.duration("leader-elect-retry-period"), Duration::from_secs(4));
+    assert_eq!(options.float("kube-api-qps"), 7.0);
+    std::fs::write(&path, "apiVersion: v1\nkind: Pod\n").unwrap();
+    assert!(settings::prepare(&mut options).is_err());
+}
