@@ -93,19 +93,18 @@ async fn answer(cx: &Arc<ApiCx>, request: Request<Received>) -> Response {
 
 /// Requests that are not to last are counted, so that shutdown can wait for them, and have a deadline.
 async fn bounded(cx: &Arc<ApiCx>, request: Request<Received>) -> Result<Response, Refusal> {
-    let running = running::enter(cx, &request)?;
+    let _running = running::enter(cx, &request)?;
     let request = deadline::set(cx, request)?;
-    let response =
-        deadline::within(cx, request.deadline(), Arc::clone(request.info()), identified(cx, request)).await?;
-    Ok(held::hold(response, running))
+    let info = Arc::clone(request.info());
+    deadline::within(cx, request.deadline(), info, identified(cx, request)).await
 }
 
-/// Who, whether there is room, whether they may, and then the work itself.
+/// Who, whether there is room, whether they may, and then the work itself. Its seat is free again once the answer is
+/// made: a client that is slow to read it must not keep others out.
 async fn identified(cx: &Arc<ApiCx>, request: Request<Received>) -> Result<Response, Refusal> {
     let request = authenticate::authenticate(cx, request).await?;
     let request = impersonate::impersonate(cx, request)?;
-    let seat = in_flight::enter(cx, &request)?;
+    let _seat = in_flight::enter(cx, &request)?;
     let request = authorize::authorize(cx, request)?;
-    let response = handlers::dispatch(cx, request).await?;
-    Ok(held::hold(response, seat))
+    Ok(handlers::dispatch(cx, request).await?)
 }

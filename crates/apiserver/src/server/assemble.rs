@@ -45,7 +45,7 @@ pub(super) fn assemble(
     let authentication = Authentication::build(&parts)?;
     roles.follow(&registry, clock, tasks);
     let rbac = Arc::new(RbacAuthorizer::new(roles));
-    let authorizer = Arc::new(authorization::build(&config.authorization, &rbac));
+    let authorizer = Arc::new(authorization::build(&config.authorization, &rbac, &registry, clock, tasks));
     let admission = admission::Context {
         lookup: Arc::new(RegistryLookup::new(&registry, clock, Arc::clone(&authorizer) as _)),
         clock: Arc::clone(clock),
@@ -55,6 +55,8 @@ pub(super) fn assemble(
 
     let (mut routes, mut hooks) = (Routes::default(), Vec::new());
     handlers::install(&mut routes);
+    #[cfg(test)]
+    crate::tests::install(&mut routes);
     hooks.push(storage_ready::hook());
     hooks.push(object_counts::hook());
     extensions::install(&mut routes, &mut hooks);

@@ -1,17 +1,23 @@
 //! A server, and requests to it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use api_machinery::status::ApiError;
+use async_trait::async_trait;
 use base::{Rng, TokioClock};
 use bytes::Bytes;
 use client::Peer;
 use component_base::lifecycle::Lifecycle;
-use component_base::serving::Body;
+use component_base::serving::{Body, Response};
 use http::HeaderMap;
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 
+use crate::chain::{Authorized, Request};
 use crate::config::{ServerConfig, StaticToken};
+use crate::cx::ApiCx;
+use crate::routes::{Endpoint, Routes};
 use crate::server::Server;
 
 /// A server with two users: `root` may do everything, `alice` nothing but what tests allow.
@@ -119,6 +125,31 @@ impl Api {
     pub(super) async fn config_map(&self, name: &str) -> Value {
         let body = format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"a":"b"}}}}"#);
         self.post("/api/v1/namespaces/default/configmaps", &body).await.json()
+    }
+}
+
+/// Paths that only tests have: one that panics, and one that takes ten minutes.
+pub(crate) fn install(routes: &mut Routes) {
+    routes.exact("/test/panic", Arc::new(Panics));
+    routes.exact("/test/slow", Arc::new(Slow));
+}
+
+struct Panics;
+
+#[async_trait]
+impl Endpoint for Panics {
+    async fn serve(&self, _: &Arc<ApiCx>, _: Request<Authorized>) -> Result<Response, ApiError> {
+        panic!("a handler's bug")
+    }
+}
+
+struct Slow;
+
+#[async_trait]
+impl Endpoint for Slow {
+    async fn serve(&self, _: &Arc<ApiCx>, _: Request<Authorized>) -> Result<Response, ApiError> {
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        Err(ApiError::unknown_resource())
     }
 }
 

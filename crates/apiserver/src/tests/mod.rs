@@ -8,3 +8,5 @@ mod road;
 mod subresources;
 mod watches;
 mod writes;
+
+pub(crate) use harness::install;

@@ -1,5 +1,7 @@
 //! The road itself: who gets in, in which order steps refuse, and what every answer carries.
 
+use std::time::Duration;
+
 use super::harness::Api;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -39,7 +41,7 @@ async fn roles_decide_at_once() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
     let alice = [("authorization", "Bearer alice")];
     assert_eq!(api.send(&format!("GET {MAPS}"), &alice, "").await.code, 200);
     assert_eq!(api.send(&format!("GET {MAPS}/a"), &alice, "").await.code, 403);
@@ -76,14 +78,34 @@ async fn every_answer_carries_its_id() {
 async fn too_many_requests_are_refused() {
     let api = Api::with(|config| config.requests.max_in_flight = 1).await;
     let alice = [("authorization", "Bearer alice")];
-    // A request holds its seat until its answer is read.
-    let held = api.open(&format!("GET {MAPS}"), &[], "").await;
-    let refused = api.send(&format!("GET {MAPS}"), &alice, "").await;
-    assert_eq!((refused.code, refused.text.as_str()), (429, "Too many requests, please try again later."));
-    assert_eq!(refused.headers["retry-after"], "1");
-    assert_eq!(api.get("/version").await.code, 200, "superusers repair overloaded servers");
-    drop(held);
+    let running = api.get("/test/slow");
+    let meanwhile = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let refused = api.send(&format!("GET {MAPS}"), &alice, "").await;
+        assert_eq!((refused.code, refused.text.as_str()), (429, "Too many requests, please try again later."));
+        assert_eq!(refused.headers["retry-after"], "1");
+        assert_eq!(api.get("/version").await.code, 200, "superusers repair overloaded servers");
+    };
+    let (slow, ()) = tokio::join!(running, meanwhile);
+    assert_eq!(slow.refusal(), (504, "Timeout: request did not complete within the allotted timeout".to_owned()));
     assert_eq!(api.send(&format!("GET {MAPS}"), &alice, "").await.code, 403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_costs_one_request() {
+    let api = Api::start().await;
+    let broken = api.get("/test/panic").await;
+    assert_eq!(broken.code, 500);
+    assert!(broken.text.starts_with("This request caused apiserver to panic."), "{}", broken.text);
+    assert_eq!(api.get("/version").await.code, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_may_ask_for_less_time() {
+    let api = Api::start().await;
+    let started = tokio::time::Instant::now();
+    assert_eq!(api.get("/test/slow?timeout=2s").await.code, 504);
+    assert_eq!(started.elapsed().as_secs(), 2);
 }
 
 #[tokio::test(start_paused = true)]
