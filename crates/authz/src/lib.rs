@@ -4,6 +4,7 @@
 mod attributes;
 pub mod bootstrap;
 mod chain;
+pub mod node;
 pub mod rbac;
 
 pub use attributes::{Attributes, SelectorRequirement, in_group};

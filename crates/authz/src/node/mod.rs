@@ -1,0 +1,209 @@
+//! What a node may do: read what the pods bound to it need, keep its own objects, and nothing about other nodes.
+//! Concept: <https://kubernetes.io/docs/reference/access-authn-authz/node/>
+
+mod graph;
+mod references;
+
+use std::sync::Arc;
+
+use api_types::authentication_v1::UserInfo;
+use api_types::rbac_v1::PolicyRule;
+
+pub use graph::Graph;
+use graph::{Kind, Vertex};
+
+use crate::rbac::rule_allows;
+use crate::{Attributes, Authorizer, Outcome, RuleSet, bootstrap, in_group};
+
+const USER_PREFIX: &str = "system:node:";
+const GROUP: &str = "system:nodes";
+/// The role that says what else nodes may do.
+const ROLE: &str = "system:node";
+const LEASE_NAMESPACE: &str = "kube-node-lease";
+const UNRELATED: &str = "no relationship found between node";
+
+/// The Node authorizer.
+pub struct NodeAuthorizer {
+    graph: Arc<Graph>,
+    rules: Vec<PolicyRule>,
+}
+
+/// A refusal, with the reason for the caller.
+type Verdict = Result<(), String>;
+
+impl NodeAuthorizer {
+    /// An authorizer over these links.
+    #[must_use]
+    pub fn new(graph: Arc<Graph>) -> Self {
+        let role = bootstrap::cluster_roles().into_iter().find(|role| role.metadata.name == ROLE);
+        Self { graph, rules: role.map(|role| role.rules).unwrap_or_default() }
+    }
+
+    fn decide(&self, node: &str, attributes: &Attributes) -> Verdict {
+        if !attributes.resource_request {
+            return self.by_role(attributes);
+        }
+        match (attributes.group.as_str(), attributes.resource.as_str()) {
+            ("", "secrets") => self.readable(node, attributes, Kind::Secret),
+            ("", "configmaps") => self.readable(node, attributes, Kind::ConfigMap),
+            ("", "persistentvolumeclaims") if attributes.subresource == "status" => {
+                self.status_of_claim(node, attributes)
+            }
+            ("", "persistentvolumeclaims") => self.gettable(node, attributes, Some(Kind::Claim)),
+            ("", "persistentvolumes") => self.volume(node, attributes),
+            ("resource.k8s.io", "resourceclaims") => self.gettable(node, attributes, Some(Kind::ResourceClaim)),
+            ("storage.k8s.io", "volumeattachments") => self.gettable(node, attributes, None),
+            ("", "serviceaccounts") => self.service_account(node, attributes),
+            ("coordination.k8s.io", "leases") => own_lease(node, attributes),
+            ("storage.k8s.io", "csinodes") => own_csi_node(node, attributes),
+            ("resource.k8s.io", "resourceslices") => slices(node, attributes),
+            ("", "nodes") => self.nodes(node, attributes),
+            ("", "pods") => self.pods(node, attributes),
+            _ => self.by_role(attributes),
+        }
+    }
+
+    fn by_role(&self, attributes: &Attributes) -> Verdict {
+        allow_if(self.rules.iter().any(|rule| rule_allows(rule, attributes)), "")
+    }
+
+    /// Secrets and config maps: read one by one, also as a list or watch of one.
+    fn readable(&self, node: &str, attributes: &Attributes, kind: Kind) -> Verdict {
+        allow_if(matches!(attributes.verb.as_str(), "get" | "list" | "watch"), "can only read resources of this type")?;
+        allow_if(attributes.subresource.is_empty(), "cannot read subresource")?;
+        allow_if(!attributes.namespace.is_empty(), "can only read namespaced object of this type")?;
+        self.linked(node, attributes, Some(kind))
+    }
+
+    fn gettable(&self, node: &str, attributes: &Attributes, kind: Option<Kind>) -> Verdict {
+        allow_if(attributes.verb == "get", "can only get individual resources of this type")?;
+        allow_if(attributes.subresource.is_empty(), "cannot get subresource")?;
+        self.linked(node, attributes, kind)
+    }
+
+    fn volume(&self, node: &str, attributes: &Attributes) -> Verdict {
+        allow_if(attributes.verb == "get", "can only get individual resources of this type")?;
+        allow_if(attributes.subresource.is_empty(), "cannot get subresource")?;
+        allow_if(!attributes.name.is_empty(), "No Object name found")?;
+        related(node, self.graph.is_volume_linked(node, &attributes.name))
+    }
+
+    fn status_of_claim(&self, node: &str, attributes: &Attributes) -> Verdict {
+        let known = matches!(attributes.verb.as_str(), "get" | "update" | "patch");
+        allow_if(known, "can only get/update/patch this type")?;
+        self.linked(node, attributes, Some(Kind::Claim))
+    }
+
+    fn linked(&self, node: &str, attributes: &Attributes, kind: Option<Kind>) -> Verdict {
+        allow_if(!attributes.name.is_empty(), "No Object name found")?;
+        let vertex = |kind| Vertex::new(kind, &attributes.namespace, &attributes.name);
+        related(node, kind.is_some_and(|kind| self.graph.is_linked(node, &vertex(kind))))
+    }
+
+    fn service_account(&self, node: &str, attributes: &Attributes) -> Verdict {
+        match attributes.verb.as_str() {
+            "get" if attributes.subresource.is_empty() => self.linked(node, attributes, Some(Kind::ServiceAccount)),
+            "create" => {
+                let one = !attributes.name.is_empty();
+                allow_if(one, "can only create tokens for individual service accounts")?;
+                let token = attributes.subresource == "token";
+                allow_if(token, "can only create token subresource of serviceaccount")?;
+                self.linked(node, attributes, Some(Kind::ServiceAccount))
+            }
+            _ => Err("can only create tokens for individual service accounts".to_owned()),
+        }
+    }
+
+    fn nodes(&self, node: &str, attributes: &Attributes) -> Verdict {
+        match (attributes.verb.as_str(), attributes.subresource.as_str()) {
+            ("create" | "update" | "patch", "") | ("update" | "patch", "status") => Ok(()),
+            ("get" | "list" | "watch", "") => match attributes.name.as_str() {
+                "" => Err(format!("node '{node}' cannot read all nodes, only its own Node object")),
+                own if own == node => Ok(()),
+                other => Err(format!("node '{node}' cannot read '{other}', only its own Node object")),
+            },
+            _ => self.by_role(attributes),
+        }
+    }
+
+    fn pods(&self, node: &str, attributes: &Attributes) -> Verdict {
+        let linked = || related(node, self.graph.is_pod_linked(node, &attributes.namespace, &attributes.name));
+        match (attributes.verb.as_str(), attributes.subresource.as_str()) {
+            ("get", "") => linked(),
+            ("list" | "watch", "") if attributes.selected_field("spec.nodeName") == Some(node) => Ok(()),
+            ("list" | "watch", "") if !attributes.name.is_empty() => linked(),
+            ("list" | "watch", "") => Err("can only list/watch pods with spec.nodeName field selector".to_owned()),
+            ("create" | "delete", "") | ("update" | "patch", "status") | ("create", "eviction") => Ok(()),
+            _ => Err(String::new()),
+        }
+    }
+}
+
+fn allow_if(allowed: bool, reason: &str) -> Verdict {
+    if allowed { Ok(()) } else { Err(reason.to_owned()) }
+}
+
+fn related(node: &str, linked: bool) -> Verdict {
+    if linked { Ok(()) } else { Err(format!("{UNRELATED} '{node}' and this object")) }
+}
+
+fn own_lease(node: &str, attributes: &Attributes) -> Verdict {
+    let verb = matches!(attributes.verb.as_str(), "get" | "create" | "update" | "patch" | "delete");
+    allow_if(verb, "can only get, create, update, patch, or delete a node lease")?;
+    let place = attributes.namespace == LEASE_NAMESPACE;
+    allow_if(place, "can only access leases in the \"kube-node-lease\" system namespace")?;
+    let own = attributes.verb == "create" || attributes.name == node;
+    allow_if(own, "can only access node lease with the same name as the requesting node")
+}
+
+fn own_csi_node(node: &str, attributes: &Attributes) -> Verdict {
+    let verb = matches!(attributes.verb.as_str(), "get" | "create" | "update" | "patch" | "delete");
+    allow_if(verb, "can only get, create, update, patch, or delete a CSINode")?;
+    allow_if(attributes.subresource.is_empty(), "cannot authorize CSINode subresources")?;
+    let own = attributes.verb == "create" || attributes.name == node;
+    allow_if(own, "can only access CSINode with the same name as the requesting node")
+}
+
+/// Slices of devices: made freely, listed by node. There is no link to a single one, as the kind is not served.
+fn slices(node: &str, attributes: &Attributes) -> Verdict {
+    match attributes.verb.as_str() {
+        "create" => Ok(()),
+        "list" | "watch" | "deletecollection" => {
+            let own = attributes.selected_field("spec.nodeName") == Some(node);
+            allow_if(own, "can only list/watch/deletecollection resourceslices with nodeName field selector")
+        }
+        "get" | "update" | "patch" | "delete" => related(node, false),
+        _ => Err("only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection".to_owned()),
+    }
+}
+
+/// The node that a user is, if it is one.
+#[must_use]
+pub fn node_of(user: &UserInfo) -> Option<&str> {
+    user.username.strip_prefix(USER_PREFIX).filter(|_| in_group(user, GROUP))
+}
+
+impl Authorizer for NodeAuthorizer {
+    fn authorize(&self, attributes: &Attributes) -> Outcome {
+        let Some(node) = node_of(&attributes.user) else { return Outcome::no_opinion("") };
+        if node.is_empty() {
+            let user = &attributes.user.username;
+            return Outcome::no_opinion(format!("unknown node for user {user:?}"));
+        }
+        match self.decide(node, attributes) {
+            Ok(()) => Outcome::allow(""),
+            Err(reason) => Outcome::no_opinion(reason),
+        }
+    }
+
+    fn rules_for(&self, user: &UserInfo, _: &str) -> RuleSet {
+        if node_of(user).is_none() {
+            return RuleSet::default();
+        }
+        let errors = vec!["node authorizer does not support user rule resolution".to_owned()];
+        RuleSet { incomplete: true, errors, ..RuleSet::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

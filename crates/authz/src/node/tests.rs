@@ -1,0 +1,171 @@
+//! What nodes may do, as a table.
+
+use api_machinery::object;
+use api_types::core_v1::{PersistentVolume, Pod};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{Decision, SelectorRequirement};
+
+fn pod(value: &Value) -> Pod {
+    object::from_value(value).unwrap()
+}
+
+fn bound_pod(name: &str, node: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "namespace": "n", "uid": name},
+        "spec": {
+            "nodeName": node,
+            "serviceAccountName": "robot",
+            "imagePullSecrets": [{"name": "pull"}],
+            "containers": [{
+                "name": "c",
+                "env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "env", "key": "k"}}}],
+                "envFrom": [{"configMapRef": {"name": "env-map"}}],
+            }],
+            "volumes": [
+                {"name": "a", "secret": {"secretName": "volume"}},
+                {"name": "b", "projected": {"sources": [{"secret": {"name": "projected"}}, {"configMap": {"name": "map"}}]}},
+                {"name": "c", "persistentVolumeClaim": {"claimName": "claim"}},
+                {"name": "d", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+            ],
+        },
+    })
+}
+
+fn authorizer() -> NodeAuthorizer {
+    let graph = Graph::default();
+    graph.set_pod(&pod(&bound_pod("p", "one")));
+    let volume: PersistentVolume = object::from_value(&json!({
+        "metadata": {"name": "pv"},
+        "spec": {
+            "claimRef": {"namespace": "n", "name": "claim"},
+            "csi": {"driver": "d", "volumeHandle": "h", "nodePublishSecretRef": {"namespace": "s", "name": "publish"},
+                "controllerPublishSecretRef": {"namespace": "s", "name": "controller"}},
+        },
+    }))
+    .unwrap();
+    graph.set_volume(&volume);
+    NodeAuthorizer::new(Arc::new(graph))
+}
+
+/// `verb group/resource[/subresource] [namespace/]name`
+fn ask(authorizer: &NodeAuthorizer, node: &str, question: &str) -> Outcome {
+    let mut words = question.split(' ');
+    let verb = words.next().unwrap().to_owned();
+    let mut path = words.next().unwrap().split('/');
+    let (group, resource) = (path.next().unwrap().to_owned(), path.next().unwrap().to_owned());
+    let subresource = path.next().unwrap_or_default().to_owned();
+    let (namespace, name) = words.next().unwrap_or("/").split_once('/').unwrap();
+    authorizer.authorize(&Attributes {
+        user: UserInfo {
+            username: format!("system:node:{node}"),
+            groups: vec![GROUP.to_owned()],
+            ..UserInfo::default()
+        },
+        verb,
+        resource_request: true,
+        group,
+        resource,
+        subresource,
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        ..Attributes::default()
+    })
+}
+
+#[test]
+fn nodes_read_what_their_pods_need() {
+    let authorizer = authorizer();
+    let allowed = [
+        "get /secrets n/pull",
+        "watch /secrets n/env",
+        "list /secrets n/volume",
+        "get /secrets n/projected",
+        "get /secrets s/publish",
+        "get /configmaps n/env-map",
+        "get /configmaps n/map",
+        "get /persistentvolumeclaims n/claim",
+        "get /persistentvolumeclaims n/p-d",
+        "patch /persistentvolumeclaims/status n/claim",
+        "get /persistentvolumes /pv",
+        "create /serviceaccounts/token n/robot",
+        "get /serviceaccounts n/robot",
+        "get /pods n/p",
+    ];
+    for question in allowed {
+        assert_eq!(ask(&authorizer, "one", question).decision, Decision::Allow, "{question}");
+        assert_eq!(ask(&authorizer, "two", question).decision, Decision::NoOpinion, "{question} of another node");
+    }
+}
+
+#[test]
+fn nodes_keep_their_own_objects() {
+    let authorizer = authorizer();
+    let cases = [
+        ("get /nodes /one", None),
+        ("get /nodes /two", Some("node 'one' cannot read 'two', only its own Node object")),
+        ("list /nodes /", Some("node 'one' cannot read all nodes, only its own Node object")),
+        ("patch /nodes/status /one", None),
+        ("update coordination.k8s.io/leases kube-node-lease/one", None),
+        ("create coordination.k8s.io/leases kube-node-lease/", None),
+        (
+            "update coordination.k8s.io/leases kube-node-lease/two",
+            Some("can only access node lease with the same name as the requesting node"),
+        ),
+        (
+            "get coordination.k8s.io/leases default/one",
+            Some("can only access leases in the \"kube-node-lease\" system namespace"),
+        ),
+        ("update /secrets n/pull", Some("can only read resources of this type")),
+        ("get /secrets n/other", Some("no relationship found between node 'one' and this object")),
+        ("get /secrets s/controller", Some("no relationship found between node 'one' and this object")),
+        ("list /secrets n/", Some("No Object name found")),
+        ("list /pods /", Some("can only list/watch pods with spec.nodeName field selector")),
+        ("create /pods n/", None),
+        ("create /events n/", None),
+        ("delete /services n/s", Some("")),
+    ];
+    for (question, refusal) in cases {
+        let outcome = ask(&authorizer, "one", question);
+        let found = (outcome.decision != Decision::Allow).then_some(outcome.reason.as_str());
+        assert_eq!(found, refusal, "{question}");
+    }
+    assert_eq!(ask(&authorizer, "", "get /nodes /one").reason, "unknown node for user \"system:node:\"");
+}
+
+#[test]
+fn links_end_with_their_pod() {
+    let authorizer = authorizer();
+    let graph = &authorizer.graph;
+    graph.set_pod(&pod(&bound_pod("q", "one")));
+    graph.delete_pod("n", "p");
+    assert_eq!(ask(&authorizer, "one", "get /secrets n/pull").decision, Decision::Allow, "another pod needs it");
+    graph.delete_pod("n", "q");
+    assert_eq!(ask(&authorizer, "one", "get /secrets n/pull").decision, Decision::NoOpinion);
+    let mut mirror = bound_pod("m", "one");
+    mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "x"});
+    graph.set_pod(&pod(&mirror));
+    assert_eq!(ask(&authorizer, "one", "get /secrets n/pull").decision, Decision::NoOpinion, "mirror pods give nothing");
+    assert_eq!(ask(&authorizer, "one", "get /pods n/m").decision, Decision::Allow);
+}
+
+#[test]
+fn pods_are_listed_by_node() {
+    let authorizer = authorizer();
+    let selector = |value: &str| {
+        vec![SelectorRequirement { key: "spec.nodeName".into(), operator: "In".into(), values: vec![value.into()] }]
+    };
+    let user = UserInfo { username: "system:node:one".into(), groups: vec![GROUP.into()], ..UserInfo::default() };
+    for (node, expected) in [("one", Decision::Allow), ("two", Decision::NoOpinion)] {
+        let attributes = Attributes {
+            user: user.clone(),
+            verb: "watch".into(),
+            resource_request: true,
+            resource: "pods".into(),
+            field_selector: selector(node),
+            ..Attributes::default()
+        };
+        assert_eq!(authorizer.authorize(&attributes).decision, expected, "{node}");
+    }
+}
