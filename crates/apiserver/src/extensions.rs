@@ -6,12 +6,13 @@ use std::sync::Arc;
 use crate::custom_resources::ServedKinds;
 use crate::hooks::PostStartHook;
 use crate::routes::Routes;
-use crate::{bootstrap, discovery, node_proxy, oidc, reviews, tokens};
+use crate::{bootstrap, discovery, node_proxy, oidc, openapi, reviews, tokens};
 
 /// Adds every place and every hook.
 pub(crate) fn install(routes: &mut Routes, hooks: &mut Vec<Arc<dyn PostStartHook>>) {
     let served = Arc::new(ServedKinds::default());
     discovery::install(routes, &served);
+    openapi::install(routes, &served);
     reviews::install(routes);
     tokens::install(routes);
     oidc::install(routes);

@@ -1,11 +1,15 @@
 //! The authorizers that the configuration asks for.
 
+mod nodes;
 mod roles;
 
 use std::sync::Arc;
 
+use authz::node::{Graph, NodeAuthorizer};
 use authz::rbac::Rbac;
 use authz::{AlwaysAllow, AlwaysDeny, Authorizer, Chain};
+use base::{SharedClock, TaskGroup};
+use registry::Registry;
 
 pub(crate) use roles::MirroredRoles;
 
@@ -14,13 +18,23 @@ use crate::config::{AuthorizationConfig, AuthorizationMode};
 /// RBAC over what the server has seen of roles and bindings.
 pub(crate) type RbacAuthorizer = Rbac<MirroredRoles>;
 
-/// The chain of authorizers.
-pub(crate) fn build(config: &AuthorizationConfig, rbac: &Arc<RbacAuthorizer>) -> Chain {
+/// The chain of authorizers. What they look at is followed for as long as the tasks live.
+pub(crate) fn build(
+    config: &AuthorizationConfig,
+    rbac: &Arc<RbacAuthorizer>,
+    registry: &Registry,
+    clock: &SharedClock,
+    tasks: &TaskGroup,
+) -> Chain {
     let authorizer = |mode: &AuthorizationMode| -> Arc<dyn Authorizer> {
         match mode {
             AuthorizationMode::AlwaysAllow => Arc::new(AlwaysAllow),
             AuthorizationMode::AlwaysDeny => Arc::new(AlwaysDeny),
-            AuthorizationMode::Node => Arc::new(Chain::default()),
+            AuthorizationMode::Node => {
+                let graph = Arc::new(Graph::default());
+                nodes::follow(&graph, registry, clock, tasks);
+                Arc::new(NodeAuthorizer::new(graph))
+            }
             AuthorizationMode::Rbac => Arc::clone(rbac) as _,
         }
     };

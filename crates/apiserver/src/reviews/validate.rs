@@ -140,8 +140,8 @@ mod tests {
         let resource = Some(ResourceAttributes::default());
         assert!(problems(resource.clone(), path.clone()).contains(BOTH));
         assert!(problems(None, None).contains(&format!("Invalid value: null: {NEITHER}")));
-        assert_eq!(problems(resource, None), "");
-        assert_eq!(problems(None, path), "");
+        assert_eq!(problems(resource, None), "[]");
+        assert_eq!(problems(None, path), "[]");
         assert!(problems(selecting("", vec![]), None).contains("requirements or rawSelector is required"));
         let requirement = FieldSelectorRequirement { key: "a".into(), operator: "In".into(), values: vec![] };
         assert!(problems(selecting("", vec![requirement.clone()]), None).contains(NEEDS_VALUES));

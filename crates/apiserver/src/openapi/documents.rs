@@ -1,0 +1,157 @@
+//! The documents, made when somebody first asks for them and kept for as long as nothing changes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api_machinery::value::Value;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use schema::openapi::{Resource, group_document, root_document, swagger, version_document};
+
+use super::resources;
+use crate::custom_resources::ServedKinds;
+use crate::discovery::{Catalog, digest};
+
+/// A document and its tag, without quotes.
+#[derive(Clone)]
+pub(super) struct Document {
+    pub(super) json: Bytes,
+    pub(super) hash: String,
+}
+
+impl Document {
+    pub(super) fn new(value: &Value) -> Self {
+        let json = value.to_string();
+        Self { hash: digest(json.as_bytes()), json: json.into() }
+    }
+}
+
+/// Which version 3 document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Subject {
+    Root { core: bool },
+    Group(String),
+    Version(String, String),
+}
+
+/// Everything made of one generation of kinds.
+#[derive(Default)]
+struct Made {
+    generation: u64,
+    whole: Option<Document>,
+    parts: BTreeMap<String, Document>,
+    index: Option<Document>,
+}
+
+/// The documents of what is served.
+pub(super) struct Documents {
+    served: Arc<ServedKinds>,
+    made: Mutex<Made>,
+}
+
+impl Documents {
+    pub(super) fn new(served: &Arc<ServedKinds>) -> Self {
+        Self { served: Arc::clone(served), made: Mutex::default() }
+    }
+
+    /// The version 2 document of everything.
+    pub(super) fn whole(&self) -> Document {
+        let mut made = self.current();
+        made.whole.get_or_insert_with(|| self.make_whole()).clone()
+    }
+
+    /// The version 3 index: where each document is.
+    pub(super) fn index(&self) -> Document {
+        let mut made = self.current();
+        if let Some(index) = &made.index {
+            return index.clone();
+        }
+        let paths: BTreeMap<String, Value> = self
+            .keys()
+            .into_iter()
+            .map(|(key, subject)| {
+                let document = made.parts.entry(key.clone()).or_insert_with(|| self.make_part(&subject));
+                let url = format!("/openapi/v3/{key}?hash={}", document.hash);
+                (key, serde_json::json!({ "serverRelativeURL": url }))
+            })
+            .collect();
+        let index = Document::new(&serde_json::json!({ "paths": paths }));
+        made.index = Some(index.clone());
+        index
+    }
+
+    /// One version 3 document; nothing for an unknown key.
+    pub(super) fn part(&self, key: &str) -> Option<Document> {
+        let subject = self.keys().remove(key)?;
+        let mut made = self.current();
+        Some(made.parts.entry(key.to_owned()).or_insert_with(|| self.make_part(&subject)).clone())
+    }
+
+    /// What was made, emptied where it is out of date.
+    fn current(&self) -> parking_lot::MutexGuard<'_, Made> {
+        let generation = self.served.generation();
+        let mut made = self.made.lock();
+        if made.generation != generation {
+            *made = Made { generation, ..Made::default() };
+        }
+        made
+    }
+
+    fn keys(&self) -> BTreeMap<String, Subject> {
+        let mut keys = BTreeMap::from([
+            ("api".to_owned(), Subject::Root { core: true }),
+            ("apis".to_owned(), Subject::Root { core: false }),
+        ]);
+        for group in Catalog::new(&self.served).groups {
+            if !group.name.is_empty() {
+                keys.insert(format!("apis/{}", group.name), Subject::Group(group.name.clone()));
+            }
+            for version in &group.versions {
+                let prefix = if group.name.is_empty() { "api" } else { "apis" };
+                let key = format!("{prefix}/{}", group.group_version(&version.version));
+                keys.insert(key, Subject::Version(group.name.clone(), version.version.clone()));
+            }
+        }
+        keys
+    }
+
+    fn make_whole(&self) -> Document {
+        let custom = self.served.all();
+        let mut all = resources::built_in();
+        all.extend(custom.iter().flat_map(|kind| resources::custom(kind)));
+        Document::new(&swagger(&all))
+    }
+
+    fn make_part(&self, subject: &Subject) -> Document {
+        match subject {
+            Subject::Root { core } => Document::new(&root_document(*core)),
+            Subject::Group(group) => Document::new(&group_document(group)),
+            Subject::Version(group, version) => {
+                let custom = self.served.all();
+                let mut all: Vec<Resource<'_>> = resources::built_in();
+                all.extend(custom.iter().flat_map(|kind| resources::custom(kind)));
+                all.retain(|resource| resource.group == group && resource.version == version);
+                Document::new(&version_document(group, version, &all))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_group_version_has_a_document() {
+        let documents = Documents::new(&Arc::new(ServedKinds::default()));
+        let index: Value = serde_json::from_slice(&documents.index().json).unwrap();
+        let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().unwrap();
+        let part = documents.part("apis/apps/v1").unwrap();
+        assert_eq!(url, format!("/openapi/v3/apis/apps/v1?hash={}", part.hash));
+        let apps: Value = serde_json::from_slice(&part.json).unwrap();
+        assert!(apps["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"].is_object());
+        assert!(documents.part("apis/nothing/v1").is_none());
+        let whole: Value = serde_json::from_slice(&documents.whole().json).unwrap();
+        assert!(whole["definitions"]["io.k8s.api.core.v1.Pod"].is_object());
+    }
+}

@@ -1,0 +1,70 @@
+//! What is served, as the OpenAPI documents are made of it.
+
+use api_machinery::gvk::GroupVersionKind;
+use api_machinery::object::{Kind, Object};
+use api_machinery::reflect::{Reflect, StructType};
+use api_types::{authentication_v1, autoscaling_v1, core_v1, policy_v1};
+use kinds::info::{ResourceInfo, SubresourceInfo};
+use schema::openapi::{Model, Resource};
+
+use crate::custom_resources::ServedKind;
+
+/// The resources and subresources of built-in kinds.
+pub(super) fn built_in() -> Vec<Resource<'static>> {
+    kinds::all().flat_map(|rules| of(rules.info(), Some(Model::Table(table(&*rules.new_object()))))).collect()
+}
+
+/// The resource and subresources of a custom kind.
+pub(super) fn custom(kind: &ServedKind) -> Vec<Resource<'_>> {
+    of(kind.info, Some(Model::Custom { name: &kind.model, schema: &kind.schema }))
+}
+
+fn table(object: &dyn Object) -> &'static StructType {
+    object.as_reflect().struct_type()
+}
+
+fn of<'a>(info: &'static ResourceInfo, model: Option<Model<'a>>) -> Vec<Resource<'a>> {
+    let main = Resource {
+        gvk: GroupVersionKind::new(info.group, info.version, info.kind),
+        group: info.group,
+        version: info.version,
+        name: info.resource,
+        parent_kind: info.kind,
+        subresource: "",
+        namespaced: info.namespaced,
+        verbs: info.verbs.to_vec(),
+        model,
+    };
+    let subresources = info.subresources.iter().map(|own| Resource {
+        gvk: kind_of(info, own),
+        subresource: own.name,
+        verbs: own.verbs.to_vec(),
+        model: if own.kind == info.kind { model } else { other_model(own.kind) },
+        ..main.clone()
+    });
+    let subresources: Vec<Resource<'a>> = subresources.collect();
+    let has_main = !info.verbs.is_empty();
+    has_main.then_some(main).into_iter().chain(subresources).collect()
+}
+
+fn kind_of(info: &ResourceInfo, subresource: &SubresourceInfo) -> GroupVersionKind {
+    if subresource.version.is_empty() {
+        GroupVersionKind::new(info.group, info.version, subresource.kind)
+    } else {
+        GroupVersionKind::new(subresource.group, subresource.version, subresource.kind)
+    }
+}
+
+/// The struct of a subresource that is of another kind than its parent; nothing for those that only connect.
+fn other_model(kind: &str) -> Option<Model<'static>> {
+    fn of<T: Kind + Reflect>() -> Option<Model<'static>> {
+        Some(Model::Table(T::default().struct_type()))
+    }
+    match kind {
+        "Scale" => of::<autoscaling_v1::Scale>(),
+        "Eviction" => of::<policy_v1::Eviction>(),
+        "Binding" => of::<core_v1::Binding>(),
+        "TokenRequest" => of::<authentication_v1::TokenRequest>(),
+        _ => None,
+    }
+}
