@@ -17,6 +17,7 @@ use base::{Gate, Stage};
 use client::{Client, ClientCx};
 use component_base::flags::Options;
 use component_base::health::Check;
+use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::BoxError;
 use component_base::{Component, Lifecycle};
 use controller::process::{Leading, run_process};
@@ -83,16 +84,18 @@ pub const COMPONENT: Component = Component {
 /// # Errors
 /// When a flag or the configuration is wrong, a plugin cannot be built, or the leadership is lost.
 pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError> {
-    let settings = Settings::from_options(&options, lifecycle.rng())?;
-    if !settings.write_config_to.is_empty() {
-        let value = api_machinery::json::parse_value(&config::encode(&settings.configuration))?;
-        std::fs::write(&settings.write_config_to, api_machinery::yaml::to_yaml(&value))?;
-        tracing::info!(file = %settings.write_config_to, "Wrote configuration to file");
+    let configuration = settings::configuration(&options)?;
+    let target = options.string("write-config-to");
+    if !target.is_empty() {
+        let value = api_machinery::json::parse_value(&config::encode(&configuration))?;
+        std::fs::write(target, api_machinery::yaml::to_yaml(&value))?;
+        tracing::info!(file = target, "Wrote configuration to file");
         return Ok(());
     }
-    // A configuration that cannot be used is refused at once, not when the election is won.
+    let settings = Settings::new(configuration, &options, lifecycle.rng())?;
     let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), lifecycle.tasks().clone());
     let client = Client::new(settings.process.client.clone().with_user_agent_suffix("scheduler"), cx)?;
+    try_profiles(&settings.configuration, &client)?;
     let watches = Arc::new(Watches::new(&client));
     if !settings.configuration.delay_cache_until_active {
         watches.start();
@@ -101,13 +104,17 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let check = Check::instant("sched-handler-sync", move || {
         if synced.has_synced() { Ok(()) } else { Err("handlers are not fully synchronized".to_owned()) }
     });
-    let shutdown = lifecycle.events().shutdown_initiated.clone();
-    let stopping = Check::instant("shutdown", move || {
-        if shutdown.has_happened() { Err("process is shutting down".to_owned()) } else { Ok(()) }
-    });
-    let process = settings.process.clone().with_probes(vec![stopping, check]);
+    let process = settings.process.clone().with_probes(vec![check]);
     let shown = config_shown(&settings.configuration)?;
     run_process(process, &lifecycle, Vec::new(), shown, |leading| lead(settings, client, watches, leading)).await
+}
+
+/// Plugins that cannot be built are a reason not to start, not one to fail when the election is won.
+fn try_profiles(configuration: &KubeSchedulerConfiguration, client: &Client) -> Result<(), BoxError> {
+    let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
+    let cx = BuildCx { writer: Arc::new(ClientWriter::new(client)), gate: Arc::default(), metrics };
+    config::build_profiles(configuration, &cx)?;
+    Ok(())
 }
 
 /// Schedules for as long as this process leads.

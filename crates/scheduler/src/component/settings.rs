@@ -18,7 +18,6 @@ pub(super) struct Settings {
     pub(super) process: ProcessOptions,
     pub(super) configuration: KubeSchedulerConfiguration,
     pub(super) max_in_unschedulable: Duration,
-    pub(super) write_config_to: String,
 }
 
 /// Takes from the file what flags can say too.
@@ -51,18 +50,29 @@ pub(super) fn prepare(options: &mut Options) -> Result<(), Invalid> {
     Ok(())
 }
 
+/// The configuration that flags and file come to, checked.
+pub(super) fn configuration(options: &Options) -> Result<KubeSchedulerConfiguration, BoxError> {
+    let mut errors = Errors::new();
+    let mut configuration = load(options.string("config"))?;
+    take_election(&mut configuration.leader_election, options);
+    if options.string("config").is_empty() {
+        take_deprecated(&mut configuration, options);
+    }
+    for flag in flags::UNSUPPORTED.flags {
+        errors.check(!options.is_set(flag.name), format!("--{}: not supported by this build", flag.name));
+    }
+    errors.ok(config::validate(&configuration));
+    errors.into_result()?;
+    Ok(configuration)
+}
+
 impl Settings {
-    pub(super) fn from_options(options: &Options, rng: &SharedRng) -> Result<Self, BoxError> {
+    pub(super) fn new(
+        configuration: KubeSchedulerConfiguration,
+        options: &Options,
+        rng: &SharedRng,
+    ) -> Result<Self, BoxError> {
         let mut errors = Errors::new();
-        let mut configuration = load(options.string("config"))?;
-        take_election(&mut configuration.leader_election, options);
-        if options.string("config").is_empty() {
-            take_deprecated(&mut configuration, options);
-        }
-        for flag in flags::UNSUPPORTED.flags {
-            errors.check(!options.is_set(flag.name), format!("--{}: not supported by this build", flag.name));
-        }
-        errors.ok(config::validate(&configuration));
         let mut process = ProcessOptions::from_options(NAME, options, rng, &mut errors)?;
         errors.into_result()?;
         let connection = &configuration.client_connection;
@@ -74,12 +84,8 @@ impl Settings {
             _ => ContentType::Protobuf,
         };
         process.client = client;
-        Ok(Self {
-            process,
-            configuration,
-            max_in_unschedulable: options.duration("pod-max-in-unschedulable-pods-duration"),
-            write_config_to: options.string("write-config-to").to_owned(),
-        })
+        let max_in_unschedulable = options.duration("pod-max-in-unschedulable-pods-duration");
+        Ok(Self { process, configuration, max_in_unschedulable })
     }
 }
 

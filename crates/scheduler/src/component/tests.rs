@@ -8,7 +8,6 @@ use api_machinery::object::Object;
 use client::fake::FakeServer;
 use component_base::config_file;
 use component_base::flags::{Flag, check_table, parse};
-use component_base::metrics::{Metrics, MetricsOptions};
 
 use super::*;
 use crate::test_objects::{node, pod};

@@ -2,6 +2,8 @@
 
 mod balanced_allocation;
 mod default_binder;
+#[cfg(test)]
+mod hint_tests;
 mod image_locality;
 mod inter_pod_affinity;
 mod node_affinity;

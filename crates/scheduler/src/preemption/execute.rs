@@ -6,6 +6,7 @@ use api_machinery::time::Time;
 use api_types::core_v1::{Pod, PodCondition};
 use base::SharedClock;
 use component_helpers::conditions;
+use futures_util::future::try_join_all;
 
 use super::{Candidate, PreemptionGate};
 use crate::pod_info::PodInfo;
@@ -32,24 +33,23 @@ impl Execution {
         true
     }
 
-    /// All victims but the last, then the last, so that its end means that all is done. After a failure the preemptor
-    /// is tried again at once.
+    /// All victims but the last, then the last, so that its end means that all is done. After a failure the last one
+    /// is left alone and the preemptor is tried again at once.
     pub(crate) async fn run(self) {
-        let mut outcome = self.clear_nominations().await;
-        if outcome.is_ok() || matches!(outcome, Err(WriteError::NotFound(_))) {
-            outcome = Ok(());
-        }
-        for victim in &self.candidate.victims {
-            if let Err(error) = self.evict(&victim.pod).await {
-                outcome = Err(error);
-                break;
-            }
-        }
+        let cleared = self.clear_nominations().await;
+        let outcome = self.evict_all().await.and(cleared);
         self.gate.open(self.preemptor.uid());
         if let Err(error) = outcome {
             tracing::error!(%error, preemptor = %self.preemptor.full_name(), node = %self.candidate.node, "Error occurred during async preemption");
             self.queue.activate(&self.preemptor.pod);
         }
+    }
+
+    async fn evict_all(&self) -> Result<(), WriteError> {
+        let Some((last, first)) = self.candidate.victims.split_last() else { return Ok(()) };
+        // At most as many as pods fit on a node.
+        try_join_all(first.iter().map(|victim| self.evict(&victim.pod))).await?;
+        self.evict(&last.pod).await
     }
 
     /// Pods of lower priority that had this node in mind may look elsewhere.
@@ -63,8 +63,9 @@ impl Execution {
             let mut status = pod.pod.status.clone();
             status.nominated_node_name.clear();
             self.queue.nominator().remove(pod.uid());
-            if let Err(error) = self.writer.patch_status(&pod.pod, &status).await {
-                outcome = Err(error);
+            match self.writer.patch_status(&pod.pod, &status).await {
+                Ok(()) | Err(WriteError::NotFound(_)) => {}
+                Err(error) => outcome = Err(error),
             }
         }
         outcome

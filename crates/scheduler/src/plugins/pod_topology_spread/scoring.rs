@@ -25,6 +25,8 @@ struct Soft {
     counts: DomainCounts,
     /// Constraints with many domains count more.
     weight: f64,
+    /// The pods of each feasible node, by its place, for nodes as domains.
+    own: Vec<i64>,
 }
 
 impl Soft {
@@ -60,18 +62,33 @@ impl SoftState {
         }
     }
 
-    /// Counts pods on all nodes, feasible or not.
-    fn count(&mut self, cx: CycleCx<'_>, pod: &PodInfo) {
+    /// Counts pods on all nodes, feasible or not; where nodes are the domains, on the feasible ones.
+    fn count(&mut self, cx: CycleCx<'_>, pod: &PodInfo, nodes: &[NodeView<'_>]) {
+        let namespace = &pod.pod.metadata.namespace;
         let mut memos: Vec<ClassMemo<bool>> = self.constraints.iter().map(|_| ClassMemo::new()).collect();
+        for (soft, memo) in self.constraints.iter_mut().zip(&mut memos).filter(|(soft, _)| soft.is_by_node()) {
+            soft.own = vec![0; cx.snapshot.len()];
+            for node in nodes {
+                if let Some(slot) = soft.own.get_mut(node.index) {
+                    *slot = soft.constraint.count(namespace, *node, memo);
+                }
+            }
+        }
+        if self.constraints.iter().all(Soft::is_by_node) {
+            return;
+        }
         for node in cx.snapshot.views() {
             if self.ignores(node) {
                 continue;
             }
             for (soft, memo) in self.constraints.iter_mut().zip(&mut memos) {
+                if soft.is_by_node() {
+                    continue;
+                }
                 let domain = soft.counts.topology.domain(node.index);
                 let Some(domain) = domain.filter(|domain| soft.counts.get(*domain).is_some()) else { continue };
-                if !soft.is_by_node() && soft.constraint.includes(&pod.pod, node) {
-                    soft.counts.add(domain, soft.constraint.count(&pod.pod.metadata.namespace, node, memo));
+                if soft.constraint.includes(&pod.pod, node) {
+                    soft.counts.add(domain, soft.constraint.count(namespace, node, memo));
                 }
             }
         }
@@ -92,25 +109,25 @@ impl PreScore for PodTopologySpread {
         }
         let soft = |constraint: Constraint| {
             let counts = DomainCounts::new(cx.snapshot.topology(&constraint.topology_key));
-            Soft { constraint, counts, weight: 0.0 }
+            Soft { constraint, counts, weight: 0.0, own: Vec::new() }
         };
         let all_keys = !pod.pod.spec.topology_spread_constraints.is_empty() || !self.system_defaults;
         let mut soft = SoftState { constraints: constraints.into_iter().map(soft).collect(), all_keys };
         soft.note_domains(nodes);
-        soft.count(cx, pod);
+        soft.count(cx, pod, nodes);
         state.put(soft);
         Ok(PreScored::Ready)
     }
 }
 
 impl Score for PodTopologySpread {
-    fn score(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Result<i64, Status> {
+    fn score(&self, state: &CycleState, _: &PodInfo, node: NodeView<'_>) -> Result<i64, Status> {
         let Some(soft) = state.get::<SoftState>().filter(|soft| !soft.ignores(node)) else { return Ok(0) };
         let mut score = 0.0;
         for soft in &soft.constraints {
             let Some(domain) = soft.counts.topology.domain(node.index) else { continue };
             let count = if soft.is_by_node() {
-                soft.constraint.count(&pod.pod.metadata.namespace, node, &mut ClassMemo::new())
+                soft.own.get(node.index).copied().unwrap_or(0)
             } else {
                 soft.counts.get(domain).unwrap_or(0)
             };
