@@ -12,6 +12,7 @@ mod custom_resources;
 mod cx;
 mod discovery;
 mod extensions;
+mod follow;
 mod handlers;
 mod hooks;
 mod metrics;

@@ -32,7 +32,7 @@ pub(crate) fn build(
             AuthorizationMode::AlwaysDeny => Arc::new(AlwaysDeny),
             AuthorizationMode::Node => {
                 let graph = Arc::new(Graph::default());
-                nodes::follow(&graph, registry, clock, tasks);
+                nodes::keep(&graph, registry, clock, tasks);
                 Arc::new(NodeAuthorizer::new(graph))
             }
             AuthorizationMode::Rbac => Arc::clone(rbac) as _,

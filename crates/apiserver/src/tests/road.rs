@@ -50,6 +50,26 @@ async fn roles_decide_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nodes_read_what_their_pods_need() {
+    let api = Api::start().await;
+    for name in ["used", "unused"] {
+        api.config_map(name).await;
+    }
+    let pod = r#"{"metadata":{"name":"p"},"spec":{"nodeName":"n1","containers":[{"name":"c","image":"i",
+        "envFrom":[{"configMapRef":{"name":"used"}}]}]}}"#;
+    let made = api.post("/api/v1/namespaces/default/pods", pod).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let node = [("authorization", "Bearer system:node:n1")];
+    assert_eq!(api.send(&format!("GET {MAPS}/used"), &node, "").await.code, 200);
+    let refused = api.send(&format!("GET {MAPS}/unused"), &node, "").await;
+    assert_eq!(refused.code, 403);
+    assert!(refused.text.contains("no relationship found between node"), "{}", refused.text);
+    assert_eq!(api.send("GET /api/v1/pods?fieldSelector=spec.nodeName%3Dn1", &node, "").await.code, 200);
+    assert_eq!(api.send("GET /api/v1/pods", &node, "").await.code, 403);
+}
+
+#[tokio::test(start_paused = true)]
 async fn acting_as_somebody_else() {
     let api = Api::start().await;
     let as_alice = [("impersonate-user", "alice")];

@@ -1,0 +1,101 @@
+//! Following a resource of the registry by a watch that is begun anew whenever it ends.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::meta::ListOptions;
+use api_machinery::object::Object;
+use base::{SharedClock, TaskGroup};
+use registry::{ChangeKind, Event, Registry, Resource};
+
+use crate::cx::server_request;
+
+/// Pause before a watch that ended is begun anew; it bounds the load of a store that cannot be read.
+const RESTART_DELAY: Duration = Duration::from_millis(500);
+
+/// Namespace and name.
+type Place = (String, String);
+
+/// Somebody who follows a resource.
+pub(crate) trait Follower: Send + Sync + 'static {
+    /// An object as it is now; called again for objects that it knows.
+    fn set(&self, object: &dyn Object);
+    /// An object that is gone.
+    fn gone(&self, namespace: &str, name: &str);
+    /// Everything that there is has been told.
+    fn complete(&self) {}
+}
+
+/// Tells `follower` of a core resource for as long as the tasks live.
+pub(crate) fn follow(
+    registry: &Registry,
+    (group, version, resource): (&str, &str, &str),
+    follower: Arc<dyn Follower>,
+    clock: &SharedClock,
+    tasks: &TaskGroup,
+) {
+    let Some(resource) = registry.resource(group, version, resource) else { return };
+    let clock = Arc::clone(clock);
+    tasks.spawn_cancellable("follow", async move {
+        let mut known = BTreeSet::new();
+        loop {
+            resource.ready().await;
+            follow_once(&resource, &*follower, &clock, &mut known).await;
+            tokio::time::sleep(RESTART_DELAY).await;
+        }
+    });
+}
+
+/// Follows one watch to its end: first everything there is, then the changes. What a former watch had shown and this
+/// one does not was deleted in between.
+async fn follow_once(
+    resource: &Arc<Resource>,
+    follower: &dyn Follower,
+    clock: &SharedClock,
+    known: &mut BTreeSet<Place>,
+) {
+    let options = ListOptions {
+        watch: true,
+        allow_watch_bookmarks: true,
+        send_initial_events: Some(true),
+        resource_version_match: "NotOlderThan".to_owned(),
+        resource_version: "0".to_owned(),
+        ..ListOptions::default()
+    };
+    let mut watch = match resource.watch(&server_request(clock, ""), &options, None).await {
+        Ok(watch) => watch,
+        Err(error) => {
+            tracing::warn!(%error, resource = %resource.group_resource(), "Following a resource failed");
+            return;
+        }
+    };
+    let mut unseen = Some(known.clone());
+    while let Some(event) = watch.next().await {
+        match event {
+            Event::Change(change) => {
+                let object = change.item.object();
+                let place = (object.meta().namespace.clone(), object.meta().name.clone());
+                if change.kind == ChangeKind::Deleted {
+                    known.remove(&place);
+                    follower.gone(&place.0, &place.1);
+                } else {
+                    if let Some(unseen) = &mut unseen {
+                        unseen.remove(&place);
+                    }
+                    known.insert(place);
+                    follower.set(object);
+                }
+            }
+            Event::Bookmark { initial_events_end: true, .. } => {
+                for place in unseen.take().unwrap_or_default() {
+                    known.remove(&place);
+                    follower.gone(&place.0, &place.1);
+                }
+                follower.complete();
+            }
+            Event::Bookmark { .. } => {}
+            Event::Error(_) => return,
+        }
+    }
+}
