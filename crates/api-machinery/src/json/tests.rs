@@ -1,1 +1,194 @@
+use proptest::prelude::*;
+
 use super::*;
+use crate::meta::{DeleteOptions, ObjectMeta, Status};
+
+fn problems(text: &str) -> Problems {
+    decode(text.as_bytes(), &mut ObjectMeta::default()).unwrap().problems
+}
+
+fn refusal(text: &str) -> String {
+    decode(text.as_bytes(), &mut ObjectMeta::default()).unwrap_err().to_string()
+}
+
+#[test]
+fn unknown_and_duplicate_names_are_reported_with_their_path() {
+    for (text, expected) in [
+        (r#"{"name":"a"}"#, vec![]),
+        (r#"{"nme":"a"}"#, vec!["unknown field \"nme\""]),
+        (r#"{"Name":"a"}"#, vec!["unknown field \"Name\""]),
+        (r#"{"name":"a","name":"b"}"#, vec!["duplicate field \"name\""]),
+        (r#"{"labels":{"a":"1","a":"2"}}"#, vec!["duplicate field \"labels.a\""]),
+        (
+            r#"{"ownerReferences":[{"name":"x"},{"nam":"y","nam":"z"}]}"#,
+            vec!["unknown field \"ownerReferences[1].nam\""],
+        ),
+    ] {
+        assert_eq!(problems(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn the_last_of_equal_names_wins() {
+    let mut meta = ObjectMeta::default();
+    decode(br#"{"name":"a","labels":{"k":"1"},"name":"b","labels":{"k":"2"}}"#, &mut meta).unwrap();
+    assert_eq!((meta.name.as_str(), meta.labels["k"].as_str()), ("b", "2"));
+}
+
+#[test]
+fn refusals_are_worded_as_upstream() {
+    for (text, expected) in [
+        ("", "unexpected end of JSON input"),
+        ("{", "unexpected end of JSON input"),
+        (r#"{"name":"a"#, "unexpected end of JSON input"),
+        ("{]", "invalid character ']' looking for beginning of object key string"),
+        (r#"{"name" "a"}"#, "invalid character '\"' after object key"),
+        (r#"{"name":"a" "b"}"#, "invalid character '\"' after object key:value pair"),
+        (r#"{"name":tru}"#, "invalid character '}' in literal true (expecting 'e')"),
+        (r#"{"name":"a"} x"#, "invalid character 'x' after top-level value"),
+        (r#"{"finalizers":["a" "b"]}"#, "invalid character '\"' after array element"),
+        (r#"{"generation":01}"#, "invalid character '1' after object key:value pair"),
+        (r#"{"generation":1.}"#, "invalid character '}' after decimal point in numeric literal"),
+        (r#"{"name":"\x"}"#, "invalid character 'x' in string escape code"),
+        ("[]", "json: cannot unmarshal array into Go value of type v1.ObjectMeta"),
+        (r#"{"name":1}"#, "json: cannot unmarshal number into Go struct field ObjectMeta.name of type string"),
+        (
+            r#"{"generation":1.5}"#,
+            "json: cannot unmarshal number 1.5 into Go struct field ObjectMeta.generation of type int64",
+        ),
+        (
+            r#"{"labels":["a"]}"#,
+            "json: cannot unmarshal array into Go struct field ObjectMeta.labels of type map[string]string",
+        ),
+        (
+            r#"{"ownerReferences":{"a":1}}"#,
+            "json: cannot unmarshal object into Go struct field ObjectMeta.ownerReferences of type []v1.OwnerReference",
+        ),
+        (
+            r#"{"ownerReferences":[{"controller":"yes"}]}"#,
+            "json: cannot unmarshal string into Go struct field OwnerReference.ownerReferences.controller of type bool",
+        ),
+    ] {
+        assert_eq!(refusal(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn null_is_the_absence_of_a_value() {
+    let mut options = DeleteOptions::default();
+    decode(br#"{"gracePeriodSeconds":null,"preconditions":null,"dryRun":null}"#, &mut options).unwrap();
+    assert_eq!(options, DeleteOptions::default());
+    assert_eq!(encode(&options), "{}");
+}
+
+#[test]
+fn zero_behind_a_pointer_is_written() {
+    let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+    assert_eq!(encode(&options), r#"{"gracePeriodSeconds":0}"#);
+    assert_eq!(encode(&Status::default()), r#"{"metadata":{}}"#);
+}
+
+#[test]
+fn strings_are_escaped_as_go_does() {
+    let mut writer = Writer::default();
+    writer.string("a<b>&\"\\\n\t\u{1}\u{2028}ü\u{7f}");
+    assert_eq!(writer.into_string(), "\"a\\u003cb\\u003e\\u0026\\\"\\\\\\n\\t\\u0001\\u2028ü\u{7f}\"");
+}
+
+#[test]
+fn escapes_are_understood() {
+    let value = parse_value(r#""\ud83d\ude00 \ud83d \u00e4 \/ \b""#).unwrap();
+    assert_eq!(value, Value::from("😀 \u{fffd} ä / \u{8}"));
+}
+
+#[test]
+fn numbers_keep_their_kind() {
+    for (text, expected) in [
+        ("1", "1"),
+        ("-0", "0"),
+        ("1.0", "1"),
+        ("1e3", "1000"),
+        ("1e21", "1e+21"),
+        ("1e-7", "1e-7"),
+        ("9223372036854775807", "9223372036854775807"),
+        ("0.1", "0.1"),
+    ] {
+        assert_eq!(encode_value(&parse_value(text).unwrap()), expected, "{text}");
+    }
+    assert!(parse_value("1e999").is_err());
+}
+
+#[test]
+fn nesting_is_bounded() {
+    let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    assert!(parse_value(&deep(MAX_DEPTH)).is_ok());
+    assert_eq!(parse_value(&deep(MAX_DEPTH + 1)).unwrap_err().to_string(), "exceeded max depth");
+    assert_eq!(parse_value(&"[".repeat(1_400_000)).unwrap_err().to_string(), "exceeded max depth");
+    let unknown = format!(r#"{{"x":{}}}"#, deep(10_001));
+    assert_eq!(refusal(&unknown), "exceeded max depth");
+}
+
+#[test]
+fn raw_text_is_kept_without_spaces() {
+    let mut reader = Reader::new(" { \"a b\" : [ 1 , \"c \\\" d\" ] } ");
+    assert_eq!(reader.read_raw().unwrap(), r#"{"a b":[1,"c \" d"]}"#);
+}
+
+#[test]
+fn the_kind_of_a_document_is_found_anywhere_in_it() {
+    let meta = read_type_meta(r#"{"spec":{"kind":"no"},"kind":"Pod","apiVersion":"v1"}"#).unwrap();
+    assert_eq!((meta.kind.as_str(), meta.api_version.as_str()), ("Pod", "v1"));
+    assert!(read_type_meta("[]").is_err());
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_filter("finite", |number| number.is_finite()).prop_map(Value::from),
+        ".*".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 64, 8, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..8).prop_map(Value::from),
+            proptest::collection::btree_map(".*", inner, 0..8).prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// Whole doubles are written as integers, as Go does, so they come back as such.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|((k, a), (l, b))| k == l && same(a, b))
+        }
+        _ => one == other,
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back(value in any_value()) {
+        let text = encode_value(&value);
+        let back = parse_value(&text).unwrap();
+        prop_assert!(same(&back, &value), "{}", text);
+        // A second reader agrees that it is JSON; it rounds doubles less carefully, so their values are not compared.
+        prop_assert!(serde_json::from_str::<Value>(&text).is_ok(), "{}", text);
+    }
+
+    #[test]
+    fn no_input_is_fatal(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = decode(&bytes, &mut ObjectMeta::default());
+        let _ = parse_value(&String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn cut_documents_are_refused(cut in 0_usize..60) {
+        let text = r#"{"name":"a","labels":{"k":"v"},"finalizers":["x"],"generation":7}"#;
+        let Some(part) = text.get(..cut) else { return Ok(()) };
+        prop_assert!(decode(part.as_bytes(), &mut ObjectMeta::default()).is_err());
+    }
+}
