@@ -1,6 +1,7 @@
 //! What keeps a cluster in order: roles, namespaces, accounts and what nobody owns any more.
 
 pub(crate) mod cluster_role_aggregation;
+pub(crate) mod garbage_collector;
 pub(crate) mod namespace;
 pub(crate) mod root_ca;
 pub(crate) mod service_account;

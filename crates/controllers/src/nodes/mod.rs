@@ -1,1 +1,5 @@
 //! Nodes: their addresses, their health and what becomes of the pods of dead ones.
+
+mod node_taints;
+
+pub(crate) mod health;

@@ -1,0 +1,122 @@
+//! Tests of the graph, of the decision about one object, and of the collector at work.
+
+use std::collections::BTreeSet;
+
+use api_machinery::meta::{ObjectMeta, OwnerReference};
+
+use super::collect::{Owner, Verdict, verdict};
+use super::graph::{Effects, Graph};
+use super::object::{FOREGROUND, Identity, ORPHAN};
+use crate::workloads::fixtures::{at, meta};
+
+fn owner(name: &str) -> OwnerReference {
+    OwnerReference {
+        api_version: "apps/v1".into(),
+        kind: "ReplicaSet".into(),
+        name: name.into(),
+        uid: format!("{name}-uid"),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+fn owned(name: &str, by: &str) -> ObjectMeta {
+    let mut meta = meta(name);
+    meta.owner_references.push(owner(by));
+    meta
+}
+
+fn deleted(mut meta: ObjectMeta, finalizer: &str) -> ObjectMeta {
+    meta.deletion_timestamp = Some(at(1));
+    meta.finalizers.push(finalizer.into());
+    meta
+}
+
+fn observe(graph: &mut Graph, kind: &str, meta: &ObjectMeta) -> Effects {
+    let identity = Identity {
+        kind: kind.into(),
+        api_version: if kind == "Pod" { "v1" } else { "apps/v1" }.into(),
+        namespace: meta.namespace.clone(),
+        name: meta.name.clone(),
+        uid: meta.uid.clone(),
+    };
+    graph.observe(identity, meta)
+}
+
+fn uids<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
+    names.into_iter().map(|name| format!("{name}-uid")).collect()
+}
+
+#[test]
+fn an_owner_that_nobody_has_seen_is_checked() {
+    let mut graph = Graph::default();
+    assert_eq!(observe(&mut graph, "Pod", &owned("p", "rs")).delete, uids(["rs"]));
+    assert!(graph.node("rs-uid").unwrap().is_virtual);
+    let identity = graph.node("rs-uid").unwrap().identity;
+    let effects = graph.not_there(&identity);
+    assert_eq!(effects.delete, uids(["p"]), "its dependent is looked at");
+    assert_eq!(effects.absent, Some(identity));
+}
+
+#[test]
+fn an_owner_that_shows_up_is_real() {
+    let mut graph = Graph::default();
+    observe(&mut graph, "Pod", &owned("p", "rs"));
+    assert_eq!(observe(&mut graph, "ReplicaSet", &meta("rs")), Effects::default());
+    assert!(!graph.node("rs-uid").unwrap().is_virtual);
+    let mut other = Graph::default();
+    observe(&mut other, "Pod", &owned("p", "rs"));
+    let effects = observe(&mut other, "Deployment", &meta("rs"));
+    assert_eq!(effects.delete, uids(["p"]), "the dependent named another kind");
+}
+
+#[test]
+fn dependents_are_looked_at_when_their_owner_goes() {
+    let mut graph = Graph::default();
+    observe(&mut graph, "ReplicaSet", &meta("rs"));
+    observe(&mut graph, "Pod", &owned("a", "rs"));
+    observe(&mut graph, "Pod", &owned("b", "rs"));
+    assert_eq!(graph.remove("rs-uid").delete, uids(["a", "b"]));
+    assert_eq!(graph.remove("rs-uid"), Effects::default(), "only once");
+}
+
+#[test]
+fn foreground_deletion_waits_for_blocking_dependents() {
+    let mut graph = Graph::default();
+    observe(&mut graph, "ReplicaSet", &meta("rs"));
+    observe(&mut graph, "Pod", &owned("a", "rs"));
+    let waiting = deleted(meta("rs"), FOREGROUND);
+    assert_eq!(observe(&mut graph, "ReplicaSet", &waiting).delete, uids(["a", "rs"]));
+    assert_eq!(observe(&mut graph, "ReplicaSet", &waiting), Effects::default(), "only at the transition");
+    assert_eq!(observe(&mut graph, "Pod", &owned("b", "rs")).delete, uids(["b"]), "late ones go too");
+    let mut unblocked = owned("b", "rs");
+    unblocked.owner_references[0].block_owner_deletion = Some(false);
+    assert!(observe(&mut graph, "Pod", &unblocked).delete.contains("rs-uid"));
+    assert_eq!(graph.remove("a-uid").delete, uids(["rs"]), "the owner looks again");
+}
+
+#[test]
+fn orphaning_starts_once() {
+    let mut graph = Graph::default();
+    let going = deleted(meta("rs"), ORPHAN);
+    assert_eq!(observe(&mut graph, "ReplicaSet", &going).orphan, uids(["rs"]));
+    assert_eq!(observe(&mut graph, "ReplicaSet", &going), Effects::default());
+}
+
+#[test]
+fn verdicts() {
+    use Owner::{Dangling, Solid, Waiting};
+    let plain = meta("p");
+    let keep = deleted(meta("p"), ORPHAN);
+    for (name, meta, owners, dependents, expected) in [
+        ("steady state", &plain, vec![Solid], false, Verdict::Keep),
+        ("one owner gone", &plain, vec![Solid, Dangling], false, Verdict::Forget(vec!["1".into()])),
+        ("all gone", &plain, vec![Dangling], true, Verdict::Delete("Background")),
+        ("owner waits", &plain, vec![Waiting], false, Verdict::Delete("Background")),
+        ("owner waits, with dependents", &plain, vec![Waiting, Dangling], true, Verdict::DeleteForeground),
+        ("dependents are to stay", &keep, vec![Dangling], true, Verdict::Delete("Orphan")),
+    ] {
+        let owners: Vec<_> = owners.into_iter().enumerate().map(|(at, owner)| (at.to_string(), owner)).collect();
+        assert_eq!(verdict(meta, &owners, dependents), expected, "{name}");
+    }
+}
