@@ -139,6 +139,10 @@ impl Pleg {
             // The old outline stays, so that the change is seen again.
             Err(error) => return tracing::warn!(uid, %error, "Reading a pod from the runtime failed"),
         }
+        if now == before {
+            // Whoever asked has changed nothing; telling would only make it ask again.
+            return;
+        }
         let died = died(&before, &now);
         match now.is_empty() {
             true => self.outlines.lock().remove(uid),

@@ -28,8 +28,8 @@ pub(crate) enum Fate {
 
 /// Removes containers as they are found to be superfluous, beside the sync loop.
 pub(crate) struct DeadContainers {
-    sender: mpsc::Sender<String>,
-    receiver: Mutex<Option<mpsc::Receiver<String>>>,
+    sender: mpsc::Sender<ContainerRecord>,
+    receiver: Mutex<Option<mpsc::Receiver<ContainerRecord>>>,
 }
 
 impl Default for DeadContainers {
@@ -40,16 +40,17 @@ impl Default for DeadContainers {
 }
 
 impl DeadContainers {
-    pub(crate) fn push(&self, id: &str) {
+    pub(crate) fn push(&self, record: &ContainerRecord) {
         // Full: the periodic collection gets it.
-        let _ = self.sender.try_send(id.to_owned());
+        let _ = self.sender.try_send(record.clone());
     }
 
     pub(crate) async fn run(&self, runtime: &dyn Runtime) {
         let Some(mut receiver) = self.receiver.lock().take() else { return };
-        while let Some(id) = receiver.recv().await {
-            if let Err(error) = runtime.remove_container(&id).await {
-                tracing::debug!(container = %id, %error, "Removing a dead container failed");
+        while let Some(record) = receiver.recv().await {
+            match runtime.remove_container(&record.id).await {
+                Ok(()) => remove_log_files(&record),
+                Err(error) => tracing::debug!(container = %record.id, %error, "Removing a dead container failed"),
             }
         }
     }
@@ -158,10 +159,11 @@ pub(crate) fn collect_logs(settings: &PodSettings, fate: &(dyn Fn(&str) -> Fate 
     for entry in std::fs::read_dir(&settings.pod_logs_dir).into_iter().flatten().take(MAX_ENTRIES).flatten() {
         let name = entry.file_name();
         let Some(uid) = name.to_str().and_then(|name| name.rsplit('_').next()) else { continue };
-        if fate(uid) == Fate::Gone && !in_runtime(uid) {
-            if let Err(error) = std::fs::remove_dir_all(entry.path()) {
-                tracing::warn!(path = %entry.path().display(), %error, "Removing the logs of a gone pod failed");
-            }
+        if fate(uid) == Fate::Gone
+            && !in_runtime(uid)
+            && let Err(error) = std::fs::remove_dir_all(entry.path())
+        {
+            tracing::warn!(path = %entry.path().display(), %error, "Removing the logs of a gone pod failed");
         }
     }
     for entry in std::fs::read_dir(&settings.container_logs_dir).into_iter().flatten().take(MAX_ENTRIES).flatten() {

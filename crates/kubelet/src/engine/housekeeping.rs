@@ -49,6 +49,7 @@ impl Inner {
             if state.stage == Stage::Finished && (!there || state.restart_requested) {
                 self.workers.remove(&uid);
                 self.runtime.forget(&uid);
+                self.board.forget(&uid);
             } else if !there && !state.orphan {
                 self.workers.step(&uid, Input::Removed);
             }

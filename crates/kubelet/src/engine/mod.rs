@@ -4,6 +4,8 @@
 //! probes; [`worker`] drives one pod through the stages of [`state`]; [`housekeeping`] finds what was left behind.
 
 #[cfg(test)]
+mod api_tests;
+#[cfg(test)]
 mod containerd_test;
 mod health;
 mod housekeeping;

@@ -98,11 +98,12 @@ impl Inner {
             }
             let ending = is_terminal(&pod) || pod.metadata.deletion_timestamp.is_some();
             let known = self.workers.state(&pod.metadata.uid).is_some();
-            if !ending && !known {
-                if let Err(refusal) = self.admit(&pod).await {
-                    self.refuse(&pod, refusal);
-                    continue;
-                }
+            if !ending
+                && !known
+                && let Err(refusal) = self.admit(&pod).await
+            {
+                self.refuse(&pod, refusal);
+                continue;
             }
             self.dispatch(&pod, Input::Created);
         }
@@ -212,7 +213,7 @@ impl Inner {
                 if all { 0 } else { usize::try_from(self.settings.dead_per_container).unwrap_or(usize::MAX).max(1) };
             let ended = seen.records(name).filter(|record| !record.is_running());
             for record in ended.skip(keep) {
-                self.dead.push(&record.id);
+                self.dead.push(record);
             }
         }
     }

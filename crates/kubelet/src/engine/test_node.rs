@@ -166,10 +166,22 @@ pub(super) fn engine(
     clock: SharedClock,
     tasks: &TaskGroup,
 ) -> PodEngine {
+    engine_with(settings, node, None, (runtime, images), clock, tasks)
+}
+
+/// A running engine, with an API server where there is a client.
+pub(super) fn engine_with(
+    settings: PodSettings,
+    node: &Arc<TestNode>,
+    client: Option<client::Client>,
+    (runtime, images): (Arc<dyn Runtime>, Arc<dyn Images>),
+    clock: SharedClock,
+    tasks: &TaskGroup,
+) -> PodEngine {
     let engine = PodEngine::new(EngineDeps {
         settings,
         side: node.side(),
-        client: None,
+        client,
         runtime,
         images,
         clock,

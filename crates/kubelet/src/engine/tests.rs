@@ -105,7 +105,9 @@ async fn crashing_containers_back_off() {
     assert_eq!(own.last_state.terminated.unwrap().exit_code, 3);
     assert_eq!(pod.status.phase, "Running", "it will be restarted");
     machine.wait("crash", "third start", |pod| first(pod).restart_count >= 3).await;
-    assert!(machine.node.told("Warning BackOff spec.containers{main} Back-off restarting failed container main in pod"));
+    assert!(
+        machine.node.told("Warning BackOff spec.containers{main} Back-off restarting failed container main in pod")
+    );
     machine.tasks.shutdown(Duration::from_secs(5)).await;
 }
 
@@ -144,7 +146,13 @@ async fn init_containers_and_sidecars_come_first() {
     let pod = machine.wait("ordered", "initializing", |pod| pod.status.init_container_statuses.len() == 2).await;
     assert_eq!(waiting(&pod), "PodInitializing");
     machine.wait("ordered", "running", |pod| first(pod).ready).await;
-    let calls: Vec<String> = machine.runtime.take_calls().into_iter().filter(|call| call.operation == "create_container").map(|call| call.subject).collect();
+    let calls: Vec<String> = machine
+        .runtime
+        .take_calls()
+        .into_iter()
+        .filter(|call| call.operation == "create_container")
+        .map(|call| call.subject)
+        .collect();
     assert_eq!(calls, ["side", "init", "main"]);
     let ended = machine.wait("ordered", "done", |pod| pod.status.phase == "Succeeded").await;
     let ready = ended.status.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap().clone();
@@ -206,7 +214,10 @@ async fn evicted_pods_fail() {
 #[tokio::test(start_paused = true)]
 async fn refused_pods_fail_without_a_container() {
     let machine = Machine::start().await;
-    machine.write("big", "{containers: [{name: main, image: 'docker.io/library/app:1', resources: {requests: {cpu: '3'}}}]}");
+    machine.write(
+        "big",
+        "{containers: [{name: main, image: 'docker.io/library/app:1', resources: {requests: {cpu: '3'}}}]}",
+    );
     let pod = machine.wait("big", "refused", |pod| pod.status.phase == "Failed").await;
     assert_eq!(pod.status.reason, "OutOfcpu");
     assert!(pod.status.message.starts_with("Pod was rejected: Node didn't have enough resource: cpu, requested: 3000"));
@@ -236,7 +247,8 @@ async fn a_kubelet_that_comes_back_adopts_what_runs() {
     std::fs::remove_file(machine.root.path().join("manifests/gone.yaml")).unwrap();
     let tasks = TaskGroup::new("again");
     let shared = Arc::new(machine.runtime.clone());
-    let again = engine(settings(machine.root.path()), &machine.node, shared.clone(), shared, TokioClock::shared(), &tasks);
+    let again =
+        engine(settings(machine.root.path()), &machine.node, shared.clone(), shared, TokioClock::shared(), &tasks);
     let machine = Machine { engine: again, tasks, ..machine };
     let adopted = machine.wait("web", "adopted", |pod| first(pod).ready).await;
     assert_eq!(first(&adopted).container_id, first(&pod).container_id);
@@ -248,5 +260,71 @@ async fn a_kubelet_that_comes_back_adopts_what_runs() {
     }
     let running: Vec<String> = machine.engine.running_pods().await.into_iter().map(|pod| pod.metadata.name).collect();
     assert_eq!(running, ["web-node1"]);
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_static_pod_that_comes_back_starts_anew() {
+    let machine = Machine::start().await;
+    machine.write("web", APP);
+    let pod = machine.wait("web", "ready", |pod| first(pod).ready).await;
+    let manifest = machine.root.path().join("manifests/web.yaml");
+    std::fs::remove_file(&manifest).unwrap();
+    for _ in 0..600 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        if machine.engine.pods().is_empty() {
+            break;
+        }
+    }
+    machine.write("web", APP);
+    let again = |again: &Pod| first(again).ready && first(again).container_id != first(&pod).container_id;
+    let again = machine.wait("web", "ready again", again).await;
+    assert_eq!(again.metadata.uid, pod.metadata.uid);
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sidecars_stop_last_and_hooks_run_before() {
+    let machine = Machine::start().await;
+    let slow = Script { on_stop: Some((Duration::from_secs(3), 0)), ..Script::forever() };
+    machine.runtime.script("main", [slow]);
+    machine.write(
+        "pair",
+        "{terminationGracePeriodSeconds: 20, initContainers: [{name: one, image: 'docker.io/library/app:1', restartPolicy: Always}, \
+         {name: two, image: 'docker.io/library/app:1', restartPolicy: Always}], containers: [{name: main, image: 'docker.io/library/app:1', \
+         lifecycle: {preStop: {exec: {command: [bye]}}}}]}",
+    );
+    let pod = machine.wait("pair", "ready", |pod| first(pod).ready).await;
+    machine.runtime.take_calls();
+    std::fs::remove_file(machine.root.path().join("manifests/pair.yaml")).unwrap();
+    for _ in 0..600 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if machine.engine.running_pods().await.is_empty() {
+            break;
+        }
+    }
+    let statuses = pod.status.init_container_statuses.iter().chain(&pod.status.container_statuses);
+    let ids: Vec<(String, String)> =
+        statuses.map(|own| (own.container_id.replace("://", " "), own.name.clone())).collect();
+    let name = |id: &str| ids.iter().find(|(own, _)| own.ends_with(id)).map_or("?", |(_, name)| name).to_owned();
+    let calls = machine.runtime.take_calls().into_iter();
+    let calls: Vec<String> = calls
+        .filter(|call| matches!(call.operation, "stop_container" | "exec_sync"))
+        .map(|call| format!("{} {}", call.operation, name(&call.subject)))
+        .collect();
+    assert_eq!(calls, ["exec_sync main", "stop_container main", "stop_container two", "stop_container one"]);
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_given_is_refused() {
+    let machine = Machine::start().await;
+    machine.write("users", "{hostUsers: false, containers: [{name: main, image: 'docker.io/library/app:1'}]}");
+    machine.wait("users", "known", |_| true).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(
+        machine.node.told("FailedCreatePodSandBox  Failed to create pod sandbox: can't set `spec.hostUsers: false`")
+    );
+    assert!(machine.engine.running_pods().await.is_empty());
     machine.tasks.shutdown(Duration::from_secs(5)).await;
 }

@@ -119,10 +119,10 @@ impl Inner {
         let on_sandbox = |seen: &RuntimePod| drop(self.set_status(pod, &job.state, seen, false));
         let results = Arc::clone(self.probes.results());
         let outcome = self.runtime.sync(pod, seen, &*results, &keyring, &on_sandbox).await;
-        if outcome.acted {
-            self.pleg.relist_handle().request(&pod.metadata.uid);
-        }
         if outcome.errors.is_empty() {
+            if outcome.acted {
+                self.pleg.relist_handle().request(&pod.metadata.uid);
+            }
             return Ran::Again(self.jittered(self.settings.sync_frequency));
         }
         tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, errors = ?outcome.errors, "Error syncing pod");
@@ -131,8 +131,9 @@ impl Inner {
         if let Ok(seen) = self.runtime.cache.newer_than(&*self.runtime.runtime, uid, Some(Instant::now())).await {
             self.set_status(pod, &job.state, &seen, false);
         }
-        let after = outcome.retry_after.unwrap_or(RETRY).min(self.settings.sync_frequency);
-        Ran::Again(self.jittered(after))
+        // A back-off knows when it ends; anything else is tried again after a while.
+        let after = outcome.retry_after.unwrap_or_else(|| self.jittered(RETRY));
+        Ran::Again(after.min(self.settings.sync_frequency))
     }
 
     /// What must be in place before the runtime is asked: the group, the mirror, the volumes.

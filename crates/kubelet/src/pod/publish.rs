@@ -87,6 +87,11 @@ impl StatusBoard {
         self.entries.lock().retain(|uid, _| uids.contains(uid));
     }
 
+    /// Forgets a pod that begins anew under its old uid.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.entries.lock().remove(uid);
+    }
+
     /// Something was seen in the API that may need an answer.
     pub(crate) fn poke(&self) {
         self.changed.notify_one();
@@ -246,6 +251,7 @@ fn patch(there: &Pod, wanted: &PodStatus) -> Option<Value> {
         }
         let mut value = value.clone();
         if MERGED_LISTS.contains(&key.as_str())
+            && old.contains_key(key)
             && let Some(list) = value.as_array_mut()
         {
             list.insert(0, serde_json::json!({"$patch": "replace"}));
@@ -303,6 +309,7 @@ mod tests {
         let mut there = Pod { status: status("Pending", "False"), ..Pod::default() };
         there.metadata.uid = "u".into();
         there.status.reason = "old".into();
+        there.status.pod_ips = vec![PodIP { ip: "10.0.0.9".into() }];
         assert_eq!(patch(&there, &there.status.clone()), None);
         let mut wanted = PodStatus { phase: "Running".into(), reason: String::new(), ..there.status.clone() };
         wanted.pod_ips = vec![PodIP { ip: "10.0.0.1".into() }];

@@ -53,6 +53,6 @@ pub(crate) fn config(parts: Parts<'_>) -> ContainerConfig {
         windows: None,
         cdi_devices: Vec::new(),
         stop_signal: 0,
-        envs: inputs.env.into_iter().map(|(key, value)| KeyValue { key, value: value.into_bytes().into() }).collect(),
+        envs: inputs.env.into_iter().map(|(key, value)| KeyValue { key, value: value.into_bytes() }).collect(),
     }
 }

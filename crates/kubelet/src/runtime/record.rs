@@ -143,7 +143,7 @@ impl RuntimePod {
     /// Sorts what was gathered and fills in the addresses, keeping those of `before` where none are left.
     pub(crate) fn finish(mut self, before: Option<&Self>) -> Self {
         self.sandboxes.sort_by(|a, b| (b.attempt, b.created_at, &b.id).cmp(&(a.attempt, a.created_at, &a.id)));
-        self.containers.sort_by(|a, b| (b.created_at, b.restart_count).cmp(&(a.created_at, a.restart_count)));
+        self.containers.sort_by_key(|record| std::cmp::Reverse((record.created_at, record.restart_count)));
         self.ips = self.sandboxes.first().map(|sandbox| sandbox.ips.clone()).unwrap_or_default();
         if self.ips.is_empty() && !self.sandboxes.first().is_some_and(|sandbox| sandbox.ready) {
             self.ips = before.map(|before| before.ips.clone()).unwrap_or_default();

@@ -140,6 +140,15 @@ impl PodRuntime {
             self.pod_event(pod, Level::Warning, "FailedCreatePodSandBox", &text);
             text
         };
+        if !pod.spec.resource_claims.is_empty() {
+            let text = "Failed to prepare dynamic resources: this kubelet has no dynamic resource allocation";
+            self.pod_event(pod, Level::Warning, "FailedPrepareDynamicResources", text);
+            return Ok(None);
+        }
+        if pod.spec.host_users == Some(false) {
+            let text = "can't set `spec.hostUsers: false`, runtime does not support user namespaces";
+            return Err(failed(&SideError::new(text)));
+        }
         let setup = self.side.setup.sandbox(pod).await.map_err(|error| failed(&error))?;
         let logs = sandbox::log_directory(&self.settings.pod_logs_dir, pod);
         let seccomp_root = self.settings.root_dir.join("seccomp");

@@ -1,0 +1,144 @@
+//! An engine with an API server: bound pods, statuses, deletions, mirrors.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{TaskGroup, TokioClock};
+use client::fake::FakeServer;
+use node_api::cri::Images as _;
+use node_api::cri::fake::{FakeRuntime, Script};
+use node_api::cri::v1::ImageSpec;
+use serde_json::{Value, json};
+
+use super::PodEngine;
+use super::test_node::{TestNode, engine_with, settings};
+
+struct Bench {
+    server: FakeServer,
+    engine: PodEngine,
+    runtime: FakeRuntime,
+    root: tempfile::TempDir,
+    tasks: TaskGroup,
+}
+
+async fn start() -> Bench {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(root.path().join("manifests")).unwrap();
+    let server = FakeServer::new();
+    let tasks = TaskGroup::new("kubelet");
+    let clock = TokioClock::shared();
+    let runtime = FakeRuntime::new(Arc::clone(&clock), &TaskGroup::new("runtime"));
+    let spec = ImageSpec { image: "docker.io/library/app:1".into(), ..Default::default() };
+    runtime.pull_image(spec, None, None).await.unwrap();
+    let shared = Arc::new(runtime.clone());
+    let node = Arc::new(TestNode::default());
+    let client = Some(server.client());
+    let engine = engine_with(settings(root.path()), &node, client, (shared.clone(), shared), clock, &tasks);
+    Bench { server, engine, runtime, root, tasks }
+}
+
+fn pod(name: &str, node: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}"), "generation": 3, "finalizers": ["test/held"]},
+        "spec": {"nodeName": node, "restartPolicy": "Never", "terminationGracePeriodSeconds": 2,
+            "containers": [{"name": "main", "image": "docker.io/library/app:1"}]},
+        "status": {"phase": "Pending", "conditions": [{"type": "example.com/gate", "status": "True"}]}
+    })
+}
+
+impl Bench {
+    fn object(&self, name: &str) -> Option<Value> {
+        self.server.objects("v1/pods").into_iter().find(|pod| pod["metadata"]["name"] == name)
+    }
+
+    async fn wait(&self, what: &str, check: impl Fn(&Self) -> bool) {
+        for _ in 0..3000 {
+            if check(self) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("{what}: {:#?}\n{:#?}", self.server.objects("v1/pods"), self.server.requests());
+    }
+
+    fn phase(&self, name: &str) -> String {
+        self.object(name).map(|pod| pod["status"]["phase"].as_str().unwrap_or_default().to_owned()).unwrap_or_default()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn bound_pods_run_and_report() {
+    let bench = start().await;
+    bench.runtime.script("main", [Script::exits(Duration::from_secs(60), 0)]);
+    bench.server.put("v1/pods", pod("web", "node1"));
+    bench.server.put("v1/pods", pod("other", "node2"));
+    bench.wait("running", |bench| bench.phase("web") == "Running").await;
+    let status = bench.object("web").unwrap()["status"].clone();
+    assert_eq!(status["hostIP"], "192.0.2.1");
+    assert_eq!(status["observedGeneration"], 3);
+    assert_eq!(status["qosClass"], "BestEffort");
+    let types: Vec<&str> =
+        status["conditions"].as_array().unwrap().iter().filter_map(|it| it["type"].as_str()).collect();
+    assert!(types.contains(&"example.com/gate") && types.contains(&"PodReadyToStartContainers"), "{types:?}");
+    assert_eq!(bench.phase("other"), "Pending");
+    let patches = || bench.server.requests().iter().filter(|request| request.starts_with("PATCH")).count();
+    let before = patches();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(patches(), before, "an unchanged status is not sent again");
+    bench.wait("done", |bench| bench.phase("web") == "Succeeded").await;
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleted_pods_stop_and_their_objects_go() {
+    let bench = start().await;
+    bench.server.put("v1/pods", pod("web", "node1"));
+    bench.wait("running", |bench| bench.phase("web") == "Running").await;
+    let mut going = bench.object("web").unwrap();
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z".into();
+    going["metadata"]["deletionGracePeriodSeconds"] = 2.into();
+    bench.server.put("v1/pods", going);
+    let deleted =
+        |bench: &Bench| bench.server.requests().iter().any(|it| it.starts_with("DELETE") && it.contains("/pods/web"));
+    bench.wait("deleted", deleted).await;
+    assert_eq!(bench.phase("web"), "Failed", "its end was told before its object went");
+    assert!(bench.engine.running_pods().await.is_empty());
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_pods_are_told_and_can_be_deleted() {
+    let bench = start().await;
+    let mut big = pod("big", "node1");
+    big["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "64"}});
+    bench.server.put("v1/pods", big);
+    bench.wait("refused", |bench| bench.phase("big") == "Failed").await;
+    let mut going = bench.object("big").unwrap();
+    assert_eq!(going["status"]["reason"], "OutOfcpu");
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z".into();
+    going["metadata"]["deletionGracePeriodSeconds"] = 1.into();
+    bench.server.put("v1/pods", going);
+    let deleted =
+        |bench: &Bench| bench.server.requests().iter().any(|it| it.starts_with("DELETE") && it.contains("/pods/big"));
+    bench.wait("deleted", deleted).await;
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn static_pods_have_mirrors() {
+    let bench = start().await;
+    let text = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: main, image: 'docker.io/library/app:1'}]}}";
+    let path = bench.root.path().join("manifests/web.yaml");
+    std::fs::write(&path, text).unwrap();
+    bench.wait("mirrored", |bench| bench.phase("web-node1") == "Running").await;
+    let mirror = bench.object("web-node1").unwrap();
+    assert_eq!(mirror["metadata"]["ownerReferences"][0]["uid"], "node-uid");
+    let hash = mirror["metadata"]["annotations"]["kubernetes.io/config.hash"].clone();
+    assert_eq!(mirror["metadata"]["annotations"]["kubernetes.io/config.mirror"], hash);
+    bench.server.remove("v1/pods", "default", "web-node1");
+    bench.wait("made again", |bench| bench.object("web-node1").is_some()).await;
+    std::fs::remove_file(path).unwrap();
+    bench.wait("gone with its pod", |bench| bench.object("web-node1").is_none()).await;
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+}
