@@ -14,6 +14,8 @@ pub struct Settings {
     pub daemon_set_syncs: usize,
     /// `--concurrent-job-syncs`, for each of the two queues.
     pub job_syncs: usize,
+    /// `--concurrent-statefulset-syncs`.
+    pub stateful_set_syncs: usize,
     /// `--concurrent-ttl-after-finished-syncs`.
     pub ttl_after_finished_syncs: usize,
     /// `--terminated-pod-gc-threshold`: how many ended pods may stay; 0 or less for any number.
@@ -117,6 +119,7 @@ impl Default for Settings {
             replica_set_syncs: 5,
             daemon_set_syncs: 2,
             job_syncs: 5,
+            stateful_set_syncs: 5,
             ttl_after_finished_syncs: 5,
             terminated_pod_gc_threshold: 12_500,
             namespace_syncs: 10,

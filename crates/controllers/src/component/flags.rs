@@ -56,6 +56,7 @@ const CONTROLLERS: FlagSet = FlagSet {
         Flag::int32("concurrent-replicaset-syncs", "5").help("How many replica sets are synced at a time."),
         Flag::int32("concurrent-service-endpoint-syncs", "5")
             .help("How many services' endpoint slices are synced at a time (1 to 50)."),
+        Flag::int32("concurrent-statefulset-syncs", "5").help("How many stateful sets are synced at a time."),
         Flag::int32("concurrent-ttl-after-finished-syncs", "5").help("How many finished jobs are handled at a time."),
         Flag::bool("enable-garbage-collector", "true")
             .help("Run the garbage collector; must agree with the API server's flag."),

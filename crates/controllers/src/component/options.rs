@@ -36,7 +36,6 @@ const ABSENT: &[&str] = &[
     "service-cidr-controller",
     "service-lb-controller",
     "serviceaccount-token-controller",
-    "statefulset-controller",
     "storage-version-migrator-controller",
     "token-cleaner-controller",
     "ttl-controller",
@@ -106,6 +105,7 @@ fn settings(options: &Options, client: &ClientConfig, errors: &mut Errors) -> Se
         replica_set_syncs: workers("concurrent-replicaset-syncs"),
         daemon_set_syncs: workers("concurrent-daemonset-syncs"),
         job_syncs: workers("concurrent-job-syncs"),
+        stateful_set_syncs: workers("concurrent-statefulset-syncs"),
         ttl_after_finished_syncs: workers("concurrent-ttl-after-finished-syncs"),
         terminated_pod_gc_threshold: i32::try_from(threshold).unwrap_or(i32::MAX),
         namespace_syncs: workers("concurrent-namespace-syncs"),
@@ -194,7 +194,7 @@ mod tests {
             selection(&list).map(|selection| ALL.iter().filter(|one| selection.wants(one)).count())
         };
         assert_eq!(wants(&["*", "-cronjob-controller"]), wants(&["*"]));
-        assert_eq!(wants(&["statefulset-controller"]), Ok(0));
+        assert_eq!(wants(&["disruption-controller"]), Ok(0));
         assert!(wants(&["no-such-controller"]).is_err());
     }
 }

@@ -50,6 +50,14 @@ impl<'a, O: Owner> Claims<'a, O> {
         ReconcileError::join(errors).map(|()| mine)
     }
 
+    /// Lets an object go that is the owner's but cannot be, whatever its labels say; not when the owner goes itself.
+    ///
+    /// # Errors
+    /// What the server refuses.
+    pub(crate) async fn let_go<C: Kind + ApiObject>(&self, object: &C) -> Result<(), ReconcileError> {
+        if self.owner.meta().deletion_timestamp.is_some() { Ok(()) } else { self.release(object).await }
+    }
+
     async fn release<C: Kind + ApiObject>(&self, object: &C) -> Result<(), ReconcileError> {
         let meta = object.meta();
         let patch = release_patch(&meta.uid, &self.owner.meta().uid, self.finalizers);

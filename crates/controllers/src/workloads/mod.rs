@@ -6,6 +6,7 @@ pub(crate) mod deployment;
 pub(crate) mod job;
 pub(crate) mod pod_gc;
 pub(crate) mod replica_set;
+pub(crate) mod stateful_set;
 pub(crate) mod ttl_after_finished;
 
 mod adoption;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api_machinery::labels::Selector;
 use api_machinery::meta::{LabelSelector, ObjectMeta};
 use api_machinery::object::{Kind, Object};
-use api_types::apps_v1::{DaemonSet, Deployment, ReplicaSet};
+use api_types::apps_v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use api_types::batch_v1::Job;
 use client::{ApiObject, Change, Informer, ObjectKey};
 use component_helpers::selectors::selector_of;
@@ -37,6 +37,15 @@ impl Owner for ReplicaSet {
 }
 
 impl Owner for DaemonSet {
+    fn selector(&self) -> Option<&LabelSelector> {
+        self.spec.selector.as_ref()
+    }
+    fn min_ready_seconds(&self) -> i32 {
+        self.spec.min_ready_seconds
+    }
+}
+
+impl Owner for StatefulSet {
     fn selector(&self) -> Option<&LabelSelector> {
         self.spec.selector.as_ref()
     }

@@ -24,6 +24,13 @@ pub(crate) fn template_hash(template: &PodTemplateSpec, collisions: Option<i32>)
     hash.to_string().bytes().map(letter).collect()
 }
 
+/// The name that upstream gives to revisions with these contents: FNV-1 of all parts, in the same alphabet.
+pub(crate) fn fnv1_name(parts: &[&[u8]]) -> String {
+    let fnv1 = |hash: u32, byte: &u8| hash.wrapping_mul(FNV_PRIME) ^ u32::from(*byte);
+    let hash = parts.iter().flat_map(|part| part.iter()).fold(FNV_OFFSET, fnv1);
+    hash.to_string().bytes().map(letter).collect()
+}
+
 fn letter(digit: u8) -> char {
     char::from(ALPHABET[usize::from(digit) % ALPHABET.len()])
 }

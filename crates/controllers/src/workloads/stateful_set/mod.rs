@@ -1,0 +1,163 @@
+//! StatefulSets: pods with names that stay, started, updated and removed in order, with storage of their own.
+//!
+//! `identity` says what a pod of an ordinal is called and has, `plan` what to do next, `claims` who owns storage,
+//! `revisions` which templates there are, `status` what to report; `act` does the I/O. See
+//! <https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/>.
+//!
+//! Deliberately not here: `maxUnavailable` of rolling updates, whose gate is off; and reuse of a revision that differs
+//! from the template only by defaults of an older release.
+
+mod act;
+mod claims;
+mod history;
+mod identity;
+mod plan;
+mod revisions;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::time::Time;
+use api_types::apps_v1::{ControllerRevision, StatefulSet, StatefulSetStatus};
+use api_types::core_v1::{PersistentVolumeClaim, Pod};
+use client::{Expectations, Informer, ObjectKey};
+use component_helpers::selectors::selector_of;
+use controller::{
+    Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, Next, ReconcileError, controller_uid,
+    is_controlled_by,
+};
+
+use super::adoption::Claims;
+use super::pod_watch::PodWatch;
+use super::written::Written;
+use crate::Settings;
+
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    name: "statefulset-controller",
+    aliases: &["statefulset"],
+    gates: &[],
+    identity: "statefulset-controller",
+    event_component: "statefulset-controller",
+    disabled_by_default: false,
+    build,
+};
+
+const PODS: &str = "pods";
+const CLAIMS: &str = "persistentvolumeclaims";
+const SETS: &str = "statefulsets.apps";
+
+fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
+    let workers = build.settings::<Settings>()?.stateful_set_syncs;
+    let queue = build.queue("statefulset");
+    let written = Arc::new(Written::default());
+    let forget = Arc::clone(&written);
+    let sets = build
+        .watch::<StatefulSet>()
+        .observe(move |change| {
+            if change.is_deleted() {
+                forget.forget(&change.key());
+            }
+        })
+        .enqueue_self(&queue)
+        .informer();
+    let watch = PodWatch {
+        owners: sets.clone(),
+        queue: queue.clone(),
+        // Names are fixed, so nothing can be made twice and nothing needs to be expected.
+        expectations: Arc::new(Expectations::new(Arc::clone(build.clock()))),
+        slack: Duration::ZERO,
+    };
+    let pods = build
+        .watch::<Pod>()
+        .index(CONTROLLER_UID, |pod| controller_uid(&pod.metadata))
+        .observe(move |change| watch.notice(change))
+        .informer();
+    let controller = StatefulSetController {
+        sets,
+        pods,
+        claims: build.watch::<PersistentVolumeClaim>().informer(),
+        revisions: build.watch::<ControllerRevision>().informer(),
+        written,
+    };
+    build.run(&queue, workers, Arc::new(controller));
+    Ok(())
+}
+
+struct StatefulSetController {
+    sets: Informer<StatefulSet>,
+    pods: Informer<Pod>,
+    claims: Informer<PersistentVolumeClaim>,
+    revisions: Informer<ControllerRevision>,
+    written: Arc<Written>,
+}
+
+#[async_trait::async_trait]
+impl Controller for StatefulSetController {
+    async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
+        let caches = [
+            (PODS, self.pods.resource_version()),
+            (CLAIMS, self.claims.resource_version()),
+            (SETS, self.sets.resource_version()),
+        ];
+        self.written.check(key, &caches)?;
+        let Some(set) = self.sets.get(key) else { return Ok(Next::Done) };
+        let history = self.construct_history(cx, &set).await?;
+        let pods = self.claim_pods(cx, &set).await?;
+        let now = Time::from(cx.clock.wall());
+        let slots = plan::Slots::new(&set, &pods);
+        let acted = if set.metadata.deletion_timestamp.is_some() {
+            Ok(())
+        } else {
+            let plan = plan::plan(&set, &slots, &history.update.metadata.name, now, |pod| self.is_in_order(&set, pod));
+            self.act(cx, &set, &history, plan).await
+        };
+        let status = status::status_of(&set, &slots, &history, now);
+        self.report(cx, &set, &status).await?;
+        let truncated = self.truncate_history(cx, &set, &history, &pods).await;
+        ReconcileError::join([acted.err(), truncated.err()].into_iter().flatten().collect())?;
+        let waits = set.spec.min_ready_seconds > 0 && status.ready_replicas != status.available_replicas;
+        let seconds = u64::try_from(set.spec.min_ready_seconds).unwrap_or(0);
+        Ok(if waits { Next::After(Duration::from_secs(seconds)) } else { Next::Done })
+    }
+}
+
+impl StatefulSetController {
+    /// The set's pods: those that match and bear its name.
+    async fn claim_pods(&self, cx: &Cx, set: &StatefulSet) -> Result<Vec<Arc<Pod>>, ReconcileError> {
+        let selector =
+            selector_of(set.spec.selector.as_ref()).map_err(|error| ReconcileError::permanent(error.to_string()))?;
+        let owned = self.pods.by_index(CONTROLLER_UID, &set.metadata.uid).into_iter();
+        let orphans = self
+            .pods
+            .by_index(CONTROLLER_UID, "")
+            .into_iter()
+            .filter(|pod| pod.metadata.namespace == set.metadata.namespace && identity::is_named_after(set, pod));
+        let mut claims = Claims::new(&cx.client, set, &selector, &[]);
+        let pods: Vec<_> = owned.chain(orphans).collect();
+        let known: Vec<_> = pods.iter().map(|pod| pod.metadata.resource_version.clone()).collect();
+        let (named, astray): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| identity::is_named_after(set, pod));
+        for pod in astray.iter().filter(|pod| is_controlled_by(&pod.metadata, &set.metadata)) {
+            claims.let_go(&**pod).await?;
+        }
+        let pods = claims.run(named).await?;
+        for pod in pods.iter().filter(|pod| !known.contains(&pod.metadata.resource_version)) {
+            self.written.note(&set.metadata, PODS, &pod.metadata.resource_version);
+        }
+        Ok(pods)
+    }
+
+    async fn report(&self, cx: &Cx, set: &StatefulSet, status: &StatefulSetStatus) -> Result<(), ReconcileError> {
+        if !status::is_news(&set.status, status) {
+            return Ok(());
+        }
+        let mut next = set.clone();
+        next.status = status.clone();
+        let sets = cx.client.namespaced::<StatefulSet>(&set.metadata.namespace);
+        let stored = sets.update_status(&next).await?;
+        self.written.note(&set.metadata, SETS, &stored.metadata.resource_version);
+        Ok(())
+    }
+}

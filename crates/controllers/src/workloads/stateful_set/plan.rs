@@ -1,0 +1,192 @@
+//! What to do next, in order: make or mend replicas from the lowest ordinal up, remove surplus ones from the highest
+//! down, then replace those of an older revision.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::time::Time;
+use api_types::apps_v1::StatefulSet;
+use api_types::apps_v1::constants::pod_management_policy_type::PARALLEL;
+use api_types::apps_v1::constants::stateful_set_update_strategy_type::ON_DELETE;
+use api_types::core_v1::Pod;
+use component_helpers::pod_state;
+
+use super::identity::{is_in_range, ordinal_of, revision_of, start, wanted};
+
+/// The pods of a set by ordinal.
+pub(super) struct Slots {
+    /// Those that should be there, lowest first; nothing where one is missing.
+    pub replicas: Vec<(i32, Option<Arc<Pod>>)>,
+    /// Those that should not, highest first.
+    pub condemned: Vec<Arc<Pod>>,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone)]
+pub(super) enum Action {
+    /// Create the pod of an ordinal, and its claims before.
+    Create(i32),
+    /// Create the claims that a waiting pod lacks.
+    Provide(Arc<Pod>),
+    /// Put labels, volumes and owners of claims right.
+    Mend(Arc<Pod>),
+    /// Make a surplus pod the owner of its claims, where they are to go with it.
+    Bequeath(Arc<Pod>),
+    /// Delete the pod.
+    Delete(Arc<Pod>),
+}
+
+/// Things to do, one group after the other.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// About replicas.
+    pub replicas: Vec<Action>,
+    /// Whether the replicas are independent of each other.
+    pub parallel: bool,
+    /// About surplus pods and updates, one after the other.
+    pub then: Vec<Action>,
+}
+
+impl Slots {
+    /// Sorts the pods.
+    pub(super) fn new(set: &StatefulSet, pods: &[Arc<Pod>]) -> Self {
+        let mut by_ordinal = BTreeMap::new();
+        let mut condemned = Vec::new();
+        for pod in pods {
+            match ordinal_of(pod) {
+                Some(ordinal) if is_in_range(set, ordinal) => drop(by_ordinal.insert(ordinal, Arc::clone(pod))),
+                Some(_) => condemned.push(Arc::clone(pod)),
+                None => {}
+            }
+        }
+        condemned.sort_by_key(|pod| std::cmp::Reverse(ordinal_of(pod)));
+        let ordinals = start(set)..start(set).saturating_add(wanted(set));
+        Self { replicas: ordinals.map(|ordinal| (ordinal, by_ordinal.remove(&ordinal))).collect(), condemned }
+    }
+
+    /// All pods.
+    pub(super) fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.replicas.iter().filter_map(|(_, pod)| pod.as_ref()).chain(&self.condemned)
+    }
+}
+
+pub(super) fn is_going(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_some()
+}
+
+/// Whether the pod runs and is ready.
+pub(super) fn is_healthy(pod: &Pod) -> bool {
+    pod.status.phase == "Running" && pod_state::is_ready(pod)
+}
+
+/// Whether the pod has been ready for long enough.
+pub(super) fn is_available(set: &StatefulSet, pod: &Pod, now: Time) -> bool {
+    let seconds = u64::try_from(set.spec.min_ready_seconds).unwrap_or(0);
+    is_healthy(pod) && pod_state::is_available(pod, Duration::from_secs(seconds), now)
+}
+
+/// Decides. `in_order` says whether a pod has all of its identity, storage included.
+pub(super) fn plan(set: &StatefulSet, slots: &Slots, update: &str, now: Time, in_order: impl Fn(&Pod) -> bool) -> Plan {
+    let parallel = set.spec.pod_management_policy == PARALLEL;
+    let planner = Planner { set, slots, update, now, parallel };
+    let mut plan = Plan { parallel, ..Plan::default() };
+    let passed = planner.replicas(&mut plan.replicas, in_order);
+    if passed && planner.condemned(&mut plan.then) && set.spec.update_strategy.type_ != ON_DELETE {
+        plan.then.extend(planner.outdated().map(Action::Delete));
+    }
+    plan
+}
+
+struct Planner<'a> {
+    set: &'a StatefulSet,
+    slots: &'a Slots,
+    update: &'a str,
+    now: Time,
+    parallel: bool,
+}
+
+impl Planner<'_> {
+    fn is_unavailable(&self, pod: &Pod) -> bool {
+        is_going(pod) || !is_available(self.set, pod, self.now)
+    }
+
+    /// Walks the replicas upwards; says whether all are as they should be, or none waits for another.
+    fn replicas(&self, actions: &mut Vec<Action>, in_order: impl Fn(&Pod) -> bool) -> bool {
+        for (ordinal, pod) in &self.slots.replicas {
+            let waits = match pod {
+                None => {
+                    actions.push(Action::Create(*ordinal));
+                    true
+                }
+                Some(pod) => self.replica(pod, actions, &in_order),
+            };
+            if waits && !self.parallel {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What one replica needs; says whether the next must wait for it.
+    fn replica(&self, pod: &Arc<Pod>, actions: &mut Vec<Action>, in_order: impl Fn(&Pod) -> bool) -> bool {
+        if pod_state::is_terminal(pod) {
+            if !is_going(pod) {
+                actions.push(Action::Delete(Arc::clone(pod)));
+            }
+            return true;
+        }
+        if pod.status.phase == "Pending" {
+            actions.push(Action::Provide(Arc::clone(pod)));
+        }
+        if !self.parallel && self.is_unavailable(pod) {
+            return true;
+        }
+        if !is_going(pod) && !in_order(pod) {
+            actions.push(Action::Mend(Arc::clone(pod)));
+        }
+        false
+    }
+
+    /// Removes surplus pods; says whether there is nothing left to wait for.
+    fn condemned(&self, actions: &mut Vec<Action>) -> bool {
+        actions.extend(self.slots.condemned.iter().filter(|pod| !is_going(pod)).cloned().map(Action::Bequeath));
+        let replicas = self.slots.replicas.iter().filter_map(|(_, pod)| pod.as_ref());
+        let upwards = replicas.chain(self.slots.condemned.iter().rev());
+        let first_unavailable = upwards.into_iter().find(|pod| self.is_unavailable(pod)).map(|pod| &pod.metadata.name);
+        for pod in &self.slots.condemned {
+            if is_going(pod) {
+                if self.parallel {
+                    continue;
+                }
+                return false;
+            }
+            let stuck = self.is_unavailable(pod) && first_unavailable != Some(&pod.metadata.name);
+            if !self.parallel && stuck {
+                return false;
+            }
+            actions.push(Action::Delete(Arc::clone(pod)));
+            if !self.parallel {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The highest pod of an older revision, when all above it are available.
+    fn outdated(&self) -> Option<Arc<Pod>> {
+        let strategy = self.set.spec.update_strategy.rolling_update.as_ref();
+        let partition = strategy.and_then(|rolling| rolling.partition).unwrap_or(0);
+        let lowest = usize::try_from(partition).unwrap_or(0);
+        for (_, pod) in self.slots.replicas.iter().skip(lowest).rev() {
+            let pod = pod.as_ref()?;
+            if revision_of(pod) != self.update && !is_going(pod) {
+                return Some(Arc::clone(pod));
+            }
+            if self.is_unavailable(pod) {
+                return None;
+            }
+        }
+        None
+    }
+}

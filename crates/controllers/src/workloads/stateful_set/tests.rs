@@ -1,0 +1,160 @@
+//! Plans from tables, and the controller against the fake server.
+
+use api_machinery::meta::ListOptions;
+use api_types::apps_v1::{RollingUpdateStatefulSetStrategy, StatefulSetPersistentVolumeClaimRetentionPolicy};
+use controller::controller_ref;
+
+use super::super::fixtures::{Running, at, dying, meta, pod, ready, selector, settle, template};
+use super::super::template_hash::fnv1_name;
+use super::*;
+
+const SETS_AT: &str = "apps/v1/statefulsets";
+
+fn set(replicas: i32, policy: &str) -> StatefulSet {
+    let mut set = StatefulSet { metadata: meta("db"), ..StatefulSet::default() };
+    set.metadata.labels.clear();
+    set.metadata.generation = 1;
+    set.spec.replicas = Some(replicas);
+    set.spec.selector = selector();
+    set.spec.template = template("v1");
+    set.spec.service_name = "db".into();
+    set.spec.pod_management_policy = policy.into();
+    set.spec.update_strategy.type_ = "RollingUpdate".into();
+    set.spec.update_strategy.rolling_update =
+        Some(RollingUpdateStatefulSetStrategy { partition: Some(0), ..Default::default() });
+    let mut claim = PersistentVolumeClaim::default();
+    claim.metadata.name = "data".into();
+    set.spec.volume_claim_templates.push(claim);
+    set
+}
+
+fn replica(ordinal: i32, revision: &str, is_ready: bool) -> Pod {
+    let mut pod = pod(&format!("db-{ordinal}"), "Running", None);
+    pod.metadata.labels.insert("controller-revision-hash".into(), revision.into());
+    if is_ready { ready(pod, 1) } else { pod }
+}
+
+fn summary(set: &StatefulSet, pods: Vec<Pod>) -> String {
+    let pods: Vec<_> = pods.into_iter().map(Arc::new).collect();
+    let plan = plan::plan(set, &plan::Slots::new(set, &pods), "new", at(100), |_| true);
+    let words = plan.replicas.iter().chain(&plan.then).filter_map(|action| match action {
+        plan::Action::Create(ordinal) => Some(format!("+{ordinal}")),
+        plan::Action::Delete(pod) => Some(format!("-{}", pod.metadata.name)),
+        plan::Action::Mend(pod) => Some(format!("~{}", pod.metadata.name)),
+        plan::Action::Provide(_) | plan::Action::Bequeath(_) => None,
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn pods_come_and_go_in_order() {
+    let (new, old) = (|ordinal| replica(ordinal, "new", true), |ordinal| replica(ordinal, "old", true));
+    let failed = |mut pod: Pod| {
+        pod.status.phase = "Failed".into();
+        pod
+    };
+    for (name, ordered, parallel, replicas, pods) in [
+        ("create", "+0", "+0 +1 +2", 3, vec![]),
+        ("steady state", "", "", 2, vec![new(0), new(1)]),
+        ("the next one", "+1", "+1 +2", 3, vec![new(0)]),
+        ("wait for the one before", "", "+1", 2, vec![replica(0, "new", false)]),
+        ("a gap", "+1", "+1", 3, vec![new(0), new(2)]),
+        ("failed", "-db-0", "-db-0", 1, vec![failed(new(0))]),
+        ("surplus, highest first", "-db-2", "-db-2 -db-1", 1, vec![new(0), new(1), new(2)]),
+        ("surplus waits for the replicas", "", "-db-1", 1, vec![replica(0, "new", false), new(1)]),
+        ("surplus on its way", "", "-db-1", 1, vec![new(0), new(1), dying(new(2))]),
+        ("update, highest first", "-db-1", "-db-1", 2, vec![old(0), old(1)]),
+        ("update waits", "", "", 2, vec![old(0), dying(new(1))]),
+        ("update goes on", "-db-0", "-db-0", 2, vec![old(0), new(1)]),
+    ] {
+        assert_eq!(summary(&set(replicas, "OrderedReady"), pods.clone()), ordered, "{name}, ordered");
+        assert_eq!(summary(&set(replicas, "Parallel"), pods), parallel, "{name}, parallel");
+    }
+}
+
+#[test]
+fn updates_stop_at_the_partition_and_start_at_an_ordinal() {
+    let mut set = set(2, "OrderedReady");
+    let old = |ordinal| replica(ordinal, "old", true);
+    set.spec.update_strategy.rolling_update.as_mut().unwrap().partition = Some(1);
+    assert_eq!(summary(&set, vec![old(0), replica(1, "new", true)]), "");
+    set.spec.update_strategy.type_ = "OnDelete".into();
+    assert_eq!(summary(&set, vec![old(0), old(1)]), "");
+    set.spec.ordinals = Some(api_types::apps_v1::StatefulSetOrdinals { start: 5 });
+    assert_eq!(summary(&set, vec![old(0), replica(5, "new", true)]), "+6");
+}
+
+#[test]
+fn revisions_are_named_as_upstream_names_them() {
+    let data = br#"{"spec":{"template":{"$patch":"replace"}}}"#;
+    for (parts, expected) in
+        [(vec![&data[..], b"0"], "589f85db5b"), (vec![&data[..], b"1"], "589f85db5c"), (vec![], "65bb57b6b5")]
+    {
+        assert_eq!(fnv1_name(&parts), expected);
+    }
+    let set = set(1, "OrderedReady");
+    assert!(revisions::template(&revisions::revision(&set, 1, 0)).unwrap() == set.spec.template);
+}
+
+#[test]
+fn claims_belong_to_whom_the_policy_says() {
+    for (deleted, scaled, ordinal, expected) in [
+        ("Retain", "Retain", 5, (false, false)),
+        ("Delete", "Retain", 5, (true, false)),
+        ("Retain", "Delete", 0, (false, false)),
+        ("Retain", "Delete", 5, (false, true)),
+        ("Delete", "Delete", 0, (true, false)),
+        ("Delete", "Delete", 5, (false, true)),
+    ] {
+        let mut set = set(1, "OrderedReady");
+        set.spec.persistent_volume_claim_retention_policy = Some(StatefulSetPersistentVolumeClaimRetentionPolicy {
+            when_deleted: deleted.into(),
+            when_scaled: scaled.into(),
+        });
+        let owners = claims::owners(&set, ordinal);
+        assert_eq!((owners.set, owners.pod), expected, "{deleted} {scaled} {ordinal}");
+        let pod = replica(ordinal, "new", true);
+        let mut claim = meta("data");
+        let wanted = match claims::judge(&set, &pod, ordinal, &claim) {
+            claims::Verdict::Write(owners) => owners.len(),
+            verdict => usize::from(verdict != claims::Verdict::Fine),
+        };
+        assert_eq!(wanted, usize::from(expected.0) + usize::from(expected.1));
+        claim.owner_references = vec![controller_ref::<StatefulSet>(&meta("other"))];
+        let foreign = claims::judge(&set, &pod, ordinal, &claim);
+        assert_eq!(matches!(foreign, claims::Verdict::Conflict(_)), deleted != "Retain" || scaled != "Retain");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_is_started_updated_and_shrunk() {
+    let running = Running::start(&[DESCRIPTOR]);
+    running.put(SETS_AT, &set(2, "OrderedReady"));
+    let sets = running.client.namespaced::<StatefulSet>("ns");
+    for _ in 0..3 {
+        settle().await;
+        running.make_pods_ready().await;
+    }
+    settle().await;
+    assert_eq!((running.count("v1/pods"), running.count("v1/persistentvolumeclaims")), (2, 2));
+    running.assert_steady().await;
+
+    let mut live = sets.get("db").await.unwrap();
+    assert_eq!((live.status.ready_replicas, live.status.current_replicas), (2, 2));
+    live.spec.template = template("v2");
+    sets.update(&live).await.unwrap();
+    for _ in 0..4 {
+        settle().await;
+        running.make_pods_ready().await;
+    }
+    settle().await;
+    let pods = running.client.namespaced::<Pod>("ns").list(&ListOptions::default()).await.unwrap().items;
+    assert!(pods.len() == 2 && pods.iter().all(|pod| pod.spec.containers[0].image == "v2"));
+    let mut live = sets.get("db").await.unwrap();
+    assert_eq!(live.status.current_revision, live.status.update_revision);
+    live.spec.replicas = Some(0);
+    sets.update(&live).await.unwrap();
+    settle().await;
+    settle().await;
+    assert_eq!((running.count("v1/pods"), running.count("v1/persistentvolumeclaims")), (0, 2));
+}
