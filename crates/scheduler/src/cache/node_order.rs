@@ -12,16 +12,14 @@ pub(super) struct NodeOrder {
 }
 
 impl NodeOrder {
-    /// Adds a node.
+    /// Adds a node that is not in yet.
     pub(super) fn add(&mut self, node: &Node) {
         let (zone, name) = (zone_key(node), Arc::<str>::from(node.metadata.name.as_str()));
         let place = self.zones.iter().position(|(other, _)| *other == zone).unwrap_or_else(|| {
             self.zones.push((zone, Vec::new()));
             self.zones.len() - 1
         });
-        if let Some((_, names)) = self.zones.get_mut(place)
-            && !names.contains(&name)
-        {
+        if let Some((_, names)) = self.zones.get_mut(place) {
             names.push(name);
             self.count += 1;
         }

@@ -224,3 +224,30 @@ async fn the_loop_runs_until_it_is_stopped() {
     assert_eq!(fixture.lines()[0], "bind p a");
     assert_eq!(tasks.shutdown(Duration::from_secs(5)).await, base::Drained::All);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_ends_while_it_is_bound_gives_its_room_to_others() {
+    let fixture = Fixture::new();
+    fixture.scheduler.node_added(&node("a").build());
+    let first = fixture.pod(pod("p").request("cpu", "3"));
+    let taken = fixture.scheduler.queue().try_pop().unwrap();
+    let outcome = fixture.scheduler.schedule_one(taken);
+    assert_eq!(outcome.node.as_deref(), Some("a"));
+    fixture.pod(pod("q").request("cpu", "3"));
+    assert_eq!(fixture.step().await, None);
+    fixture.scheduler.pod_deleted(&first);
+    assert_eq!(fixture.scheduler.cache().size().pods, 0);
+    assert_eq!(fixture.step().await.as_deref(), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_node_wakes_those_that_it_can_take() {
+    let fixture = Fixture::new();
+    fixture.scheduler.node_added(&node("small").capacity("cpu", "1").build());
+    fixture.pod(pod("p").request("cpu", "3"));
+    assert_eq!(fixture.step().await, None);
+    fixture.scheduler.node_added(&node("tiny").capacity("cpu", "1").build());
+    assert_eq!(fixture.scheduler.queue().size().unschedulable, 1);
+    fixture.scheduler.node_added(&node("large").build());
+    assert_eq!(fixture.step().await.as_deref(), Some("large"));
+}

@@ -205,3 +205,53 @@ fn every_plugin_builds_once() {
     let weights: Vec<_> = profile.score.iter().map(|at| (at.name, at.weight)).collect();
     assert!(weights.contains(&("TaintToleration", 3)) && weights.contains(&("NodeAffinity", 2)), "{weights:?}");
 }
+
+#[test]
+fn pods_of_a_service_spread_by_default() {
+    let (profile, classes) = (default_profile(), ClassTable::default());
+    let mut service = api_types::core_v1::Service::default();
+    service.metadata.namespace = "default".into();
+    service.spec.selector = [("app".to_owned(), "web".to_owned())].into();
+    let listers = MemoryListers { services: vec![Arc::new(service)], ..MemoryListers::default() };
+    let zone = "topology.kubernetes.io/zone";
+    let nodes = vec![node("a").label(zone, "1"), node("b").label(zone, "2")];
+    let snapshot = snapshot(nodes, vec![pod("x").label("app", "web").on("a")], &classes);
+    let cx = CycleCx { snapshot: &snapshot, listers: &listers };
+    let views: Vec<NodeView<'_>> = snapshot.views().collect();
+    let totals = |incoming: PodBuilder| {
+        profile.run_scores(cx, &mut CycleState::default(), &incoming.info(&classes), &views).unwrap()
+    };
+    let spread = totals(pod("p").label("app", "web"));
+    let plain = totals(pod("p"));
+    assert!(spread[1] - spread[0] > plain[1] - plain[0], "{spread:?} {plain:?}");
+}
+
+#[test]
+fn namespaces_are_chosen_by_label() {
+    let (profile, classes) = (profile_of(&["InterPodAffinity"]), ClassTable::default());
+    let mut team = api_types::core_v1::Namespace::default();
+    team.metadata.name = "team".into();
+    team.metadata.labels.insert("team".into(), "one".into());
+    let listers = MemoryListers { namespaces: vec![Arc::new(team)], ..MemoryListers::default() };
+    let mut db = pod("db").label("app", "db").on("a");
+    db.0.metadata.namespace = "team".into();
+    let snapshot = snapshot(vec![node("a"), node("b")], vec![db], &classes);
+    let cx = CycleCx { snapshot: &snapshot, listers: &listers };
+    let verdicts = |labels: &[(&str, &str)]| -> Vec<bool> {
+        let mut incoming = pod("p").near("db", "kubernetes.io/hostname").0;
+        let affinity = incoming.spec.affinity.as_mut().unwrap().pod_affinity.as_mut().unwrap();
+        let term = &mut affinity.required_during_scheduling_ignored_during_execution[0];
+        let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        term.namespace_selector = Some(api_machinery::meta::LabelSelector {
+            match_labels: labels.collect(),
+            ..api_machinery::meta::LabelSelector::default()
+        });
+        let incoming = crate::pod_info::PodInfo::new(Arc::new(incoming), &classes);
+        let mut state = CycleState::default();
+        profile.run_pre_filter(cx, &mut state, &incoming, &mut Diagnosis::default()).unwrap();
+        snapshot.views().map(|node| profile.run_filters(&state, &incoming, node).is_ok()).collect()
+    };
+    assert_eq!(verdicts(&[("team", "one")]), [true, false]);
+    assert_eq!(verdicts(&[("team", "two")]), [false, false]);
+    assert_eq!(verdicts(&[]), [true, false], "an empty selector takes every namespace");
+}
