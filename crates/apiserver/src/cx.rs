@@ -75,12 +75,6 @@ impl ApiCx {
         self.lifecycle.tasks()
     }
 
-    /// The stages of the server's life.
-    #[must_use]
-    pub(crate) fn lifecycle(&self) -> &Lifecycle {
-        &self.lifecycle
-    }
-
     /// Who requests are from.
     #[must_use]
     pub(crate) fn authentication(&self) -> &Authentication {
@@ -93,12 +87,6 @@ impl ApiCx {
         &self.authorizer
     }
 
-    /// Roles and bindings as the server sees them, whether they decide or not.
-    #[must_use]
-    pub(crate) fn rbac(&self) -> &Arc<RbacAuthorizer> {
-        &self.rbac
-    }
-
     /// The admission plugins.
     #[must_use]
     pub(crate) fn admission(&self) -> &Arc<admission::Chain> {
@@ -109,12 +97,6 @@ impl ApiCx {
     #[must_use]
     pub(crate) fn custom_kinds(&self) -> &CustomKinds {
         &self.custom_kinds
-    }
-
-    /// What is counted.
-    #[must_use]
-    pub(crate) fn metrics(&self) -> &ApiMetrics {
-        &self.metrics
     }
 
     /// The health checks.

@@ -42,12 +42,18 @@ const SELF_REQUESTS: Desc =
 const WATCH_EVENTS: Desc = Desc::new("apiserver_watch_events_total", "Events sent to watchers.", Stability::Alpha)
     .labels(&["group", "version", "resource"]);
 const DEPRECATED: Desc =
-    Desc::new("apiserver_requested_deprecated_apis", "Deprecated APIs that were used.", Stability::Stable)
-        .labels(&["group", "version", "resource", "subresource", "removed_release"]);
+    Desc::new("apiserver_requested_deprecated_apis", "Deprecated APIs that were used.", Stability::Stable).labels(&[
+        "group",
+        "version",
+        "resource",
+        "subresource",
+        "removed_release",
+    ]);
 const OBJECTS: Desc = Desc::new("apiserver_resource_objects", "Objects in the store, by resource.", Stability::Alpha)
     .labels(&["group", "resource"]);
-const OLD_OBJECTS: Desc = Desc::new("apiserver_storage_objects", "Objects in the store, by resource.", Stability::Stable)
-    .labels(&["resource"]);
+const OLD_OBJECTS: Desc =
+    Desc::new("apiserver_storage_objects", "Objects in the store, by resource.", Stability::Stable)
+        .labels(&["resource"]);
 const AUTHENTICATION: Desc =
     Desc::new("authentication_attempts", "Authentications by result.", Stability::Alpha).labels(&["result"]);
 const USERS: Desc =
@@ -98,9 +104,4 @@ impl ApiMetrics {
         }
     }
 
-    /// The registry of the process, for further families.
-    #[must_use]
-    pub(crate) fn registry(&self) -> &Arc<Metrics> {
-        &self.registry
-    }
 }

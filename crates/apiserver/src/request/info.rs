@@ -2,7 +2,6 @@
 //! Concept: <https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris>
 
 use api_machinery::fields::FieldSelector;
-use api_machinery::gvk::GroupResource;
 use http::Method;
 
 use super::{Query, percent};
@@ -144,12 +143,6 @@ impl RequestInfo {
     #[must_use]
     pub(crate) fn subpath(&self) -> String {
         self.parts.iter().skip(3).flat_map(|segment| ["/", segment.as_str()]).collect()
-    }
-
-    /// Group and resource, for error texts.
-    #[must_use]
-    pub(crate) fn group_resource(&self) -> GroupResource {
-        GroupResource { group: self.group.clone().into(), resource: self.resource.clone().into() }
     }
 
     /// Whether the request may last: it then has no deadline and shutdown does not wait for it.

@@ -2,7 +2,7 @@
 
 use api_machinery::json as codec;
 use api_machinery::meta::Status;
-use api_machinery::object::{Kind, Object, Unstructured};
+use api_machinery::object::{Object, Unstructured};
 use api_machinery::protobuf;
 use api_machinery::status::ApiError;
 use api_machinery::yaml;
@@ -25,22 +25,6 @@ pub(crate) fn object(wish: &Wish, status: StatusCode, object: &dyn Object) -> Re
     Ok(match choice.media {
         MediaType::Protobuf => protobuf_document(wish, status, object.to_protobuf().into()),
         _ => json_document(wish, &choice, status, object.to_json().into()),
-    })
-}
-
-/// Anything that has a kind, in the form that the client wants.
-///
-/// # Errors
-/// 406 when it wants none that there is.
-pub(crate) fn kind<T: Kind>(wish: &Wish, status: StatusCode, value: &T) -> Result<Response, ApiError> {
-    let choice = wish.choose(Offer::PLAIN)?;
-    let api_version = T::TYPE.api_version();
-    Ok(match choice.media {
-        MediaType::Protobuf => {
-            let sealed = protobuf::seal(&api_version, T::TYPE.kind, |out| out.members(value));
-            protobuf_document(wish, status, sealed.into())
-        }
-        _ => json_document(wish, &choice, status, codec::encode_typed(T::TYPE.kind, &api_version, value).into()),
     })
 }
 

@@ -9,7 +9,7 @@ mod resource;
 mod status;
 
 pub(crate) use document::{error, json_document, plain_error, protobuf_document, success};
-pub(crate) use document::{json, kind, object};
+pub(crate) use document::{json, object};
 pub(crate) use list::list;
 pub(crate) use projection::{metadata_json, metadata_protobuf};
 pub(crate) use resource::{Shown, stored};

@@ -62,7 +62,7 @@ impl Server {
     }
 
     /// What handlers are given.
-    #[must_use]
+    #[cfg(test)]
     pub(crate) fn cx(&self) -> &Arc<ApiCx> {
         &self.cx
     }

@@ -65,7 +65,11 @@ impl Api {
 
     /// A server whose configuration was changed.
     pub(super) async fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
-        let mut config = ServerConfig::in_memory(vec![token("root", &["system:masters"]), token("alice", &[]), token("system:node:n1", &["system:nodes"])]);
+        let mut config = ServerConfig::in_memory(vec![
+            token("root", &["system:masters"]),
+            token("alice", &[]),
+            token("system:node:n1", &["system:nodes"]),
+        ]);
         change(&mut config);
         let lifecycle = Lifecycle::new("kube-apiserver", TokioClock::shared(), Rng::seeded(7));
         let server = Server::build(config, lifecycle).await.expect("the server starts");

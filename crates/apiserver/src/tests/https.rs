@@ -41,7 +41,8 @@ async fn clients_come_over_https() {
         let maps = client.namespaced::<ConfigMap>("default");
         let mut map = ConfigMap::default();
         map.metadata.name = "over-https".into();
-        let mut watch = maps.watch(&ListOptions { resource_version: "0".into(), ..ListOptions::default() }).await.unwrap();
+        let mut watch =
+            maps.watch(&ListOptions { resource_version: "0".into(), ..ListOptions::default() }).await.unwrap();
         let made = maps.create(&map).await.unwrap();
         assert!(!made.metadata.uid.is_empty());
         loop {
@@ -50,7 +51,9 @@ async fn clients_come_over_https() {
                 _ => {}
             }
         }
-        assert!(maps.list(&ListOptions::default()).await.unwrap().items.iter().any(|item| item.metadata == made.metadata));
+        assert!(
+            maps.list(&ListOptions::default()).await.unwrap().items.iter().any(|item| item.metadata == made.metadata)
+        );
         maps.delete("over-https", &Default::default()).await.unwrap();
         tasks.cancel();
     }
