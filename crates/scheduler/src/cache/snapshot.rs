@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::node_info::{NodeInfo, NodeView};
+use crate::resources::Resources;
 
 /// How many topology tables a snapshot keeps; more are computed again each time.
 const MAX_TOPOLOGIES: usize = 32;
@@ -17,7 +18,27 @@ pub struct Snapshot {
     index: HashMap<Arc<str>, usize>,
     with_affinity: BTreeSet<usize>,
     with_required_anti: BTreeSet<usize>,
+    /// What is left on each node, side by side, so that full nodes are passed over without looking at them.
+    room: Vec<Room>,
     topologies: Mutex<HashMap<String, Arc<Topology>>>,
+}
+
+/// What is left on a node.
+#[derive(Debug, Clone, Copy, Default)]
+struct Room {
+    milli_cpu: i64,
+    memory: i64,
+    pods: i64,
+}
+
+impl Room {
+    fn of(info: &NodeInfo) -> Self {
+        Self {
+            milli_cpu: info.allocatable.milli_cpu - info.requested.milli_cpu,
+            memory: info.allocatable.memory - info.requested.memory,
+            pods: info.allocatable.pods - i64::try_from(info.pods.len()).unwrap_or(i64::MAX),
+        }
+    }
 }
 
 /// The domains that a label divides the nodes into, by place of the node.
@@ -135,6 +156,17 @@ impl Snapshot {
         self.with_required_anti.iter().filter_map(|index| self.view(*index))
     }
 
+    /// Whether the node at a place has room for a request as far as CPU, memory and the number of pods go. Where it has
+    /// not, `NodeResourcesFit` rejects it for certain.
+    #[must_use]
+    pub fn has_room(&self, index: usize, request: &Resources) -> bool {
+        self.room.get(index).is_none_or(|room| {
+            room.pods >= 1
+                && (request.milli_cpu == 0 || request.milli_cpu <= room.milli_cpu)
+                && (request.memory == 0 || request.memory <= room.memory)
+        })
+    }
+
     /// The domains of a label. Kept until a node's labels change.
     #[must_use]
     pub fn topology(&self, key: &str) -> Arc<Topology> {
@@ -156,8 +188,9 @@ impl Snapshot {
         self.nodes = nodes;
         self.with_affinity.clear();
         self.with_required_anti.clear();
+        self.room = vec![Room::default(); self.nodes.len()];
         for index in 0..self.nodes.len() {
-            self.note_affinity(index);
+            self.note_sums(index);
         }
         self.topologies.get_mut().clear();
     }
@@ -175,12 +208,15 @@ impl Snapshot {
         if !same_labels {
             self.topologies.get_mut().clear();
         }
-        self.note_affinity(index);
+        self.note_sums(index);
         true
     }
 
-    fn note_affinity(&mut self, index: usize) {
+    fn note_sums(&mut self, index: usize) {
         let Some(info) = self.nodes.get(index) else { return };
+        if let Some(room) = self.room.get_mut(index) {
+            *room = Room::of(info);
+        }
         note(&mut self.with_affinity, index, info.affinity_pods > 0);
         note(&mut self.with_required_anti, index, info.required_anti_pods > 0);
     }

@@ -6,6 +6,7 @@ use base::Rng;
 
 use crate::framework::{Code, CycleCx, CycleState, Diagnosis, Profile, Restriction, Status};
 use crate::node_info::NodeView;
+use crate::plugins;
 use crate::pod_info::PodInfo;
 use crate::queue::NominatedPods;
 
@@ -121,29 +122,27 @@ impl<'a> Search<'a> {
             diagnosis.unschedulable_plugins.extend(&restriction.plugins);
         }
         let wanted = if self.profile.score.is_empty() { 1 } else { wanted_feasible(count, self.percentage) };
-        let mut feasible = Vec::with_capacity(wanted.min(count));
-        let mut failure = None;
+        let mut pass = Pass { search: self, state, pod, diagnosis, feasible: Vec::new(), failure: None };
+        let passes_over_full = self.profile.filter.iter().any(|at| at.name == plugins::FIT);
+        let mut full = Vec::new();
         for step in 0..count {
             let place = (*start + step) % count;
-            let index = all.as_ref().map_or(Some(place), |all| all.get(place).copied());
-            let Some(node) = index.and_then(|index| snapshot.view(index)) else { continue };
-            match self.run_filters(state, pod, node) {
-                Ok(()) => feasible.push(node),
-                Err(status) if status.code == Code::Error => {
-                    failure = Some(status);
-                    break;
-                }
-                Err(status) => {
-                    diagnosis.blame(&status);
-                    diagnosis.statuses.insert(node.index, status);
-                }
+            let Some(index) = all.as_ref().map_or(Some(place), |all| all.get(place).copied()) else { continue };
+            if passes_over_full && !snapshot.has_room(index, &pod.request) {
+                full.push(index);
+                continue;
             }
-            if feasible.len() >= wanted {
+            pass.look_at(index);
+            if pass.failure.is_some() || pass.feasible.len() >= wanted {
                 break;
             }
         }
-        *start = (*start + feasible.len() + diagnosis.statuses.len()) % snapshot.len().max(1);
-        failure.map_or(Ok(feasible), Err)
+        *start = (*start + pass.feasible.len() + pass.diagnosis.statuses.len() + full.len()) % snapshot.len().max(1);
+        // Why full nodes are not right, and by whose word, only matters when no other node is.
+        if pass.feasible.is_empty() && pass.failure.is_none() {
+            full.into_iter().for_each(|index| pass.look_at(index));
+        }
+        pass.failure.map_or(Ok(pass.feasible), Err)
     }
 
     /// The node with the highest score; any of those that share it.
@@ -166,6 +165,30 @@ impl<'a> Search<'a> {
         }
         let chosen = best.map(|(_, node)| Arc::clone(&node.info.name));
         chosen.ok_or_else(|| Status::error("empty priorityList"))
+    }
+}
+
+/// One look at the nodes.
+struct Pass<'a, 'b> {
+    search: &'b Search<'a>,
+    state: &'b CycleState,
+    pod: &'b PodInfo,
+    diagnosis: &'b mut Diagnosis,
+    feasible: Vec<NodeView<'a>>,
+    failure: Option<Status>,
+}
+
+impl Pass<'_, '_> {
+    fn look_at(&mut self, index: usize) {
+        let Some(node) = self.search.cx.snapshot.view(index) else { return };
+        match self.search.run_filters(self.state, self.pod, node) {
+            Ok(()) => self.feasible.push(node),
+            Err(status) if status.code == Code::Error => self.failure = Some(status),
+            Err(status) => {
+                self.diagnosis.blame(&status);
+                self.diagnosis.statuses.insert(node.index, status);
+            }
+        }
     }
 }
 

@@ -251,3 +251,16 @@ async fn a_new_node_wakes_those_that_it_can_take() {
     fixture.scheduler.node_added(&node("large").build());
     assert_eq!(fixture.step().await.as_deref(), Some("large"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn full_nodes_are_passed_over_and_explained_when_nothing_else_is_left() {
+    let fixture = Fixture::new();
+    fixture.scheduler.node_added(&node("full").capacity("cpu", "1").build());
+    fixture.scheduler.node_added(&node("gone").capacity("cpu", "1").cordoned().build());
+    fixture.pod(pod("p").request("cpu", "2"));
+    assert_eq!(fixture.step().await, None);
+    let note = &fixture.lines()[0];
+    assert!(note.contains("1 Insufficient cpu, 1 node(s) were unschedulable."), "{note}");
+    fixture.scheduler.node_added(&node("free").build());
+    assert_eq!(fixture.step().await.as_deref(), Some("free"));
+}

@@ -75,6 +75,9 @@ pub const ALL: &[Descriptor] = &[
     plugin(node_declared_features::NAME, 0, node_declared_features::build),
 ];
 
+/// The plugin that rejects nodes without room.
+pub(crate) const FIT: &str = node_resources_fit::NAME;
+
 /// Plugins that upstream has and this scheduler has not: a configuration may disable them and carry their arguments,
 /// but not enable them by name.
 pub(crate) const ABSENT: &[&str] =
