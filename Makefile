@@ -40,7 +40,12 @@ lint: ## Clippy, warnings are errors
 check: ## Layers, dependencies, licences, sizes
 	$(CARGO) xtask check
 
-test: ## All tests; says what it skipped where the machine lacks something
+test: test-surroundings ## All tests; says what it skipped where the machine lacks something
 	$(CARGO) test --locked --workspace --no-fail-fast
 
-.PHONY: help up down build images deps verify fmt fmt-check lint check test
+test-surroundings: ## The binaries and images that the end-to-end tests bring up
+	$(CARGO) build --locked $(foreach bin,$(BINS),-p bin-$(bin))
+	hack/images.sh build $(IMAGES) || echo "no images: tests with real containers will be skipped (make deps)"
+	$(CARGO) xtask component-image $(TARGET_DIR)/debug/cluster-dns coxswain.local/cluster-dns:v1.36.3 $(IMAGES)/cluster-dns.tar
+
+.PHONY: help up down build images deps verify fmt fmt-check lint check test test-surroundings
