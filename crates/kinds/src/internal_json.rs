@@ -1,0 +1,261 @@
+//! Structs as upstream prints them inside errors: JSON in the layout of its internal types, with capitalised names and
+//! every field, and the difference between two of them line by line.
+
+use api_machinery::field_path::BadValue;
+use api_machinery::reflect::{Field, Reflect, View};
+
+/// Lines of context around a change.
+const CONTEXT: usize = 3;
+/// Beyond this many lines on either side the difference is not worked out line by line, as that takes the product.
+const MAX_DIFF_LINES: usize = 4000;
+
+/// Initialisms that upstream's names keep in capitals.
+const CAPITALS: [(&str, &str); 12] = [
+    ("seLinux", "SELinux"),
+    ("uid", "UID"),
+    ("ip", "IP"),
+    ("tcpSocket", "TCPSocket"),
+    ("httpGet", "HTTPGet"),
+    ("httpHeaders", "HTTPHeaders"),
+    ("grpc", "GRPC"),
+    ("dns", "DNS"),
+    ("os", "OS"),
+    ("nfs", "NFS"),
+    ("gce", "GCE"),
+    ("aws", "AWS"),
+];
+
+/// A struct as the bad value of an error.
+pub(crate) fn bad_value(value: &dyn Reflect) -> BadValue {
+    let mut out = String::new();
+    structure(value, None, &mut out);
+    BadValue::json(out)
+}
+
+/// A struct over many lines, each level indented by one space.
+pub(crate) fn indented(value: &dyn Reflect) -> String {
+    let mut out = String::new();
+    structure(value, Some(0), &mut out);
+    out
+}
+
+fn go_name(name: &str) -> String {
+    for (from, to) in CAPITALS {
+        let Some(rest) = name.strip_prefix(from) else { continue };
+        let ends = rest.is_empty() || rest.starts_with(|next: char| next.is_ascii_uppercase());
+        if ends {
+            return format!("{to}{rest}");
+        }
+    }
+    let mut letters = name.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+fn line(depth: Option<usize>, out: &mut String) {
+    if let Some(depth) = depth {
+        out.push('\n');
+        out.extend(std::iter::repeat_n(' ', depth));
+    }
+}
+
+/// Members of an inline struct stand among those of its parent.
+fn members<'a>(value: &'a dyn Reflect, into: &mut Vec<(String, &'a dyn Field)>) {
+    for (index, field) in value.struct_type().fields.iter().enumerate() {
+        match value.field(index).view() {
+            View::Struct(inner) if field.inline => members(inner, into),
+            _ => into.push((go_name(field.name), value.field(index))),
+        }
+    }
+}
+
+fn structure(value: &dyn Reflect, depth: Option<usize>, out: &mut String) {
+    let mut fields = Vec::new();
+    members(value, &mut fields);
+    let inner = depth.map(|depth| depth + 1);
+    let colon = if depth.is_some() { ": " } else { ":" };
+    out.push('{');
+    for (index, (name, field)) in fields.into_iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        line(inner, out);
+        out.push_str(&format!("\"{name}\"{colon}"));
+        item(field, inner, out);
+    }
+    line(depth, out);
+    out.push('}');
+}
+
+fn item(field: &dyn Field, depth: Option<usize>, out: &mut String) {
+    let inner = depth.map(|depth| depth + 1);
+    match field.view() {
+        View::Struct(value) => structure(value, depth, out),
+        View::Optional(None) => out.push_str("null"),
+        View::Optional(Some(value)) => item(value, depth, out),
+        View::List(list) if list.is_empty() => out.push_str("null"),
+        View::List(list) => {
+            out.push('[');
+            for index in 0..list.len() {
+                if index > 0 {
+                    out.push(',');
+                }
+                line(inner, out);
+                if let Some(value) = list.item(index) {
+                    item(value, inner, out);
+                }
+            }
+            line(depth, out);
+            out.push(']');
+        }
+        View::Map(map) if map.is_empty() => out.push_str("null"),
+        View::Map(map) => {
+            let colon = if depth.is_some() { ": " } else { ":" };
+            let mut first = true;
+            out.push('{');
+            map.each(&mut |key, value| {
+                if !std::mem::take(&mut first) {
+                    out.push(',');
+                }
+                line(inner, out);
+                out.push_str(&serde_json::Value::from(key).to_string());
+                out.push_str(colon);
+                item(value, inner, out);
+            });
+            line(depth, out);
+            out.push('}');
+        }
+        View::Bool(value) => out.push_str(&value.to_string()),
+        View::Int32(value) => out.push_str(&value.to_string()),
+        View::Int64(value) => out.push_str(&value.to_string()),
+        View::Float(value) => out.push_str(&value.to_string()),
+        View::Str(value) => out.push_str(&serde_json::Value::from(value).to_string()),
+        View::Bytes(value) => out.push_str(&serde_json::Value::from(value).to_string()),
+        View::Leaf(leaf) => out.push_str(&leaf.to_value().to_string()),
+        View::Dynamic(value) => out.push_str(&value.to_string()),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Both,
+    Old,
+    New,
+}
+
+/// The unified difference of two structs, with three lines of context and no file names.
+pub(crate) fn difference(old: &dyn Reflect, new: &dyn Reflect) -> String {
+    let (old, new) = (indented(old), indented(new));
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    hunks(&edits(&old, &new))
+}
+
+/// Every line of both texts in order, by the longest common subsequence of what lies between equal ends.
+fn edits<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(Side, &'a str)> {
+    let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let (old_rest, new_rest) = (old.get(head..).unwrap_or_default(), new.get(head..).unwrap_or_default());
+    let tail = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
+    let (old_middle, ending) = old_rest.split_at(old_rest.len() - tail);
+    let (new_middle, _) = new_rest.split_at(new_rest.len() - tail);
+    let mut all: Vec<(Side, &str)> = old.iter().take(head).map(|line| (Side::Both, *line)).collect();
+    all.extend(middle(old_middle, new_middle));
+    all.extend(ending.iter().map(|line| (Side::Both, *line)));
+    all
+}
+
+fn middle<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(Side, &'a str)> {
+    if old.len() > MAX_DIFF_LINES || new.len() > MAX_DIFF_LINES {
+        let old = old.iter().map(|line| (Side::Old, *line));
+        return old.chain(new.iter().map(|line| (Side::New, *line))).collect();
+    }
+    let width = new.len() + 1;
+    let mut common = vec![0_u16; (old.len() + 1) * width];
+    let at = |common: &[u16], i: usize, j: usize| common.get(i * width + j).copied().unwrap_or(0);
+    for (i, left) in old.iter().enumerate().rev() {
+        for (j, right) in new.iter().enumerate().rev() {
+            let best = match left == right {
+                true => at(&common, i + 1, j + 1) + 1,
+                false => at(&common, i + 1, j).max(at(&common, i, j + 1)),
+            };
+            if let Some(cell) = common.get_mut(i * width + j) {
+                *cell = best;
+            }
+        }
+    }
+    let (mut i, mut j, mut all) = (0, 0, Vec::new());
+    loop {
+        match (old.get(i), new.get(j)) {
+            (Some(left), Some(right)) if left == right => {
+                all.push((Side::Both, *left));
+                (i, j) = (i + 1, j + 1);
+            }
+            (Some(left), right) if right.is_none() || at(&common, i + 1, j) >= at(&common, i, j + 1) => {
+                all.push((Side::Old, *left));
+                i += 1;
+            }
+            (_, Some(right)) => {
+                all.push((Side::New, *right));
+                j += 1;
+            }
+            _ => return all,
+        }
+    }
+}
+
+fn hunks(edits: &[(Side, &str)]) -> String {
+    let changed: Vec<usize> =
+        edits.iter().enumerate().filter(|(_, (side, _))| *side != Side::Both).map(|(index, _)| index).collect();
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for index in changed {
+        let (start, end) = (index.saturating_sub(CONTEXT), (index + CONTEXT + 1).min(edits.len()));
+        match ranges.last_mut() {
+            Some(last) if start <= last.1 => last.1 = end,
+            _ => ranges.push((start, end)),
+        }
+    }
+    let mut out = String::new();
+    for (start, end) in ranges {
+        let count = |from: usize, to: usize, other: Side| {
+            edits.iter().take(to).skip(from).filter(|(side, _)| *side != other).count()
+        };
+        let (old_first, new_first) = (count(0, start, Side::New) + 1, count(0, start, Side::Old) + 1);
+        let (old_lines, new_lines) = (count(start, end, Side::New), count(start, end, Side::Old));
+        out.push_str(&format!("@@ -{old_first},{old_lines} +{new_first},{new_lines} @@\n"));
+        for (side, line) in edits.iter().take(end).skip(start) {
+            let mark = match side {
+                Side::Both => ' ',
+                Side::Old => '-',
+                Side::New => '+',
+            };
+            out.push(mark);
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::core_v1::{ContainerPort, SecurityContext, Toleration};
+
+    use super::*;
+
+    #[test]
+    fn prints_every_field_in_internal_names() {
+        let port = ContainerPort { container_port: 80, protocol: "TCP".into(), ..ContainerPort::default() };
+        let expected = r#"{"Name":"","HostPort":0,"ContainerPort":80,"Protocol":"TCP","HostIP":""}"#;
+        assert_eq!(bad_value(&port), BadValue::json(expected));
+        let text = indented(&SecurityContext::default());
+        assert!(text.contains("\n \"SELinuxOptions\": null,"), "{text}");
+    }
+
+    #[test]
+    fn differences_have_three_lines_of_context() {
+        let old = Toleration { key: "a".into(), ..Toleration::default() };
+        let new = Toleration { key: "b".into(), toleration_seconds: Some(3), ..Toleration::default() };
+        let expected = "@@ -1,7 +1,7 @@\n {\n- \"Key\": \"a\",\n+ \"Key\": \"b\",\n  \"Operator\": \"\",\n  \"Value\": \"\",\n  \
+                        \"Effect\": \"\",\n- \"TolerationSeconds\": null\n+ \"TolerationSeconds\": 3\n }\n";
+        assert_eq!(difference(&old, &new), expected);
+        assert_eq!(difference(&old, &old), "");
+    }
+}

@@ -1,0 +1,64 @@
+//! Rules of the constraints that spread pods over a topology.
+
+use api_machinery::field_path::{BadValue, ErrorList, Path};
+use api_types::core_v1::{PodSpec, TopologySpreadConstraint};
+
+use super::Around;
+use super::affinity::validate_label_keys;
+use crate::field_rules::{self as rules, POSITIVE};
+use crate::label_selector::{self, Values};
+
+pub(super) fn validate(around: &Around<'_>, path: &Path, errors: &mut ErrorList) {
+    let constraints = &around.spec.topology_spread_constraints;
+    let selectors = !around.stored(has_bad_selector);
+    for (index, constraint) in constraints.iter().enumerate() {
+        let path = path.index(index);
+        validate_constraint(constraint, &path, errors);
+        let same = |other: &&TopologySpreadConstraint| {
+            other.topology_key == constraint.topology_key && other.when_unsatisfiable == constraint.when_unsatisfiable
+        };
+        if constraints.iter().skip(index + 1).any(|other| same(&other)) {
+            let pair = format!("{{{}, {}}}", constraint.topology_key, constraint.when_unsatisfiable);
+            errors.push(path.child("{topologyKey, whenUnsatisfiable}").duplicate(pair));
+        }
+        if selectors && let Some(selector) = &constraint.label_selector {
+            label_selector::validate(&path.child("labelSelector"), selector, Values::Checked, errors);
+        }
+    }
+}
+
+fn has_bad_selector(spec: &PodSpec) -> bool {
+    spec.topology_spread_constraints
+        .iter()
+        .any(|constraint| constraint.label_selector.as_ref().is_some_and(label_selector::is_bad))
+}
+
+fn validate_constraint(constraint: &TopologySpreadConstraint, path: &Path, errors: &mut ErrorList) {
+    if constraint.max_skew <= 0 {
+        errors.push(path.child("maxSkew").invalid(constraint.max_skew, POSITIVE));
+    }
+    if constraint.topology_key.is_empty() {
+        errors.push(path.child("topologyKey").required("can not be empty"));
+    }
+    let action = constraint.when_unsatisfiable.as_str();
+    rules::one_of(&path.child("whenUnsatisfiable"), action, &["DoNotSchedule", "ScheduleAnyway"], errors);
+    if let Some(domains) = constraint.min_domains {
+        let at = path.child("minDomains");
+        if domains <= 0 {
+            errors.push(at.invalid(domains, POSITIVE));
+        }
+        if action == "ScheduleAnyway" {
+            let detail = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}");
+            errors.push(at.invalid(BadValue::from(domains), detail));
+        }
+    }
+    let policies = ["Honor", "Ignore"];
+    rules::one_of_if_set(
+        &path.child("nodeAffinityPolicy"),
+        constraint.node_affinity_policy.as_ref(),
+        &policies,
+        errors,
+    );
+    rules::one_of_if_set(&path.child("nodeTaintsPolicy"), constraint.node_taints_policy.as_ref(), &policies, errors);
+    validate_label_keys(&constraint.match_label_keys, &[], &constraint.label_selector, path, errors);
+}
