@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::custom_resources::ServedKinds;
+use crate::custom_resources::{self, ServedKinds};
 use crate::hooks::PostStartHook;
 use crate::routes::Routes;
 use crate::{bootstrap, discovery, node_proxy, oidc, openapi, reviews, tokens};
@@ -17,5 +17,6 @@ pub(crate) fn install(routes: &mut Routes, hooks: &mut Vec<Arc<dyn PostStartHook
     tokens::install(routes);
     oidc::install(routes);
     node_proxy::install(routes);
+    custom_resources::install(hooks, &served);
     bootstrap::install(hooks);
 }

@@ -1,5 +1,26 @@
 //! Kinds that come and go at run time: definitions are followed, and what they define is served.
 
+mod cleanup;
+mod columns;
+mod conditions;
+mod controller;
+mod definition_check;
+mod definition_rules;
+mod info_pool;
+mod install;
+mod json_path;
+mod names;
+mod rules;
 mod served;
+mod version_rename;
+
+use std::sync::Arc;
 
 pub(crate) use served::{ServedKind, ServedKinds};
+
+use crate::hooks::PostStartHook;
+
+/// Adds the work.
+pub(crate) fn install(hooks: &mut Vec<Arc<dyn PostStartHook>>, served: &Arc<ServedKinds>) {
+    hooks.push(Arc::new(controller::DefinitionController::new(served)));
+}

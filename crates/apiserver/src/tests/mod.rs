@@ -1,8 +1,10 @@
 //! The server as clients see it, called in process over the memory store.
 
+mod custom;
 mod harness;
 mod https;
 mod patches;
+mod plugged;
 mod reads;
 mod road;
 mod subresources;

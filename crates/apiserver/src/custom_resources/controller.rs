@@ -1,0 +1,311 @@
+//! Following definitions: names are granted, versions put into service, and objects cleaned up at the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::meta::ListOptions;
+use api_machinery::object::Kind;
+use api_machinery::status::ApiError;
+use api_machinery::time::Time;
+use api_types::apiextensions_v1::{CustomResourceDefinition, CustomResourceDefinitionNames};
+use async_trait::async_trait;
+use kinds::info::ResourceInfo;
+use kinds::rules::Rules;
+use parking_lot::Mutex;
+use registry::{ChangeKind, Event, Resource, RulesRef, Setup};
+
+use super::conditions::{self, FINALIZER};
+use super::definition_rules::DefinitionRules;
+use super::info_pool::InfoPool;
+use super::served::ServedKinds;
+use super::{cleanup, install, names};
+use crate::cx::{ApiCx, server_request};
+use crate::hooks::PostStartHook;
+
+/// Pause before a watch that ended is begun anew, and before failed work is tried again.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// What is in service for a definition.
+struct Installed {
+    uid: String,
+    generation: i64,
+    names: CustomResourceDefinitionNames,
+    infos: Vec<&'static ResourceInfo>,
+}
+
+/// The hook `start-apiextensions-controllers`; it is done once the definitions that were there are in service.
+pub(super) struct DefinitionController {
+    served: Arc<ServedKinds>,
+}
+
+impl DefinitionController {
+    pub(super) fn new(served: &Arc<ServedKinds>) -> Self {
+        Self { served: Arc::clone(served) }
+    }
+}
+
+#[async_trait]
+impl PostStartHook for DefinitionController {
+    fn name(&self) -> &'static str {
+        "start-apiextensions-controllers"
+    }
+
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+        let of = CustomResourceDefinition::TYPE;
+        let Some(rules) = kinds::find(of.group, of.version, of.resource) else { return Ok(()) };
+        let rules: Arc<dyn Rules> = Arc::new(DefinitionRules { plain: rules });
+        let setup = Setup { media: Some(cx.config().storage.media), ..Setup::default() };
+        let resource = cx.registry().install(RulesRef::Shared(rules), setup);
+        let (ready, synced) = tokio::sync::oneshot::channel();
+        let follower = Follower {
+            cx: Arc::clone(cx),
+            served: Arc::clone(&self.served),
+            pool: InfoPool::default(),
+            definitions: BTreeMap::new(),
+            installed: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            ready: Mutex::new(Some(ready)),
+        };
+        cx.tasks().spawn_cancellable("custom-resource-definitions", follower.run(resource));
+        synced.await.map_err(|_| "the server ends".to_owned())
+    }
+}
+
+/// Follows definitions and does what they ask for.
+struct Follower {
+    cx: Arc<ApiCx>,
+    served: Arc<ServedKinds>,
+    pool: InfoPool,
+    /// By name.
+    definitions: BTreeMap<String, CustomResourceDefinition>,
+    installed: BTreeMap<String, Installed>,
+    /// The groups in which something changed.
+    dirty: BTreeSet<String>,
+    ready: Mutex<Option<tokio::sync::oneshot::Sender<()>>>,
+}
+
+impl Follower {
+    async fn run(mut self, resource: Arc<Resource>) {
+        loop {
+            resource.ready().await;
+            self.follow(&resource).await;
+            tokio::time::sleep(RETRY_DELAY).await;
+        }
+    }
+
+    async fn follow(&mut self, resource: &Arc<Resource>) {
+        let options = ListOptions {
+            watch: true,
+            allow_watch_bookmarks: true,
+            send_initial_events: Some(true),
+            resource_version_match: "NotOlderThan".to_owned(),
+            ..ListOptions::default()
+        };
+        let mut watch = match resource.watch(&server_request(self.cx.clock(), ""), &options, None).await {
+            Ok(watch) => watch,
+            Err(error) => {
+                tracing::warn!(%error, "Watching definitions of custom resources failed");
+                return;
+            }
+        };
+        let mut unseen: BTreeSet<String> = self.definitions.keys().cloned().collect();
+        let mut filled = false;
+        loop {
+            let event = tokio::select! {
+                event = watch.next() => event,
+                () = tokio::time::sleep(RETRY_DELAY), if filled && !self.dirty.is_empty() => {
+                    self.reconcile().await;
+                    continue;
+                }
+            };
+            match event {
+                Some(Event::Change(change)) => {
+                    let Some(definition) = change.item.object().downcast_ref::<CustomResourceDefinition>() else {
+                        continue;
+                    };
+                    unseen.remove(&definition.metadata.name);
+                    self.note(definition, change.kind == ChangeKind::Deleted);
+                }
+                Some(Event::Bookmark { initial_events_end: true, .. }) => {
+                    for name in std::mem::take(&mut unseen) {
+                        if let Some(gone) = self.definitions.remove(&name) {
+                            self.dirty.insert(gone.spec.group);
+                        }
+                    }
+                    filled = true;
+                }
+                Some(Event::Bookmark { .. }) => {}
+                Some(Event::Error(_)) | None => return,
+            }
+            if filled {
+                self.reconcile().await;
+                if let Some(ready) = self.ready.lock().take() {
+                    // The hook may have been cancelled.
+                    let _ = ready.send(());
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, definition: &CustomResourceDefinition, deleted: bool) {
+        let name = definition.metadata.name.clone();
+        self.dirty.insert(definition.spec.group.clone());
+        if deleted {
+            self.definitions.remove(&name);
+        } else {
+            self.definitions.insert(name, definition.clone());
+        }
+    }
+
+    /// Brings the groups in which something changed up to date; those that fail stay noted.
+    async fn reconcile(&mut self) {
+        for group in std::mem::take(&mut self.dirty) {
+            self.withdraw_gone();
+            let names: Vec<String> = self.names_in(&group);
+            for name in names {
+                if let Err(error) = self.reconcile_one(&name).await {
+                    tracing::warn!(%error, name, "A definition of custom resources could not be brought into service");
+                    self.dirty.insert(group.clone());
+                }
+            }
+        }
+    }
+
+    /// The definitions of a group, the oldest first: they keep their names.
+    fn names_in(&self, group: &str) -> Vec<String> {
+        let mut own: Vec<&CustomResourceDefinition> =
+            self.definitions.values().filter(|definition| definition.spec.group == group).collect();
+        own.sort_by_key(|definition| (definition.metadata.creation_timestamp, definition.metadata.name.clone()));
+        own.into_iter().map(|definition| definition.metadata.name.clone()).collect()
+    }
+
+    fn withdraw_gone(&mut self) {
+        let gone: Vec<String> = self.installed.keys().filter(|name| !self.definitions.contains_key(*name)).cloned().collect();
+        for name in gone {
+            self.withdraw(&name);
+        }
+    }
+
+    fn withdraw(&mut self, name: &str) {
+        if let Some(installed) = self.installed.remove(name) {
+            install::withdraw(&self.cx, &self.served, &installed.infos);
+        }
+    }
+
+    async fn reconcile_one(&mut self, name: &str) -> Result<(), ApiError> {
+        let Some(definition) = self.definitions.get(name).cloned() else { return Ok(()) };
+        if definition.metadata.deletion_timestamp.is_some() {
+            return self.finalize(definition).await;
+        }
+        let others: Vec<&CustomResourceDefinitionNames> = self
+            .definitions
+            .values()
+            .filter(|other| other.spec.group == definition.spec.group && other.metadata.name != name)
+            .map(|other| &other.status.accepted_names)
+            .collect();
+        let next = with_status(&definition, &others, self.cx.clock().wall().into());
+        let definition = if next.status == definition.status { definition } else { self.write_status(next).await? };
+        if conditions::is_true(&definition, "Established") {
+            self.put_into_service(&definition)?;
+        }
+        Ok(())
+    }
+
+    async fn write_status(&mut self, next: CustomResourceDefinition) -> Result<CustomResourceDefinition, ApiError> {
+        let api = self.cx.loopback().all::<CustomResourceDefinition>();
+        let written = api.update_status(&next).await.map_err(|error| ApiError::internal(error))?;
+        self.definitions.insert(written.metadata.name.clone(), written.clone());
+        Ok(written)
+    }
+
+    fn put_into_service(&mut self, definition: &CustomResourceDefinition) -> Result<(), ApiError> {
+        let (meta, names) = (&definition.metadata, &definition.status.accepted_names);
+        let is_current = |installed: &Installed| {
+            installed.uid == meta.uid && installed.generation == meta.generation && installed.names == *names
+        };
+        if self.installed.get(&meta.name).is_some_and(is_current) {
+            return Ok(());
+        }
+        self.withdraw(&meta.name);
+        let infos = install::serve(&self.cx, &self.pool, &self.served, definition).map_err(ApiError::internal)?;
+        let (uid, generation, names) = (meta.uid.clone(), meta.generation, names.clone());
+        self.installed.insert(meta.name.clone(), Installed { uid, generation, names, infos });
+        Ok(())
+    }
+
+    /// Deletes the objects, and lets the definition go once none is left.
+    async fn finalize(&mut self, mut definition: CustomResourceDefinition) -> Result<(), ApiError> {
+        let name = definition.metadata.name.clone();
+        if !definition.metadata.finalizers.iter().any(|own| own == FINALIZER) {
+            return Ok(());
+        }
+        if conditions::is_true(&definition, "Established") {
+            self.put_into_service(&definition)?;
+        }
+        let now = self.cx.clock().wall().into();
+        if let Some(info) = self.installed.get(&name).and_then(|installed| installed.infos.first().copied()) {
+            let reason = ("InstanceDeletionInProgress", "CustomResource deletion is in progress");
+            conditions::set(&mut definition, ("Terminating", true), reason, now);
+            definition = self.write_status(definition).await?;
+            let left = cleanup::delete_objects(&self.cx, info).await?;
+            if left > 0 {
+                return Err(ApiError::internal(format_args!("{left} objects of {name} remain")));
+            }
+        }
+        let reason = ("InstanceDeletionCompleted", "removed all instances");
+        conditions::set(&mut definition, ("Terminating", false), reason, now);
+        let mut definition = self.write_status(definition).await?;
+        definition.metadata.finalizers.retain(|own| own != FINALIZER);
+        let api = self.cx.loopback().all::<CustomResourceDefinition>();
+        api.update(&definition).await.map_err(|error| ApiError::internal(error))?;
+        self.withdraw(&name);
+        Ok(())
+    }
+}
+
+/// The definition with the status that follows from its names and from what others have been granted.
+fn with_status(
+    definition: &CustomResourceDefinition,
+    others: &[&CustomResourceDefinitionNames],
+    now: Time,
+) -> CustomResourceDefinition {
+    let mut next = definition.clone();
+    let (accepted, conflict) = names::grant(&definition.spec.names, &definition.status.accepted_names, others);
+    next.status.accepted_names = accepted;
+    let was_established = conditions::is_true(definition, "Established");
+    match &conflict {
+        Some((reason, message)) => {
+            conditions::set(&mut next, ("NamesAccepted", false), (reason, message), now);
+            if !was_established {
+                let reason = ("NotAccepted", "not all names are accepted");
+                conditions::set(&mut next, ("Established", false), reason, now);
+            }
+        }
+        None => {
+            conditions::set(&mut next, ("NamesAccepted", true), ("NoConflicts", "no conflicts found"), now);
+            let reason = ("InitialNamesAccepted", "the initial names have been accepted");
+            conditions::set(&mut next, ("Established", true), reason, now);
+        }
+    }
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conflicts_keep_a_new_definition_out_but_not_an_old_one() {
+        let mut definition = CustomResourceDefinition::default();
+        definition.spec.names.plural = "apples".into();
+        definition.spec.names.kind = "Apple".into();
+        let taken = definition.spec.names.clone();
+        let refused = with_status(&definition, &[&taken], Time::default());
+        assert!(!conditions::is_true(&refused, "NamesAccepted") && !conditions::is_true(&refused, "Established"));
+        let accepted = with_status(&refused, &[], Time::default());
+        assert!(conditions::is_true(&accepted, "NamesAccepted") && conditions::is_true(&accepted, "Established"));
+        let later = with_status(&accepted, &[&taken], Time::default());
+        assert!(!conditions::is_true(&later, "NamesAccepted") && conditions::is_true(&later, "Established"));
+    }
+}

@@ -1,0 +1,187 @@
+//! The rules of a custom kind, as its definition states them.
+
+use std::sync::Arc;
+
+use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::names::{dns1123_subdomain, mask_trailing_dash};
+use api_machinery::object::{Object, Unstructured};
+use api_machinery::time::Time;
+use api_machinery::value::Value;
+use kinds::info::ResourceInfo;
+use kinds::rules::{Endpoint, Grace, RuleContext, Rules, Scale};
+use schema::Structural;
+use schema::structural::{check_list_types, drop_nulls, fill_defaults, validate, validate_update};
+
+use super::columns::{self, Cell};
+use super::json_path::JsonPath;
+
+/// Where the numbers of the scale subresource are.
+#[derive(Debug, Clone)]
+pub(super) struct ScalePaths {
+    pub(super) spec_replicas: JsonPath,
+    pub(super) status_replicas: JsonPath,
+    pub(super) selector: Option<JsonPath>,
+}
+
+/// The rules.
+pub(super) struct CustomRules {
+    pub(super) info: &'static ResourceInfo,
+    pub(super) schema: Arc<Structural>,
+    pub(super) cells: Vec<Cell>,
+    pub(super) scale: Option<ScalePaths>,
+    pub(super) has_status: bool,
+    /// By the name in selectors.
+    pub(super) selectable: Vec<(String, JsonPath)>,
+}
+
+const OTHER_KIND: &str = "invariant: the engine hands each kind its own objects";
+
+fn custom(object: &dyn Object) -> &Unstructured {
+    object.downcast_ref().expect(OTHER_KIND)
+}
+
+fn custom_mut(object: &mut dyn Object) -> &mut Unstructured {
+    object.downcast_mut().expect(OTHER_KIND)
+}
+
+/// Works on the content as one value.
+fn with_content(object: &mut Unstructured, work: impl FnOnce(&mut Value)) {
+    let mut content = Value::Object(std::mem::take(&mut object.content).into_iter().collect());
+    work(&mut content);
+    if let Value::Object(content) = content {
+        object.content = content.into_iter().collect();
+    }
+}
+
+impl CustomRules {
+    fn check(&self, object: &dyn Object, old: Option<&dyn Object>) -> ErrorList {
+        let (root, value) = (Path::default(), object.to_value());
+        let mut errors = match old {
+            Some(old) => validate_update(&root, &value, &old.to_value(), &self.schema),
+            None => validate(&root, &value, &self.schema),
+        };
+        let had_duplicates = old.is_some_and(|old| !check_list_types(&root, &old.to_value(), &self.schema).is_empty());
+        if !had_duplicates {
+            for error in check_list_types(&root, &value, &self.schema).iter() {
+                errors.push(error.clone());
+            }
+        }
+        errors
+    }
+
+    fn number(&self, path: &JsonPath, value: &Value) -> i32 {
+        path.first(value).and_then(Value::as_i64).and_then(|number| i32::try_from(number).ok()).unwrap_or_default()
+    }
+}
+
+impl Rules for CustomRules {
+    fn info(&self) -> &'static ResourceInfo {
+        self.info
+    }
+
+    fn new_object(&self) -> Box<dyn Object> {
+        Box::new(Unstructured::new(&format!("{}/{}", self.info.group, self.info.version), self.info.kind))
+    }
+
+    fn set_defaults(&self, object: &mut dyn Object) {
+        with_content(custom_mut(object), |content| {
+            drop_nulls(content, &self.schema);
+            fill_defaults(content, &self.schema);
+        });
+    }
+
+    fn prepare_create(&self, _: &RuleContext, object: &mut dyn Object) {
+        let object = custom_mut(object);
+        if self.has_status {
+            object.content.remove("status");
+        }
+        object.metadata.generation = 1;
+    }
+
+    fn validate_create(&self, _: &RuleContext, object: &dyn Object) -> ErrorList {
+        self.check(object, None)
+    }
+
+    fn prepare_update(&self, _: &RuleContext, endpoint: Endpoint, object: &mut dyn Object, old: &dyn Object) {
+        let (object, old) = (custom_mut(object), custom(old));
+        if endpoint == Endpoint::Status {
+            let status = object.content.remove("status");
+            let (version, managed) =
+                (object.metadata.resource_version.clone(), std::mem::take(&mut object.metadata.managed_fields));
+            object.content.clone_from(&old.content);
+            object.content.remove("status");
+            object.content.extend(status.map(|status| ("status".to_owned(), status)));
+            object.metadata = old.metadata.clone();
+            object.metadata.resource_version = version;
+            object.metadata.managed_fields = managed;
+            return;
+        }
+        if self.has_status {
+            object.content.remove("status");
+            object.content.extend(old.content.get("status").map(|status| ("status".to_owned(), status.clone())));
+        }
+        object.metadata.generation = old.metadata.generation.max(1);
+        if object.content != old.content {
+            object.metadata.generation += 1;
+        }
+    }
+
+    fn validate_update(&self, _: &RuleContext, _: Endpoint, object: &dyn Object, old: &dyn Object) -> ErrorList {
+        self.check(object, Some(old))
+    }
+
+    fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
+        if prefix { dns1123_subdomain(&mask_trailing_dash(name)) } else { dns1123_subdomain(name) }
+    }
+
+    fn warnings(&self, _: &dyn Object, _: Option<&dyn Object>) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn grace(&self, _: &dyn Object, _: Option<i64>) -> Grace {
+        Grace::None
+    }
+
+    fn field(&self, object: &dyn Object, path: &str) -> Option<String> {
+        let (_, path) = self.selectable.iter().find(|(name, _)| name == path)?;
+        let value = object.to_value();
+        Some(match path.first(&value) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        })
+    }
+
+    fn cells(&self, object: &dyn Object, now: Time) -> Vec<Value> {
+        columns::row(&self.cells, object.meta(), &object.to_value(), now)
+    }
+
+    fn row_conditions(&self, _: &dyn Object) -> Vec<Value> {
+        Vec::new()
+    }
+
+    fn scale(&self, object: &dyn Object) -> Option<Scale> {
+        let (paths, value) = (self.scale.as_ref()?, object.to_value());
+        let selector = paths.selector.as_ref().and_then(|path| path.first(&value)).and_then(Value::as_str);
+        Some(Scale {
+            spec_replicas: self.number(&paths.spec_replicas, &value),
+            status_replicas: self.number(&paths.status_replicas, &value),
+            selector: selector.unwrap_or_default().to_owned(),
+        })
+    }
+
+    fn set_replicas(&self, object: &mut dyn Object, replicas: i32) {
+        let Some(members) = self.scale.as_ref().and_then(|paths| paths.spec_replicas.members()) else { return };
+        with_content(custom_mut(object), |content| {
+            let mut place = content;
+            for name in members {
+                if !place.is_object() {
+                    *place = Value::Object(serde_json::Map::new());
+                }
+                let Some(map) = place.as_object_mut() else { return };
+                place = map.entry(name).or_insert(Value::Null);
+            }
+            *place = replicas.into();
+        });
+    }
+}

@@ -1,0 +1,121 @@
+//! Kinds that come at run time.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::harness::Api;
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const APPLES: &str = "/apis/example.com/v1/namespaces/default/apples";
+const DEFINITION: &str = r#"{
+    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+    "metadata": {"name": "apples.example.com"},
+    "spec": {
+        "group": "example.com", "scope": "Namespaced",
+        "names": {"plural": "apples", "kind": "Apple", "shortNames": ["ap"]},
+        "versions": [
+            {"name": "v1", "served": true, "storage": true,
+             "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}},
+             "additionalPrinterColumns": [{"name": "Colour", "type": "string", "jsonPath": ".spec.colour"}],
+             "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                 "spec": {"type": "object", "required": ["size"], "properties": {
+                     "size": {"type": "integer", "minimum": 0}, "colour": {"type": "string", "default": "red"}}},
+                 "status": {"type": "object", "properties": {"size": {"type": "integer"}}}}}}},
+            {"name": "v1beta1", "served": true, "storage": false,
+             "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}
+        ]
+    }
+}"#;
+
+async fn until(api: &Api, path: &str, fits: impl Fn(u16, &Value) -> bool) -> Value {
+    for _ in 0..200 {
+        let answer = api.get(path).await;
+        if fits(answer.code, &answer.json()) {
+            return answer.json();
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{path} never got there: {:?}", api.get(path).await);
+}
+
+async fn with_apples() -> Api {
+    let api = Api::start().await;
+    until(&api, "/readyz", |code, _| code == 200).await;
+    let created = api.post(DEFINITIONS, DEFINITION).await;
+    assert_eq!(created.code, 201, "{}", created.text);
+    until(&api, APPLES, |code, _| code == 200).await;
+    api
+}
+
+#[tokio::test(start_paused = true)]
+async fn custom_objects_live_by_their_schema() {
+    let api = with_apples().await;
+    let created = api.post(APPLES, r#"{"apiVersion":"example.com/v1","kind":"Apple","metadata":{"name":"a"},"spec":{"size":2,"worm":true},"status":{"size":9}}"#).await;
+    assert_eq!(created.code, 201, "{}", created.text);
+    let apple = created.json();
+    assert_eq!(apple["spec"], serde_json::json!({"size": 2, "colour": "red"}), "pruned and filled");
+    assert_eq!(apple["status"], Value::Null);
+    assert_eq!(apple["metadata"]["generation"], 1);
+    assert!(created.warnings().iter().any(|text| text.contains("unknown field \\\"spec.worm\\\"")), "{created:?}");
+
+    let bad = api.post(APPLES, r#"{"apiVersion":"example.com/v1","kind":"Apple","metadata":{"name":"b"},"spec":{"size":-1}}"#).await;
+    assert_eq!(bad.code, 422, "{}", bad.text);
+    assert!(bad.text.contains("should be greater than or equal to 0"), "{}", bad.text);
+
+    let scaled = api.patch("merge-patch", &format!("{APPLES}/a/scale"), r#"{"spec":{"replicas":7}}"#).await;
+    assert_eq!((scaled.code, &scaled.json()["spec"]["replicas"]), (200, &Value::from(7)), "{}", scaled.text);
+    let status = api.patch("merge-patch", &format!("{APPLES}/a/status"), r#"{"spec":{"size":1},"status":{"size":3}}"#).await;
+    let apple = status.json();
+    assert_eq!((&apple["spec"]["size"], &apple["status"]["size"]), (&Value::from(7), &Value::from(3)), "{}", status.text);
+    assert_eq!(apple["metadata"]["generation"], 2);
+
+    let other = api.get("/apis/example.com/v1beta1/namespaces/default/apples/a").await;
+    assert_eq!((other.code, &other.json()["apiVersion"]), (200, &Value::from("example.com/v1beta1")), "{}", other.text);
+    let accept = "application/json;as=Table;g=meta.k8s.io;v=v1";
+    let table = api.send(&format!("GET {APPLES}"), &[("accept", accept)], "").await.json();
+    assert_eq!(table["columnDefinitions"][1]["name"], "Colour");
+    assert_eq!(table["rows"][0]["cells"], serde_json::json!(["a", "red"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn applied_custom_objects_are_owned_by_field() {
+    let api = with_apples().await;
+    let body = r#"{"apiVersion":"example.com/v1","kind":"Apple","metadata":{"name":"a"},"spec":{"size":2}}"#;
+    let applied = api.patch("apply", &format!("{APPLES}/a?fieldManager=m"), body).await;
+    assert_eq!(applied.code, 201, "{}", applied.text);
+    assert_eq!(applied.json()["metadata"]["managedFields"][0]["manager"], "m");
+}
+
+#[tokio::test(start_paused = true)]
+async fn definitions_show_in_discovery_and_openapi_and_go_with_their_objects() {
+    let api = with_apples().await;
+    let groups = api.get("/apis").await.json();
+    let names: Vec<&str> = groups["groups"].as_array().unwrap().iter().filter_map(|group| group["name"].as_str()).collect();
+    assert_eq!(names.last(), Some(&"example.com"));
+    let resources = api.get("/apis/example.com/v1").await.json();
+    assert_eq!(resources["resources"][0]["shortNames"][0], "ap");
+    assert_eq!(resources["resources"][1]["name"], "apples/scale");
+    let openapi = api.get("/openapi/v3/apis/example.com/v1").await.json();
+    assert!(openapi["components"]["schemas"]["com.example.v1.Apple"].is_object());
+
+    api.post(APPLES, r#"{"apiVersion":"example.com/v1","kind":"Apple","metadata":{"name":"a"},"spec":{"size":2}}"#).await;
+    let path = format!("{DEFINITIONS}/apples.example.com");
+    assert_eq!(api.delete(&path).await.code, 200);
+    until(&api, &path, |code, _| code == 404).await;
+    until(&api, APPLES, |code, _| code == 404).await;
+    assert_eq!(api.get("/apis/example.com").await.code, 404);
+    assert_eq!(api.post(DEFINITIONS, DEFINITION).await.code, 201);
+    let list = until(&api, APPLES, |code, _| code == 200).await;
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(0), "the objects went with their definition");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_enforced_is_refused() {
+    let api = Api::start().await;
+    until(&api, "/readyz", |code, _| code == 200).await;
+    let ruled = DEFINITION.replace(r#""minimum": 0"#, r#""x-kubernetes-validations": [{"rule": "self > 0"}]"#);
+    let refused = api.post(DEFINITIONS, &ruled).await;
+    assert_eq!(refused.code, 422);
+    assert!(refused.text.contains("not supported by this server"), "{}", refused.text);
+}

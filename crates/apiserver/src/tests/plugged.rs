@@ -1,0 +1,118 @@
+//! What plugs into the server: discovery, OpenAPI, reviews, and the objects that every cluster has.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::harness::Api;
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+
+async fn ready() -> Api {
+    let api = Api::start().await;
+    for _ in 0..300 {
+        if api.get("/readyz").await.code == 200 {
+            return api;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("never ready: {}", api.get("/readyz?verbose").await.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn discovery_has_both_forms() {
+    let api = Api::start().await;
+    let core = api.get("/api").await;
+    assert!(core.text.starts_with(r#"{"kind":"APIVersions","versions":["v1"]"#), "{}", core.text);
+    let apps = api.get("/apis/apps/v1").await;
+    assert!(apps.text.starts_with(r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1""#), "{}", apps.text);
+    assert_eq!(api.get("/apis/nothing").await.code, 404);
+    assert_eq!(api.post("/apis", "").await.code, 405);
+
+    let all = api.send("GET /apis", &[("accept", AGGREGATED)], "").await;
+    assert_eq!(all.json()["kind"], "APIGroupDiscoveryList");
+    assert_eq!(all.json()["items"][0]["metadata"]["name"], "apps");
+    assert_eq!(all.headers["content-type"], "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+    let etag = all.headers["etag"].to_str().unwrap().to_owned();
+    let again = api.send("GET /apis", &[("accept", AGGREGATED), ("if-none-match", &etag)], "").await;
+    assert_eq!((again.code, again.text.as_str()), (304, ""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn openapi_documents_are_found_by_their_hash() {
+    let api = Api::start().await;
+    let index = api.get("/openapi/v3").await.json();
+    let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().unwrap().to_owned();
+    let found = api.get(&url).await;
+    assert_eq!((found.code, &found.headers["cache-control"]), (200, &"public, immutable".parse().unwrap()));
+    let moved = api.get("/openapi/v3/apis/apps/v1?hash=OLD").await;
+    assert_eq!((moved.code, moved.headers["location"].to_str().unwrap()), (301, url.as_str()));
+    let unknown = api.get("/openapi/v3/apis/nothing/v1").await;
+    assert_eq!((unknown.code, unknown.text.as_str()), (200, ""));
+    assert_eq!(api.send("GET /openapi/v2", &[("accept", "text/html")], "").await.code, 406);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_cluster_gets_what_every_cluster_has() {
+    let api = ready().await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    for path in [
+        "/api/v1/namespaces/kube-system",
+        "/api/v1/namespaces/kube-node-lease",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles/cluster-admin",
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/system:basic-user",
+        "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/roles/extension-apiserver-authentication-reader",
+        "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical",
+        "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication",
+    ] {
+        let answer = api.get(path).await;
+        assert_eq!(answer.code, 200, "{path}: {}", answer.text);
+    }
+    let service = api.get("/api/v1/namespaces/default/services/kubernetes").await.json();
+    assert_eq!(service["spec"]["ports"][0]["port"], 443, "{service}");
+    let slice = api.get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes").await.json();
+    assert_eq!(slice["endpoints"].as_array().map(Vec::len), Some(1), "{slice}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn reviews_answer() {
+    let api = Api::start().await;
+    let ask = async |path: &str, spec: &str| {
+        let answer = api.post(path, &format!(r#"{{"spec":{spec}}}"#)).await;
+        (answer.code, answer.json())
+    };
+    let authorization = |name: &str| format!("/apis/authorization.k8s.io/v1/{name}");
+    let authentication = |name: &str| format!("/apis/authentication.k8s.io/v1/{name}");
+    let verb = r#""resourceAttributes":{"verb":"get","resource":"pods"}"#;
+    let (code, answer) = ask(&authorization("selfsubjectaccessreviews"), &format!("{{{verb}}}")).await;
+    assert_eq!((code, &answer["status"]["allowed"]), (201, &Value::from(true)), "{answer}");
+    let (code, answer) = ask(&authorization("subjectaccessreviews"), &format!(r#"{{"user":"alice",{verb}}}"#)).await;
+    assert_eq!((code, &answer["status"]["allowed"]), (201, &Value::from(false)), "{answer}");
+    let (code, answer) = ask(&authorization("subjectaccessreviews"), r#"{"user":"alice"}"#).await;
+    assert_eq!(code, 422, "{answer}");
+    let (code, answer) = ask(&authorization("selfsubjectrulesreviews"), r#"{"namespace":"default"}"#).await;
+    assert_eq!((code, &answer["status"]["resourceRules"][0]["verbs"][0]), (201, &Value::from("*")), "{answer}");
+    let (code, answer) = ask(&authentication("tokenreviews"), r#"{"token":"alice"}"#).await;
+    assert_eq!((code, &answer["status"]["user"]["username"]), (201, &Value::from("alice")), "{answer}");
+    let (code, answer) = ask(&authentication("tokenreviews"), r#"{"token":"mallory"}"#).await;
+    assert_eq!((code, &answer["status"]["error"]), (201, &Value::from("invalid bearer token")), "{answer}");
+    let (code, answer) = ask(&authentication("selfsubjectreviews"), "{}").await;
+    assert_eq!((code, &answer["status"]["userInfo"]["username"]), (201, &Value::from("root")), "{answer}");
+    assert_eq!(api.get(&authentication("tokenreviews")).await.code, 405);
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_are_refused_before_a_node_is_asked() {
+    let api = Api::start().await;
+    assert_eq!(api.get("/api/v1/namespaces/default/pods/none/log").await.code, 404);
+    let pod = r#"{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+    let created = api.post("/api/v1/namespaces/default/pods", pod).await;
+    assert_eq!(created.code, 201, "{}", created.text);
+    let path = "/api/v1/namespaces/default/pods/p";
+    assert_eq!(api.get(&format!("{path}/log")).await.code, 204, "not scheduled yet");
+    assert_eq!(api.get(&format!("{path}/log?tailLines=-1")).await.code, 422);
+    let (code, text) = api.post(&format!("{path}/exec?command=ls&stdout=true"), "").await.refusal();
+    assert_eq!((code, text.as_str()), (400, "pod p does not have a host assigned"));
+    let (code, text) = api.post(&format!("{path}/exec?container=x"), "").await.refusal();
+    assert_eq!((code, text.as_str()), (400, "container x is not valid for pod p"));
+}
