@@ -27,9 +27,14 @@ const CAPITALS: [(&str, &str); 12] = [
 
 /// A struct as the bad value of an error.
 pub(crate) fn bad_value(value: &dyn Reflect) -> BadValue {
+    BadValue::json(compact(value))
+}
+
+/// A struct on one line.
+pub(crate) fn compact(value: &dyn Reflect) -> String {
     let mut out = String::new();
     structure(value, None, &mut out);
-    BadValue::json(out)
+    out
 }
 
 /// A struct over many lines, each level indented by one space.

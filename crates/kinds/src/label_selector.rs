@@ -27,10 +27,10 @@ pub(crate) fn validate(path: &Path, selector: &LabelSelector, values: Values, er
                 errors.push(path.child("values").forbidden(detail));
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => errors.push(path.child("operator").invalid(
-                api_machinery::field_path::BadValue::named(other),
-                "not a valid selector operator",
-            )),
+            other => errors.push(
+                path.child("operator")
+                    .invalid(api_machinery::field_path::BadValue::named(other), "not a valid selector operator"),
+            ),
         }
         errors.push_invalid(&path.child("key"), &requirement.key, names::qualified_name(&requirement.key));
         if values == Values::Checked {
@@ -58,7 +58,11 @@ mod tests {
     fn operators_and_values_must_fit() {
         for (operator, values, expected) in [
             ("In", &["a"][..], ""),
-            ("In", &[], "s.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'"),
+            (
+                "In",
+                &[],
+                "s.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+            ),
             ("In", &["-"], "s.matchExpressions[0].values[0]: Invalid value: \"-\""),
             ("Exists", &["a"], "s.matchExpressions[0].values: Forbidden"),
             ("Near", &[], "s.matchExpressions[0].operator: Invalid value: \"Near\": not a valid selector operator"),

@@ -1,8 +1,12 @@
 //! Pod of core/v1: its names, and its rules.
 
+use api_machinery::field_path::ErrorList;
+use api_machinery::reflect;
 use api_types::core_v1::Pod;
 
+use super::{pod_create, pod_resize, pod_status, pod_update};
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::pod_spec::validation;
 use crate::rules::TypedRules;
 use crate::rules::{Endpoint, Grace, RuleContext};
 use crate::strategy::Strategy;
@@ -97,6 +101,7 @@ impl TypedRules for PodRules {
     }
 
     fn prepare_create(cx: &RuleContext, object: &mut Pod) {
+        crate::pod_spec::disabled::drop_fields(&mut object.spec, None);
         object.status.phase = pod_phase::PENDING.into();
         object.status.qos_class = component_helpers::qos::class_of(object).into();
         if !object.spec.scheduling_gates.is_empty() {
@@ -109,15 +114,38 @@ impl TypedRules for PodRules {
                 ..PodCondition::default()
             });
         }
+        pod_create::merge_label_keys(object);
+        pod_create::sync_apparmor(object);
+    }
+
+    fn validate(_: &RuleContext, object: &Pod) -> ErrorList {
+        validation::validate_pod_create(object)
     }
 
     fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut Pod, old: &Pod) {
-        if endpoint == Endpoint::Status {
-            object.metadata.owner_references.clone_from(&old.metadata.owner_references);
-            object.metadata.deletion_timestamp = old.metadata.deletion_timestamp;
-            if object.status.qos_class.is_empty() {
-                object.status.qos_class.clone_from(&old.status.qos_class);
+        match endpoint {
+            Endpoint::Status => {
+                object.metadata.owner_references.clone_from(&old.metadata.owner_references);
+                object.metadata.deletion_timestamp = old.metadata.deletion_timestamp;
+                pod_status::keep_unsaid(&mut object.status, &old.status);
+                return;
             }
+            Endpoint::Other("ephemeralcontainers") => pod_update::prepare_ephemeral(object, old),
+            Endpoint::Other("resize") => pod_update::prepare_resize(object, old),
+            Endpoint::Main | Endpoint::Other(_) => {}
+        }
+        crate::pod_spec::disabled::drop_fields(&mut object.spec, Some(&old.spec));
+        // Counted anew, as what was restored above is no change.
+        let changed = reflect::differs_in(object, old, "spec");
+        object.metadata.generation = old.metadata.generation + i64::from(changed);
+    }
+
+    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &Pod, old: &Pod) -> ErrorList {
+        match endpoint {
+            Endpoint::Status => pod_status::validate(object, old),
+            Endpoint::Other("ephemeralcontainers") => pod_update::validate_ephemeral(object, old),
+            Endpoint::Other("resize") => pod_resize::validate(object, old),
+            Endpoint::Main | Endpoint::Other(_) => pod_update::validate(object, old),
         }
     }
 

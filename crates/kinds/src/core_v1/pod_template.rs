@@ -3,8 +3,12 @@
 use api_types::core_v1::PodTemplate;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
-use crate::rules::TypedRules;
+use crate::pod_spec::disabled;
+use crate::pod_spec::validation::validate_template;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
+use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::reflect;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -44,6 +48,25 @@ impl TypedRules for PodTemplateRules {
 
     fn set_defaults(object: &mut PodTemplate) {
         crate::pod_spec::defaults::set_defaults(&mut object.template.spec);
+    }
+
+    fn prepare_create(_: &RuleContext, object: &mut PodTemplate) {
+        object.metadata.generation = 1;
+        disabled::drop_fields(&mut object.template.spec, None);
+    }
+
+    fn validate(_: &RuleContext, object: &PodTemplate) -> ErrorList {
+        validate_template(&Path::new("template"), &object.template, None)
+    }
+
+    fn prepare_update(_: &RuleContext, _: Endpoint, object: &mut PodTemplate, old: &PodTemplate) {
+        disabled::drop_fields(&mut object.template.spec, Some(&old.template.spec));
+        let changed = reflect::differs_in(object, old, "template");
+        object.metadata.generation = old.metadata.generation + i64::from(changed);
+    }
+
+    fn validate_update(_: &RuleContext, _: Endpoint, object: &PodTemplate, old: &PodTemplate) -> ErrorList {
+        validate_template(&Path::new("template"), &object.template, Some(&old.template))
     }
 
     fn cells(object: &PodTemplate, _: Time) -> Vec<Value> {

@@ -49,9 +49,8 @@ fn has_bad_node_value(spec: &PodSpec) -> bool {
     let bad = |requirement: &NodeSelectorRequirement| {
         requirement.values.iter().any(|value| !names::label_value(value).is_empty())
     };
-    required.is_some_and(|required| {
-        required.node_selector_terms.iter().any(|term| term.match_expressions.iter().any(bad))
-    })
+    required
+        .is_some_and(|required| required.node_selector_terms.iter().any(|term| term.match_expressions.iter().any(bad)))
 }
 
 /// Every term of affinity and anti-affinity, required and preferred.

@@ -64,7 +64,8 @@ fn toleration(value: &serde_json::Value) -> Result<Toleration, String> {
 }
 
 fn is_deletion_cost(text: &str) -> bool {
-    let starts_well = text == "0" || text.starts_with('-') || text.starts_with(|first: char| matches!(first, '1'..='9'));
+    let starts_well =
+        text == "0" || text.starts_with('-') || text.starts_with(|first: char| matches!(first, '1'..='9'));
     starts_well && text.parse::<i32>().is_ok()
 }
 

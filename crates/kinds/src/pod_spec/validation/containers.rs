@@ -191,8 +191,9 @@ fn restarts_on_resize(container: &Container) -> bool {
 }
 
 fn refuse_restarting_resize(around: &Around<'_>, container: &Container, path: &Path, errors: &mut ErrorList) {
-    let has_one =
-        |spec: &PodSpec| spec.init_containers.iter().any(|container| !is_sidecar(container) && restarts_on_resize(container));
+    let has_one = |spec: &PodSpec| {
+        spec.init_containers.iter().any(|container| !is_sidecar(container) && restarts_on_resize(container))
+    };
     if around.stored(has_one) {
         return;
     }

@@ -3,7 +3,8 @@
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::{
-    Container, EnvFromSource, EnvVar, EnvVarSource, FileKeySelector, ObjectFieldSelector, PodSpec, ResourceFieldSelector,
+    Container, EnvFromSource, EnvVar, EnvVarSource, FileKeySelector, ObjectFieldSelector, PodSpec,
+    ResourceFieldSelector,
 };
 
 use super::containers::several;
@@ -50,8 +51,7 @@ const RESOURCES: [&str; 6] = [
     "requests.ephemeral-storage",
     "requests.memory",
 ];
-const BYTE_DIVISORS: [&str; 13] =
-    ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
+const BYTE_DIVISORS: [&str; 13] = ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
 pub(super) fn validate(container: &Container, path: &Path, errors: &mut ErrorList) {
     for (index, variable) in container.env.iter().enumerate() {

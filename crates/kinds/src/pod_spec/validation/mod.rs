@@ -28,8 +28,13 @@ use api_types::core_v1::{Container, EphemeralContainerCommon, Pod, PodSpec, PodT
 use crate::field_rules as rules;
 
 pub(crate) use affinity::{NodeValues, node_selector};
-pub(crate) use annotations::{MIRROR, validate_apparmor_update, validate_mirror_update, validate_pod_annotations};
-pub(crate) use resources::{container_resource_name, is_extended, is_integer_resource, is_overcommitable, standard_name};
+pub(crate) use annotations::{
+    APPARMOR, MIRROR, apparmor_of, validate_apparmor_update, validate_mirror_update, validate_pod_annotations,
+};
+pub(crate) use containers::validate_image_space;
+pub(crate) use resources::{
+    container_resource_name, is_extended, is_integer_resource, is_overcommitable, standard_name,
+};
 pub(crate) use tolerations::validate_tolerations;
 pub(crate) use volumes::{ISCSI_NAME, fits_portal};
 

@@ -69,9 +69,7 @@ fn is_native(name: &str) -> bool {
 
 /// Whether a name stands for something that a device plugin or driver offers.
 pub(crate) fn is_extended(name: &str) -> bool {
-    !is_native(name)
-        && !name.starts_with("requests.")
-        && names::qualified_name(&format!("requests.{name}")).is_empty()
+    !is_native(name) && !name.starts_with("requests.") && names::qualified_name(&format!("requests.{name}")).is_empty()
 }
 
 /// Whether a resource is counted in whole numbers.
@@ -141,9 +139,9 @@ fn has_split_pages(spec: &PodSpec) -> bool {
     let split = |list: &ResourceList| list.iter().any(|(name, quantity)| splits_pages(name, quantity));
     let containers = each_container(spec, &Path::nil());
     split(&spec.overhead)
-        || containers.iter().any(|(_, container)| {
-            split(&container.resources.limits) || split(&container.resources.requests)
-        })
+        || containers
+            .iter()
+            .any(|(_, container)| split(&container.resources.limits) || split(&container.resources.requests))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -196,14 +194,7 @@ fn validate_requirements(
     }
 }
 
-fn validate_entry(
-    level: Level,
-    divisible: bool,
-    path: &Path,
-    name: &str,
-    quantity: &Quantity,
-    errors: &mut ErrorList,
-) {
+fn validate_entry(level: Level, divisible: bool, path: &Path, name: &str, quantity: &Quantity, errors: &mut ErrorList) {
     match level {
         Level::Container => container_resource_name(path, name, errors),
         Level::Pod => pod_resource_name(path, name, errors),
@@ -276,7 +267,9 @@ pub(super) fn validate_pod_level(around: &Around<'_>, path: &Path, errors: &mut 
         for (name, limit) in &container.resources.limits {
             if let Some(whole) = resources.limits.get(name).filter(|whole| limit > *whole) {
                 let at = path.child("containers").index(index).key(name).child("limits");
-                errors.push(at.invalid(limit.to_string(), format!("must be less than or equal to pod limits of {whole}")));
+                errors.push(
+                    at.invalid(limit.to_string(), format!("must be less than or equal to pod limits of {whole}")),
+                );
             }
         }
     }

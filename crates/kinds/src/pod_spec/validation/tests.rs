@@ -42,18 +42,17 @@ fn containers() {
         (r#","env":[{"name":""}]"#, &["spec.containers[0].env[0].name: Required value"]),
         (
             r#","env":[{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"status.phase"}}}]"#,
-            &["spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Unsupported value: \"status.phase\": supported \
+            &[
+                "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Unsupported value: \"status.phase\": supported \
                values: \"metadata.name\", \"metadata.namespace\", \"metadata.uid\", \"spec.nodeName\", \
-               \"spec.serviceAccountName\", \"status.hostIP\", \"status.hostIPs\", \"status.podIP\", \"status.podIPs\""],
+               \"spec.serviceAccountName\", \"status.hostIP\", \"status.hostIPs\", \"status.podIP\", \"status.podIPs\"",
+            ],
         ),
         (
             r#","volumeMounts":[{"name":"v","mountPath":"/d"}]"#,
             &["spec.containers[0].volumeMounts[0].name: Not found: \"v\""],
         ),
-        (
-            r#","livenessProbe":{}"#,
-            &["spec.containers[0].livenessProbe: Required value: must specify a handler type"],
-        ),
+        (r#","livenessProbe":{}"#, &["spec.containers[0].livenessProbe: Required value: must specify a handler type"]),
         (
             r#","readinessProbe":{"httpGet":{"port":0},"tcpSocket":{"port":1}}"#,
             &[
@@ -121,7 +120,9 @@ fn the_rest_of_the_spec() {
     for (rest, expected) in [
         (
             r#","restartPolicy":"Often""#,
-            &["spec.restartPolicy: Unsupported value: \"Often\": supported values: \"Always\", \"OnFailure\", \"Never\""][..],
+            &[
+                "spec.restartPolicy: Unsupported value: \"Often\": supported values: \"Always\", \"OnFailure\", \"Never\"",
+            ][..],
         ),
         (
             r#","activeDeadlineSeconds":0"#,
@@ -159,10 +160,7 @@ fn the_rest_of_the_spec() {
             r#","topologySpreadConstraints":[{"maxSkew":0,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule"}]"#,
             &["spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero"],
         ),
-        (
-            r#","os":{"name":"windows"},"hostPID":true"#,
-            &["spec.hostPID: Forbidden: cannot be set for a windows pod"],
-        ),
+        (r#","os":{"name":"windows"},"hostPID":true"#, &["spec.hostPID: Forbidden: cannot be set for a windows pod"]),
         (
             r#","affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":""}]}}"#,
             &[
@@ -183,11 +181,10 @@ fn the_rest_of_the_spec() {
 
 #[test]
 fn pods_need_containers_and_templates_take_no_ephemeral_ones() {
-    let texts: Vec<String> = validate_pod_create(&pod(r#"{"containers":[]}"#)).iter().map(ToString::to_string).collect();
+    let texts: Vec<String> =
+        validate_pod_create(&pod(r#"{"containers":[]}"#)).iter().map(ToString::to_string).collect();
     assert_eq!(texts, ["spec.containers: Required value"]);
-    let pod = pod(
-        r#"{"containers":[{"name":"c","image":" i"}],"ephemeralContainers":[{"name":"d","image":"i"}]}"#,
-    );
+    let pod = pod(r#"{"containers":[{"name":"c","image":" i"}],"ephemeralContainers":[{"name":"d","image":"i"}]}"#);
     let created: Vec<String> = validate_pod_create(&pod).iter().map(ToString::to_string).collect();
     assert_eq!(
         created,

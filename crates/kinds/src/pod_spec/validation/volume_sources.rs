@@ -93,9 +93,8 @@ pub(crate) fn nfs(path: &Path, source: &NFSVolumeSource, errors: &mut ErrorList)
 /// Why a name of an initiator or target is not one, if it is not.
 pub(crate) fn iqn_problem(name: &str) -> Option<&'static str> {
     const FORMAT: &str = "must be valid format";
-    let alphanumeric = |text: &str, length: usize| {
-        text.len() == length && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
-    };
+    let alphanumeric =
+        |text: &str, length: usize| text.len() == length && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let good = match name.get(..3) {
         Some("iqn") => is_iqn(name),
         Some("eui") => name.get(4..).is_some_and(|rest| alphanumeric(rest, 16)),
@@ -192,7 +191,8 @@ pub(super) fn cephfs(path: &Path, source: &CephFSVolumeSource, errors: &mut Erro
 }
 
 pub(crate) fn quobyte(path: &Path, source: &QuobyteVolumeSource, errors: &mut ErrorList) {
-    let is_pair = |pair: &str| pair.rsplit_once(':').is_some_and(|(host, _)| !host.contains(':') || host.starts_with('['));
+    let is_pair =
+        |pair: &str| pair.rsplit_once(':').is_some_and(|(host, _)| !host.contains(':') || host.starts_with('['));
     if source.registry.is_empty() {
         errors.push(path.child("registry").required(REGISTRY));
     } else if source.tenant.len() >= MAX_TENANT {

@@ -68,7 +68,10 @@ fn user_problems(name: &str) -> Vec<&'static str> {
 
 fn is_netbios(domain: &str) -> bool {
     const NOT: [char; 8] = ['\\', '/', ':', '*', '?', '"', '<', '>'];
-    (1..=15).contains(&domain.chars().count()) && !domain.starts_with('.') && !domain.contains(NOT) && !domain.contains('|')
+    (1..=15).contains(&domain.chars().count())
+        && !domain.starts_with('.')
+        && !domain.contains(NOT)
+        && !domain.contains('|')
 }
 
 fn is_dns(domain: &str) -> bool {
