@@ -142,3 +142,42 @@ async fn static_pods_have_mirrors() {
     bench.wait("gone with its pod", |bench| bench.object("web-node1").is_none()).await;
     bench.tasks.shutdown(Duration::from_secs(5)).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn resources_change_in_place_where_they_fit() {
+    let bench = start().await;
+    let with = |memory: &str| {
+        let mut pod = pod("web", "node1");
+        pod["spec"]["containers"][0]["resources"] =
+            json!({"limits": {"memory": memory}, "requests": {"memory": memory}});
+        pod
+    };
+    bench.server.put("v1/pods", with("1Gi"));
+    bench.wait("running", |bench| bench.phase("web") == "Running").await;
+    let id = bench.object("web").unwrap()["status"]["containerStatuses"][0]["containerID"].clone();
+    let resize = |memory: &str| {
+        let mut pod = bench.object("web").unwrap();
+        pod["spec"] = with(memory)["spec"].clone();
+        bench.server.put("v1/pods", pod);
+    };
+    let limit = |bench: &Bench| {
+        bench.object("web").unwrap()["status"]["containerStatuses"][0]["resources"]["limits"]["memory"].clone()
+    };
+    resize("2Gi");
+    bench.wait("resized", |bench| limit(bench) == "2Gi").await;
+    let updates = bench.runtime.take_calls().iter().filter(|call| call.operation == "update_container").count();
+    assert_eq!(updates, 1);
+    resize("64Gi");
+    let pending = |bench: &Bench| {
+        let status = bench.object("web").unwrap()["status"].clone();
+        status["conditions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|it| it["type"] == "PodResizePending" && it["reason"] == "Deferred")
+    };
+    bench.wait("deferred", pending).await;
+    assert_eq!(limit(&bench), "2Gi", "what it has, not what it wants");
+    assert_eq!(bench.object("web").unwrap()["status"]["containerStatuses"][0]["containerID"], id, "never restarted");
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+}

@@ -24,6 +24,8 @@ impl Inner {
         self.forget_removed(&configured);
         let known: BTreeSet<String> = configured.union(&self.workers.uids()).cloned().collect();
         self.board.keep(&known);
+        self.allocations.keep(&known);
+        self.runtime.prune_actuated();
         let live = self.workers.all().into_iter().filter(|(_, state)| state.could_run()).map(|(uid, _)| uid).collect();
         self.probes.keep(&live);
         if self.runtime.cache.last_relist().is_none() {

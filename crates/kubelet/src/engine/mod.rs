@@ -10,6 +10,7 @@ mod containerd_test;
 mod health;
 mod housekeeping;
 mod queries;
+mod resize;
 mod state;
 mod sync_loop;
 #[cfg(test)]
@@ -43,6 +44,7 @@ use crate::pod::{Source, SourceSet, api_source};
 use crate::probe::{News, ProbeParts, Probes, Results, Statuses, VERDICT_QUEUE};
 use crate::runtime::PodRuntime;
 use health::RuntimeHealth;
+use resize::Allocations;
 use workers::Workers;
 
 pub use queries::{Eviction, LogSource, LookupError};
@@ -81,6 +83,7 @@ struct Inner {
     store: Arc<PodStore>,
     board: Arc<StatusBoard>,
     workers: Arc<Workers>,
+    allocations: Allocations,
     probes: Probes,
     pleg: Pleg,
     health: RuntimeHealth,
@@ -165,6 +168,7 @@ impl PodEngine {
             channels: Mutex::new(Some(Channels { sets, changes, news })),
             dead: collect::containers::DeadContainers::default(),
             workers: Arc::default(),
+            allocations: Allocations::default(),
             settings,
             side,
             client,

@@ -160,8 +160,7 @@ impl Inner {
     }
 
     pub(super) async fn admit(&self, pod: &Arc<Pod>) -> Result<(), Refusal> {
-        let others: Vec<Arc<Pod>> =
-            self.workers.active().into_iter().filter(|other| other.metadata.uid != pod.metadata.uid).collect();
+        let others = self.other_pods(pod);
         let pressures = self.side.node.pressures();
         let features = self.health.status().and_then(|status| status.features);
         let mut node = self.side.node.node();

@@ -66,8 +66,9 @@ impl ContainerSetup for TestNode {
         Ok(ContainerInputs { env, ..ContainerInputs::default() })
     }
 
-    fn resources(&self, _pod: &Pod, _container: &Container) -> LinuxContainerResources {
-        LinuxContainerResources::default()
+    fn resources(&self, _pod: &Pod, container: &Container) -> LinuxContainerResources {
+        let memory = container.resources.limits.get("memory").map_or(0, Quantity::value);
+        LinuxContainerResources { memory_limit_in_bytes: memory, ..LinuxContainerResources::default() }
     }
 
     async fn pull_secret(&self, _namespace: &str, _name: &str) -> Result<Option<Arc<Secret>>, SideError> {

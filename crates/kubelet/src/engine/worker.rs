@@ -84,7 +84,10 @@ impl Inner {
             }
         };
         match job.state.stage {
-            Stage::Syncing => self.sync_pod(job, &seen).await,
+            Stage::Syncing => {
+                let pod = self.allocate(&job.pod);
+                self.sync_pod(&Job { state: job.state.clone(), pod, interrupt: job.interrupt.clone() }, &seen).await
+            }
             _ => self.terminate(uid, job, &seen).await,
         }
     }
@@ -102,6 +105,11 @@ impl Inner {
             self.runtime.pod_event(pod, Level::Warning, "NetworkNotReady", &text);
             return Ran::Again(self.jittered(NETWORK_RETRY));
         }
+        if let Err(error) = self.actuate(pod, seen).await {
+            tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %error, "Resizing a pod failed");
+            return Ran::Again(self.jittered(RETRY));
+        }
+        self.set_status(pod, &job.state, seen, false);
         if let Err(ran) = self.prepare(pod, &job.interrupt).await {
             return ran;
         }
@@ -267,6 +275,7 @@ impl Inner {
             ended,
             is_static: is_static(pod),
             forced: state.forced.as_ref().or(deadline.as_ref()),
+            resize: &self.allocations.state(uid),
             now: self.now(),
         };
         let computed = status::compute(&inputs);

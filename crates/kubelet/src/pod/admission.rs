@@ -59,7 +59,7 @@ pub(crate) fn admit(pod: &Pod, situation: &Situation<'_>) -> Result<(), Refusal>
         let text = "SupplementalGroupsPolicy=Strict is not supported in this node";
         return Err(Refusal::new("SupplementalGroupsPolicyNotSupported", text));
     }
-    resources(pod, node, situation.others)?;
+    fits(pod, node, situation.others)?;
     placement(pod, node, situation.others)?;
     if situation.shutting_down {
         return Err(Refusal::new("NodeShutdown", "Pod was rejected as the node is shutting down."));
@@ -135,7 +135,8 @@ fn operating_system(pod: &Pod) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn resources(pod: &Pod, node: &Node, others: &[Arc<Pod>]) -> Result<(), Refusal> {
+/// Whether the node has room for what the pod asks beside the others.
+pub(crate) fn fits(pod: &Pod, node: &Node, others: &[Arc<Pod>]) -> Result<(), Refusal> {
     let allocatable = &node.status.allocatable;
     if allocatable.is_empty() {
         return Ok(());

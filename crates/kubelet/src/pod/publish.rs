@@ -13,7 +13,7 @@ use client::{Client, Patch};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::status::{is_terminal, refresh_terminal, same_conditions, upsert};
+use super::status::{OWNED, is_terminal, refresh_terminal, same_conditions, upsert};
 use super::store::PodStore;
 use super::{is_mirror, is_static};
 
@@ -209,20 +209,17 @@ fn merge(there: &PodStatus, ours: &PodStatus, could_run: bool, now: Time) -> Pod
     let ends = !is_terminal(&there.phase) && is_terminal(&ours.phase);
     let held_back = ends && could_run;
     let mut conditions = there.conditions.clone();
+    // Conditions about a resize are there only as long as they are true.
+    conditions.retain(|known| {
+        let ours = ours.conditions.iter().any(|own| own.type_ == known.type_);
+        ours || !known.type_.starts_with("PodResize")
+    });
     for condition in &ours.conditions {
         if held_back && condition.type_ == "DisruptionTarget" {
             continue;
         }
         let known = there.conditions.iter().any(|known| known.type_ == condition.type_);
-        let owned = matches!(
-            condition.type_.as_str(),
-            "PodScheduled"
-                | "Ready"
-                | "Initialized"
-                | "ContainersReady"
-                | "PodReadyToStartContainers"
-                | "DisruptionTarget"
-        );
+        let owned = OWNED.contains(&condition.type_.as_str()) || condition.type_ == "DisruptionTarget";
         if owned || !known {
             upsert(&mut conditions, condition.clone());
         }
@@ -260,6 +257,14 @@ fn patch(there: &Pod, wanted: &PodStatus) -> Option<Value> {
             let types = value.as_array().into_iter().flatten().filter_map(|condition| condition.get("type"));
             let order: Vec<Value> = types.map(|type_| serde_json::json!({"type": type_})).collect();
             out.insert("$setElementOrder/conditions".to_owned(), Value::Array(order));
+            let gone = there
+                .status
+                .conditions
+                .iter()
+                .filter(|old| !wanted.conditions.iter().any(|kept| kept.type_ == old.type_));
+            if let Some(list) = value.as_array_mut() {
+                list.extend(gone.map(|old| serde_json::json!({"$patch": "delete", "type": old.type_})));
+            }
         }
         out.insert(key.clone(), value);
     }

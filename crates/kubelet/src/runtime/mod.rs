@@ -16,6 +16,7 @@ pub(crate) mod plan;
 mod plan_tests;
 pub(crate) mod record;
 pub(crate) mod registry_auth;
+pub(crate) mod resize;
 pub(crate) mod sandbox;
 pub(crate) mod security;
 pub(crate) mod start;
@@ -23,6 +24,7 @@ pub(crate) mod sync;
 pub(crate) mod termination;
 pub(crate) mod text;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +32,9 @@ use std::time::Duration;
 use api_types::core_v1::{ObjectReference, Pod};
 use base::{SharedClock, SharedRng};
 use client::object_reference;
+use node_api::cri::v1::LinuxContainerResources;
 use node_api::cri::{Images, Runtime};
+use parking_lot::Mutex;
 
 use crate::border::{Level, NodeSide, PodSettings};
 use back_off::KeyedBackOff;
@@ -54,6 +58,8 @@ pub(crate) struct PodRuntime {
     pub(crate) failures: Failures,
     pub(crate) crashes: KeyedBackOff,
     pub(crate) puller: ImagePuller,
+    /// What each container was given last, by id.
+    pub(crate) actuated: Mutex<HashMap<String, LinuxContainerResources>>,
 }
 
 impl PodRuntime {
@@ -78,6 +84,7 @@ impl PodRuntime {
             failures: Failures::default(),
             crashes,
             puller,
+            actuated: Mutex::default(),
         }
     }
 

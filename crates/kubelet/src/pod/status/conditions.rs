@@ -16,9 +16,12 @@ const INITIALIZED: &str = "Initialized";
 const CONTAINERS_READY: &str = "ContainersReady";
 const SANDBOX: &str = "PodReadyToStartContainers";
 const DISRUPTION: &str = "DisruptionTarget";
+const RESIZE_PENDING: &str = "PodResizePending";
+const RESIZE_IN_PROGRESS: &str = "PodResizeInProgress";
 
 /// Types that the kubelet writes; all others are passed on as they are.
-const OWNED: &[&str] = &[SCHEDULED, READY, INITIALIZED, CONTAINERS_READY, SANDBOX];
+pub(crate) const OWNED: &[&str] =
+    &[SCHEDULED, READY, INITIALIZED, CONTAINERS_READY, SANDBOX, RESIZE_PENDING, RESIZE_IN_PROGRESS];
 
 /// All conditions in upstream's order, those of others first.
 pub(super) fn compute(inputs: &Inputs<'_>, status: &PodStatus) -> Vec<PodCondition> {
@@ -31,6 +34,13 @@ pub(super) fn compute(inputs: &Inputs<'_>, status: &PodStatus) -> Vec<PodConditi
         upsert(&mut out, disruption_target(text, pod.metadata.generation));
     }
     let containers_ready = containers_ready(pod, status);
+    if !super::is_terminal(&status.phase) {
+        let pending = inputs.resize.pending.as_ref().map(|text| condition(RESIZE_PENDING, true, "Deferred", text));
+        let going = inputs.resize.in_progress.then(|| condition(RESIZE_IN_PROGRESS, true, "", ""));
+        let generation = pod.metadata.generation;
+        let resize = pending.into_iter().chain(going);
+        out.extend(resize.map(|condition| PodCondition { observed_generation: generation, ..condition }));
+    }
     let own = [
         condition(SANDBOX, sandbox_ready(inputs), "", ""),
         initialized(inputs, status),

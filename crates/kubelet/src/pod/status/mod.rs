@@ -16,7 +16,7 @@ use crate::probe::{ProbeKind, Verdict};
 use crate::runtime::failure::Failure;
 use crate::runtime::record::RuntimePod;
 
-pub(crate) use conditions::{refresh_terminal, same_conditions, upsert};
+pub(crate) use conditions::{OWNED, refresh_terminal, same_conditions, upsert};
 pub(crate) use phase::is_terminal;
 
 /// What probes say, and whether they are at work.
@@ -43,6 +43,7 @@ pub(crate) struct Inputs<'a> {
     pub(crate) is_static: bool,
     /// Why the pod fails whatever its containers do: a deadline, an eviction.
     pub(crate) forced: Option<&'a Forced>,
+    pub(crate) resize: &'a Resize,
     pub(crate) now: Time,
 }
 
@@ -53,6 +54,15 @@ pub(crate) struct Forced {
     pub(crate) message: String,
     /// The message of a `DisruptionTarget` condition, where one is due.
     pub(crate) disruption: Option<String>,
+}
+
+/// How far a change of the pod's resources has come.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Resize {
+    /// Why it has to wait.
+    pub(crate) pending: Option<String>,
+    /// It was accepted and is not in effect everywhere yet.
+    pub(crate) in_progress: bool,
 }
 
 /// The status to show.

@@ -108,6 +108,7 @@ impl<'a> Case<'a> {
             ended: self.ended,
             is_static: false,
             forced: None,
+            resize: &Resize::default(),
             now: Time::from_unix_seconds(100),
         })
     }
