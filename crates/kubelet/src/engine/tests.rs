@@ -295,7 +295,7 @@ async fn sidecars_stop_last_and_hooks_run_before() {
          lifecycle: {preStop: {exec: {command: [bye]}}}}]}",
     );
     let pod = machine.wait("pair", "ready", |pod| first(pod).ready).await;
-    machine.runtime.take_calls();
+    drop(machine.runtime.take_calls());
     std::fs::remove_file(machine.root.path().join("manifests/pair.yaml")).unwrap();
     for _ in 0..600 {
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -188,14 +188,14 @@ mod tests {
         "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - {name: c, image: busybox}\n";
 
     fn reading(source: Source) -> Reading<'static> {
-        Reading { source, origin: "/etc/kubernetes/manifests/web.yaml", node_name: "Node1", refuse_references: true }
+        Reading { source, origin: "/etc/kubernetes/manifests/web.yaml", node_name: "node1", refuse_references: true }
     }
 
     #[test]
     fn a_manifest_becomes_this_nodes_pod() {
         let pod = read(MANIFEST, &reading(Source::File)).unwrap();
         assert_eq!(pod.metadata.name, "web-node1");
-        assert_eq!((pod.metadata.namespace.as_str(), pod.spec.node_name.as_str()), ("default", "Node1"));
+        assert_eq!((pod.metadata.namespace.as_str(), pod.spec.node_name.as_str()), ("default", "node1"));
         assert_eq!(pod.metadata.uid.len(), 32);
         assert_eq!(pod.metadata.annotations[CONFIG_HASH], pod.metadata.uid);
         assert_eq!(pod.spec.tolerations.len(), 1);

@@ -45,6 +45,7 @@ impl PodRuntime {
                 self.failed(&about, &failure.message);
             }
         })?;
+        self.ensure_image_volumes(&wanted).await?;
         let count = self.restart_count(pod, container, seen);
         let made = self.container_config(pod, member, &image, count, seen, place).await.map_err(|message| {
             self.failed(&about, &message);
@@ -62,6 +63,22 @@ impl PodRuntime {
         self.side.events.event(about.clone(), Level::Normal, "Started", "Container started");
         self.link_log(pod, container, count, &id, Path::new(&place.config.log_directory));
         self.post_start(pod, container, &id, &about).await
+    }
+
+    /// Images that the container mounts as volumes come by the same road as its own.
+    async fn ensure_image_volumes(&self, wanted: &Wanted<'_>) -> Result<(), Failure> {
+        for mount in &wanted.container.volume_mounts {
+            let volume = wanted.pod.spec.volumes.iter().find(|volume| volume.name == mount.name);
+            let Some(source) = volume.and_then(|volume| volume.volume_source.image.as_ref()) else { continue };
+            let stand_in = Container {
+                name: wanted.container.name.clone(),
+                image: source.reference.clone(),
+                image_pull_policy: source.pull_policy.clone(),
+                ..Container::default()
+            };
+            self.puller.ensure(&Wanted { container: &stand_in, ..*wanted }).await?;
+        }
+        Ok(())
     }
 
     fn failed(&self, about: &ObjectReference, message: &str) {
