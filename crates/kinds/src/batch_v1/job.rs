@@ -3,7 +3,7 @@
 use api_types::batch_v1::Job;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::TypedRules;
+use crate::rules::{RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
 use api_machinery::time::Time;
@@ -70,6 +70,16 @@ impl TypedRules for JobRules {
         }
     }
 
+    fn prepare_create(_: &RuleContext, object: &mut Job) {
+        if object.spec.manual_selector != Some(true) {
+            generate_selector(object);
+        }
+    }
+
+    fn field(object: &Job, path: &str) -> Option<String> {
+        (path == "status.successful").then(|| object.status.succeeded.to_string())
+    }
+
     fn cells(object: &Job, now: Time) -> Vec<Value> {
         vec![
             object.metadata.name.clone().into(),
@@ -82,6 +92,28 @@ impl TypedRules for JobRules {
             table::selector(object.spec.selector.as_ref(), "<error>"),
         ]
     }
+}
+
+/// The labels that tell a job's pods from those of every other, with their values: the old names, then the present.
+pub(super) fn generated_labels(job: &Job) -> [(&'static str, &str); 4] {
+    let (name, uid) = (job.metadata.name.as_str(), job.metadata.uid.as_str());
+    [
+        ("controller-uid", uid),
+        ("job-name", name),
+        ("batch.kubernetes.io/controller-uid", uid),
+        ("batch.kubernetes.io/job-name", name),
+    ]
+}
+
+/// Selects the job's own pods by its uid. What the client wrote stays, and validation refuses it where it is wrong.
+fn generate_selector(job: &mut Job) {
+    let labels = generated_labels(job).map(|(key, value)| (key, value.to_owned()));
+    for (key, value) in labels {
+        job.spec.template.metadata.labels.entry(key.to_owned()).or_insert(value);
+    }
+    let uid = job.metadata.uid.clone();
+    let selector = job.spec.selector.get_or_insert_default();
+    selector.match_labels.entry("batch.kubernetes.io/controller-uid".to_owned()).or_insert(uid);
 }
 
 /// The state in a word: the first of these conditions that is true.

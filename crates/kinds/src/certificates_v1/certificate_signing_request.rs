@@ -1,9 +1,12 @@
 //! CertificateSigningRequest of certificates.k8s.io/v1: its names, and its rules.
 
-use api_types::certificates_v1::CertificateSigningRequest;
+use api_machinery::leaf::StringList;
+use api_types::certificates_v1::{
+    CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestStatus,
+};
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::TypedRules;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -61,7 +64,41 @@ impl TypedRules for CertificateSigningRequestRules {
     const INFO: &'static ResourceInfo = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
-        crate::object_name::dns_subdomain(name, prefix)
+        crate::object_name::path_segment(name, prefix)
+    }
+
+    fn prepare_create(cx: &RuleContext, object: &mut CertificateSigningRequest) {
+        let spec = &mut object.spec;
+        spec.username.clone_from(&cx.user);
+        spec.uid.clone_from(&cx.user_uid);
+        spec.groups.clone_from(&cx.groups);
+        spec.extra = cx.extra.iter().map(|(key, values)| (key.clone(), StringList(values.clone()))).collect();
+        object.status = CertificateSigningRequestStatus::default();
+    }
+
+    fn prepare_update(
+        cx: &RuleContext,
+        endpoint: Endpoint,
+        object: &mut CertificateSigningRequest,
+        old: &CertificateSigningRequest,
+    ) {
+        object.spec = old.spec.clone();
+        let sent = std::mem::replace(&mut object.status, old.status.clone());
+        match endpoint {
+            Endpoint::Status => {
+                object.status = sent;
+                for type_ in ["Approved", "Denied"] {
+                    restore(type_, &mut object.status.conditions, &old.status.conditions);
+                }
+            }
+            Endpoint::Other("approval") => object.status.conditions = sent.conditions,
+            _ => return,
+        }
+        date(&mut object.status.conditions, &old.status.conditions, cx.now);
+    }
+
+    fn field(object: &CertificateSigningRequest, path: &str) -> Option<String> {
+        (path == "spec.signerName").then(|| object.spec.signer_name.clone())
     }
 
     fn cells(object: &CertificateSigningRequest, now: Time) -> Vec<Value> {
@@ -77,6 +114,36 @@ impl TypedRules for CertificateSigningRequestRules {
             duration.into(),
             state(object).into(),
         ]
+    }
+}
+
+/// Puts the stored conditions of a type back in order, unless some were added or taken away: that is refused later.
+fn restore(
+    type_: &str,
+    conditions: &mut [CertificateSigningRequestCondition],
+    stored: &[CertificateSigningRequestCondition],
+) {
+    let stored: Vec<_> = stored.iter().filter(|condition| condition.type_ == type_).collect();
+    let sent: Vec<_> = conditions.iter_mut().filter(|condition| condition.type_ == type_).collect();
+    if stored.len() == sent.len() {
+        sent.into_iter().zip(stored).for_each(|(sent, stored)| sent.clone_from(stored));
+    }
+}
+
+/// Fills in the times that the client left out.
+fn date(
+    conditions: &mut [CertificateSigningRequestCondition],
+    stored: &[CertificateSigningRequestCondition],
+    now: Time,
+) {
+    for condition in conditions {
+        if condition.last_update_time.is_zero() {
+            condition.last_update_time = now;
+        }
+        if condition.last_transition_time.is_zero() {
+            let same = stored.iter().find(|old| old.type_ == condition.type_ && old.status == condition.status);
+            condition.last_transition_time = same.map_or(now, |old| old.last_transition_time);
+        }
     }
 }
 
