@@ -1,3 +1,10 @@
-//! The `kubelet` binary.
+//! `kubelet`: the node agent of a cluster.
 
-fn main() {}
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    component_base::run(&kubelet::COMPONENT, kubelet::run)
+}

@@ -1,1 +1,31 @@
-//! The node agent.
+//! The node agent: runs the pods that are bound to its node through a container runtime, and speaks for the node.
+//!
+//! Two halves meet at [`border`]: the pod engine ([`engine`]) drives sandboxes and containers, the node side gives it
+//! volumes, environments and control groups, reports the node, and serves the kubelet's own API.
+
+pub mod border;
+mod collect;
+pub mod engine;
+mod pleg;
+mod pod;
+mod probe;
+mod runtime;
+// node
+mod certificates;
+mod config;
+mod dns;
+pub mod env;
+mod events;
+mod host;
+mod hostname;
+mod hosts;
+mod node;
+mod objects;
+mod resources;
+mod run;
+mod server;
+mod setup;
+mod volumes;
+
+pub use config::COMPONENT;
+pub use run::run;

@@ -1,0 +1,187 @@
+//! From flags and files to one configuration, in upstream's order: the file, drop-ins, flags; then defaults.
+
+use std::path::{Path, PathBuf};
+
+use api_machinery::leaf::RawJson;
+use api_machinery::{defaults, json};
+use api_types::kubelet_config_v1beta1::{API_VERSION, KIND, KubeletConfiguration};
+use component_base::config_file;
+use component_base::flags::{Invalid, Options, format_duration};
+use serde_json::{Map, Value};
+
+use super::{fields, refuse, validate};
+
+/// Fields that name files; relative ones count from the file's own directory.
+const PATHS: [&str; 7] = [
+    "staticPodPath",
+    "authentication.x509.clientCAFile",
+    "tlsCertFile",
+    "tlsPrivateKeyFile",
+    "resolvConf",
+    "volumePluginDir",
+    "podLogsDir",
+];
+/// What holds when there is no file: older defaults of the flags.
+const FLAG_DEFAULTS: [(&str, &str); 4] = [
+    ("authentication.anonymous.enabled", "true"),
+    ("authentication.webhook.enabled", "false"),
+    ("authorization.mode", "\"AlwaysAllow\""),
+    ("readOnlyPort", "10255"),
+];
+/// Hard thresholds where the file says nothing.
+const HARD_EVICTION: [(&str, &str); 5] = [
+    ("memory.available", "100Mi"),
+    ("nodefs.available", "10%"),
+    ("nodefs.inodesFree", "5%"),
+    ("imagefs.available", "15%"),
+    ("imagefs.inodesFree", "5%"),
+];
+/// Drop-ins that are read, and directories that are looked into.
+const MAX_DROP_INS: usize = 1000;
+
+/// The configuration in effect.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub(crate) fn load(options: &Options) -> Result<KubeletConfiguration, Invalid> {
+    let mut document = base(options).map_err(Invalid::one)?;
+    fields::apply(options, &mut document).map_err(Invalid::one)?;
+    let mut config = KubeletConfiguration::default();
+    let text = Value::Object(document).to_string();
+    let decoded = json::decode(text.as_bytes(), &mut config).map_err(|error| Invalid::one(error.to_string()))?;
+    if let Some(problem) = decoded.problems.iter().next() {
+        return Err(Invalid::one(format!(
+            "failed to decode the kubelet configuration: strict decoding error: {problem}"
+        )));
+    }
+    defaults::fill(&mut config);
+    default_eviction(&mut config);
+    validate::check(&config)?;
+    refuse::check(options, &config)?;
+    Ok(config)
+}
+
+/// The file with its drop-ins, or the defaults of the flags.
+fn base(options: &Options) -> Result<Map<String, Value>, String> {
+    let (file, dir) = (options.string("config"), options.string("config-dir"));
+    let mut document = Map::new();
+    if file.is_empty() && dir.is_empty() {
+        for (path, text) in FLAG_DEFAULTS {
+            fields::put(&mut document, path, json::parse_value(text).unwrap_or_default());
+        }
+        return Ok(document);
+    }
+    if !file.is_empty() {
+        let path = Path::new(file);
+        let failed = |error: String| format!("failed to load kubelet config file, path: {file}, error: {error}");
+        document = read(path).map_err(failed)?;
+        check_kind(&document).map_err(failed)?;
+        resolve(&mut document, path.parent().unwrap_or(Path::new("")));
+    }
+    if !dir.is_empty() {
+        for path in drop_ins(Path::new(dir))? {
+            let failed =
+                |error: String| format!("failed to load kubelet dropin file, path: {}, {error}", path.display());
+            let mut part = read(&path).map_err(failed)?;
+            check_kind(&part).map_err(failed)?;
+            resolve(&mut part, path.parent().unwrap_or(Path::new("")));
+            merge(&mut document, part);
+        }
+    }
+    Ok(document)
+}
+
+fn read(path: &Path) -> Result<Map<String, Value>, String> {
+    match config_file::load(path).map_err(|error| error.to_string())? {
+        Value::Object(document) => Ok(document),
+        Value::Null => Err("kubelet config file was empty".to_owned()),
+        _ => Err("the file is not an object".to_owned()),
+    }
+}
+
+fn check_kind(document: &Map<String, Value>) -> Result<(), String> {
+    let text = |name: &str| document.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if version.is_empty() || kind.is_empty() {
+        return Err("no apiVersion/kind".to_owned());
+    }
+    if (version, kind) != (API_VERSION, KIND) {
+        return Err(format!("unknown apiVersion/kind: {version}, Kind={kind}"));
+    }
+    Ok(())
+}
+
+/// All `*.conf` below a directory, in lexical order.
+fn drop_ins(dir: &Path) -> Result<Vec<PathBuf>, String> {
+    let (mut open, mut found) = (vec![dir.to_owned()], Vec::new());
+    while let Some(dir) = open.pop() {
+        let failed =
+            |error: std::io::Error| format!("failed to walk through kubelet dropin directory {dir:?}: {error}");
+        for entry in std::fs::read_dir(&dir).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if open.len() + found.len() >= MAX_DROP_INS {
+                return Err(format!("more than {MAX_DROP_INS} kubelet dropin files"));
+            }
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "conf") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// A JSON merge patch (RFC 7386).
+fn merge(target: &mut Map<String, Value>, patch: Map<String, Value>) {
+    for (name, value) in patch {
+        match value {
+            Value::Null => drop(target.remove(&name)),
+            Value::Object(inner) => {
+                let slot = target.entry(name).or_insert_with(|| Value::Object(Map::new()));
+                if !slot.is_object() {
+                    *slot = Value::Object(Map::new());
+                }
+                if let Some(slot) = slot.as_object_mut() {
+                    merge(slot, inner);
+                }
+            }
+            value => drop(target.insert(name, value)),
+        }
+    }
+}
+
+fn resolve(document: &mut Map<String, Value>, directory: &Path) {
+    for path in PATHS {
+        let (parents, name) = path.rsplit_once('.').unwrap_or(("", path));
+        let mut place = Some(&mut *document);
+        for parent in parents.split('.').filter(|parent| !parent.is_empty()) {
+            place = place.and_then(|map| map.get_mut(parent)).and_then(Value::as_object_mut);
+        }
+        if let Some(Value::String(text)) = place.and_then(|map| map.get_mut(name))
+            && !text.is_empty()
+            && Path::new(text).is_relative()
+        {
+            *text = directory.join(&*text).display().to_string();
+        }
+    }
+}
+
+fn default_eviction(config: &mut KubeletConfiguration) {
+    if !config.eviction_hard.is_empty() && config.merge_default_eviction_settings != Some(true) {
+        return;
+    }
+    for (signal, value) in HARD_EVICTION {
+        config.eviction_hard.entry(signal.to_owned()).or_insert_with(|| value.to_owned());
+    }
+}
+
+/// A duration that may be written as text or as a number of nanoseconds.
+pub(super) fn duration_text(raw: &RawJson) -> String {
+    match raw.value() {
+        Value::String(text) => text,
+        Value::Number(nanos) => format_duration(nanos.as_i64().unwrap_or_default()),
+        _ => "5s".to_owned(),
+    }
+}

@@ -1,0 +1,80 @@
+//! Settings that an upstream kubelet has and this one does not: using one is an error, never silence.
+
+use api_types::kubelet_config_v1beta1::KubeletConfiguration;
+use component_base::flags::{Errors, Invalid, Options};
+
+use super::flags::OLD;
+
+/// Old flags that do something here.
+const OLD_BUT_WORKING: [&str; 4] = [
+    "enable-server",
+    "maximum-dead-containers",
+    "maximum-dead-containers-per-container",
+    "minimum-container-ttl-duration",
+];
+/// Flags of features that are not there.
+const MISSING: [&str; 6] = [
+    "exit-on-lock-contention",
+    "image-credential-provider-bin-dir",
+    "image-credential-provider-config",
+    "lock-file",
+    "housekeeping-interval",
+    "max-housekeeping-interval",
+];
+
+/// Everything that is asked for and not there.
+pub(super) fn check(options: &Options, config: &KubeletConfiguration) -> Result<(), Invalid> {
+    let mut errors = Errors::new();
+    for flag in OLD.flags.iter().map(|flag| flag.name).chain(MISSING) {
+        let works = OLD_BUT_WORKING.contains(&flag);
+        errors.check(works || !options.is_set(flag), format!("--{flag} is not supported by this kubelet"));
+    }
+    let cloud = options.string("cloud-provider");
+    errors.check(
+        matches!(cloud, "" | "external"),
+        format!("unsupported value {cloud:?} for --cloud-provider: only \"\" and \"external\" are supported"),
+    );
+    for (field, asked) in missing(config) {
+        errors.check(!asked, format!("invalid configuration: {field} is not supported by this kubelet"));
+    }
+    errors.into_result()
+}
+
+fn missing(config: &KubeletConfiguration) -> Vec<(&'static str, bool)> {
+    let set = |text: &str, default: &str| !text.is_empty() && text != default;
+    vec![
+        ("cpuManagerPolicy", set(&config.cpu_manager_policy, "none")),
+        ("cpuManagerPolicyOptions", !config.cpu_manager_policy_options.is_empty()),
+        ("memoryManagerPolicy", set(&config.memory_manager_policy, "None")),
+        ("topologyManagerPolicy", set(&config.topology_manager_policy, "none")),
+        ("topologyManagerScope", set(&config.topology_manager_scope, "container")),
+        ("topologyManagerPolicyOptions", !config.topology_manager_policy_options.is_empty()),
+        ("qosReserved", !config.qos_reserved.is_empty()),
+        ("reservedMemory", !config.reserved_memory.is_empty()),
+        ("reservedSystemCPUs", !config.reserved_system_cpus.is_empty()),
+        ("systemCgroups", !config.system_cgroups.is_empty()),
+        ("systemReservedCgroup", !config.system_reserved_cgroup.is_empty()),
+        ("kubeReservedCgroup", !config.kube_reserved_cgroup.is_empty()),
+        ("kernelMemcgNotification", config.kernel_memcg_notification),
+        ("enableContentionProfiling", config.enable_contention_profiling),
+        ("enableSystemLogQuery", config.enable_system_log_query == Some(true)),
+        ("shutdownGracePeriod", !config.shutdown_grace_period.is_zero()),
+        ("shutdownGracePeriodCriticalPods", !config.shutdown_grace_period_critical_pods.is_zero()),
+        ("shutdownGracePeriodByPodPriority", !config.shutdown_grace_period_by_pod_priority.is_empty()),
+        ("memorySwap.swapBehavior", set(&config.memory_swap.swap_behavior, "NoSwap")),
+        ("memoryReservationPolicy", set(&config.memory_reservation_policy, "None")),
+        ("tracing", config.tracing.is_some()),
+        ("userNamespaces", config.user_namespaces.is_some()),
+        ("evictionSoft", !config.eviction_soft.is_empty()),
+        ("podCIDR", !config.pod_cidr.is_empty()),
+        ("preloadedImagesVerificationAllowlist", !config.preloaded_images_verification_allowlist.is_empty()),
+        (
+            "imagePullCredentialsVerificationPolicy",
+            set(&config.image_pull_credentials_verification_policy, "NeverVerifyPreloadedImages"),
+        ),
+        ("showHiddenMetricsForVersion", !config.show_hidden_metrics_for_version.is_empty()),
+        ("containerLogMaxWorkers", config.container_log_max_workers.is_some_and(|workers| workers != 1)),
+        ("localStorageCapacityIsolation", config.local_storage_capacity_isolation == Some(false)),
+        ("volumePluginDir", set(&config.volume_plugin_dir, "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/")),
+    ]
+}

@@ -1,0 +1,238 @@
+//! The configuration taken apart for those who work by it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use api_machinery::quantity::Quantity;
+use api_machinery::time::GoDuration;
+use api_types::kubelet_config_v1beta1::KubeletConfiguration;
+use component_base::flags::{Errors, Invalid, Options};
+
+use crate::border::PodSettings;
+use crate::dns::Dns;
+use crate::node::NodeSettings;
+use crate::objects::Strategy;
+use crate::resources::thresholds::{self, Maps};
+use crate::resources::{CgroupNames, CgroupSettings, Driver, reserve};
+
+/// Where the links of the old log layout are.
+const CONTAINER_LOGS: &str = "/var/log/containers";
+/// The API server's domains may only be used for labels that are known.
+const LABEL_PREFIXES: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
+const LABELS: [&str; 11] = [
+    "kubernetes.io/hostname",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+    "node.kubernetes.io/instance-type",
+    "beta.kubernetes.io/instance-type",
+    "kubernetes.io/os",
+    "kubernetes.io/arch",
+    "beta.kubernetes.io/os",
+    "beta.kubernetes.io/arch",
+];
+
+/// What each part of the kubelet is told.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) config: KubeletConfiguration,
+    pub(crate) pods: PodSettings,
+    pub(crate) node: NodeSettings,
+    pub(crate) dns: Dns,
+    pub(crate) strategy: Strategy,
+    pub(crate) cert_dir: PathBuf,
+    pub(crate) kubeconfig: String,
+    pub(crate) bootstrap_kubeconfig: String,
+    pub(crate) thresholds: Vec<thresholds::Threshold>,
+}
+
+/// Takes the configuration apart.
+///
+/// # Errors
+/// What is wrong with flags that are no fields.
+pub(crate) fn plan(options: &Options, config: KubeletConfiguration, os_hostname: &str) -> Result<Plan, Invalid> {
+    let mut errors = Errors::new();
+    let hostname = match options.string("hostname-override").trim() {
+        "" => os_hostname.trim().to_ascii_lowercase(),
+        given => given.to_ascii_lowercase(),
+    };
+    errors.check(!hostname.is_empty(), "empty hostname is invalid");
+    let external_cloud = options.string("cloud-provider") == "external";
+    let node_ips = errors.ok(node_ips(options.string("node-ip"))).unwrap_or_default();
+    let labels = options.map("node-labels");
+    errors.ok(check_labels(&labels));
+    let thresholds = errors.ok(thresholds_of(&config)).unwrap_or_default();
+    let reservations = errors.ok(reservations_of(&config, &thresholds)).unwrap_or_default();
+    let root_dir = PathBuf::from(options.string("root-dir"));
+    let node = NodeSettings {
+        name: hostname.clone(),
+        hostname,
+        labels,
+        taints: config.register_with_taints.clone(),
+        provider_id: config.provider_id.clone(),
+        node_ips,
+        external_cloud,
+        register: config.register_node != Some(false),
+        port: config.port,
+        max_pods: config.max_pods.into(),
+        pods_per_core: config.pods_per_core.into(),
+        max_images: config.node_status_max_images.unwrap_or(50),
+        controller_attaches: config.enable_controller_attach_detach != Some(false),
+        update_frequency: config.node_status_update_frequency.to_std(),
+        report_frequency: config.node_status_report_frequency.to_std(),
+        lease_seconds: config.node_lease_duration_seconds,
+        root_dir: root_dir.clone(),
+        reservations,
+        cpu_quota: config.cpu_cfs_quota != Some(false),
+    };
+    let dns = Dns {
+        servers: config.cluster_dns.iter().filter_map(|server| server.parse().ok()).collect(),
+        domain: config.cluster_domain.clone(),
+        resolver_file: config.resolv_conf.clone().filter(|path| !path.is_empty()).map(PathBuf::from),
+    };
+    let pods = pod_settings(options, &config, &node.name, root_dir, &mut errors);
+    errors.into_result()?;
+    Ok(Plan {
+        pods,
+        node,
+        dns,
+        strategy: Strategy::from_name(&config.config_map_and_secret_change_detection_strategy)
+            .unwrap_or(Strategy::Watch),
+        cert_dir: options.string("cert-dir").into(),
+        kubeconfig: options.string("kubeconfig").to_owned(),
+        bootstrap_kubeconfig: options.string("bootstrap-kubeconfig").to_owned(),
+        thresholds,
+        config,
+    })
+}
+
+fn pod_settings(
+    options: &Options,
+    config: &KubeletConfiguration,
+    node_name: &str,
+    root_dir: PathBuf,
+    errors: &mut Errors,
+) -> PodSettings {
+    let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    let headers = config.static_pod_url_header.iter();
+    let headers = headers.flat_map(|(name, values)| values.0.iter().map(move |value| (name.clone(), value.clone())));
+    let percent = |value: Option<i32>, default: u8| value.and_then(|value| u8::try_from(value).ok()).unwrap_or(default);
+    let log_max_bytes = errors.ok(log_size(&config.container_log_max_size)).flatten();
+    let number = |flag: &str| i32::try_from(options.int(flag)).unwrap_or(-1);
+    let longest =
+        config.crash_loop_back_off.max_container_restart_period.map_or(Duration::from_secs(300), GoDuration::to_std);
+    PodSettings {
+        node_name: node_name.to_owned(),
+        root_dir,
+        pod_logs_dir: config.pod_logs_dir.clone().into(),
+        container_logs_dir: CONTAINER_LOGS.into(),
+        static_pod_path: text(&config.static_pod_path).map(PathBuf::from),
+        static_pod_url: text(&config.static_pod_url),
+        static_pod_url_header: headers.collect(),
+        file_check_frequency: config.file_check_frequency.to_std(),
+        http_check_frequency: config.http_check_frequency.to_std(),
+        sync_frequency: config.sync_frequency.to_std(),
+        serialize_image_pulls: config.serialize_image_pulls != Some(false),
+        max_parallel_image_pulls: config.max_parallel_image_pulls.and_then(|pulls| usize::try_from(pulls).ok()),
+        registry_pull_qps: f64::from(config.registry_pull_qps.unwrap_or(5)),
+        registry_burst: u32::try_from(config.registry_burst).unwrap_or(10),
+        crash_loop_initial: longest.min(Duration::from_secs(10)),
+        crash_loop_max: longest,
+        image_gc_high_percent: percent(config.image_gc_high_threshold_percent, 85),
+        image_gc_low_percent: percent(config.image_gc_low_threshold_percent, 80),
+        image_minimum_age: config.image_minimum_gc_age.to_std(),
+        image_maximum_age: config.image_maximum_gc_age.to_std(),
+        dead_container_min_age: options.duration("minimum-container-ttl-duration"),
+        dead_per_container: number("maximum-dead-containers-per-container"),
+        dead_total: number("maximum-dead-containers"),
+        log_max_bytes,
+        log_max_files: usize::try_from(config.container_log_max_files.unwrap_or(5)).unwrap_or(5),
+        log_monitor_interval: config.container_log_monitor_interval.map_or(Duration::from_secs(10), GoDuration::to_std),
+        seccomp_default: config.seccomp_default == Some(true),
+        max_pods: usize::try_from(config.max_pods).unwrap_or(110),
+        allowed_unsafe_sysctls: config.allowed_unsafe_sysctls.clone(),
+        ..PodSettings::default()
+    }
+}
+
+/// The size at which logs are rotated; negative for never.
+fn log_size(text: &str) -> Result<Option<u64>, String> {
+    let size = Quantity::parse(text).map_err(|error| format!("invalid containerLogMaxSize {text:?}: {error}"))?;
+    Ok(u64::try_from(size.value()).ok().filter(|size| *size > 0))
+}
+
+fn thresholds_of(config: &KubeletConfiguration) -> Result<Vec<thresholds::Threshold>, String> {
+    thresholds::parse(&Maps {
+        hard: &config.eviction_hard,
+        soft: &config.eviction_soft,
+        grace: &config.eviction_soft_grace_period,
+        reclaim: &config.eviction_minimum_reclaim,
+    })
+}
+
+fn reservations_of(
+    config: &KubeletConfiguration,
+    thresholds: &[thresholds::Threshold],
+) -> Result<reserve::Reservations, String> {
+    let hard = thresholds.iter().filter(|threshold| threshold.grace.is_zero()).cloned().collect();
+    let (kube, system) = (reserve::parse(&config.kube_reserved)?, reserve::parse(&config.system_reserved)?);
+    Ok(reserve::Reservations::new(kube, system, hard))
+}
+
+/// None, one, or one of each family.
+fn node_ips(text: &str) -> Result<Vec<IpAddr>, String> {
+    let mut ips = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        match part.parse::<IpAddr>() {
+            Ok(ip) => ips.push(ip),
+            Err(_) => tracing::warn!(value = part, "Could not parse some node IP(s), ignoring them"),
+        }
+    }
+    let bad = |why: &str| Err(format!("bad --node-ip {text:?}: {why}"));
+    match ips.as_slice() {
+        [] | [_] => Ok(ips),
+        [one, other] if one.is_ipv4() == other.is_ipv4() => {
+            bad("must contain either a single IP or a dual-stack pair of IPs")
+        }
+        [one, other] if one.is_unspecified() || other.is_unspecified() => {
+            bad("dual-stack node IP cannot include '0.0.0.0' or '::'")
+        }
+        [_, _] => Ok(ips),
+        _ => bad("must contain either a single IP or a dual-stack pair of IPs"),
+    }
+}
+
+fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), String> {
+    let is_unknown = |label: &&String| {
+        let domain = label.split_once('/').map_or("", |(domain, _)| domain);
+        let within = |suffix: &str| domain == suffix || domain.ends_with(&format!(".{suffix}"));
+        let reserved = within("kubernetes.io") || within("k8s.io");
+        reserved && !LABELS.contains(&label.as_str()) && !LABEL_PREFIXES.iter().any(|prefix| within(prefix))
+    };
+    let unknown: Vec<&str> = labels.keys().filter(is_unknown).map(String::as_str).collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels: [{}]\n--node-labels in the 'kubernetes.io' \
+         namespace must begin with an allowed prefix ({}) or be in the specifically allowed set ({})",
+        unknown.join(" "),
+        LABEL_PREFIXES.join(", "),
+        LABELS.join(", ")
+    ))
+}
+
+impl Plan {
+    /// How control groups are laid out; `driver` may come from the runtime.
+    pub(crate) fn cgroups(&self, driver: Driver) -> Option<CgroupSettings> {
+        let config = &self.config;
+        let root = if config.cgroup_root.is_empty() { "/" } else { &config.cgroup_root };
+        let names = CgroupNames::new(driver, root)?;
+        let period = config.cpu_cfs_quota_period.map_or(Duration::from_millis(100), GoDuration::to_std);
+        let (per_class, quota) = (config.cgroups_per_qos != Some(false), config.cpu_cfs_quota != Some(false));
+        Some(CgroupSettings::new(names, per_class, quota, period, config.pod_pids_limit.unwrap_or(-1)))
+    }
+}

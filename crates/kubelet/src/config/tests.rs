@@ -1,0 +1,123 @@
+//! Flags and files together.
+
+use component_base::flags::{check_table, parse};
+
+use super::*;
+
+fn options(line: &str) -> Options {
+    parse(COMPONENT.flags, line.split_whitespace().map(ToOwned::to_owned)).unwrap()
+}
+
+fn loaded(line: &str) -> Result<api_types::kubelet_config_v1beta1::KubeletConfiguration, String> {
+    load(&options(line)).map_err(|error| error.to_string())
+}
+
+const HEAD: &str = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
+
+#[test]
+fn the_table_is_sound() {
+    assert_eq!(check_table(COMPONENT.flags), Vec::<String>::new());
+}
+
+#[test]
+fn every_flag_of_upstream_is_there() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/flags/kubelet.json");
+    let Ok(text) = std::fs::read_to_string(path) else {
+        println!("skipped: the list of upstream's flags is not here");
+        return;
+    };
+    let list: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let options = options("");
+    for flag in list["flags"].as_array().unwrap() {
+        let name = flag["flag"].as_str().unwrap();
+        assert!(options.declares(name), "--{name}");
+    }
+}
+
+#[test]
+fn without_a_file_older_defaults_hold() {
+    let config = loaded("").unwrap();
+    assert_eq!(config.authentication.anonymous.enabled, Some(true));
+    assert_eq!((config.authorization.mode.as_str(), config.read_only_port), ("AlwaysAllow", 10255));
+    assert_eq!(config.eviction_hard["memory.available"], "100Mi");
+    assert_eq!(config.sync_frequency.to_string(), "1m0s");
+}
+
+#[test]
+fn files_drop_ins_and_flags_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, drop_in) = (dir.path().join("config.yaml"), dir.path().join("conf.d"));
+    std::fs::write(
+        &file,
+        format!("{HEAD}maxPods: 10\nport: 1000\nstaticPodPath: manifests\nclusterDNS: [10.0.0.10]\n"),
+    )
+    .unwrap();
+    std::fs::create_dir(&drop_in).unwrap();
+    std::fs::write(drop_in.join("10-a.conf"), format!("{HEAD}maxPods: 20\nport: 2000\n")).unwrap();
+    std::fs::write(drop_in.join("20-b.conf"), format!("{HEAD}maxPods: 30\nclusterDNS: null\n")).unwrap();
+    std::fs::write(drop_in.join("README"), "not read").unwrap();
+    let line = format!(
+        "--config={} --config-dir={} --port=3000 --register-with-taints=a=b:NoSchedule",
+        file.display(),
+        drop_in.display()
+    );
+    let config = loaded(&line).unwrap();
+    assert_eq!((config.max_pods, config.port, config.cluster_dns.len()), (30, 3000, 0));
+    assert_eq!(config.static_pod_path, dir.path().join("manifests").display().to_string());
+    assert_eq!(config.register_with_taints[0].effect, "NoSchedule");
+    assert_eq!(config.authentication.anonymous.enabled, Some(false), "a file brings its own defaults");
+    assert_eq!(config.read_only_port, 0);
+}
+
+#[test]
+fn mistakes_and_missing_features_are_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("config.yaml");
+    let cases = [
+        ("nope: 1\n", "unknown field \"nope\""),
+        ("port: 70000\n", "invalid configuration: port (--port) 70000 must be between 1 and 65535, inclusive"),
+        ("authorization: {mode: RBAC}\n", "unknown authorization mode RBAC"),
+        ("cpuManagerPolicy: static\n", "cpuManagerPolicy is not supported by this kubelet"),
+        ("evictionHard: {disk: 1Gi}\n", "unsupported eviction signal disk"),
+        ("kubeReserved: {gpu: \"1\"}\n", "cannot reserve \"gpu\" resource"),
+        ("shutdownGracePeriod: 30s\n", "shutdownGracePeriod is not supported by this kubelet"),
+        ("enforceNodeAllocatable: [none, pods]\n", "may not contain additional enforcements"),
+    ];
+    for (text, expected) in cases {
+        std::fs::write(&file, format!("{HEAD}{text}")).unwrap();
+        let error = loaded(&format!("--config={}", file.display())).unwrap_err();
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+    std::fs::write(&file, "kind: Other\napiVersion: v1\n").unwrap();
+    assert!(loaded(&format!("--config={}", file.display())).unwrap_err().contains("unknown apiVersion/kind"));
+    assert!(loaded("--cloud-provider=aws").unwrap_err().contains("--cloud-provider"));
+    assert!(loaded("--lock-file=/x").unwrap_err().contains("--lock-file is not supported"));
+}
+
+#[test]
+fn the_plan_checks_what_is_no_field() {
+    let planned = |line: &str| {
+        let options = options(line);
+        plan(&options, load(&options).unwrap(), "Host-1 ").map_err(|error| error.to_string())
+    };
+    let own = planned("--node-labels=disk=ssd,node.kubernetes.io/role=x --node-ip=10.0.0.1,fd00::1").unwrap();
+    assert_eq!((own.node.name.as_str(), own.node.node_ips.len()), ("host-1", 2));
+    assert_eq!(planned("--hostname-override=N1").unwrap().node.name, "n1");
+    assert!(planned("--node-labels=kubernetes.io/role=x").unwrap_err().contains("[kubernetes.io/role]"));
+    assert!(planned("--node-ip=10.0.0.1,10.0.0.2").unwrap_err().contains("dual-stack pair"));
+}
+
+#[test]
+fn the_file_sets_the_log_and_gates() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("config.yaml");
+    std::fs::write(
+        &file,
+        format!("{HEAD}logging: {{verbosity: 4, format: json}}\nfeatureGates: {{ExtendWebSocketsToKubelet: false}}\n"),
+    )
+    .unwrap();
+    let mut options = options(&format!("--config={} --logging-format=text", file.display()));
+    prepare(&mut options).unwrap();
+    assert_eq!((options.int("v"), options.string("logging-format")), (4, "text"));
+    assert_eq!(options.map("feature-gates")["ExtendWebSocketsToKubelet"], "false");
+}

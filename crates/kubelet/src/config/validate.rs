@@ -1,0 +1,195 @@
+//! What values must be, whoever set them.
+
+use std::path::{Component, Path};
+
+use api_types::kubelet_config_v1beta1::KubeletConfiguration;
+use component_base::flags::{Errors, Invalid};
+
+use crate::objects::Strategy;
+use crate::resources::thresholds::{self, Maps};
+use crate::resources::{CgroupNames, Driver, reserve};
+
+/// Everything that is wrong.
+pub(super) fn check(config: &KubeletConfiguration) -> Result<(), Invalid> {
+    let mut errors = Errors::new();
+    numbers(config, &mut errors);
+    durations(config, &mut errors);
+    names(config, &mut errors);
+    reservations(config, &mut errors);
+    errors.into_result()
+}
+
+fn numbers(config: &KubeletConfiguration, errors: &mut Errors) {
+    let mut between = |field: &str, flag: &str, value: i64, low: i64, high: i64| {
+        let text =
+            format!("invalid configuration: {field} (--{flag}) {value} must be between {low} and {high}, inclusive");
+        errors.check((low..=high).contains(&value), text);
+    };
+    let high = i64::from(config.image_gc_high_threshold_percent.unwrap_or(85));
+    let low = i64::from(config.image_gc_low_threshold_percent.unwrap_or(80));
+    between("port", "port", config.port.into(), 1, 65535);
+    between("readOnlyPort", "read-only-port", config.read_only_port.into(), 0, 65535);
+    between("healthzPort", "healthz-port", config.healthz_port.unwrap_or(10248).into(), 0, 65535);
+    between("imageGCHighThresholdPercent", "image-gc-high-threshold", high, 0, 100);
+    between("imageGCLowThresholdPercent", "image-gc-low-threshold", low, 0, 100);
+    between("oomScoreAdj", "oom-score-adj", config.oom_score_adj.unwrap_or(-999).into(), -1000, 1000);
+    between(
+        "containerLogMaxFiles",
+        "container-log-max-files",
+        config.container_log_max_files.unwrap_or(5).into(),
+        2,
+        i32::MAX.into(),
+    );
+    between("nodeLeaseDurationSeconds", "", config.node_lease_duration_seconds.into(), 1, i32::MAX.into());
+    between(
+        "nodeStatusMaxImages",
+        "node-status-max-images",
+        config.node_status_max_images.unwrap_or(50).into(),
+        -1,
+        i32::MAX.into(),
+    );
+    let mut at_least_zero = |field: &str, value: i64| between(field, "", value, 0, i64::MAX);
+    at_least_zero("maxPods", config.max_pods.into());
+    at_least_zero("podsPerCore", config.pods_per_core.into());
+    at_least_zero("maxOpenFiles", config.max_open_files);
+    at_least_zero("registryPullQPS", config.registry_pull_qps.unwrap_or(5).into());
+    at_least_zero("registryBurst", config.registry_burst.into());
+    at_least_zero("eventRecordQPS", config.event_record_qps.unwrap_or(50).into());
+    at_least_zero("eventBurst", config.event_burst.into());
+    at_least_zero("kubeAPIBurst", config.kube_api_burst.into());
+    at_least_zero("evictionMaxPodGracePeriod", config.eviction_max_pod_grace_period.into());
+    errors.check(
+        low < high,
+        format!(
+            "invalid configuration: imageGCLowThresholdPercent (--image-gc-low-threshold) {low} must be less than \
+             imageGCHighThresholdPercent (--image-gc-high-threshold) {high}"
+        ),
+    );
+    let (serial, parallel) = (config.serialize_image_pulls != Some(false), config.max_parallel_image_pulls);
+    errors.check(
+        !(serial && parallel.is_some_and(|pulls| pulls > 1)),
+        "invalid configuration: maxParallelImagePulls cannot be larger than 1 unless SerializeImagePulls (--serialize-image-pulls) set to false",
+    );
+    errors.check(
+        parallel.is_none_or(|pulls| pulls > 0),
+        "invalid configuration: maxParallelImagePulls must be a positive number",
+    );
+    errors.check(!config.run_once, "invalid configuration: runOnce (--runOnce) true is not supported");
+}
+
+fn durations(config: &KubeletConfiguration, errors: &mut Errors) {
+    const MILLISECOND: i64 = 1_000_000;
+    const SECOND: i64 = 1_000 * MILLISECOND;
+    let period = config.cpu_cfs_quota_period.map_or(100_000_000, |period| period.nanos());
+    errors.check(
+        (MILLISECOND..=SECOND).contains(&period),
+        "invalid configuration: cpuCFSQuotaPeriod (--cpu-cfs-quota-period) must be between 1ms and 1sec, inclusive",
+    );
+    let age = config.image_maximum_gc_age.nanos();
+    errors.check(
+        age == 0 || age > config.image_minimum_gc_age.nanos(),
+        "invalid configuration: imageMaximumGCAge must be greater than imageMinimumGCAge",
+    );
+    let interval = config.container_log_monitor_interval.map_or(10 * SECOND, |interval| interval.nanos());
+    errors.check(
+        interval >= 3 * SECOND,
+        "invalid configuration: containerLogMonitorInterval must be a positive time duration greater than or equal to 3s",
+    );
+    if let Some(longest) = config.crash_loop_back_off.max_container_restart_period {
+        errors.check(
+            (SECOND..=300 * SECOND).contains(&longest.nanos()),
+            "invalid configuration: CrashLoopBackOff.MaxContainerRestartPeriod must be between 1s and 300s",
+        );
+    }
+    let positive = [
+        ("syncFrequency", config.sync_frequency),
+        ("fileCheckFrequency", config.file_check_frequency),
+        ("httpCheckFrequency", config.http_check_frequency),
+        ("nodeStatusUpdateFrequency", config.node_status_update_frequency),
+        ("nodeStatusReportFrequency", config.node_status_report_frequency),
+        ("runtimeRequestTimeout", config.runtime_request_timeout),
+    ];
+    for (field, value) in positive {
+        errors.check(value.nanos() > 0, format!("invalid configuration: {field} {value} must be positive"));
+    }
+}
+
+fn names(config: &KubeletConfiguration, errors: &mut Errors) {
+    errors.check(
+        Driver::from_name(&config.cgroup_driver).is_some(),
+        format!("unrecognized cgroup driver {:?}, must be cgroupfs or systemd", config.cgroup_driver),
+    );
+    errors.check(
+        CgroupNames::new(Driver::Cgroupfs, &config.cgroup_root).is_some(),
+        format!("invalid configuration: cgroupRoot (--cgroup-root) {:?} must not climb", config.cgroup_root),
+    );
+    let strategy = &config.config_map_and_secret_change_detection_strategy;
+    errors.check(
+        Strategy::from_name(strategy).is_some(),
+        format!(
+            "invalid configuration: configMapAndSecretChangeDetectionStrategy {strategy:?} must be one of Get, Cache, Watch"
+        ),
+    );
+    match config.authorization.mode.as_str() {
+        "Webhook" | "AlwaysAllow" => {}
+        "" => errors.push("no authorization mode specified"),
+        mode => errors.push(format!("unknown authorization mode {mode}")),
+    }
+    let log_dir = Path::new(&config.pod_logs_dir);
+    let plain = log_dir.is_absolute() && log_dir.components().all(|part| part != Component::ParentDir);
+    errors.check(
+        plain && config.pod_logs_dir.is_ascii(),
+        format!(
+            "invalid configuration: podLogsDir {:?} must be an absolute, normalized ASCII path",
+            config.pod_logs_dir
+        ),
+    );
+    for address in [&config.address, &config.healthz_bind_address].into_iter().chain(&config.cluster_dns) {
+        errors.check(
+            address.parse::<std::net::IpAddr>().is_ok(),
+            format!("invalid configuration: {address:?} must be an IP address"),
+        );
+    }
+    errors.check(
+        !config.container_runtime_endpoint.is_empty(),
+        "invalid configuration: the containerRuntimeEndpoint was not specified or empty",
+    );
+    errors.check(
+        config.tls_cert_file.is_empty() == config.tls_private_key_file.is_empty(),
+        "tlsCertFile and tlsPrivateKeyFile must be specified together",
+    );
+}
+
+fn reservations(config: &KubeletConfiguration, errors: &mut Errors) {
+    let maps = Maps {
+        hard: &config.eviction_hard,
+        soft: &config.eviction_soft,
+        grace: &config.eviction_soft_grace_period,
+        reclaim: &config.eviction_minimum_reclaim,
+    };
+    errors.ok(thresholds::parse(&maps));
+    errors.ok(reserve::parse(&config.kube_reserved));
+    errors.ok(reserve::parse(&config.system_reserved));
+    for what in &config.enforce_node_allocatable {
+        match what.as_str() {
+            "pods" => errors.check(
+                config.cgroups_per_qos != Some(false),
+                "invalid configuration: enforceNodeAllocatable (--enforce-node-allocatable) [pods] is not allowed \
+                 without cgroupsPerQOS (--cgroups-per-qos)",
+            ),
+            "none" => errors.check(
+                config.enforce_node_allocatable.len() == 1,
+                "invalid configuration: enforceNodeAllocatable (--enforce-node-allocatable) may not contain additional \
+                 enforcements when none is specified",
+            ),
+            "system-reserved" | "kube-reserved" | "system-reserved-compressible" | "kube-reserved-compressible" => {
+                errors.push(format!("enforceNodeAllocatable {what:?} is not supported by this kubelet"));
+            }
+            other => errors.push(format!(
+                "invalid configuration: option {other:?} specified for enforceNodeAllocatable (--enforce-node-allocatable). \
+                 Valid options are \"pods\", \"system-reserved\", \"kube-reserved\", \"system-reserved-compressible\", \
+                 \"kube-reserved-compressible\" or \"none\""
+            )),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Whether the machine is fit for pods, and what is brought in order at start.
+
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use component_base::serving::BoxError;
+use sys::cgroups::{Cgroups, Version};
+
+use crate::config::Plan;
+use crate::node::Facts;
+use crate::volumes::Layout;
+
+/// Kernel settings that pods need.
+const KERNEL: [(&str, &str); 6] = [
+    ("vm/overcommit_memory", "1"),
+    ("vm/panic_on_oom", "0"),
+    ("kernel/panic", "10"),
+    ("kernel/panic_on_oops", "1"),
+    ("kernel/keys/root_maxkeys", "1000000"),
+    ("kernel/keys/root_maxbytes", "25000000"),
+];
+/// What control groups of version 1 must offer.
+const CONTROLLERS: [&str; 4] = ["cpu", "cpuacct", "cpuset", "memory"];
+
+/// Checks the machine and brings it in order. Returns events about the node: reason and message.
+pub(crate) fn check(
+    plan: &Plan,
+    facts: &Facts,
+    cgroups: &dyn Cgroups,
+) -> Result<Vec<(&'static str, String)>, BoxError> {
+    let mut events = Vec::new();
+    check_cgroups(plan, cgroups, &mut events)?;
+    check_swap(plan, facts)?;
+    set_kernel(plan, facts)?;
+    let score = plan.config.oom_score_adj.unwrap_or(-999);
+    facts.proc().set_oom_score_adj(std::process::id(), score)?;
+    join_group(plan, cgroups)?;
+    limit_files(plan);
+    Ok(events)
+}
+
+fn check_cgroups(plan: &Plan, cgroups: &dyn Cgroups, events: &mut Vec<(&'static str, String)>) -> Result<(), BoxError> {
+    let config = &plan.config;
+    if cgroups.version() == Version::V2 {
+        return Ok(());
+    }
+    if config.fail_cgroup_v1 != Some(false) {
+        return Err(
+            "kubelet is configured to not run on a host using cgroup v1. cgroup v1 support is unsupported and will \
+                    be removed in a future release"
+                .into(),
+        );
+    }
+    if config.single_process_oom_kill == Some(false) {
+        let text =
+            "invalid configuration: singleProcessOOMKill must not be explicitly set to false when using cgroup v1";
+        return Err(text.into());
+    }
+    let present = cgroups.controllers();
+    let missing: Vec<&str> = CONTROLLERS.into_iter().filter(|name| !present.contains(*name)).collect();
+    if !missing.is_empty() {
+        let missing = missing.join(" ");
+        return Err(format!("system validation failed - Following Cgroup subsystem not mounted: [{missing}]").into());
+    }
+    let text = "cgroup v1 detected. cgroup v1 support is deprecated and will be removed in a future release. Please migrate \
+                to cgroup v2. More information at https://git.k8s.io/enhancements/keps/sig-node/5573-remove-cgroup-v1";
+    events.push(("CgroupV1", text.to_owned()));
+    Ok(())
+}
+
+fn check_swap(plan: &Plan, facts: &Facts) -> Result<(), BoxError> {
+    let swap = facts.proc().memory().map(|memory| memory.swap_total_bytes).unwrap_or_default();
+    if swap > 0 && plan.config.fail_swap_on != Some(false) {
+        return Err(
+            "running with swap on is not supported, please disable swap or set --fail-swap-on flag to false".into()
+        );
+    }
+    Ok(())
+}
+
+/// Sets kernel parameters, or insists on them. What cannot be set (a container's kernel is not its own) is logged.
+fn set_kernel(plan: &Plan, facts: &Facts) -> Result<(), BoxError> {
+    for (name, wanted) in KERNEL {
+        let Ok(actual) = facts.proc().sysctl(name) else { continue };
+        if actual == wanted {
+            continue;
+        }
+        if plan.config.protect_kernel_defaults {
+            let text = format!("invalid kernel flag: {name}, expected value: {wanted}, actual value: {actual}");
+            return Err(text.into());
+        }
+        tracing::info!(v = 2, flag = name, expected = wanted, actual, "Updating kernel flag");
+        if let Err(error) = facts.proc().set_sysctl(name, wanted) {
+            tracing::warn!(flag = name, %error, "Setting a kernel flag failed");
+        }
+    }
+    Ok(())
+}
+
+/// `kubeletCgroups`: the kubelet's own group.
+fn join_group(plan: &Plan, cgroups: &dyn Cgroups) -> Result<(), BoxError> {
+    let name = &plan.config.kubelet_cgroups;
+    if name.is_empty() {
+        return Ok(());
+    }
+    if name == "/" {
+        return Err("system container cannot be root (\"/\")".into());
+    }
+    let group = sys::cgroups::CgroupPath::new(name).ok_or("invalid kubeletCgroups")?;
+    cgroups.create(&group)?;
+    cgroups.add_process(&group, std::process::id())?;
+    Ok(())
+}
+
+/// Raises the bound on open files as far as the machine allows.
+fn limit_files(plan: &Plan) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let wanted = u64::try_from(plan.config.max_open_files).unwrap_or_default();
+    let limits = [Some(wanted), getrlimit(Resource::Nofile).maximum];
+    for limit in limits.into_iter().flatten() {
+        if setrlimit(Resource::Nofile, Rlimit { current: Some(limit), maximum: Some(limit) }).is_ok() {
+            return;
+        }
+    }
+    tracing::warn!(wanted, "Raising the limit of open files failed");
+}
+
+/// Whether swap is counted in control groups, so that it can be denied.
+pub(crate) fn counts_swap(version: Version) -> bool {
+    let file = match version {
+        Version::V1 => "/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes".to_owned(),
+        Version::V2 => {
+            let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+            let own = own.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/").to_owned();
+            format!("/sys/fs/cgroup{own}/memory.swap.max")
+        }
+    };
+    Path::new(&file).exists()
+}
+
+/// Makes the directories that the kubelet works in.
+pub(crate) fn make_directories(layout: &Layout, plan: &Plan) -> Result<(), BoxError> {
+    let make = |path: &Path, mode: u32| -> Result<(), BoxError> {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(mode).create(path);
+        made.map_err(|error| format!("mkdir {}: {error}", path.display()).into())
+    };
+    make(layout.root(), 0o750)?;
+    std::fs::set_permissions(layout.root(), std::fs::Permissions::from_mode(0o750))?;
+    for directory in layout.top_directories() {
+        make(&directory, 0o750)?;
+    }
+    make(&plan.pods.pod_logs_dir, 0o755)?;
+    make(&plan.pods.container_logs_dir, 0o755)
+}

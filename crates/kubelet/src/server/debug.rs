@@ -1,0 +1,154 @@
+//! Handlers for people: running a command, the machine's logs, the log's verbosity, checkpoints.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::time::Time;
+use component_base::serving::{self, Request, Response, text};
+use http::{HeaderValue, Method, StatusCode, header};
+use http_body_util::BodyExt as _;
+
+use super::Api;
+use super::query::Query;
+use super::route::json_answer;
+
+/// The directory of the machine's logs.
+const LOGS: &str = "/var/log";
+/// The largest log that is served whole.
+const MAX_LOG_BYTES: u64 = 64 << 20;
+/// The largest body of a verbosity.
+const MAX_BODY: usize = 64;
+/// What upstream waits at least for a checkpoint.
+const CHECKPOINT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// `/run/{namespace}/{pod}[/{uid}]/{container}?cmd=`
+pub(super) async fn run(api: Arc<Api>, path: &[&str], query: &Query) -> Response {
+    let (namespace, name, container) = match path {
+        [namespace, name, container] | [namespace, name, _, container] => (namespace, name, container),
+        _ => return super::route::not_found(),
+    };
+    let Some(pod) = api.engine.pod(namespace, name) else {
+        return text(StatusCode::NOT_FOUND, "pod does not exist");
+    };
+    let command = query.get("cmd").unwrap_or_default().split(' ').map(ToOwned::to_owned).collect();
+    let id = match api.engine.container_id(&pod, container) {
+        Ok(id) => id,
+        Err(error) => return text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    };
+    match api.runtime.exec_sync(&id, command, Duration::ZERO).await {
+        Ok(answer) => json_answer([answer.stdout, answer.stderr].concat()),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    }
+}
+
+/// `/checkpoint/{namespace}/{pod}/{container}`
+pub(super) async fn checkpoint(api: Arc<Api>, path: &[&str], query: &Query) -> Response {
+    let [namespace, name, container] = path else { return super::route::not_found() };
+    let Some(pod) = api.engine.pod(namespace, name) else {
+        return text(StatusCode::NOT_FOUND, "pod does not exist");
+    };
+    let Ok(id) = api.engine.container_id(&pod, container) else {
+        return text(StatusCode::NOT_FOUND, format!("container {container} does not exist"));
+    };
+    let timeout = match query.get("timeout").map(str::parse::<i64>) {
+        None => 0,
+        Some(Ok(seconds)) => seconds,
+        Some(Err(_)) => return text(StatusCode::NOT_FOUND, "cannot parse value of timeout parameter"),
+    };
+    let failed = |error: &dyn std::fmt::Display| {
+        let message = format!("checkpointing of {namespace}/{name}/{container} failed ({error})");
+        text(StatusCode::INTERNAL_SERVER_ERROR, message)
+    };
+    let Ok(timeout) = u64::try_from(timeout) else { return failed(&"timeout is negative") };
+    let time = Time::from(api.clock.wall());
+    let file = format!("checkpoint-{name}_{namespace}-{container}-{time}.tar");
+    let location = api.stats.root_dir().join("checkpoints").join(file).display().to_string();
+    let timeout = Duration::from_secs(timeout).max(CHECKPOINT_TIMEOUT);
+    match api.runtime.checkpoint_container(&id, &location, timeout).await {
+        Ok(()) => json_answer(serde_json::json!({"items": [location]}).to_string()),
+        Err(error) => failed(&error),
+    }
+}
+
+/// `/logs/{path}`: files as they are, directories as lists of links. Nothing outside the directory is served.
+pub(super) async fn machine_logs(api: Arc<Api>, path: &[&str]) -> Response {
+    if api.config.enable_system_log_handler == Some(false) {
+        return text(StatusCode::METHOD_NOT_ALLOWED, "logs endpoint is disabled.");
+    }
+    let relative = path.join("/");
+    let read = tokio::task::spawn_blocking(move || listing_or_file(Path::new(&relative)));
+    match read.await {
+        Ok(Ok(response)) => response,
+        _ => super::route::not_found(),
+    }
+}
+
+fn listing_or_file(relative: &Path) -> std::io::Result<Response> {
+    use std::io::Read as _;
+    let held = sys::fs::open_beneath(Path::new(LOGS), relative)?;
+    let meta = std::fs::metadata(held.path())?;
+    if meta.is_dir() {
+        return Ok(html(listing(&held.path())?));
+    }
+    if !meta.is_file() {
+        return Err(std::io::ErrorKind::NotFound.into());
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(held.path())?.take(MAX_LOG_BYTES).read_to_end(&mut bytes)?;
+    Ok(text(StatusCode::OK, bytes))
+}
+
+fn listing(directory: &Path) -> std::io::Result<String> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let slash = if entry.path().is_dir() { "/" } else { "" };
+        names.push(escaped(&format!("{}{slash}", entry.file_name().to_string_lossy())));
+    }
+    names.sort();
+    let links: Vec<String> = names.iter().map(|name| format!("<a href=\"{name}\">{name}</a>\n")).collect();
+    Ok(format!(
+        "<!doctype html>\n<meta name=\"viewport\" content=\"width=device-width\">\n<pre>\n{}</pre>\n",
+        links.concat()
+    ))
+}
+
+fn escaped(name: &str) -> String {
+    name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&#34;").replace('\'', "&#39;")
+}
+
+fn html(content: String) -> Response {
+    let mut response = Response::new(serving::full(content));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    response
+}
+
+/// `PUT /debug/flags/v`
+pub(super) async fn verbosity(api: Arc<Api>, request: Request) -> Response {
+    if api.config.enable_debug_flags_handler == Some(false) {
+        return text(StatusCode::METHOD_NOT_ALLOWED, "flags endpoint is disabled.");
+    }
+    if request.method() != Method::PUT {
+        let message = format!("unrecognized http method {:?}", request.method().as_str());
+        return text(StatusCode::BAD_REQUEST, message);
+    }
+    let mut body = request.into_body();
+    let mut bytes = Vec::new();
+    while let Some(Ok(frame)) = body.frame().await {
+        bytes.extend_from_slice(frame.data_ref().map(AsRef::as_ref).unwrap_or_default());
+        if bytes.len() > MAX_BODY {
+            break;
+        }
+    }
+    let level = String::from_utf8(bytes).ok();
+    let level = level.and_then(|level| level.trim().parse::<i32>().ok());
+    match (level, &api.set_verbosity) {
+        (Some(level), Some(set)) => {
+            set(level);
+            text(StatusCode::OK, format!("successfully set klog.logging.verbosity to {level}"))
+        }
+        (Some(_), None) => text(StatusCode::BAD_REQUEST, "the log belongs to another process"),
+        (None, _) => text(StatusCode::BAD_REQUEST, "failed set klog.logging.verbosity: not a number"),
+    }
+}

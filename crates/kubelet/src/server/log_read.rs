@@ -1,0 +1,310 @@
+//! Reading a container's log: from where, which lines, how much, and on as it grows.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use api_machinery::time::Time;
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use super::log_format::{self, shown_time};
+use crate::engine::PodEngine;
+
+/// Bytes read at a time, and the longest record; runtimes split lines far below.
+const BLOCK: usize = 64 * 1024;
+const MAX_LINE: usize = 1 << 20;
+/// How often a log that is followed is looked at.
+const POLL: Duration = Duration::from_millis(250);
+/// How often, in looks, the runtime is asked whether the container still runs.
+const ALIVE_EVERY: u32 = 4;
+
+/// What is asked for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Wish {
+    pub(super) follow: bool,
+    pub(super) timestamps: bool,
+    /// Lines before this time are left out.
+    pub(super) since: Option<Time>,
+    /// Only the last so many lines.
+    pub(super) tail: Option<u64>,
+    /// Only so many bytes.
+    pub(super) limit: Option<u64>,
+}
+
+/// Where output goes; a closed channel means that nobody reads any more.
+pub(super) type Sink = mpsc::Sender<Result<Bytes, String>>;
+
+/// Why reading ended early.
+enum End {
+    /// The client is gone or has all it wanted.
+    Done,
+    Failed(String),
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// Reads a log into `sink`; `container` is looked at to know when following ends.
+pub(super) async fn read(engine: PodEngine, path: PathBuf, container: String, wish: Wish, sink: Sink) {
+    let mut reader = match Reader::open(path, &wish) {
+        Ok(reader) => reader,
+        Err(error) => return drop(sink.send(Err(error.to_string())).await),
+    };
+    let outcome = reader.all(&engine, &container, &wish, &sink).await;
+    if let Err(End::Failed(error)) = outcome {
+        let _ = sink.send(Err(error)).await;
+    }
+}
+
+struct Reader {
+    path: PathBuf,
+    file: File,
+    /// What was read and is not a whole line yet.
+    rest: Vec<u8>,
+    /// Whether the first line was in the known format.
+    known: bool,
+    left: Option<u64>,
+    /// Whether the next record begins a line.
+    at_start: bool,
+}
+
+impl Reader {
+    fn open(path: PathBuf, wish: &Wish) -> io::Result<Self> {
+        let path = path.canonicalize()?;
+        let mut file = File::open(&path)?;
+        if let Some(tail) = wish.tail {
+            let start = tail_start(&mut file, tail)?;
+            file.seek(SeekFrom::Start(start))?;
+        }
+        Ok(Self { path, file, rest: Vec::new(), known: false, left: wish.limit, at_start: true })
+    }
+
+    async fn all(&mut self, engine: &PodEngine, container: &str, wish: &Wish, sink: &Sink) -> Result<(), End> {
+        loop {
+            self.to_end(wish, sink).await?;
+            if !wish.follow {
+                return self.last_line(wish, sink).await;
+            }
+            // Output that came before the container ended is there when it is seen to have ended.
+            let alive = self.wait(engine, container, sink).await?;
+            if !alive {
+                self.to_end(wish, sink).await?;
+                return self.last_line(wish, sink).await;
+            }
+        }
+    }
+
+    /// Waits until there is more, or the container has ended.
+    async fn wait(&mut self, engine: &PodEngine, container: &str, sink: &Sink) -> Result<bool, End> {
+        for look in 0u32.. {
+            tokio::select! {
+                () = sink.closed() => return Err(End::Done),
+                () = tokio::time::sleep(POLL) => {}
+            }
+            if self.has_more()? || self.is_replaced()? {
+                return Ok(true);
+            }
+            if look % ALIVE_EVERY == ALIVE_EVERY - 1 && !engine.container_running(container).await {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn has_more(&mut self) -> io::Result<bool> {
+        Ok(self.file.metadata()?.len() > self.file.stream_position()?)
+    }
+
+    /// Follows a rotation: the name leads to another file now.
+    fn is_replaced(&mut self) -> io::Result<bool> {
+        let Ok(new) = std::fs::metadata(&self.path) else { return Ok(false) };
+        let old = self.file.metadata()?;
+        if (new.dev(), new.ino()) == (old.dev(), old.ino()) {
+            if new.len() < self.file.stream_position()? {
+                // Cut in place.
+                self.file.seek(SeekFrom::Start(0))?;
+                return Ok(true);
+            }
+            return Ok(false);
+        }
+        self.file = File::open(&self.path)?;
+        Ok(true)
+    }
+
+    async fn to_end(&mut self, wish: &Wish, sink: &Sink) -> Result<(), End> {
+        let mut block = vec![0; BLOCK];
+        loop {
+            let read = self.file.read(&mut block)?;
+            if read == 0 {
+                return Ok(());
+            }
+            self.rest.extend_from_slice(block.get(..read).unwrap_or_default());
+            let mut out = Vec::new();
+            while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                self.take(line.strip_suffix(b"\n").unwrap_or(&line), wish, &mut out)?;
+            }
+            if self.rest.len() > MAX_LINE {
+                return Err(End::Failed("a line of the log is too long".to_owned()));
+            }
+            self.send(out, sink).await?;
+        }
+    }
+
+    /// A last line without a line break.
+    async fn last_line(&mut self, wish: &Wish, sink: &Sink) -> Result<(), End> {
+        let line = std::mem::take(&mut self.rest);
+        if line.is_empty() {
+            return Ok(());
+        }
+        let mut out = Vec::new();
+        self.take(&line, wish, &mut out)?;
+        self.send(out, sink).await
+    }
+
+    fn take(&mut self, line: &[u8], wish: &Wish, out: &mut Vec<u8>) -> Result<(), End> {
+        let Some(record) = log_format::parse(line) else {
+            if self.known {
+                // A later record that cannot be read is left out.
+                return Ok(());
+            }
+            return Err(End::Failed(format!("unsupported log format: {:?}", String::from_utf8_lossy(line))));
+        };
+        self.known = true;
+        if wish.since.is_some_and(|since| Time::parse(record.time).is_ok_and(|time| time < since)) {
+            return Ok(());
+        }
+        if wish.timestamps && self.at_start {
+            out.extend_from_slice(shown_time(record.time).as_bytes());
+            out.push(b' ');
+        }
+        out.extend_from_slice(&record.text);
+        if !record.partial {
+            out.push(b'\n');
+        }
+        self.at_start = !record.partial;
+        Ok(())
+    }
+
+    async fn send(&mut self, mut out: Vec<u8>, sink: &Sink) -> Result<(), End> {
+        if let Some(left) = &mut self.left {
+            let room = usize::try_from(*left).unwrap_or(usize::MAX);
+            out.truncate(room);
+            *left -= out.len() as u64;
+        }
+        if !out.is_empty() {
+            sink.send(Ok(out.into())).await.map_err(|_| End::Done)?;
+        }
+        if self.left == Some(0) { Err(End::Done) } else { Ok(()) }
+    }
+}
+
+/// Where the last `lines` lines of a file begin.
+fn tail_start(file: &mut File, lines: u64) -> io::Result<u64> {
+    let size = file.metadata()?.len();
+    if lines == 0 {
+        return Ok(size);
+    }
+    let (mut end, mut found) = (size, 0);
+    let mut block = vec![0; BLOCK];
+    while end > 0 {
+        let length = usize::try_from(end).unwrap_or(BLOCK).min(BLOCK);
+        let start = end - length as u64;
+        file.seek(SeekFrom::Start(start))?;
+        let Some(part) = block.get_mut(..length) else { break };
+        file.read_exact(part)?;
+        for (index, byte) in part.iter().enumerate().rev() {
+            let at = start + index as u64;
+            // The break at the very end ends the last line and begins none.
+            if *byte == b'\n' && at + 1 != size {
+                found += 1;
+                if found == lines {
+                    return Ok(at + 1);
+                }
+            }
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(wish: &Wish, content: &str) -> Result<String, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("0.log");
+        std::fs::write(&path, content).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let (sink, mut source) = mpsc::channel(16);
+            let mut reader = Reader::open(path, wish).unwrap();
+            let outcome = async {
+                let read = reader.to_end(wish, &sink).await;
+                let read = match read {
+                    Ok(()) => reader.last_line(wish, &sink).await,
+                    ended => ended,
+                };
+                drop(sink);
+                read
+            };
+            let received = async {
+                let mut text = Vec::new();
+                while let Some(Ok(part)) = source.recv().await {
+                    text.extend_from_slice(&part);
+                }
+                String::from_utf8(text).unwrap()
+            };
+            match tokio::join!(outcome, received) {
+                (Err(End::Failed(error)), _) => Err(error),
+                (_, text) => Ok(text),
+            }
+        })
+    }
+
+    const LOG: &str = "2024-01-01T00:00:01.5Z stdout F one\n2024-01-01T00:00:02Z stderr P tw\n\
+                       2024-01-01T00:00:02Z stderr F o\n2024-01-01T00:00:03Z stdout F three\n";
+
+    #[test]
+    fn wishes_are_granted() {
+        let cases = [
+            (Wish::default(), "one\ntwo\nthree\n"),
+            (Wish { tail: Some(1), ..Wish::default() }, "three\n"),
+            (Wish { tail: Some(0), ..Wish::default() }, ""),
+            (Wish { tail: Some(9), ..Wish::default() }, "one\ntwo\nthree\n"),
+            (Wish { limit: Some(5), ..Wish::default() }, "one\nt"),
+            (Wish { since: Some(Time::parse("2024-01-01T00:00:03Z").unwrap()), ..Wish::default() }, "three\n"),
+            (
+                Wish { timestamps: true, tail: Some(3), ..Wish::default() },
+                "2024-01-01T00:00:02.000000000Z two\n2024-01-01T00:00:03.000000000Z three\n",
+            ),
+        ];
+        for (wish, expected) in cases {
+            assert_eq!(lines(&wish, LOG).as_deref(), Ok(expected), "{wish:?}");
+        }
+    }
+
+    #[test]
+    fn odd_files_are_handled() {
+        assert_eq!(lines(&Wish::default(), "").as_deref(), Ok(""));
+        assert_eq!(lines(&Wish::default(), "hello\n"), Err("unsupported log format: \"hello\"".into()));
+        let broken = "2024-01-01T00:00:01Z stdout F a\ngarbage\n2024-01-01T00:00:02Z stdout F b";
+        assert_eq!(lines(&Wish::default(), broken).as_deref(), Ok("a\nb\n"));
+    }
+
+    #[test]
+    fn tails_are_found_in_large_files() {
+        let record = format!("2024-01-01T00:00:01Z stdout F {}\n", "x".repeat(1000));
+        let content = record.repeat(300) + "2024-01-01T00:00:02Z stdout F end\n";
+        assert_eq!(lines(&Wish { tail: Some(1), ..Wish::default() }, &content).as_deref(), Ok("end\n"));
+        let many = lines(&Wish { tail: Some(200), ..Wish::default() }, &content).unwrap();
+        assert_eq!(many.lines().count(), 200);
+    }
+}

@@ -1,0 +1,147 @@
+//! `/containerLogs`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::time::Time;
+use bytes::Bytes;
+use component_base::serving::{BoxError, Response, text};
+use futures_util::{StreamExt as _, stream};
+use http::{HeaderValue, StatusCode, header};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use tokio::sync::mpsc;
+
+use super::Api;
+use super::log_read::{self, Wish};
+use super::query::Query;
+use crate::engine::LookupError;
+
+/// Pieces of a log on their way to a client.
+const PIECES: usize = 8;
+
+/// Answers `/containerLogs/{namespace}/{pod}/{container}`.
+pub(super) fn answer(api: &Arc<Api>, path: &[&str], query: Option<Query>) -> Response {
+    let bad = |message: &str| text(StatusCode::BAD_REQUEST, format!("{{\"message\": {message:?}}}"));
+    let (namespace, pod_name, container) = match path {
+        [] | [""] => return bad("Missing podNamespace."),
+        [_] => return bad("Missing podID."),
+        [_, _] => return bad("Missing container name."),
+        [namespace, pod, container, ..] => (*namespace, *pod, *container),
+    };
+    let Some(query) = query else { return bad("Unable to decode query.") };
+    let now = Time::from(api.clock.wall());
+    let wish = match wish(&query, now) {
+        Ok(wish) => wish,
+        Err(Mistake::Query) => return bad("Unable to decode query."),
+        Err(Mistake::Options) => {
+            return text(StatusCode::UNPROCESSABLE_ENTITY, "{\"message\": \"Invalid request.\"}");
+        }
+    };
+    if let Some(stream) = query.get("stream").filter(|stream| *stream != "All") {
+        let message = format!(
+            "unable to return the given log stream: {stream:?}. Please enable PodLogsQuerySplitStreams feature gate in kubelet"
+        );
+        return text(StatusCode::BAD_REQUEST, message);
+    }
+    let Some(pod) = api.engine.pod(namespace, pod_name) else {
+        return text(StatusCode::NOT_FOUND, format!("pod {pod_name:?} does not exist\n"));
+    };
+    if !has_container(&pod, container) {
+        let message = format!("container {container:?} not found in pod {pod_name:?}\n");
+        return text(StatusCode::NOT_FOUND, message);
+    }
+    match api.engine.log_source(&pod, container, query.is_on("previous")) {
+        Ok(source) => {
+            let (sink, pieces) = mpsc::channel(PIECES);
+            let read = log_read::read(api.engine.clone(), source.path, source.container_id, wish, sink);
+            api.tasks.spawn_cancellable("container-log", read);
+            streamed(pieces)
+        }
+        Err(LookupError::NotFound(error) | LookupError::NotAvailable(error)) => text(StatusCode::BAD_REQUEST, error),
+    }
+}
+
+fn has_container(pod: &api_types::core_v1::Pod, name: &str) -> bool {
+    let spec = &pod.spec;
+    spec.containers.iter().chain(&spec.init_containers).any(|container| container.name == name)
+        || spec.ephemeral_containers.iter().any(|container| container.ephemeral_container_common.name == name)
+}
+
+/// What is wrong with the parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mistake {
+    Query,
+    Options,
+}
+
+fn wish(query: &Query, now: Time) -> Result<Wish, Mistake> {
+    let number = |name: &str| match query.get(name) {
+        None => Ok(None),
+        Some(text) => text.parse::<i64>().map(Some).map_err(|_| Mistake::Query),
+    };
+    let mut tail = number("tailLines")?;
+    match query.get("tail") {
+        None => {}
+        Some("all") => tail = None,
+        Some(text) => tail = Some(text.parse().map_err(|_| Mistake::Query)?),
+    }
+    let (limit, seconds) = (number("limitBytes")?, number("sinceSeconds")?);
+    let since_time = match query.get("sinceTime") {
+        None => None,
+        Some(text) => Some(Time::parse(text).map_err(|_| Mistake::Query)?),
+    };
+    let too_small = |value: Option<i64>, least: i64| value.is_some_and(|value| value < least);
+    let twice = seconds.is_some() && since_time.is_some();
+    if too_small(tail, 0) || too_small(limit, 1) || too_small(seconds, 1) || twice {
+        return Err(Mistake::Options);
+    }
+    let from_seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(|seconds| {
+        let now = std::time::SystemTime::from(now);
+        Time::from(now.checked_sub(Duration::from_secs(seconds)).unwrap_or(std::time::UNIX_EPOCH))
+    });
+    Ok(Wish {
+        follow: query.is_on("follow"),
+        timestamps: query.is_on("timestamps"),
+        since: from_seconds.or(since_time),
+        tail: tail.and_then(|tail| u64::try_from(tail).ok()),
+        limit: limit.and_then(|limit| u64::try_from(limit).ok()),
+    })
+}
+
+/// A body that grows as the log is read.
+fn streamed(pieces: mpsc::Receiver<Result<Bytes, String>>) -> Response {
+    let frames = stream::unfold(pieces, |mut pieces| async move { pieces.recv().await.map(|piece| (piece, pieces)) });
+    let frames = frames.map(|piece| piece.map(Frame::data).map_err(BoxError::from));
+    let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_become_wishes() {
+        let now = Time::from_unix_seconds(1000);
+        let of = |text: &str| wish(&Query::parse(text).unwrap(), now);
+        let since = |seconds| Some(Time::from_unix_seconds(seconds));
+        let cases = [
+            ("", Ok(Wish::default())),
+            ("follow=true&timestamps=1", Ok(Wish { follow: true, timestamps: true, ..Wish::default() })),
+            ("tailLines=5&limitBytes=10", Ok(Wish { tail: Some(5), limit: Some(10), ..Wish::default() })),
+            ("tailLines=5&tail=all", Ok(Wish::default())),
+            ("tail=7", Ok(Wish { tail: Some(7), ..Wish::default() })),
+            ("sinceSeconds=10", Ok(Wish { since: since(990), ..Wish::default() })),
+            ("sinceTime=1970-01-01T00:01:00Z", Ok(Wish { since: since(60), ..Wish::default() })),
+            ("tailLines=x", Err(Mistake::Query)),
+            ("tailLines=-1", Err(Mistake::Options)),
+            ("limitBytes=0", Err(Mistake::Options)),
+            ("sinceSeconds=1&sinceTime=1970-01-01T00:01:00Z", Err(Mistake::Options)),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(of(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The kubelet's own API: who may ask, and what is answered.
+
+mod access;
+mod debug;
+mod log_format;
+mod log_read;
+mod logs;
+mod query;
+mod reviews;
+mod route;
+mod stats;
+mod streams;
+
+use std::sync::Arc;
+
+use api_types::kubelet_config_v1beta1::KubeletConfiguration;
+use async_trait::async_trait;
+use base::{SharedClock, TaskGroup};
+use component_base::health::Health;
+use component_base::metrics::Metrics;
+use component_base::serving::{Handler, Request, Response};
+use node_api::cri::Runtime;
+
+use crate::engine::PodEngine;
+pub(crate) use access::{Access, Authorizer, Everyone};
+pub(crate) use reviews::{ReviewAuthorizer, ReviewTokens};
+pub(crate) use stats::Stats;
+
+/// What the answers are made from.
+pub(crate) struct Api {
+    pub(crate) engine: PodEngine,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) config: Arc<KubeletConfiguration>,
+    pub(crate) health: Arc<Health>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) slis: Arc<Metrics>,
+    pub(crate) stats: Stats,
+    pub(crate) clock: SharedClock,
+    /// Streams that outlive their request's answer.
+    pub(crate) tasks: TaskGroup,
+    /// Gate `ExtendWebSocketsToKubelet`.
+    pub(crate) translates: bool,
+    /// Changes the log's verbosity; none inside another process.
+    pub(crate) set_verbosity: Option<Arc<dyn Fn(i32) + Send + Sync>>,
+}
+
+/// The main server: everything, for those who may.
+pub(crate) struct Secured {
+    pub(crate) api: Arc<Api>,
+    pub(crate) access: Access,
+}
+
+#[async_trait]
+impl Handler for Secured {
+    async fn handle(&self, request: Request) -> Response {
+        match self.access.check(request).await {
+            Ok(request) => route::full(self.api.clone(), request).await,
+            Err(refusal) => *refusal,
+        }
+    }
+}
+
+/// The read-only server: a part, for everyone.
+pub(crate) struct ReadOnly(pub(crate) Arc<Api>);
+
+#[async_trait]
+impl Handler for ReadOnly {
+    async fn handle(&self, request: Request) -> Response {
+        route::read_only(self.0.clone(), request).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

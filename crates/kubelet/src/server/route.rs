@@ -1,0 +1,123 @@
+//! Which path leads where.
+
+use std::sync::Arc;
+
+use api_machinery::json;
+use api_machinery::object::Object as _;
+use api_types::core_v1::Pod;
+use api_types::kubelet_config_v1beta1::{API_VERSION, KIND};
+use bytes::Bytes;
+use component_base::health::Health;
+use component_base::serving::{self, Request, Response, text};
+use http::{HeaderValue, Method, StatusCode, Uri, header};
+
+use super::query::{Query, decode};
+use super::{Api, debug, logs, stats, streams};
+
+/// Paths of handlers that may be turned off as a whole.
+const DEBUGGING: [&str; 8] = ["run", "exec", "attach", "portForward", "containerLogs", "runningpods", "debug", "logs"];
+
+/// Everything.
+pub(super) async fn full(api: Arc<Api>, request: Request) -> Response {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    if let Some(response) = common(api.clone(), &method, &uri).await {
+        return response;
+    }
+    let Some(parts) = segments(uri.path()) else { return text(StatusCode::BAD_REQUEST, "invalid path") };
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    if api.config.enable_debugging_handlers == Some(false) {
+        return match parts.first() {
+            Some(first) if DEBUGGING.contains(first) => {
+                text(StatusCode::METHOD_NOT_ALLOWED, "Debug endpoints are disabled.")
+            }
+            _ => not_found(),
+        };
+    }
+    let query = Query::parse(uri.query().unwrap_or_default());
+    let is = |allowed: &[Method]| allowed.contains(&method);
+    let (get, stream, post) = ([Method::GET, Method::HEAD], [Method::GET, Method::POST], [Method::POST]);
+    match (parts.as_slice(), query) {
+        (["containerLogs", rest @ ..], query) if is(&get) => logs::answer(&api, rest, query),
+        (_, None) => text(StatusCode::BAD_REQUEST, "invalid query"),
+        (["exec", rest @ ..], Some(query)) if is(&stream) => streams::exec(api, request, rest, &query).await,
+        (["attach", rest @ ..], Some(query)) if is(&stream) => streams::attach(api, request, rest, &query).await,
+        (["portForward", rest @ ..], Some(query)) if is(&stream) => {
+            streams::port_forward(api, request, rest, &query).await
+        }
+        (["run", rest @ ..], Some(query)) if is(&post) => debug::run(api, rest, &query).await,
+        (["checkpoint", rest @ ..], Some(query)) if is(&post) => debug::checkpoint(api, rest, &query).await,
+        (["runningpods"], _) if is(&get) => pod_list(api.engine.running_pods().await.iter()),
+        (["configz"], _) if is(&get) => configz(&api),
+        (["logs", rest @ ..], _) if is(&get) => debug::machine_logs(api, rest).await,
+        (["debug", "flags", "v"], _) => debug::verbosity(api, request).await,
+        (["debug", "pprof", ..], _) => text(StatusCode::NOT_IMPLEMENTED, "profiles are not available"),
+        (["exec" | "attach" | "portForward" | "run" | "checkpoint" | "containerLogs", ..], _) => {
+            text(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed")
+        }
+        _ => not_found(),
+    }
+}
+
+/// The part that needs no authentication.
+pub(super) async fn read_only(api: Arc<Api>, request: Request) -> Response {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    drop(request);
+    common(api.clone(), &method, &uri).await.unwrap_or_else(not_found)
+}
+
+async fn common(api: Arc<Api>, method: &Method, uri: &Uri) -> Option<Response> {
+    let (path, query) = (uri.path(), uri.query());
+    if Health::serves(path) && path.starts_with("/healthz") {
+        return Some(api.health.answer(path, query).await.unwrap_or_else(not_found));
+    }
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    let summary = path.trim_end_matches('/') == "/stats/summary";
+    if !reads && !(summary && *method == Method::POST) {
+        return None;
+    }
+    Some(match path.trim_end_matches('/') {
+        "/pods" => {
+            let pods = api.engine.pods();
+            pod_list(pods.iter().map(AsRef::as_ref))
+        }
+        "/metrics" => api.metrics.answer(),
+        "/metrics/slis" => api.slis.answer(),
+        "/metrics/resource" => stats::resource_metrics(&api).await,
+        "/metrics/probes" => text(StatusCode::OK, ""),
+        "/stats/summary" => {
+            let only = query.and_then(Query::parse).is_some_and(|query| query.is_on("only_cpu_and_memory"));
+            stats::summary(&api, if only { stats::Extent::CpuAndMemory } else { stats::Extent::All }).await
+        }
+        _ => return None,
+    })
+}
+
+/// The decoded elements of a path; nothing if an escape is broken.
+fn segments(path: &str) -> Option<Vec<String>> {
+    // A plus is itself in a path.
+    let decode = |part: &str| decode(&part.replace('+', "%2B"));
+    path.trim_matches('/').split('/').map(decode).collect()
+}
+
+pub(super) fn not_found() -> Response {
+    text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+/// An answer in JSON.
+pub(super) fn json_answer(content: impl Into<Bytes>) -> Response {
+    let mut response = Response::new(serving::full(content));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn pod_list<'a>(pods: impl Iterator<Item = &'a Pod>) -> Response {
+    let items: Vec<String> = pods.map(|pod| json::encode(pod.as_reflect())).collect();
+    let text =
+        format!("{{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{{}},\"items\":[{}]}}", items.join(","));
+    json_answer(text)
+}
+
+fn configz(api: &Api) -> Response {
+    let config = json::encode_typed(KIND, API_VERSION, api.config.as_ref());
+    json_answer(format!("{{\"kubeletconfig\":{config}}}"))
+}

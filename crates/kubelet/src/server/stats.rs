@@ -1,0 +1,293 @@
+//! `/stats/summary` and `/metrics/resource`: what the node, its pods and their containers use.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use api_machinery::time::Time;
+use api_types::core_v1::Pod;
+use component_base::serving::{Response, text};
+use http::StatusCode;
+use node_api::cri::Images;
+use node_api::cri::v1::{ContainerStats, FilesystemUsage};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use sys::cgroups::{CgroupPath, Usage};
+
+use super::Api;
+use super::route::json_answer;
+use crate::node::{FileSystem, filesystem};
+use crate::resources::PodGroups;
+
+/// Labels that the kubelet gives containers.
+const POD_UID: &str = "io.kubernetes.pod.uid";
+const CONTAINER: &str = "io.kubernetes.container.name";
+/// Readings kept to compute rates from; one for each group.
+const MAX_READINGS: usize = 10_000;
+
+/// How much is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    All,
+    CpuAndMemory,
+}
+
+/// Where numbers come from.
+pub(crate) struct Stats {
+    pub(crate) node: String,
+    pub(crate) root: PathBuf,
+    pub(crate) groups: Arc<PodGroups>,
+    pub(crate) images: Arc<dyn Images>,
+    pub(crate) boot: Time,
+    pub(crate) memory_capacity: u64,
+    readings: Mutex<BTreeMap<String, (std::time::SystemTime, u64)>>,
+}
+
+impl Stats {
+    pub(crate) fn new(
+        node: &str,
+        root: &Path,
+        groups: Arc<PodGroups>,
+        images: Arc<dyn Images>,
+        boot: Time,
+        memory_capacity: u64,
+    ) -> Self {
+        let (node, root) = (node.to_owned(), root.to_owned());
+        Self { node, root, groups, images, boot, memory_capacity, readings: Mutex::default() }
+    }
+
+    pub(super) fn root_dir(&self) -> &Path {
+        &self.root
+    }
+
+    /// Processor time used per second since the last reading, in billionths of a processor.
+    fn rate(&self, group: &str, now: std::time::SystemTime, used_ns: u64) -> Option<u64> {
+        let mut readings = self.readings.lock();
+        if readings.len() >= MAX_READINGS {
+            readings.clear();
+        }
+        let (before, old) = readings.insert(group.to_owned(), (now, used_ns))?;
+        let elapsed = now.duration_since(before).ok()?.as_nanos();
+        if elapsed == 0 {
+            return None;
+        }
+        u64::try_from(u128::from(used_ns.saturating_sub(old)) * 1_000_000_000 / elapsed).ok()
+    }
+}
+
+/// `/stats/summary`
+pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
+    let (now, time) = (api.clock.wall(), Time::from(api.clock.wall()).to_string());
+    let stats = match api.runtime.list_container_stats(None).await {
+        Ok(stats) => stats,
+        Err(error) => return text(StatusCode::INTERNAL_SERVER_ERROR, format!("Internal Error: {error}")),
+    };
+    let by_pod = by_pod(&stats);
+    let mut pods = Vec::new();
+    for pod in api.engine.active_pods() {
+        let containers = by_pod.get(pod.metadata.uid.as_str()).map(Vec::as_slice).unwrap_or_default();
+        if !containers.is_empty() {
+            pods.push(pod_stats(api, &pod, containers, now, &time, extent));
+        }
+    }
+    let root = CgroupPath::new("").map(|root| api.stats.groups.cgroups().usage(&root));
+    let mut node = Map::new();
+    node.insert("nodeName".into(), json!(api.stats.node));
+    node.insert("startTime".into(), json!(api.stats.boot.to_string()));
+    if let Some(Ok(usage)) = root {
+        put_usage(&mut node, &usage, api.stats.rate("/", now, usage.cpu_ns), &time, Some(api.stats.memory_capacity));
+    }
+    if let Ok(usage) = api.stats.groups.cgroups().usage(&api.stats.groups.all_pods()) {
+        let mut all = Map::new();
+        all.insert("name".into(), json!("pods"));
+        all.insert("startTime".into(), json!(api.stats.boot.to_string()));
+        put_usage(&mut all, &usage, api.stats.rate("pods", now, usage.cpu_ns), &time, None);
+        node.insert("systemContainers".into(), json!([all]));
+    }
+    if extent == Extent::All {
+        put_filesystems(api, &mut node, &time).await;
+    }
+    json_answer(json!({"node": node, "pods": pods}).to_string())
+}
+
+async fn put_filesystems(api: &Api, node: &mut Map<String, Value>, time: &str) {
+    if let Ok(fs) = filesystem(&api.stats.root) {
+        node.insert("fs".into(), file_system(&fs, None, time));
+    }
+    if let Ok(info) = api.stats.images.image_fs_info().await {
+        let shown = |usage: Option<&FilesystemUsage>| {
+            let usage = usage?;
+            let place = usage.fs_id.as_ref().map(|id| id.mountpoint.clone()).unwrap_or_default();
+            let fs = filesystem(Path::new(&place)).ok()?;
+            Some(file_system(&fs, usage.used_bytes.as_ref().map(|bytes| bytes.value), time))
+        };
+        let image = shown(info.image_filesystems.first());
+        let container = shown(info.container_filesystems.first()).or_else(|| image.clone());
+        node.insert("runtime".into(), json!({"imageFs": image, "containerFs": container}));
+    }
+}
+
+fn file_system(fs: &FileSystem, used: Option<u64>, time: &str) -> Value {
+    json!({
+        "time": time, "availableBytes": fs.available, "capacityBytes": fs.capacity,
+        "usedBytes": used.unwrap_or(fs.capacity.saturating_sub(fs.available)),
+        "inodesFree": fs.inodes_free, "inodes": fs.inodes, "inodesUsed": fs.inodes.saturating_sub(fs.inodes_free),
+    })
+}
+
+fn by_pod(stats: &[ContainerStats]) -> BTreeMap<&str, Vec<&ContainerStats>> {
+    let mut by_pod: BTreeMap<&str, Vec<&ContainerStats>> = BTreeMap::new();
+    for one in stats {
+        if let Some(uid) = one.attributes.as_ref().and_then(|attributes| attributes.labels.get(POD_UID)) {
+            by_pod.entry(uid).or_default().push(one);
+        }
+    }
+    by_pod
+}
+
+fn name_of(stats: &ContainerStats) -> &str {
+    let labels = stats.attributes.as_ref().map(|attributes| &attributes.labels);
+    labels.and_then(|labels| labels.get(CONTAINER)).map(String::as_str).unwrap_or_default()
+}
+
+fn started(pod: &Pod, name: &str) -> String {
+    let status = pod.status.container_statuses.iter().chain(&pod.status.init_container_statuses);
+    let mut running = status.filter(|status| status.name == name).filter_map(|status| status.state.running.as_ref());
+    running.next().map(|running| running.started_at).unwrap_or_default().to_string()
+}
+
+fn pod_stats(
+    api: &Api,
+    pod: &Pod,
+    containers: &[&ContainerStats],
+    now: std::time::SystemTime,
+    time: &str,
+    extent: Extent,
+) -> Value {
+    let meta = &pod.metadata;
+    let mut shown = Map::new();
+    shown.insert("podRef".into(), json!({"name": meta.name, "namespace": meta.namespace, "uid": meta.uid}));
+    shown.insert("startTime".into(), json!(pod.status.start_time.unwrap_or_default().to_string()));
+    let known = api.engine.pod_by_uid(&meta.uid);
+    let pod = known.as_deref().unwrap_or(pod);
+    let containers: Vec<Value> = containers.iter().map(|one| container_stats(pod, one, time, extent)).collect();
+    shown.insert("containers".into(), json!(containers));
+    let group = api.stats.groups.group(pod);
+    if let Ok(usage) = api.stats.groups.cgroups().usage(&group) {
+        put_usage(&mut shown, &usage, api.stats.rate(&meta.uid, now, usage.cpu_ns), time, None);
+        shown.insert("process_stats".into(), json!({"process_count": usage.pids}));
+    }
+    Value::Object(shown)
+}
+
+fn container_stats(pod: &Pod, stats: &ContainerStats, time: &str, extent: Extent) -> Value {
+    let number = |value: &Option<node_api::cri::v1::UInt64Value>| value.as_ref().map(|value| value.value);
+    let mut shown = Map::new();
+    let name = name_of(stats);
+    shown.insert("name".into(), json!(name));
+    shown.insert("startTime".into(), json!(started(pod, name)));
+    if let Some(cpu) = &stats.cpu {
+        shown.insert(
+            "cpu".into(),
+            json!({
+                "time": time, "usageNanoCores": number(&cpu.usage_nano_cores),
+                "usageCoreNanoSeconds": number(&cpu.usage_core_nano_seconds),
+            }),
+        );
+    }
+    if let Some(memory) = &stats.memory {
+        shown.insert("memory".into(), json!({
+            "time": time, "workingSetBytes": number(&memory.working_set_bytes), "usageBytes": number(&memory.usage_bytes),
+            "rssBytes": number(&memory.rss_bytes), "availableBytes": number(&memory.available_bytes),
+            "pageFaults": number(&memory.page_faults), "majorPageFaults": number(&memory.major_page_faults),
+        }));
+    }
+    if let (Extent::All, Some(layer)) = (extent, &stats.writable_layer) {
+        let used =
+            json!({"time": time, "usedBytes": number(&layer.used_bytes), "inodesUsed": number(&layer.inodes_used)});
+        shown.insert("rootfs".into(), used);
+    }
+    Value::Object(shown)
+}
+
+fn put_usage(shown: &mut Map<String, Value>, usage: &Usage, rate: Option<u64>, time: &str, capacity: Option<u64>) {
+    shown.insert("cpu".into(), json!({"time": time, "usageNanoCores": rate, "usageCoreNanoSeconds": usage.cpu_ns}));
+    shown.insert(
+        "memory".into(),
+        json!({
+            "time": time, "usageBytes": usage.memory_bytes, "workingSetBytes": usage.working_set_bytes,
+            "rssBytes": usage.rss_bytes, "pageFaults": usage.page_faults, "majorPageFaults": usage.major_page_faults,
+            "availableBytes": capacity.map(|capacity| capacity.saturating_sub(usage.working_set_bytes)),
+        }),
+    );
+}
+
+/// `/metrics/resource`, which the cluster's metrics server reads.
+pub(super) async fn resource_metrics(api: &Api) -> Response {
+    let stats = api.runtime.list_container_stats(None).await;
+    let mut out = Exposition::new(std::time::SystemTime::UNIX_EPOCH, api.clock.wall());
+    let groups = api.stats.groups.cgroups();
+    if let Some(Ok(usage)) = CgroupPath::new("").map(|root| groups.usage(&root)) {
+        out.family("node_cpu_usage_seconds_total", "counter", &[(String::new(), seconds(usage.cpu_ns))]);
+        out.family("node_memory_working_set_bytes", "gauge", &[(String::new(), usage.working_set_bytes.to_string())]);
+    }
+    let (mut cpu, mut memory, mut pod_cpu, mut pod_memory) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let failed = stats.is_err();
+    let stats = stats.unwrap_or_default();
+    let by_pod = by_pod(&stats);
+    for pod in api.engine.active_pods() {
+        let (name, namespace) = (&pod.metadata.name, &pod.metadata.namespace);
+        for one in by_pod.get(pod.metadata.uid.as_str()).into_iter().flatten() {
+            let labels = format!("{{container={:?},namespace={namespace:?},pod={name:?}}}", name_of(one));
+            let used = one.cpu.as_ref().and_then(|cpu| cpu.usage_core_nano_seconds.as_ref());
+            cpu.extend(used.map(|used| (labels.clone(), seconds(used.value))));
+            let set = one.memory.as_ref().and_then(|memory| memory.working_set_bytes.as_ref());
+            memory.extend(set.map(|set| (labels, set.value.to_string())));
+        }
+        if let Ok(usage) = groups.usage(&api.stats.groups.group(&pod)) {
+            let labels = format!("{{namespace={namespace:?},pod={name:?}}}");
+            pod_cpu.push((labels.clone(), seconds(usage.cpu_ns)));
+            pod_memory.push((labels, usage.working_set_bytes.to_string()));
+        }
+    }
+    out.family("container_cpu_usage_seconds_total", "counter", &cpu);
+    out.family("container_memory_working_set_bytes", "gauge", &memory);
+    out.family("pod_cpu_usage_seconds_total", "counter", &pod_cpu);
+    out.family("pod_memory_working_set_bytes", "gauge", &pod_memory);
+    out.plain("resource_scrape_error", if failed { "1" } else { "0" });
+    let mut response = text(StatusCode::OK, out.text);
+    let kind = http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, kind);
+    response
+}
+
+fn seconds(nanos: u64) -> String {
+    format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
+}
+
+/// Samples in Prometheus' text form, all read at one time.
+struct Exposition {
+    text: String,
+    time_ms: u128,
+}
+
+impl Exposition {
+    fn new(epoch: std::time::SystemTime, now: std::time::SystemTime) -> Self {
+        Self { text: String::new(), time_ms: now.duration_since(epoch).unwrap_or_default().as_millis() }
+    }
+
+    fn family(&mut self, name: &str, kind: &str, samples: &[(String, String)]) {
+        if samples.is_empty() {
+            return;
+        }
+        let _ = writeln!(self.text, "# TYPE {name} {kind}");
+        for (labels, value) in samples {
+            let _ = writeln!(self.text, "{name}{labels} {value} {}", self.time_ms);
+        }
+    }
+
+    fn plain(&mut self, name: &str, value: &str) {
+        let _ = writeln!(self.text, "# TYPE {name} gauge\n{name} {value}");
+    }
+}

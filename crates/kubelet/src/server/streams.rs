@@ -1,0 +1,272 @@
+//! Exec, attach and port-forward: the runtime streams, this passes on.
+
+use std::sync::Arc;
+
+use api_types::core_v1::Pod;
+use component_base::serving::{self, Request, Response, empty, text};
+use http::{HeaderValue, StatusCode, Uri, header};
+use node_api::cri::v1::{AttachRequest, ExecRequest, PortForwardRequest};
+use node_api::cri::{Code, CriError};
+use streaming::{
+    ClientCommand, Dialect, Protocol, Proxied, ProxyError, RemoteCommand, SessionOptions, StreamSet, Subprotocol,
+    accept_remote_command, dial_spdy, is_tunnel, is_upgrade, is_websocket, proxy_tunnel, proxy_upgrade, query_ports,
+    spdy_request, subprotocols, translate,
+};
+use tokio::net::TcpStream;
+
+use super::Api;
+use super::query::Query;
+use crate::engine::LookupError;
+
+/// Seconds after which a client shall try again when the runtime has too much to do.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+
+/// `/exec/{namespace}/{pod}[/{uid}]/{container}`
+pub(super) async fn exec(api: Arc<Api>, request: Request, path: &[&str], query: &Query) -> Response {
+    let (pod, container) = match target(&api, path) {
+        Ok(found) => found,
+        Err(refusal) => return *refusal,
+    };
+    let set = match streams_of(query) {
+        Ok(set) => set,
+        Err(why) => return text(StatusCode::BAD_REQUEST, why),
+    };
+    let id = match api.engine.container_id(&pod, &container) {
+        Ok(id) => id,
+        Err(error) => return lookup_failed(&error),
+    };
+    let asked = ExecRequest {
+        container_id: id,
+        cmd: query.all("command").map(ToOwned::to_owned).collect(),
+        tty: set.tty,
+        stdin: set.stdin,
+        stdout: set.stdout,
+        stderr: set.stderr,
+    };
+    match api.runtime.exec(asked).await {
+        Ok(url) => pass_command(api, request, &url, set).await,
+        Err(error) => runtime_failed(&error),
+    }
+}
+
+/// `/attach/{namespace}/{pod}[/{uid}]/{container}`
+pub(super) async fn attach(api: Arc<Api>, request: Request, path: &[&str], query: &Query) -> Response {
+    let (pod, container) = match target(&api, path) {
+        Ok(found) => found,
+        Err(refusal) => return *refusal,
+    };
+    let mut set = match streams_of(query) {
+        Ok(set) => set,
+        Err(why) => return text(StatusCode::BAD_REQUEST, why),
+    };
+    let Some(tty) = terminal_of(&pod, &container) else {
+        let full = component_helpers::pod_state::full_name(&pod);
+        return text(StatusCode::INTERNAL_SERVER_ERROR, format!("container {container} not found in pod {full}"));
+    };
+    // The container has a terminal or not, whatever is asked for.
+    set.tty = tty;
+    set.stderr &= !tty;
+    let container_id = match api.engine.container_id(&pod, &container) {
+        Ok(id) => id,
+        Err(error) => return lookup_failed(&error),
+    };
+    let asked = AttachRequest { container_id, stdin: set.stdin, tty, stdout: set.stdout, stderr: set.stderr };
+    match api.runtime.attach(asked).await {
+        Ok(url) => pass_command(api, request, &url, set).await,
+        Err(error) => runtime_failed(&error),
+    }
+}
+
+/// `/portForward/{namespace}/{pod}[/{uid}]`
+pub(super) async fn port_forward(api: Arc<Api>, mut request: Request, path: &[&str], query: &Query) -> Response {
+    let (namespace, name, uid) = match path {
+        [namespace, name] => (namespace, name, None),
+        [namespace, name, uid] => (namespace, name, Some(*uid)),
+        _ => return super::route::not_found(),
+    };
+    let pod = api.engine.pod(namespace, name);
+    let Some(pod) = pod.filter(|pod| uid.is_none_or(|uid| is_of(&api, pod, uid))) else {
+        let text_ = if uid.is_some() { "pod not found" } else { "pod does not exist" };
+        return text(StatusCode::NOT_FOUND, text_);
+    };
+    let ports = match query_ports(query.all("port").chain(query.all("ports"))) {
+        Ok(ports) => ports.into_iter().map(i32::from).collect(),
+        Err(why) => return text(StatusCode::BAD_REQUEST, why),
+    };
+    let pod_sandbox_id = match api.engine.sandbox_id(&pod) {
+        Ok(id) => id,
+        Err(error) => return lookup_failed(&error),
+    };
+    let url = match api.runtime.port_forward(PortForwardRequest { pod_sandbox_id, port: ports }).await {
+        Ok(url) => url,
+        Err(error) => return runtime_failed(&error),
+    };
+    let backend = match Backend::dial(&url).await {
+        Ok(backend) => backend,
+        Err(why) => return text(StatusCode::INTERNAL_SERVER_ERROR, why),
+    };
+    let Backend { io, target, host } = backend;
+    let passed = if api.translates && is_websocket(request.headers()) && is_tunnel(request.headers()) {
+        proxy_tunnel(&mut request, io, &target, &host).await
+    } else {
+        proxy_upgrade(&mut request, io, &target, &host).await
+    };
+    answer(&api, passed)
+}
+
+/// The pod and the container's name of a path.
+fn target(api: &Api, path: &[&str]) -> Result<(Arc<Pod>, String), Box<Response>> {
+    let missing = || Box::new(text(StatusCode::NOT_FOUND, "pod does not exist"));
+    let (namespace, name, uid, container) = match path {
+        [namespace, name, container] => (namespace, name, None, container),
+        [namespace, name, uid, container] => (namespace, name, Some(*uid), container),
+        _ => return Err(Box::new(super::route::not_found())),
+    };
+    let pod = api.engine.pod(namespace, name).filter(|pod| uid.is_none_or(|uid| is_of(api, pod, uid)));
+    Ok((pod.ok_or_else(missing)?, (*container).to_owned()))
+}
+
+/// Whether a uid is the pod's own, or that of its mirror.
+fn is_of(api: &Api, pod: &Pod, uid: &str) -> bool {
+    api.engine.pod_by_uid(uid).is_some_and(|found| found.metadata.uid == pod.metadata.uid)
+}
+
+fn streams_of(query: &Query) -> Result<StreamSet, &'static str> {
+    let set = StreamSet {
+        stdin: query.is_on("input"),
+        stdout: query.is_on("output"),
+        stderr: query.is_on("error"),
+        tty: query.is_on("tty"),
+    };
+    set.checked()
+}
+
+fn terminal_of(pod: &Pod, container: &str) -> Option<bool> {
+    let spec = &pod.spec;
+    let usual = spec.containers.iter().chain(&spec.init_containers).find(|found| found.name == container);
+    usual.map(|found| found.tty).or_else(|| {
+        let common = spec.ephemeral_containers.iter().map(|found| &found.ephemeral_container_common);
+        common.into_iter().find(|found| found.name == container).map(|found| found.tty)
+    })
+}
+
+fn lookup_failed(error: &LookupError) -> Response {
+    text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+}
+
+fn runtime_failed(error: &CriError) -> Response {
+    let (status, message) = match error {
+        CriError::Rpc { code: Code::NotFound, message, .. } => (StatusCode::NOT_FOUND, message.clone()),
+        CriError::Rpc { code: Code::ResourceExhausted, message, .. } => {
+            (StatusCode::TOO_MANY_REQUESTS, message.clone())
+        }
+        other => (StatusCode::INTERNAL_SERVER_ERROR, other.to_string()),
+    };
+    let mut response = text(status, message);
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
+    }
+    response
+}
+
+/// A connection to the runtime's streaming server.
+struct Backend {
+    io: TcpStream,
+    target: String,
+    host: String,
+}
+
+impl Backend {
+    async fn dial(url: &str) -> Result<Self, String> {
+        let uri: Uri = url.parse().map_err(|error| format!("the runtime's streaming URL {url:?}: {error}"))?;
+        let authority = uri.authority().ok_or_else(|| format!("the runtime's streaming URL {url:?} has no host"))?;
+        if uri.scheme_str() != Some("http") {
+            return Err(format!("the runtime's streaming URL {url:?} is not http"));
+        }
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        let io = TcpStream::connect((host, authority.port_u16().unwrap_or(80))).await;
+        let io = io.map_err(|error| format!("error dialing backend: {error}"))?;
+        let target = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str).to_owned();
+        Ok(Self { io, target, host: authority.as_str().to_owned() })
+    }
+}
+
+/// A command's streams: translated for clients of the newest WebSocket protocol, passed on for all others.
+async fn pass_command(api: Arc<Api>, mut request: Request, url: &str, set: StreamSet) -> Response {
+    if !is_upgrade(request.headers()) {
+        return text(StatusCode::BAD_REQUEST, "Upgrade request required");
+    }
+    let backend = match Backend::dial(url).await {
+        Ok(backend) => backend,
+        Err(why) => return text(StatusCode::INTERNAL_SERVER_ERROR, why),
+    };
+    let newest = Subprotocol::TRANSLATED;
+    let wants = |name: &str| newest.iter().any(|served| served.name == name);
+    if api.translates && is_websocket(request.headers()) && subprotocols(request.headers()).into_iter().any(wants) {
+        return translated(&api, request, backend, set, &newest);
+    }
+    let Backend { io, target, host } = backend;
+    answer(&api, proxy_upgrade(&mut request, io, &target, &host).await)
+}
+
+fn translated(
+    api: &Arc<Api>,
+    mut request: Request,
+    backend: Backend,
+    set: StreamSet,
+    served: &[Subprotocol],
+) -> Response {
+    let accepted = match accept_remote_command(&mut request, served) {
+        Ok(accepted) => accepted,
+        Err(refusal) => return refusal.into_response::<String>().map(serving::full),
+    };
+    let (tasks, group) = (api.tasks.clone(), api.tasks.clone());
+    let dialect = accepted.dialect;
+    tasks.spawn_cancellable("remote-command", async move {
+        let Ok(io) = accepted.upgrade.io().await else { return };
+        if let Err(error) = join(io, dialect, backend, set, &group).await {
+            tracing::debug!(error, "A remote command could not be translated");
+        }
+    });
+    accepted.response.map(|()| empty())
+}
+
+async fn join(
+    io: streaming::UpgradedIo,
+    dialect: Dialect,
+    backend: Backend,
+    set: StreamSet,
+    group: &base::TaskGroup,
+) -> Result<(), String> {
+    let front = RemoteCommand::start(io, dialect, set, SessionOptions { idle_timeout: None }, group).await;
+    let front = front.map_err(|error| error.to_string())?;
+    let back = async {
+        let offered = Protocol::SPDY_SERVER.map(Protocol::name);
+        let request = spdy_request(&backend.target, &backend.host, &offered).map_err(|error| error.to_string())?;
+        let (io, chosen) = dial_spdy(backend.io, request).await.map_err(|error| error.to_string())?;
+        let protocol = Protocol::from_name(&chosen).unwrap_or(Protocol::V1);
+        ClientCommand::over_spdy(io, protocol, set, group).await.map_err(|error| error.to_string())
+    };
+    match back.await {
+        Ok(back) => translate(front, back).await,
+        Err(error) => front.finish(&streaming::Outcome::Failure(error), streaming::StatusForm::Full).await,
+    }
+    Ok(())
+}
+
+/// What the client is answered, and the copying that goes on after it.
+fn answer(api: &Api, passed: Result<Proxied, ProxyError>) -> Response {
+    match passed {
+        Ok(Proxied::Switched { response, copy }) => {
+            api.tasks.spawn_cancellable("stream-copy", async move {
+                if let Err(error) = copy.await {
+                    tracing::debug!(%error, "A stream ended early");
+                }
+            });
+            response.map(|()| empty())
+        }
+        Ok(Proxied::Refused(response)) => response.map(serving::full),
+        Err(ProxyError::Client(refusal)) => refusal.into_response::<String>().map(serving::full),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    }
+}
