@@ -5,3 +5,4 @@ mod pod_events;
 mod trigger_time;
 
 pub(crate) mod endpoint_slice;
+pub(crate) mod endpoints;

@@ -3,3 +3,5 @@
 mod node_taints;
 
 pub(crate) mod health;
+pub(crate) mod ipam;
+pub(crate) mod taint_eviction;

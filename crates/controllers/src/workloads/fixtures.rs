@@ -84,10 +84,15 @@ pub(crate) struct Running {
 impl Running {
     /// Starts the controllers.
     pub(crate) fn start(known: &'static [Descriptor]) -> Self {
+        Self::start_with(known, Settings::default())
+    }
+
+    /// Starts the controllers with other settings.
+    pub(crate) fn start_with(known: &'static [Descriptor], settings: Settings) -> Self {
         let server = FakeServer::new();
         let client = server.client();
         let mut env = Environment::new(&client);
-        env.settings = Arc::new(Settings::default());
+        env.settings = Arc::new(settings);
         let set = ControllerSet::new(known, &Selection::all(), &env.gates);
         let group = TaskGroup::new("test");
         group.spawn_cancellable("controllers", async move {

@@ -1,0 +1,289 @@
+//! Deletes pods from nodes with a `NoExecute` taint that they do not tolerate, or no longer.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::meta::DeleteOptions;
+use api_machinery::time::Time;
+use api_machinery::value::{ValueMap, to_value};
+use api_types::core_v1::{Node, ObjectReference, Pod, PodCondition, Taint, Toleration};
+use client::{Change, ClientError, EventType, Informer, ObjectKey, Patch};
+use component_helpers::conditions;
+use component_helpers::taints::tolerates;
+use controller::{Build, BuildError, Controller, Cx, Descriptor, NODE_NAME, Next, ReconcileError};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    name: "taint-eviction-controller",
+    aliases: &[],
+    gates: &["SeparateTaintEvictionController"],
+    identity: "node-controller",
+    event_component: "taint-eviction-controller",
+    disabled_by_default: false,
+    build,
+};
+
+const WORKERS: usize = 8;
+const NO_EXECUTE: &str = "NoExecute";
+/// Tries to evict a pod before the queue takes over.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_millis(10);
+
+fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
+    let queue = build.queue("noexec_taint_pod");
+    let nodes = build.watch::<Node>().informer();
+    let by_node = |pod: &Pod| Some(pod.spec.node_name.clone()).filter(|node| !node.is_empty()).into_iter().collect();
+    let pods = build.watch::<Pod>().index(NODE_NAME, by_node).enqueue_keys(&queue, concerned).informer();
+    let on_node = pods.clone();
+    let tainted = move |change: &Change<Node>| {
+        let before = change.old().map(|old| no_execute(old.as_ref())).unwrap_or_default();
+        if before == no_execute(change.object()) {
+            return Vec::new();
+        }
+        let pods = on_node.by_index(NODE_NAME, &change.object().metadata.name);
+        pods.iter().map(|pod| ObjectKey::of(&pod.metadata)).collect()
+    };
+    drop(build.watch::<Node>().enqueue_keys(&queue, tainted));
+    build.run(&queue, WORKERS, Arc::new(TaintEviction { nodes, pods, plans: Mutex::default() }));
+    Ok(())
+}
+
+/// Pods whose node, tolerations or existence changed.
+fn concerned(change: &Change<Pod>) -> Option<ObjectKey> {
+    let pod = change.object();
+    let changed = change
+        .old()
+        .is_none_or(|old| old.spec.node_name != pod.spec.node_name || old.spec.tolerations != pod.spec.tolerations);
+    changed.then(|| change.key())
+}
+
+/// The taints of a node that drive pods away.
+fn no_execute(node: &Node) -> Vec<Taint> {
+    node.spec.taints.iter().filter(|taint| taint.effect == NO_EXECUTE).cloned().collect()
+}
+
+struct TaintEviction {
+    nodes: Informer<Node>,
+    pods: Informer<Pod>,
+    /// Pods that are to go later, and since when; bounded by the pods there are.
+    plans: Mutex<HashMap<ObjectKey, Planned>>,
+}
+
+/// An eviction to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Planned {
+    start: Instant,
+    fire: Instant,
+}
+
+/// How long a pod may stay.
+#[derive(Debug, PartialEq, Eq)]
+enum Stay {
+    ForEver,
+    For(Duration),
+}
+
+/// How long a pod with these tolerations may stay on a node with these taints. The first toleration that fits a taint
+/// counts for it; the shortest time of all decides.
+fn stay(taints: &[Taint], tolerations: &[Toleration]) -> Stay {
+    let mut shortest: Option<Duration> = None;
+    for taint in taints {
+        let Some(toleration) = tolerations.iter().find(|toleration| tolerates(toleration, taint)) else {
+            return Stay::For(Duration::ZERO);
+        };
+        if let Some(seconds) = toleration.toleration_seconds {
+            let time = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+            shortest = Some(shortest.map_or(time, |known| known.min(time)));
+        }
+    }
+    shortest.map_or(Stay::ForEver, Stay::For)
+}
+
+/// The plan after the time a pod may stay was found anew: an earlier plan stays when it is due sooner, and a new one
+/// counts from where the earlier one began.
+fn replan(before: Option<Planned>, time: Duration, now: Instant) -> Planned {
+    let fresh = Planned { start: now, fire: now + time };
+    match before {
+        None => fresh,
+        Some(before) if before.start + time < fresh.fire => before,
+        Some(before) => Planned { start: before.start, fire: fresh.fire },
+    }
+}
+
+#[async_trait::async_trait]
+impl Controller for TaintEviction {
+    async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
+        let Some(pod) = self.pods.get(key) else {
+            self.plans.lock().remove(key);
+            return Ok(Next::Done);
+        };
+        let taints = self.nodes.find("", &pod.spec.node_name).map(|node| no_execute(&node)).unwrap_or_default();
+        let time = match stay(&taints, &pod.spec.tolerations) {
+            Stay::ForEver => {
+                self.cancel(cx, key);
+                return Ok(Next::Done);
+            }
+            Stay::For(time) => time,
+        };
+        let now = cx.clock.monotonic();
+        let plan = {
+            let mut plans = self.plans.lock();
+            let plan = replan(plans.get(key).copied(), time, now);
+            plans.insert(key.clone(), plan);
+            plan
+        };
+        if !time.is_zero() && now < plan.fire {
+            return Ok(Next::After(plan.fire - now));
+        }
+        evict(cx, key, &pod).await?;
+        self.plans.lock().remove(key);
+        Ok(Next::Done)
+    }
+}
+
+impl TaintEviction {
+    fn cancel(&self, cx: &Cx, key: &ObjectKey) {
+        let planned = self.plans.lock().remove(key);
+        if planned.is_some_and(|plan| cx.clock.monotonic() < plan.fire) {
+            tell(cx, key, format!("Cancelling deletion of Pod {key}"));
+        }
+    }
+}
+
+async fn evict(cx: &Cx, key: &ObjectKey, seen: &Pod) -> Result<(), ClientError> {
+    if seen.metadata.deletion_timestamp.is_some() {
+        return Ok(());
+    }
+    tell(cx, key, format!("Marking for deletion Pod {key}"));
+    let mut left = TRIES;
+    loop {
+        left -= 1;
+        match evict_once(cx, key, &seen.metadata.uid).await {
+            Ok(()) => return Ok(()),
+            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) if left == 0 => return Err(error),
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+/// Says why in a condition, then deletes with the pod's own grace period.
+async fn evict_once(cx: &Cx, key: &ObjectKey, uid: &str) -> Result<(), ClientError> {
+    let pods = cx.client.namespaced::<Pod>(&key.namespace);
+    let live = pods.get(&key.name).await?;
+    if live.metadata.uid != uid {
+        return Ok(());
+    }
+    let mut changed = live.status.conditions.clone();
+    let condition = PodCondition {
+        type_: "DisruptionTarget".to_owned(),
+        status: "True".to_owned(),
+        reason: "DeletionByTaintManager".to_owned(),
+        message: "Taint manager: deleting due to NoExecute taint".to_owned(),
+        ..PodCondition::default()
+    };
+    if conditions::set(&mut changed, condition, Time::from(cx.clock.wall())) {
+        let target: Vec<PodCondition> = changed.into_iter().filter(|one| one.type_ == "DisruptionTarget").collect();
+        pods.patch_status(&key.name, &disruption_patch(uid, &target)).await?;
+    }
+    pods.delete(&key.name, &DeleteOptions::default()).await.map(drop)
+}
+
+fn disruption_patch(uid: &str, conditions: &[PodCondition]) -> Patch {
+    let mut metadata = ValueMap::new();
+    metadata.insert("uid".into(), uid.into());
+    let mut status = ValueMap::new();
+    status.insert("conditions".into(), to_value(&conditions.to_vec()));
+    let mut body = ValueMap::new();
+    body.insert("metadata".into(), metadata.into());
+    body.insert("status".into(), status.into());
+    Patch::Strategic(body.into())
+}
+
+fn tell(cx: &Cx, key: &ObjectKey, message: String) {
+    let about = ObjectReference {
+        kind: "Pod".to_owned(),
+        api_version: "v1".to_owned(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        ..ObjectReference::default()
+    };
+    cx.events.event_for(about, EventType::Normal, "TaintManagerEviction", message);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nodes::node_taints::taint;
+    use crate::workloads::fixtures::{Running, at, meta};
+
+    /// The gates are the component's.
+    const KNOWN: &[Descriptor] = &[Descriptor { gates: &[], ..DESCRIPTOR }];
+
+    fn toleration(key: &str, seconds: Option<i64>) -> Toleration {
+        Toleration { key: key.into(), operator: "Exists".into(), toleration_seconds: seconds, ..Toleration::default() }
+    }
+
+    #[test]
+    fn the_shortest_toleration_decides() {
+        let (a, b) = (taint("a", NO_EXECUTE, at(1)), taint("b", NO_EXECUTE, at(1)));
+        let seconds = |seconds| Stay::For(Duration::from_secs(seconds));
+        for (name, taints, tolerations, expected) in [
+            ("no taints", vec![], vec![], Stay::ForEver),
+            ("not tolerated", vec![a.clone()], vec![], seconds(0)),
+            ("for ever", vec![a.clone()], vec![toleration("a", None)], Stay::ForEver),
+            ("for a while", vec![a.clone()], vec![toleration("a", Some(300))], seconds(300)),
+            (
+                "the first one counts",
+                vec![a.clone()],
+                vec![toleration("a", Some(300)), toleration("a", Some(1))],
+                seconds(300),
+            ),
+            (
+                "the shorter one",
+                vec![a.clone(), b.clone()],
+                vec![toleration("a", Some(300)), toleration("b", Some(60))],
+                seconds(60),
+            ),
+            ("one is missing", vec![a.clone(), b], vec![toleration("a", None)], seconds(0)),
+            ("less than nothing", vec![a], vec![toleration("a", Some(-5))], seconds(0)),
+        ] {
+            assert_eq!(stay(&taints, &tolerations), expected, "{name}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn updates_do_not_prolong_the_stay() {
+        let now = Instant::now();
+        let after = |seconds| now + Duration::from_secs(seconds);
+        let first = replan(None, Duration::from_secs(300), now);
+        assert_eq!(replan(Some(first), Duration::from_secs(300), after(100)), first);
+        let shorter = replan(Some(first), Duration::from_secs(60), after(100));
+        assert_eq!(shorter, first, "as upstream: what began earlier stays");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pods_leave_when_their_time_is_over() {
+        let running = Running::start(KNOWN);
+        let mut node = Node::default();
+        node.metadata.name = "n".into();
+        node.spec.taints.push(taint("a", NO_EXECUTE, at(1)));
+        running.put("v1/nodes", &node);
+        let pod = |name: &str, tolerations: Vec<Toleration>| {
+            let mut pod = Pod { metadata: meta(name), ..Pod::default() };
+            pod.spec.node_name = "n".into();
+            pod.spec.tolerations = tolerations;
+            pod
+        };
+        running.put("v1/pods", &pod("none", vec![]));
+        running.put("v1/pods", &pod("some", vec![toleration("a", Some(300))]));
+        running.put("v1/pods", &pod("all", vec![toleration("a", None)]));
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let deleted = |name: &str| running.requests("DELETE", name);
+        assert_eq!((deleted("none"), deleted("some"), deleted("all")), (1, 0, 0), "{:?}", running.server.requests());
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        assert_eq!((deleted("none"), deleted("some"), deleted("all")), (1, 1, 0));
+    }
+}
