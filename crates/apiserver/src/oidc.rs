@@ -32,8 +32,11 @@ struct Issuer;
 #[async_trait]
 impl Endpoint for Issuer {
     async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
-        let published = cx.authentication().service_accounts.as_ref().and_then(|accounts| Some((accounts, issuer(accounts)?)));
-        let Some((accounts, issuer)) = published else { return Ok(text(StatusCode::NOT_FOUND, "404 page not found\n")) };
+        let published =
+            cx.authentication().service_accounts.as_ref().and_then(|accounts| Some((accounts, issuer(accounts)?)));
+        let Some((accounts, issuer)) = published else {
+            return Ok(text(StatusCode::NOT_FOUND, "404 page not found\n"));
+        };
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return Err(ApiError::method_not_allowed());
         }

@@ -27,11 +27,8 @@ fn certificates(pem: &str) -> impl Iterator<Item = &str> {
 /// # Errors
 /// When what is stored is no array of texts.
 pub(super) fn names(stored: &str, own: &[String]) -> Result<String, String> {
-    let mut names: Vec<String> = if stored.is_empty() {
-        Vec::new()
-    } else {
-        serde_json::from_str(stored).map_err(|error| error.to_string())?
-    };
+    let mut names: Vec<String> =
+        if stored.is_empty() { Vec::new() } else { serde_json::from_str(stored).map_err(|error| error.to_string())? };
     names.extend(own.iter().cloned());
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));

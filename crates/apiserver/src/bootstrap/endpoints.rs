@@ -35,7 +35,10 @@ pub(super) async fn publish(client: &Client, addresses: &BTreeSet<String>, port:
 async fn publish_endpoints(client: &Client, addresses: &BTreeSet<String>, port: u16) -> Result<(), ClientError> {
     let api = client.namespaced::<Endpoints>(NAMESPACE);
     let subset = EndpointSubset {
-        addresses: addresses.iter().map(|ip| EndpointAddress { ip: ip.clone(), ..EndpointAddress::default() }).collect(),
+        addresses: addresses
+            .iter()
+            .map(|ip| EndpointAddress { ip: ip.clone(), ..EndpointAddress::default() })
+            .collect(),
         ports: vec![EndpointPort {
             name: PORT_NAME.to_owned(),
             port: port.into(),

@@ -44,7 +44,8 @@ impl PostStartHook for BootstrapController {
             && service.is_ipv4() != address.is_ipv4()
         {
             let (network, length) = config.services.cluster_ip_ranges.first().copied().unwrap_or((service, 0));
-            let family = format!("service IP family \"{network}/{length}\" must match public address family \"{address}\"");
+            let family =
+                format!("service IP family \"{network}/{length}\" must match public address family \"{address}\"");
             return Err(family);
         }
         let keeper = Arc::new(Keeper {

@@ -10,6 +10,7 @@ mod namespaces;
 mod priority_classes;
 mod retry;
 mod roles;
+mod service_repair;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ pub(crate) fn install(hooks: &mut Vec<Arc<dyn PostStartHook>>) {
     hooks.push(Arc::new(namespaces::SystemNamespaces));
     hooks.push(Arc::new(authentication_info::AuthenticationInfo));
     hooks.push(Arc::new(legacy_tokens::LegacyTokenTracking));
+    hooks.push(Arc::new(service_repair::ServiceRepair));
     hooks.push(Arc::new(roles::BootstrapRoles));
     hooks.push(Arc::new(priority_classes::SystemPriorityClasses));
     hooks.push(Arc::new(kubernetes_service::BootstrapController));

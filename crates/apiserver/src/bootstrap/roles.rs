@@ -95,7 +95,8 @@ async fn reconcile<T: ApiObject + Kind>(
 ) -> Result<(), ClientError> {
     let stored = client.all::<T>().list_all(&ListOptions::default()).await?;
     let place = |object: &T| (object.meta().namespace.clone(), object.meta().name.clone());
-    let stored: BTreeMap<(String, String), T> = stored.items.into_iter().map(|object| (place(&object), object)).collect();
+    let stored: BTreeMap<(String, String), T> =
+        stored.items.into_iter().map(|object| (place(&object), object)).collect();
     for object in &wanted {
         let api = match object.meta().namespace.as_str() {
             "" => client.all::<T>(),

@@ -181,7 +181,8 @@ impl Follower {
     }
 
     fn withdraw_gone(&mut self) {
-        let gone: Vec<String> = self.installed.keys().filter(|name| !self.definitions.contains_key(*name)).cloned().collect();
+        let gone: Vec<String> =
+            self.installed.keys().filter(|name| !self.definitions.contains_key(*name)).cloned().collect();
         for name in gone {
             self.withdraw(&name);
         }
@@ -214,7 +215,7 @@ impl Follower {
 
     async fn write_status(&mut self, next: CustomResourceDefinition) -> Result<CustomResourceDefinition, ApiError> {
         let api = self.cx.loopback().all::<CustomResourceDefinition>();
-        let written = api.update_status(&next).await.map_err(|error| ApiError::internal(error))?;
+        let written = api.update_status(&next).await.map_err(ApiError::internal)?;
         self.definitions.insert(written.metadata.name.clone(), written.clone());
         Ok(written)
     }
@@ -258,7 +259,7 @@ impl Follower {
         let mut definition = self.write_status(definition).await?;
         definition.metadata.finalizers.retain(|own| own != FINALIZER);
         let api = self.cx.loopback().all::<CustomResourceDefinition>();
-        api.update(&definition).await.map_err(|error| ApiError::internal(error))?;
+        api.update(&definition).await.map_err(ApiError::internal)?;
         self.withdraw(&name);
         Ok(())
     }

@@ -40,7 +40,8 @@ pub(super) fn check(definition: &CustomResourceDefinition, errors: &mut ErrorLis
     }
     check_versions(&spec.versions, &at.child("versions"), errors);
     if spec.preserve_unknown_fields {
-        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        let detail =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.push(at.child("preserveUnknownFields").invalid(true, detail));
     }
     if let Some(conversion) = &spec.conversion
@@ -153,12 +154,15 @@ fn check_version(version: &CustomResourceDefinitionVersion, at: &Path, errors: &
 }
 
 fn check_subresources(version: &CustomResourceDefinitionVersion, at: &Path, errors: &mut ErrorList) {
-    let Some(scale) = version.subresources.as_ref().and_then(|subresources| subresources.scale.as_ref()) else { return };
+    let Some(scale) = version.subresources.as_ref().and_then(|subresources| subresources.scale.as_ref()) else {
+        return;
+    };
     let at = at.child("subresources").child("scale");
     let mut check = |member: &'static str, value: &str, roots: &[&str], detail: &str| {
         let path = at.child(member);
         let parsed = JsonPath::parse(value);
-        let first = parsed.as_ref().and_then(JsonPath::members).and_then(|names| names.first().map(|&name| name.to_owned()));
+        let first =
+            parsed.as_ref().and_then(JsonPath::members).and_then(|names| names.first().map(|&name| name.to_owned()));
         if value.is_empty() {
             errors.push(path.required(""));
         } else if !first.is_some_and(|first| roots.contains(&first.as_str())) {
@@ -168,7 +172,12 @@ fn check_subresources(version: &CustomResourceDefinitionVersion, at: &Path, erro
     check("specReplicasPath", &scale.spec_replicas_path, &["spec"], "should be a json path under .spec");
     check("statusReplicasPath", &scale.status_replicas_path, &["status"], "should be a json path under .status");
     if let Some(selector) = scale.label_selector_path.as_deref().filter(|selector| !selector.is_empty()) {
-        check("labelSelectorPath", selector, &["spec", "status"], "should be a json path under either .spec or .status");
+        check(
+            "labelSelectorPath",
+            selector,
+            &["spec", "status"],
+            "should be a json path under either .spec or .status",
+        );
     }
 }
 
@@ -270,7 +279,8 @@ mod tests {
     fn definitions_are_checked() {
         assert_eq!(problems(|_| {}), "[]");
         let version = |value: &mut Value, member: &str, to: Value| value["spec"]["versions"][0][member] = to;
-        let cases: [(&str, Box<dyn FnOnce(&mut Value)>); 9] = [
+        type Change = Box<dyn FnOnce(&mut Value)>;
+        let cases: [(&str, Change); 9] = [
             ("must be spec.names.plural", Box::new(|value| value["metadata"]["name"] = "x".into())),
             ("should be a domain with at least one dot", Box::new(|value| value["spec"]["group"] = "example".into())),
             ("protected groups must have approval", Box::new(|value| value["spec"]["group"] = "x.k8s.io".into())),

@@ -126,14 +126,8 @@ fn prepare(
         columns: std::iter::once(name).chain(columns).collect(),
     };
     let info = pool.intern(&facts)?;
-    let rules = CustomRules {
-        info,
-        schema: Arc::clone(&structural),
-        cells,
-        scale,
-        has_status: facts.has_status,
-        selectable,
-    };
+    let rules =
+        CustomRules { info, schema: Arc::clone(&structural), cells, scale, has_status: facts.has_status, selectable };
     let kind = CustomKind {
         schema: structural,
         list_kind: names.list_kind.clone(),

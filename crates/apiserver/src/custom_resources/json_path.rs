@@ -78,9 +78,10 @@ fn follow<'a>(steps: &[Step], value: &'a Value) -> Option<&'a Value> {
             _ => None,
         },
         Step::Where(path, wanted) => {
-            let fits = |item: &&Value| {
-                let found = path.iter().try_fold(*item, |value, name| value.get(name));
-                found.is_some_and(|found| found.as_str().map_or_else(|| found.to_string() == *wanted, |text| text == wanted))
+            let fits = |item: &&Value| match path.iter().try_fold(*item, |value, name| value.get(name)) {
+                Some(Value::String(text)) => text == wanted,
+                Some(other) => other.to_string().as_str() == wanted,
+                None => false,
             };
             value.as_array()?.iter().filter(fits).find_map(|item| follow(rest, item))
         }

@@ -31,7 +31,8 @@ pub(super) fn document(catalog: &Catalog, core: bool) -> Document {
     let groups: Vec<APIGroupDiscovery> = groups.map(group).collect();
     let items: Vec<String> = groups.iter().map(|group| json::encode(group)).collect();
     let items = items.join(",");
-    let text = format!("{{\"kind\":\"{KIND}\",\"apiVersion\":\"{API_VERSION}\",\"metadata\":{{}},\"items\":[{items}]}}\n");
+    let text =
+        format!("{{\"kind\":\"{KIND}\",\"apiVersion\":\"{API_VERSION}\",\"metadata\":{{}},\"items\":[{items}]}}\n");
     let sealed = protobuf::seal(API_VERSION, KIND, |out| {
         for group in groups.iter().rev() {
             out.message(2, |out| out.members(group));

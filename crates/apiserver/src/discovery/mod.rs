@@ -21,8 +21,7 @@ use parking_lot::Mutex;
 
 pub(crate) use address::{external_address, secure_port};
 pub(crate) use aggregated::digest;
-pub(crate) use catalog::{Catalog, Version};
-pub(crate) use order::maturity;
+pub(crate) use catalog::Catalog;
 
 use crate::chain::{Authorized, Request};
 use crate::custom_resources::ServedKinds;

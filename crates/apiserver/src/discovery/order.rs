@@ -66,7 +66,7 @@ pub(super) fn compare_versions(group: &str, one: &str, other: &str) -> Ordering 
 }
 
 /// What a version name says: stable before beta before alpha, then the numbers; nothing for other names, which are last.
-pub(crate) fn maturity(version: &str) -> Option<(u8, u32, u32)> {
+fn maturity(version: &str) -> Option<(u8, u32, u32)> {
     let rest = version.strip_prefix('v')?;
     let digits = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
     let (major, rest) = rest.split_at_checked(digits)?;
@@ -90,7 +90,10 @@ mod tests {
     fn groups_and_versions_are_ordered() {
         let mut groups = ["example.com", "apps", "", "batch", "admissionregistration.k8s.io", "apiextensions.k8s.io"];
         groups.sort_by(|one, other| compare_groups(one, other));
-        assert_eq!(groups, ["", "apps", "batch", "admissionregistration.k8s.io", "apiextensions.k8s.io", "example.com"]);
+        assert_eq!(
+            groups,
+            ["", "apps", "batch", "admissionregistration.k8s.io", "apiextensions.k8s.io", "example.com"]
+        );
         let mut versions = ["v1alpha1", "foo", "v2", "v1beta2", "v10", "v1beta1", "v1", "bar"];
         versions.sort_by(|one, other| compare_versions("example.com", one, other));
         assert_eq!(versions, ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "bar", "foo"]);

@@ -16,17 +16,15 @@ pub(super) async fn read<T: Object + Clone>(
     namespace: &str,
     name: &str,
 ) -> Result<T, ApiError> {
-    let missing = || ApiError::not_found(&GroupResource { group: "".into(), resource: resource.to_owned().into() }, name);
+    let missing =
+        || ApiError::not_found(&GroupResource { group: "".into(), resource: resource.to_owned().into() }, name);
     let found = cx.registry().resource("", "v1", resource).ok_or_else(missing)?;
     let stored = found.get(&server_request(cx.clock(), namespace), name, "").await?;
     stored.object().downcast_ref::<T>().cloned().ok_or_else(missing)
 }
 
 /// Passes a connection through admission, with the options as the object.
-pub(super) async fn admit_connect(
-    cx: &ApiCx,
-    request: &Request<Authorized>,
-) -> Result<(), ApiError> {
+pub(super) async fn admit_connect(cx: &ApiCx, request: &Request<Authorized>) -> Result<(), ApiError> {
     let info = request.info();
     if request.query().first("dryRun").is_some() {
         return Err(ApiError::bad_request("dryRun is not supported"));

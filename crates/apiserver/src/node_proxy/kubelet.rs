@@ -87,7 +87,9 @@ pub(super) fn locate(node: &Node, config: &KubeletConfig) -> Result<(String, u16
     let address = preferred.filter_map(|wanted| addresses.iter().find(|address| address.type_ == *wanted)).next();
     let Some(address) = address else {
         let (wanted, name) = (config.preferred_address_types.join(" "), &node.metadata.name);
-        return Err(ApiError::internal(format_args!("no preferred addresses found for node {name:?}; known addresses: [{wanted}]")));
+        return Err(ApiError::internal(format_args!(
+            "no preferred addresses found for node {name:?}; known addresses: [{wanted}]"
+        )));
     };
     Ok((address.address.clone(), port_of(node, config)))
 }

@@ -51,9 +51,9 @@ impl Endpoint for PortForwards {
 fn ports(request: &Request<Authorized>) -> Result<String, ApiError> {
     let mut ports = Vec::new();
     for port in request.query().all("ports") {
-        let number: i32 = port.parse().map_err(|_| {
-            ApiError::bad_request(format!("strconv.ParseInt: parsing {port:?}: invalid syntax"))
-        })?;
+        let number: i32 = port
+            .parse()
+            .map_err(|_| ApiError::bad_request(format!("strconv.ParseInt: parsing {port:?}: invalid syntax")))?;
         ports.push(number.to_string());
     }
     Ok(ports.join(","))

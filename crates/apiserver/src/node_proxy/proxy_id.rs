@@ -21,7 +21,8 @@ impl<'a> ProxyId<'a> {
             _ => return None,
         };
         let port_needed = parts.len() == 2;
-        (!parsed.name.is_empty() && !(port_needed && parsed.port.is_empty())).then_some(parsed)
+        let port_given = !port_needed || !parsed.port.is_empty();
+        (!parsed.name.is_empty() && port_given).then_some(parsed)
     }
 }
 

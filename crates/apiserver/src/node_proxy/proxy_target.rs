@@ -24,7 +24,9 @@ pub(super) async fn of_pod(cx: &ApiCx, namespace: &str, id: &ProxyId<'_>) -> Res
             let declared = ports.map(|port| port.container_port).find_map(|port| u16::try_from(port).ok());
             declared.unwrap_or(if id.scheme == "https" { 443 } else { 80 })
         }
-        Err(_) => return Err(ApiError::bad_request(format!("invalid pod request {:?}", format!("{}:{}", id.name, id.port)))),
+        Err(_) => {
+            return Err(ApiError::bad_request(format!("invalid pod request {:?}", format!("{}:{}", id.name, id.port))));
+        }
     };
     let address = pod.status.pod_ips.first().map_or(pod.status.pod_ip.as_str(), |address| address.ip.as_str());
     if address.parse::<IpAddr>().is_err() {
@@ -47,7 +49,8 @@ pub(super) async fn of_service(cx: &ApiCx, namespace: &str, id: &ProxyId<'_>) ->
     let endpoints: Endpoints = read(cx, "endpoints", namespace, id.name).await?;
     let candidates = candidates(&endpoints.subsets, &port_name);
     let none = || ApiError::service_unavailable(format!("no endpoints available for service {:?}", id.name));
-    let start = usize::try_from(cx.rng().below(u64::try_from(candidates.len()).unwrap_or(u64::MAX).max(1))).unwrap_or(0);
+    let start =
+        usize::try_from(cx.rng().below(u64::try_from(candidates.len()).unwrap_or(u64::MAX).max(1))).unwrap_or(0);
     for (address, port) in candidates.iter().cycle().skip(start).take(candidates.len()) {
         if is_pods_own(cx, namespace, address).await {
             return plain(&address.ip, *port, id.scheme == "https").await;
@@ -103,4 +106,3 @@ async fn plain(host: &str, port: u16, https: bool) -> Result<Backend, ApiError> 
     };
     Ok(Backend { addresses, authority: authority(host, port), tls })
 }
-

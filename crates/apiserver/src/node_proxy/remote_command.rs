@@ -7,8 +7,8 @@ use api_types::core_v1::Pod;
 use async_trait::async_trait;
 use component_base::serving::{Response, empty};
 use streaming::{
-    Accepted, ClientCommand, Outcome, Protocol, RemoteCommand, SessionOptions, StatusForm, StreamSet,
-    Subprotocol, accept_remote_command, dial_spdy, is_websocket, proxy_upgrade, spdy_request, subprotocols, translate,
+    Accepted, ClientCommand, Outcome, Protocol, RemoteCommand, SessionOptions, StatusForm, StreamSet, Subprotocol,
+    accept_remote_command, dial_spdy, is_websocket, proxy_upgrade, spdy_request, subprotocols, translate,
 };
 
 use super::access::{admit_connect, read, require_create};
@@ -139,4 +139,3 @@ async fn open(cx: &ApiCx, backend: &Backend, target: &str, set: StreamSet) -> Re
     let protocol = Protocol::from_name(&chosen).unwrap_or(Protocol::V1);
     ClientCommand::over_spdy(io, protocol, set, cx.tasks()).await.map_err(|error| error.to_string())
 }
-

@@ -57,5 +57,9 @@ pub(super) fn unreachable(error: &std::io::Error) -> ApiError {
 /// # Errors
 /// 400 when the request asks for no upgrade.
 pub(super) fn require_upgrade(request: &Request<Authorized>) -> Result<(), ApiError> {
-    if streaming::is_upgrade(request.headers()) { Ok(()) } else { Err(ApiError::bad_request("Upgrade request required")) }
+    if streaming::is_upgrade(request.headers()) {
+        Ok(())
+    } else {
+        Err(ApiError::bad_request("Upgrade request required"))
+    }
 }

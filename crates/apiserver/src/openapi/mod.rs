@@ -115,8 +115,7 @@ fn redirect(path: &str, hash: &str) -> Result<Response, ApiError> {
 /// A time as HTTP headers have it.
 fn httpdate(time: std::time::SystemTime) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     // RFC 3339 in UTC: 2026-01-31T10:20:30Z.
     let text = api_machinery::time::Time::from(time).to_string();
     let seconds = time.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());

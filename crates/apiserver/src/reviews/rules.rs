@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use api_machinery::status::ApiError;
-use api_types::authorization_v1::{
-    NonResourceRule, ResourceRule, SelfSubjectRulesReview, SubjectRulesReviewStatus,
-};
+use api_types::authorization_v1::{NonResourceRule, ResourceRule, SelfSubjectRulesReview, SubjectRulesReviewStatus};
 use api_types::rbac_v1::PolicyRule;
 use async_trait::async_trait;
 use authz::RuleSet;

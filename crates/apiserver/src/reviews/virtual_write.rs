@@ -22,11 +22,7 @@ pub(crate) fn expect_post(request: &Request<Authorized>) -> Result<(), ApiError>
 ///
 /// # Errors
 /// What a plugin refused with.
-pub(crate) async fn admit(
-    cx: &ApiCx,
-    request: &Request<Authorized>,
-    object: &mut dyn Object,
-) -> Result<(), ApiError> {
+pub(crate) async fn admit(cx: &ApiCx, request: &Request<Authorized>, object: &mut dyn Object) -> Result<(), ApiError> {
     let info = request.info();
     let name = if info.name.is_empty() { object.meta().name.clone() } else { info.name.clone() };
     let attributes = admission::Attributes {

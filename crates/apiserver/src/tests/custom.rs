@@ -59,15 +59,23 @@ async fn custom_objects_live_by_their_schema() {
     assert_eq!(apple["metadata"]["generation"], 1);
     assert!(created.warnings().iter().any(|text| text.contains("unknown field \\\"spec.worm\\\"")), "{created:?}");
 
-    let bad = api.post(APPLES, r#"{"apiVersion":"example.com/v1","kind":"Apple","metadata":{"name":"b"},"spec":{"size":-1}}"#).await;
+    let bad = api
+        .post(APPLES, r#"{"apiVersion":"example.com/v1","kind":"Apple","metadata":{"name":"b"},"spec":{"size":-1}}"#)
+        .await;
     assert_eq!(bad.code, 422, "{}", bad.text);
     assert!(bad.text.contains("should be greater than or equal to 0"), "{}", bad.text);
 
     let scaled = api.patch("merge-patch", &format!("{APPLES}/a/scale"), r#"{"spec":{"replicas":7}}"#).await;
     assert_eq!((scaled.code, &scaled.json()["spec"]["replicas"]), (200, &Value::from(7)), "{}", scaled.text);
-    let status = api.patch("merge-patch", &format!("{APPLES}/a/status"), r#"{"spec":{"size":1},"status":{"size":3}}"#).await;
+    let status =
+        api.patch("merge-patch", &format!("{APPLES}/a/status"), r#"{"spec":{"size":1},"status":{"size":3}}"#).await;
     let apple = status.json();
-    assert_eq!((&apple["spec"]["size"], &apple["status"]["size"]), (&Value::from(7), &Value::from(3)), "{}", status.text);
+    assert_eq!(
+        (&apple["spec"]["size"], &apple["status"]["size"]),
+        (&Value::from(7), &Value::from(3)),
+        "{}",
+        status.text
+    );
     assert_eq!(apple["metadata"]["generation"], 2);
 
     let other = api.get("/apis/example.com/v1beta1/namespaces/default/apples/a").await;
@@ -91,7 +99,8 @@ async fn applied_custom_objects_are_owned_by_field() {
 async fn definitions_show_in_discovery_and_openapi_and_go_with_their_objects() {
     let api = with_apples().await;
     let groups = api.get("/apis").await.json();
-    let names: Vec<&str> = groups["groups"].as_array().unwrap().iter().filter_map(|group| group["name"].as_str()).collect();
+    let names: Vec<&str> =
+        groups["groups"].as_array().unwrap().iter().filter_map(|group| group["name"].as_str()).collect();
     assert_eq!(names.last(), Some(&"example.com"));
     let resources = api.get("/apis/example.com/v1").await.json();
     assert_eq!(resources["resources"][0]["shortNames"][0], "ap");
@@ -99,7 +108,8 @@ async fn definitions_show_in_discovery_and_openapi_and_go_with_their_objects() {
     let openapi = api.get("/openapi/v3/apis/example.com/v1").await.json();
     assert!(openapi["components"]["schemas"]["com.example.v1.Apple"].is_object());
 
-    api.post(APPLES, r#"{"apiVersion":"example.com/v1","kind":"Apple","metadata":{"name":"a"},"spec":{"size":2}}"#).await;
+    api.post(APPLES, r#"{"apiVersion":"example.com/v1","kind":"Apple","metadata":{"name":"a"},"spec":{"size":2}}"#)
+        .await;
     let path = format!("{DEFINITIONS}/apples.example.com");
     assert_eq!(api.delete(&path).await.code, 200);
     until(&api, &path, |code, _| code == 404).await;

@@ -25,7 +25,11 @@ async fn discovery_has_both_forms() {
     let core = api.get("/api").await;
     assert!(core.text.starts_with(r#"{"kind":"APIVersions","versions":["v1"]"#), "{}", core.text);
     let apps = api.get("/apis/apps/v1").await;
-    assert!(apps.text.starts_with(r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1""#), "{}", apps.text);
+    assert!(
+        apps.text.starts_with(r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1""#),
+        "{}",
+        apps.text
+    );
     assert_eq!(api.get("/apis/nothing").await.code, 404);
     assert_eq!(api.post("/apis", "").await.code, 405);
 

@@ -36,7 +36,8 @@ pub(super) fn uid(wanted: &str, account: &ObjectMeta) -> Result<(), ApiError> {
     }
     let resource = GroupResource { group: GROUP.into(), resource: KIND.into() };
     let have = &account.uid;
-    let cause = format!("the UID in the token request ({wanted}) does not match the UID of the service account ({have})");
+    let cause =
+        format!("the UID in the token request ({wanted}) does not match the UID of the service account ({have})");
     Err(ApiError::conflict(&resource, &account.name, cause))
 }
 

@@ -90,7 +90,8 @@ async fn issue(
 
 /// Reads an object of the core group from the store, as tokens must not outlive what was deleted just now.
 async fn read<T: Object + Clone>(cx: &ApiCx, resource: &str, namespace: &str, name: &str) -> Result<T, ApiError> {
-    let missing = || ApiError::not_found(&GroupResource { group: "".into(), resource: resource.to_owned().into() }, name);
+    let missing =
+        || ApiError::not_found(&GroupResource { group: "".into(), resource: resource.to_owned().into() }, name);
     let found = cx.registry().resource("", "v1", resource).ok_or_else(missing)?;
     let stored = found.get(&server_request(cx.clock(), namespace), name, "").await?;
     stored.object().downcast_ref::<T>().cloned().ok_or_else(missing)

@@ -146,7 +146,11 @@ fn links_end_with_their_pod() {
     let mut mirror = bound_pod("m", "one");
     mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "x"});
     graph.set_pod(&pod(&mirror));
-    assert_eq!(ask(&authorizer, "one", "get /secrets n/pull").decision, Decision::NoOpinion, "mirror pods give nothing");
+    assert_eq!(
+        ask(&authorizer, "one", "get /secrets n/pull").decision,
+        Decision::NoOpinion,
+        "mirror pods give nothing"
+    );
     assert_eq!(ask(&authorizer, "one", "get /pods n/m").decision, Decision::Allow);
 }
 
