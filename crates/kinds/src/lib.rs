@@ -22,6 +22,7 @@ mod node_v1;
 pub mod object_name;
 mod pod_spec;
 mod policy_v1;
+mod quota_rules;
 mod rbac_v1;
 pub mod rules;
 mod scheduling_v1;

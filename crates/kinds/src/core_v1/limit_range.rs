@@ -1,9 +1,10 @@
 //! LimitRange of core/v1: its names, and its rules.
 
+use crate::rules::{RuleContext, TypedRules};
+use api_machinery::field_path::ErrorList;
 use api_types::core_v1::LimitRange;
 
 use crate::info::{ResourceInfo, StorageInfo};
-use crate::rules::TypedRules;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "",
@@ -43,5 +44,9 @@ impl TypedRules for LimitRangeRules {
                 item.default_request.entry(name.clone()).or_insert_with(|| amount.clone());
             }
         }
+    }
+
+    fn validate(_: &RuleContext, object: &LimitRange) -> ErrorList {
+        super::limit_range_validation::validate(object)
     }
 }

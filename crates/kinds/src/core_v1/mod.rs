@@ -1,11 +1,14 @@
 //! The kinds of core/v1.
 
+mod claim_validation;
 mod config_map;
 mod endpoints;
 mod event;
 mod limit_range;
+mod limit_range_validation;
 mod namespace;
 mod node;
+mod node_validation;
 mod persistent_volume;
 mod persistent_volume_claim;
 mod pod;
@@ -20,6 +23,8 @@ mod resource_quota;
 mod secret;
 mod service;
 mod service_account;
+mod service_validation;
+mod volume_validation;
 
 use crate::rules::{Rules, Typed};
 

@@ -1,10 +1,11 @@
 //! Namespace of core/v1: its names, and its rules.
 
+use crate::rules::{Endpoint, RuleContext, TypedRules};
+use api_machinery::field_path::{BadValue, ErrorList, Path};
+use api_machinery::names;
 use api_types::core_v1::Namespace;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::TypedRules;
-use crate::rules::{Endpoint, RuleContext};
 use crate::strategy::Strategy;
 use crate::table;
 use api_machinery::time::Time;
@@ -79,6 +80,33 @@ impl TypedRules for NamespaceRules {
         }
     }
 
+    fn validate(_: &RuleContext, object: &Namespace) -> ErrorList {
+        let mut errors = ErrorList::new();
+        for finalizer in &object.spec.finalizers {
+            validate_finalizer(&Path::new("spec").child("finalizers"), finalizer, &mut errors);
+        }
+        errors
+    }
+
+    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &Namespace, _: &Namespace) -> ErrorList {
+        let mut errors = ErrorList::new();
+        let path = Path::new("spec").child("finalizers");
+        match endpoint {
+            Endpoint::Status => validate_phase(object, &mut errors),
+            Endpoint::Main => {
+                for finalizer in &object.spec.finalizers {
+                    validate_finalizer(&path, finalizer, &mut errors);
+                }
+            }
+            Endpoint::Other(_) => {
+                for (index, finalizer) in object.spec.finalizers.iter().enumerate() {
+                    validate_finalizer(&path.index(index), finalizer, &mut errors);
+                }
+            }
+        }
+        errors
+    }
+
     fn field(object: &Namespace, path: &str) -> Option<String> {
         Some(match path {
             "status.phase" => object.status.phase.clone(),
@@ -89,5 +117,50 @@ impl TypedRules for NamespaceRules {
 
     fn cells(object: &Namespace, now: Time) -> Vec<Value> {
         vec![object.metadata.name.clone().into(), object.status.phase.clone().into(), table::age(&object.metadata, now)]
+    }
+}
+
+fn validate_finalizer(path: &Path, finalizer: &str, errors: &mut ErrorList) {
+    let value = || BadValue::named(finalizer);
+    let problems = names::qualified_name(finalizer);
+    let standard = matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion");
+    if problems.is_empty() && !finalizer.contains('/') && !standard {
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        errors.push(path.invalid(value(), detail));
+    }
+    errors.extend(problems.into_iter().map(|detail| path.invalid(value(), detail)));
+}
+
+fn validate_phase(object: &Namespace, errors: &mut ErrorList) {
+    let (phase, at) = (object.status.phase.as_str(), Path::new("status").child("Phase"));
+    let detail = match object.metadata.deletion_timestamp.is_some() {
+        false if phase != namespace_phase::ACTIVE => "may only be 'Active' if `deletionTimestamp` is empty",
+        true if phase != "Terminating" => "may only be 'Terminating' if `deletionTimestamp` is not empty",
+        _ => return,
+    };
+    errors.push(at.invalid(BadValue::named(phase), detail));
+}
+
+#[cfg(test)]
+mod validation_tests {
+    use super::*;
+
+    #[test]
+    fn phases_follow_deletion_and_finalizers_have_domains() {
+        let mut errors = ErrorList::new();
+        let mut namespace = Namespace::default();
+        namespace.status.phase = "Terminating".into();
+        validate_phase(&namespace, &mut errors);
+        validate_finalizer(&Path::new("f"), "kubernetes", &mut errors);
+        validate_finalizer(&Path::new("f"), "a.com/b", &mut errors);
+        validate_finalizer(&Path::new("f"), "mine", &mut errors);
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "status.Phase: Invalid value: \"Terminating\": may only be 'Active' if `deletionTimestamp` is empty",
+                "f: Invalid value: \"mine\": name is neither a standard finalizer name nor is it fully qualified",
+            ]
+        );
     }
 }

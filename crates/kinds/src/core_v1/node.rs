@@ -1,10 +1,11 @@
 //! Node of core/v1: its names, and its rules.
 
+use super::node_validation;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
+use api_machinery::field_path::ErrorList;
 use api_types::core_v1::Node;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::TypedRules;
-use crate::rules::{Endpoint, RuleContext};
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -71,6 +72,36 @@ impl TypedRules for NodeRules {
             Endpoint::Status => object.spec = old.spec.clone(),
             Endpoint::Other(_) => {}
         }
+        if old.spec.config_source.is_none() {
+            object.spec.config_source = None;
+        }
+        if old.status.config.is_none() {
+            object.status.config = None;
+        }
+    }
+
+    fn prepare_create(_: &RuleContext, object: &mut Node) {
+        object.spec.config_source = None;
+        object.status.config = None;
+    }
+
+    fn validate(_: &RuleContext, object: &Node) -> ErrorList {
+        node_validation::validate(object)
+    }
+
+    fn validate_update(_: &RuleContext, _: Endpoint, object: &Node, old: &Node) -> ErrorList {
+        node_validation::validate_update(object, old)
+    }
+
+    fn warnings(object: &Node, _: Option<&Node>) -> Vec<String> {
+        let mut texts = Vec::new();
+        if object.spec.config_source.is_some() {
+            texts.push("spec.configSource: the feature is removed".to_owned());
+        }
+        if !object.spec.external_id.is_empty() {
+            texts.push("spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned());
+        }
+        texts
     }
 
     fn field(object: &Node, path: &str) -> Option<String> {

@@ -1,10 +1,11 @@
 //! PersistentVolume of core/v1: its names, and its rules.
 
+use super::volume_validation;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
+use api_machinery::field_path::ErrorList;
 use api_types::core_v1::PersistentVolume;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::RuleContext;
-use crate::rules::TypedRules;
 use crate::strategy::Strategy;
 use crate::table;
 use api_machinery::time::Time;
@@ -61,6 +62,35 @@ impl TypedRules for PersistentVolumeRules {
     fn prepare_create(cx: &RuleContext, object: &mut PersistentVolume) {
         object.status.phase = "Pending".into();
         object.status.last_phase_transition_time = Some(cx.now);
+    }
+
+    fn validate(_: &RuleContext, object: &PersistentVolume) -> ErrorList {
+        volume_validation::validate(object)
+    }
+
+    fn prepare_update(cx: &RuleContext, endpoint: Endpoint, object: &mut PersistentVolume, old: &PersistentVolume) {
+        if endpoint != Endpoint::Status {
+            return;
+        }
+        let (new, stored) = (&mut object.status, &old.status);
+        let said = new.last_phase_transition_time;
+        if new.phase == stored.phase {
+            new.last_phase_transition_time = said.or(stored.last_phase_transition_time);
+        } else if said.is_none() || said == stored.last_phase_transition_time {
+            new.last_phase_transition_time = Some(cx.now);
+        }
+    }
+
+    fn validate_update(
+        _: &RuleContext,
+        endpoint: Endpoint,
+        object: &PersistentVolume,
+        old: &PersistentVolume,
+    ) -> ErrorList {
+        match endpoint {
+            Endpoint::Status => ErrorList::new(),
+            _ => volume_validation::validate_update(object, old),
+        }
     }
 
     fn cells(object: &PersistentVolume, now: Time) -> Vec<Value> {

@@ -1,10 +1,11 @@
 //! PersistentVolumeClaim of core/v1: its names, and its rules.
 
+use super::claim_validation;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
+use api_machinery::field_path::ErrorList;
 use api_types::core_v1::PersistentVolumeClaim;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::RuleContext;
-use crate::rules::TypedRules;
 use crate::strategy::Strategy;
 use crate::table;
 use api_machinery::time::Time;
@@ -58,6 +59,34 @@ impl TypedRules for PersistentVolumeClaimRules {
 
     fn prepare_create(_: &RuleContext, object: &mut PersistentVolumeClaim) {
         object.status.phase = "Pending".into();
+        claim_validation::settle_sources(&mut object.spec, None);
+    }
+
+    fn validate(_: &RuleContext, object: &PersistentVolumeClaim) -> ErrorList {
+        claim_validation::validate(object)
+    }
+
+    fn prepare_update(
+        _: &RuleContext,
+        endpoint: Endpoint,
+        object: &mut PersistentVolumeClaim,
+        old: &PersistentVolumeClaim,
+    ) {
+        if endpoint != Endpoint::Status {
+            claim_validation::settle_sources(&mut object.spec, Some(&old.spec));
+        }
+    }
+
+    fn validate_update(
+        _: &RuleContext,
+        endpoint: Endpoint,
+        object: &PersistentVolumeClaim,
+        old: &PersistentVolumeClaim,
+    ) -> ErrorList {
+        match endpoint {
+            Endpoint::Status => claim_validation::validate_status(object),
+            _ => claim_validation::validate_update(object, old),
+        }
     }
 
     fn cells(object: &PersistentVolumeClaim, now: Time) -> Vec<Value> {

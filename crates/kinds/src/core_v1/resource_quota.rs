@@ -1,9 +1,12 @@
 //! ResourceQuota of core/v1: its names, and its rules.
 
+use crate::quota_rules;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
+use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_types::core_v1::ResourceQuota;
+use std::collections::BTreeSet;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::TypedRules;
 use crate::strategy::Strategy;
 use crate::table;
 use api_machinery::time::Time;
@@ -48,6 +51,44 @@ impl TypedRules for ResourceQuotaRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn validate(_: &RuleContext, object: &ResourceQuota) -> ErrorList {
+        let mut errors = ErrorList::new();
+        quota_rules::quota(&Path::new("spec"), &object.spec, &mut errors);
+        errors
+    }
+
+    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &ResourceQuota, old: &ResourceQuota) -> ErrorList {
+        let mut errors = ErrorList::new();
+        if endpoint == Endpoint::Status {
+            let path = Path::new("status");
+            quota_rules::amounts(&path.child("hard"), &object.status.hard, &mut errors);
+            quota_rules::amounts(&path.child("used"), &object.status.used, &mut errors);
+            return errors;
+        }
+        quota_rules::quota(&Path::new("spec"), &object.spec, &mut errors);
+        let set = |quota: &ResourceQuota| quota.spec.scopes.iter().cloned().collect::<BTreeSet<_>>();
+        if set(object) != set(old) {
+            let value = BadValue::list(&object.spec.scopes);
+            errors.push(Path::new("spec").child("scopes").invalid(value, crate::field_rules::IMMUTABLE));
+        }
+        errors
+    }
+
+    fn warnings(object: &ResourceQuota, old: Option<&ResourceQuota>) -> Vec<String> {
+        if old.is_some() {
+            return Vec::new();
+        }
+        let hard = &object.spec.hard;
+        let warning = |name: &str| {
+            let limit = hard.get(&format!("limits.{name}"))?;
+            let (asked, request) =
+                hard.get_key_value(&format!("requests.{name}")).or_else(|| hard.get_key_value(name))?;
+            let text = || format!("ResourceQuota {asked} ({request}) should be less than limits.{name} ({limit})");
+            (request > limit).then(text)
+        };
+        ["cpu", "memory", "storage", "ephemeral-storage"].into_iter().filter_map(warning).collect()
     }
 
     fn cells(object: &ResourceQuota, now: Time) -> Vec<Value> {

@@ -1,5 +1,8 @@
 //! Service of core/v1: its names, and its rules.
 
+use super::service_validation;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
+use api_machinery::field_path::ErrorList;
 use std::collections::BTreeSet;
 
 use api_machinery::intstr::IntOrString;
@@ -9,7 +12,6 @@ use api_types::core_v1::constants::service_type;
 use api_types::core_v1::{LoadBalancerIngress, Service, ServicePort, ServiceSpec};
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::TypedRules;
 use crate::strategy::Strategy;
 use crate::table;
 
@@ -77,6 +79,27 @@ impl TypedRules for ServiceRules {
                 ingress.ip_mode.get_or_insert_with(|| "VIP".into());
             }
         }
+    }
+
+    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut Service, old: &Service) {
+        if endpoint == Endpoint::Main {
+            service_validation::drop_other_types_fields(object, old);
+        }
+    }
+
+    fn validate(_: &RuleContext, object: &Service) -> ErrorList {
+        service_validation::validate(object, None)
+    }
+
+    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &Service, old: &Service) -> ErrorList {
+        match endpoint {
+            Endpoint::Status => service_validation::validate_status(object, old),
+            _ => service_validation::validate_update(object, old),
+        }
+    }
+
+    fn warnings(object: &Service, _: Option<&Service>) -> Vec<String> {
+        service_validation::warnings(object)
     }
 
     fn field(object: &Service, path: &str) -> Option<String> {

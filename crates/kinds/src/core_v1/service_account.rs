@@ -1,9 +1,10 @@
 //! ServiceAccount of core/v1: its names, and its rules.
 
+use crate::rules::{Endpoint, RuleContext, TypedRules};
+use api_types::core_v1::ObjectReference;
 use api_types::core_v1::ServiceAccount;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::TypedRules;
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -46,7 +47,31 @@ impl TypedRules for ServiceAccountRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
+    fn prepare_create(_: &RuleContext, object: &mut ServiceAccount) {
+        strip_secrets(object);
+    }
+
+    fn prepare_update(_: &RuleContext, _: Endpoint, object: &mut ServiceAccount, _: &ServiceAccount) {
+        strip_secrets(object);
+    }
+
+    fn warnings(object: &ServiceAccount, old: Option<&ServiceAccount>) -> Vec<String> {
+        let has = |account: &ServiceAccount| account.metadata.annotations.contains_key(ENFORCE);
+        let added = has(object) && !old.is_some_and(has);
+        let text = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets";
+        added.then(|| format!("metadata.annotations[{ENFORCE}]: {text}")).into_iter().collect()
+    }
+
     fn cells(object: &ServiceAccount, now: Time) -> Vec<Value> {
         vec![object.metadata.name.clone().into(), table::age(&object.metadata, now)]
+    }
+}
+
+const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
+
+/// Of a reference to a secret only the name counts.
+fn strip_secrets(object: &mut ServiceAccount) {
+    for secret in &mut object.secrets {
+        *secret = ObjectReference { name: std::mem::take(&mut secret.name), ..ObjectReference::default() };
     }
 }

@@ -32,10 +32,9 @@ pub(crate) use annotations::{
     APPARMOR, MIRROR, apparmor_of, validate_apparmor_update, validate_mirror_update, validate_pod_annotations,
 };
 pub(crate) use containers::validate_image_space;
-pub(crate) use resources::{
-    container_resource_name, is_extended, is_integer_resource, is_overcommitable, standard_name,
-};
-pub(crate) use tolerations::validate_tolerations;
+pub(crate) use probes::port_or_name;
+pub(crate) use resources::{amount, container_resource_name, is_overcommitable, standard_name};
+pub(crate) use tolerations::{EFFECTS, validate_tolerations};
 pub(crate) use volumes::{ISCSI_NAME, fits_portal};
 
 /// What a spec stands in.

@@ -68,12 +68,12 @@ fn is_native(name: &str) -> bool {
 }
 
 /// Whether a name stands for something that a device plugin or driver offers.
-pub(crate) fn is_extended(name: &str) -> bool {
+pub(super) fn is_extended(name: &str) -> bool {
     !is_native(name) && !name.starts_with("requests.") && names::qualified_name(&format!("requests.{name}")).is_empty()
 }
 
 /// Whether a resource is counted in whole numbers.
-pub(crate) fn is_integer_resource(name: &str) -> bool {
+pub(super) fn is_integer_resource(name: &str) -> bool {
     COUNTED.contains(&name) || is_extended(name)
 }
 
