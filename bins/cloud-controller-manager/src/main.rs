@@ -1,3 +1,10 @@
-//! The `cloud-controller-manager` binary.
+//! `cloud-controller-manager`: keeps nodes in step with the cloud that they live in.
 
-fn main() {}
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    component_base::run(&cloud::COMPONENT, cloud::run)
+}
