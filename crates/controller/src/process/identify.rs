@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use api_machinery::leaf::StringList;
 use api_types::authentication_v1::{TokenReview, UserInfo};
 use base::SharedClock;
 use client::Client;
@@ -97,7 +96,7 @@ impl FrontProxy {
             let prefix =
                 self.extra_prefixes.iter().find_map(|prefix| name.as_str().strip_prefix(&prefix.to_lowercase()));
             if let (Some(key), Ok(value)) = (prefix, value.to_str()) {
-                user.extra.entry(key.to_owned()).or_insert_with(StringList::default).0.push(value.to_owned());
+                user.extra.entry(key.to_owned()).or_default().0.push(value.to_owned());
             }
         }
         Some(user)

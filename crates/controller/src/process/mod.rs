@@ -146,7 +146,8 @@ where
     let metrics = Metrics::of_process(options.metrics.clone());
     metrics.show_gates(lifecycle.gates());
     let checks = election_check(elector.as_ref()).into_iter().chain(checks).collect();
-    let ready = options.probes.iter().flat_map(|probes| election_check(elector.as_ref()).into_iter().chain(probes.0.clone()));
+    let ready =
+        options.probes.iter().flat_map(|probes| election_check(elector.as_ref()).into_iter().chain(probes.0.clone()));
     serve(&options, lifecycle, &cx, &metrics, (checks, ready.collect()), config)?;
     let leading = Leading { client, metrics, stop: lifecycle.events().shutdown_initiated.token() };
     match elector {

@@ -70,7 +70,7 @@ impl Controller for Collector {
         if node.is_virtual {
             return self.check_virtual(cx, &node.identity).await;
         }
-        if (node.being_deleted && !node.deleting_dependents) || (node.owners.is_empty() && !node.deleting_dependents) {
+        if !node.deleting_dependents && (node.being_deleted || node.owners.is_empty()) {
             return Ok(Next::Done);
         }
         let info = node.identity.resource(&self.0.mapper)?;

@@ -12,6 +12,8 @@ mod object;
 mod orphan;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wiring_test;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

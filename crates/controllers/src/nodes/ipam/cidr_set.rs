@@ -21,7 +21,7 @@ impl CidrSet {
     /// # Errors
     /// When there would be too many of them.
     pub(super) fn new(cluster: Cidr, node_mask: u8) -> Result<Self, String> {
-        let bits = node_mask.checked_sub(cluster.mask()).unwrap_or_default();
+        let bits = node_mask.saturating_sub(cluster.mask());
         if bits > MOST_BITS && cluster.is_v6() {
             return Err("New CIDR set failed; the node CIDR size is too big".to_owned());
         }
