@@ -27,8 +27,6 @@ const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
 pub(super) struct Monitor {
     shared: Arc<Shared>,
     known: Mutex<BTreeSet<String>>,
-    /// Nodes whose pods could not be marked yet.
-    unmarked: Mutex<BTreeSet<String>>,
 }
 
 /// A node as it was found, and as it was before.
@@ -41,7 +39,7 @@ struct Seen {
 
 impl Monitor {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, known: Mutex::default(), unmarked: Mutex::default() }
+        Self { shared, known: Mutex::default() }
     }
 }
 
@@ -86,7 +84,6 @@ impl Monitor {
             let mut gone = Node::default();
             gone.metadata.name.clone_from(name);
             tell(cx, &gone, "RemovingNode", format!("Node {name} event: Removing Node {name} from Controller"));
-            self.unmarked.lock().remove(name);
             let mut state = self.shared.state.lock();
             state.records.remove(name);
             state.queues.values_mut().for_each(|queue| queue.remove(name));
@@ -190,12 +187,10 @@ impl Monitor {
             // Pods that are marked already cost nothing, so a node that was down before this process is served too.
             let pods = self.shared.pods.by_index(NODE_NAME, name);
             if let Err(error) = mark(cx, &pods).await {
+                // The next pass tries again.
                 tracing::warn!(%error, node = name, "Marking the pods of a node as not ready failed");
-                self.unmarked.lock().insert(name.clone());
-                return;
             }
         }
-        self.unmarked.lock().remove(name);
     }
 
     async fn judge_zones(&self, cx: &Cx, seen: &[Seen]) {
