@@ -11,6 +11,7 @@ mod claim_spec;
 mod coordination_v1;
 mod core_v1;
 mod discovery_v1;
+mod event_rules;
 mod events_v1;
 mod field_rules;
 pub mod info;

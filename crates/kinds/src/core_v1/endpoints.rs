@@ -1,9 +1,13 @@
 //! Endpoints of core/v1: its names, and its rules.
 
+use crate::field_rules;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
+use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::names;
 use api_types::core_v1::Endpoints;
+use api_types::core_v1::{EndpointAddress, EndpointSubset};
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
-use crate::rules::TypedRules;
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -41,6 +45,18 @@ impl TypedRules for EndpointsRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
+    fn validate(_: &RuleContext, object: &Endpoints) -> ErrorList {
+        let mut errors = ErrorList::new();
+        for (index, subset) in object.subsets.iter().enumerate() {
+            validate_subset(&Path::new("subsets").index(index), subset, &mut errors);
+        }
+        errors
+    }
+
+    fn validate_update(cx: &RuleContext, _: Endpoint, object: &Endpoints, old: &Endpoints) -> ErrorList {
+        if object.subsets == old.subsets { ErrorList::new() } else { Self::validate(cx, object) }
+    }
+
     fn cells(object: &Endpoints, now: Time) -> Vec<Value> {
         vec![object.metadata.name.clone().into(), addresses(object).into(), table::age(&object.metadata, now)]
     }
@@ -61,4 +77,62 @@ fn addresses(endpoints: &Endpoints) -> String {
         }
     }
     table::or_none(table::first_few(&all, 3))
+}
+
+fn validate_subset(path: &Path, subset: &EndpointSubset, errors: &mut ErrorList) {
+    if subset.addresses.is_empty() && subset.not_ready_addresses.is_empty() {
+        errors.push(path.required("must specify `addresses` or `notReadyAddresses`"));
+    }
+    for (field, addresses) in [("addresses", &subset.addresses), ("notReadyAddresses", &subset.not_ready_addresses)] {
+        for (index, address) in addresses.iter().enumerate() {
+            validate_address(&path.child(field).index(index), address, errors);
+        }
+    }
+    for (index, port) in subset.ports.iter().enumerate() {
+        let path = path.child("ports").index(index);
+        if port.name.is_empty() && subset.ports.len() > 1 {
+            errors.push(path.child("name").required(""));
+        }
+        field_rules::named_if_set(&path.child("name"), &port.name, names::dns1123_label, errors);
+        field_rules::port(&path.child("port"), port.port, errors);
+        field_rules::choice(&path.child("protocol"), &port.protocol, &["SCTP", "TCP", "UDP"], errors);
+        if let Some(protocol) = &port.app_protocol {
+            errors.push_invalid(&path.child("appProtocol"), protocol, names::qualified_name(protocol));
+        }
+    }
+}
+
+fn validate_address(path: &Path, address: &EndpointAddress, errors: &mut ErrorList) {
+    let at = path.child("ip");
+    errors.push_invalid(&at, &address.ip, names::ip(&address.ip));
+    field_rules::named_if_set(&path.child("hostname"), &address.hostname, names::dns1123_label, errors);
+    if let Some(node) = &address.node_name {
+        errors.push_invalid(&path.child("nodeName"), node, names::dns1123_subdomain(node));
+    }
+    match names::parse_ip_lenient(&address.ip) {
+        Some(ip) => errors.push_invalid(&at, &address.ip, names::endpoint_ip(ip)),
+        None => errors.push(at.invalid(address.ip.as_str(), "must be a valid IP address")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subsets_need_addresses_that_can_be_reached() {
+        let mut errors = ErrorList::new();
+        validate_subset(&Path::new("s"), &EndpointSubset::default(), &mut errors);
+        let address = EndpointAddress { ip: "127.0.0.1".into(), ..EndpointAddress::default() };
+        let subset = EndpointSubset { addresses: vec![address], ..EndpointSubset::default() };
+        validate_subset(&Path::new("s"), &subset, &mut errors);
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "s: Required value: must specify `addresses` or `notReadyAddresses`",
+                "s.addresses[0].ip: Invalid value: \"127.0.0.1\": may not be in the loopback range (127.0.0.0/8, ::1/128)",
+            ]
+        );
+    }
 }

@@ -1,9 +1,11 @@
 //! Event of core/v1: its names, and its rules.
 
+use crate::event_rules;
+use crate::rules::{RuleContext, TypedRules};
+use api_machinery::field_path::ErrorList;
 use api_types::core_v1::Event;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
-use crate::rules::TypedRules;
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -58,6 +60,20 @@ impl TypedRules for EventRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::path_segment(name, prefix)
+    }
+
+    fn validate(_: &RuleContext, object: &Event) -> ErrorList {
+        event_rules::validate(&event_rules::Report {
+            meta: &object.metadata,
+            about: &object.involved_object.namespace,
+            timed: !object.event_time.is_zero(),
+            reporter_field: "reportingComponent",
+            reporter: &object.reporting_component,
+            instance: &object.reporting_instance,
+            action: &object.action,
+            reason: &object.reason,
+            message: &object.message,
+        })
     }
 
     fn field(object: &Event, path: &str) -> Option<String> {

@@ -409,3 +409,7 @@ pub(super) fn warnings(service: &Service) -> Vec<String> {
     add(close, "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"");
     texts
 }
+
+#[cfg(test)]
+#[path = "service_validation_test.rs"]
+mod tests;

@@ -1,5 +1,7 @@
 //! EndpointSlice of discovery.k8s.io/v1: its names, and its rules.
 
+use super::slice_validation;
+use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_types::discovery_v1::EndpointSlice;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
@@ -59,6 +61,7 @@ impl TypedRules for EndpointSliceRules {
 
     fn prepare_create(_: &RuleContext, object: &mut EndpointSlice) {
         object.metadata.generation = 1;
+        object.endpoints.iter_mut().for_each(|one| one.deprecated_topology.clear());
     }
 
     fn prepare_update(_: &RuleContext, _: Endpoint, object: &mut EndpointSlice, old: &EndpointSlice) {
@@ -67,6 +70,34 @@ impl TypedRules for EndpointSliceRules {
             || object.address_type != old.address_type
             || object.metadata.labels != old.metadata.labels;
         object.metadata.generation = old.metadata.generation + i64::from(changed);
+        if object.endpoints != old.endpoints {
+            object.endpoints.iter_mut().for_each(|one| one.deprecated_topology.clear());
+        }
+    }
+
+    fn validate(_: &RuleContext, object: &EndpointSlice) -> ErrorList {
+        let mut errors = ErrorList::new();
+        slice_validation::validate(object, &mut errors);
+        slice_validation::validate_endpoints(object, &mut errors);
+        errors
+    }
+
+    fn validate_update(_: &RuleContext, _: Endpoint, object: &EndpointSlice, old: &EndpointSlice) -> ErrorList {
+        let mut errors = ErrorList::new();
+        if object.address_type != old.address_type {
+            let value = BadValue::named(&object.address_type);
+            errors.push(Path::new("addressType").invalid(value, crate::field_rules::IMMUTABLE));
+        }
+        slice_validation::validate(object, &mut errors);
+        if object.endpoints != old.endpoints {
+            slice_validation::validate_endpoints(object, &mut errors);
+        }
+        errors
+    }
+
+    fn warnings(object: &EndpointSlice, old: Option<&EndpointSlice>) -> Vec<String> {
+        let named = old.is_none() && object.address_type == "FQDN";
+        named.then(|| "spec.addressType: FQDN endpoints are deprecated".to_owned()).into_iter().collect()
     }
 
     fn cells(object: &EndpointSlice, now: Time) -> Vec<Value> {

@@ -1,6 +1,7 @@
 //! The kinds of discovery.k8s.io/v1.
 
 mod endpoint_slice;
+mod slice_validation;
 
 use crate::rules::{Rules, Typed};
 
