@@ -113,6 +113,7 @@ impl Follower {
         let mut filled = false;
         loop {
             let event = tokio::select! {
+                biased;
                 event = watch.next() => event,
                 () = tokio::time::sleep(RETRY_DELAY), if filled && !self.dirty.is_empty() => {
                     self.reconcile().await;
@@ -206,18 +207,30 @@ impl Follower {
             .map(|other| &other.status.accepted_names)
             .collect();
         let next = with_status(&definition, &others, self.cx.clock().wall().into());
-        let definition = if next.status == definition.status { definition } else { self.write_status(next).await? };
+        let definition = if next.status == definition.status {
+            definition
+        } else {
+            let Some(written) = self.write_status(next).await? else { return Ok(()) };
+            written
+        };
         if conditions::is_true(&definition, "Established") {
             self.put_into_service(&definition)?;
         }
         Ok(())
     }
 
-    async fn write_status(&mut self, next: CustomResourceDefinition) -> Result<CustomResourceDefinition, ApiError> {
+    /// Nothing where the definition is newer than what was seen of it, or gone: the event that says so is on its way.
+    async fn write_status(
+        &mut self,
+        next: CustomResourceDefinition,
+    ) -> Result<Option<CustomResourceDefinition>, ApiError> {
         let api = self.cx.loopback().all::<CustomResourceDefinition>();
-        let written = api.update_status(&next).await.map_err(ApiError::internal)?;
+        let written = match api.update_status(&next).await {
+            Err(error) if error.is_conflict() || error.is_not_found() => return Ok(None),
+            written => written.map_err(ApiError::internal)?,
+        };
         self.definitions.insert(written.metadata.name.clone(), written.clone());
-        Ok(written)
+        Ok(Some(written))
     }
 
     fn put_into_service(&mut self, definition: &CustomResourceDefinition) -> Result<(), ApiError> {
@@ -248,7 +261,8 @@ impl Follower {
         if let Some(info) = self.installed.get(&name).and_then(|installed| installed.infos.first().copied()) {
             let reason = ("InstanceDeletionInProgress", "CustomResource deletion is in progress");
             conditions::set(&mut definition, ("Terminating", true), reason, now);
-            definition = self.write_status(definition).await?;
+            let Some(written) = self.write_status(definition).await? else { return Ok(()) };
+            definition = written;
             let left = cleanup::delete_objects(&self.cx, info).await?;
             if left > 0 {
                 return Err(ApiError::internal(format_args!("{left} objects of {name} remain")));
@@ -256,10 +270,14 @@ impl Follower {
         }
         let reason = ("InstanceDeletionCompleted", "removed all instances");
         conditions::set(&mut definition, ("Terminating", false), reason, now);
-        let mut definition = self.write_status(definition).await?;
+        let Some(mut definition) = self.write_status(definition).await? else { return Ok(()) };
         definition.metadata.finalizers.retain(|own| own != FINALIZER);
         let api = self.cx.loopback().all::<CustomResourceDefinition>();
-        api.update(&definition).await.map_err(ApiError::internal)?;
+        match api.update(&definition).await {
+            Err(error) if error.is_conflict() => return Ok(()),
+            Err(error) if !error.is_not_found() => return Err(ApiError::internal(error)),
+            _ => {}
+        }
         self.withdraw(&name);
         Ok(())
     }
