@@ -238,3 +238,7 @@ pub(super) fn prepare_resize(pod: &mut Pod, old: &Pod) {
     spec.resources.clone_from(&pod.spec.resources);
     pod.spec = spec;
 }
+
+#[cfg(test)]
+#[path = "pod_update_test.rs"]
+mod tests;
