@@ -1,12 +1,13 @@
 //! Pod of core/v1: its names, and its rules.
 
-use api_machinery::field_path::ErrorList;
+use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::names;
 use api_machinery::reflect;
 use api_types::core_v1::Pod;
 
 use super::{pod_create, pod_resize, pod_status, pod_update};
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::pod_spec::validation;
+use crate::pod_spec::{validation, warnings};
 use crate::rules::TypedRules;
 use crate::rules::{Endpoint, Grace, RuleContext};
 use crate::strategy::Strategy;
@@ -147,6 +148,23 @@ impl TypedRules for PodRules {
             Endpoint::Other("resize") => pod_resize::validate(object, old),
             Endpoint::Main | Endpoint::Other(_) => pod_update::validate(object, old),
         }
+    }
+
+    fn warnings(object: &Pod, old: Option<&Pod>) -> Vec<String> {
+        if old.is_some() {
+            return Vec::new();
+        }
+        let problems = names::dns1123_label(&object.metadata.name);
+        let mut texts = Vec::new();
+        if !problems.is_empty() {
+            texts.push(format!(
+                "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS \
+                 label is recommended: [{}]",
+                problems.join(" ")
+            ));
+        }
+        texts.extend(warnings::of(&Path::nil(), &object.metadata, &object.spec));
+        texts
     }
 
     fn grace(object: &Pod, asked_seconds: Option<i64>) -> Grace {

@@ -3,8 +3,8 @@
 use api_types::core_v1::PodTemplate;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
-use crate::pod_spec::disabled;
 use crate::pod_spec::validation::validate_template;
+use crate::pod_spec::{disabled, warnings};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
 use api_machinery::field_path::{ErrorList, Path};
@@ -67,6 +67,13 @@ impl TypedRules for PodTemplateRules {
 
     fn validate_update(_: &RuleContext, _: Endpoint, object: &PodTemplate, old: &PodTemplate) -> ErrorList {
         validate_template(&Path::new("template"), &object.template, Some(&old.template))
+    }
+
+    fn warnings(object: &PodTemplate, old: Option<&PodTemplate>) -> Vec<String> {
+        let same = old.is_some_and(|old| !reflect::differs_in(object, old, "template"));
+        let template = &object.template;
+        let texts = || warnings::of(&Path::new("template"), &template.metadata, &template.spec);
+        if same { Vec::new() } else { texts() }
     }
 
     fn cells(object: &PodTemplate, _: Time) -> Vec<Value> {

@@ -3,3 +3,4 @@
 pub(crate) mod defaults;
 pub(crate) mod disabled;
 pub(crate) mod validation;
+pub(crate) mod warnings;
