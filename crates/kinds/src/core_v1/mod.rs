@@ -24,6 +24,8 @@ mod secret;
 mod service;
 mod service_account;
 mod service_validation;
+#[cfg(test)]
+mod validation_test;
 mod volume_validation;
 
 use crate::rules::{Rules, Typed};

@@ -87,7 +87,7 @@ fn validate_address(path: &Path, index: usize, type_: &str, address: &str, error
         _ => return,
     };
     let parsed = names::parse_ip_lenient(address);
-    if !parsed.is_some_and(|ip| ip.is_ipv4() == (type_ == "IPv4")) {
+    if parsed.is_none_or(|ip| ip.is_ipv4() != (type_ == "IPv4")) {
         errors.push(path.invalid(address, wanted));
     }
     let parsed: Option<IpAddr> = parsed;
