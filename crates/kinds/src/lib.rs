@@ -30,6 +30,7 @@ mod scheduling_v1;
 mod storage_v1;
 pub mod strategy;
 mod table;
+mod workload;
 
 use rules::Rules;
 

@@ -2,9 +2,11 @@
 
 use api_types::apps_v1::ControllerRevision;
 
+use crate::field_rules;
 use crate::info::{Column, ResourceInfo, StorageInfo};
-use crate::rules::TypedRules;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
+use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -40,6 +42,38 @@ impl TypedRules for ControllerRevisionRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn validate(_: &RuleContext, object: &ControllerRevision) -> ErrorList {
+        let mut errors = ErrorList::new();
+        field_rules::not_negative(&Path::new("revision"), object.revision, &mut errors);
+        let path = Path::new("data");
+        match api_machinery::json::parse_value(object.data.as_str()) {
+            _ if object.data.is_empty() => errors.push(path.required("data is mandatory")),
+            Err(error) => {
+                let value = BadValue::json("<value omitted>");
+                errors.push(path.invalid(value, format!("error parsing data: {error}")));
+            }
+            Ok(Value::Null) => errors.push(path.required("data is mandatory")),
+            Ok(Value::Object(_)) => {}
+            Ok(_) => errors.push(path.required("data must be a valid JSON object")),
+        }
+        errors
+    }
+
+    fn validate_update(
+        _: &RuleContext,
+        _: Endpoint,
+        object: &ControllerRevision,
+        old: &ControllerRevision,
+    ) -> ErrorList {
+        let mut errors = ErrorList::new();
+        field_rules::not_negative(&Path::new("revision"), object.revision, &mut errors);
+        if object.data.value() != old.data.value() {
+            let value = BadValue::json(object.data.as_str());
+            errors.push(Path::new("data").invalid(value, field_rules::IMMUTABLE));
+        }
+        errors
     }
 
     fn cells(object: &ControllerRevision, now: Time) -> Vec<Value> {

@@ -1,12 +1,20 @@
 //! DaemonSet of apps/v1: its names, and its rules.
 
-use api_types::apps_v1::DaemonSet;
+use api_types::apps_v1::{DaemonSet, DaemonSetSpec, DaemonSetStatus, DaemonSetUpdateStrategy};
 
+use crate::field_rules;
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::TypedRules;
+use crate::internal_json;
+use crate::label_selector::{self, Values};
+use crate::pod_spec::disabled;
+use crate::pod_spec::validation::validate_template;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use crate::workload;
+use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::intstr::IntOrString;
+use api_machinery::reflect::equal;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -68,6 +76,40 @@ impl TypedRules for DaemonSetRules {
         }
     }
 
+    fn prepare_create(_: &RuleContext, object: &mut DaemonSet) {
+        disabled::drop_fields(&mut object.spec.template.spec, None);
+        let given = template_generation(object).max(1);
+        set_template_generation(object, given);
+    }
+
+    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut DaemonSet, old: &DaemonSet) {
+        let mut generation = template_generation(old);
+        if endpoint != Endpoint::Status {
+            disabled::drop_fields(&mut object.spec.template.spec, Some(&old.spec.template.spec));
+            generation += i64::from(!equal(&object.spec.template, &old.spec.template));
+        }
+        set_template_generation(object, generation);
+    }
+
+    fn validate(_: &RuleContext, object: &DaemonSet) -> ErrorList {
+        let mut errors = ErrorList::new();
+        validate_spec(&Path::new("spec"), &object.spec, None, &mut errors);
+        errors
+    }
+
+    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &DaemonSet, old: &DaemonSet) -> ErrorList {
+        let mut errors = ErrorList::new();
+        if endpoint == Endpoint::Status {
+            validate_status(&Path::new("status"), &object.status, &old.status, &mut errors);
+            return errors;
+        }
+        let path = Path::new("spec");
+        validate_spec(&path, &object.spec, Some(&old.spec), &mut errors);
+        let value = workload::selector_value(object.spec.selector.as_ref());
+        workload::immutable(&path.child("selector"), &object.spec.selector, &old.spec.selector, value, &mut errors);
+        errors
+    }
+
     fn cells(object: &DaemonSet, now: Time) -> Vec<Value> {
         vec![
             object.metadata.name.clone().into(),
@@ -83,4 +125,80 @@ impl TypedRules for DaemonSetRules {
             table::selector(object.spec.selector.as_ref(), "<error>"),
         ]
     }
+}
+
+/// Upstream keeps the count of the template's changes inside and shows it as this annotation.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+fn template_generation(set: &DaemonSet) -> i64 {
+    set.metadata.annotations.get(TEMPLATE_GENERATION).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+fn set_template_generation(set: &mut DaemonSet, generation: i64) {
+    set.metadata.annotations.insert(TEMPLATE_GENERATION.to_owned(), generation.to_string());
+}
+
+fn validate_spec(path: &Path, spec: &DaemonSetSpec, old: Option<&DaemonSetSpec>, errors: &mut ErrorList) {
+    let at = path.child("selector");
+    if let Some(selector) = &spec.selector {
+        let bad = old.and_then(|old| old.selector.as_ref()).is_some_and(label_selector::is_bad);
+        let values = if bad { Values::AsStored } else { Values::Checked };
+        label_selector::validate(&at, selector, values, errors);
+    }
+    let template = path.child("template");
+    workload::validate_selects(&template, spec.selector.as_ref(), &spec.template, errors);
+    if spec.selector.as_ref().is_some_and(|s| s.match_labels.is_empty() && s.match_expressions.is_empty()) {
+        let value = workload::selector_value(spec.selector.as_ref());
+        errors.push(at.invalid(value, "empty selector is invalid for daemonset"));
+    }
+    errors.extend(validate_template(&template, &spec.template, old.map(|old| &old.template)));
+    workload::validate_endless(&template, &spec.template, "DaemonSet", errors);
+    field_rules::not_negative(&path.child("minReadySeconds"), spec.min_ready_seconds.into(), errors);
+    validate_strategy(&path.child("updateStrategy"), &spec.update_strategy, errors);
+    if let Some(limit) = spec.revision_history_limit {
+        field_rules::not_negative(&path.child("revisionHistoryLimit"), limit.into(), errors);
+    }
+}
+
+fn validate_strategy(path: &Path, strategy: &DaemonSetUpdateStrategy, errors: &mut ErrorList) {
+    let at = path.child("rollingUpdate");
+    match (strategy.type_.as_str(), &strategy.rolling_update) {
+        ("OnDelete", _) => {}
+        ("RollingUpdate", None) => errors.push(at.required("")),
+        ("RollingUpdate", Some(rolling)) => {
+            const NONE: IntOrString = IntOrString::Int(0);
+            let unavailable = rolling.max_unavailable.as_ref().unwrap_or(&NONE);
+            let surge = rolling.max_surge.as_ref().unwrap_or(&NONE);
+            let (unavailable_at, surge_at) = (at.child("maxUnavailable"), at.child("maxSurge"));
+            workload::int_or_percent(&unavailable_at, unavailable, errors);
+            workload::int_or_percent(&surge_at, surge, errors);
+            workload::at_most_all(&unavailable_at, unavailable, errors);
+            workload::at_most_all(&surge_at, surge, errors);
+            match (workload::amount(unavailable) != 0, workload::amount(surge) != 0) {
+                (true, true) => errors.push(surge_at.invalid(surge, "may not be set when maxUnavailable is non-zero")),
+                (false, false) => errors.push(unavailable_at.required("cannot be 0 when maxSurge is 0")),
+                _ => {}
+            }
+        }
+        _ => {
+            let known = ["RollingUpdate", "OnDelete"];
+            errors.push(path.not_supported_in_order(internal_json::bad_value(strategy), &known));
+        }
+    }
+}
+
+fn validate_status(path: &Path, status: &DaemonSetStatus, old: &DaemonSetStatus, errors: &mut ErrorList) {
+    let counters = [
+        ("currentNumberScheduled", status.current_number_scheduled.into()),
+        ("numberMisscheduled", status.number_misscheduled.into()),
+        ("desiredNumberScheduled", status.desired_number_scheduled.into()),
+        ("numberReady", status.number_ready.into()),
+        ("observedGeneration", status.observed_generation),
+        ("updatedNumberScheduled", status.updated_number_scheduled.into()),
+        ("numberAvailable", status.number_available.into()),
+        ("numberUnavailable", status.number_unavailable.into()),
+        ("collisionCount", status.collision_count.unwrap_or(0).into()),
+    ];
+    workload::not_negative(path, &counters, errors);
+    workload::not_decremented(path, status.collision_count, old.collision_count, errors);
 }

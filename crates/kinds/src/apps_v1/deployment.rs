@@ -1,12 +1,16 @@
 //! Deployment of apps/v1: its names, and its rules.
 
-use api_types::apps_v1::Deployment;
+use api_types::apps_v1::{Deployment, DeploymentSpec, DeploymentStatus, DeploymentStrategy};
 
+use crate::field_rules;
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::TypedRules;
-use crate::rules::{Endpoint, RuleContext, Scale};
+use crate::internal_json;
+use crate::pod_spec::disabled;
+use crate::rules::{Endpoint, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use crate::workload;
+use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::intstr::IntOrString;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -76,12 +80,44 @@ impl TypedRules for DeploymentRules {
         }
     }
 
+    fn prepare_create(_: &RuleContext, object: &mut Deployment) {
+        disabled::drop_fields(&mut object.spec.template.spec, None);
+    }
+
     fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut Deployment, old: &Deployment) {
+        if endpoint == Endpoint::Status {
+            object.metadata.labels.clone_from(&old.metadata.labels);
+            return;
+        }
+        disabled::drop_fields(&mut object.spec.template.spec, Some(&old.spec.template.spec));
         // A new annotation is a new generation too, as rollouts read them.
         let counted = object.metadata.generation != old.metadata.generation;
-        if endpoint != Endpoint::Status && !counted && object.metadata.annotations != old.metadata.annotations {
+        if !counted && object.metadata.annotations != old.metadata.annotations {
             object.metadata.generation += 1;
         }
+    }
+
+    fn validate(_: &RuleContext, object: &Deployment) -> ErrorList {
+        let mut errors = ErrorList::new();
+        validate_spec(&Path::new("spec"), &object.spec, None, &mut errors);
+        errors
+    }
+
+    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &Deployment, old: &Deployment) -> ErrorList {
+        let mut errors = ErrorList::new();
+        if endpoint == Endpoint::Status {
+            validate_status(&Path::new("status"), &object.status, &old.status, &mut errors);
+            return errors;
+        }
+        let path = Path::new("spec");
+        validate_spec(&path, &object.spec, Some(&old.spec), &mut errors);
+        let value = workload::selector_value(object.spec.selector.as_ref());
+        workload::immutable(&path.child("selector"), &object.spec.selector, &old.spec.selector, value, &mut errors);
+        errors
+    }
+
+    fn warnings(object: &Deployment, old: Option<&Deployment>) -> Vec<String> {
+        workload::name_warnings(&object.metadata, old.is_none())
     }
 
     fn cells(object: &Deployment, now: Time) -> Vec<Value> {
@@ -109,4 +145,71 @@ impl TypedRules for DeploymentRules {
     fn set_replicas(object: &mut Deployment, replicas: i32) {
         object.spec.replicas = Some(replicas);
     }
+}
+
+fn validate_spec(path: &Path, spec: &DeploymentSpec, old: Option<&DeploymentSpec>, errors: &mut ErrorList) {
+    field_rules::not_negative(&path.child("replicas"), spec.replicas.unwrap_or(0).into(), errors);
+    let stored = old.map(|old| &old.template);
+    workload::validate_replicated(path, spec.selector.as_ref(), &spec.template, stored, errors);
+    validate_strategy(&path.child("strategy"), &spec.strategy, errors);
+    field_rules::not_negative(&path.child("minReadySeconds"), spec.min_ready_seconds.into(), errors);
+    if let Some(limit) = spec.revision_history_limit {
+        field_rules::not_negative(&path.child("revisionHistoryLimit"), limit.into(), errors);
+    }
+    if let Some(seconds) = spec.progress_deadline_seconds {
+        let path = path.child("progressDeadlineSeconds");
+        field_rules::not_negative(&path, seconds.into(), errors);
+        if seconds <= spec.min_ready_seconds {
+            errors.push(path.invalid(seconds, "must be greater than minReadySeconds"));
+        }
+    }
+}
+
+fn validate_strategy(path: &Path, strategy: &DeploymentStrategy, errors: &mut ErrorList) {
+    let at = path.child("rollingUpdate");
+    match (strategy.type_.as_str(), &strategy.rolling_update) {
+        ("Recreate", None) => {}
+        ("Recreate", Some(_)) => {
+            errors.push(at.forbidden("may not be specified when strategy `type` is 'Recreate'"));
+        }
+        ("RollingUpdate", None) => errors.push(at.required("this should be defaulted and never be nil")),
+        ("RollingUpdate", Some(rolling)) => {
+            const NONE: IntOrString = IntOrString::Int(0);
+            let unavailable = rolling.max_unavailable.as_ref().unwrap_or(&NONE);
+            let surge = rolling.max_surge.as_ref().unwrap_or(&NONE);
+            let path = at.child("maxUnavailable");
+            workload::int_or_percent(&path, unavailable, errors);
+            workload::int_or_percent(&at.child("maxSurge"), surge, errors);
+            if workload::amount(unavailable) == 0 && workload::amount(surge) == 0 {
+                errors.push(path.invalid(unavailable, "may not be 0 when `maxSurge` is 0"));
+            }
+            workload::at_most_all(&path, unavailable, errors);
+        }
+        _ => errors.push(path.not_supported(internal_json::bad_value(strategy), &["Recreate", "RollingUpdate"])),
+    }
+}
+
+fn validate_status(path: &Path, status: &DeploymentStatus, old: &DeploymentStatus, errors: &mut ErrorList) {
+    let counters = [
+        ("observedGeneration", status.observed_generation),
+        ("replicas", status.replicas.into()),
+        ("updatedReplicas", status.updated_replicas.into()),
+        ("readyReplicas", status.ready_replicas.into()),
+        ("availableReplicas", status.available_replicas.into()),
+        ("unavailableReplicas", status.unavailable_replicas.into()),
+        ("terminatingReplicas", status.terminating_replicas.unwrap_or(0).into()),
+        ("collisionCount", status.collision_count.unwrap_or(0).into()),
+    ];
+    workload::not_negative(path, &counters, errors);
+    let parts = [
+        ("updatedReplicas", status.updated_replicas),
+        ("readyReplicas", status.ready_replicas),
+        ("availableReplicas", status.available_replicas),
+    ];
+    workload::parts_of(path, status.replicas, &parts, errors);
+    if status.available_replicas > status.ready_replicas {
+        let detail = "cannot be greater than readyReplicas";
+        errors.push(path.child("availableReplicas").invalid(status.available_replicas, detail));
+    }
+    workload::not_decremented(path, status.collision_count, old.collision_count, errors);
 }

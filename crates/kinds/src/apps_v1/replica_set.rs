@@ -1,12 +1,15 @@
 //! ReplicaSet of apps/v1: its names, and its rules.
 
-use api_types::apps_v1::ReplicaSet;
+use api_types::apps_v1::{ReplicaSet, ReplicaSetSpec, ReplicaSetStatus};
 
+use crate::field_rules;
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::Scale;
-use crate::rules::TypedRules;
+use crate::pod_spec::disabled;
+use crate::rules::{Endpoint, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use crate::workload;
+use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -68,6 +71,39 @@ impl TypedRules for ReplicaSetRules {
         crate::pod_spec::defaults::set_defaults(&mut object.spec.template.spec);
     }
 
+    fn prepare_create(_: &RuleContext, object: &mut ReplicaSet) {
+        disabled::drop_fields(&mut object.spec.template.spec, None);
+    }
+
+    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut ReplicaSet, old: &ReplicaSet) {
+        if endpoint != Endpoint::Status {
+            disabled::drop_fields(&mut object.spec.template.spec, Some(&old.spec.template.spec));
+        }
+    }
+
+    fn validate(_: &RuleContext, object: &ReplicaSet) -> ErrorList {
+        let mut errors = ErrorList::new();
+        validate_spec(&Path::new("spec"), &object.spec, None, &mut errors);
+        errors
+    }
+
+    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &ReplicaSet, old: &ReplicaSet) -> ErrorList {
+        let mut errors = ErrorList::new();
+        if endpoint == Endpoint::Status {
+            validate_status(&Path::new("status"), &object.status, &mut errors);
+            return errors;
+        }
+        let path = Path::new("spec");
+        validate_spec(&path, &object.spec, Some(&old.spec), &mut errors);
+        let value = workload::selector_value(object.spec.selector.as_ref());
+        workload::immutable(&path.child("selector"), &object.spec.selector, &old.spec.selector, value, &mut errors);
+        errors
+    }
+
+    fn warnings(object: &ReplicaSet, old: Option<&ReplicaSet>) -> Vec<String> {
+        workload::name_warnings(&object.metadata, old.is_none())
+    }
+
     fn cells(object: &ReplicaSet, now: Time) -> Vec<Value> {
         vec![
             object.metadata.name.clone().into(),
@@ -92,5 +128,34 @@ impl TypedRules for ReplicaSetRules {
 
     fn set_replicas(object: &mut ReplicaSet, replicas: i32) {
         object.spec.replicas = Some(replicas);
+    }
+}
+
+fn validate_spec(path: &Path, spec: &ReplicaSetSpec, old: Option<&ReplicaSetSpec>, errors: &mut ErrorList) {
+    field_rules::not_negative(&path.child("replicas"), spec.replicas.unwrap_or(0).into(), errors);
+    field_rules::not_negative(&path.child("minReadySeconds"), spec.min_ready_seconds.into(), errors);
+    let stored = old.map(|old| &old.template);
+    workload::validate_replicated(path, spec.selector.as_ref(), &spec.template, stored, errors);
+}
+
+fn validate_status(path: &Path, status: &ReplicaSetStatus, errors: &mut ErrorList) {
+    let counters = [
+        ("replicas", status.replicas.into()),
+        ("fullyLabeledReplicas", status.fully_labeled_replicas.into()),
+        ("readyReplicas", status.ready_replicas.into()),
+        ("availableReplicas", status.available_replicas.into()),
+        ("observedGeneration", status.observed_generation),
+        ("terminatingReplicas", status.terminating_replicas.unwrap_or(0).into()),
+    ];
+    workload::not_negative(path, &counters, errors);
+    let parts = [
+        ("fullyLabeledReplicas", status.fully_labeled_replicas),
+        ("readyReplicas", status.ready_replicas),
+        ("availableReplicas", status.available_replicas),
+    ];
+    workload::parts_of(path, status.replicas, &parts, errors);
+    if status.available_replicas > status.ready_replicas {
+        let detail = "cannot be greater than readyReplicas";
+        errors.push(path.child("availableReplicas").invalid(status.available_replicas, detail));
     }
 }

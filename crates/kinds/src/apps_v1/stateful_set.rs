@@ -2,11 +2,13 @@
 
 use api_types::apps_v1::StatefulSet;
 
+use super::stateful_set_validation as validation;
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::Scale;
-use crate::rules::TypedRules;
+use crate::pod_spec::disabled;
+use crate::rules::{Endpoint, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -58,7 +60,7 @@ impl TypedRules for StatefulSetRules {
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
-        crate::object_name::dns_subdomain(name, prefix)
+        crate::object_name::dns_label(name, prefix)
     }
 
     fn set_defaults(object: &mut StatefulSet) {
@@ -67,6 +69,41 @@ impl TypedRules for StatefulSetRules {
         if strategy.type_ == "RollingUpdate" {
             strategy.rolling_update.get_or_insert_default().partition.get_or_insert(0);
         }
+    }
+
+    fn prepare_create(_: &RuleContext, object: &mut StatefulSet) {
+        disabled::drop_fields(&mut object.spec.template.spec, None);
+        drop_max_unavailable(object, None);
+    }
+
+    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut StatefulSet, old: &StatefulSet) {
+        if endpoint != Endpoint::Status {
+            disabled::drop_fields(&mut object.spec.template.spec, Some(&old.spec.template.spec));
+            drop_max_unavailable(object, Some(old));
+        }
+    }
+
+    fn validate(_: &RuleContext, object: &StatefulSet) -> ErrorList {
+        let mut errors = ErrorList::new();
+        validation::validate_create(&Path::new("spec"), &object.spec, &mut errors);
+        errors
+    }
+
+    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &StatefulSet, old: &StatefulSet) -> ErrorList {
+        let mut errors = ErrorList::new();
+        if endpoint == Endpoint::Status {
+            validation::validate_status(&Path::new("status"), &object.status, &old.status, &mut errors);
+        } else {
+            validation::validate_update(&Path::new("spec"), &object.spec, &old.spec, &mut errors);
+        }
+        errors
+    }
+
+    fn warnings(object: &StatefulSet, _: Option<&StatefulSet>) -> Vec<String> {
+        let keeps_all = object.spec.revision_history_limit.is_some_and(|limit| limit < 0);
+        let text =
+            "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended";
+        keeps_all.then(|| text.to_owned()).into_iter().collect()
     }
 
     fn cells(object: &StatefulSet, now: Time) -> Vec<Value> {
@@ -90,5 +127,16 @@ impl TypedRules for StatefulSetRules {
 
     fn set_replicas(object: &mut StatefulSet, replicas: i32) {
         object.spec.replicas = Some(replicas);
+    }
+}
+
+/// `maxUnavailable` is behind a gate that is off; a set that has it already keeps it.
+fn drop_max_unavailable(set: &mut StatefulSet, old: Option<&StatefulSet>) {
+    let rolling = |set: &StatefulSet| set.spec.update_strategy.rolling_update.clone();
+    if old.and_then(rolling).is_some_and(|rolling| rolling.max_unavailable.is_some()) {
+        return;
+    }
+    if let Some(rolling) = &mut set.spec.update_strategy.rolling_update {
+        rolling.max_unavailable = None;
     }
 }
