@@ -5,14 +5,13 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base::{Rng, SharedClock, TaskGroup};
+use base::{CancellationToken, Rng, SharedClock, TaskGroup};
 use parking_lot::Mutex;
 use pki::KeyedDigest;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::authenticator::{AuthnError, TokenAuthenticator};
@@ -34,10 +33,18 @@ struct Entry {
     until: Instant,
 }
 
+/// A look-up that many may wait for. They are woken in the order in which they came (tokio's `watch` would wake them in
+/// a random one), so that a simulation replays.
+#[derive(Clone, Default)]
+struct Flight {
+    landed: CancellationToken,
+    answer: Arc<OnceLock<Answer>>,
+}
+
 #[derive(Default)]
 struct State {
     entries: HashMap<Key, Entry>,
-    flights: HashMap<Key, watch::Receiver<Option<Answer>>>,
+    flights: HashMap<Key, Flight>,
 }
 
 /// Remembers what another authenticator accepted.
@@ -74,15 +81,16 @@ impl TokenCache {
     }
 
     /// Joins the running look-up of this key or starts one.
-    fn flight(&self, key: Key, token: &str, audiences: &[String]) -> watch::Receiver<Option<Answer>> {
+    fn flight(&self, key: Key, token: &str, audiences: &[String]) -> Flight {
         let mut state = self.shared.state.lock();
         if let Some(running) = state.flights.get(&key) {
             return running.clone();
         }
-        let (sender, receiver) = watch::channel(None);
-        state.flights.insert(key, receiver.clone());
+        let flight = Flight::default();
+        state.flights.insert(key, flight.clone());
         drop(state);
         let landing = Landing { shared: Arc::clone(&self.shared), key };
+        let (flown, arrived) = (flight.clone(), flight.landed.clone().drop_guard());
         let (inner, token, audiences) = (Arc::clone(&self.inner), token.to_owned(), audiences.to_vec());
         self.tasks.spawn_cancellable("token-lookup", async move {
             let lookup = inner.authenticate_token(&token, &audiences);
@@ -90,9 +98,11 @@ impl TokenCache {
             landing.remember(&answer);
             // The flight ends before the answer is out, so nobody joins one that has already landed.
             drop(landing);
-            sender.send_replace(Some(answer));
+            // Nobody else sets it; the guard wakes those who wait also when the look-up panics.
+            let _first = flown.answer.set(answer);
+            drop(arrived);
         });
-        receiver
+        flight
     }
 }
 
@@ -168,11 +178,9 @@ impl TokenAuthenticator for TokenCache {
         if let Some(identity) = self.shared.remembered(&key) {
             return Ok(Some(identity));
         }
-        let mut flight = self.flight(key, token, audiences);
-        match flight.wait_for(Option::is_some).await {
-            Ok(answer) => answer.clone().unwrap_or(Err(AuthnError::Unexpected)),
-            Err(_) => Err(AuthnError::Unexpected),
-        }
+        let flight = self.flight(key, token, audiences);
+        flight.landed.cancelled().await;
+        flight.answer.get().cloned().unwrap_or(Err(AuthnError::Unexpected))
     }
 }
 

@@ -88,6 +88,7 @@ async fn expire_leases(memory: Arc<Memory>) {
             None => granted.await,
             Some(deadline) => {
                 tokio::select! {
+                    biased;
                     () = granted => {}
                     () = tokio::time::sleep_until(deadline) => memory.expire_due(),
                 }

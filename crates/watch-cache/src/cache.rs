@@ -8,11 +8,11 @@ use base::{CancellationToken, SharedClock, TaskGroup};
 use futures_util::StreamExt as _;
 use parking_lot::{Mutex, RwLock};
 use storage::{Backend, Event, EventBatch, Key, KeyRange, KeyValue, ProgressHandle, Revision, StorageError, WatchItem};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::direct::PAGE_KEYS;
 use crate::log::Log;
+use crate::signal::Signal;
 use crate::snapshot::{Index, Matcher, Scope, Snapshot};
 use crate::{CacheError, Codec, CorruptObject, Stored, Watcher};
 
@@ -83,7 +83,7 @@ pub(crate) struct Epoch {
     pub(crate) token: CancellationToken,
     pub(crate) indexes: Arc<[Index]>,
     snapshot: ArcSwap<Snapshot>,
-    revision: watch::Sender<Revision>,
+    revision: Signal<Revision>,
 }
 
 struct Unready {
@@ -100,7 +100,7 @@ pub struct Cache {
     clock: SharedClock,
     token: CancellationToken,
     epoch: ArcSwapOption<Epoch>,
-    ready: watch::Sender<bool>,
+    ready: Signal<bool>,
     unready: Mutex<Unready>,
     progress: Mutex<ProgressHandle>,
 }
@@ -121,7 +121,7 @@ impl Cache {
             codec,
             token: group.token().child_token(),
             epoch: ArcSwapOption::empty(),
-            ready: watch::Sender::new(false),
+            ready: Signal::new(false),
             unready: Mutex::new(Unready { since: clock.monotonic(), last_error: None }),
             clock,
             progress: Mutex::default(),
@@ -146,10 +146,10 @@ impl Cache {
 
     /// Waits until the cache is filled, or stopped.
     pub async fn filled(&self) {
-        let mut ready = self.ready.subscribe();
         tokio::select! {
+            biased;
             () = self.token.cancelled() => {}
-            _ = ready.wait_for(|ready| *ready) => {}
+            () = self.ready.wait_for(|ready| ready) => {}
         }
     }
 
@@ -248,8 +248,7 @@ impl Cache {
     }
 
     async fn wait_for(&self, epoch: &Epoch, revision: Revision) -> Result<(), CacheError> {
-        let mut at = epoch.revision.subscribe();
-        if *at.borrow_and_update() >= revision {
+        if epoch.revision.get() >= revision {
             return Ok(());
         }
         let asking = async {
@@ -261,9 +260,9 @@ impl Cache {
         tokio::select! {
             biased;
             () = epoch.token.cancelled() => Err(self.not_ready()),
-            reached = at.wait_for(|at| *at >= revision) => reached.map(drop).map_err(|_| self.not_ready()),
+            () = epoch.revision.wait_for(|at| at >= revision) => Ok(()),
             () = tokio::time::sleep(FRESHNESS_TIMEOUT) => {
-                Err(CacheError::TooLarge { requested: revision, current: *epoch.revision.borrow() })
+                Err(CacheError::TooLarge { requested: revision, current: epoch.revision.get() })
             }
             () = asking => Ok(()),
         }
@@ -274,7 +273,7 @@ impl Cache {
             let ended = match self.fill().await {
                 Ok(epoch) => {
                     let ended = self.follow(&epoch).await;
-                    self.ready.send_replace(false);
+                    self.ready.set(false);
                     self.epoch.store(None);
                     ended
                 }
@@ -315,7 +314,7 @@ impl Cache {
 
     fn begin_epoch(&self, snapshot: Arc<Snapshot>) -> Arc<Epoch> {
         let epoch = Arc::new(Epoch {
-            revision: watch::Sender::new(snapshot.revision()),
+            revision: Signal::new(snapshot.revision()),
             log: RwLock::new(Log::new(Arc::clone(&snapshot), Arc::clone(&self.indexes))),
             token: self.token.child_token(),
             indexes: Arc::clone(&self.indexes),
@@ -323,7 +322,7 @@ impl Cache {
         });
         self.unready.lock().last_error = None;
         self.epoch.store(Some(Arc::clone(&epoch)));
-        self.ready.send_replace(true);
+        self.ready.set(true);
         epoch
     }
 
@@ -333,7 +332,7 @@ impl Cache {
         let _end = epoch.token.clone().drop_guard();
         let everything = KeyRange::prefix(Key::from(self.options.prefix.as_str()));
         loop {
-            let after = *epoch.revision.borrow();
+            let after = epoch.revision.get();
             let mut stream = self.backend.watch(everything.clone(), after);
             *self.progress.lock() = stream.progress_handle();
             while let Some(item) = stream.next().await {
@@ -398,7 +397,7 @@ impl Epoch {
         };
         let revision = snapshot.revision();
         self.snapshot.store(snapshot);
-        self.revision.send_replace(revision);
+        self.revision.set(revision);
     }
 }
 

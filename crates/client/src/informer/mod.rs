@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use api_machinery::meta::PartialObjectMetadata;
 use api_machinery::object::{Kind, Object, Unstructured};
+use base::CancellationToken;
 use parking_lot::Mutex;
 
 pub use shared::{Change, Informer};
@@ -99,7 +100,7 @@ struct Entry {
 trait Running: Send + Sync {
     fn start(self: Arc<Self>);
     fn stop(&self);
-    fn synced(&self) -> tokio::sync::watch::Receiver<bool>;
+    fn synced(&self) -> CancellationToken;
 }
 
 impl Informers {
@@ -164,8 +165,7 @@ impl Informers {
     /// Waits until every informer that is known now has been filled for the first time.
     pub async fn wait_synced(&self) {
         for handle in self.handles() {
-            // An informer that is stopped will never be filled; nobody needs to wait for it.
-            drop(handle.synced().wait_for(|synced| *synced).await);
+            handle.synced().cancelled().await;
         }
     }
 

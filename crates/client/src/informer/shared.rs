@@ -9,7 +9,6 @@ use std::time::Duration;
 use api_machinery::object::Object;
 use base::CancellationToken;
 use parking_lot::Mutex;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::reflector::{Reflector, Sink};
@@ -110,7 +109,7 @@ struct Shared<T> {
     store: Store<T>,
     /// Held while the store changes and handlers are told, so that each handler sees every change once, in order.
     handlers: Mutex<Vec<Handler<T>>>,
-    synced: watch::Sender<bool>,
+    synced: CancellationToken,
     started: AtomicBool,
     stopped: CancellationToken,
 }
@@ -145,7 +144,7 @@ impl<T: ApiObject> Informer<T> {
             default_resync: resync,
             store: Store::new(),
             handlers: Mutex::default(),
-            synced: watch::Sender::new(false),
+            synced: CancellationToken::new(),
             started: AtomicBool::new(false),
             stopped,
         };
@@ -257,14 +256,12 @@ impl<T: ApiObject> Informer<T> {
     /// Whether the store has been filled and the handlers have been told.
     #[must_use]
     pub fn has_synced(&self) -> bool {
-        *self.shared.synced.borrow()
+        self.shared.synced.is_cancelled()
     }
 
     /// Waits until the store has been filled and the handlers have been told.
     pub async fn wait_synced(&self) {
-        let mut synced = self.shared.synced.subscribe();
-        // The sender lives in `self`, so waiting cannot fail.
-        drop(synced.wait_for(|synced| *synced).await);
+        self.shared.synced.cancelled().await;
     }
 }
 
@@ -324,8 +321,8 @@ impl<T: ApiObject> Running for Shared<T> {
         self.stopped.cancel();
     }
 
-    fn synced(&self) -> watch::Receiver<bool> {
-        self.synced.subscribe()
+    fn synced(&self) -> CancellationToken {
+        self.synced.clone()
     }
 }
 
@@ -340,7 +337,7 @@ impl<T: ApiObject> Sink for Shared<T> {
                 Self::tell(&mut handlers, &Change::Deleted { object: Arc::clone(object), stale: true });
             }
         }
-        let initial = !*self.synced.borrow();
+        let initial = !self.synced.is_cancelled();
         for (key, new) in order {
             match former.get(&key) {
                 None => Self::tell(&mut handlers, &Change::Added { object: new, initial }),
@@ -349,7 +346,7 @@ impl<T: ApiObject> Sink for Shared<T> {
             }
         }
         drop(handlers);
-        self.synced.send_replace(true);
+        self.synced.cancel();
     }
 
     fn put(&self, object: Box<dyn Object>) {
