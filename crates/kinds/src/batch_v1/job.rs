@@ -2,10 +2,14 @@
 
 use api_types::batch_v1::Job;
 
+use super::{job_status, job_validation};
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::{RuleContext, TypedRules};
+use crate::pod_spec::disabled;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use crate::workload;
+use api_machinery::field_path::ErrorList;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -74,6 +78,36 @@ impl TypedRules for JobRules {
         if object.spec.manual_selector != Some(true) {
             generate_selector(object);
         }
+        disabled::drop_fields(&mut object.spec.template.spec, None);
+    }
+
+    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut Job, old: &Job) {
+        if endpoint != Endpoint::Status {
+            disabled::drop_fields(&mut object.spec.template.spec, Some(&old.spec.template.spec));
+        }
+    }
+
+    fn validate(_: &RuleContext, object: &Job) -> ErrorList {
+        let mut errors = ErrorList::new();
+        job_validation::validate_job(object, None, &mut errors);
+        errors
+    }
+
+    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &Job, old: &Job) -> ErrorList {
+        let mut errors = ErrorList::new();
+        match endpoint {
+            Endpoint::Status => job_status::validate(object, old, &mut errors),
+            _ => job_validation::validate_update(object, old, &mut errors),
+        }
+        errors
+    }
+
+    fn warnings(object: &Job, old: Option<&Job>) -> Vec<String> {
+        let mut warnings = workload::name_warnings(&object.metadata, old.is_none());
+        if old.is_none_or(|old| old.metadata.generation != object.metadata.generation) {
+            warnings.extend(job_validation::warnings("spec", &object.spec));
+        }
+        warnings
     }
 
     fn field(object: &Job, path: &str) -> Option<String> {
