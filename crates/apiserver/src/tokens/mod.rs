@@ -43,10 +43,11 @@ impl Endpoint for Tokens {
         check::names(&token.metadata, &info.name, &info.namespace)?;
         let account: ServiceAccount = read(cx, "serviceaccounts", &info.namespace, &info.name).await?;
         check::uid(&token.metadata.uid, &account.metadata)?;
+        // Before the audiences are filled in: a node may leave them to the server, and only then get the server's.
+        admit(cx, &request, &mut token).await?;
         fill(cx, &mut token, &account.metadata);
         let seconds = token.spec.expiration_seconds.unwrap_or_default();
         check::expiration(seconds)?;
-        admit(cx, &request, &mut token).await?;
         let issued = issue(cx, issuer, &token, &account.metadata).await?;
         request.warnings().extend(issued.warnings.iter().cloned());
         token.spec.expiration_seconds = Some(issued.expiration_seconds);
