@@ -43,9 +43,12 @@ check: ## Layers, dependencies, licences, sizes
 test: test-surroundings ## All tests; says what it skipped where the machine lacks something
 	$(CARGO) test --locked --workspace --no-fail-fast
 
+sim: ## 500 seeds of the simulation: the control plane under faults
+	COXSWAIN_SIM_SEEDS=500 $(CARGO) test --locked -p tests --test simulation -- --nocapture
+
 test-surroundings: ## The binaries and images that the end-to-end tests bring up
 	$(CARGO) build --locked $(foreach bin,$(BINS),-p bin-$(bin))
 	hack/images.sh build $(IMAGES) || echo "no images: tests with real containers will be skipped (make deps)"
 	$(CARGO) xtask component-image $(TARGET_DIR)/debug/cluster-dns coxswain.local/cluster-dns:v1.36.3 $(IMAGES)/cluster-dns.tar
 
-.PHONY: help up down build images deps verify fmt fmt-check lint check test test-surroundings
+.PHONY: help up down build images deps verify fmt fmt-check lint check test sim test-surroundings

@@ -1,1 +1,13 @@
-//! In-process clusters, builders, fault injectors, hollow nodes.
+//! A whole control plane in one process, for tests: the real API server over memory, the real controllers and
+//! scheduler, and hollow nodes, joined by function calls that faults can be put in front of.
+//!
+//! On a current-thread runtime with paused time, everything that happens follows from the seed.
+
+mod cluster;
+mod node;
+mod parts;
+mod trace;
+
+pub use cluster::Cluster;
+pub use parts::Part;
+pub use trace::{Exchange, Trace};

@@ -1,0 +1,240 @@
+//! The cluster: the server, its clients, and the components that can be stopped and started.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_types::core_v1::{Namespace, Node, ServiceAccount};
+use apiserver::Server;
+use apiserver::config::{ServerConfig, StaticToken};
+use base::{Rng, SharedClock, SharedRng, TaskGroup, TokioClock};
+use client::{
+    Client, ClientConfig, ClientCx, ConfigError, Credentials, FaultLayer, Faults, InProcess, Peer, Transport,
+};
+use component_base::lifecycle::Lifecycle;
+use component_base::serving::BoxError;
+use parking_lot::Mutex;
+
+use crate::node::HollowNode;
+use crate::parts::{Part, start_controllers, start_scheduler};
+use crate::trace::Trace;
+
+const ADMIN: &str = "admin";
+const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
+const SCHEDULER: &str = "system:kube-scheduler";
+const NODES: u8 = 3;
+/// How long the cluster may take to be ready, in its own time.
+const START: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_secs(1);
+/// How long tasks may take to end at the end.
+const DRAIN: Duration = Duration::from_secs(30);
+
+/// A control plane and three hollow nodes in one process, on the runtime's time.
+///
+/// Each component has its own credentials (so that roles and node restriction are in force), its own randomness, its
+/// own tasks, and a layer of faults between it and the server; the administrator's client has no faults.
+pub struct Cluster {
+    server: Server,
+    lifecycle: Lifecycle,
+    clock: SharedClock,
+    rng: SharedRng,
+    admin: Client,
+    nodes: Vec<Arc<HollowNode>>,
+    trace: Trace,
+    faults: Mutex<Faults>,
+    running: Mutex<BTreeMap<Part, Running>>,
+}
+
+/// A component that runs.
+struct Running {
+    tasks: TaskGroup,
+    layer: Arc<FaultLayer>,
+}
+
+impl Cluster {
+    /// Starts everything and waits until pods can be run.
+    ///
+    /// # Errors
+    /// When a component does not start.
+    pub async fn new(seed: u64) -> Result<Self, BoxError> {
+        let (clock, rng) = (TokioClock::shared(), Rng::seeded(seed));
+        let lifecycle = Lifecycle::new("kube-apiserver", Arc::clone(&clock), split(&rng));
+        let server = Server::build(ServerConfig::in_memory(tokens()), lifecycle.clone()).await?;
+        server.start();
+        let trace = Trace::new();
+        let transport = trace.recording(ADMIN, Arc::new(InProcess::new(server.api(), Peer::default())));
+        let cx = ClientCx::new(Arc::clone(&clock), split(&rng), lifecycle.tasks().child(ADMIN));
+        let admin = Client::with_transport(transport, config(ADMIN, -1.0, 0), cx)?;
+        let nodes = (0..NODES).map(|number| HollowNode::new(Part::Node(number).to_string(), number)).collect();
+        let cluster = Self {
+            server,
+            lifecycle,
+            clock,
+            rng,
+            admin,
+            nodes,
+            trace,
+            faults: Mutex::default(),
+            running: Mutex::default(),
+        };
+        for part in cluster.parts() {
+            cluster.start(part)?;
+        }
+        cluster.wait_ready().await?;
+        Ok(cluster)
+    }
+
+    /// The administrator's client: without faults and without a rate limit.
+    #[must_use]
+    pub fn admin(&self) -> &Client {
+        &self.admin
+    }
+
+    /// All requests of components and the administrator.
+    #[must_use]
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// A source of randomness of its own, that follows from the seed.
+    #[must_use]
+    pub fn split_rng(&self) -> SharedRng {
+        split(&self.rng)
+    }
+
+    /// The components that can be stopped and started.
+    #[must_use]
+    pub fn parts(&self) -> Vec<Part> {
+        [Part::Controllers, Part::Scheduler].into_iter().chain((0..NODES).map(Part::Node)).collect()
+    }
+
+    /// Puts faults between all components and the server.
+    pub fn set_faults(&self, faults: &Faults) {
+        *self.faults.lock() = faults.clone();
+        for running in self.running.lock().values() {
+            running.layer.set(faults.clone());
+        }
+    }
+
+    /// Ends a component as a crash does: its tasks end wherever they wait.
+    pub fn stop(&self, part: Part) {
+        if let Some(running) = self.running.lock().remove(&part) {
+            running.tasks.cancel();
+        }
+    }
+
+    /// Starts a component; one that runs is stopped first.
+    ///
+    /// # Errors
+    /// When it cannot be put together.
+    pub fn start(&self, part: Part) -> Result<(), BoxError> {
+        self.stop(part);
+        let tasks = self.lifecycle.tasks().child(&part.to_string());
+        let inner = Arc::new(InProcess::new(self.server.api(), Peer::default()));
+        let layer = Arc::new(FaultLayer::new(inner, self.faults.lock().clone(), split(&self.rng)));
+        let transport = self.trace.recording(&part.to_string(), Arc::clone(&layer) as _);
+        let cx = ClientCx::new(Arc::clone(&self.clock), split(&self.rng), tasks.clone());
+        let client = |user: &str, qps: f64, burst: u32| {
+            Client::with_transport(Arc::clone(&transport), config(user, qps, burst), cx.clone())
+        };
+        match part {
+            Part::Controllers => {
+                let (transport, cx) = (Arc::clone(&transport), cx.clone());
+                let client_for = move |identity: &str| controller_client(identity, &transport, &cx);
+                start_controllers(&client(CONTROLLER_MANAGER, 20.0, 30)?, Arc::new(client_for))?;
+            }
+            Part::Scheduler => start_scheduler(&client(SCHEDULER, 50.0, 100)?)?,
+            Part::Node(number) => {
+                let node = self.nodes.get(usize::from(number)).ok_or("there is no such node")?;
+                node.start(&client(&format!("system:node:{part}"), 50.0, 100)?)?;
+            }
+        }
+        self.running.lock().insert(part, Running { tasks, layer });
+        Ok(())
+    }
+
+    /// Ends everything.
+    pub async fn shutdown(self) {
+        for part in self.parts() {
+            self.stop(part);
+        }
+        self.lifecycle.begin_shutdown();
+        self.lifecycle.tasks().shutdown(DRAIN).await;
+    }
+
+    /// Waits for what running pods needs: nodes, and a service account to run as.
+    async fn wait_ready(&self) -> Result<(), BoxError> {
+        let deadline = tokio::time::Instant::now() + START;
+        loop {
+            let missing = self.missing().await?;
+            if missing.is_empty() {
+                return Ok(());
+            }
+            if tokio::time::Instant::now() > deadline {
+                return Err(format!("the cluster did not get ready: {}", missing.join(", ")).into());
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn missing(&self) -> Result<Vec<String>, BoxError> {
+        let mut missing = Vec::new();
+        if self.admin.all::<Namespace>().get_opt("default").await?.is_none() {
+            missing.push("namespace default".to_owned());
+        }
+        if self.admin.namespaced::<ServiceAccount>("default").get_opt("default").await?.is_none() {
+            missing.push("service account default".to_owned());
+        }
+        for number in 0..NODES {
+            let name = Part::Node(number).to_string();
+            // The taint of a new node goes when the node controller has seen that it is ready.
+            let node = self.admin.all::<Node>().get_opt(&name).await?;
+            if node.is_none_or(|node| !node.spec.taints.is_empty()) {
+                missing.push(name);
+            }
+        }
+        Ok(missing)
+    }
+}
+
+/// A source that follows from another.
+fn split(rng: &Rng) -> SharedRng {
+    Rng::seeded(rng.below(u64::MAX))
+}
+
+/// The clients of the controllers, each with its service account, as kube-controller-manager has them with
+/// `--use-service-account-credentials`.
+fn controller_client(identity: &str, transport: &Arc<dyn Transport>, cx: &ClientCx) -> Result<Client, ConfigError> {
+    let of_controller = controllers::ALL.iter().any(|descriptor| descriptor.identity == identity);
+    let user =
+        if of_controller { format!("system:serviceaccount:kube-system:{identity}") } else { CONTROLLER_MANAGER.into() };
+    Client::with_transport(Arc::clone(transport), config(&user, 20.0, 30).with_user_agent_suffix(identity), cx.clone())
+}
+
+/// The token of a user is its name.
+fn config(user: &str, qps: f64, burst: u32) -> ClientConfig {
+    let mut config = ClientConfig::for_server("https://in-process").with_component("simulated").with_rate(qps, burst);
+    config.credentials = Credentials::Token(user.to_owned());
+    config
+}
+
+fn tokens() -> Vec<StaticToken> {
+    let token = |user: String, groups: &[&str]| StaticToken {
+        token: user.clone(),
+        user,
+        uid: String::new(),
+        groups: groups.iter().map(|&group| group.to_owned()).collect(),
+    };
+    let accounts: BTreeSet<&str> = controllers::ALL.iter().map(|descriptor| descriptor.identity).collect();
+    let mut tokens = vec![
+        token(ADMIN.to_owned(), &["system:masters"]),
+        token(CONTROLLER_MANAGER.to_owned(), &[]),
+        token(SCHEDULER.to_owned(), &[]),
+    ];
+    tokens.extend((0..NODES).map(|number| token(format!("system:node:{}", Part::Node(number)), &["system:nodes"])));
+    tokens.extend(accounts.into_iter().map(|identity| {
+        let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
+        token(format!("system:serviceaccount:kube-system:{identity}"), &groups)
+    }));
+    tokens
+}

@@ -1,0 +1,69 @@
+//! The components beside the API server: how each is started, over which client.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Gates;
+use client::Client;
+use component_base::metrics::{Metrics, MetricsOptions};
+use component_base::serving::BoxError;
+use controller::{ClientFor, ControllerSet, Environment, Selection};
+use scheduler::{SchedulerMetrics, Watches};
+
+/// How long a pod may wait in the scheduler for an event before it is tried again, as upstream.
+const MAX_IN_UNSCHEDULABLE: Duration = Duration::from_secs(300);
+
+/// A component that can be stopped and started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// All controllers.
+    Controllers,
+    /// The scheduler.
+    Scheduler,
+    /// A hollow node, by its number from 0.
+    Node(u8),
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Controllers => out.write_str("controllers"),
+            Self::Scheduler => out.write_str("scheduler"),
+            Self::Node(number) => write!(out, "node-{number}"),
+        }
+    }
+}
+
+/// Runs the controllers until the client's tasks are cancelled, which ends them wherever they are.
+pub(crate) fn start_controllers(process: &Client, client_for: ClientFor) -> Result<(), BoxError> {
+    let gates = Gates::new(&[]);
+    let selection = Selection::parse(&["*".to_owned()], controllers::ALL)?;
+    let set = ControllerSet::new(controllers::ALL, &selection, &gates);
+    let environment =
+        Environment { client_for, settings: Arc::new(controllers::Settings::default()), ..Environment::new(process) };
+    let stop = process.tasks().token();
+    process.tasks().spawn_cancellable("controllers", async move {
+        if let Err(error) = set.run(&environment, stop).await {
+            tracing::error!(%error, "The controllers did not start");
+        }
+    });
+    Ok(())
+}
+
+/// Runs the scheduler until the client's tasks are cancelled.
+pub(crate) fn start_scheduler(client: &Client) -> Result<(), BoxError> {
+    let watches = Arc::new(Watches::new(client));
+    let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
+    let configuration = scheduler::default_configuration();
+    let scheduler = scheduler::assemble(&configuration, MAX_IN_UNSCHEDULABLE, client, &watches, metrics)?;
+    watches.start();
+    watches.feed(&scheduler);
+    let tasks = client.tasks().clone();
+    client.tasks().spawn_cancellable("scheduler", async move {
+        watches.wait_synced().await;
+        let stop = tasks.token();
+        scheduler.run(tasks, stop).await;
+    });
+    Ok(())
+}

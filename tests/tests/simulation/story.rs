@@ -1,0 +1,146 @@
+//! One seed's story: what is changed and what breaks, when, and what came of it.
+
+use std::time::Duration;
+
+use api_machinery::meta::DeleteOptions;
+use api_types::core_v1::Pod;
+use base::Rng;
+use client::Faults;
+use http::StatusCode;
+use testing::{Cluster, Exchange, Part};
+use tokio::time::Instant;
+
+use crate::app;
+
+const STEPS: u64 = 8;
+/// The longest pause between two steps.
+const PAUSE: Duration = Duration::from_secs(12);
+/// How long the cluster may take to converge once the faults have ended. Retries back off to as long as the faults
+/// lasted, and a node that was lost takes up to six minutes to be given up.
+const SETTLE: Duration = Duration::from_secs(600);
+/// How long it must stay converged.
+const STABLE: Duration = Duration::from_secs(60);
+const REPLICAS: i32 = 3;
+
+/// What came of a seed.
+pub(crate) struct Run {
+    /// What was done, with the time.
+    pub(crate) steps: Vec<String>,
+    /// All requests.
+    pub(crate) exchanges: Vec<Exchange>,
+    /// How many requests there were.
+    pub(crate) requests: usize,
+    /// In what the cluster differs from what is declared at the end.
+    pub(crate) left: Vec<String>,
+}
+
+impl Run {
+    /// Plays a seed's story.
+    pub(crate) async fn of(seed: u64) -> Self {
+        let start = Instant::now();
+        let cluster = Cluster::new(seed).await.expect("the cluster starts");
+        let rng = cluster.split_rng();
+        let mut steps = Vec::new();
+        app::create(cluster.admin(), REPLICAS, "web:0").await;
+        cluster.set_faults(&faults(&rng));
+        let mut image = "web:0".to_owned();
+        for number in 1..=STEPS {
+            tokio::time::sleep(PAUSE.mul_f64(rng.unit())).await;
+            let step = step(&cluster, &rng, number, &mut image).await;
+            steps.push(format!("{:.3} {step}", start.elapsed().as_secs_f64()));
+        }
+        app::scale(cluster.admin(), REPLICAS.unsigned_abs().into()).await;
+        cluster.set_faults(&Faults::default());
+        steps.push(format!("{:.3} the faults end", start.elapsed().as_secs_f64()));
+        let mut left = converged(&cluster, REPLICAS, &image, SETTLE).await;
+        if left.is_empty() {
+            steps.push(format!("{:.3} converged", start.elapsed().as_secs_f64()));
+            tokio::time::sleep(STABLE).await;
+            left = now(&cluster, REPLICAS, &image).await;
+        }
+        let (exchanges, requests) = (cluster.trace().exchanges(), cluster.trace().total());
+        cluster.shutdown().await;
+        Self { steps, exchanges, requests, left }
+    }
+
+    /// How many requests were lost.
+    pub(crate) fn lost(&self) -> usize {
+        self.exchanges.iter().filter(|exchange| exchange.status.is_none()).count()
+    }
+}
+
+/// Faults of all kinds; how often each comes is the seed's.
+fn faults(rng: &Rng) -> Faults {
+    let upto = |most: f64| most * rng.unit();
+    Faults {
+        drop_request: 0.01 + upto(0.09),
+        drop_response: 0.01 + upto(0.09),
+        duplicate: upto(0.1),
+        delay: upto(0.5),
+        delay_limit: Duration::from_secs(5).mul_f64(rng.unit()),
+        error: upto(0.1),
+        statuses: vec![
+            StatusCode::INTERNAL_SERVER_ERROR,
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::TOO_MANY_REQUESTS,
+        ],
+        cut_watch: upto(0.1),
+    }
+}
+
+/// Does one thing, and says what.
+async fn step(cluster: &Cluster, rng: &Rng, number: u64, image: &mut String) -> String {
+    match rng.below(10) {
+        0..3 => {
+            let replicas = rng.below(6);
+            app::scale(cluster.admin(), replicas).await;
+            format!("scaled to {replicas}")
+        }
+        3..5 => {
+            *image = format!("web:{number}");
+            app::roll(cluster.admin(), image).await;
+            format!("rolled to {image}")
+        }
+        5..6 => delete_a_pod(cluster, rng).await,
+        _ => {
+            let parts = cluster.parts();
+            let part = pick(&parts, rng).copied().unwrap_or(Part::Controllers);
+            cluster.stop(part);
+            tokio::time::sleep(PAUSE.mul_f64(rng.unit())).await;
+            cluster.start(part).expect("it starts again");
+            format!("{part} crashed and is back")
+        }
+    }
+}
+
+async fn delete_a_pod(cluster: &Cluster, rng: &Rng) -> String {
+    let names = app::pods(cluster.admin()).await.expect("pods can be listed");
+    let Some(name) = pick(&names, rng) else { return "there was no pod to delete".to_owned() };
+    let pods = cluster.admin().namespaced::<Pod>("default");
+    match pods.delete(name, &DeleteOptions::default()).await {
+        Ok(_) => format!("deleted {name}"),
+        Err(error) if error.is_not_found() => format!("{name} was gone already"),
+        Err(error) => panic!("deleting {name}: {error}"),
+    }
+}
+
+fn pick<'a, T>(from: &'a [T], rng: &Rng) -> Option<&'a T> {
+    let count = u64::try_from(from.len()).unwrap_or(u64::MAX);
+    from.get(usize::try_from(rng.below(count)).unwrap_or(0))
+}
+
+/// Waits until the cluster has come to what is declared; what is still missing at the limit.
+pub(crate) async fn converged(cluster: &Cluster, replicas: i32, image: &str, limit: Duration) -> Vec<String> {
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = now(cluster, replicas, image).await;
+        if left.is_empty() || Instant::now() > deadline {
+            return left;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+async fn now(cluster: &Cluster, replicas: i32, image: &str) -> Vec<String> {
+    app::differences(cluster.admin(), replicas, image).await.expect("the administrator has no faults")
+}
