@@ -1,5 +1,7 @@
 //! CertificateSigningRequest of certificates.k8s.io/v1: its names, and its rules.
 
+use super::validation;
+use api_machinery::field_path::ErrorList;
 use api_machinery::leaf::StringList;
 use api_types::certificates_v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestStatus,
@@ -95,6 +97,21 @@ impl TypedRules for CertificateSigningRequestRules {
             _ => return,
         }
         date(&mut object.status.conditions, &old.status.conditions, cx.now);
+    }
+
+    fn validate(_: &RuleContext, object: &CertificateSigningRequest) -> ErrorList {
+        validation::validate(object, None)
+    }
+
+    fn validate_update(
+        _: &RuleContext,
+        endpoint: Endpoint,
+        object: &CertificateSigningRequest,
+        old: &CertificateSigningRequest,
+    ) -> ErrorList {
+        let mut errors = validation::validate(object, Some(old));
+        validation::validate_changes(endpoint, object, old, &mut errors);
+        errors
     }
 
     fn field(object: &CertificateSigningRequest, path: &str) -> Option<String> {

@@ -1,6 +1,9 @@
 //! The kinds of certificates.k8s.io/v1.
 
 mod certificate_signing_request;
+#[cfg(test)]
+mod tests;
+mod validation;
 
 use crate::rules::{Rules, Typed};
 

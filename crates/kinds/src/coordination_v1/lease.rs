@@ -2,9 +2,12 @@
 
 use api_types::coordination_v1::Lease;
 
+use crate::field_rules;
 use crate::info::{Column, ResourceInfo, StorageInfo};
-use crate::rules::TypedRules;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
+use api_machinery::field_path::ErrorList;
+use api_machinery::field_path::Path;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -39,6 +42,32 @@ impl TypedRules for LeaseRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn prepare_create(_: &RuleContext, object: &mut Lease) {
+        // Coordinated election is behind a gate that is off.
+        object.spec.strategy = None;
+        object.spec.preferred_holder = None;
+    }
+
+    fn prepare_update(_: &RuleContext, _: Endpoint, object: &mut Lease, old: &Lease) {
+        if old.spec.strategy.is_none() {
+            object.spec.strategy = None;
+        }
+        if old.spec.preferred_holder.is_none() {
+            object.spec.preferred_holder = None;
+        }
+    }
+
+    fn validate(_: &RuleContext, object: &Lease) -> ErrorList {
+        let mut errors = ErrorList::new();
+        let path = Path::new("spec");
+        if let Some(seconds) = object.spec.lease_duration_seconds.filter(|seconds| *seconds <= 0) {
+            errors.push(path.child("leaseDurationSeconds").invalid(seconds, "must be greater than 0"));
+        }
+        let transitions = object.spec.lease_transitions.unwrap_or(0);
+        field_rules::not_negative(&path.child("leaseTransitions"), transitions.into(), &mut errors);
+        errors
     }
 
     fn cells(object: &Lease, now: Time) -> Vec<Value> {

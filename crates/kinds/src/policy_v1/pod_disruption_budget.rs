@@ -3,12 +3,18 @@
 use api_types::policy_v1::PodDisruptionBudget;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::TypedRules;
+use crate::label_selector::{self, Values};
+use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use crate::workload;
+use crate::{field_rules, internal_json};
+use api_machinery::field_path::ErrorList;
+use api_machinery::field_path::Path;
 use api_machinery::intstr::IntOrString;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
+use api_types::policy_v1::PodDisruptionBudgetSpec;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "policy",
@@ -49,7 +55,35 @@ impl TypedRules for PodDisruptionBudgetRules {
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
-        crate::object_name::dns_subdomain(name, prefix)
+        crate::object_name::path_segment(name, prefix)
+    }
+
+    fn validate(_: &RuleContext, object: &PodDisruptionBudget) -> ErrorList {
+        let mut errors = ErrorList::new();
+        validate_spec(&object.spec, None, &mut errors);
+        errors
+    }
+
+    fn validate_update(
+        _: &RuleContext,
+        endpoint: Endpoint,
+        object: &PodDisruptionBudget,
+        old: &PodDisruptionBudget,
+    ) -> ErrorList {
+        let mut errors = ErrorList::new();
+        if endpoint != Endpoint::Status {
+            validate_spec(&object.spec, Some(&old.spec), &mut errors);
+            return errors;
+        }
+        let status = &object.status;
+        let counters = [
+            ("disruptionsAllowed", status.disruptions_allowed.into()),
+            ("currentHealthy", status.current_healthy.into()),
+            ("desiredHealthy", status.desired_healthy.into()),
+            ("expectedPods", status.expected_pods.into()),
+        ];
+        workload::not_negative(&Path::new("status"), &counters, &mut errors);
+        errors
     }
 
     fn cells(object: &PodDisruptionBudget, now: Time) -> Vec<Value> {
@@ -62,5 +96,62 @@ impl TypedRules for PodDisruptionBudgetRules {
             object.status.disruptions_allowed.into(),
             table::age(&object.metadata, now),
         ]
+    }
+}
+
+fn validate_spec(spec: &PodDisruptionBudgetSpec, old: Option<&PodDisruptionBudgetSpec>, errors: &mut ErrorList) {
+    let path = Path::new("spec");
+    if spec.min_available.is_some() && spec.max_unavailable.is_some() {
+        let value = internal_json::bad_value(spec);
+        errors.push(path.invalid(value, "minAvailable and maxUnavailable cannot be both set"));
+    }
+    for (field, amount) in [("minAvailable", &spec.min_available), ("maxUnavailable", &spec.max_unavailable)] {
+        if let Some(amount) = amount {
+            let path = path.child(field);
+            workload::int_or_percent(&path, amount, errors);
+            workload::at_most_all(&path, amount, errors);
+        }
+    }
+    if let Some(selector) = &spec.selector {
+        let bad = old.and_then(|old| old.selector.as_ref()).is_some_and(label_selector::is_bad);
+        let values = if bad { Values::AsStored } else { Values::Checked };
+        label_selector::validate(&path.child("selector"), selector, values, errors);
+    }
+    if let Some(policy) = &spec.unhealthy_pod_eviction_policy {
+        let known = ["AlwaysAllow", "IfHealthyBudget"];
+        field_rules::one_of(&path.child("unhealthyPodEvictionPolicy"), policy, &known, errors);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_state_one_amount() {
+        let spec = PodDisruptionBudgetSpec {
+            min_available: Some(IntOrString::Int(-1)),
+            max_unavailable: Some(IntOrString::Str("101%".into())),
+            unhealthy_pod_eviction_policy: Some("X".into()),
+            ..PodDisruptionBudgetSpec::default()
+        };
+        let mut errors = ErrorList::new();
+        validate_spec(&spec, None, &mut errors);
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                concat!(
+                    r#"spec: Invalid value: {"MinAvailable":-1,"Selector":null,"MaxUnavailable":"101%","#,
+                    r#""UnhealthyPodEvictionPolicy":"X"}: minAvailable and maxUnavailable cannot be both set"#
+                ),
+                "spec.minAvailable: Invalid value: -1: must be greater than or equal to 0",
+                r#"spec.maxUnavailable: Invalid value: "101%": must not be greater than 100%"#,
+                concat!(
+                    r#"spec.unhealthyPodEvictionPolicy: Unsupported value: "X": "#,
+                    r#"supported values: "AlwaysAllow", "IfHealthyBudget""#
+                ),
+            ]
+        );
     }
 }

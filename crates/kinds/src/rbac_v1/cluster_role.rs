@@ -2,8 +2,10 @@
 
 use api_types::rbac_v1::ClusterRole;
 
+use super::validation::{self, Scope};
 use crate::info::{ResourceInfo, StorageInfo};
-use crate::rules::TypedRules;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
+use api_machinery::field_path::ErrorList;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "rbac.authorization.k8s.io",
@@ -37,5 +39,19 @@ impl TypedRules for ClusterRoleRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::path_segment(name, prefix)
+    }
+
+    fn validate(_: &RuleContext, object: &ClusterRole) -> ErrorList {
+        let mut errors = ErrorList::new();
+        validation::validate_rules(&object.rules, Scope::Cluster, &mut errors);
+        validation::validate_aggregation(object, None, &mut errors);
+        errors
+    }
+
+    fn validate_update(_: &RuleContext, _: Endpoint, object: &ClusterRole, old: &ClusterRole) -> ErrorList {
+        let mut errors = ErrorList::new();
+        validation::validate_rules(&object.rules, Scope::Cluster, &mut errors);
+        validation::validate_aggregation(object, Some(old), &mut errors);
+        errors
     }
 }

@@ -2,9 +2,11 @@
 
 use api_types::rbac_v1::ClusterRoleBinding;
 
+use super::validation::{self, Scope};
 use crate::info::{Column, ResourceInfo, StorageInfo};
-use crate::rules::TypedRules;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
+use api_machinery::field_path::ErrorList;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -47,6 +49,23 @@ impl TypedRules for ClusterRoleBindingRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::path_segment(name, prefix)
+    }
+
+    fn validate(_: &RuleContext, object: &ClusterRoleBinding) -> ErrorList {
+        let mut errors = ErrorList::new();
+        validation::validate_binding(&object.role_ref, &object.subjects, Scope::Cluster, &mut errors);
+        errors
+    }
+
+    fn validate_update(
+        cx: &RuleContext,
+        _: Endpoint,
+        object: &ClusterRoleBinding,
+        old: &ClusterRoleBinding,
+    ) -> ErrorList {
+        let mut errors = Self::validate(cx, object);
+        validation::validate_role_stays(&object.role_ref, &old.role_ref, &mut errors);
+        errors
     }
 
     fn set_defaults(object: &mut ClusterRoleBinding) {

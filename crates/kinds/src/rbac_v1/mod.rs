@@ -4,6 +4,7 @@ mod cluster_role;
 mod cluster_role_binding;
 mod role;
 mod role_binding;
+mod validation;
 
 use api_machinery::value::Value;
 use api_types::rbac_v1::{GROUP, RoleRef, Subject};

@@ -2,8 +2,10 @@
 
 use api_types::rbac_v1::Role;
 
+use super::validation::{self, Scope};
 use crate::info::{ResourceInfo, StorageInfo};
-use crate::rules::TypedRules;
+use crate::rules::{RuleContext, TypedRules};
+use api_machinery::field_path::ErrorList;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "rbac.authorization.k8s.io",
@@ -37,5 +39,11 @@ impl TypedRules for RoleRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::path_segment(name, prefix)
+    }
+
+    fn validate(_: &RuleContext, object: &Role) -> ErrorList {
+        let mut errors = ErrorList::new();
+        validation::validate_rules(&object.rules, Scope::Namespace, &mut errors);
+        errors
     }
 }

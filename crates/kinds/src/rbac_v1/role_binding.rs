@@ -2,9 +2,11 @@
 
 use api_types::rbac_v1::RoleBinding;
 
+use super::validation::{self, Scope};
 use crate::info::{Column, ResourceInfo, StorageInfo};
-use crate::rules::TypedRules;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
+use api_machinery::field_path::ErrorList;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -47,6 +49,18 @@ impl TypedRules for RoleBindingRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::path_segment(name, prefix)
+    }
+
+    fn validate(_: &RuleContext, object: &RoleBinding) -> ErrorList {
+        let mut errors = ErrorList::new();
+        validation::validate_binding(&object.role_ref, &object.subjects, Scope::Namespace, &mut errors);
+        errors
+    }
+
+    fn validate_update(cx: &RuleContext, _: Endpoint, object: &RoleBinding, old: &RoleBinding) -> ErrorList {
+        let mut errors = Self::validate(cx, object);
+        validation::validate_role_stays(&object.role_ref, &old.role_ref, &mut errors);
+        errors
     }
 
     fn set_defaults(object: &mut RoleBinding) {
