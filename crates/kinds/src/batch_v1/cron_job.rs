@@ -2,12 +2,18 @@
 
 use api_types::batch_v1::CronJob;
 
+use super::job_validation;
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::TypedRules;
+use crate::pod_spec::disabled;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use crate::{field_rules, workload};
+use api_machinery::field_path::ErrorList;
+use api_machinery::field_path::{BadValue, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
+use api_types::batch_v1::CronJobSpec;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "batch",
@@ -56,6 +62,51 @@ impl TypedRules for CronJobRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
+    fn prepare_create(_: &RuleContext, object: &mut CronJob) {
+        disabled::drop_fields(&mut object.spec.job_template.spec.template.spec, None);
+    }
+
+    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut CronJob, old: &CronJob) {
+        if endpoint != Endpoint::Status {
+            let stored = &old.spec.job_template.spec.template.spec;
+            disabled::drop_fields(&mut object.spec.job_template.spec.template.spec, Some(stored));
+        }
+    }
+
+    fn validate(_: &RuleContext, object: &CronJob) -> ErrorList {
+        let mut errors = ErrorList::new();
+        if object.metadata.name.len() > NAME_MAX_BYTES {
+            let detail = format!("must be no more than {NAME_MAX_BYTES} characters");
+            errors.push(Path::new("metadata").child("name").invalid(&object.metadata.name, detail));
+        }
+        validate_spec(&object.spec, None, &mut errors);
+        errors
+    }
+
+    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &CronJob, old: &CronJob) -> ErrorList {
+        let mut errors = ErrorList::new();
+        if endpoint != Endpoint::Status {
+            validate_spec(&object.spec, Some(&old.spec), &mut errors);
+        }
+        errors
+    }
+
+    fn warnings(object: &CronJob, old: Option<&CronJob>) -> Vec<String> {
+        let mut warnings = workload::name_warnings(&object.metadata, old.is_none());
+        if old.is_none_or(|old| old.metadata.generation != object.metadata.generation) {
+            warnings.extend(job_validation::warnings("spec.jobTemplate.spec", &object.spec.job_template.spec));
+        }
+        if old.is_some() && object.spec.schedule.contains("TZ") {
+            // Upstream doubles the path, too.
+            warnings.push(
+                "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \
+                 https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
+                    .to_owned(),
+            );
+        }
+        warnings
+    }
+
     fn set_defaults(object: &mut CronJob) {
         crate::pod_spec::defaults::set_defaults(&mut object.spec.job_template.spec.template.spec);
     }
@@ -79,5 +130,88 @@ impl TypedRules for CronJobRules {
             table::images(&object.spec.job_template.spec.template.spec.containers),
             table::selector(object.spec.job_template.spec.selector.as_ref(), "<error>"),
         ]
+    }
+}
+
+/// The names of jobs are 11 characters longer than their cron job's.
+const NAME_MAX_BYTES: usize = 52;
+
+fn validate_spec(spec: &CronJobSpec, old: Option<&CronJobSpec>, errors: &mut ErrorList) {
+    let path = Path::new("spec");
+    let at = path.child("schedule");
+    if field_rules::required(&at, &spec.schedule, errors) && spec.schedule.contains("TZ") {
+        if old.is_none_or(|old| !old.schedule.contains("TZ")) {
+            let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+            errors.push(at.invalid(&spec.schedule, detail));
+        } else if spec.time_zone.is_some() {
+            let detail = "cannot use both timeZone field and TZ or CRON_TZ in schedule";
+            errors.push(at.invalid(&spec.schedule, detail));
+        }
+    }
+    let deadline = spec.starting_deadline_seconds.unwrap_or(0);
+    field_rules::not_negative(&path.child("startingDeadlineSeconds"), deadline, errors);
+    if let Some(zone) = spec.time_zone.as_ref().filter(|_| old.is_none_or(|old| old.time_zone != spec.time_zone)) {
+        validate_time_zone(&path.child("timeZone"), zone, errors);
+    }
+    field_rules::choice(
+        &path.child("concurrencyPolicy"),
+        &spec.concurrency_policy,
+        &["Allow", "Forbid", "Replace"],
+        errors,
+    );
+    let template = path.child("jobTemplate").child("spec");
+    let job = &spec.job_template.spec;
+    job_validation::validate_spec(&template, job, old.map(|old| &old.job_template.spec), errors);
+    if let Some(selector) = &job.selector {
+        let value = workload::selector_value(Some(selector));
+        errors.push(template.child("selector").invalid(value, "`selector` will be auto-generated"));
+    }
+    if job.manual_selector == Some(true) {
+        errors.push(template.child("manualSelector").not_supported_in_order(BadValue::from(true), &["nil", "false"]));
+    }
+    for (field, limit) in [
+        ("successfulJobsHistoryLimit", spec.successful_jobs_history_limit),
+        ("failedJobsHistoryLimit", spec.failed_jobs_history_limit),
+    ] {
+        field_rules::not_negative(&path.child(field), limit.unwrap_or(0).into(), errors);
+    }
+}
+
+/// The form of a zone's name; whether the zone exists is for the controller to find out, as rules read no files.
+fn validate_time_zone(path: &Path, zone: &str, errors: &mut ErrorList) {
+    let is_part = |part: &str| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+".contains(&byte);
+        (1..=14).contains(&part.len())
+            && part.bytes().all(allowed)
+            && !matches!(part, "." | "..")
+            && !part.starts_with('-')
+    };
+    if zone.is_empty() {
+        errors.push(path.invalid(zone, "timeZone must be nil or non-empty string"));
+    } else if !zone.split('/').all(is_part) {
+        errors.push(path.invalid(zone, format!("unknown time zone {zone}")));
+    } else if zone.eq_ignore_ascii_case("Local") {
+        let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+        errors.push(path.invalid(zone, detail));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_have_names() {
+        for (zone, expected) in [
+            ("Europe/Berlin", ""),
+            ("", "timeZone must be nil or non-empty string"),
+            ("../x", "unknown time zone ../x"),
+            ("local", "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"),
+        ] {
+            let mut errors = ErrorList::new();
+            validate_time_zone(&Path::new("timeZone"), zone, &mut errors);
+            let details: Vec<&str> = errors.iter().map(|error| error.detail.as_str()).collect();
+            assert_eq!(details.join(";"), expected, "{zone}");
+        }
     }
 }

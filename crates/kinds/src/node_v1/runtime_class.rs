@@ -3,10 +3,16 @@
 use api_types::node_v1::RuntimeClass;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
-use crate::rules::TypedRules;
+use crate::pod_spec::validation::{container_resource_name, validate_tolerations};
+use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
+use crate::{field_rules, internal_json};
+use api_machinery::field_path::ErrorList;
+use api_machinery::field_path::Path;
+use api_machinery::names;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
+use api_types::core_v1::Toleration;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "node.k8s.io",
@@ -41,7 +47,69 @@ impl TypedRules for RuntimeClassRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
+    fn validate(_: &RuleContext, object: &RuntimeClass) -> ErrorList {
+        let mut errors = ErrorList::new();
+        field_rules::named(&Path::new("handler"), &object.handler, names::dns1123_label, &mut errors);
+        for (name, quantity) in object.overhead.iter().flat_map(|overhead| &overhead.pod_fixed) {
+            let path = Path::new("overhead").child("limits").key(name);
+            container_resource_name(&path, name, &mut errors);
+            if quantity.sign() < 0 {
+                errors.push(path.invalid(quantity.to_string(), field_rules::NOT_NEGATIVE));
+            }
+        }
+        let Some(scheduling) = &object.scheduling else { return errors };
+        let path = Path::new("scheduling");
+        errors.extend(names::labels(&path.child("nodeSelector"), &scheduling.node_selector));
+        let path = path.child("tolerations");
+        let same = |one: &Toleration, other: &Toleration| {
+            (&one.key, &one.operator, &one.value, &one.effect)
+                == (&other.key, &other.operator, &other.value, &other.effect)
+        };
+        validate_tolerations(&path, &scheduling.tolerations, &mut errors);
+        for (index, toleration) in scheduling.tolerations.iter().enumerate() {
+            if scheduling.tolerations.iter().take(index).any(|earlier| same(earlier, toleration)) {
+                errors.push(path.index(index).duplicate(internal_json::bad_value(toleration)));
+            }
+        }
+        errors
+    }
+
+    fn validate_update(cx: &RuleContext, _: Endpoint, object: &RuntimeClass, old: &RuntimeClass) -> ErrorList {
+        let mut errors = Self::validate(cx, object);
+        if object.handler != old.handler {
+            errors.push(Path::new("handler").invalid(&object.handler, field_rules::IMMUTABLE));
+        }
+        errors
+    }
+
     fn cells(object: &RuntimeClass, now: Time) -> Vec<Value> {
         vec![object.metadata.name.clone().into(), object.handler.clone().into(), table::age(&object.metadata, now)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tolerations_differ() {
+        let toleration = Toleration { key: "a".into(), operator: "Exists".into(), ..Toleration::default() };
+        let tolerations =
+            vec![toleration.clone(), Toleration { toleration_seconds: Some(1), effect: String::new(), ..toleration }];
+        let mut class = RuntimeClass { handler: "h".into(), ..RuntimeClass::default() };
+        class.scheduling = Some(api_types::node_v1::Scheduling { tolerations, ..Default::default() });
+        let cx = RuleContext {
+            now: Time::default(),
+            user: String::new(),
+            user_uid: String::new(),
+            groups: Vec::new(),
+            extra: std::collections::BTreeMap::default(),
+            gates: &[],
+        };
+        let texts: Vec<String> = RuntimeClassRules::validate(&cx, &class).iter().map(ToString::to_string).collect();
+        assert!(
+            texts.iter().any(|text| text.starts_with(r#"scheduling.tolerations[1]: Duplicate value: {"Key":"a""#)),
+            "{texts:?}"
+        );
     }
 }

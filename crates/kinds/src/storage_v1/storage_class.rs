@@ -2,11 +2,17 @@
 
 use api_types::storage_v1::StorageClass;
 
+use crate::field_rules;
 use crate::info::{Column, ResourceInfo, StorageInfo};
-use crate::rules::TypedRules;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
+use api_machinery::field_path::ErrorList;
+use api_machinery::field_path::{BadValue, Path};
+use api_machinery::names;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
+use api_types::core_v1::TopologySelectorTerm;
+use std::collections::{BTreeMap, BTreeSet};
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "storage.k8s.io",
@@ -49,6 +55,38 @@ impl TypedRules for StorageClassRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
+    fn validate(_: &RuleContext, object: &StorageClass) -> ErrorList {
+        let mut errors = ErrorList::new();
+        let provisioner = object.provisioner.to_lowercase();
+        field_rules::named(&Path::new("provisioner"), &provisioner, names::qualified_name, &mut errors);
+        validate_parameters(&object.parameters, &mut errors);
+        if let Some(policy) = object.reclaim_policy.as_ref().filter(|policy| !policy.is_empty()) {
+            field_rules::one_of(&Path::new("reclaimPolicy"), policy, &["Delete", "Retain"], &mut errors);
+        }
+        let mode = object.volume_binding_mode.as_deref().unwrap_or_default();
+        let modes = ["Immediate", "WaitForFirstConsumer"];
+        field_rules::choice(&Path::new("volumeBindingMode"), mode, &modes, &mut errors);
+        validate_topologies(&object.allowed_topologies, &mut errors);
+        errors
+    }
+
+    fn validate_update(cx: &RuleContext, _: Endpoint, object: &StorageClass, old: &StorageClass) -> ErrorList {
+        let mut errors = Self::validate(cx, object);
+        let named = |value: &Option<String>| value.as_deref().map_or_else(BadValue::null, BadValue::named);
+        let mut fixed = |field: &'static str, is_same: bool, value: BadValue| {
+            if !is_same {
+                errors.push(Path::new(field).invalid(value, field_rules::IMMUTABLE));
+            }
+        };
+        let parameters = BadValue::json(serde_json::json!(object.parameters).to_string());
+        fixed("parameters", object.parameters == old.parameters, parameters);
+        fixed("provisioner", object.provisioner == old.provisioner, BadValue::from(&object.provisioner));
+        fixed("reclaimPolicy", object.reclaim_policy == old.reclaim_policy, named(&object.reclaim_policy));
+        let mode = &object.volume_binding_mode;
+        fixed("volumeBindingMode", *mode == old.volume_binding_mode, named(mode));
+        errors
+    }
+
     fn cells(object: &StorageClass, now: Time) -> Vec<Value> {
         let is_default =
             ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"]
@@ -63,5 +101,79 @@ impl TypedRules for StorageClassRules {
             object.allow_volume_expansion.unwrap_or_default().into(),
             table::age(&object.metadata, now),
         ]
+    }
+}
+
+const MAX_PARAMETERS: usize = 512;
+const MAX_PARAMETERS_BYTES: usize = 256 * 1024;
+
+fn validate_parameters(parameters: &BTreeMap<String, String>, errors: &mut ErrorList) {
+    let path = Path::new("parameters");
+    if parameters.len() > MAX_PARAMETERS {
+        // Upstream speaks of bytes here, too.
+        errors.push(path.too_long(MAX_PARAMETERS));
+        return;
+    }
+    if parameters.contains_key("") {
+        errors.push(path.invalid("", "field can not be empty."));
+    }
+    if parameters.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() > MAX_PARAMETERS_BYTES {
+        errors.push(path.too_long(MAX_PARAMETERS_BYTES));
+    }
+}
+
+fn validate_topologies(terms: &[TopologySelectorTerm], errors: &mut ErrorList) {
+    let mut earlier: Vec<BTreeMap<&str, BTreeSet<&str>>> = Vec::new();
+    for (index, term) in terms.iter().enumerate() {
+        let path = Path::new("allowedTopologies").index(index).child("matchLabelExpressions");
+        let mut seen = BTreeMap::new();
+        for (index, expression) in term.match_label_expressions.iter().enumerate() {
+            let path = path.index(index);
+            if expression.values.is_empty() {
+                errors.push(path.child("values").required(""));
+            }
+            let mut values = BTreeSet::new();
+            for (index, value) in expression.values.iter().enumerate() {
+                if !values.insert(value.as_str()) {
+                    errors.push(path.child("values").index(index).duplicate(value));
+                }
+            }
+            let key = &expression.key;
+            errors.push_invalid(&path.child("key"), key, names::qualified_name(key));
+            if seen.insert(key.as_str(), values).is_some() {
+                errors.push(path.child("key").duplicate(key));
+            }
+        }
+        if earlier.contains(&seen) {
+            errors.push(path.duplicate(""));
+        }
+        earlier.push(seen);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::core_v1::TopologySelectorLabelRequirement;
+
+    use super::*;
+
+    #[test]
+    fn topologies_name_each_place_once() {
+        let expression = TopologySelectorLabelRequirement { key: "zone".into(), values: vec!["a".into(), "a".into()] };
+        let term = TopologySelectorTerm { match_label_expressions: vec![expression.clone(), expression] };
+        let mut errors = ErrorList::new();
+        validate_topologies(&[term.clone(), term], &mut errors);
+        let texts: Vec<String> = errors.iter().take(3).map(ToString::to_string).collect();
+        let path = "allowedTopologies[0].matchLabelExpressions";
+        assert_eq!(
+            texts,
+            [
+                format!(r#"{path}[0].values[1]: Duplicate value: "a""#),
+                format!(r#"{path}[1].values[1]: Duplicate value: "a""#),
+                format!(r#"{path}[1].key: Duplicate value: "zone""#),
+            ]
+        );
+        let last = errors.iter().last().map(ToString::to_string);
+        assert_eq!(last.as_deref(), Some(r#"allowedTopologies[1].matchLabelExpressions: Duplicate value: """#));
     }
 }
