@@ -162,3 +162,16 @@ pub(crate) fn name_warnings(meta: &ObjectMeta, is_create: bool) -> Vec<String> {
         problems.join(" ")
     )]
 }
+
+/// The warnings of a workload's template, sent when it is created or its spec has changed; `path` is the template's.
+pub(crate) fn template_warnings(
+    path: &Path,
+    meta: &ObjectMeta,
+    old: Option<&ObjectMeta>,
+    template: &PodTemplateSpec,
+) -> Vec<String> {
+    if old.is_some_and(|old| old.generation == meta.generation) {
+        return Vec::new();
+    }
+    crate::pod_spec::warnings::of(path, &template.metadata, &template.spec)
+}

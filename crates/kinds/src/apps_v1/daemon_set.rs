@@ -110,6 +110,15 @@ impl TypedRules for DaemonSetRules {
         errors
     }
 
+    fn warnings(object: &DaemonSet, old: Option<&DaemonSet>) -> Vec<String> {
+        // A change elsewhere in the spec is no reason to repeat them.
+        if old.is_some_and(|old| equal(&object.spec.template, &old.spec.template)) {
+            return Vec::new();
+        }
+        let path = Path::new("spec").child("template");
+        workload::template_warnings(&path, &object.metadata, None, &object.spec.template)
+    }
+
     fn cells(object: &DaemonSet, now: Time) -> Vec<Value> {
         vec![
             object.metadata.name.clone().into(),

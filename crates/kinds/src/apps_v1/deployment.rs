@@ -117,7 +117,14 @@ impl TypedRules for DeploymentRules {
     }
 
     fn warnings(object: &Deployment, old: Option<&Deployment>) -> Vec<String> {
-        workload::name_warnings(&object.metadata, old.is_none())
+        let mut warnings = workload::name_warnings(&object.metadata, old.is_none());
+        warnings.extend(workload::template_warnings(
+            &Path::new("spec").child("template"),
+            &object.metadata,
+            old.map(|old| &old.metadata),
+            &object.spec.template,
+        ));
+        warnings
     }
 
     fn cells(object: &Deployment, now: Time) -> Vec<Value> {

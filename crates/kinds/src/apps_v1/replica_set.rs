@@ -101,7 +101,14 @@ impl TypedRules for ReplicaSetRules {
     }
 
     fn warnings(object: &ReplicaSet, old: Option<&ReplicaSet>) -> Vec<String> {
-        workload::name_warnings(&object.metadata, old.is_none())
+        let mut warnings = workload::name_warnings(&object.metadata, old.is_none());
+        warnings.extend(workload::template_warnings(
+            &Path::new("spec").child("template"),
+            &object.metadata,
+            old.map(|old| &old.metadata),
+            &object.spec.template,
+        ));
+        warnings
     }
 
     fn cells(object: &ReplicaSet, now: Time) -> Vec<Value> {

@@ -99,11 +99,18 @@ impl TypedRules for StatefulSetRules {
         errors
     }
 
-    fn warnings(object: &StatefulSet, _: Option<&StatefulSet>) -> Vec<String> {
+    fn warnings(object: &StatefulSet, old: Option<&StatefulSet>) -> Vec<String> {
         let keeps_all = object.spec.revision_history_limit.is_some_and(|limit| limit < 0);
         let text =
             "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended";
-        keeps_all.then(|| text.to_owned()).into_iter().collect()
+        let mut warnings = crate::workload::template_warnings(
+            &Path::new("spec").child("template"),
+            &object.metadata,
+            old.map(|old| &old.metadata),
+            &object.spec.template,
+        );
+        warnings.extend(keeps_all.then(|| text.to_owned()));
+        warnings
     }
 
     fn cells(object: &StatefulSet, now: Time) -> Vec<Value> {

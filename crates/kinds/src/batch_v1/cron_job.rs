@@ -95,6 +95,9 @@ impl TypedRules for CronJobRules {
         let mut warnings = workload::name_warnings(&object.metadata, old.is_none());
         if old.is_none_or(|old| old.metadata.generation != object.metadata.generation) {
             warnings.extend(job_validation::warnings("spec.jobTemplate.spec", &object.spec.job_template.spec));
+            let template = &object.spec.job_template.spec.template;
+            let path = Path::new("spec").child("jobTemplate").child("spec").child("template");
+            warnings.extend(workload::template_warnings(&path, &object.metadata, None, template));
         }
         if old.is_some() && object.spec.schedule.contains("TZ") {
             // Upstream doubles the path, too.

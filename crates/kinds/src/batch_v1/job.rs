@@ -9,7 +9,7 @@ use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
 use crate::workload;
-use api_machinery::field_path::ErrorList;
+use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -106,6 +106,9 @@ impl TypedRules for JobRules {
         let mut warnings = workload::name_warnings(&object.metadata, old.is_none());
         if old.is_none_or(|old| old.metadata.generation != object.metadata.generation) {
             warnings.extend(job_validation::warnings("spec", &object.spec));
+            let template = &object.spec.template;
+            let path = Path::new("spec").child("template");
+            warnings.extend(workload::template_warnings(&path, &object.metadata, None, template));
         }
         warnings
     }

@@ -4,6 +4,7 @@ use api_types::node_v1::RuntimeClass;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::pod_spec::validation::{container_resource_name, validate_tolerations};
+use crate::pod_spec::warnings::deprecated_label;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
 use crate::{field_rules, internal_json};
@@ -80,6 +81,12 @@ impl TypedRules for RuntimeClassRules {
             errors.push(Path::new("handler").invalid(&object.handler, field_rules::IMMUTABLE));
         }
         errors
+    }
+
+    fn warnings(object: &RuntimeClass, _: Option<&RuntimeClass>) -> Vec<String> {
+        let keys = object.scheduling.iter().flat_map(|scheduling| scheduling.node_selector.keys());
+        let texts = keys.filter_map(|key| deprecated_label(key));
+        texts.map(|text| format!("scheduling.nodeSelector: {text}")).collect()
     }
 
     fn cells(object: &RuntimeClass, now: Time) -> Vec<Value> {

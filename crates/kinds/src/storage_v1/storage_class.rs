@@ -87,6 +87,18 @@ impl TypedRules for StorageClassRules {
         errors
     }
 
+    fn warnings(object: &StorageClass, _: Option<&StorageClass>) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for (index, term) in object.allowed_topologies.iter().enumerate() {
+            let path = Path::new("allowedTopologies").index(index).child("matchLabelExpressions");
+            for (index, expression) in term.match_label_expressions.iter().enumerate() {
+                let text = crate::pod_spec::warnings::deprecated_label(&expression.key);
+                warnings.extend(text.map(|text| format!("{}: {text}", path.index(index).child("key"))));
+            }
+        }
+        warnings
+    }
+
     fn cells(object: &StorageClass, now: Time) -> Vec<Value> {
         let is_default =
             ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"]
