@@ -65,7 +65,7 @@ fn good_ones_pass() {
 fn deployments() {
     for (spec, expected) in [
         (
-            format!("{POD}"),
+            POD.to_owned(),
             &[
                 "spec.selector: Required value",
                 r#"spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`"#,
