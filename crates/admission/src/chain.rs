@@ -89,7 +89,7 @@ impl Chain {
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
         for (_, plugin) in self.plugins.iter().filter(|(_, plugin)| plugin.handles(attributes)) {
-            let object = object.as_mut().map(|object| &mut **object);
+            let object = object.as_deref_mut();
             plugin.mutate(&self.context, attributes, object, old).await?;
         }
         Ok(())

@@ -101,12 +101,14 @@ impl ApiCx {
 
     /// The health checks.
     #[must_use]
+    #[cfg(test)]
     pub(crate) fn health(&self) -> &Arc<Health> {
         &self.health
     }
 
     /// Cancelled when endless streams (watches, logs, sessions) must end.
     #[must_use]
+    #[cfg(test)]
     pub(crate) fn streams(&self) -> &CancellationToken {
         &self.streams
     }

@@ -30,9 +30,9 @@ mod routes;
 mod server;
 mod storage_ready;
 mod table;
-mod tokens;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod warnings;
 
 pub use server::{BuildError, Server};

@@ -103,5 +103,4 @@ impl ApiMetrics {
             slis,
         }
     }
-
 }

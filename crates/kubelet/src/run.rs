@@ -197,7 +197,7 @@ impl Parts {
     }
 
     fn reporter(&self, plan: &Plan, lifecycle: &Lifecycle) -> Reporter {
-        let network: Arc<dyn Network> = Arc::new(IpRoute::new(Arc::new(LinuxExec::default()), None));
+        let network: Arc<dyn Network> = Arc::new(IpRoute::new(Arc::new(LinuxExec), None));
         let addresses: Arc<dyn AddressSource> = Arc::new(network);
         Reporter {
             settings: plan.node.clone(),
@@ -236,7 +236,7 @@ fn node_side(
     let view: Arc<dyn NodeView> = state.clone();
     let volumes = VolumeSet::new(VolumeDeps {
         layout: Layout::new(&plan.node.root_dir),
-        mounts: Arc::new(LinuxMounts::default()),
+        mounts: Arc::new(LinuxMounts),
         objects: objects.clone(),
         client: client.cloned(),
         node: view.clone(),

@@ -94,8 +94,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_living_namespaces_take_new_content() {
-        let mut fixture = Fixture::default();
-        fixture.namespaces = vec![namespace("alive", "Active"), namespace("dying", "Terminating")];
+        let namespaces = vec![namespace("alive", "Active"), namespace("dying", "Terminating")];
+        let fixture = Fixture { namespaces, ..Fixture::default() };
         for (name, expected) in [
             ("alive", None),
             ("dying", Some("because it is being terminated")),

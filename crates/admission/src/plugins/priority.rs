@@ -116,8 +116,8 @@ mod tests {
 
     #[tokio::test]
     async fn pods_get_their_class_value() {
-        let mut fixture = Fixture::default();
-        fixture.priority_classes = vec![class("high", 1000, false), class("usual", 10, true), class("low", 5, true)];
+        let priority_classes = vec![class("high", 1000, false), class("usual", 10, true), class("low", 5, true)];
+        let fixture = Fixture { priority_classes, ..Fixture::default() };
         for (name, given, expected) in [
             ("high", None, Ok(("high", 1000))),
             ("", None, Ok(("low", 5))),

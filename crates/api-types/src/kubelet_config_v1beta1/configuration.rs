@@ -302,7 +302,7 @@ pub struct KubeletConfiguration {
     pub kube_reserved: BTreeMap<String, String>,
     /// Processors kept for the system and Kubernetes.
     #[field(0, name = "reservedSystemCPUs")]
-    pub reserved_system_cp_us: String,
+    pub reserved_system_cpus: String,
     /// The release whose hidden metrics are shown once more.
     #[field(0)]
     pub show_hidden_metrics_for_version: String,

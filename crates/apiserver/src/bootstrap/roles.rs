@@ -82,7 +82,7 @@ fn binding_plan<T>(
 ) -> Plan<T> {
     match plan {
         BindingPlan::Keep => Plan::Keep,
-        BindingPlan::Update(metadata, subjects) => Plan::Update(make(metadata, role_ref.clone(), subjects)),
+        BindingPlan::Update(metadata, subjects) => Plan::Update(make(*metadata, role_ref.clone(), subjects)),
         BindingPlan::Replace => Plan::Replace,
     }
 }

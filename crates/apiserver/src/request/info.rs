@@ -139,12 +139,6 @@ impl RequestInfo {
         self.parts.get(1).map(String::as_str)
     }
 
-    /// What follows the subresource, with a slash before each segment.
-    #[must_use]
-    pub(crate) fn subpath(&self) -> String {
-        self.parts.iter().skip(3).flat_map(|segment| ["/", segment.as_str()]).collect()
-    }
-
     /// Whether the request may last: it then has no deadline and shutdown does not wait for it.
     #[must_use]
     pub(crate) fn is_long_running(&self) -> bool {

@@ -77,5 +77,4 @@ fn some_requests_may_last() {
     for (line, long) in cases {
         assert_eq!(read(line).is_long_running(), long, "{line}");
     }
-    assert_eq!(read("GET /api/v1/namespaces/n/pods/p/proxy/a/b").subpath(), "/a/b");
 }

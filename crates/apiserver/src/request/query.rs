@@ -7,7 +7,6 @@ use super::percent;
 /// The parameters of a request, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Query {
-    raw: String,
     pairs: Vec<(String, String)>,
 }
 
@@ -19,13 +18,7 @@ impl Query {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             (text(name), text(value))
         });
-        Self { raw: raw.to_owned(), pairs: pairs.collect() }
-    }
-
-    /// As sent.
-    #[must_use]
-    pub(crate) fn raw(&self) -> &str {
-        &self.raw
+        Self { pairs: pairs.collect() }
     }
 
     /// The first value of a parameter.

@@ -16,7 +16,7 @@ pub enum BindingPlan {
     /// It is as it should be, or is not ours to change.
     Keep,
     /// These are its metadata and subjects from now on.
-    Update(ObjectMeta, Vec<Subject>),
+    Update(Box<ObjectMeta>, Vec<Subject>),
     /// It refers to another role, which cannot be changed: delete and create.
     Replace,
 }
@@ -68,7 +68,7 @@ pub fn reconcile_binding(
     if metadata == *stored.0 && subjects.len() == stored.2.len() {
         BindingPlan::Keep
     } else {
-        BindingPlan::Update(metadata, subjects)
+        BindingPlan::Update(Box::new(metadata), subjects)
     }
 }
 

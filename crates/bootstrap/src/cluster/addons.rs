@@ -71,7 +71,7 @@ async fn apply_one(client: &Client, object: Value) -> Result<(), ClusterError> {
     let group_version = GroupVersion::parse(&api_version).unwrap_or_default();
     let resource = ResourceInfo {
         resource: group_version.with_resource(plural(&kind)),
-        kind: kind.clone().into(),
+        kind: kind.clone(),
         namespaced: !namespace.is_empty(),
     };
     let options = PatchOptions { field_manager: MANAGER.into(), force: Some(true), ..PatchOptions::default() };

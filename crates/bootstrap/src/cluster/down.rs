@@ -1,12 +1,16 @@
 //! Taking a cluster down: nothing of it stays but, unless asked otherwise, its data.
 
 use sys::mounts::Unmount;
+use sys::packet_filter::{Nft, PacketFilter as _};
 
 use super::processes::Managed;
 use super::settings::{ClusterError, Layout, Settings, file_error};
 use super::up::control_plane;
 use super::{Progress, nodes};
 use crate::node::{Fabric, Machine, NodeEnvironment};
+
+/// The table of kube-proxy.
+const SERVICE_TABLE: &str = "kube-proxy";
 
 /// What becomes of the cluster's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,9 +67,22 @@ async fn node_down(settings: &Settings, index: u8, machine: &Machine) -> Result<
     for agent in agents {
         agent.stop(settings).await?;
     }
+    remove_service_rules(&environment, machine).await?;
     let kubelet = Layout::new(&settings.root).kubelet(&settings.node_name(index));
     machine.mounts.unmount_below(&kubelet, Unmount::Lazy).map_err(crate::node::NodeError::from)?;
     environment.stop().await?;
+    Ok(())
+}
+
+/// What a stopped kube-proxy leaves in the kernel, as upstream's does, so that Services outlive its restarts.
+async fn remove_service_rules(environment: &NodeEnvironment, machine: &Machine) -> Result<(), ClusterError> {
+    let filter =
+        Nft::new(machine.exec.clone(), environment.config().netns.as_deref().map(sys::netns::path_of).as_deref());
+    for family in ["ip", "ip6"] {
+        // Adding first makes it no error if there is none.
+        let script = format!("add table {family} {SERVICE_TABLE}\ndelete table {family} {SERVICE_TABLE}\n");
+        filter.apply(&script).await.map_err(ClusterError::ServiceRules)?;
+    }
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! A node of the cluster: its kubelet and kube-proxy, with their configuration files.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use sys::cgroups::{Cgroups as _, LinuxCgroups};
 
@@ -90,7 +90,7 @@ pub(super) fn kube_proxy(
     })
 }
 
-fn write(path: &PathBuf, text: &str) -> Result<(), ClusterError> {
+fn write(path: &Path, text: &str) -> Result<(), ClusterError> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(file_error("creating", parent))?;
     }

@@ -278,6 +278,9 @@ pub enum ClusterError {
         #[source]
         source: std::io::Error,
     },
+    /// The rules of Services could not be removed.
+    #[error("removing kube-proxy's rules")]
+    ServiceRules(#[source] sys::packet_filter::FilterError),
     /// A node's surroundings failed.
     #[error(transparent)]
     Node(#[from] NodeError),

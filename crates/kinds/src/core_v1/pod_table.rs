@@ -145,7 +145,7 @@ fn summarize_main(pod: &Pod, summary: &mut Summary) {
         }
     }
     if summary.reason == "Completed" {
-        if !error_reason.is_empty() && !(running && pod_state::is_ready(pod)) {
+        if !(error_reason.is_empty() || running && pod_state::is_ready(pod)) {
             summary.reason = error_reason;
         } else if running {
             summary.reason = if pod_state::is_ready(pod) { "Running".into() } else { "NotReady".into() };

@@ -46,10 +46,12 @@ const MAX_DROP_INS: usize = 1000;
 pub(crate) fn load(options: &Options) -> Result<KubeletConfiguration, Invalid> {
     let mut document = base(options).map_err(Invalid::one)?;
     fields::apply(options, &mut document).map_err(Invalid::one)?;
+    // Checked file by file; the type itself has no such fields.
+    ["apiVersion", "kind"].iter().for_each(|name| drop(document.remove(*name)));
     let mut config = KubeletConfiguration::default();
     let text = Value::Object(document).to_string();
     let decoded = json::decode(text.as_bytes(), &mut config).map_err(|error| Invalid::one(error.to_string()))?;
-    if let Some(problem) = decoded.problems.iter().next() {
+    if let Some(problem) = decoded.problems.first() {
         return Err(Invalid::one(format!(
             "failed to decode the kubelet configuration: strict decoding error: {problem}"
         )));

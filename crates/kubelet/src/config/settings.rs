@@ -46,7 +46,6 @@ pub(crate) struct Plan {
     pub(crate) cert_dir: PathBuf,
     pub(crate) kubeconfig: String,
     pub(crate) bootstrap_kubeconfig: String,
-    pub(crate) thresholds: Vec<thresholds::Threshold>,
 }
 
 /// Takes the configuration apart.
@@ -86,7 +85,6 @@ pub(crate) fn plan(options: &Options, config: KubeletConfiguration, os_hostname:
         lease_seconds: config.node_lease_duration_seconds,
         root_dir: root_dir.clone(),
         reservations,
-        cpu_quota: config.cpu_cfs_quota != Some(false),
     };
     let dns = Dns {
         servers: config.cluster_dns.iter().filter_map(|server| server.parse().ok()).collect(),
@@ -104,7 +102,6 @@ pub(crate) fn plan(options: &Options, config: KubeletConfiguration, os_hostname:
         cert_dir: options.string("cert-dir").into(),
         kubeconfig: options.string("kubeconfig").to_owned(),
         bootstrap_kubeconfig: options.string("bootstrap-kubeconfig").to_owned(),
-        thresholds,
         config,
     })
 }

@@ -145,7 +145,7 @@ impl Reporter {
 
     async fn try_report(&self, client: &Client, fresh: bool) -> Result<bool, ClientError> {
         let api = client.all::<Node>();
-        let cached = if fresh { None } else { self.state.from_api() };
+        let cached = if fresh { None } else { self.state.known_to_api() };
         let old = match cached {
             Some(node) => node,
             None => Arc::new(api.get(&self.settings.name).await?),

@@ -48,6 +48,4 @@ pub(crate) struct NodeSettings {
     pub(crate) root_dir: PathBuf,
     /// What the node keeps for itself.
     pub(crate) reservations: Reservations,
-    /// Whether processor limits are enforced.
-    pub(crate) cpu_quota: bool,
 }

@@ -69,6 +69,7 @@ impl NodeState {
     }
 
     /// Replaces the pressures that are on.
+    #[cfg_attr(not(test), expect(dead_code, reason = "pods are not evicted yet, so nothing measures pressure"))]
     pub(crate) fn set_pressures(&self, pressures: BTreeSet<String>) {
         let mut present = self.pressures.lock();
         if *present != pressures {
@@ -83,7 +84,7 @@ impl NodeState {
     }
 
     /// The API object, if it is known.
-    pub(crate) fn from_api(&self) -> Option<Arc<Node>> {
+    pub(crate) fn known_to_api(&self) -> Option<Arc<Node>> {
         self.informer.as_ref()?.find("", &self.name)
     }
 }
@@ -91,7 +92,7 @@ impl NodeState {
 #[async_trait]
 impl NodeView for NodeState {
     fn node(&self) -> Option<Arc<Node>> {
-        self.from_api().or_else(|| self.own())
+        self.known_to_api().or_else(|| self.own())
     }
 
     async fn fresh_node(&self) -> Option<Arc<Node>> {
@@ -103,7 +104,7 @@ impl NodeView for NodeState {
     }
 
     fn host_ips(&self) -> Vec<IpAddr> {
-        let known = self.from_api().map(|node| addresses::host_ips(&node)).filter(|ips| !ips.is_empty());
+        let known = self.known_to_api().map(|node| addresses::host_ips(&node)).filter(|ips| !ips.is_empty());
         known.or_else(|| self.own().map(|node| addresses::host_ips(&node))).unwrap_or_default()
     }
 

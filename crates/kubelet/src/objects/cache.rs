@@ -62,12 +62,15 @@ struct Entry<T> {
     stop: CancellationToken,
 }
 
+/// When an object was read, and what it was.
+type LastRead<T> = (Instant, Option<Arc<T>>);
+
 /// Objects of one kind.
 struct Followed<T> {
     kind: &'static str,
     client: Client,
     entries: Arc<Mutex<BTreeMap<ObjectKey, Entry<T>>>>,
-    read: Arc<Mutex<BTreeMap<ObjectKey, (Instant, Option<Arc<T>>)>>>,
+    read: Arc<Mutex<BTreeMap<ObjectKey, LastRead<T>>>>,
 }
 
 /// Whether an object can no longer change.

@@ -41,25 +41,6 @@ impl Signal {
     fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|signal| signal.name() == name)
     }
-
-    /// The node's condition.
-    pub(crate) fn condition(self) -> &'static str {
-        match self {
-            Self::MemoryAvailable => "MemoryPressure",
-            Self::PidAvailable => "PIDPressure",
-            _ => "DiskPressure",
-        }
-    }
-
-    /// The resource in messages.
-    pub(crate) fn resource(self) -> &'static str {
-        match self {
-            Self::MemoryAvailable => "memory",
-            Self::PidAvailable => "pids",
-            Self::NodefsAvailable | Self::ImagefsAvailable => "ephemeral-storage",
-            Self::NodefsInodesFree | Self::ImagefsInodesFree => "inodes",
-        }
-    }
 }
 
 /// A quantity, or a share of what there is.

@@ -1,6 +1,5 @@
 //! Who asks, and whether they may: authentication, then authorization of what the path means on the node.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use api_types::authentication_v1::UserInfo;
@@ -54,39 +53,30 @@ impl Access {
             }
         };
         let asked = attributes(&parts.method, parts.uri.path());
-        self.authorize(&identity.user, asked, parts.uri.path()).await?;
+        self.authorize(&identity.user, &asked, parts.uri.path()).await?;
         Ok(Request::from_parts(parts, body))
     }
 
-    fn authorize<'a>(
-        &'a self,
-        user: &'a UserInfo,
-        asked: Attributes,
-        path: &'a str,
-    ) -> Pin<Box<dyn Future<Output = Result<(), Box<Response>>> + Send + 'a>> {
-        Box::pin(async move {
-            let name = &user.username;
-            for subresource in asked.subresources.iter().copied() {
-                match self.authorizer.allows(user, asked.verb, subresource, path).await {
-                    Ok(true) => return Ok(()),
-                    Ok(false) => {}
-                    Err(error) => {
-                        tracing::error!(%error, user = name, "Authorization error");
-                        let message = format!(
-                            "Authorization error (user={name}, verb={}, resource=nodes, subresource={subresource})",
-                            asked.verb
-                        );
-                        return Err(Box::new(text(StatusCode::INTERNAL_SERVER_ERROR, message)));
-                    }
+    async fn authorize(&self, user: &UserInfo, asked: &Attributes, path: &str) -> Result<(), Box<Response>> {
+        let name = &user.username;
+        for subresource in &asked.subresources {
+            match self.authorizer.allows(user, asked.verb, subresource, path).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::error!(%error, user = name, "Authorization error");
+                    let message = format!(
+                        "Authorization error (user={name}, verb={}, resource=nodes, subresource={subresource})",
+                        asked.verb
+                    );
+                    return Err(Box::new(text(StatusCode::INTERNAL_SERVER_ERROR, message)));
                 }
             }
-            let subresources = asked.subresources.join(" ");
-            let message = format!(
-                "Forbidden (user={name}, verb={}, resource=nodes, subresource(s)=[{subresources}])\n",
-                asked.verb
-            );
-            Err(Box::new(text(StatusCode::FORBIDDEN, message)))
-        })
+        }
+        let subresources = asked.subresources.join(" ");
+        let message =
+            format!("Forbidden (user={name}, verb={}, resource=nodes, subresource(s)=[{subresources}])\n", asked.verb);
+        Err(Box::new(text(StatusCode::FORBIDDEN, message)))
     }
 }
 

@@ -87,14 +87,14 @@ impl Reader {
 
     async fn all(&mut self, engine: &PodEngine, container: &str, wish: &Wish, sink: &Sink) -> Result<(), End> {
         loop {
-            self.to_end(wish, sink).await?;
+            self.read_to_end(wish, sink).await?;
             if !wish.follow {
                 return self.last_line(wish, sink).await;
             }
             // Output that came before the container ended is there when it is seen to have ended.
             let alive = self.wait(engine, container, sink).await?;
             if !alive {
-                self.to_end(wish, sink).await?;
+                self.read_to_end(wish, sink).await?;
                 return self.last_line(wish, sink).await;
             }
         }
@@ -137,7 +137,7 @@ impl Reader {
         Ok(true)
     }
 
-    async fn to_end(&mut self, wish: &Wish, sink: &Sink) -> Result<(), End> {
+    async fn read_to_end(&mut self, wish: &Wish, sink: &Sink) -> Result<(), End> {
         let mut block = vec![0; BLOCK];
         loop {
             let read = self.file.read(&mut block)?;
@@ -247,7 +247,7 @@ mod tests {
             let (sink, mut source) = mpsc::channel(16);
             let mut reader = Reader::open(path, wish).unwrap();
             let outcome = async {
-                let read = reader.to_end(wish, &sink).await;
+                let read = reader.read_to_end(wish, &sink).await;
                 let read = match read {
                     Ok(()) => reader.last_line(wish, &sink).await,
                     ended => ended,

@@ -72,7 +72,7 @@ async fn common(api: Arc<Api>, method: &Method, uri: &Uri) -> Option<Response> {
     }
     let reads = matches!(*method, Method::GET | Method::HEAD);
     let summary = path.trim_end_matches('/') == "/stats/summary";
-    if !reads && !(summary && *method == Method::POST) {
+    if !(reads || summary && *method == Method::POST) {
         return None;
     }
     Some(match path.trim_end_matches('/') {

@@ -108,7 +108,21 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
     if extent == Extent::All {
         put_filesystems(api, &mut node, &time).await;
     }
-    json_answer(json!({"node": node, "pods": pods}).to_string())
+    let mut summary = json!({"node": node, "pods": pods});
+    drop_absent(&mut summary);
+    json_answer(summary.to_string())
+}
+
+/// What is not known is left out. The document is as deep as it is written above.
+fn drop_absent(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_absent);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_absent),
+        _ => {}
+    }
 }
 
 async fn put_filesystems(api: &Api, node: &mut Map<String, Value>, time: &str) {

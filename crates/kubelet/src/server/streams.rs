@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api_types::core_v1::Pod;
 use component_base::serving::{self, Request, Response, empty, text};
-use http::{HeaderValue, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use node_api::cri::v1::{AttachRequest, ExecRequest, PortForwardRequest};
 use node_api::cri::{Code, CriError};
 use streaming::{
@@ -89,15 +89,15 @@ pub(super) async fn port_forward(api: Arc<Api>, mut request: Request, path: &[&s
         let text_ = if uid.is_some() { "pod not found" } else { "pod does not exist" };
         return text(StatusCode::NOT_FOUND, text_);
     };
-    let ports = match query_ports(query.all("port").chain(query.all("ports"))) {
-        Ok(ports) => ports.into_iter().map(i32::from).collect(),
+    let port = match ports_of(request.headers(), query) {
+        Ok(ports) => ports,
         Err(why) => return text(StatusCode::BAD_REQUEST, why),
     };
     let pod_sandbox_id = match api.engine.sandbox_id(&pod) {
         Ok(id) => id,
         Err(error) => return lookup_failed(&error),
     };
-    let url = match api.runtime.port_forward(PortForwardRequest { pod_sandbox_id, port: ports }).await {
+    let url = match api.runtime.port_forward(PortForwardRequest { pod_sandbox_id, port }).await {
         Ok(url) => url,
         Err(error) => return runtime_failed(&error),
     };
@@ -112,6 +112,15 @@ pub(super) async fn port_forward(api: Arc<Api>, mut request: Request, path: &[&s
         proxy_upgrade(&mut request, io, &target, &host).await
     };
     answer(&api, passed)
+}
+
+/// The ports of the query: only the old WebSocket form names them there, SPDY names one with each stream.
+fn ports_of(headers: &HeaderMap, query: &Query) -> Result<Vec<i32>, String> {
+    if !is_websocket(headers) || is_tunnel(headers) {
+        return Ok(Vec::new());
+    }
+    let ports = query_ports(query.all("port").chain(query.all("ports")))?;
+    Ok(ports.into_iter().map(i32::from).collect())
 }
 
 /// The pod and the container's name of a path.

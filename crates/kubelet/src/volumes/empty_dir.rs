@@ -27,8 +27,7 @@ pub(super) fn set_up(
         "" => Ok(()),
         "Memory" => {
             let size = memory_size(pod, source.size_limit.as_ref(), node_memory);
-            mount_once(mounts, &Mount::tmpfs(directory, size, 0o1777), directory)?;
-            permit(directory, MODE)
+            mount_once(mounts, &Mount::tmpfs(directory, size, 0o1777), directory)
         }
         medium if medium.starts_with("HugePages") => {
             let size = page_size(pod, medium)?;

@@ -17,7 +17,6 @@ pub(crate) enum Plugin {
     Secret,
     DownwardApi,
     Projected,
-    HostPath,
     Local,
 }
 
@@ -30,7 +29,6 @@ impl Plugin {
             Self::Secret => "kubernetes.io~secret",
             Self::DownwardApi => "kubernetes.io~downward-api",
             Self::Projected => "kubernetes.io~projected",
-            Self::HostPath => "kubernetes.io~host-path",
             Self::Local => "kubernetes.io~local-volume",
         }
     }

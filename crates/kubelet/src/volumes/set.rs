@@ -197,12 +197,19 @@ impl VolumeSet {
         path: &Path,
         payload: &Payload,
     ) -> Result<(), SideError> {
-        make_directory(path, 0o777)?;
-        if !matches!(kind, Kind::ConfigMap(_)) {
+        let in_memory = !matches!(kind, Kind::ConfigMap(_));
+        let is_new = !self.is_marked(&pod.metadata.uid, &volume.name) || !path.is_dir();
+        if is_new {
+            make_directory(path, 0o777)?;
+        }
+        if in_memory {
             let restrictions = Restrictions { no_exec: false, no_suid: true, no_dev: true };
             mount_once(self.mounts(), &Mount::tmpfs(path, None, 0o1777).restricted(restrictions), path)?;
         }
         let group = fs_group(pod);
+        if let (true, Some(group)) = (is_new, group) {
+            give(path, group, Access::ReadWrite, When::Always)?;
+        }
         for place in nested_mount_points(pod, &volume.name) {
             // A file of the payload of that name comes first and is a fine place to mount on.
             if !payload.contains_key(&place.to_string_lossy().into_owned()) {
