@@ -51,7 +51,8 @@ impl ServerConfig {
     /// the static tokens.
     #[must_use]
     pub fn in_memory(static_tokens: Vec<StaticToken>) -> Self {
-        let address = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+        // Of a documentation network: endpoints may not be loopback addresses.
+        let address = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
         Self {
             serving: None,
             storage: StorageConfig::in_memory(),
