@@ -6,6 +6,21 @@ use api_machinery::meta::ObjectMeta;
 use api_machinery::names;
 
 use crate::field_rules as rules;
+use crate::info::Column;
+
+/// The table's columns: both groups show one stored object alike.
+pub(crate) const COLUMNS: &[Column] = &[
+    Column { name: "Last Seen", type_: "string", format: "", priority: 0 },
+    Column { name: "Type", type_: "string", format: "", priority: 0 },
+    Column { name: "Reason", type_: "string", format: "", priority: 0 },
+    Column { name: "Object", type_: "string", format: "", priority: 0 },
+    Column { name: "Subobject", type_: "string", format: "", priority: 1 },
+    Column { name: "Source", type_: "string", format: "", priority: 1 },
+    Column { name: "Message", type_: "string", format: "", priority: 0 },
+    Column { name: "First Seen", type_: "string", format: "", priority: 1 },
+    Column { name: "Count", type_: "string", format: "", priority: 1 },
+    Column { name: "Name", type_: "string", format: "name", priority: 1 },
+];
 
 const MAX_TEXT_BYTES: usize = 128;
 const MAX_MESSAGE_BYTES: usize = 1024;

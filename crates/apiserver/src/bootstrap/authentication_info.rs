@@ -9,7 +9,7 @@ use api_machinery::meta::{DeleteOptions, ObjectMeta};
 use api_types::core_v1::ConfigMap;
 use async_trait::async_trait;
 
-use super::{ca_union, namespaces};
+use super::{ca_union, namespaces, retry};
 use crate::config::AuthenticationConfig;
 use crate::cx::ApiCx;
 use crate::hooks::PostStartHook;
@@ -33,16 +33,8 @@ impl PostStartHook for AuthenticationInfo {
     async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
         let context = Arc::clone(cx);
         cx.tasks().spawn_cancellable("authentication-info", async move {
-            loop {
-                let pause = match publish(&context).await {
-                    Ok(()) => PERIOD,
-                    Err(error) => {
-                        tracing::warn!(error, "Publishing how clients are authenticated failed");
-                        RETRY_PERIOD
-                    }
-                };
-                tokio::time::sleep(pause).await;
-            }
+            let work = || publish(&context);
+            retry::repeat("Publishing how clients are authenticated", PERIOD, RETRY_PERIOD, work).await;
         });
         Ok(())
     }

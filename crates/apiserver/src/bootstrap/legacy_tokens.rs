@@ -9,6 +9,7 @@ use api_types::core_v1::ConfigMap;
 use async_trait::async_trait;
 use client::ClientError;
 
+use super::retry;
 use crate::cx::ApiCx;
 use crate::hooks::PostStartHook;
 
@@ -32,16 +33,8 @@ impl PostStartHook for LegacyTokenTracking {
     async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
         let context = Arc::clone(cx);
         cx.tasks().spawn_cancellable("legacy-token-tracking", async move {
-            loop {
-                let pause = match ensure(&context).await {
-                    Ok(()) => PERIOD,
-                    Err(error) => {
-                        tracing::debug!(%error, "Writing the date of token tracking failed");
-                        RETRY_PERIOD
-                    }
-                };
-                tokio::time::sleep(pause).await;
-            }
+            let work = || ensure(&context);
+            retry::repeat("Writing the date of token tracking", PERIOD, RETRY_PERIOD, work).await;
         });
         Ok(())
     }

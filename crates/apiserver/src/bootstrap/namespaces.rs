@@ -8,6 +8,7 @@ use api_types::core_v1::Namespace;
 use async_trait::async_trait;
 use client::{Client, ClientError};
 
+use super::retry;
 use crate::cx::ApiCx;
 use crate::hooks::PostStartHook;
 
@@ -29,16 +30,8 @@ impl PostStartHook for SystemNamespaces {
     async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
         let client = cx.loopback().clone();
         cx.tasks().spawn_cancellable("system-namespaces", async move {
-            loop {
-                let pause = match ensure_all(&client).await {
-                    Ok(()) => PERIOD,
-                    Err(error) => {
-                        tracing::warn!(%error, "Creating the system namespaces failed");
-                        RETRY_PERIOD
-                    }
-                };
-                tokio::time::sleep(pause).await;
-            }
+            let work = || ensure_all(&client);
+            retry::repeat("Creating the system namespaces", PERIOD, RETRY_PERIOD, work).await;
         });
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Start-up work that is tried again for a while: the store may need a moment.
+//! Start-up work that is tried again: for a while, as the store may need a moment, or for as long as the server runs.
 
 use std::time::Duration;
 
@@ -30,5 +30,24 @@ where
         }
         tracing::debug!(error, "Start-up work failed; it will be tried again");
         tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Works for as long as the server runs: after `period` again, sooner after a failure.
+pub(super) async fn repeat<F, A, E>(what: &str, period: Duration, after_failure: Duration, work: F)
+where
+    F: Fn() -> A,
+    A: Future<Output = Result<(), E>>,
+    E: std::fmt::Display,
+{
+    loop {
+        let pause = match work().await {
+            Ok(()) => period,
+            Err(error) => {
+                tracing::warn!(%error, "{what} failed");
+                after_failure
+            }
+        };
+        tokio::time::sleep(pause).await;
     }
 }

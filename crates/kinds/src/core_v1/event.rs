@@ -5,7 +5,7 @@ use crate::rules::{RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_types::core_v1::Event;
 
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -36,18 +36,7 @@ static INFO: ResourceInfo = ResourceInfo {
         "source",
         "type",
     ],
-    columns: &[
-        Column { name: "Last Seen", type_: "string", format: "", priority: 0 },
-        Column { name: "Type", type_: "string", format: "", priority: 0 },
-        Column { name: "Reason", type_: "string", format: "", priority: 0 },
-        Column { name: "Object", type_: "string", format: "", priority: 0 },
-        Column { name: "Subobject", type_: "string", format: "", priority: 1 },
-        Column { name: "Source", type_: "string", format: "", priority: 1 },
-        Column { name: "Message", type_: "string", format: "", priority: 0 },
-        Column { name: "First Seen", type_: "string", format: "", priority: 1 },
-        Column { name: "Count", type_: "string", format: "", priority: 1 },
-        Column { name: "Name", type_: "string", format: "name", priority: 1 },
-    ],
+    columns: event_rules::COLUMNS,
     subresources: &[],
 };
 

@@ -13,13 +13,14 @@ const OLD_BUT_WORKING: [&str; 4] = [
     "minimum-container-ttl-duration",
 ];
 /// Flags of features that are not there.
-const MISSING: [&str; 6] = [
+const MISSING: [&str; 7] = [
     "exit-on-lock-contention",
     "image-credential-provider-bin-dir",
     "image-credential-provider-config",
     "lock-file",
     "housekeeping-interval",
     "max-housekeeping-interval",
+    "runtime-cgroups",
 ];
 
 /// Everything that is asked for and not there.
@@ -66,6 +67,8 @@ fn missing(config: &KubeletConfiguration) -> Vec<(&'static str, bool)> {
         ("tracing", config.tracing.is_some()),
         ("userNamespaces", config.user_namespaces.is_some()),
         ("evictionSoft", !config.eviction_soft.is_empty()),
+        ("evictionMinimumReclaim", !config.eviction_minimum_reclaim.is_empty()),
+        ("evictionMaxPodGracePeriod", config.eviction_max_pod_grace_period != 0),
         ("podCIDR", !config.pod_cidr.is_empty()),
         ("preloadedImagesVerificationAllowlist", !config.preloaded_images_verification_allowlist.is_empty()),
         (

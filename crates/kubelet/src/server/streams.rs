@@ -279,3 +279,31 @@ fn answer(api: &Api, passed: Result<Proxied, ProxyError>) -> Response {
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_old_web_socket_form_names_ports_in_the_query() {
+        let headers = |upgrade: &'static str, protocol: &'static str| {
+            let pairs = [(header::CONNECTION, "Upgrade"), (header::UPGRADE, upgrade)];
+            let mut headers: HeaderMap =
+                pairs.into_iter().map(|(name, value)| (name, HeaderValue::from_static(value))).collect();
+            headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
+            headers
+        };
+        let (old, tunnel) = ("v4.channel.k8s.io", "SPDY/3.1+portforward.k8s.io");
+        let required = Err("query parameter \"port\" is required".to_owned());
+        let cases = [
+            ("SPDY/3.1", "", "", Ok(vec![])),
+            ("websocket", tunnel, "", Ok(vec![])),
+            ("websocket", old, "port=80,443", Ok(vec![80, 443])),
+            ("websocket", old, "", required),
+        ];
+        for (upgrade, protocol, query, expected) in cases {
+            let query = Query::parse(query).unwrap();
+            assert_eq!(ports_of(&headers(upgrade, protocol), &query), expected, "{upgrade} {protocol}");
+        }
+    }
+}
