@@ -12,7 +12,7 @@ const TABLES: &[&str] = &[];
 
 pub(crate) fn problems(root: &Path) -> Result<Vec<String>> {
     let mut problems = Vec::new();
-    for folder in ["crates", "bins", "xtask", "tests", "images"] {
+    for folder in ["crates", "bins", "xtask", "tests", "bench", "images"] {
         let folder = root.join(folder);
         if folder.is_dir() {
             visit(root, &folder, &mut problems)?;
