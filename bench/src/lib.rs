@@ -4,7 +4,11 @@
 //! a shared machine, ratios of medians over interleaved runs do. The codecs' benchmark is in `codec/`, a workspace of
 //! its own, because its peers are heavy to build.
 
+pub mod api_server;
 pub mod child;
+pub mod etcd;
 pub mod figure;
+pub mod https;
+pub mod identity;
 pub mod sample;
 pub mod usage;

@@ -1,0 +1,61 @@
+//! `bench-sched`: how many pods a second get a node, and what that costs. See [`bench::sched`].
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use bench::sched::{Plan, Road};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn command() -> Command {
+    let number = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name("N").help(help).value_parser(value_parser!(usize))
+    };
+    Command::new("bench-sched")
+        .about("Schedules pods onto hollow nodes, in process and over HTTPS")
+        .arg(number("nodes", "How many nodes (default: 5000)"))
+        .arg(number("pods", "How many pods (default: 10000)"))
+        .arg(number("rounds", "How often each is measured; the median counts (default: 3)"))
+        .arg(
+            Arg::new("road")
+                .long("road")
+                .value_name("ROAD")
+                .help("Only one of the two: inproc or https")
+                .value_parser(["inproc", "https"]),
+        )
+        .arg(
+            Arg::new("bin-dir")
+                .long("bin-dir")
+                .value_name("DIR")
+                .help("Where kube-apiserver and kube-scheduler are (default: beside this program)")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(Arg::new("quick").long("quick").help("Small numbers, to see that it works").action(ArgAction::SetTrue))
+}
+
+fn plan(matches: &ArgMatches) -> Result<Plan> {
+    let mut plan = if matches.get_flag("quick") { Plan::quick() } else { Plan::full() };
+    let number = |name: &str| matches.get_one::<usize>(name).copied();
+    plan.nodes = number("nodes").unwrap_or(plan.nodes);
+    plan.pods = number("pods").unwrap_or(plan.pods);
+    plan.rounds = number("rounds").unwrap_or(plan.rounds);
+    match matches.get_one::<String>("road").map(String::as_str) {
+        Some("inproc") => plan.roads = vec![Road::InProcess],
+        Some(_) => plan.roads = vec![Road::Https],
+        None => {}
+    }
+    plan.binaries = match matches.get_one::<PathBuf>("bin-dir") {
+        Some(directory) => directory.clone(),
+        None => std::env::current_exe()?.parent().context("this program is in no directory")?.to_owned(),
+    };
+    Ok(plan)
+}
+
+fn main() -> Result<()> {
+    let plan = plan(&command().get_matches())?;
+    component_base::tls::install_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(bench::sched::run(&plan))
+}
