@@ -46,9 +46,13 @@ test: test-surroundings ## All tests; says what it skipped where the machine lac
 sim: ## 500 seeds of the simulation: the control plane under faults
 	COXSWAIN_SIM_SEEDS=500 $(CARGO) test --locked -p tests --test simulation -- --nocapture
 
+bench-sched: ## Pods scheduled per second, in process and over HTTPS (FLAGS=--quick for a smoke test)
+	$(CARGO) build --locked --release -p bench --bin bench-sched -p bin-kube-apiserver -p bin-kube-scheduler
+	$(BIN)/bench-sched --bin-dir=$(BIN) $(FLAGS)
+
 test-surroundings: ## The binaries and images that the end-to-end tests bring up
 	$(CARGO) build --locked $(foreach bin,$(BINS),-p bin-$(bin))
 	hack/images.sh build $(IMAGES) || echo "no images: tests with real containers will be skipped (make deps)"
 	$(CARGO) xtask component-image $(TARGET_DIR)/debug/cluster-dns coxswain.local/cluster-dns:v1.36.3 $(IMAGES)/cluster-dns.tar
 
-.PHONY: help up down build images deps verify fmt fmt-check lint check test sim test-surroundings
+.PHONY: bench-sched help up down build images deps verify fmt fmt-check lint check test sim test-surroundings

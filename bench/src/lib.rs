@@ -11,4 +11,5 @@ pub mod figure;
 pub mod https;
 pub mod identity;
 pub mod sample;
+pub mod sched;
 pub mod usage;

@@ -8,35 +8,51 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use api_machinery::meta::ListOptions;
 use api_types::core_v1::{Namespace, Node, Pod};
-use client::{Client, ClientError, Request};
+use base::TaskGroup;
+use client::{Client, ClientConfig, ClientError};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
-use super::control_plane::Site;
+use super::scheduler_process::{SchedulerProcess, client};
 use super::{Plan, Round, workload};
+use crate::api_server::{ApiServer, Storage};
+use crate::identity::Identity;
 use crate::sample::Stopwatch;
 use crate::usage::CpuMeter;
 
+/// A hollow cluster has no service accounts, no priority classes and no kubelets that lift a node's first taint.
+const FLAGS: &[&str] = &["--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,Priority"];
 /// Requests under way while objects are made.
 const PARALLEL_CREATES: usize = 64;
 const POLL: Duration = Duration::from_millis(20);
 /// When this is over and pods still wait, something is wrong.
 const DEADLINE: Duration = Duration::from_secs(300);
-const BOUND: &str = "scheduler_schedule_attempts_total{";
+const DRAIN: Duration = Duration::from_secs(5);
 
 pub(super) async fn measure(plan: &Plan) -> Result<Round> {
-    let site = Site::new(&plan.binaries)?;
-    let (server, api) = site.start_api_server().await?;
+    let directory = tempfile::tempdir().context("making a directory")?;
+    let pki = directory.path().join("pki");
+    std::fs::create_dir_all(&pki)?;
+    let identity = Identity::create(&pki)?;
+    let server = ApiServer::start(&plan.binaries, directory.path(), &identity, Storage::Embedded, FLAGS).await?;
+    let tasks = TaskGroup::new("bench");
+    let api = client(ClientConfig::from_kubeconfig_file(&identity.kubeconfig(&server.url())?)?, &tasks)?;
     fill(&api, plan).await?;
-    let (scheduler, probe) = site.start_scheduler().await?;
-    let first = bound(&probe, |pods| pods > 0).await.with_context(|| site.log_tail("kube-scheduler"))?;
-    let (watch, cpu, server_cpu) =
-        (Stopwatch::start(), CpuMeter::start(scheduler.pid())?, CpuMeter::start(server.pid())?);
-    let last =
-        bound(&probe, |pods| pods >= plan.pods).await.with_context(|| site.log_tail("kube-scheduler"))?;
-    let (seconds, cpu, server_cpu) = (watch.elapsed().as_secs_f64(), cpu.seconds()?, server_cpu.seconds()?);
+    let scheduler = SchedulerProcess::start(&plan.binaries, directory.path(), &identity, &server.url(), &tasks).await?;
+    let round = follow(plan, &scheduler, &server).await.with_context(|| scheduler.log_tail())?;
     check(&api, plan).await?;
+    tasks.shutdown(DRAIN).await;
     scheduler.stop().await?;
     server.stop().await?;
+    Ok(round)
+}
+
+/// From the first bound pod to the last one.
+async fn follow(plan: &Plan, scheduler: &SchedulerProcess, server: &ApiServer) -> Result<Round> {
+    let first = wait_for(scheduler, 1).await?;
+    let watch = Stopwatch::start();
+    let (cpu, server_cpu) = (CpuMeter::start(scheduler.pid())?, CpuMeter::start(server.pid())?);
+    let last = wait_for(scheduler, plan.pods).await?;
+    let (seconds, cpu, server_cpu) = (watch.elapsed().as_secs_f64(), cpu.seconds()?, server_cpu.seconds()?);
     ensure!(last > first, "all pods were bound before the first look: take more of them");
     #[expect(clippy::cast_precision_loss, reason = "numbers of pods are small")]
     let pods = (last - first) as f64;
@@ -45,6 +61,21 @@ pub(super) async fn measure(plan: &Plan) -> Result<Round> {
         cpu_ms_per_pod: cpu * 1e3 / pods,
         server_cpu_ms_per_pod: Some(server_cpu * 1e3 / pods),
     })
+}
+
+/// Waits until so many pods are bound.
+async fn wait_for(scheduler: &SchedulerProcess, enough: usize) -> Result<usize> {
+    let watch = Stopwatch::start();
+    loop {
+        let pods = scheduler.bound().await?;
+        if pods >= enough {
+            return Ok(pods);
+        }
+        if watch.elapsed() > DEADLINE {
+            bail!("only {pods} pods got a node");
+        }
+        tokio::time::sleep(POLL).await;
+    }
 }
 
 /// Makes the nodes and the pods.
@@ -65,44 +96,10 @@ async fn all<T>(requests: impl Iterator<Item = impl Future<Output = Result<T, Cl
     Ok(())
 }
 
-/// Waits until the number of bound pods is as wanted.
-async fn bound(scheduler: &Client, is_enough: impl Fn(usize) -> bool) -> Result<usize> {
-    let watch = Stopwatch::start();
-    loop {
-        let metrics = scheduler.send(Request::get("/metrics").accept("text/plain")).await?;
-        let pods = scheduled(&String::from_utf8_lossy(&metrics.body));
-        if is_enough(pods) {
-            return Ok(pods);
-        }
-        if watch.elapsed() > DEADLINE {
-            bail!("only {pods} pods got a node");
-        }
-        tokio::time::sleep(POLL).await;
-    }
-}
-
-/// The counter of bound pods in Prometheus' text form; 0 while it is not there.
-fn scheduled(metrics: &str) -> usize {
-    let line = metrics.lines().find(|line| line.starts_with(BOUND) && line.contains("result=\"scheduled\""));
-    line.and_then(|line| line.rsplit(' ').next()).and_then(|number| number.parse().ok()).unwrap_or(0)
-}
-
 /// The counter is the scheduler's word; this is the API server's.
 async fn check(api: &Client, plan: &Plan) -> Result<()> {
     let pods = api.namespaced::<Pod>(workload::NAMESPACE).list_all(&ListOptions::default()).await?;
     let placed = pods.items.iter().filter(|pod| !pod.spec.node_name.is_empty()).count();
     ensure!(placed == plan.pods, "{placed} of {} pods have a node", plan.pods);
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::scheduled;
-
-    #[test]
-    fn the_counter_is_found() {
-        let text = "# HELP x\nscheduler_schedule_attempts_total{profile=\"p\",result=\"error\"} 3\n\
-                    scheduler_schedule_attempts_total{profile=\"p\",result=\"scheduled\"} 42\n";
-        assert_eq!((scheduled(text), scheduled("")), (42, 0));
-    }
 }

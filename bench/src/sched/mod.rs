@@ -4,9 +4,9 @@
 //! once by a function. *Over HTTPS* is the real kube-scheduler binary against the real kube-apiserver binary with its
 //! embedded store. Both are measured from the first to the last bound pod.
 
-mod control_plane;
 mod https;
 mod in_process;
+mod scheduler_process;
 mod workload;
 
 use std::path::PathBuf;

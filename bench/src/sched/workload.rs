@@ -32,7 +32,8 @@ pub(super) fn pod(number: usize) -> Result<Pod> {
     pod.metadata.namespace = NAMESPACE.into();
     pod.metadata.labels.insert("app".into(), "bench".into());
     pod.spec.scheduler_name = "default-scheduler".into();
-    let mut container = Container { name: "pause".into(), image: "registry.k8s.io/pause:3.10".into(), ..Container::default() };
+    let mut container =
+        Container { name: "pause".into(), image: "registry.k8s.io/pause:3.10".into(), ..Container::default() };
     container.ports.push(ContainerPort { container_port: 80, ..ContainerPort::default() });
     container.resources.requests = amounts(&[("cpu", "100m"), ("memory", "500Mi")])?;
     container.resources.limits = container.resources.requests.clone();
