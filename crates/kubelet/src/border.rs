@@ -41,12 +41,23 @@ impl SideError {
     }
 }
 
+/// Why a pod's volumes are not all in place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MountError {
+    /// The pod's directories cannot be made.
+    #[error("error making pod data directories: {0}")]
+    Directories(String),
+    /// Volumes are missing; each text is the message of one `FailedMount` event.
+    #[error("{}", .0.join(", "))]
+    Volumes(Vec<String>),
+}
+
 /// The volumes and directories of pods.
 #[async_trait]
 pub trait Volumes: Send + Sync + 'static {
     /// Brings all volumes of the pod into place and makes its directories. Idempotent; called at every sync, so that
-    /// contents are refreshed. The error's text is what `FailedMount` shows.
-    async fn mount(&self, pod: &Pod) -> Result<(), SideError>;
+    /// contents are refreshed.
+    async fn mount(&self, pod: &Pod) -> Result<(), MountError>;
 
     /// Takes the pod's volumes away; called again until it succeeds. Afterwards `pods/{uid}/volumes` holds nothing.
     async fn unmount(&self, uid: &str) -> Result<(), SideError>;
@@ -168,6 +179,19 @@ pub enum Level {
 pub trait Events: Send + Sync + 'static {
     /// Records an event.
     fn event(&self, about: ObjectReference, level: Level, reason: &str, message: &str);
+
+    /// Records an event that carries annotations.
+    fn annotated(
+        &self,
+        about: ObjectReference,
+        annotations: &BTreeMap<String, String>,
+        level: Level,
+        reason: &str,
+        message: &str,
+    ) {
+        let _ = annotations;
+        self.event(about, level, reason, message);
+    }
 }
 
 /// What the pod engine is told by flags and the configuration file.

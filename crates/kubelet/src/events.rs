@@ -1,5 +1,7 @@
 //! Where the kubelet's events go.
 
+use std::collections::BTreeMap;
+
 use api_types::core_v1::ObjectReference;
 use client::{EventRecorder, EventType};
 
@@ -10,6 +12,17 @@ pub(crate) struct ApiEvents(pub(crate) EventRecorder);
 
 impl Events for ApiEvents {
     fn event(&self, about: ObjectReference, level: Level, reason: &str, message: &str) {
+        self.annotated(about, &BTreeMap::new(), level, reason, message);
+    }
+
+    fn annotated(
+        &self,
+        about: ObjectReference,
+        annotations: &BTreeMap<String, String>,
+        level: Level,
+        reason: &str,
+        message: &str,
+    ) {
         let kind = match level {
             Level::Normal => EventType::Normal,
             Level::Warning => EventType::Warning,
@@ -18,7 +31,7 @@ impl Events for ApiEvents {
             v = 1, object = %format_args!("{}/{}", about.namespace, about.name), kind = about.kind,
             r#type = kind.as_str(), reason, message, "Event occurred"
         );
-        self.0.event_for(about, kind, reason, message);
+        self.0.annotated_event(about, annotations.clone(), kind, reason, message);
     }
 }
 

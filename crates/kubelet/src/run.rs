@@ -192,6 +192,7 @@ impl Parts {
             let keeper = LeaseKeeper::new(&clients.heartbeat, &plan.node.name, plan.node.lease_seconds);
             tasks.spawn_cancellable("node-lease", async move { keeper.run().await });
         }
+        self.engine.restore()?;
         self.engine.start();
         Ok(())
     }

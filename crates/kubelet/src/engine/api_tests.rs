@@ -13,15 +13,16 @@ use serde_json::{Value, json};
 use super::PodEngine;
 use super::test_node::{TestNode, engine_with, settings};
 
-struct Bench {
-    server: FakeServer,
-    engine: PodEngine,
-    runtime: FakeRuntime,
-    root: tempfile::TempDir,
-    tasks: TaskGroup,
+pub(super) struct Bench {
+    pub(super) server: FakeServer,
+    pub(super) engine: PodEngine,
+    pub(super) runtime: FakeRuntime,
+    pub(super) node: Arc<TestNode>,
+    pub(super) root: tempfile::TempDir,
+    pub(super) tasks: TaskGroup,
 }
 
-async fn start() -> Bench {
+pub(super) async fn start() -> Bench {
     let root = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(root.path().join("manifests")).unwrap();
     let server = FakeServer::new();
@@ -34,10 +35,10 @@ async fn start() -> Bench {
     let node = Arc::new(TestNode::default());
     let client = Some(server.client());
     let engine = engine_with(settings(root.path()), &node, client, (shared.clone(), shared), clock, &tasks);
-    Bench { server, engine, runtime, root, tasks }
+    Bench { server, engine, runtime, node, root, tasks }
 }
 
-fn pod(name: &str, node: &str) -> Value {
+pub(super) fn pod(name: &str, node: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}"), "generation": 3, "finalizers": ["test/held"]},
@@ -48,11 +49,11 @@ fn pod(name: &str, node: &str) -> Value {
 }
 
 impl Bench {
-    fn object(&self, name: &str) -> Option<Value> {
+    pub(super) fn object(&self, name: &str) -> Option<Value> {
         self.server.objects("v1/pods").into_iter().find(|pod| pod["metadata"]["name"] == name)
     }
 
-    async fn wait(&self, what: &str, check: impl Fn(&Self) -> bool) {
+    pub(super) async fn wait(&self, what: &str, check: impl Fn(&Self) -> bool) {
         for _ in 0..3000 {
             if check(self) {
                 return;
@@ -62,7 +63,7 @@ impl Bench {
         panic!("{what}: {:#?}\n{:#?}", self.server.objects("v1/pods"), self.server.requests());
     }
 
-    fn phase(&self, name: &str) -> String {
+    pub(super) fn phase(&self, name: &str) -> String {
         self.object(name).map(|pod| pod["status"]["phase"].as_str().unwrap_or_default().to_owned()).unwrap_or_default()
     }
 }
@@ -140,44 +141,5 @@ async fn static_pods_have_mirrors() {
     bench.wait("made again", |bench| bench.object("web-node1").is_some()).await;
     std::fs::remove_file(path).unwrap();
     bench.wait("gone with its pod", |bench| bench.object("web-node1").is_none()).await;
-    bench.tasks.shutdown(Duration::from_secs(5)).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn resources_change_in_place_where_they_fit() {
-    let bench = start().await;
-    let with = |memory: &str| {
-        let mut pod = pod("web", "node1");
-        pod["spec"]["containers"][0]["resources"] =
-            json!({"limits": {"memory": memory}, "requests": {"memory": memory}});
-        pod
-    };
-    bench.server.put("v1/pods", with("1Gi"));
-    bench.wait("running", |bench| bench.phase("web") == "Running").await;
-    let id = bench.object("web").unwrap()["status"]["containerStatuses"][0]["containerID"].clone();
-    let resize = |memory: &str| {
-        let mut pod = bench.object("web").unwrap();
-        pod["spec"] = with(memory)["spec"].clone();
-        bench.server.put("v1/pods", pod);
-    };
-    let limit = |bench: &Bench| {
-        bench.object("web").unwrap()["status"]["containerStatuses"][0]["resources"]["limits"]["memory"].clone()
-    };
-    resize("2Gi");
-    bench.wait("resized", |bench| limit(bench) == "2Gi").await;
-    let updates = bench.runtime.take_calls().iter().filter(|call| call.operation == "update_container").count();
-    assert_eq!(updates, 1);
-    resize("64Gi");
-    let pending = |bench: &Bench| {
-        let status = bench.object("web").unwrap()["status"].clone();
-        status["conditions"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|it| it["type"] == "PodResizePending" && it["reason"] == "Deferred")
-    };
-    bench.wait("deferred", pending).await;
-    assert_eq!(limit(&bench), "2Gi", "what it has, not what it wants");
-    assert_eq!(bench.object("web").unwrap()["status"]["containerStatuses"][0]["containerID"], id, "never restarted");
     bench.tasks.shutdown(Duration::from_secs(5)).await;
 }

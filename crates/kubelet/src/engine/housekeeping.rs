@@ -40,6 +40,7 @@ impl Inner {
         self.delete_orphan_mirrors().await;
         self.start_missing();
         self.runtime.crashes.collect(self.clock.wall());
+        self.mounting.collect(self.clock.wall());
         self.runtime.puller.forget_expired();
         *self.housekept.lock() = true;
     }

@@ -3,14 +3,19 @@
 //! The rest of the kubelet uses [`PodEngine`]. What happens inside: [`sync_loop`] reacts to sources, the runtime and
 //! probes; [`worker`] drives one pod through the stages of [`state`]; [`housekeeping`] finds what was left behind.
 
+mod admit;
 #[cfg(test)]
 mod api_tests;
+#[cfg(test)]
+mod conformance_tests;
 #[cfg(test)]
 mod containerd_test;
 mod health;
 mod housekeeping;
 mod queries;
 mod resize;
+#[cfg(test)]
+mod resize_tests;
 mod state;
 mod sync_loop;
 #[cfg(test)]
@@ -43,11 +48,17 @@ use crate::pod::store::PodStore;
 use crate::pod::{Source, SourceSet, api_source};
 use crate::probe::{News, ProbeParts, Probes, Results, Statuses, VERDICT_QUEUE};
 use crate::runtime::PodRuntime;
+use crate::runtime::back_off::KeyedBackOff;
+use crate::runtime::checkpoint::CheckpointError;
 use health::RuntimeHealth;
 use resize::Allocations;
 use workers::Workers;
 
 pub use queries::{Eviction, LogSource, LookupError};
+
+/// Volumes that failed are tried again after this, then after twice as long, up to the second.
+const MOUNT_RETRY: Duration = Duration::from_millis(500);
+const MOUNT_RETRY_MAX: Duration = Duration::from_secs(122);
 
 /// What the engine is made of.
 pub struct EngineDeps {
@@ -84,6 +95,8 @@ struct Inner {
     board: Arc<StatusBoard>,
     workers: Arc<Workers>,
     allocations: Allocations,
+    /// How long pods wait before their volumes are tried again, by uid.
+    mounting: KeyedBackOff,
     probes: Probes,
     pleg: Pleg,
     health: RuntimeHealth,
@@ -168,7 +181,8 @@ impl PodEngine {
             channels: Mutex::new(Some(Channels { sets, changes, news })),
             dead: collect::containers::DeadContainers::default(),
             workers: Arc::default(),
-            allocations: Allocations::default(),
+            allocations: Allocations::new(&settings.root_dir),
+            mounting: KeyedBackOff::new(MOUNT_RETRY, MOUNT_RETRY_MAX, MOUNT_RETRY_MAX * 2),
             settings,
             side,
             client,
@@ -182,6 +196,15 @@ impl PodEngine {
             tasks,
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// Takes over what an earlier kubelet gave its pods; to be called before the start.
+    ///
+    /// # Errors
+    /// A file that says so is there and cannot be read.
+    pub fn restore(&self) -> Result<(), CheckpointError> {
+        self.inner.allocations.restore()?;
+        self.inner.runtime.actuated.restore()
     }
 
     /// Starts everything, in the engine's task group. Does nothing the second time.

@@ -1,5 +1,6 @@
 //! What the rest of the kubelet asks about pods, and the one thing it may demand: that a pod goes.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +8,8 @@ use std::time::Duration;
 use api_types::core_v1::{Container, ContainerStatus, Pod};
 use node_api::cri::v1::StatusResponse;
 
-use super::PodEngine;
 use super::state::Input;
+use super::{Inner, PodEngine};
 use crate::border::{Level, SideError};
 use crate::pod::containers::member;
 use crate::pod::status::Forced;
@@ -49,6 +50,8 @@ pub struct Eviction {
     pub grace: Option<i64>,
     /// The message of the `DisruptionTarget` condition, where one is due.
     pub condition_message: Option<String>,
+    /// What else the event carries.
+    pub annotations: BTreeMap<String, String>,
 }
 
 impl PodEngine {
@@ -158,23 +161,7 @@ impl PodEngine {
     /// # Errors
     /// The pod is unknown, or took too long (it is being stopped all the same).
     pub async fn evict(&self, uid: &str, eviction: Eviction) -> Result<(), SideError> {
-        let inner = &self.inner;
-        let Some(pod) = inner.workers.pod(uid) else {
-            return Err(SideError::new(format!("pod {uid:?} is not running")));
-        };
-        inner.runtime.pod_event(&pod, Level::Warning, &eviction.reason, &eviction.message);
-        let Some(stopped) = inner.workers.stopped(uid) else { return Ok(()) };
-        let forced =
-            Forced { reason: eviction.reason, message: eviction.message, disruption: eviction.condition_message };
-        inner.workers.step(uid, Input::Kill { grace: eviction.grace, forced: Some(forced), evict: true });
-        let grace = eviction.grace.or(pod.spec.termination_grace_period_seconds).unwrap_or(0);
-        let wait = Duration::from_secs(u64::try_from(grace).unwrap_or(0)).mul_f64(1.5).max(MIN_KILL_WAIT);
-        if tokio::time::timeout(wait, stopped).await.is_err() {
-            let text = "Container runtime did not kill the pod within specified grace period.";
-            inner.runtime.pod_event(&pod, Level::Warning, "ExceededGracePeriod", text);
-            return Err(SideError::new("timeout waiting to kill pod"));
-        }
-        Ok(())
+        self.inner.evict(uid, eviction).await
     }
 
     /// `/healthz` check `syncloop`.
@@ -206,6 +193,28 @@ impl PodEngine {
     #[must_use]
     pub fn sources_ready(&self) -> bool {
         self.inner.sources_ready()
+    }
+}
+
+impl Inner {
+    pub(super) async fn evict(&self, uid: &str, eviction: Eviction) -> Result<(), SideError> {
+        let Some(pod) = self.workers.pod(uid) else {
+            return Err(SideError::new(format!("pod {uid:?} is not running")));
+        };
+        let (about, annotations) = (client::object_reference(&*pod), &eviction.annotations);
+        self.side.events.annotated(about, annotations, Level::Warning, &eviction.reason, &eviction.message);
+        let Some(stopped) = self.workers.stopped(uid) else { return Ok(()) };
+        let forced =
+            Forced { reason: eviction.reason, message: eviction.message, disruption: eviction.condition_message };
+        self.workers.step(uid, Input::Kill { grace: eviction.grace, forced: Some(forced), evict: true });
+        let grace = eviction.grace.or(pod.spec.termination_grace_period_seconds).unwrap_or(0);
+        let wait = Duration::from_secs(u64::try_from(grace).unwrap_or(0)).mul_f64(1.5).max(MIN_KILL_WAIT);
+        if tokio::time::timeout(wait, stopped).await.is_err() {
+            let text = "Container runtime did not kill the pod within specified grace period.";
+            self.runtime.pod_event(&pod, Level::Warning, "ExceededGracePeriod", text);
+            return Err(SideError::new("timeout waiting to kill pod"));
+        }
+        Ok(())
     }
 }
 

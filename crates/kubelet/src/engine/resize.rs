@@ -1,9 +1,10 @@
 //! In-place resize: which resources each pod has been given, whether a change fits, and telling of it.
 //!
 //! What is wanted (the spec) becomes what is allocated once it fits beside the other pods; workers see allocated values
-//! only. Kept in memory: after a restart of the kubelet the spec counts as allocated.
+//! only. Kept on disk, so that after a restart a pod still has what it was given and not what it asks for meanwhile.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::Arc;
 
 use api_machinery::json;
@@ -14,14 +15,15 @@ use super::Inner;
 use crate::border::Level;
 use crate::pod::admission::{Refusal, fits};
 use crate::pod::status::Resize;
+use crate::runtime::checkpoint::{Checkpoint, CheckpointError};
 use crate::runtime::record::RuntimePod;
 
 /// What the containers of one pod have been given, by name; the pod's own under the empty name.
 type Given = BTreeMap<String, ResourceRequirements>;
 
-#[derive(Default)]
 pub(super) struct Allocations {
     entries: Mutex<HashMap<String, Entry>>,
+    file: Checkpoint,
 }
 
 struct Entry {
@@ -37,6 +39,21 @@ fn wanted(pod: &Pod) -> Given {
 }
 
 impl Allocations {
+    pub(super) fn new(root: &Path) -> Self {
+        Self { entries: Mutex::default(), file: Checkpoint::new(root, "allocated_pods_state") }
+    }
+
+    /// Takes over what an earlier kubelet gave.
+    pub(super) fn restore(&self) -> Result<(), CheckpointError> {
+        let saved = self.file.load()?.into_iter();
+        *self.entries.lock() = saved.map(|(uid, given)| (uid, Entry { given, state: Resize::default() })).collect();
+        Ok(())
+    }
+
+    fn save(&self, entries: &HashMap<String, Entry>) {
+        self.file.save(&entries.iter().map(|(uid, entry)| (uid.clone(), entry.given.clone())).collect());
+    }
+
     /// The pod with what it has been given in place of what it wants.
     pub(super) fn given(&self, pod: &Arc<Pod>) -> Arc<Pod> {
         let entries = self.entries.lock();
@@ -57,21 +74,45 @@ impl Allocations {
         self.entries.lock().get(uid).map(|entry| entry.state.clone()).unwrap_or_default()
     }
 
-    pub(super) fn keep(&self, uids: &std::collections::BTreeSet<String>) {
-        self.entries.lock().retain(|uid, _| uids.contains(uid));
+    pub(super) fn keep(&self, uids: &BTreeSet<String>) {
+        let mut entries = self.entries.lock();
+        let before = entries.len();
+        entries.retain(|uid, _| uids.contains(uid));
+        if entries.len() != before {
+            self.save(&entries);
+        }
     }
 
-    /// Whether the pod wants something else than it has.
+    /// Pods that wait for room.
+    fn pending(&self) -> Vec<String> {
+        let entries = self.entries.lock();
+        entries.iter().filter(|(_, entry)| entry.state.pending.is_some()).map(|(uid, _)| uid.clone()).collect()
+    }
+
+    /// Whether the pod wants something else than it has. A pod that is seen for the first time has what it wants.
     fn differs(&self, pod: &Pod) -> bool {
         let mut entries = self.entries.lock();
-        let fresh = || Entry { given: wanted(pod), state: Resize::default() };
-        entries.entry(pod.metadata.uid.clone()).or_insert_with(fresh).given != wanted(pod)
+        if let Some(entry) = entries.get(&pod.metadata.uid) {
+            return entry.given != wanted(pod);
+        }
+        entries.insert(pod.metadata.uid.clone(), Entry { given: wanted(pod), state: Resize::default() });
+        self.save(&entries);
+        false
     }
 
     fn settle(&self, pod: &Pod, change: impl FnOnce(&mut Entry)) {
         if let Some(entry) = self.entries.lock().get_mut(&pod.metadata.uid) {
             change(entry);
         }
+    }
+
+    fn give(&self, pod: &Pod) {
+        let mut entries = self.entries.lock();
+        if let Some(entry) = entries.get_mut(&pod.metadata.uid) {
+            entry.given = wanted(pod);
+            entry.state = Resize { in_progress: true, ..Resize::default() };
+        }
+        self.save(&entries);
     }
 }
 
@@ -85,21 +126,25 @@ impl Inner {
         let others = self.other_pods(pod);
         match self.side.node.node().map_or(Ok(()), |node| fits(pod, &node, &others)) {
             Ok(()) => {
-                self.allocations.settle(pod, |entry| {
-                    entry.given = wanted(pod);
-                    entry.state = Resize { pending: None, in_progress: true };
-                });
-                self.tell_resize(pod, Level::Normal, "ResizeStarted", "Pod resize started: ");
+                self.allocations.give(pod);
+                self.tell_resize(pod, Level::Normal, "ResizeStarted", "Pod resize started: ", None);
+                // It may have become smaller.
+                self.wake_pending_resizes();
             }
             Err(Refusal { message, .. }) => {
                 let news = self.allocations.state(&pod.metadata.uid).pending.as_ref() != Some(&message);
-                self.allocations.settle(pod, |entry| entry.state.pending = Some(message));
+                self.allocations.settle(pod, |entry| entry.state.pending = Some(message.clone()));
                 if news {
-                    self.tell_resize(pod, Level::Warning, "ResizeDeferred", "Pod resize Deferred: ");
+                    self.tell_resize(pod, Level::Warning, "ResizeDeferred", "Pod resize Deferred: ", Some(&message));
                 }
             }
         }
         self.allocations.given(pod)
+    }
+
+    /// There may be room now for those who wait for it.
+    pub(super) fn wake_pending_resizes(&self) {
+        self.allocations.pending().iter().for_each(|uid| self.workers.wake(uid));
     }
 
     /// The other pods of the node with what they have been given.
@@ -113,27 +158,32 @@ impl Inner {
         if self.runtime.resized(pod, seen).is_empty() {
             return self.finish_resize(pod);
         }
+        self.allocations.settle(pod, |entry| entry.state.in_progress = true);
         // Parents must grow before their children and shrink after them; one of the two attempts is the right one.
         let early = self.side.cgroups.ensure(pod);
-        if let Err(error) = self.runtime.actuate(pod, seen).await {
-            self.tell_resize(pod, Level::Warning, "ResizeError", "Pod resize error: ");
-            return Err(error);
+        let mut done = self.runtime.actuate(pod, seen).await;
+        if early.is_err() && done.is_ok() {
+            done = self.side.cgroups.ensure(pod).map_err(|error| error.to_string());
         }
-        if early.is_err() {
-            self.side.cgroups.ensure(pod).map_err(|error| error.to_string())?;
+        let Err(error) = done else { return self.finish_resize(pod) };
+        let news = self.allocations.state(&pod.metadata.uid).error.as_ref() != Some(&error);
+        self.allocations.settle(pod, |entry| entry.state.error = Some(error.clone()));
+        if news {
+            self.tell_resize(pod, Level::Warning, "ResizeError", "Pod resize error: ", Some(&error));
         }
-        self.finish_resize(pod)
+        Err(error)
     }
 
     fn finish_resize(&self, pod: &Arc<Pod>) -> Result<(), String> {
         if self.allocations.state(&pod.metadata.uid).in_progress {
-            self.allocations.settle(pod, |entry| entry.state.in_progress = false);
-            self.tell_resize(pod, Level::Normal, "ResizeCompleted", "Pod resize completed: ");
+            self.allocations
+                .settle(pod, |entry| entry.state = Resize { pending: entry.state.pending.take(), ..Resize::default() });
+            self.tell_resize(pod, Level::Normal, "ResizeCompleted", "Pod resize completed: ", None);
         }
         Ok(())
     }
 
-    fn tell_resize(&self, pod: &Pod, level: Level, reason: &str, prefix: &str) {
+    fn tell_resize(&self, pod: &Pod, level: Level, reason: &str, prefix: &str, error: Option<&str>) {
         let list = |containers: &[api_types::core_v1::Container]| {
             let items = containers.iter().map(|container| {
                 format!("{{\"name\":{:?},\"resources\":{}}}", container.name, json::encode(&container.resources))
@@ -144,7 +194,8 @@ impl Inner {
         let init = if init.is_empty() { String::new() } else { format!("\"initContainers\":[{}],", list(init)) };
         let containers = list(&pod.spec.containers);
         let generation = pod.metadata.generation;
-        let text = format!("{prefix}{{{init}\"containers\":[{containers}],\"generation\":{generation}}}");
+        let error = error.map(|error| format!(",\"error\":{}", serde_json::Value::from(error))).unwrap_or_default();
+        let text = format!("{prefix}{{{init}\"containers\":[{containers}],\"generation\":{generation}{error}}}");
         self.runtime.pod_event(pod, level, reason, &text);
     }
 }

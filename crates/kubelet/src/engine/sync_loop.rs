@@ -12,7 +12,6 @@ use super::state::Input;
 use super::{Channels, Inner};
 use crate::border::Level;
 use crate::pleg::PodChange;
-use crate::pod::admission::{Refusal, Situation, admit};
 use crate::pod::merge::{Merger, Op};
 use crate::pod::{SourceSet, is_mirror};
 use crate::probe::{News, ProbeKind, Verdict};
@@ -157,50 +156,6 @@ impl Inner {
         if let Some(pod) = self.store.by_full_name(&text::full_name(mirror)) {
             self.workers.wake(&pod.metadata.uid);
         }
-    }
-
-    pub(super) async fn admit(&self, pod: &Arc<Pod>) -> Result<(), Refusal> {
-        let others = self.other_pods(pod);
-        let pressures = self.side.node.pressures();
-        let features = self.health.status().and_then(|status| status.features);
-        let mut node = self.side.node.node();
-        for fresh in [false, true] {
-            if fresh {
-                node = self.side.node.fresh_node().await.or(node);
-            }
-            let situation = Situation {
-                node: node.as_deref(),
-                others: &others,
-                pressures: &pressures,
-                shutting_down: self.side.node.shutting_down(),
-                unsafe_sysctls: &self.settings.allowed_unsafe_sysctls,
-                strict_groups: features.is_some_and(|features| features.supplemental_groups_policy),
-            };
-            match admit(pod, &situation) {
-                // Labels may lag behind, above all at start.
-                Err(refusal) if refusal.may_be_stale() && !fresh => {}
-                verdict => return verdict,
-            }
-        }
-        Ok(())
-    }
-
-    fn refuse(&self, pod: &Arc<Pod>, refusal: Refusal) {
-        let Refusal { reason, message } = refusal;
-        tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %reason, %message, "Pod rejected");
-        self.refused.lock().insert(pod.metadata.uid.clone());
-        self.runtime.pod_event(pod, Level::Warning, &reason, &message);
-        let mut status = pod.status.clone();
-        "Failed".clone_into(&mut status.phase);
-        status.reason = reason;
-        status.message = format!("Pod was rejected: {message}");
-        component_helpers::qos::class_of(pod).clone_into(&mut status.qos_class);
-        status.container_statuses.clear();
-        status.init_container_statuses.clear();
-        status.ephemeral_container_statuses.clear();
-        status.start_time = status.start_time.or(Some(self.now()));
-        status.observed_generation = pod.metadata.generation;
-        self.board.set(pod, status);
     }
 
     fn pod_changed(&self, change: &PodChange) {

@@ -16,8 +16,8 @@ use parking_lot::Mutex;
 
 use super::{EngineDeps, PodEngine};
 use crate::border::{
-    ContainerFacts, ContainerInputs, ContainerSetup, Events, Level, NodeSide, NodeView, PodCgroups, PodSettings,
-    SandboxSetup, SideError, Volumes,
+    ContainerFacts, ContainerInputs, ContainerSetup, Events, Level, MountError, NodeSide, NodeView, PodCgroups,
+    PodSettings, SandboxSetup, SideError, Volumes,
 };
 
 /// What the engine asked for and told.
@@ -31,8 +31,8 @@ pub(super) struct TestNode {
 
 #[async_trait]
 impl Volumes for TestNode {
-    async fn mount(&self, _pod: &Pod) -> Result<(), SideError> {
-        self.mount_error.lock().clone().map_or(Ok(()), |text| Err(SideError::new(text)))
+    async fn mount(&self, _pod: &Pod) -> Result<(), MountError> {
+        self.mount_error.lock().clone().map_or(Ok(()), |text| Err(MountError::Volumes(vec![text])))
     }
 
     async fn unmount(&self, uid: &str) -> Result<(), SideError> {
@@ -189,6 +189,7 @@ pub(super) fn engine_with(
         rng: Rng::seeded(1),
         tasks: tasks.clone(),
     });
+    engine.restore().unwrap();
     engine.start();
     engine
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::Inner;
 use super::state::{Input, Stage, WorkerState};
 use super::workers::Job;
-use crate::border::Level;
+use crate::border::{Level, MountError};
 use crate::pod::status::{self, Forced, Inputs, ProbeView, is_terminal};
 use crate::pod::{is_static, mirror};
 use crate::probe::{ProbeKind, Probes, Verdict};
@@ -107,6 +107,7 @@ impl Inner {
         }
         if let Err(error) = self.actuate(pod, seen).await {
             tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %error, "Resizing a pod failed");
+            self.set_status(pod, &job.state, seen, false);
             return Ran::Again(self.jittered(RETRY));
         }
         self.set_status(pod, &job.state, seen, false);
@@ -158,15 +159,32 @@ impl Inner {
             () = interrupt.cancelled() => return Err(Ran::Again(Duration::ZERO)),
             mounted = mounting => mounted,
         };
+        let uid = &pod.metadata.uid;
         let error = match mounted {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => error.to_string(),
+            Ok(Ok(())) => {
+                self.mounting.forget(uid);
+                return Ok(());
+            }
+            Ok(Err(error)) => {
+                self.tell_mount_error(pod, &error);
+                error.to_string()
+            }
             Err(_) => "timed out waiting for the condition".to_owned(),
         };
-        let text = format!("Unable to attach or mount volumes: {error}");
-        self.runtime.pod_event(pod, Level::Warning, "FailedMount", &text);
         tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %error, "Mounting volumes failed");
-        Err(Ran::Again(self.jittered(RETRY)))
+        // What is missing is often on its way, such as the root CA's config map of a new namespace.
+        let now = self.clock.wall();
+        self.mounting.step(uid, now, now);
+        Err(Ran::Again(self.mounting.delay(uid)))
+    }
+
+    fn tell_mount_error(&self, pod: &Pod, error: &MountError) {
+        match error {
+            MountError::Directories(_) => self.runtime.pod_event(pod, Level::Warning, "Failed", &error.to_string()),
+            MountError::Volumes(messages) => {
+                messages.iter().for_each(|text| self.runtime.pod_event(pod, Level::Warning, "FailedMount", text));
+            }
+        }
     }
 
     pub(super) async fn reconcile_mirror(&self, pod: &Arc<Pod>) {
@@ -232,6 +250,7 @@ impl Inner {
             self.set_status(pod, &job.state, &after, true);
         }
         self.probes.remove(uid);
+        self.wake_pending_resizes();
         Ran::Moved(Input::Stopped)
     }
 
@@ -276,6 +295,7 @@ impl Inner {
             is_static: is_static(pod),
             forced: state.forced.as_ref().or(deadline.as_ref()),
             resize: &self.allocations.state(uid),
+            actuated: &|id| self.runtime.actuated.get(id),
             now: self.now(),
         };
         let computed = status::compute(&inputs);

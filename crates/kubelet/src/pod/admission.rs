@@ -21,6 +21,17 @@ impl Refusal {
         Self { reason: reason.into(), message: message.into() }
     }
 
+    /// The attempt to make room failed.
+    pub(crate) fn unexpected(error: &str) -> Self {
+        let text = format!("Unexpected error while attempting to recover from admission failure: {error}");
+        Self::new("UnexpectedAdmissionError", text)
+    }
+
+    /// Whether only room is missing.
+    pub(crate) fn is_shortage(&self) -> bool {
+        self.reason.starts_with("OutOf")
+    }
+
     /// Whether reading the node anew may change the verdict.
     pub(crate) fn may_be_stale(&self) -> bool {
         self.reason == NODE_AFFINITY
@@ -60,8 +71,13 @@ pub(crate) fn admit(pod: &Pod, situation: &Situation<'_>) -> Result<(), Refusal>
         return Err(Refusal::new("SupplementalGroupsPolicyNotSupported", text));
     }
     fits(pod, node, situation.others)?;
-    placement(pod, node, situation.others)?;
-    if situation.shutting_down {
+    placed(pod, node, situation.others, situation.shutting_down)
+}
+
+/// What beside room the node must have for the pod.
+pub(crate) fn placed(pod: &Pod, node: &Node, others: &[Arc<Pod>], shutting_down: bool) -> Result<(), Refusal> {
+    placement(pod, node, others)?;
+    if shutting_down {
         return Err(Refusal::new("NodeShutdown", "Pod was rejected as the node is shutting down."));
     }
     Ok(())
@@ -137,14 +153,43 @@ fn operating_system(pod: &Pod) -> Result<(), Refusal> {
 
 /// Whether the node has room for what the pod asks beside the others.
 pub(crate) fn fits(pod: &Pod, node: &Node, others: &[Arc<Pod>]) -> Result<(), Refusal> {
-    let allocatable = &node.status.allocatable;
-    if allocatable.is_empty() {
-        return Ok(());
+    shortages(pod, node, others).first().map_or(Ok(()), |first| Err(first.refusal()))
+}
+
+/// A resource of which there is too little; CPU in thousandths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Shortage {
+    pub(crate) name: String,
+    requested: i64,
+    used: i64,
+    capacity: i64,
+}
+
+impl Shortage {
+    /// What would have to become free.
+    pub(crate) fn missing(&self) -> i64 {
+        self.requested.saturating_add(self.used).saturating_sub(self.capacity)
     }
-    if let Some(pods) = allocatable.get("pods")
-        && i64::try_from(others.len()).unwrap_or(i64::MAX) >= pods.value()
-    {
-        return Err(out_of("pods", 1, i64::try_from(others.len()).unwrap_or(i64::MAX), pods.value()));
+
+    fn refusal(&self) -> Refusal {
+        let Self { name, requested, used, capacity } = self;
+        let text = format!(
+            "Node didn't have enough resource: {name}, requested: {requested}, used: {used}, capacity: {capacity}"
+        );
+        Refusal::new(format!("OutOf{name}"), text)
+    }
+}
+
+/// Everything of which the node has too little for the pod beside the others.
+pub(crate) fn shortages(pod: &Pod, node: &Node, others: &[Arc<Pod>]) -> Vec<Shortage> {
+    let allocatable = &node.status.allocatable;
+    let mut short = Vec::new();
+    if allocatable.is_empty() {
+        return short;
+    }
+    let there = i64::try_from(others.len()).unwrap_or(i64::MAX);
+    if let Some(pods) = allocatable.get("pods").filter(|pods| there >= pods.value()) {
+        short.push(out_of("pods", 1, there, pods.value()));
     }
     let wanted = pod_requests::requests(pod);
     let all: Vec<_> = others.iter().map(|other| pod_requests::requests(other)).collect();
@@ -157,7 +202,8 @@ pub(crate) fn fits(pod: &Pod, node: &Node, others: &[Arc<Pod>]) -> Result<(), Re
             if name.contains('/') {
                 continue;
             }
-            return Err(out_of(name, shown(name, amount), 0, 0));
+            short.push(out_of(name, shown(name, amount), 0, 0));
+            continue;
         };
         let mut used = Quantity::default();
         for list in &all {
@@ -166,10 +212,10 @@ pub(crate) fn fits(pod: &Pod, node: &Node, others: &[Arc<Pod>]) -> Result<(), Re
         let mut total = used.clone();
         total.add(amount);
         if total > *capacity {
-            return Err(out_of(name, shown(name, amount), shown(name, &used), shown(name, capacity)));
+            short.push(out_of(name, shown(name, amount), shown(name, &used), shown(name, capacity)));
         }
     }
-    Ok(())
+    short
 }
 
 /// CPU is counted in thousandths.
@@ -177,10 +223,8 @@ fn shown(name: &str, amount: &Quantity) -> i64 {
     if name == "cpu" { amount.milli_value() } else { amount.value() }
 }
 
-fn out_of(name: &str, requested: i64, used: i64, capacity: i64) -> Refusal {
-    let text =
-        format!("Node didn't have enough resource: {name}, requested: {requested}, used: {used}, capacity: {capacity}");
-    Refusal::new(format!("OutOf{name}"), text)
+fn out_of(name: &str, requested: i64, used: i64, capacity: i64) -> Shortage {
+    Shortage { name: name.to_owned(), requested, used, capacity }
 }
 
 fn placement(pod: &Pod, node: &Node, others: &[Arc<Pod>]) -> Result<(), Refusal> {

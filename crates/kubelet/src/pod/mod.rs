@@ -8,6 +8,7 @@ pub(crate) mod http_source;
 pub(crate) mod manifest;
 pub(crate) mod merge;
 pub(crate) mod mirror;
+pub(crate) mod preemption;
 pub(crate) mod publish;
 pub(crate) mod restart;
 pub(crate) mod status;

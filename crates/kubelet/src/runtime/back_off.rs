@@ -61,6 +61,11 @@ impl KeyedBackOff {
         entries.insert(key.to_owned(), Entry { delay, stepped: now });
     }
 
+    /// Begins anew with a key.
+    pub(crate) fn forget(&self, key: &str) {
+        self.entries.lock().remove(key);
+    }
+
     /// Forgets what expired.
     pub(crate) fn collect(&self, now: SystemTime) {
         self.entries.lock().retain(|_, entry| past(entry.stepped, now) <= self.expiry);

@@ -3,6 +3,7 @@
 
 pub(crate) mod back_off;
 pub(crate) mod cache;
+pub(crate) mod checkpoint;
 pub(crate) mod container_config;
 pub(crate) mod failure;
 pub(crate) mod hooks;
@@ -24,7 +25,6 @@ pub(crate) mod sync;
 pub(crate) mod termination;
 pub(crate) mod text;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,15 +32,14 @@ use std::time::Duration;
 use api_types::core_v1::{ObjectReference, Pod};
 use base::{SharedClock, SharedRng};
 use client::object_reference;
-use node_api::cri::v1::LinuxContainerResources;
 use node_api::cri::{Images, Runtime};
-use parking_lot::Mutex;
 
 use crate::border::{Level, NodeSide, PodSettings};
 use back_off::KeyedBackOff;
 use cache::RuntimeCache;
 use failure::Failures;
 use images::ImagePuller;
+use resize::Actuated;
 
 /// After this long without a new exit, a container's crash back-off is forgotten. As upstream, whatever the maximum.
 const CRASH_EXPIRY: Duration = Duration::from_secs(600);
@@ -59,7 +58,7 @@ pub(crate) struct PodRuntime {
     pub(crate) crashes: KeyedBackOff,
     pub(crate) puller: ImagePuller,
     /// What each container was given last, by id.
-    pub(crate) actuated: Mutex<HashMap<String, LinuxContainerResources>>,
+    pub(crate) actuated: Actuated,
 }
 
 impl PodRuntime {
@@ -73,6 +72,7 @@ impl PodRuntime {
     ) -> Self {
         let puller = ImagePuller::new(Arc::clone(&images), Arc::clone(&side.events), Arc::clone(&clock), &settings);
         let crashes = KeyedBackOff::new(settings.crash_loop_initial, settings.crash_loop_max, CRASH_EXPIRY);
+        let actuated = Actuated::new(&settings.root_dir);
         Self {
             runtime,
             images,
@@ -84,7 +84,7 @@ impl PodRuntime {
             failures: Failures::default(),
             crashes,
             puller,
-            actuated: Mutex::default(),
+            actuated,
         }
     }
 

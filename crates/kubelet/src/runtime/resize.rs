@@ -2,13 +2,55 @@
 
 use std::sync::Arc;
 
-use api_types::core_v1::{Container, Pod};
+use api_types::core_v1::{Container, Pod, ResourceRequirements};
 use node_api::cri::v1::{LinuxContainerResources, UpdateContainerResourcesRequest};
+use parking_lot::Mutex;
 
 use super::PodRuntime;
+use super::checkpoint::{Checkpoint, CheckpointError, Entries};
 use super::kill::Grace;
 use super::record::{ContainerRecord, RuntimePod};
 use crate::pod::containers::members;
+
+/// The name under which a container's one value is kept.
+const OWN: &str = "";
+
+/// What each container was given last, by id. Kept on disk, so that a resize that was cut off by a restart goes on.
+pub(crate) struct Actuated {
+    entries: Mutex<Entries>,
+    file: Checkpoint,
+}
+
+impl Actuated {
+    pub(crate) fn new(root: &std::path::Path) -> Self {
+        Self { entries: Mutex::default(), file: Checkpoint::new(root, "actuated_pods_state") }
+    }
+
+    pub(crate) fn restore(&self) -> Result<(), CheckpointError> {
+        *self.entries.lock() = self.file.load()?;
+        Ok(())
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Option<ResourceRequirements> {
+        self.entries.lock().get(id)?.get(OWN).cloned()
+    }
+
+    pub(crate) fn set(&self, id: &str, given: &ResourceRequirements) {
+        let mut entries = self.entries.lock();
+        entries.insert(id.to_owned(), [(OWN.to_owned(), given.clone())].into());
+        self.file.save(&entries);
+    }
+
+    /// Forgets all containers but these.
+    fn keep(&self, known: impl Fn(&str) -> bool) {
+        let mut entries = self.entries.lock();
+        let before = entries.len();
+        entries.retain(|id, _| known(id));
+        if entries.len() != before {
+            self.file.save(&entries);
+        }
+    }
+}
 
 /// A running container that shall have other resources.
 pub(crate) struct Resized<'a> {
@@ -19,19 +61,29 @@ pub(crate) struct Resized<'a> {
 }
 
 impl PodRuntime {
-    /// The running containers whose resources differ from what they were given last. Containers of an earlier kubelet
-    /// count as given what they shall have.
+    /// The running containers whose resources differ from what they were given last. Containers that nothing is known
+    /// of count as given what they shall have.
     pub(crate) fn resized<'a>(&self, pod: &Pod, seen: &'a RuntimePod) -> Vec<Resized<'a>> {
         let mut out = Vec::new();
-        let mut actuated = self.actuated.lock();
         for member in members(pod) {
             let Some(record) = seen.container(&member.container.name).filter(|record| record.is_running()) else {
                 continue;
             };
+            let Some(resources) = self.actuated.get(&record.id) else {
+                self.actuated.set(&record.id, &member.container.resources);
+                continue;
+            };
+            if resources == member.container.resources {
+                continue;
+            }
             let wanted = self.side.setup.resources(pod, &member.container);
-            let before = actuated.entry(record.id.clone()).or_insert_with(|| wanted.clone()).clone();
-            if !same(&before, &wanted) {
-                out.push(Resized { container: member.container.into_owned(), record, wanted, before });
+            let container = member.container.into_owned();
+            let before = self.side.setup.resources(pod, &Container { resources, ..container.clone() });
+            if same(&before, &wanted) {
+                // Nothing that the runtime could see, such as 1m of a processor instead of 2m.
+                self.actuated.set(&record.id, &container.resources);
+            } else {
+                out.push(Resized { container, record, wanted, before });
             }
         }
         out
@@ -47,15 +99,38 @@ impl PodRuntime {
                 self.kill_container(pod, one.record, &text, Grace::OfPod).await?;
                 continue;
             }
+            self.check_decrease(&one).await?;
             let request = UpdateContainerResourcesRequest {
                 container_id: one.record.id.clone(),
                 linux: Some(one.wanted.clone()),
                 ..Default::default()
             };
             self.runtime.update_container_resources(request).await.map_err(|error| error.to_string())?;
-            self.actuated.lock().insert(one.record.id.clone(), one.wanted);
+            self.actuated.set(&one.record.id, &one.container.resources);
         }
         Ok(())
+    }
+
+    /// A limit below what is used would have the kernel kill the container.
+    async fn check_decrease(&self, one: &Resized<'_>) -> Result<(), String> {
+        let (limit, before) = (one.wanted.memory_limit_in_bytes, one.before.memory_limit_in_bytes);
+        if limit <= 0 || (before > 0 && limit >= before) {
+            return Ok(());
+        }
+        let name = &one.container.name;
+        let stats = self.runtime.container_stats(&one.record.id).await.ok().and_then(|stats| stats.memory);
+        let used = stats.and_then(|memory| memory.usage_bytes.or(memory.working_set_bytes));
+        let Some(used) = used else {
+            return Err(format!("cannot decrease memory limits: missing container {name:?} memory usage"));
+        };
+        if used.value < u64::try_from(limit).unwrap_or(u64::MAX) {
+            return Ok(());
+        }
+        Err(format!(
+            "cannot decrease memory limits: attempting to set container {name:?} memory limit ({limit}) below current \
+             usage ({})",
+            used.value
+        ))
     }
 
     /// Forgets containers that are gone.
@@ -63,7 +138,7 @@ impl PodRuntime {
         let all = self.cache.all();
         let known: std::collections::HashSet<&str> =
             all.iter().flat_map(|pod| &pod.containers).map(|record| record.id.as_str()).collect();
-        self.actuated.lock().retain(|id, _| known.contains(id.as_str()));
+        self.actuated.keep(|id| known.contains(id));
     }
 }
 

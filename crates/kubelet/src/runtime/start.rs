@@ -51,9 +51,8 @@ impl PodRuntime {
             self.failed(&about, &message);
             Failure::new(reason::CONFIG, message)
         })?;
-        let given = made.linux.as_ref().and_then(|linux| linux.resources.clone()).unwrap_or_default();
         let id = self.create(made, place, &about).await?;
-        self.actuated.lock().insert(id.clone(), given);
+        self.actuated.set(&id, &container.resources);
         self.side.events.event(about.clone(), Level::Normal, "Created", "Container created");
         self.runtime.start_container(&id).await.map_err(|error| {
             let message = without_id(&error, &id, &container.name);

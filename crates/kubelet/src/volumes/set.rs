@@ -22,7 +22,7 @@ use super::plan::{Kind, kind_of, nested_mount_points, used};
 use super::sub_path;
 use super::tokens::Tokens;
 use super::writer::{self, Payload};
-use crate::border::{NodeView, SideError, Volumes};
+use crate::border::{MountError, NodeView, SideError, Volumes};
 use crate::env::fields::Surroundings;
 use crate::objects::Objects;
 
@@ -276,31 +276,33 @@ fn give(path: &Path, group: u32, access: Access, when: When) -> Result<(), SideE
     give_to_group(path, group, access, when).map_err(|error| SideError(error.to_string()))
 }
 
-/// What the pod's event says about volumes that are not in place.
-fn report(unprocessed: &BTreeMap<String, String>, failed: &BTreeMap<String, String>) -> Result<(), SideError> {
+/// What the pod's events say about volumes that are not in place.
+fn report(unprocessed: &BTreeMap<String, String>, failed: &BTreeMap<String, String>) -> Result<(), MountError> {
     if unprocessed.is_empty() && failed.is_empty() {
         return Ok(());
     }
     let set_up = failed.iter().map(|(name, text)| format!("MountVolume.SetUp failed for volume {name:?} : {text}"));
-    if unprocessed.is_empty() {
-        return Err(SideError(set_up.collect::<Vec<_>>().join(", ")));
+    let mut messages: Vec<String> = set_up.collect();
+    if !unprocessed.is_empty() {
+        let names = |map: &BTreeMap<String, String>| map.keys().cloned().collect::<Vec<_>>();
+        let mut unmounted = names(unprocessed);
+        unmounted.extend(names(failed));
+        let causes: Vec<String> = unprocessed.values().cloned().collect();
+        messages.push(format!(
+            "Unable to attach or mount volumes: unmounted volumes=[{}], unattached volumes=[], failed to process \
+             volumes=[{}]: {}",
+            unmounted.join(" "),
+            names(unprocessed).join(" "),
+            causes.join(", ")
+        ));
     }
-    let names = |map: &BTreeMap<String, String>| map.keys().cloned().collect::<Vec<_>>();
-    let mut unmounted = names(unprocessed);
-    unmounted.extend(names(failed));
-    let causes: Vec<String> = unprocessed.values().cloned().chain(set_up).collect();
-    let (unmounted, unprocessed) = (unmounted.join(" "), names(unprocessed).join(" "));
-    Err(SideError(format!(
-        "Unable to attach or mount volumes: unmounted volumes=[{unmounted}], unattached volumes=[], failed to process \
-         volumes=[{unprocessed}]: {}",
-        causes.join(", ")
-    )))
+    Err(MountError::Volumes(messages))
 }
 
 #[async_trait]
 impl Volumes for VolumeSet {
-    async fn mount(&self, pod: &Pod) -> Result<(), SideError> {
-        self.directories(&pod.metadata.uid)?;
+    async fn mount(&self, pod: &Pod) -> Result<(), MountError> {
+        self.directories(&pod.metadata.uid).map_err(|error| MountError::Directories(error.0))?;
         let (mut unprocessed, mut failed) = (BTreeMap::new(), BTreeMap::new());
         let mut places = BTreeMap::new();
         for volume in used(pod) {

@@ -126,12 +126,17 @@ async fn problems_are_told_in_upstreams_words() {
         ("cfg", api_types::core_v1::VolumeSource { config_map: Some(config_map), ..source() }),
     ]);
     let error = bench.set.mount(&missing).await.unwrap_err();
-    assert_eq!(error.0, "MountVolume.SetUp failed for volume \"cfg\" : configmap \"none\" not found");
+    assert_eq!(
+        error,
+        MountError::Volumes(vec!["MountVolume.SetUp failed for volume \"cfg\" : configmap \"none\" not found".into()])
+    );
     let git = GitRepoVolumeSource::default();
     let old = pod(vec![("git", api_types::core_v1::VolumeSource { git_repo: Some(git), ..source() })]);
     let error = bench.set.mount(&old).await.unwrap_err();
     assert!(
-        error.0.starts_with("MountVolume.SetUp failed for volume \"git\" : git-repo volume plugin has been disabled")
+        error
+            .to_string()
+            .starts_with("MountVolume.SetUp failed for volume \"git\" : git-repo volume plugin has been disabled")
     );
 }
 

@@ -36,7 +36,9 @@ pub(super) fn compute(inputs: &Inputs<'_>, status: &PodStatus) -> Vec<PodConditi
     let containers_ready = containers_ready(pod, status);
     if !super::is_terminal(&status.phase) {
         let pending = inputs.resize.pending.as_ref().map(|text| condition(RESIZE_PENDING, true, "Deferred", text));
-        let going = inputs.resize.in_progress.then(|| condition(RESIZE_IN_PROGRESS, true, "", ""));
+        let error = inputs.resize.error.as_deref();
+        let reason = error.map_or("", |_| "Error");
+        let going = inputs.resize.in_progress.then(|| condition(RESIZE_IN_PROGRESS, true, reason, error.unwrap_or("")));
         let generation = pod.metadata.generation;
         let resize = pending.into_iter().chain(going);
         out.extend(resize.map(|condition| PodCondition { observed_generation: generation, ..condition }));

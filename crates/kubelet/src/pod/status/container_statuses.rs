@@ -56,7 +56,8 @@ fn one(inputs: &Inputs<'_>, member: &Member<'_>) -> ContainerStatus {
         None => without_record(inputs, member, old),
     };
     show_failure(inputs, member, newest, &mut status);
-    static_parts(container, &mut status);
+    let given = newest.filter(|record| record.is_running()).and_then(|record| (inputs.actuated)(&record.id));
+    static_parts(container, given.as_ref().unwrap_or(&container.resources), &mut status);
     readiness(inputs, member, &mut status);
     status
 }
@@ -200,12 +201,12 @@ fn show_failure(
     status.state = waiting(failure.reason, &failure.message);
 }
 
-/// What follows from the spec alone.
-fn static_parts(container: &Container, status: &mut ContainerStatus) {
+/// What follows from the spec alone, and what the container was given.
+fn static_parts(container: &Container, given: &ResourceRequirements, status: &mut ContainerStatus) {
     status.allocated_resources = container.resources.requests.clone();
     status.resources = Some(ResourceRequirements {
-        limits: container.resources.limits.clone(),
-        requests: container.resources.requests.clone(),
+        limits: given.limits.clone(),
+        requests: given.requests.clone(),
         claims: Vec::new(),
     });
     status.volume_mounts = container

@@ -9,7 +9,7 @@ mod tests;
 use std::net::IpAddr;
 
 use api_machinery::time::Time;
-use api_types::core_v1::{HostIP, Pod, PodIP, PodStatus};
+use api_types::core_v1::{HostIP, Pod, PodIP, PodStatus, ResourceRequirements};
 use component_helpers::qos;
 
 use crate::probe::{ProbeKind, Verdict};
@@ -44,6 +44,8 @@ pub(crate) struct Inputs<'a> {
     /// Why the pod fails whatever its containers do: a deadline, an eviction.
     pub(crate) forced: Option<&'a Forced>,
     pub(crate) resize: &'a Resize,
+    /// What a running container was given last, by id.
+    pub(crate) actuated: &'a dyn Fn(&str) -> Option<ResourceRequirements>,
     pub(crate) now: Time,
 }
 
@@ -63,6 +65,8 @@ pub(crate) struct Resize {
     pub(crate) pending: Option<String>,
     /// It was accepted and is not in effect everywhere yet.
     pub(crate) in_progress: bool,
+    /// Why it cannot be put into effect.
+    pub(crate) error: Option<String>,
 }
 
 /// The status to show.

@@ -109,6 +109,7 @@ impl<'a> Case<'a> {
             is_static: false,
             forced: None,
             resize: &Resize::default(),
+            actuated: &|_| None,
             now: Time::from_unix_seconds(100),
         })
     }

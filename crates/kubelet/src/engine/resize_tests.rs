@@ -1,0 +1,125 @@
+//! Changing what running pods may use, over the whole engine, also across a restart of the kubelet.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{TaskGroup, TokioClock};
+use serde_json::{Value, json};
+
+use super::api_tests::{Bench, pod, start};
+use super::test_node::{engine_with, settings};
+
+fn with(memory: &str) -> Value {
+    let mut pod = pod("web", "node1");
+    pod["spec"]["containers"][0]["resources"] = json!({"limits": {"memory": memory}, "requests": {"memory": memory}});
+    pod
+}
+
+impl Bench {
+    fn resize(&self, memory: &str) {
+        let mut pod = self.object("web").unwrap();
+        pod["spec"] = with(memory)["spec"].clone();
+        self.server.put("v1/pods", pod);
+    }
+
+    fn container(&self) -> Value {
+        self.object("web").unwrap()["status"]["containerStatuses"][0].clone()
+    }
+
+    fn limit(&self) -> String {
+        self.container()["resources"]["limits"]["memory"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Reason and message of a condition.
+    fn condition(&self, type_: &str) -> Option<(String, String)> {
+        let pod = self.object("web")?;
+        let found = pod["status"]["conditions"].as_array()?.iter().find(|it| it["type"] == type_)?.clone();
+        let text = |name: &str| found[name].as_str().unwrap_or_default().to_owned();
+        Some((text("reason"), text("message")))
+    }
+}
+
+async fn running() -> Bench {
+    let bench = start().await;
+    bench.server.put("v1/pods", with("1Gi"));
+    bench.wait("running", |bench| bench.phase("web") == "Running").await;
+    bench
+}
+
+#[tokio::test(start_paused = true)]
+async fn resources_change_in_place_where_they_fit() {
+    let bench = running().await;
+    let id = bench.container()["containerID"].clone();
+    bench.resize("2Gi");
+    bench.wait("resized", |bench| bench.limit() == "2Gi" && bench.condition("PodResizeInProgress").is_none()).await;
+    let updates = bench.runtime.take_calls().iter().filter(|call| call.operation == "update_container").count();
+    assert_eq!(updates, 1);
+    assert!(bench.node.told("Normal ResizeStarted  Pod resize started: {\"containers\":[{\"name\":\"main\""));
+    assert!(bench.node.told("Normal ResizeCompleted  Pod resize completed: "));
+    bench.resize("64Gi");
+    bench.wait("deferred", |bench| bench.condition("PodResizePending").is_some()).await;
+    let (reason, message) = bench.condition("PodResizePending").unwrap();
+    assert_eq!(reason, "Deferred");
+    assert!(message.starts_with("Node didn't have enough resource: memory, requested: 68719476736"), "{message}");
+    assert_eq!(bench.limit(), "2Gi", "what it has, not what it wants");
+    assert_eq!(bench.container()["containerID"], id, "never restarted");
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_below_what_is_used_waits() {
+    let bench = running().await;
+    bench.runtime.set_memory("main", 700 << 20);
+    bench.resize("512Mi");
+    let refused = |bench: &Bench| bench.condition("PodResizeInProgress").is_some_and(|(reason, _)| reason == "Error");
+    bench.wait("refused", refused).await;
+    let (_, message) = bench.condition("PodResizeInProgress").unwrap();
+    assert_eq!(
+        message,
+        "cannot decrease memory limits: attempting to set container \"main\" memory limit (536870912) below current \
+         usage (734003200)"
+    );
+    assert_eq!(bench.limit(), "1Gi", "still in force");
+    assert_eq!(bench.container()["allocatedResources"]["memory"], "512Mi");
+    bench.runtime.set_memory("main", 100 << 20);
+    bench.wait("resized", |bench| bench.limit() == "512Mi").await;
+    assert!(bench.node.told("Normal ResizeCompleted  Pod resize completed: "));
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_given_outlives_the_kubelet() {
+    let bench = running().await;
+    bench.resize("64Gi");
+    bench.wait("deferred", |bench| bench.condition("PodResizePending").is_some()).await;
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+
+    let tasks = TaskGroup::new("again");
+    let shared = Arc::new(bench.runtime.clone());
+    let (clock, client) = (TokioClock::shared(), Some(bench.server.client()));
+    let _again = engine_with(settings(bench.root.path()), &bench.node, client, (shared.clone(), shared), clock, &tasks);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(bench.phase("web"), "Running", "it is admitted with what it has");
+    assert_eq!(bench.condition("PodResizePending").unwrap().0, "Deferred");
+    assert_eq!(bench.limit(), "1Gi");
+    tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn room_that_becomes_free_is_taken_at_once() {
+    let bench = running().await;
+    let mut other = pod("other", "node1");
+    other["spec"]["containers"][0]["resources"] = json!({"requests": {"memory": "2Gi"}});
+    bench.server.put("v1/pods", other);
+    bench.wait("running", |bench| bench.phase("other") == "Running").await;
+    bench.resize("3Gi");
+    bench.wait("deferred", |bench| bench.condition("PodResizePending").is_some()).await;
+    let mut going = bench.object("other").unwrap();
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z".into();
+    going["metadata"]["deletionGracePeriodSeconds"] = 2.into();
+    let began = tokio::time::Instant::now();
+    bench.server.put("v1/pods", going);
+    bench.wait("resized", |bench| bench.limit() == "3Gi").await;
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+}
