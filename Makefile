@@ -50,9 +50,21 @@ bench-sched: ## Pods scheduled per second, in process and over HTTPS (FLAGS=--qu
 	$(CARGO) build --locked --release -p bench --bin bench-sched -p bin-kube-apiserver -p bin-kube-scheduler
 	$(BIN)/bench-sched --bin-dir=$(BIN) $(FLAGS)
 
+bench-api: ## The API server beside raw etcd and a bare HTTPS server (FLAGS=--quick for a smoke test)
+	$(CARGO) build --locked --release -p bench --bin bench-api -p bin-kube-apiserver
+	$(BIN)/bench-api --bin-dir=$(BIN) $(FLAGS)
+
+bench-codec: ## JSON and protobuf beside serde and prost derives, and what api-types costs to build
+	$(CARGO) run --locked --release --manifest-path bench/codec/Cargo.toml -- $(FLAGS)
+	bench/codec/build-cost.sh
+
+bench-up: build images ## From coxswain up to the first running pod, and the memory of idle processes (as root)
+	$(CARGO) build --locked --release -p bench --bin bench-up
+	$(BIN)/bench-up --bin-dir=$(BIN) --images-dir=$(IMAGES) $(FLAGS)
+
 test-surroundings: ## The binaries and images that the end-to-end tests bring up
 	$(CARGO) build --locked $(foreach bin,$(BINS),-p bin-$(bin))
 	hack/images.sh build $(IMAGES) || echo "no images: tests with real containers will be skipped (make deps)"
 	$(CARGO) xtask component-image $(TARGET_DIR)/debug/cluster-dns coxswain.local/cluster-dns:v1.36.3 $(IMAGES)/cluster-dns.tar
 
-.PHONY: bench-sched help up down build images deps verify fmt fmt-check lint check test sim test-surroundings
+.PHONY: bench-api bench-codec bench-sched bench-up help up down build images deps verify fmt fmt-check lint check test sim test-surroundings

@@ -4,6 +4,7 @@
 //! a shared machine, ratios of medians over interleaved runs do. The codecs' benchmark is in `codec/`, a workspace of
 //! its own, because its peers are heavy to build.
 
+pub mod api;
 pub mod api_server;
 pub mod child;
 pub mod etcd;
@@ -12,4 +13,5 @@ pub mod https;
 pub mod identity;
 pub mod sample;
 pub mod sched;
+pub mod up;
 pub mod usage;

@@ -1,0 +1,19 @@
+//! `bench-api`: the API server beside the limits of the machine it runs on.
+//!
+//! Creates are held against raw etcd transactions of the same bytes; reads and watches against a bare hyper server that
+//! sends the same bytes. Server, store, peer and client are processes of their own.
+
+pub mod bare;
+mod create;
+mod fan_out;
+mod load;
+mod options;
+mod peer;
+mod pods;
+mod reads;
+mod run;
+mod site;
+mod writes;
+
+pub use options::Options;
+pub use run::run;

@@ -1,0 +1,54 @@
+//! The benchmarks run to their end with tiny sizes and print the figures that are asked of them. What the figures say
+//! is not looked at: a busy machine must not fail a test.
+
+use std::path::{Path, PathBuf};
+
+/// The directory of the binaries that `make test-surroundings` builds, if `binary` is there.
+fn bin_dir(binary: &str) -> Option<PathBuf> {
+    let directory = Path::new(env!("CARGO_BIN_EXE_bench-api")).parent()?;
+    if directory.join(binary).is_file() {
+        return Some(directory.to_owned());
+    }
+    println!("skipped: there is no {binary} in {}", directory.display());
+    None
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test runs the benchmark as a program")]
+fn figures(program: &str, arguments: &[&str]) -> Vec<String> {
+    let output = std::process::Command::new(program).args(arguments).output().expect("the benchmark starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {}\n{errors}", output.status);
+    let text = String::from_utf8(output.stdout).expect("figures are text");
+    text.lines().filter_map(|line| Some(line.strip_prefix("RESULT ")?.split(' ').next()?.to_owned())).collect()
+}
+
+#[test]
+fn bench_api_measures_every_verb() {
+    let Some(directory) = bin_dir("kube-apiserver") else { return };
+    let directory = directory.to_str().expect("a path that is text");
+    let found = figures(env!("CARGO_BIN_EXE_bench-api"), &["--quick", "--bin-dir", directory]);
+    let wanted = [
+        "create-embedded-sequential",
+        "create-embedded-parallel",
+        "cpu-create-embedded-parallel",
+        "cpu-patch-status-embedded",
+        "cpu-update-embedded",
+        "cpu-delete-embedded",
+        "memory-per-cached-pod-embedded",
+        "get",
+        "cpu-get",
+        "list-json",
+        "cpu-list-json",
+        "list-protobuf",
+        "cpu-list-protobuf",
+        "watch-fan-out",
+        "cpu-watch-event",
+    ];
+    let missing: Vec<_> = wanted.iter().filter(|name| !found.iter().any(|line| line == *name)).collect();
+    assert!(missing.is_empty(), "no figure for {missing:?} among {found:?}");
+    if bench::etcd::find(None).is_none() {
+        println!("skipped the part with etcd: there is none in PATH and $ETCD is not set");
+        return;
+    }
+    assert!(found.iter().any(|name| name == "create-etcd-parallel"), "nothing about etcd among {found:?}");
+}
