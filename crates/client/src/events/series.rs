@@ -10,6 +10,8 @@ use api_machinery::time::MicroTime;
 use api_machinery::value::to_value;
 use api_types::core_v1::ObjectReference;
 use api_types::events_v1::{Event, EventSeries};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -20,6 +22,8 @@ use crate::patch::Patch;
 
 /// Events that wait to be sent; more are dropped with a log line.
 const QUEUE_LIMIT: usize = 1000;
+/// Requests under way at once: one answer after the other would hold a busy scheduler's events up until they are dropped.
+const MAX_DELIVERIES: usize = 32;
 /// Different events that are remembered; the rest is sent without being counted.
 const SERIES_LIMIT: usize = 4096;
 /// How often running series are written.
@@ -113,58 +117,58 @@ impl Recorder {
         let start = Instant::now();
         let mut refresh = tokio::time::interval_at(start + REFRESH, REFRESH);
         let mut finish = tokio::time::interval_at(start + FINISH, FINISH);
+        let mut deliveries = FuturesUnordered::new();
         loop {
-            tokio::select! {
+            let due = tokio::select! {
                 biased;
-                event = waiting.recv() => match event {
-                    Some(event) => self.observe(event).await,
-                    None => return,
+                Some(()) = deliveries.next() => continue,
+                event = waiting.recv(), if deliveries.len() < MAX_DELIVERIES => match event {
+                    Some(event) => self.observe(event).into_iter().collect(),
+                    None => break,
                 },
-                _ = finish.tick() => self.finish().await,
-                _ = refresh.tick() => self.refresh().await,
-            }
+                _ = finish.tick() => self.finish(),
+                _ = refresh.tick() => self.refresh(),
+            };
+            deliveries.extend(due.into_iter().map(|event| deliver(self.client.clone(), event)));
         }
+        while deliveries.next().await.is_some() {}
     }
 
-    async fn observe(&mut self, event: Event) {
+    /// Takes note of an event; gives what is to be written for it.
+    fn observe(&mut self, event: Event) -> Option<Event> {
         let key = series_key(&event);
         let now = self.client.clock().monotonic();
         let at = event.event_time;
         let Some(known) = self.known.get_mut(&key) else {
-            self.deliver(&event).await;
             if self.known.len() < SERIES_LIMIT {
-                self.known.insert(key, Known { event, seen: now, unwritten: false });
+                self.known.insert(key, Known { event: event.clone(), seen: now, unwritten: false });
             }
-            return;
+            return Some(event);
         };
         known.seen = now;
         if let Some(series) = &mut known.event.series {
             series.count = series.count.saturating_add(1);
             series.last_observed_time = at;
             known.unwritten = true;
-            return;
+            return None;
         }
         known.event.series = Some(EventSeries { count: 2, last_observed_time: at });
-        let event = known.event.clone();
-        self.deliver(&event).await;
+        Some(known.event.clone())
     }
 
-    async fn refresh(&mut self) {
-        let running: Vec<Event> = self
-            .known
-            .values_mut()
-            .filter(|known| known.event.series.is_some())
+    /// The series that go on.
+    fn refresh(&mut self) -> Vec<Event> {
+        let running = self.known.values_mut().filter(|known| known.event.series.is_some());
+        running
             .map(|known| {
                 known.unwritten = false;
                 known.event.clone()
             })
-            .collect();
-        for event in &running {
-            self.deliver(event).await;
-        }
+            .collect()
     }
 
-    async fn finish(&mut self) {
+    /// Forgets the series that have ended; gives those that are to be written a last time.
+    fn finish(&mut self) -> Vec<Event> {
         let now = self.client.clock().monotonic();
         let mut ended = Vec::new();
         self.known.retain(|_, known| {
@@ -174,42 +178,41 @@ impl Recorder {
             }
             !over
         });
-        for event in &ended {
-            self.deliver(event).await;
-        }
+        ended
     }
+}
 
-    async fn deliver(&self, event: &Event) {
-        for _ in 0..TRIES {
-            match self.send(event).await {
-                Ok(()) => return,
-                Err(ClientError::Api(error)) if event.series.is_none() || !error.is_already_exists() => {
-                    if !error.is_already_exists() && !error.has_cause("NamespaceTerminating") {
-                        tracing::error!(%error, reason = %event.reason, "Server rejected event (will not retry!)");
-                    }
-                    return;
+/// Sends an event until the server has answered, whatever the answer, or the tries are used up.
+async fn deliver(client: Client, event: Event) {
+    for _ in 0..TRIES {
+        match send(&client, &event).await {
+            Ok(()) => return,
+            Err(ClientError::Api(error)) if event.series.is_none() || !error.is_already_exists() => {
+                if !error.is_already_exists() && !error.has_cause("NamespaceTerminating") {
+                    tracing::error!(%error, reason = %event.reason, "Server rejected event (will not retry!)");
                 }
-                Err(error) => tracing::debug!(%error, "Unable to write event (may retry after sleeping)"),
+                return;
             }
-            let jitter = 1.0 + RETRY_JITTER * self.client.rng().unit();
-            tokio::time::sleep(RETRY_DELAY.mul_f64(jitter)).await;
+            Err(error) => tracing::debug!(%error, "Unable to write event (may retry after sleeping)"),
         }
-        tracing::error!(reason = %event.reason, "Unable to write event (retry limit exceeded!)");
+        let jitter = 1.0 + RETRY_JITTER * client.rng().unit();
+        tokio::time::sleep(RETRY_DELAY.mul_f64(jitter)).await;
     }
+    tracing::error!(reason = %event.reason, "Unable to write event (retry limit exceeded!)");
+}
 
-    async fn send(&self, event: &Event) -> Result<(), ClientError> {
-        let events = self.client.namespaced::<Event>(&event.meta().namespace);
-        if let Some(series) = &event.series {
-            let mut patch = api_machinery::value::ValueMap::new();
-            patch.insert("series".into(), to_value(series));
-            let patch = Patch::Strategic(patch.into());
-            match events.patch(&event.metadata.name, &patch).await {
-                Err(error) if error.is_not_found() => {}
-                outcome => return outcome.map(drop),
-            }
+async fn send(client: &Client, event: &Event) -> Result<(), ClientError> {
+    let events = client.namespaced::<Event>(&event.meta().namespace);
+    if let Some(series) = &event.series {
+        let mut patch = api_machinery::value::ValueMap::new();
+        patch.insert("series".into(), to_value(series));
+        let patch = Patch::Strategic(patch.into());
+        match events.patch(&event.metadata.name, &patch).await {
+            Err(error) if error.is_not_found() => {}
+            outcome => return outcome.map(drop),
         }
-        events.create(event).await.map(drop)
     }
+    events.create(event).await.map(drop)
 }
 
 /// What makes two events the same; the note does not count.

@@ -1,5 +1,6 @@
 //! What becomes of many events.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::meta::ObjectMeta;
@@ -9,6 +10,7 @@ use tokio::time::Instant;
 use super::correlator::{Correlator, Verdict};
 use super::*;
 use crate::fake::FakeServer;
+use crate::transport::{FaultLayer, Faults};
 
 fn event(name: &str, object: &str, message: &str) -> Event {
     Event {
@@ -96,4 +98,26 @@ async fn series_are_written_twice_and_when_they_end() {
     assert_eq!(count(), 2);
     tokio::time::sleep(Duration::from_secs(13 * 60)).await;
     assert_eq!(count(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_server_does_not_hold_many_events_up() {
+    let server = FakeServer::new();
+    let delay_limit = Duration::from_secs(1);
+    let faults = Faults { delay: 1.0, delay_limit, ..Faults::default() };
+    let slow = FaultLayer::new(server.transport(), faults, base::Rng::seeded(1));
+    let recorder = SeriesRecorder::new(&server.client_over(Arc::new(slow)), "default-scheduler", "host");
+    for index in 0..64 {
+        let name = format!("web-{index}");
+        recorder.event(SeriesEvent {
+            regarding: ObjectReference { name, namespace: "ns".into(), ..ObjectReference::default() },
+            related: None,
+            kind: EventType::Normal,
+            reason: "Scheduled".into(),
+            action: "Binding".into(),
+            note: "there".into(),
+        });
+    }
+    tokio::time::sleep(4 * delay_limit).await;
+    assert_eq!(server.objects("events.k8s.io/v1/events").len(), 64);
 }

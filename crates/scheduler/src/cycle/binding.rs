@@ -11,6 +11,18 @@ use crate::metrics::AttemptResult;
 use crate::queue::QueuedPod;
 use crate::writer::{PodEvent, Severity};
 
+/// The node is chosen: a plugin that has second thoughts now is broken, and the pod is tried again like after an error.
+fn pre_flight_failure(plugin: &str, status: &Status) -> Status {
+    if !status.code.is_rejection() {
+        return status.wrap(&format!("running PreBindPreFlight plugin {plugin:?}"));
+    }
+    let code = status.code.name();
+    Status::error(format!(
+        "PreBindPreFlight {plugin} returned {code:?}, which is unsupported. It is supposed to return Success, Skip, or \
+         Error status"
+    ))
+}
+
 /// A decision that is to be written.
 pub struct BindingCycle {
     scheduler: Arc<Scheduler>,
@@ -45,8 +57,10 @@ impl BindingCycle {
         let info = &self.pod.info;
         let mut working = Vec::new();
         for at in &self.profile.pre_bind {
-            if at.plugin.has_work(&self.state, info, &self.node)? {
-                working.push(at);
+            match at.plugin.has_work(&self.state, info, &self.node) {
+                Ok(true) => working.push(at),
+                Ok(false) => {}
+                Err(status) => return Err(pre_flight_failure(at.name, &status)),
             }
         }
         if !working.is_empty() {

@@ -12,6 +12,7 @@ use super::*;
 use crate::config::{build_profiles, default_configuration};
 use crate::listers::MemoryListers;
 use crate::plugins::{BuildCx, build_cx};
+use crate::queue::QueueSize;
 use crate::test_objects::{PodBuilder, node, pod};
 use crate::writer::WriteError;
 
@@ -142,6 +143,23 @@ async fn a_refused_binding_gives_the_room_back() {
     tokio::time::advance(Duration::from_secs(3)).await;
     fixture.scheduler.queue().flush_backoff();
     assert_eq!(fixture.step().await.as_deref(), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_whose_answer_was_lost_stands_once_the_watch_shows_it() {
+    let fixture = Fixture::new();
+    fixture.scheduler.node_added(&node("a").build());
+    let waiting = fixture.pod(pod("p"));
+    let taken = fixture.scheduler.queue().try_pop().unwrap();
+    let outcome = fixture.scheduler.schedule_one(taken);
+    let bound = pod("p").on("a").build();
+    fixture.listers.put_pod(Arc::clone(&bound));
+    fixture.scheduler.pod_updated(&waiting, &bound);
+    *fixture.notes.refuse.lock() = Some("no answer".into());
+    outcome.finish().await;
+    let size = fixture.scheduler.cache().size();
+    assert_eq!((size.pods, size.assumed), (1, 0));
+    assert_eq!(fixture.scheduler.queue().size(), QueueSize::default());
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,15 +22,16 @@ pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
 }
 
 /// How even the used shares are, from 0 to 100.
-fn balance(shares: &[f64]) -> i64 {
-    let deviation = match shares {
-        [] | [_] => 0.0,
-        [one, other] => (one - other).abs() / 2.0,
-        shares => {
+fn balance(shares: impl Iterator<Item = f64> + Clone) -> i64 {
+    let mut first = shares.clone();
+    let deviation = match (first.next(), first.next(), first.next()) {
+        (None, ..) | (Some(_), None, _) => 0.0,
+        (Some(one), Some(other), None) => (one - other).abs() / 2.0,
+        _ => {
             #[expect(clippy::cast_precision_loss, reason = "a handful of resources")]
-            let count = shares.len() as f64;
-            let mean = shares.iter().sum::<f64>() / count;
-            (shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / count).sqrt()
+            let count = shares.clone().count() as f64;
+            let mean = shares.clone().sum::<f64>() / count;
+            (shares.map(|share| (share - mean).powi(2)).sum::<f64>() / count).sqrt()
         }
     };
     #[expect(clippy::cast_possible_truncation, reason = "shares are at most 1; truncation is upstream's rounding")]
@@ -39,8 +40,14 @@ fn balance(shares: &[f64]) -> i64 {
 }
 
 impl BalancedAllocation {
-    fn shares(&self, pod: &PodInfo, node: NodeView<'_>, with_pod: bool) -> Vec<f64> {
-        let share = |name: &String| {
+    /// The used share of each resource that counts. Computed anew for each look, so that scoring allocates nothing.
+    fn shares<'a>(
+        &'a self,
+        pod: &'a PodInfo,
+        node: NodeView<'a>,
+        with_pod: bool,
+    ) -> impl Iterator<Item = f64> + Clone + 'a {
+        let share = move |name: &'a String| {
             let allocatable = node.allocatable.named(name);
             let asked = pod.request.named(name);
             let scalar = !matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage");
@@ -52,7 +59,7 @@ impl BalancedAllocation {
             let share = used as f64 / allocatable as f64;
             Some(share.min(1.0))
         };
-        self.resources.iter().filter_map(share).collect()
+        self.resources.iter().filter_map(share)
     }
 }
 
@@ -72,7 +79,7 @@ impl PreScore for BalancedAllocation {
 impl Score for BalancedAllocation {
     fn score(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Result<i64, Status> {
         let (with, without) = (self.shares(pod, node, true), self.shares(pod, node, false));
-        Ok(50 + (50 + balance(&with) - balance(&without)) / 2)
+        Ok(50 + (50 + balance(with) - balance(without)) / 2)
     }
 }
 
@@ -85,7 +92,7 @@ mod tests {
         for (shares, expected) in
             [(vec![], 100), (vec![0.3], 100), (vec![0.5, 0.5], 100), (vec![1.0, 0.0], 50), (vec![0.0, 0.5, 1.0], 59)]
         {
-            assert_eq!(balance(&shares), expected, "{shares:?}");
+            assert_eq!(balance(shares.iter().copied()), expected, "{shares:?}");
         }
     }
 }

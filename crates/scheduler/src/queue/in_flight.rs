@@ -1,7 +1,7 @@
 //! Pods that are being scheduled, and what has happened since each of them was taken: events that came too late for
 //! the decision but may matter when the pod comes back.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::framework::{ClusterEvent, EventObject};
 
@@ -13,6 +13,8 @@ const MAX_EVENTS: usize = 100_000;
 pub(super) struct InFlight {
     /// For each pod the number of the first event after it was taken.
     pods: HashMap<String, u64>,
+    /// How many pods have each of these numbers, so that the oldest is always at hand.
+    waiting_from: BTreeMap<u64, usize>,
     events: VecDeque<(ClusterEvent, EventObject)>,
     /// The number of the first event that is still there.
     first: u64,
@@ -34,6 +36,7 @@ impl InFlight {
         }
         let next = self.first + self.events.len() as u64;
         self.pods.insert(uid.to_owned(), next);
+        *self.waiting_from.entry(next).or_default() += 1;
         true
     }
 
@@ -65,15 +68,19 @@ impl InFlight {
 
     /// The pod is not in flight any more; events that no other pod waits for go.
     pub(super) fn done(&mut self, uid: &str) {
-        if self.pods.remove(uid).is_none() {
-            return;
+        let Some(from) = self.pods.remove(uid) else { return };
+        if let Some(pods) = self.waiting_from.get_mut(&from) {
+            *pods -= 1;
+            if *pods == 0 {
+                self.waiting_from.remove(&from);
+            }
         }
-        let Some(oldest) = self.pods.values().min().copied() else {
+        let Some((oldest, _)) = self.waiting_from.first_key_value() else {
             self.first += self.events.len() as u64;
             self.events.clear();
             return;
         };
-        while self.first < oldest && self.events.pop_front().is_some() {
+        while self.first < *oldest && self.events.pop_front().is_some() {
             self.first += 1;
         }
     }
