@@ -2,6 +2,7 @@
 //! nodes a pod accepts, who owns whom. Pure.
 
 pub mod conditions;
+pub mod cron;
 pub mod node_affinity;
 pub mod nodes;
 pub mod owners;
@@ -10,3 +11,4 @@ pub mod pod_state;
 pub mod qos;
 pub mod selectors;
 pub mod taints;
+pub mod time_zone;

@@ -1,6 +1,7 @@
 //! The rules of every kind, and the one table of them. A kind is a file here (its names, defaults, validation,
 //! strategy, columns and selectable fields, in that order) and a line in its group's list. Pure: no I/O, no clock.
 
+mod address_warnings;
 mod apiextensions_v1;
 mod apps_v1;
 mod authentication_v1;

@@ -69,6 +69,10 @@ pub trait Rules: Send + Sync + 'static {
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String>;
     /// Texts for `Warning` headers.
     fn warnings(&self, object: &dyn Object, old: Option<&dyn Object>) -> Vec<String>;
+    /// As `warnings`, for an update through an endpoint, as a status has warnings of its own or none.
+    fn update_warnings(&self, _endpoint: Endpoint, object: &dyn Object, old: &dyn Object) -> Vec<String> {
+        self.warnings(object, Some(old))
+    }
     /// How long a delete waits, given what the client asked for.
     fn grace(&self, object: &dyn Object, asked_seconds: Option<i64>) -> Grace;
     /// The value of a selectable field; nothing where the kind does not select by it.
@@ -122,6 +126,10 @@ pub trait TypedRules: Send + Sync + 'static {
     fn validate_name(name: &str, prefix: bool) -> Vec<String>;
     /// See [`Rules::warnings`].
     fn warnings(_object: &Self::Object, _old: Option<&Self::Object>) -> Vec<String> {
+        Vec::new()
+    }
+    /// The warnings of a status that is accepted.
+    fn status_warnings(_object: &Self::Object) -> Vec<String> {
         Vec::new()
     }
     /// See [`Rules::grace`].
@@ -211,6 +219,12 @@ impl<R: TypedRules> Rules for Typed<R> {
     }
     fn warnings(&self, object: &dyn Object, old: Option<&dyn Object>) -> Vec<String> {
         R::warnings(typed(object), old.map(typed))
+    }
+    fn update_warnings(&self, endpoint: Endpoint, object: &dyn Object, old: &dyn Object) -> Vec<String> {
+        match endpoint {
+            Endpoint::Status => R::status_warnings(typed(object)),
+            Endpoint::Main | Endpoint::Other(_) => R::warnings(typed(object), Some(typed(old))),
+        }
     }
     fn grace(&self, object: &dyn Object, asked_seconds: Option<i64>) -> Grace {
         R::grace(typed(object), asked_seconds)

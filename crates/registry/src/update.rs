@@ -229,7 +229,7 @@ impl Resource {
         if !errors.is_empty() {
             return Err(ApiError::invalid(&self.group_kind(), request.name, &errors));
         }
-        warnings.extend(self.rules.warnings(&*object, Some(old)));
+        warnings.extend(self.rules.update_warnings(request.endpoint, &*object, old));
         metadata::revert_idle_timestamps(&mut *object, old);
         request.hooks.admission.validate(Operation::Update, Some(&*object), Some(old)).await?;
         let goes = finalizers::last_one_gone(object.meta(), old.meta()) && self.companion.may_go(&*object);

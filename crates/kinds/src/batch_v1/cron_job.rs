@@ -14,6 +14,8 @@ use api_machinery::field_path::{BadValue, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::batch_v1::CronJobSpec;
+use component_helpers::cron::Schedule;
+use component_helpers::time_zone::TimeZone;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "batch",
@@ -142,14 +144,8 @@ const NAME_MAX_BYTES: usize = 52;
 fn validate_spec(spec: &CronJobSpec, old: Option<&CronJobSpec>, errors: &mut ErrorList) {
     let path = Path::new("spec");
     let at = path.child("schedule");
-    if field_rules::required(&at, &spec.schedule, errors) && spec.schedule.contains("TZ") {
-        if old.is_none_or(|old| !old.schedule.contains("TZ")) {
-            let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
-            errors.push(at.invalid(&spec.schedule, detail));
-        } else if spec.time_zone.is_some() {
-            let detail = "cannot use both timeZone field and TZ or CRON_TZ in schedule";
-            errors.push(at.invalid(&spec.schedule, detail));
-        }
+    if field_rules::required(&at, &spec.schedule, errors) {
+        validate_schedule(&at, spec, old, errors);
     }
     let deadline = spec.starting_deadline_seconds.unwrap_or(0);
     field_rules::not_negative(&path.child("startingDeadlineSeconds"), deadline, errors);
@@ -180,7 +176,21 @@ fn validate_spec(spec: &CronJobSpec, old: Option<&CronJobSpec>, errors: &mut Err
     }
 }
 
-/// The form of a zone's name; whether the zone exists is for the controller to find out, as rules read no files.
+fn validate_schedule(at: &Path, spec: &CronJobSpec, old: Option<&CronJobSpec>, errors: &mut ErrorList) {
+    let schedule = &spec.schedule;
+    if let Err(error) = Schedule::parse(schedule) {
+        errors.push(at.invalid(schedule, error.to_string()));
+    }
+    if !schedule.contains("TZ") {
+        return;
+    }
+    if old.is_none_or(|old| !old.schedule.contains("TZ")) {
+        errors.push(at.invalid(schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"));
+    } else if spec.time_zone.is_some() {
+        errors.push(at.invalid(schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule"));
+    }
+}
+
 fn validate_time_zone(path: &Path, zone: &str, errors: &mut ErrorList) {
     let is_part = |part: &str| {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+".contains(&byte);
@@ -191,11 +201,21 @@ fn validate_time_zone(path: &Path, zone: &str, errors: &mut ErrorList) {
     };
     if zone.is_empty() {
         errors.push(path.invalid(zone, "timeZone must be nil or non-empty string"));
-    } else if !zone.split('/').all(is_part) {
+        return;
+    }
+    if !zone.split('/').all(is_part) {
         errors.push(path.invalid(zone, format!("unknown time zone {zone}")));
-    } else if zone.eq_ignore_ascii_case("Local") {
+        return;
+    }
+    if zone.eq_ignore_ascii_case("Local") {
         let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
         errors.push(path.invalid(zone, detail));
+    }
+    // The exact word names the machine's own zone upstream, which is read without fault.
+    if zone != "Local"
+        && let Err(error) = TimeZone::find(zone)
+    {
+        errors.push(path.invalid(zone, error.to_string()));
     }
 }
 
@@ -203,18 +223,53 @@ fn validate_time_zone(path: &Path, zone: &str, errors: &mut ErrorList) {
 mod tests {
     use super::*;
 
+    fn details(errors: &ErrorList) -> String {
+        errors.iter().map(|error| error.detail.as_str()).collect::<Vec<_>>().join(";")
+    }
+
     #[test]
     fn zones_have_names() {
         for (zone, expected) in [
             ("Europe/Berlin", ""),
+            ("Etc/GMT+5", ""),
             ("", "timeZone must be nil or non-empty string"),
             ("../x", "unknown time zone ../x"),
-            ("local", "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"),
+            ("Mars/Base", "unknown time zone Mars/Base"),
+            ("Local", "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"),
+            (
+                "local",
+                "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones;unknown time zone \
+                 local",
+            ),
         ] {
             let mut errors = ErrorList::new();
             validate_time_zone(&Path::new("timeZone"), zone, &mut errors);
-            let details: Vec<&str> = errors.iter().map(|error| error.detail.as_str()).collect();
-            assert_eq!(details.join(";"), expected, "{zone}");
+            assert_eq!(details(&errors), expected, "{zone}");
+        }
+    }
+
+    #[test]
+    fn schedules_are_understood_and_keep_zones_out() {
+        const NO_ZONE: &str = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+        const NOT_BOTH: &str = "cannot use both timeZone field and TZ or CRON_TZ in schedule";
+        for (schedule, stored, zone, expected) in [
+            ("*/5 * * * *", None, None, ""),
+            ("@every 1h", None, Some("UTC"), ""),
+            ("* * *", None, None, "expected exactly 5 fields, found 3: [* * *]"),
+            ("TZ=UTC * * * * *", None, None, NO_ZONE),
+            ("TZ=UTC * * * * *", Some("* * * * *"), None, NO_ZONE),
+            ("TZ=UTC * * * * *", Some("TZ=UTC 1 * * * *"), None, ""),
+            ("TZ=UTC * * * * *", Some("TZ=UTC 1 * * * *"), Some("UTC"), NOT_BOTH),
+        ] {
+            let spec = |schedule: &str| CronJobSpec {
+                schedule: schedule.into(),
+                time_zone: zone.map(Into::into),
+                ..CronJobSpec::default()
+            };
+            let mut errors = ErrorList::new();
+            let old = stored.map(spec);
+            validate_schedule(&Path::new("schedule"), &spec(schedule), old.as_ref(), &mut errors);
+            assert_eq!(details(&errors), expected, "{schedule}");
         }
     }
 }

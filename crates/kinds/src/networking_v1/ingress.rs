@@ -2,10 +2,13 @@
 
 use api_types::networking_v1::Ingress;
 
+use super::ingress_validation as validation;
+use crate::address_warnings;
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::TypedRules;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::networking_v1::IngressLoadBalancerIngress;
@@ -52,6 +55,31 @@ impl TypedRules for IngressRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn validate(_: &RuleContext, object: &Ingress) -> ErrorList {
+        validation::validate(object)
+    }
+
+    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &Ingress, old: &Ingress) -> ErrorList {
+        match endpoint {
+            Endpoint::Status => validation::validate_status(object, old),
+            Endpoint::Main | Endpoint::Other(_) => validation::validate_update(object, old),
+        }
+    }
+
+    fn warnings(object: &Ingress, old: Option<&Ingress>) -> Vec<String> {
+        let annotated = object.metadata.annotations.contains_key(validation::CLASS_ANNOTATION);
+        let told = old.is_none() && annotated && object.spec.ingress_class_name.is_none();
+        let annotation = validation::CLASS_ANNOTATION;
+        let text = format!("annotation \"{annotation}\" is deprecated, please use 'spec.ingressClassName' instead");
+        told.then_some(text).into_iter().collect()
+    }
+
+    fn status_warnings(object: &Ingress) -> Vec<String> {
+        let path = Path::new("status").child("loadBalancer").child("ingress");
+        let ips: Vec<String> = object.status.load_balancer.ingress.iter().map(|one| one.ip.clone()).collect();
+        address_warnings::of_ips(&path, &ips)
     }
 
     fn cells(object: &Ingress, now: Time) -> Vec<Value> {

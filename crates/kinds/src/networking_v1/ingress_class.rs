@@ -1,11 +1,14 @@
 //! IngressClass of networking.k8s.io/v1: its names, and its rules.
 
-use api_types::networking_v1::IngressClass;
+use api_types::networking_v1::{IngressClass, IngressClassParametersReference, IngressClassSpec};
 
+use crate::field_rules::{self as rules, IMMUTABLE};
 use crate::info::{Column, ResourceInfo, StorageInfo};
-use crate::rules::TypedRules;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use api_machinery::field_path::{BadValue, ErrorList, Path};
+use api_machinery::names;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -55,6 +58,23 @@ impl TypedRules for IngressClassRules {
         }
     }
 
+    fn validate(_: &RuleContext, object: &IngressClass) -> ErrorList {
+        let mut errors = ErrorList::new();
+        validate_spec(&Path::new("spec"), &object.spec, &mut errors);
+        errors
+    }
+
+    fn validate_update(_: &RuleContext, _: Endpoint, object: &IngressClass, old: &IngressClass) -> ErrorList {
+        let mut errors = ErrorList::new();
+        let path = Path::new("spec");
+        validate_spec(&path, &object.spec, &mut errors);
+        let controller = &object.spec.controller;
+        if *controller != old.spec.controller {
+            errors.push(path.child("controller").invalid(controller, IMMUTABLE));
+        }
+        errors
+    }
+
     fn cells(object: &IngressClass, now: Time) -> Vec<Value> {
         let key = "ingressclass.kubernetes.io/is-default-class";
         let is_default = object.metadata.annotations.get(key).is_some_and(|value| value == "true");
@@ -67,5 +87,41 @@ impl TypedRules for IngressClassRules {
             },
         );
         vec![name.into(), object.spec.controller.clone().into(), parameters.into(), table::age(&object.metadata, now)]
+    }
+}
+
+const CONTROLLER_MAX_BYTES: usize = 250;
+
+fn validate_spec(path: &Path, spec: &IngressClassSpec, errors: &mut ErrorList) {
+    let at = path.child("controller");
+    if spec.controller.len() > CONTROLLER_MAX_BYTES {
+        errors.push(at.too_long(CONTROLLER_MAX_BYTES));
+    }
+    errors.extend(names::domain_prefixed_path(&at, &spec.controller));
+    if let Some(parameters) = &spec.parameters {
+        validate_parameters(&path.child("parameters"), parameters, errors);
+    }
+}
+
+fn validate_parameters(path: &Path, of: &IngressClassParametersReference, errors: &mut ErrorList) {
+    if let Some(group) = &of.api_group {
+        errors.push_invalid(&path.child("apiGroup"), group, names::dns1123_subdomain(group));
+    }
+    rules::named(&path.child("kind"), &of.kind, names::path_segment_name, errors);
+    rules::named(&path.child("name"), &of.name, names::path_segment_name, errors);
+    let Some(scope) = &of.scope else {
+        errors.push(path.child("scope").required(""));
+        return;
+    };
+    let at = path.child("namespace");
+    match (scope.as_str(), of.namespace.as_deref()) {
+        ("Namespace", None | Some("")) => errors.push(at.required("`parameters.scope` is set to 'Namespace'")),
+        ("Namespace", Some(namespace)) => errors.push_invalid(&at, namespace, names::dns1123_label(namespace)),
+        ("Cluster", Some(_)) => errors.push(at.forbidden("`parameters.scope` is set to 'Cluster'")),
+        ("Cluster", None) => {}
+        _ => {
+            let known = ["Cluster", "Namespace"];
+            errors.push(path.child("scope").not_supported_in_order(BadValue::named(scope), &known));
+        }
     }
 }

