@@ -3,14 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-/// The directory of the binaries that `make test-surroundings` builds, if `binary` is there.
-fn bin_dir(binary: &str) -> Option<PathBuf> {
-    let directory = Path::new(env!("CARGO_BIN_EXE_bench-api")).parent()?;
+/// The directory of the binaries that `make test-surroundings` builds, or why the test is skipped.
+fn bin_dir(binary: &str) -> Result<PathBuf, String> {
+    let directory = Path::new(env!("CARGO_BIN_EXE_bench-api")).parent().unwrap_or(Path::new("."));
     if directory.join(binary).is_file() {
-        return Some(directory.to_owned());
+        return Ok(directory.to_owned());
     }
-    println!("skipped: there is no {binary} in {}", directory.display());
-    None
+    Err(format!("skipped: there is no {binary} in {}", directory.display()))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the test runs the benchmark as a program")]
@@ -24,7 +23,10 @@ fn figures(program: &str, arguments: &[&str]) -> Vec<String> {
 
 #[test]
 fn bench_api_measures_every_verb() {
-    let Some(directory) = bin_dir("kube-apiserver") else { return };
+    let directory = match bin_dir("kube-apiserver") {
+        Ok(directory) => directory,
+        Err(why) => return println!("{why}"),
+    };
     let directory = directory.to_str().expect("a path that is text");
     let found = figures(env!("CARGO_BIN_EXE_bench-api"), &["--quick", "--bin-dir", directory]);
     let wanted = [
