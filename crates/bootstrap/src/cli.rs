@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use crate::cluster::{Data, Settings};
+use crate::cluster::{ControlPlane, Data, Settings};
 
 /// What the user wants done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +49,15 @@ pub fn command() -> Command {
         Arg::new("extra-flag")
             .long("extra-flag")
             .value_name("COMPONENT=FLAG")
-            .help("A further flag for a component, such as kube-controller-manager=--node-monitor-grace-period=10s")
+            .help(
+                "A further flag for a component, such as kube-controller-manager=--node-monitor-grace-period=10s or \
+                 kubelet=--config-dir=DIR for fields of its configuration; may be given several times",
+            )
             .action(ArgAction::Append),
+        Arg::new("static-pods")
+            .long("static-pods")
+            .help("Run the control plane as static Pods of the first node, from images in control-plane below --images-dir")
+            .action(ArgAction::SetTrue),
     ];
     let sub = |name: &'static str, about: &'static str| Command::new(name).about(about).args(settings.clone());
     let out = || path("out", "DIR", "Where to write them").required(true);
@@ -88,6 +95,9 @@ pub fn wish(matches: &ArgMatches, program: &std::path::Path) -> Option<(Wish, Se
         .map(|text| text.split_once('=').unwrap_or((text, "")))
         .map(|(component, flag)| (component.to_owned(), flag.to_owned()))
         .collect();
+    if matches.get_flag("static-pods") {
+        settings.control_plane = ControlPlane::StaticPods;
+    }
     let wish = match name {
         "up" => Wish::Up,
         "down" if matches.get_flag("purge") => Wish::Down(Data::Remove),
@@ -119,6 +129,8 @@ mod tests {
         assert_eq!((wish, settings.nodes), (Wish::Up, 2));
         assert_eq!(settings.extra_flags, [("kube-scheduler".to_owned(), "--v=4".to_owned())]);
         assert_eq!(settings.bin_dir, Path::new("/opt/bin"));
+        assert_eq!(settings.control_plane, ControlPlane::Processes);
+        assert_eq!(parsed(&["up", "--static-pods"]).1.control_plane, ControlPlane::StaticPods);
         assert_eq!(parsed(&["down", "--purge"]).0, Wish::Down(Data::Remove));
         assert_eq!(parsed(&["units", "--out", "/tmp/u"]).0, Wish::Units("/tmp/u".into()));
     }

@@ -14,8 +14,6 @@ const DRAIN: Duration = Duration::from_secs(2);
 /// Manifests hold no secrets, but say much about a cluster.
 const MANIFEST_MODE: u32 = 0o600;
 const UNIT_MODE: u32 = 0o644;
-/// What the images of the control plane are called; the version is the one that components report.
-const IMAGE_TAG: &str = "v1.36.3";
 
 /// Runs `coxswain` with these arguments, the program's own name first.
 #[must_use]
@@ -62,8 +60,7 @@ async fn fulfil(wish: &Wish, settings: &Settings) -> Result<(), ClusterError> {
             }
         }
         Wish::Manifests(out) => {
-            let image = |name: &str| format!("registry.k8s.io/{name}:{IMAGE_TAG}");
-            write_all(out, cluster::static_pods(settings, &image), MANIFEST_MODE, progress)?;
+            write_all(out, cluster::static_pods(settings, &cluster::image), MANIFEST_MODE, progress)?;
         }
         Wish::Units(out) => write_all(out, cluster::units(settings), UNIT_MODE, progress)?,
     }

@@ -1,64 +1,81 @@
-//! A whole cluster of real processes and real containers, driven by a stock `kubectl`.
+//! Whole clusters of real processes and real containers, driven by stock `kubectl`s.
 //!
 //! Needs root, containerd, nft and kubectl (`make deps` installs them) and the binaries and images (`make test` builds
-//! them); skips, saying what is missing, where there is no such machine. One test, as there is one machine.
+//! them); skips, saying what is missing, where there is no such machine. There is one machine, so the stories share two
+//! clusters that come one after the other; stories that disturb nobody run side by side. This is a program of its own
+//! instead of tests in libtest's sense, so that what ran, what was skipped and how long it took is always shown.
+//!
+//! usage: `cargo test -p tests --test e2e [-- NAME...]`; `COXSWAIN_E2E_KEEP=1` uses the cluster that is there and leaves
+//! it there.
 
+mod application;
+mod background;
 mod cluster;
+mod installer;
+mod kills;
 mod kubectl;
+mod kubectl_story;
+mod machine;
+mod maintenance;
+mod node_loss;
+mod reboot;
+mod rolling;
+mod self_healing;
+mod services;
+mod static_pods;
+mod stories;
+mod units;
 
-use std::panic::AssertUnwindSafe;
-use std::time::Duration;
+use std::process::ExitCode;
 
-use cluster::Cluster;
-use futures_util::FutureExt as _;
+use cluster::{Cluster, Shape};
+use stories::{Report, Story};
 
-const NAMESPACE: &str = "my-project-dev";
-const START: Duration = Duration::from_secs(120);
+/// What none of these does concerns anybody else's objects.
+const SIDE_BY_SIDE: &[Story] = &[
+    Story { name: "application", run: |cluster| Box::pin(application::story(cluster)) },
+    Story { name: "kubectl-1.36", run: |cluster| Box::pin(kubectl_story::story(cluster, "1.36")) },
+    Story { name: "kubectl-1.32", run: |cluster| Box::pin(kubectl_story::story(cluster, "1.32")) },
+    Story { name: "services", run: |cluster| Box::pin(services::story(cluster)) },
+    Story { name: "self-healing", run: |cluster| Box::pin(self_healing::story(cluster)) },
+    Story { name: "rolling-update", run: |cluster| Box::pin(rolling::story(cluster)) },
+];
+/// These stop nodes and processes.
+const ONE_BY_ONE: &[Story] = &[
+    Story { name: "maintenance", run: |cluster| Box::pin(maintenance::story(cluster)) },
+    Story { name: "killed-processes", run: |cluster| Box::pin(kills::story(cluster)) },
+    Story { name: "node-loss", run: |cluster| Box::pin(node_loss::story(cluster)) },
+    Story { name: "reboot", run: |cluster| Box::pin(reboot::story(cluster)) },
+];
+/// A cluster that brings its own control plane up.
+const STATIC_PODS: &[Story] = &[Story { name: "static-pods", run: |cluster| Box::pin(static_pods::story(cluster)) }];
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_application_runs_and_answers() {
-    let Some(cluster) = Cluster::start(1).await else { return };
-    // The machine is to be clean also after a failure.
-    let outcome = AssertUnwindSafe(story(cluster.clone())).catch_unwind().await;
-    cluster.stop().await;
-    if let Err(panic) = outcome {
-        std::panic::resume_unwind(panic);
-    }
+fn main() -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let mut report = Report::from_arguments(std::env::args().skip(1));
+    runtime.expect("the system has threads").block_on(all(&mut report));
+    report.end()
 }
 
-async fn story(cluster: Cluster) {
-    let kubectl = cluster.kubectl();
-    kubectl.ok(&["apply", "-f", cluster.repository("manifests/examples/echo.yaml").as_str()]).await;
-    let rollout = ["-n", NAMESPACE, "rollout", "status", "deployment/my-app-deployment", "--timeout=120s"];
-    kubectl.ok(&rollout).await;
-
-    let address =
-        kubectl.text(&["-n", NAMESPACE, "get", "service", "my-app-service", "-o", "jsonpath={.spec.clusterIP}"]);
-    let answer = cluster.fetch(&format!("http://{}/", address.await), START).await;
-    assert!(answer.contains("server_version"), "{answer}");
-
-    let pods = ["-n", NAMESPACE, "get", "pods", "-l", "app=my-app", "-o", "jsonpath={.items[*].metadata.name}"];
-    let names = kubectl.text(&pods).await;
-    let names: Vec<&str> = names.split(' ').collect();
-    assert_eq!(names.len(), 3);
-    let said = kubectl.text(&["-n", NAMESPACE, "exec", names[0], "--", "echo", "hello"]).await;
-    assert_eq!(said.trim(), "hello");
-    kubectl.ok(&["-n", NAMESPACE, "logs", names[0]]).await;
-
-    kubectl.ok(&["-n", NAMESPACE, "delete", "pod", names[0]]).await;
-    kubectl.ok(&rollout).await;
-    kubectl
-        .ok(&[
-            "-n",
-            NAMESPACE,
-            "set",
-            "image",
-            "deployment/my-app-deployment",
-            "echo-container=k8s.gcr.io/echoserver:1.5",
-        ])
-        .await;
-    kubectl.ok(&rollout).await;
-    kubectl.ok(&["-n", NAMESPACE, "scale", "deployment/my-app-deployment", "--replicas=1"]).await;
-    kubectl.ok(&rollout).await;
-    kubectl.ok(&["delete", "namespace", NAMESPACE, "--timeout=120s"]).await;
+async fn all(report: &mut Report) {
+    report.machine_story("units", units::story).await;
+    report.machine_story("installer", installer::story).await;
+    let shapes = [
+        (Shape::Processes { nodes: 2 }, vec![SIDE_BY_SIDE, ONE_BY_ONE]),
+        (Shape::StaticPods, vec![STATIC_PODS]),
+    ];
+    for (shape, groups) in shapes {
+        let groups: Vec<Vec<&Story>> = groups.iter().map(|group| report.wanted(group)).collect();
+        if groups.iter().all(Vec::is_empty) {
+            continue;
+        }
+        let cluster = match Cluster::prepare(shape) {
+            Ok(cluster) => cluster,
+            Err(missing) => {
+                groups.iter().flatten().for_each(|story| report.skipped(story.name, &missing));
+                continue;
+            }
+        };
+        report.in_cluster(&cluster, &groups).await;
+    }
 }

@@ -58,8 +58,7 @@ impl Component {
     pub fn arguments(&self, settings: &Settings, layout: &Layout) -> Vec<String> {
         let mut arguments = (self.flags)(settings, layout);
         arguments.sort();
-        let own = settings.extra_flags.iter().filter(|(name, _)| name == self.name);
-        arguments.extend(own.map(|(_, flag)| flag.clone()));
+        arguments.extend(settings.extra_flags_of(self.name));
         arguments
     }
 }

@@ -6,7 +6,7 @@ use sys::packet_filter::{Nft, PacketFilter as _};
 use super::processes::Managed;
 use super::settings::{ClusterError, Layout, Settings, file_error};
 use super::up::control_plane;
-use super::{Progress, nodes};
+use super::{Progress, nodes, static_pods};
 use crate::node::{Fabric, Machine, NodeEnvironment};
 
 /// The table of kube-proxy.
@@ -39,6 +39,7 @@ pub async fn down(settings: &Settings, data: Data, progress: Progress) -> Result
         note(node_down(settings, index, &machine).await);
     }
     progress.step("control plane");
+    note(static_pods::remove(settings));
     for managed in control_plane(settings).iter().rev() {
         note(managed.stop(settings).await.map(drop));
     }

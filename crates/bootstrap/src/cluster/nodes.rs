@@ -23,17 +23,19 @@ pub(super) fn kubelet(settings: &Settings, index: u8, environment: &NodeEnvironm
     let config = home.join("config.yaml");
     write(&config, &kubelet_config(settings, &layout, index, environment))?;
     let kubeconfig = layout.node(&node).join("etc/kubernetes/kubelet.conf");
+    let mut arguments = vec![
+        format!("--config={}", config.display()),
+        format!("--kubeconfig={}", kubeconfig.display()),
+        format!("--hostname-override={node}"),
+        format!("--node-ip={}", settings.node_address(index)),
+        format!("--root-dir={}", home.display()),
+        format!("--cert-dir={}", home.join("pki").display()),
+    ];
+    arguments.extend(settings.extra_flags_of("kubelet"));
     Ok(Managed {
         name: format!("kubelet-{node}"),
         program: settings.bin_dir.join("kubelet"),
-        arguments: vec![
-            format!("--config={}", config.display()),
-            format!("--kubeconfig={}", kubeconfig.display()),
-            format!("--hostname-override={node}"),
-            format!("--node-ip={}", settings.node_address(index)),
-            format!("--root-dir={}", home.display()),
-            format!("--cert-dir={}", home.join("pki").display()),
-        ],
+        arguments,
         netns: environment.config().netns.as_deref().map(sys::netns::path_of),
         mount_ns: environment.mount_namespace(),
         hostname: (index > 0).then(|| node.clone()),
@@ -59,7 +61,7 @@ fn kubelet_config(settings: &Settings, layout: &Layout, index: u8, environment: 
         "healthzBindAddress: 127.0.0.1\nhealthzPort: 10248".to_owned(),
         format!("podLogsDir: {}", home.join("var/log/pods").display()),
         "rotateCertificates: true".to_owned(),
-        format!("staticPodPath: {}", home.join("etc/kubernetes/manifests").display()),
+        format!("staticPodPath: {}", layout.static_pods(&node).display()),
     ];
     lines.join("\n") + "\n"
 }
@@ -80,10 +82,12 @@ pub(super) fn kube_proxy(
         settings.cluster_cidr(),
     );
     write(&config, &text)?;
+    let mut arguments = vec![format!("--config={}", config.display())];
+    arguments.extend(settings.extra_flags_of("kube-proxy"));
     Ok(Managed {
         name: format!("kube-proxy-{node}"),
         program: settings.bin_dir.join("kube-proxy"),
-        arguments: vec![format!("--config={}", config.display())],
+        arguments,
         netns: environment.config().netns.as_deref().map(sys::netns::path_of),
         mount_ns: None,
         hostname: None,

@@ -10,6 +10,17 @@ use crate::node::{FabricConfig, FabricNode, NodeConfig, NodeError};
 
 /// The most nodes on one machine: the last part of a node's address and the third of its pods'.
 const MAX_NODES: u8 = 100;
+/// What runs on each node, beside the components of the control plane.
+const NODE_AGENTS: [&str; 2] = ["kubelet", "kube-proxy"];
+
+/// How the control plane runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ControlPlane {
+    /// As processes of the machine.
+    Processes,
+    /// As static Pods of the first node, as kubeadm does it.
+    StaticPods,
+}
 
 /// What a cluster is to look like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +53,8 @@ pub struct Settings {
     pub dns_domain: String,
     /// etcd's endpoints; empty for the store inside the API server.
     pub etcd_servers: String,
+    /// How the control plane runs.
+    pub control_plane: ControlPlane,
     /// Further flags by component, such as `kube-controller-manager=--node-monitor-grace-period=10s`.
     pub extra_flags: Vec<(String, String)>,
 }
@@ -65,6 +78,7 @@ impl Settings {
             dns_address: Ipv4Addr::new(10, 96, 0, 10),
             dns_domain: "cluster.local".into(),
             etcd_servers: String::new(),
+            control_plane: ControlPlane::Processes,
             extra_flags: Vec::new(),
         }
     }
@@ -81,11 +95,20 @@ impl Settings {
         if !self.root.is_absolute() || self.root.components().count() < 3 {
             return wrong(format!("--root {} must be an absolute path of at least two parts", self.root.display()));
         }
-        let known = |name: &str| super::COMPONENTS.iter().any(|component| component.name == name);
+        let control_plane = super::COMPONENTS.iter().map(|component| component.name);
+        let components: Vec<&str> = control_plane.chain(NODE_AGENTS).collect();
+        let known = |name: &str| components.contains(&name);
         match self.extra_flags.iter().find(|(name, _)| !known(name)) {
-            Some((name, _)) => wrong(format!("--extra-flag names {name:?}, which is no component")),
+            Some((name, _)) => {
+                wrong(format!("--extra-flag names {name:?}, which is none of {}", components.join(", ")))
+            }
             None => Ok(()),
         }
+    }
+
+    /// The flags that the user wants a component to have beside its own.
+    pub fn extra_flags_of(&self, component: &str) -> impl Iterator<Item = String> {
+        self.extra_flags.iter().filter(move |(name, _)| name == component).map(|(_, flag)| flag.clone())
     }
 
     /// The address by which nodes and clients reach the API server.
@@ -189,16 +212,16 @@ impl Layout {
         self.kubernetes().join("pki")
     }
 
-    /// `etc/kubernetes/manifests`
-    #[must_use]
-    pub fn manifests(&self) -> PathBuf {
-        self.kubernetes().join("manifests")
-    }
-
     /// A kubeconfig, such as `admin.conf`.
     #[must_use]
     pub fn kubeconfig(&self, file: &str) -> PathBuf {
         self.kubernetes().join(file)
+    }
+
+    /// The static Pods of a node.
+    #[must_use]
+    pub fn static_pods(&self, node: &str) -> PathBuf {
+        self.node(node).join("etc/kubernetes/manifests")
     }
 
     /// A node's own directory; what on a real node would be below `/`.
@@ -317,6 +340,9 @@ mod tests {
         settings.nodes = 3;
         settings.validate().unwrap();
         assert_eq!(settings.api_url(), "https://172.30.0.254:6443");
+        settings.extra_flags = vec![("kubelet".into(), "--v=4".into()), ("kube-proxy".into(), "--v=5".into())];
+        settings.validate().unwrap();
+        assert_eq!(settings.extra_flags_of("kubelet").collect::<Vec<_>>(), ["--v=4"]);
         let networks: Vec<_> = (0..3).map(|index| settings.node_config(index).unwrap().netns).collect();
         assert_eq!(networks, [None, Some("coxswain-1".into()), Some("coxswain-2".into())]);
         assert_eq!(settings.node_address(2).to_string(), "172.30.0.2");

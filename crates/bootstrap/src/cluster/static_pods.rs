@@ -1,9 +1,53 @@
 //! The control plane as static Pods, in kubeadm's shape.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
 use super::components::{COMPONENTS, Component};
-use super::settings::{Layout, Settings};
+use super::settings::{ClusterError, Layout, Settings, file_error};
+
+/// The version is the one that components report.
+const IMAGE_TAG: &str = "v1.36.3";
+/// Manifests hold no secrets, but say much about a cluster.
+const MODE: u32 = 0o600;
+
+/// What the image of a component is called.
+#[must_use]
+pub fn image(component: &str) -> String {
+    format!("registry.k8s.io/{component}:{IMAGE_TAG}")
+}
+
+/// Gives the first node the control plane to run.
+pub(super) fn install(settings: &Settings) -> Result<(), ClusterError> {
+    let directory = directory(settings);
+    std::fs::create_dir_all(&directory).map_err(file_error("creating", &directory))?;
+    for (name, text) in static_pods(settings, &image) {
+        let path = directory.join(name);
+        sys::fs::write_atomic(&path, text.as_bytes(), MODE).map_err(file_error("writing", &path))?;
+    }
+    Ok(())
+}
+
+/// Whether the first node has been given the control plane to run.
+pub(super) fn are_installed(settings: &Settings) -> bool {
+    COMPONENTS.iter().any(|component| directory(settings).join(format!("{}.yaml", component.name)).exists())
+}
+
+/// Takes the control plane from the first node again.
+pub(super) fn remove(settings: &Settings) -> Result<(), ClusterError> {
+    for component in COMPONENTS {
+        let path = directory(settings).join(format!("{}.yaml", component.name));
+        if path.exists() {
+            std::fs::remove_file(&path).map_err(file_error("removing", &path))?;
+        }
+    }
+    Ok(())
+}
+
+fn directory(settings: &Settings) -> PathBuf {
+    Layout::new(&settings.root).static_pods(&settings.node_name(0))
+}
 
 /// The manifests by file name, as YAML.
 #[must_use]
@@ -100,6 +144,17 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    #[test]
+    fn manifests_come_and_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = Settings::new(dir.path());
+        assert!(!are_installed(&settings));
+        install(&settings).unwrap();
+        assert!(are_installed(&settings));
+        remove(&settings).unwrap();
+        assert!(!are_installed(&settings));
+    }
 
     #[test]
     fn manifests_are_pods_that_decode_strictly() {

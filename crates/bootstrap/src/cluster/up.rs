@@ -1,6 +1,7 @@
 //! Bringing a cluster up: certificates, kubeconfigs, the control plane, the nodes. Each step looks at what is there and
 //! adds what is missing, so that running it again after a reboot or a killed run ends in the same state.
 
+use std::path::Path;
 use std::time::Duration;
 
 use api_machinery::object::Object as _;
@@ -10,12 +11,14 @@ use client::{Client, ClientConfig, ClientCx};
 use component_helpers::nodes::is_ready;
 
 use super::processes::Managed;
-use super::settings::{ClusterError, Layout, Settings, file_error};
-use super::{COMPONENTS, Progress, addons, nodes, write_kubeconfigs};
+use super::settings::{ClusterError, ControlPlane, Layout, Settings, file_error};
+use super::{COMPONENTS, Progress, addons, nodes, static_pods, write_kubeconfigs};
 use crate::node::{Fabric, Machine, NodeEnvironment};
 
 /// A health check that takes longer counts as failed.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+/// Where, below the images that every node gets, those are that only static Pods of the control plane need.
+const CONTROL_PLANE_IMAGES: &str = "control-plane";
 
 /// Makes the certificates that are missing; says which.
 ///
@@ -52,14 +55,9 @@ pub async fn up(
     Fabric::new(settings.fabric(), &machine).up().await?;
 
     let client = admin_client(settings, ClientCx::new(clock, rng, tasks.clone()))?;
-    for managed in control_plane(settings) {
-        progress.step(&managed.name);
-        if !managed.start(settings, machine.exec.as_ref()).await? {
-            progress.note("runs already");
-        }
-        if managed.name == "kube-apiserver" {
-            managed.wait_ready(settings, || readyz(&client)).await?;
-        }
+    match settings.control_plane {
+        ControlPlane::Processes => start_processes(settings, &machine, &client, progress).await?,
+        ControlPlane::StaticPods => start_static_pods(settings, &machine, &client, progress).await?,
     }
     progress.step("roles and addons");
     addons::apply(&client, settings).await?;
@@ -73,6 +71,72 @@ pub async fn up(
     Ok(())
 }
 
+async fn start_processes(
+    settings: &Settings,
+    machine: &Machine,
+    client: &Client,
+    progress: Progress,
+) -> Result<(), ClusterError> {
+    if static_pods::are_installed(settings) {
+        return Err(changed("static Pods of the first node"));
+    }
+    for managed in control_plane(settings) {
+        progress.step(&managed.name);
+        if !managed.start(settings, machine.exec.as_ref()).await? {
+            progress.note("runs already");
+        }
+        if managed.name == "kube-apiserver" {
+            managed.wait_ready(settings, || readyz(client)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The first node's kubelet comes before the API server that it will register with.
+async fn start_static_pods(
+    settings: &Settings,
+    machine: &Machine,
+    client: &Client,
+    progress: Progress,
+) -> Result<(), ClusterError> {
+    if control_plane(settings).iter().any(|managed| managed.process(settings).is_some()) {
+        return Err(changed("processes of the machine"));
+    }
+    progress.step("control plane as static Pods");
+    let environment = NodeEnvironment::new(settings.node_config(0)?, machine.clone());
+    environment.start().await?;
+    environment.import_images(&settings.images_dir).await?;
+    environment.import_images(&settings.images_dir.join(CONTROL_PLANE_IMAGES)).await?;
+    static_pods::install(settings)?;
+    let kubelet = start_kubelet(settings, 0, &environment, machine).await?;
+    kubelet.wait_ready(settings, || readyz(client)).await
+}
+
+fn changed(now: &str) -> ClusterError {
+    ClusterError::Settings(format!(
+        "the control plane of this cluster runs as {now}: take the cluster down first, or bring it up the same way"
+    ))
+}
+
+/// Starts a node's kubelet. One that sees other mounts than the runtime does is replaced: the volumes that it mounts would
+/// be empty in containers.
+async fn start_kubelet(
+    settings: &Settings,
+    index: u8,
+    environment: &NodeEnvironment,
+    machine: &Machine,
+) -> Result<Managed, ClusterError> {
+    let kubelet = nodes::kubelet(settings, index, environment)?;
+    let mounts = |path: &Path| std::fs::read_link(path).ok();
+    if let (Some(process), Some(wanted)) = (kubelet.process(settings), &kubelet.mount_ns)
+        && mounts(Path::new(&format!("/proc/{}/ns/mnt", process.pid()))) != mounts(wanted)
+    {
+        kubelet.stop(settings).await?;
+    }
+    kubelet.start(settings, machine.exec.as_ref()).await?;
+    Ok(kubelet)
+}
+
 async fn node_up(
     settings: &Settings,
     index: u8,
@@ -84,8 +148,7 @@ async fn node_up(
     environment.start().await?;
     let images = environment.import_images(&settings.images_dir).await?;
     progress.note(&format!("container runtime is up with {images} images"));
-    let kubelet = nodes::kubelet(settings, index, &environment)?;
-    kubelet.start(settings, machine.exec.as_ref()).await?;
+    let kubelet = start_kubelet(settings, index, &environment, machine).await?;
     let name = settings.node_name(index);
     kubelet.wait_ready(settings, || node_ready(client, name.clone())).await?;
     let proxy = nodes::kube_proxy(settings, index, &environment)?;

@@ -134,11 +134,24 @@ impl NodeEnvironment {
             let path = std::env::var("PATH").unwrap_or_default();
             command = command.env("PATH", format!("{}:{path}", directory.display()));
         }
-        let daemon = Daemon::new(command.netns(self.config.netns_path()), self.config.log_file())
-            .pidfile(self.config.pidfile())
-            .mounts(self.config.mounts);
+        let command = command.netns(self.config.netns_path());
+        // The mounts of containers that outlived an earlier runtime are in its view only.
+        let (command, mounts) = match self.surviving_mounts() {
+            Some(namespace) => (command.mount_ns(namespace), MountView::Caller),
+            None => (command, self.config.mounts),
+        };
+        let daemon = Daemon::new(command, self.config.log_file()).pidfile(self.config.pidfile()).mounts(mounts);
         // In the machine's own network the node is the machine, and goes by its name.
         if self.config.netns.is_some() { daemon.hostname(&self.config.name) } else { daemon }
+    }
+
+    /// The mount namespace of an earlier runtime that was killed, as long as one of its containers runs.
+    fn surviving_mounts(&self) -> Option<PathBuf> {
+        if self.config.mounts != MountView::OwnShared {
+            return None;
+        }
+        let shims = Process::with_argument(&self.config.socket().display().to_string()).ok()?;
+        Some(PathBuf::from(format!("/proc/{}/ns/mnt", shims.first()?.pid())))
     }
 
     fn program(&self, name: &str) -> PathBuf {

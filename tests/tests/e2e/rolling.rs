@@ -1,0 +1,112 @@
+//! A rolling update: never fewer pods ready nor more pods at all than allowed, and never a request unanswered.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::cluster::Cluster;
+use crate::kubectl::{Kubectl, PATIENCE};
+
+const NAMESPACE: &str = "rolling";
+const REPLICAS: usize = 4;
+const MAX_SURGE: usize = 1;
+const MAX_UNAVAILABLE: usize = 1;
+const MANIFESTS: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: app
+spec:
+  replicas: 4
+  strategy:
+    rollingUpdate: {maxSurge: 1, maxUnavailable: 1}
+  selector:
+    matchLabels: {app: app}
+  template:
+    metadata:
+      labels: {app: app}
+    spec:
+      terminationGracePeriodSeconds: 10
+      containers:
+      - name: echo
+        image: k8s.gcr.io/echoserver:1.4
+        readinessProbe:
+          httpGet: {path: /readyz, port: 8080}
+          periodSeconds: 1
+        lifecycle:
+          preStop:
+            sleep: {seconds: 3}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: app
+spec:
+  selector: {app: app}
+  ports:
+  - port: 80
+    targetPort: 8080
+";
+
+pub(crate) async fn story(cluster: Cluster) {
+    let kubectl = cluster.story_namespace(NAMESPACE).await;
+    kubectl.apply(MANIFESTS).await;
+    kubectl.ok("rollout status deployment/app --timeout=120s").await;
+    let address = kubectl.ok("get service app -o jsonpath={.spec.clusterIP}").await;
+    let url = format!("http://{address}/");
+    assert!(cluster.fetch(&url, PATIENCE).await.contains("echoserver: 1.4"));
+
+    let roll = async |line: &str| {
+        kubectl.ok(line).await;
+        kubectl.ok("rollout status deployment/app --timeout=150s").await;
+    };
+    guarded(&cluster, &kubectl, &url, roll("set image deployment/app echo=k8s.gcr.io/echoserver:1.5")).await;
+    assert!(cluster.fetch(&url, PATIENCE).await.contains("echoserver: 1.5"));
+    roll("rollout undo deployment/app").await;
+    kubectl.until("get pods -o jsonpath={.items[*].spec.containers[0].image}", |text| !text.contains("1.5")).await;
+    assert!(cluster.fetch(&url, PATIENCE).await.contains("echoserver: 1.4"));
+    stuck(&kubectl).await;
+    kubectl.ok("delete namespace rolling --timeout=120s").await;
+}
+
+/// Watches pods and traffic while the work goes on.
+async fn guarded(cluster: &Cluster, kubectl: &Kubectl, url: &str, work: impl Future<Output = ()>) {
+    let over = Arc::new(AtomicBool::new(false));
+    let pods = async {
+        while !over.load(Ordering::Relaxed) {
+            let list = "get pods -o jsonpath='{range .items[*]}{.metadata.deletionTimestamp}/{.status.conditions[?(@.type==\"Ready\")].status} {end}'";
+            let text = kubectl.ok(list).await;
+            let text = text.trim_matches('\'');
+            // Those that are being deleted no longer count.
+            let live: Vec<&str> = text.split_whitespace().filter(|word| word.starts_with('/')).collect();
+            let ready = live.iter().filter(|word| word.ends_with("/True")).count();
+            assert!(live.len() <= REPLICAS + MAX_SURGE, "too many pods: {text}");
+            assert!(ready >= REPLICAS - MAX_UNAVAILABLE, "too few ready pods: {text}");
+        }
+    };
+    let traffic = async {
+        let mut served = 0;
+        while !over.load(Ordering::Relaxed) {
+            let answer = cluster.try_fetch(url).await;
+            assert!(answer.success(), "after {served} answers: {}", answer.error_text());
+            served += 1;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert!(served > 10, "only {served} requests");
+    };
+    let work = async {
+        work.await;
+        over.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(work, pods, traffic);
+}
+
+/// A roll that cannot go on leaves the old pods serving.
+async fn stuck(kubectl: &Kubectl) {
+    kubectl.ok("set image deployment/app echo=localhost:9/absent/image:v2").await;
+    kubectl.until("get pods", |text| text.contains("ErrImagePull") || text.contains("ImagePullBackOff")).await;
+    let available = kubectl.ok("get deployment app -o jsonpath={.status.availableReplicas}").await;
+    assert!(available.parse().unwrap_or(0) >= REPLICAS - MAX_UNAVAILABLE, "{available}");
+    kubectl.ok("rollout undo deployment/app").await;
+    kubectl.ok("rollout status deployment/app --timeout=90s").await;
+}

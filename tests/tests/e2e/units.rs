@@ -1,0 +1,39 @@
+//! systemd finds nothing wrong with the units that `coxswain units` writes.
+
+use std::path::PathBuf;
+
+use sys::exec::{Command, Exec as _, LinuxExec};
+
+use crate::cluster::{binaries, program};
+
+pub(crate) async fn story() -> Result<(), String> {
+    let coxswain = binaries().join("coxswain");
+    if !coxswain.is_file() {
+        return Err("coxswain is not built: make test builds it".to_owned());
+    }
+    let Some(analyze) = program("systemd-analyze") else {
+        return Err("systemd-analyze is not there: make deps installs it".to_owned());
+    };
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("e2e-units");
+    let _ = std::fs::remove_dir_all(&directory);
+    let out = format!("--out={}", directory.display());
+    let write = Command::new(&coxswain).arg("units").arg(out).arg(format!("--bin-dir={}", binaries().display()));
+    let written = LinuxExec.run(&write).await.expect("coxswain starts and ends in time");
+    assert!(written.success(), "{}", written.error_text());
+
+    let mut units: Vec<PathBuf> = std::fs::read_dir(&directory)
+        .expect("units were written")
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    units.sort();
+    assert_eq!(units.len(), 5, "{units:?}");
+    let verify = Command::new(analyze).arg("verify").arg("--man=no").args(&units);
+    let verified = LinuxExec.run(&verify).await.expect("systemd-analyze starts and ends in time");
+    // A setting that it does not know is only a warning to it.
+    let ours = |line: &&str| units.iter().any(|unit| line.contains(&*unit.to_string_lossy()));
+    let error_text = verified.error_text();
+    let complaints: Vec<&str> = error_text.lines().filter(ours).collect();
+    assert!(verified.success() && complaints.is_empty(), "{error_text}");
+    Ok(())
+}
