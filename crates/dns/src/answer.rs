@@ -107,6 +107,12 @@ fn response(query: &Message, code: ResponseCode) -> Message {
     message.metadata.recursion_available = true;
     message.metadata.response_code = code;
     message.queries.clone_from(&query.queries);
+    with_edns(message, query)
+}
+
+/// An answer with what belongs to this one exchange: extensions are answered where they were asked for.
+#[must_use]
+pub fn with_edns(mut message: Message, query: &Message) -> Message {
     if let Some(asked) = &query.edns {
         let mut edns = Edns::new();
         edns.set_max_payload(MAX_UDP_BYTES).set_dnssec_ok(asked.flags().dnssec_ok);

@@ -2,6 +2,7 @@
 //! everything else. What a name means is computed purely ([`zone`]) over a small view of the cluster ([`data`]).
 
 pub mod answer;
+pub mod cache;
 pub mod data;
 pub mod forward;
 mod informed;

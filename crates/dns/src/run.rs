@@ -13,6 +13,7 @@ use component_base::serving::{BoxError, PortSharing, Request, Security, Server, 
 use component_base::{Component, Lifecycle, no_config_file, notify};
 use http::StatusCode;
 
+use crate::cache::Cache;
 use crate::data::ClusterData;
 use crate::forward::Upstreams;
 use crate::informed::Informed;
@@ -113,7 +114,8 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         if seen.is_synced() { text(StatusCode::OK, "OK") } else { text(StatusCode::SERVICE_UNAVAILABLE, "kubernetes") }
     })?;
     page(settings.metrics, &lifecycle, "/metrics", move || metrics.answer())?;
-    let responder = Responder { zone: settings.zone, data, upstreams, rng: lifecycle.rng().clone() };
+    let (cache, rng) = (Cache::new(lifecycle.clock().clone()), lifecycle.rng().clone());
+    let responder = Responder { zone: settings.zone, data, upstreams, cache, rng };
     let address = serve(settings.dns, Arc::new(responder), tasks).await?;
     tracing::info!(address = %address, "answering");
     notify::ready();

@@ -11,7 +11,8 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::answer::{MAX_TCP_BYTES, Step, Transport, decide, encode, failure};
+use crate::answer::{MAX_TCP_BYTES, Step, Transport, decide, encode, failure, with_edns};
+use crate::cache::Cache;
 use crate::data::ClusterData;
 use crate::forward::Upstreams;
 use crate::zone::Zone;
@@ -33,6 +34,8 @@ pub struct Responder {
     pub data: Arc<dyn ClusterData>,
     /// Who knows the rest.
     pub upstreams: Upstreams,
+    /// What they said lately.
+    pub cache: Cache,
     /// For ids of own queries.
     pub rng: SharedRng,
 }
@@ -43,10 +46,7 @@ impl Responder {
         match decide(&self.zone, self.data.as_ref(), query, transport) {
             Step::Answer(answer) => Some(answer),
             Step::Drop => None,
-            Step::Forward => match self.upstreams.ask(query, transport).await {
-                Some(answer) => Some(answer),
-                None => failure(query, transport),
-            },
+            Step::Forward => self.forward(query, transport).await,
             Step::Follow(mut message, target, kind) => {
                 let id = u16::try_from(self.rng.below(u64::from(u16::MAX))).unwrap_or_default();
                 if let Some(found) = self.upstreams.resolve(target, kind, id).await {
@@ -56,6 +56,23 @@ impl Responder {
                 Some(encode(*message, &query, transport))
             }
         }
+    }
+}
+
+impl Responder {
+    async fn forward(&self, query: &[u8], transport: Transport) -> Option<Vec<u8>> {
+        let parsed = Message::from_vec(query).ok()?;
+        if let Some(kept) = self.cache.find(&parsed) {
+            return Some(encode(with_edns(kept, &parsed), &parsed, transport));
+        }
+        let answer = match self.upstreams.ask(query, transport).await {
+            Some(answer) => answer,
+            None => failure(query, transport)?,
+        };
+        if let Ok(message) = Message::from_vec(&answer) {
+            self.cache.keep(&parsed, &message);
+        }
+        Some(answer)
     }
 }
 

@@ -1,6 +1,6 @@
 use std::net::IpAddr;
 
-use base::Rng;
+use base::{Rng, SystemClock};
 use hickory_proto::op::{Query, ResponseCode};
 use hickory_proto::rr::{Name, RecordType};
 
@@ -42,7 +42,8 @@ impl ClusterData for Many {
 
 async fn start(upstreams: Upstreams, tasks: &TaskGroup) -> SocketAddr {
     let zone = Zone { domain: "cluster.local".into(), ttl: 30, own_service: ("k".into(), "dns".into()) };
-    let responder = Responder { zone, data: Arc::new(Many(60)), upstreams, rng: Rng::seeded(1) };
+    let cache = Cache::new(SystemClock::shared());
+    let responder = Responder { zone, data: Arc::new(Many(60)), upstreams, cache, rng: Rng::seeded(1) };
     serve(([127, 0, 0, 1], 0).into(), Arc::new(responder), tasks).await.unwrap()
 }
 
@@ -92,4 +93,24 @@ async fn nonsense_is_answered_or_dropped_but_never_fatal() {
         socket.send_to(nonsense, server).await.unwrap();
     }
     assert!(!ask(server, "many.n.svc.cluster.local.", Transport::Udp).await.answers.is_empty());
+}
+
+#[tokio::test]
+async fn a_server_that_is_gone_is_not_missed_at_once() {
+    let tasks = TaskGroup::new("test");
+    let other = TaskGroup::new("other");
+    // A zone of its own, so that it knows the name.
+    let upstream = {
+        let zone = Zone { domain: "elsewhere".into(), ttl: 30, own_service: ("k".into(), "dns".into()) };
+        let cache = Cache::new(SystemClock::shared());
+        let upstreams = Upstreams::default();
+        let responder = Responder { zone, data: Arc::new(Many(3)), upstreams, cache, rng: Rng::seeded(1) };
+        serve(([127, 0, 0, 1], 0).into(), Arc::new(responder), &other).await.unwrap()
+    };
+    let server = start(Upstreams::new(vec![upstream]), &tasks).await;
+    assert_eq!(ask(server, "many.n.svc.elsewhere.", Transport::Udp).await.answers.len(), 3);
+    other.shutdown(Duration::from_secs(5)).await;
+    assert_eq!(ask(server, "many.n.svc.elsewhere.", Transport::Udp).await.answers.len(), 3, "from the cache");
+    let unknown = ask(server, "other.n.svc.elsewhere.", Transport::Udp).await;
+    assert_eq!(unknown.metadata.response_code, ResponseCode::ServFail);
 }
