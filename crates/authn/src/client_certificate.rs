@@ -1,15 +1,17 @@
 //! Users with TLS client certificates: the common name is the user, every organization a group.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use base::SharedClock;
 use http::request::Parts;
-use pki::{CaPool, Certificate};
+use pki::{CaBundle, CaPool, Certificate, ChainError, Purpose};
 use rustls_pki_types::CertificateDer;
 
 use crate::authenticator::{Authenticator, AuthnError};
 use crate::identity::{CREDENTIAL_ID_KEY, Identity, UserInfo, single_valued};
+use crate::verified_chains::VerifiedChains;
 
 /// Subject attribute that carries a uid.
 const UID_ATTRIBUTE: &str = "1.3.6.1.4.1.57683.2";
@@ -28,13 +30,14 @@ pub struct ClientCertificate {
     pool: Arc<CaPool>,
     clock: SharedClock,
     subject_uid: SubjectUid,
+    verified: VerifiedChains,
 }
 
 impl ClientCertificate {
     /// Trusts the certificates of `pool`, which may be reloaded meanwhile.
     #[must_use]
     pub fn new(pool: Arc<CaPool>, clock: SharedClock, subject_uid: SubjectUid) -> Self {
-        Self { pool, clock, subject_uid }
+        Self { pool, clock, subject_uid, verified: VerifiedChains::default() }
     }
 }
 
@@ -45,8 +48,14 @@ impl Authenticator for ClientCertificate {
         _request: &Parts,
         peer: &[CertificateDer<'static>],
     ) -> Result<Option<Identity>, AuthnError> {
-        let Some(leaf) = verified_leaf(&self.pool, peer, &self.clock)? else { return Ok(None) };
-        identity(&leaf, self.subject_uid)
+        let (bundle, now) = (self.pool.current(), self.clock.wall());
+        if let Some(known) = self.verified.find(peer, &bundle, now) {
+            return Ok(known);
+        }
+        let Some(leaf) = leaf_of(&bundle, peer, now)? else { return Ok(None) };
+        let identity = identity(&leaf, self.subject_uid)?;
+        self.verified.put(peer, &bundle, now, identity.as_ref());
+        Ok(identity)
     }
 }
 
@@ -56,8 +65,20 @@ pub(crate) fn verified_leaf(
     peer: &[CertificateDer<'static>],
     clock: &SharedClock,
 ) -> Result<Option<Certificate>, AuthnError> {
+    leaf_of(&pool.current(), peer, clock.wall())
+}
+
+fn leaf_of(
+    bundle: &CaBundle,
+    peer: &[CertificateDer<'static>],
+    now: SystemTime,
+) -> Result<Option<Certificate>, AuthnError> {
     let Some(leaf) = peer.first() else { return Ok(None) };
-    pool.verify_client(peer, clock.wall()).map(Some).map_err(|error| {
+    let verified = Certificate::from_der(leaf).map_err(ChainError::from).and_then(|leaf| {
+        pki::verify_chain(bundle, &leaf, peer, &Purpose::client_auth(), now)?;
+        Ok(leaf)
+    });
+    verified.map(Some).map_err(|error| {
         let certificate = Certificate::from_der(leaf).map(|leaf| pki::describe(&leaf)).unwrap_or_default();
         AuthnError::Certificate { certificate, why: error.to_string() }
     })

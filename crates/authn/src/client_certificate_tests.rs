@@ -65,3 +65,29 @@ async fn a_uid_in_the_subject_is_read_when_switched_on() {
         assert_eq!(identity.user.uid, "");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_chain_that_was_verified_stands_until_time_or_bundle_say_otherwise() {
+    const MINUTE: std::time::Duration = std::time::Duration::from_secs(60);
+    let ca = authority();
+    let pool = pool(&ca);
+    let clock: SharedClock = Arc::new(base::TokioClock::starting_at(clock(0).wall()));
+    let authenticator = ClientCertificate::new(Arc::clone(&pool), clock, SubjectUid::Parsed);
+    let spec = |name: &str| pki::CertificateSpec::client(name, &[], 2 * MINUTE);
+    let (alice, bob) = (issue(&ca, &spec("alice")), issue(&ca, &spec("bob")));
+    let user = async |peer: &[CertificateDer<'static>]| {
+        let found = authenticator.authenticate(&request("/", &[]), peer).await;
+        found.map(|found| found.unwrap().user.username).map_err(|error| error.to_string())
+    };
+    for _ in 0..2 {
+        assert_eq!(user(&alice).await.as_deref(), Ok("alice"));
+        assert_eq!(user(&bob).await.as_deref(), Ok("bob"));
+    }
+    let own = pool.current();
+    pool.replace(pki::CaBundle::new(vec![authority().certificate().clone()]).unwrap());
+    assert!(user(&alice).await.is_err(), "the bundle in force does not know the authority");
+    pool.replace(pki::CaBundle::new(own.certificates().to_vec()).unwrap());
+    assert_eq!(user(&alice).await.as_deref(), Ok("alice"));
+    tokio::time::advance(3 * MINUTE).await;
+    assert!(user(&alice).await.is_err_and(|error| error.contains("expired")));
+}

@@ -18,6 +18,7 @@ mod identity;
 mod impersonation;
 mod token_cache;
 mod token_file;
+mod verified_chains;
 
 pub mod service_account;
 
