@@ -14,8 +14,9 @@ use tokio::time::Instant;
 
 use crate::Family;
 use crate::endpoints::{Endpoint, Place, gather, select};
+use crate::health_ports::Check;
 use crate::nftables::{self, Desired, Present, TABLE, TableOptions};
-use crate::service::{PortKey, served_ports};
+use crate::service::{PortKey, ServedPort, served_ports};
 
 /// How long a chain stays empty before it is deleted: kernels drop references to it a moment later.
 const STALE_DELAY: Duration = Duration::from_secs(1);
@@ -37,12 +38,15 @@ pub trait Source: Send + Sync {
 struct Applied {
     rules: Desired,
     datagrams: BTreeMap<PortKey, Datagrams>,
+    /// What load balancers may ask about it.
+    check: Option<Check>,
 }
 
 /// A UDP port whose clients the kernel remembers.
 #[derive(Clone, PartialEq, Eq)]
 struct Datagrams {
-    addresses: Vec<(std::net::IpAddr, u16)>,
+    /// Where clients go; at its node port they may go to any address.
+    addresses: Vec<(Option<std::net::IpAddr>, u16)>,
     endpoints: Vec<Endpoint>,
 }
 
@@ -164,11 +168,14 @@ impl Engine {
         let datagrams =
             ports.iter().zip(&selections).filter(|(port, _)| port.key.protocol == "UDP").map(|(port, selection)| {
                 let others = port.external_ips.iter().chain(&port.load_balancer_ips).copied();
-                let addresses = std::iter::once(port.cluster_ip).chain(others).map(|ip| (ip, port.port)).collect();
+                let own = std::iter::once(port.cluster_ip).chain(others).map(|ip| (Some(ip), port.port));
+                let node_port = (port.node_port != 0).then_some((None, port.node_port));
+                let addresses = own.chain(node_port).collect();
                 let endpoints = selection.reachable().into_iter().cloned().collect();
                 (port.key.clone(), Datagrams { addresses, endpoints })
             });
-        Applied { rules, datagrams: datagrams.collect() }
+        let check = check_of(&ports, endpoints.values().flatten());
+        Applied { rules, datagrams: datagrams.collect(), check }
     }
 
     /// The kernel goes on sending a UDP client to an endpoint that is gone, or nowhere when there was none before,
@@ -183,8 +190,8 @@ impl Engine {
                 for reply_source in gone.iter().copied().chain(fresh.then_some(None)) {
                     let which = Conntrack {
                         protocol: Protocol::Udp,
-                        v6: address.is_ipv6(),
-                        original_destination: Some(*address),
+                        v6: self.options.family == Family::V6,
+                        original_destination: *address,
                         original_port: Some(*port),
                         reply_source,
                     };
@@ -210,6 +217,12 @@ impl Engine {
         self.filter.apply(&nftables::deletion(&self.options, &due)).await
     }
 
+    /// The ports that load balancers may ask at, as of the last sync.
+    #[must_use]
+    pub fn checks(&self) -> BTreeMap<ObjectKey, Check> {
+        self.applied.iter().filter_map(|(key, applied)| Some((key.clone(), applied.check?))).collect()
+    }
+
     /// Whether emptied chains wait to be deleted.
     #[must_use]
     pub fn has_stale(&self) -> bool {
@@ -227,6 +240,13 @@ impl Engine {
         }
         present
     }
+}
+
+/// A Service counts the ready endpoints of this node once, whatever their ports.
+fn check_of<'a>(ports: &[ServedPort], endpoints: impl Iterator<Item = &'a Endpoint>) -> Option<Check> {
+    let port = ports.iter().map(|port| port.health_check_port).find(|port| *port != 0)?;
+    let local: BTreeSet<_> = endpoints.filter(|one| one.local && one.ready).map(|one| one.address).collect();
+    Some(Check { port, local_endpoints: local.len() })
 }
 
 /// Adds one part of a table to another.

@@ -124,3 +124,27 @@ async fn after_a_refusal_everything_is_written_again() {
     let text = bench.sync(&[]).await.unwrap();
     assert!(text.contains("add table ip kube-proxy") && text.contains("10.0.0.9 . 8080"), "{text}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn load_balancers_are_told_of_ready_endpoints_on_this_node() {
+    let mut bench = Bench::new();
+    let key = bench.put("web", "10.96.0.7", &["10.1.0.1", "10.1.0.2", "10.1.0.3"]);
+    {
+        let mut source = bench.source.0.lock();
+        let service = source.0.get_mut(&key).unwrap();
+        service.spec.type_ = "LoadBalancer".into();
+        service.spec.external_traffic_policy = "Local".into();
+        service.spec.health_check_node_port = 30_999;
+        let slice = source.1.get_mut(&key).unwrap();
+        for (index, endpoint) in slice.endpoints.iter_mut().enumerate() {
+            // The first is elsewhere, the last is not ready.
+            endpoint.node_name = (index > 0).then(String::new);
+            endpoint.conditions.ready = Some(index < 2);
+        }
+    }
+    bench.engine.sync(&bench.source, &BTreeSet::new(), Instant::now()).await.unwrap();
+    assert_eq!(bench.engine.checks(), [(key.clone(), Check { port: 30_999, local_endpoints: 1 })].into());
+    bench.source.0.lock().0.get_mut(&key).unwrap().spec.external_traffic_policy = "Cluster".into();
+    bench.engine.sync(&bench.source, &[key].into(), Instant::now()).await.unwrap();
+    assert!(bench.engine.checks().is_empty());
+}

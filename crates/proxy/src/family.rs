@@ -52,6 +52,15 @@ impl Family {
         }
     }
 
+    /// The address that stands for all.
+    #[must_use]
+    pub fn unspecified(self) -> IpAddr {
+        match self {
+            Family::V4 => std::net::Ipv4Addr::UNSPECIFIED.into(),
+            Family::V6 => std::net::Ipv6Addr::UNSPECIFIED.into(),
+        }
+    }
+
     /// The network of the loopback addresses.
     #[must_use]
     pub fn loopback(self) -> &'static str {

@@ -3,10 +3,13 @@
 //! What the rules are to be is computed purely, in one model for every backend ([`service`], [`endpoints`]); a backend
 //! ([`nftables`]) turns the model into its own rules and into the transactions that bring the kernel there.
 
+pub mod cleanup;
+pub mod conntrack;
 pub mod endpoints;
 pub mod engine;
 mod family;
 pub mod health;
+pub mod health_ports;
 pub mod nftables;
 pub mod options;
 mod run;

@@ -10,12 +10,20 @@ use component_base::config_file;
 use component_base::flags::{self, Errors, Flag, FlagSet, Invalid, Options};
 
 use crate::Family;
+use crate::conntrack::ConntrackSettings;
 
 /// Flags with the place of the same setting in the configuration file; empty for none.
 const FILE_PATHS: &[(&str, &str)] = &[
     ("bind-address", "bindAddress"),
     ("cluster-cidr", "clusterCIDR"),
     ("config-sync-period", "configSyncPeriod"),
+    ("conntrack-max-per-core", "conntrack.maxPerCore"),
+    ("conntrack-min", "conntrack.min"),
+    ("conntrack-tcp-be-liberal", "conntrack.tcpBeLiberal"),
+    ("conntrack-tcp-timeout-close-wait", "conntrack.tcpCloseWaitTimeout"),
+    ("conntrack-tcp-timeout-established", "conntrack.tcpEstablishedTimeout"),
+    ("conntrack-udp-timeout", "conntrack.udpTimeout"),
+    ("conntrack-udp-timeout-stream", "conntrack.udpStreamTimeout"),
     ("detect-local-mode", "detectLocalMode"),
     ("healthz-bind-address", "healthzBindAddress"),
     ("kube-api-burst", "clientConnection.burst"),
@@ -66,6 +74,20 @@ pub const FLAGS: &[FlagSet] = &[
             Flag::string("pod-bridge-interface", "").help("The bridge for --detect-local-mode=BridgeInterface."),
             Flag::string("pod-interface-name-prefix", "")
                 .help("The prefix for --detect-local-mode=InterfaceNamePrefix."),
+            Flag::bool("cleanup", "false").help("Take away all rules of this and other proxy modes, and end."),
+            Flag::int32("conntrack-max-per-core", "32768")
+                .help("Connections to track for each processor; 0 leaves the kernel's limit."),
+            Flag::int32("conntrack-min", "131072")
+                .help("Connections to track at least, unless the kernel's limit stays."),
+            Flag::duration("conntrack-tcp-timeout-established", "24h0m0s")
+                .help("How long idle TCP connections are tracked; 0 leaves the kernel's setting."),
+            Flag::duration("conntrack-tcp-timeout-close-wait", "1h0m0s")
+                .help("How long half-closed TCP connections are tracked; 0 leaves the kernel's setting."),
+            Flag::bool("conntrack-tcp-be-liberal", "false").help("Do not drop TCP packets outside of the window."),
+            Flag::duration("conntrack-udp-timeout", "0s")
+                .help("How long unanswered UDP traffic is tracked; 0 leaves the kernel's setting."),
+            Flag::duration("conntrack-udp-timeout-stream", "0s")
+                .help("How long answered UDP traffic is tracked; 0 leaves the kernel's setting."),
             Flag::string_slice("nodeport-addresses", "")
                 .help("Networks of the node's addresses that take NodePort traffic, or \"primary\"."),
         ],
@@ -105,6 +127,8 @@ pub struct Settings {
     pub local_sources: Vec<(Family, String, String)>,
     /// Networks of node addresses; `primary` for the node's own.
     pub node_port_addresses: Vec<String>,
+    /// What the kernel is told about tracking connections.
+    pub conntrack: ConntrackSettings,
 }
 
 /// Loads the configuration file, if one is named, under the flags that were given.
@@ -190,8 +214,10 @@ impl Settings {
             [] => vec!["primary".to_owned()],
             given => given.to_vec(),
         };
+        let conntrack = ConntrackSettings::from_options(options, &mut errors);
         errors.into_result()?;
         Ok(Self {
+            conntrack,
             kubeconfig: options.string("kubeconfig").into(),
             master: options.string("master").into(),
             rate: (options.float("kube-api-qps"), u32::try_from(options.int("kube-api-burst")).unwrap_or(0)),

@@ -9,24 +9,25 @@ use std::time::Duration;
 
 use api_types::core_v1::{Node, Service};
 use api_types::discovery_v1::EndpointSlice;
-use client::{Client, ClientConfig, ClientCx, Informer, InformerOptions, Informers, ObjectKey, Scope};
+use client::{Client, ClientConfig, ClientCx, Informer, InformerOptions, Informers, ObjectKey, Scope, SeriesRecorder};
 use component_base::flags::{Errors, Options};
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{BoxError, PortSharing, Request, Response, Security, Server, bind, handler_fn, text};
 use component_base::{Component, Lifecycle, notify};
 use http::StatusCode;
-use sys::exec::LinuxExec;
+use sys::exec::{Exec, LinuxExec};
 use sys::net::{IpRoute, Network};
 use sys::packet_filter::{Nft, PacketFilter};
 
-use crate::Family;
 use crate::endpoints::Place;
 use crate::engine::{Engine, Source};
 use crate::family::contains;
 use crate::health::Health;
+use crate::health_ports::HealthPorts;
 use crate::nftables::{NodePorts, TableOptions};
 use crate::options::{self, Settings};
 use crate::worker::{self, Pace, Pending};
+use crate::{Family, cleanup};
 
 /// How long to wait for the node to be known before going on without its addresses.
 const NODE_DEADLINE: Duration = Duration::from_secs(30);
@@ -61,6 +62,9 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let mut errors = Errors::new();
     let metrics = Metrics::of_process(MetricsOptions::from_options(&options, &mut errors));
     errors.into_result()?;
+    if options.bool("cleanup") {
+        return clean_up().await;
+    }
     let config = ClientConfig::load(&settings.kubeconfig, &settings.master)?
         .with_component("kube-proxy")
         .with_rate(settings.rate.0, settings.rate.1);
@@ -71,12 +75,21 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         tracing::warn!(error = %error, "could not set the OOM score");
     }
 
-    let exec = Arc::new(LinuxExec);
+    let exec: Arc<dyn Exec> = Arc::new(LinuxExec);
     let filter: Arc<dyn PacketFilter> = Arc::new(Nft::new(exec.clone(), None));
     if !filter.is_supported().await {
         return Err("could not use nftables: is nft installed, and may this process change the network?".into());
     }
-    let network: Arc<dyn Network> = Arc::new(IpRoute::new(exec, None));
+    let network: Arc<dyn Network> = Arc::new(IpRoute::new(exec.clone(), None));
+    // Rules of another mode would catch traffic before ours see it.
+    for problem in cleanup::iptables_mode(&cleanup::both(&exec)).await {
+        tracing::warn!(problem, "rules of iptables mode stay");
+    }
+    settings
+        .conntrack
+        .apply(&proc)
+        .map_err(|error| format!("could not set conntrack parameters from kube-proxy configuration: {error}"))?;
+    let events = SeriesRecorder::new(&client, "kube-proxy", &settings.node);
     let health = Health::new(lifecycle.clock().clone(), settings.sync_period.saturating_mul(2));
     serve(&settings, &health, &metrics, &lifecycle)?;
 
@@ -95,6 +108,13 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     };
     for family in families() {
         let table = table_options(&settings, family, &addresses, network.as_ref()).await;
+        let ports = HealthPorts::new(
+            health_addresses(&table),
+            Arc::clone(&health),
+            tasks.clone(),
+            &settings.node,
+            Some(events.clone()),
+        );
         let engine = Engine::new(table, place.clone(), Arc::clone(&filter), Arc::clone(&network));
         let pending = Arc::new(Pending::default());
         cluster.subscribe(family, &pending, &health);
@@ -104,12 +124,28 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         tasks.spawn_cancellable("sync", async move {
             // Rules made from half of the Services would refuse traffic for the other half.
             synced.wait_synced().await;
-            worker::run(engine, source, pending, health, pace, stop).await;
+            worker::run(engine, ports, source, pending, health, pace, stop).await;
         });
     }
     notify::ready();
     lifecycle.shutdown_requested().await;
     Ok(())
+}
+
+/// Takes away all rules.
+async fn clean_up() -> Result<(), BoxError> {
+    let exec: Arc<dyn Exec> = Arc::new(LinuxExec);
+    let filter = Nft::new(exec.clone(), None);
+    let cleaned = cleanup::everything(&filter, &cleanup::both(&exec)).await;
+    cleaned.map_err(|error| format!("encountered an error while tearing down rules: {error}").into())
+}
+
+/// Where load balancers ask about Services: at the addresses that take node port traffic.
+fn health_addresses(table: &TableOptions) -> Vec<IpAddr> {
+    match &table.node_ports {
+        NodePorts::All => vec![table.family.unspecified()],
+        NodePorts::Addresses(addresses) => addresses.iter().copied().collect(),
+    }
 }
 
 /// The families that the machine has.

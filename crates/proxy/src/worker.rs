@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::engine::{Engine, Source};
 use crate::health::Health;
+use crate::health_ports::HealthPorts;
 
 /// Without any change everything is looked at again after this long.
 const IDLE: Duration = Duration::from_secs(3600);
@@ -53,6 +54,7 @@ pub struct Pace {
 /// Runs until cancelled.
 pub async fn run(
     mut engine: Engine,
+    mut ports: HealthPorts,
     source: Arc<dyn Source>,
     pending: Arc<Pending>,
     health: Arc<Health>,
@@ -81,6 +83,7 @@ pub async fn run(
             Ok(()) => {
                 failed = false;
                 health.synced(engine.family());
+                ports.sync(&engine.checks()).await;
                 tracing::debug!(family = engine.family().api_name(), changed = changed.len(), "synced");
             }
             Err(error) => {

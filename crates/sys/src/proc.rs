@@ -76,6 +76,19 @@ impl Proc {
         Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
     }
 
+    /// How many threads there are, and how many there may be.
+    ///
+    /// # Errors
+    /// A file is missing or not in the expected form.
+    pub fn threads(&self) -> io::Result<(u64, u64)> {
+        let load = self.line("proc/loadavg")?;
+        let now = load.split_whitespace().nth(3).and_then(|pair| pair.split_once('/')?.1.parse().ok());
+        let limit = |name: &str| self.sysctl(name).ok().and_then(|text| text.parse::<u64>().ok());
+        let limits = [limit("kernel/pid_max"), limit("kernel/threads-max")];
+        let most = limits.into_iter().flatten().min();
+        Ok((now.ok_or_else(|| malformed("loadavg"))?, most.ok_or_else(|| malformed("pid_max"))?))
+    }
+
     /// The machine's memory.
     ///
     /// # Errors
@@ -193,6 +206,22 @@ impl Proc {
     }
 
     /// The first line of a small file.
+    /// A parameter of a kernel module.
+    ///
+    /// # Errors
+    /// The module is not loaded, or has no such parameter.
+    pub fn module_parameter(&self, module: &str, name: &str) -> io::Result<String> {
+        self.line(&format!("sys/module/{module}/parameters/{name}"))
+    }
+
+    /// Sets a parameter of a kernel module.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn set_module_parameter(&self, module: &str, name: &str, value: &str) -> io::Result<()> {
+        std::fs::write(self.root.join(format!("sys/module/{module}/parameters/{name}")), value)
+    }
+
     fn line(&self, path: &str) -> io::Result<String> {
         Ok(self.read(path)?.lines().next().unwrap_or_default().trim().to_owned())
     }
@@ -236,11 +265,15 @@ mod tests {
         put("proc/7/cmdline", "sh\0-c\0two words\0");
         put("proc/7/oom_score_adj", "0\n");
         put("proc/sys/net/ipv4/ip_forward", "0\n");
+        put("proc/sys/kernel/pid_max", "4000\n");
+        put("proc/sys/kernel/threads-max", "3000\n");
+        put("proc/loadavg", "0.1 0.2 0.3 2/345 999\n");
         let proc = Proc::at(root.path());
         assert_eq!((proc.cpus().unwrap(), proc.boot_time_seconds().unwrap()), (2, 1_700_000_000));
         assert_eq!((proc.machine_id().as_str(), proc.system_uuid().as_str()), ("abc", ""));
         assert_eq!(proc.command_line(7).unwrap(), ["sh", "-c", "two words"]);
         assert_eq!(proc.pids().unwrap(), [7]);
+        assert_eq!(proc.threads().unwrap(), (345, 3000));
         proc.set_sysctl("net.ipv4.ip_forward", "1").unwrap();
         assert_eq!(proc.sysctl("net/ipv4/ip_forward").unwrap(), "1");
         assert_eq!(proc.set_oom_score_adj(7, 999).unwrap(), OomScore::Set);

@@ -22,6 +22,8 @@ pub struct Memory {
     pub total_bytes: u64,
     pub free_bytes: u64,
     pub available_bytes: u64,
+    /// File pages that were not used lately; they can be dropped.
+    pub inactive_file_bytes: u64,
     pub swap_total_bytes: u64,
     pub swap_free_bytes: u64,
 }
@@ -51,6 +53,7 @@ pub(super) fn memory(text: &str) -> Memory {
         total_bytes: bytes("MemTotal"),
         free_bytes: bytes("MemFree"),
         available_bytes: bytes("MemAvailable"),
+        inactive_file_bytes: bytes("Inactive(file)"),
         swap_total_bytes: bytes("SwapTotal"),
         swap_free_bytes: bytes("SwapFree"),
     }
