@@ -11,8 +11,7 @@ use api_types::core_v1::{Pod, ResourceList};
 #[must_use]
 pub fn class_of(pod: &Pod) -> &'static str {
     let spec = &pod.spec;
-    let pod_level = spec.resources.as_ref().filter(|all| !all.requests.is_empty() || !all.limits.is_empty());
-    let containers: Vec<(&ResourceList, &ResourceList)> = match pod_level {
+    let containers: Vec<(&ResourceList, &ResourceList)> = match &spec.resources {
         Some(all) => vec![(&all.requests, &all.limits)],
         None => spec
             .containers
@@ -78,6 +77,25 @@ mod tests {
             container.resources.limits = limits;
             let mut pod = Pod::default();
             pod.spec.containers.push(container);
+            assert_eq!(class_of(&pod), expected, "{pod:?}");
+        }
+    }
+
+    #[test]
+    fn amounts_of_the_pod_decide_alone() {
+        let full = [("cpu", "1"), ("memory", "1Gi")];
+        for (requests, limits, expected) in [
+            // Stating nothing is stating that nothing is asked for.
+            (list(&[]), list(&[]), "BestEffort"),
+            (list(&full), list(&full), "Guaranteed"),
+            (list(&[("cpu", "1")]), list(&[("cpu", "1")]), "Burstable"),
+        ] {
+            let mut container = Container::default();
+            container.resources.requests = list(&[("cpu", "1")]);
+            let mut pod = Pod::default();
+            pod.spec.containers.push(container);
+            let resources = pod.spec.resources.get_or_insert_default();
+            (resources.requests, resources.limits) = (requests, limits);
             assert_eq!(class_of(&pod), expected, "{pod:?}");
         }
     }

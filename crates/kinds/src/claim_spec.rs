@@ -7,10 +7,13 @@ use api_types::core_v1::{PersistentVolumeClaimSpec, TypedLocalObjectReference, T
 
 use crate::field_rules::{self as rules, POSITIVE};
 use crate::label_selector::{self, Values};
+use crate::pod_spec::warnings::fractional_bytes;
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 /// The modes a volume can be offered in.
 pub(crate) const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
+/// The older way to name the storage class.
+pub(crate) const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 const ONE_POD: &str = "ReadWriteOncePod";
 
 /// Checks the modes in which a volume is to be used; an empty list is the caller's to report.
@@ -63,6 +66,15 @@ pub(crate) fn validate(
     validate_sources_match(path, spec, errors);
     let class = spec.volume_attributes_class_name.as_deref().unwrap_or_default();
     rules::named_if_set(&path.child("volumeAttributesClassName"), class, subdomain, errors);
+}
+
+/// What is told of amounts that are no whole bytes.
+pub(crate) fn warnings(path: &Path, spec: &PersistentVolumeClaimSpec) -> Vec<String> {
+    let mut texts = Vec::new();
+    let at = path.child("resources");
+    fractional_bytes(&at.child("requests"), &spec.resources.requests, &["storage"], &mut texts);
+    fractional_bytes(&at.child("limits"), &spec.resources.limits, &["storage"], &mut texts);
+    texts
 }
 
 fn has_api_group(spec: &PersistentVolumeClaimSpec) -> bool {

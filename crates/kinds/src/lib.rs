@@ -9,6 +9,7 @@ mod authorization_v1;
 mod batch_v1;
 mod certificates_v1;
 mod claim_spec;
+mod conditions;
 mod coordination_v1;
 mod core_v1;
 mod discovery_v1;

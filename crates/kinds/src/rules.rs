@@ -73,6 +73,10 @@ pub trait Rules: Send + Sync + 'static {
     fn update_warnings(&self, _endpoint: Endpoint, object: &dyn Object, old: &dyn Object) -> Vec<String> {
         self.warnings(object, Some(old))
     }
+    /// Why an object of that name may not be deleted, where it may not.
+    fn keeps(&self, _name: &str) -> Option<&'static str> {
+        None
+    }
     /// How long a delete waits, given what the client asked for.
     fn grace(&self, object: &dyn Object, asked_seconds: Option<i64>) -> Grace;
     /// The value of a selectable field; nothing where the kind does not select by it.
@@ -131,6 +135,10 @@ pub trait TypedRules: Send + Sync + 'static {
     /// The warnings of a status that is accepted.
     fn status_warnings(_object: &Self::Object) -> Vec<String> {
         Vec::new()
+    }
+    /// See [`Rules::keeps`].
+    fn keeps(_name: &str) -> Option<&'static str> {
+        None
     }
     /// See [`Rules::grace`].
     fn grace(_object: &Self::Object, _asked_seconds: Option<i64>) -> Grace {
@@ -225,6 +233,9 @@ impl<R: TypedRules> Rules for Typed<R> {
             Endpoint::Status => R::status_warnings(typed(object)),
             Endpoint::Main | Endpoint::Other(_) => R::warnings(typed(object), Some(typed(old))),
         }
+    }
+    fn keeps(&self, name: &str) -> Option<&'static str> {
+        R::keeps(name)
     }
     fn grace(&self, object: &dyn Object, asked_seconds: Option<i64>) -> Grace {
         R::grace(typed(object), asked_seconds)

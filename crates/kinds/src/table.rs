@@ -76,6 +76,6 @@ pub(crate) fn access_modes(modes: &[String]) -> Vec<&'static str> {
 
 /// The storage class of a volume or claim; the old annotation wins.
 pub(crate) fn class_of(meta: &ObjectMeta, field: Option<&str>) -> String {
-    let annotation = meta.annotations.get("volume.beta.kubernetes.io/storage-class").map(String::as_str);
+    let annotation = meta.annotations.get(crate::claim_spec::CLASS_ANNOTATION).map(String::as_str);
     annotation.or(field).unwrap_or_default().to_owned()
 }

@@ -143,6 +143,15 @@ pub(crate) fn parts_of(path: &Path, replicas: i32, fields: &[(&'static str, i32)
     }
 }
 
+/// What is available is ready, too; `ready` is how upstream calls that counter there.
+pub(crate) fn available_are_ready(path: &Path, counts: (i32, i32), ready: &str, errors: &mut ErrorList) {
+    let (available, count) = counts;
+    if available > count {
+        let detail = format!("cannot be greater than {ready}");
+        errors.push(path.child("availableReplicas").invalid(available, detail));
+    }
+}
+
 /// The count of hash collisions never goes back, or names of old revisions would be used again.
 pub(crate) fn not_decremented(path: &Path, new: Option<i32>, old: Option<i32>, errors: &mut ErrorList) {
     if old.is_some_and(|old| new.unwrap_or(0) < old || new.is_none()) {

@@ -74,7 +74,7 @@ impl Resource {
         let meta = item.object().meta();
         let cx = RequestCx { namespace: meta.namespace.clone(), ..cx.clone() };
         // Boxed, or the futures of deletions would nest in each other's types.
-        match Box::pin(self.delete(&cx, &meta.name, options, hooks)).await {
+        match Box::pin(self.delete_any(&cx, &meta.name, options, hooks)).await {
             Err(error) if error.is_not_found() => Ok(()),
             other => other.map(drop),
         }

@@ -81,6 +81,20 @@ impl Resource {
         options: &DeleteOptions,
         hooks: &Hooks<'_>,
     ) -> Result<Deletion, ApiError> {
+        if let Some(why) = self.rules.keeps(name) {
+            return Err(ApiError::forbidden(&self.group_resource, name, why));
+        }
+        self.delete_any(cx, name, options, hooks).await
+    }
+
+    /// As `delete`, and also what one by one may not be deleted: deleting a collection takes all of it.
+    pub(crate) async fn delete_any(
+        &self,
+        cx: &RequestCx,
+        name: &str,
+        options: &DeleteOptions,
+        hooks: &Hooks<'_>,
+    ) -> Result<Deletion, ApiError> {
         validate_options(options)?;
         let relative = key::relative(self.info().namespaced, &cx.namespace, name)?;
         let mut options = options.clone();

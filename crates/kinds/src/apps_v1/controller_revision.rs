@@ -51,8 +51,7 @@ impl TypedRules for ControllerRevisionRules {
         match api_machinery::json::parse_value(object.data.as_str()) {
             _ if object.data.is_empty() => errors.push(path.required("data is mandatory")),
             Err(error) => {
-                let value = BadValue::json("<value omitted>");
-                errors.push(path.invalid(value, format!("error parsing data: {error}")));
+                errors.push(path.invalid("<value omitted>", format!("error parsing data: {error}")));
             }
             Ok(Value::Null) => errors.push(path.required("data is mandatory")),
             Ok(Value::Object(_)) => {}

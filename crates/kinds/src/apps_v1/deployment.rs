@@ -100,6 +100,7 @@ impl TypedRules for DeploymentRules {
     fn validate(_: &RuleContext, object: &Deployment) -> ErrorList {
         let mut errors = ErrorList::new();
         validate_spec(&Path::new("spec"), &object.spec, None, &mut errors);
+        validate_rollback(object, &mut errors);
         errors
     }
 
@@ -111,6 +112,7 @@ impl TypedRules for DeploymentRules {
         }
         let path = Path::new("spec");
         validate_spec(&path, &object.spec, Some(&old.spec), &mut errors);
+        validate_rollback(object, &mut errors);
         let value = workload::selector_value(object.spec.selector.as_ref());
         workload::immutable(&path.child("selector"), &object.spec.selector, &old.spec.selector, value, &mut errors);
         errors
@@ -172,6 +174,13 @@ fn validate_spec(path: &Path, spec: &DeploymentSpec, old: Option<&DeploymentSpec
     }
 }
 
+/// Upstream keeps the revision to go back to inside and shows it as an annotation.
+fn validate_rollback(object: &Deployment, errors: &mut ErrorList) {
+    let revision = object.metadata.annotations.get("deprecated.deployment.rollback.to");
+    let revision = revision.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+    field_rules::not_negative(&Path::new("spec").child("rollback").child("version"), revision, errors);
+}
+
 fn validate_strategy(path: &Path, strategy: &DeploymentStrategy, errors: &mut ErrorList) {
     let at = path.child("rollingUpdate");
     match (strategy.type_.as_str(), &strategy.rolling_update) {
@@ -214,9 +223,7 @@ fn validate_status(path: &Path, status: &DeploymentStatus, old: &DeploymentStatu
         ("availableReplicas", status.available_replicas),
     ];
     workload::parts_of(path, status.replicas, &parts, errors);
-    if status.available_replicas > status.ready_replicas {
-        let detail = "cannot be greater than readyReplicas";
-        errors.push(path.child("availableReplicas").invalid(status.available_replicas, detail));
-    }
+    let ready = (status.available_replicas, status.ready_replicas);
+    workload::available_are_ready(path, ready, "readyReplicas", errors);
     workload::not_decremented(path, status.collision_count, old.collision_count, errors);
 }

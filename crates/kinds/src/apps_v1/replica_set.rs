@@ -161,8 +161,6 @@ fn validate_status(path: &Path, status: &ReplicaSetStatus, errors: &mut ErrorLis
         ("availableReplicas", status.available_replicas),
     ];
     workload::parts_of(path, status.replicas, &parts, errors);
-    if status.available_replicas > status.ready_replicas {
-        let detail = "cannot be greater than readyReplicas";
-        errors.push(path.child("availableReplicas").invalid(status.available_replicas, detail));
-    }
+    let ready = (status.available_replicas, status.ready_replicas);
+    workload::available_are_ready(path, ready, "readyReplicas", errors);
 }

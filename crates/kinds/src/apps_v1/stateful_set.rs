@@ -110,6 +110,12 @@ impl TypedRules for StatefulSetRules {
             &object.spec.template,
         );
         warnings.extend(keeps_all.then(|| text.to_owned()));
+        for (index, claim) in object.spec.volume_claim_templates.iter().enumerate() {
+            let at = Path::new("spec").child("volumeClaimTemplates").index(index);
+            // Upstream's paths differ, and neither is that of the field.
+            let at = if old.is_some() { at.child("Spec") } else { at };
+            warnings.extend(crate::claim_spec::warnings(&at, &claim.spec));
+        }
         warnings
     }
 

@@ -165,9 +165,7 @@ pub(super) fn validate_status(
         ("availableReplicas", status.available_replicas),
     ];
     workload::parts_of(path, status.replicas, &parts, errors);
-    if status.available_replicas > status.ready_replicas {
-        let detail = "cannot be greater than status.readyReplicas";
-        errors.push(path.child("availableReplicas").invalid(status.available_replicas, detail));
-    }
+    let ready = (status.available_replicas, status.ready_replicas);
+    workload::available_are_ready(path, ready, "status.readyReplicas", errors);
     workload::not_decremented(path, status.collision_count, old.collision_count, errors);
 }

@@ -99,7 +99,7 @@ fn each_endpoint_writes_its_own_part() {
     assert_eq!((conditions, has_none), (1, false));
     assert_eq!(
         text,
-        "[status.certificate: Invalid value: <certificate data>: must contain at least one CERTIFICATE PEM block, \
+        "[status.certificate: Invalid value: \"<certificate data>\": must contain at least one CERTIFICATE PEM block, \
          status.conditions: Forbidden: updates may not add a condition of type \"Approved\"]"
     );
 }

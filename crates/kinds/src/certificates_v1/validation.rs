@@ -53,8 +53,7 @@ pub(super) fn validate(request: &CertificateSigningRequest, old: Option<&Certifi
         old.status.certificate.0 == *certificate || certificate_problem(&old.status.certificate.0).is_some()
     });
     if let Some(problem) = certificate_problem(certificate).filter(|_| !is_stored) {
-        let value = BadValue::json("<certificate data>");
-        errors.push(Path::new("status").child("certificate").invalid(value, problem));
+        errors.push(Path::new("status").child("certificate").invalid("<certificate data>", problem));
     }
     errors
 }

@@ -7,7 +7,8 @@ use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
 use api_machinery::field_path::ErrorList;
-use api_machinery::field_path::Path;
+use api_machinery::field_path::{BadValue, Path};
+use api_machinery::names;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -67,6 +68,22 @@ impl TypedRules for LeaseRules {
         }
         let transitions = object.spec.lease_transitions.unwrap_or(0);
         field_rules::not_negative(&path.child("leaseTransitions"), transitions.into(), &mut errors);
+        let strategy = object.spec.strategy.as_deref();
+        // Upstream doubles the path, too.
+        let at = path.child("strategy").child("strategy");
+        match strategy {
+            Some(name) if name.contains('/') => {
+                let problems = names::qualified_name(name).into_iter();
+                errors.extend(problems.map(|problem| at.invalid(BadValue::named(name), problem)));
+            }
+            Some(name) => field_rules::one_of(&at, name, &["OldestEmulationVersion"], &mut errors),
+            None => {}
+        }
+        let preferred = object.spec.preferred_holder.as_ref().is_some_and(|holder| !holder.is_empty());
+        if preferred && strategy.unwrap_or_default().is_empty() {
+            let detail = "may only be specified if `strategy` is defined";
+            errors.push(path.child("preferredHolder").forbidden(detail));
+        }
         errors
     }
 

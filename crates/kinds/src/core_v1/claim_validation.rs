@@ -7,7 +7,7 @@ use api_types::core_v1::{
     PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedLocalObjectReference, TypedObjectReference,
 };
 
-use crate::claim_spec;
+use crate::claim_spec::{self, CLASS_ANNOTATION};
 use crate::field_rules::IMMUTABLE;
 use crate::internal_json;
 
@@ -77,8 +77,8 @@ pub(super) fn validate_update(claim: &PersistentVolumeClaim, old: &PersistentVol
     if stored.volume_name.is_empty() {
         allowed.volume_name.clear();
     }
-    if stored.storage_class_name.is_none() {
-        allowed.storage_class_name = None;
+    if may_name_class(claim, old, &mut errors) {
+        allowed.storage_class_name.clone_from(&stored.storage_class_name);
     }
     if old.status.phase == "Bound" {
         allowed.volume_attributes_class_name.clone_from(&stored.volume_attributes_class_name);
@@ -104,6 +104,33 @@ pub(super) fn validate_update(claim: &PersistentVolumeClaim, old: &PersistentVol
     }
     validate_attributes_class(&path.child("volumeAttributesClassName"), claim, old, &mut errors);
     errors
+}
+
+/// Whether the class may be set: once, and as the older annotation has it where there is one, which otherwise stays.
+fn may_name_class(claim: &PersistentVolumeClaim, old: &PersistentVolumeClaim, errors: &mut ErrorList) -> bool {
+    let annotation = |claim: &PersistentVolumeClaim| claim.metadata.annotations.get(CLASS_ANNOTATION).cloned();
+    let (new, stored) = (annotation(claim), annotation(old));
+    let (class, stored_class) = (&claim.spec.storage_class_name, &old.spec.storage_class_name);
+    let moves = stored.is_some() && stored_class.is_none() && *class == stored && (new.is_none() || new == stored);
+    if moves {
+        return true;
+    }
+    if new.clone().unwrap_or_default() != stored.clone().unwrap_or_default() {
+        let at = Path::new("metadata").child("annotations").child(CLASS_ANNOTATION);
+        errors.push(at.invalid(new.unwrap_or_default(), IMMUTABLE));
+    }
+    stored_class.is_none() && (stored.is_none() || stored == *class)
+}
+
+/// What is told of a claim.
+pub(super) fn warnings(claim: &PersistentVolumeClaim) -> Vec<String> {
+    let mut texts = Vec::new();
+    if claim.metadata.annotations.contains_key(CLASS_ANNOTATION) {
+        let text = "deprecated since v1.8; use \"storageClassName\" attribute instead";
+        texts.push(format!("metadata.annotations[{CLASS_ANNOTATION}]: {text}"));
+    }
+    texts.extend(claim_spec::warnings(&Path::new("spec"), &claim.spec));
+    texts
 }
 
 fn validate_attributes_class(

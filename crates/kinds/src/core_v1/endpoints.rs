@@ -1,5 +1,6 @@
 //! Endpoints of core/v1: its names, and its rules.
 
+use crate::address_warnings;
 use crate::field_rules;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use api_machinery::field_path::{ErrorList, Path};
@@ -55,6 +56,25 @@ impl TypedRules for EndpointsRules {
 
     fn validate_update(cx: &RuleContext, _: Endpoint, object: &Endpoints, old: &Endpoints) -> ErrorList {
         if object.subsets == old.subsets { ErrorList::new() } else { Self::validate(cx, object) }
+    }
+
+    fn warnings(object: &Endpoints, _: Option<&Endpoints>) -> Vec<String> {
+        let managed = object.metadata.labels.get("endpoints.kubernetes.io/managed-by");
+        if managed.is_some_and(|by| by == "endpoint-controller") {
+            return Vec::new();
+        }
+        let mut texts = Vec::new();
+        for (index, subset) in object.subsets.iter().enumerate() {
+            let path = Path::new("subsets").index(index);
+            for (field, list) in [("addresses", &subset.addresses), ("notReadyAddresses", &subset.not_ready_addresses)]
+            {
+                let told = |(index, one): (usize, &EndpointAddress)| {
+                    address_warnings::of_ip(&path.child(field).index(index).child("ip"), &one.ip)
+                };
+                texts.extend(list.iter().enumerate().filter_map(told));
+            }
+        }
+        texts
     }
 
     fn cells(object: &Endpoints, now: Time) -> Vec<Value> {

@@ -2,9 +2,10 @@
 
 use crate::rules::{RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
-use api_types::core_v1::LimitRange;
+use api_types::core_v1::{LimitRange, LimitRangeItem};
 
 use crate::info::{ResourceInfo, StorageInfo};
+use crate::pod_spec::defaults::round_up;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "",
@@ -36,6 +37,10 @@ impl TypedRules for LimitRangeRules {
     }
 
     fn set_defaults(object: &mut LimitRange) {
+        for item in &mut object.spec.limits {
+            let LimitRangeItem { max, min, default, default_request, max_limit_request_ratio, .. } = item;
+            round_up([max, min, default, default_request, max_limit_request_ratio]);
+        }
         for item in object.spec.limits.iter_mut().filter(|item| item.type_ == "Container") {
             for (name, max) in &item.max {
                 item.default.entry(name.clone()).or_insert_with(|| max.clone());

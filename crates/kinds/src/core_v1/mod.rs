@@ -4,10 +4,12 @@ mod claim_validation;
 mod config_map;
 mod endpoints;
 mod event;
+mod key_pair;
 mod limit_range;
 mod limit_range_validation;
 mod namespace;
 mod node;
+mod node_annotations;
 mod node_validation;
 mod persistent_volume;
 mod persistent_volume_claim;
@@ -24,9 +26,11 @@ mod secret;
 mod service;
 mod service_account;
 mod service_validation;
+mod service_warnings;
 #[cfg(test)]
 mod validation_test;
 mod volume_validation;
+mod volume_warnings;
 
 use crate::rules::{Rules, Typed};
 

@@ -2,10 +2,12 @@
 
 use super::node_validation;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
-use api_machinery::field_path::ErrorList;
+use api_machinery::field_path::{ErrorList, Path};
 use api_types::core_v1::Node;
 
+use crate::address_warnings;
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::pod_spec::defaults::round_up;
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -60,6 +62,7 @@ impl TypedRules for NodeRules {
     }
 
     fn set_defaults(object: &mut Node) {
+        round_up([&mut object.status.capacity, &mut object.status.allocatable]);
         if object.status.allocatable.is_empty() {
             object.status.allocatable.clone_from(&object.status.capacity);
         }
@@ -89,8 +92,8 @@ impl TypedRules for NodeRules {
         node_validation::validate(object)
     }
 
-    fn validate_update(_: &RuleContext, _: Endpoint, object: &Node, old: &Node) -> ErrorList {
-        node_validation::validate_update(object, old)
+    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &Node, old: &Node) -> ErrorList {
+        node_validation::validate_update(endpoint, object, old)
     }
 
     fn warnings(object: &Node, _: Option<&Node>) -> Vec<String> {
@@ -101,6 +104,7 @@ impl TypedRules for NodeRules {
         if !object.spec.external_id.is_empty() {
             texts.push("spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned());
         }
+        texts.extend(address_warnings::of_cidrs(&Path::new("spec").child("podCIDRs"), &object.spec.pod_cidrs));
         texts
     }
 

@@ -1,11 +1,12 @@
 //! PersistentVolume of core/v1: its names, and its rules.
 
-use super::volume_validation;
+use super::{volume_validation, volume_warnings};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_types::core_v1::PersistentVolume;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::pod_spec::defaults::round_up;
 use crate::strategy::Strategy;
 use crate::table;
 use api_machinery::time::Time;
@@ -59,6 +60,10 @@ impl TypedRules for PersistentVolumeRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
+    fn set_defaults(object: &mut PersistentVolume) {
+        round_up([&mut object.spec.capacity]);
+    }
+
     fn prepare_create(cx: &RuleContext, object: &mut PersistentVolume) {
         object.status.phase = "Pending".into();
         object.status.last_phase_transition_time = Some(cx.now);
@@ -89,8 +94,12 @@ impl TypedRules for PersistentVolumeRules {
     ) -> ErrorList {
         match endpoint {
             Endpoint::Status => ErrorList::new(),
-            _ => volume_validation::validate_update(object, old),
+            Endpoint::Main | Endpoint::Other(_) => volume_validation::validate_update(object, old),
         }
+    }
+
+    fn warnings(object: &PersistentVolume, _: Option<&PersistentVolume>) -> Vec<String> {
+        volume_warnings::of(object)
     }
 
     fn cells(object: &PersistentVolume, now: Time) -> Vec<Value> {

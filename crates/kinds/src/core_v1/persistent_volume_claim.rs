@@ -6,6 +6,7 @@ use api_machinery::field_path::ErrorList;
 use api_types::core_v1::PersistentVolumeClaim;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::pod_spec::defaults::round_up;
 use crate::strategy::Strategy;
 use crate::table;
 use api_machinery::time::Time;
@@ -57,6 +58,12 @@ impl TypedRules for PersistentVolumeClaimRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
+    fn set_defaults(object: &mut PersistentVolumeClaim) {
+        let (resources, status) = (&mut object.spec.resources, &mut object.status);
+        round_up([&mut resources.limits, &mut resources.requests]);
+        round_up([&mut status.capacity, &mut status.allocated_resources]);
+    }
+
     fn prepare_create(_: &RuleContext, object: &mut PersistentVolumeClaim) {
         object.status.phase = "Pending".into();
         claim_validation::settle_sources(&mut object.spec, None);
@@ -87,6 +94,10 @@ impl TypedRules for PersistentVolumeClaimRules {
             Endpoint::Status => claim_validation::validate_status(object),
             _ => claim_validation::validate_update(object, old),
         }
+    }
+
+    fn warnings(object: &PersistentVolumeClaim, _: Option<&PersistentVolumeClaim>) -> Vec<String> {
+        claim_validation::warnings(object)
     }
 
     fn cells(object: &PersistentVolumeClaim, now: Time) -> Vec<Value> {

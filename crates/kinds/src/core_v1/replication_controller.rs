@@ -11,6 +11,7 @@ use crate::pod_spec::validation::validate_template;
 use crate::rules::{Endpoint, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use crate::workload;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -66,7 +67,9 @@ impl TypedRules for ReplicationControllerRules {
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
-        crate::object_name::dns_subdomain(name, prefix)
+        // The rule of the newer declarative form counts bytes where the older ones say characters.
+        let problems = crate::object_name::dns_subdomain(name, prefix).into_iter();
+        problems.map(|text| text.replace("253 characters", "253 bytes")).collect()
     }
 
     fn set_defaults(object: &mut ReplicationController) {
@@ -118,9 +121,25 @@ impl TypedRules for ReplicationControllerRules {
         let mut errors = ErrorList::new();
         match endpoint {
             Endpoint::Status => validate_status(&Path::new("status"), &object.status, &mut errors),
-            _ => validate_spec(&Path::new("spec"), &object.spec, old.spec.template.as_ref(), &mut errors),
+            _ => {
+                validate_spec(&Path::new("spec"), &object.spec, old.spec.template.as_ref(), &mut errors);
+                validate_inconvertible(object, old, &mut errors);
+            }
         }
         errors
+    }
+
+    fn warnings(object: &ReplicationController, old: Option<&ReplicationController>) -> Vec<String> {
+        let mut texts = workload::name_warnings(&object.metadata, old.is_none());
+        if old.is_some_and(|old| old.metadata.generation == object.metadata.generation) {
+            return texts;
+        }
+        // Upstream looks at the stored template on updates.
+        if let Some(template) = &old.unwrap_or(object).spec.template {
+            let path = Path::new("spec").child("template");
+            texts.extend(crate::pod_spec::warnings::of(&path, &template.metadata, &template.spec));
+        }
+        texts
     }
 
     fn field(object: &ReplicationController, path: &str) -> Option<String> {
@@ -175,35 +194,42 @@ fn validate_spec(path: &Path, spec: &ReplicationControllerSpec, old: Option<&Pod
         errors.push(path.child("metadata").child("labels").invalid(value, detail));
     }
     errors.extend(validate_template(&path, template, old));
-    let at = path.child("spec");
-    field_rules::one_of(&at.child("restartPolicy"), &template.spec.restart_policy, &["Always"], errors);
-    if template.spec.active_deadline_seconds.is_some() {
-        let detail = "activeDeadlineSeconds in ReplicationController is not Supported";
-        errors.push(at.child("activeDeadlineSeconds").forbidden(detail));
+    workload::validate_endless(&path, template, "ReplicationController", errors);
+}
+
+/// Marks fields of an object that came from another kind and could not be put into this one.
+const INCONVERTIBLE: &str = "non-convertible.kubernetes.io/";
+
+fn validate_inconvertible(object: &ReplicationController, old: &ReplicationController, errors: &mut ErrorList) {
+    for (key, why) in &old.metadata.annotations {
+        let Some(field) = key.strip_prefix(INCONVERTIBLE) else { continue };
+        if !field.contains("selector") {
+            let mut error = Path::new(field.to_owned()).not_found(why);
+            error.detail = "unknown non-convertible field".to_owned();
+            errors.push(error);
+        } else if object.spec.selector != old.spec.selector {
+            let value = BadValue::json(serde_json::json!(object.spec.selector).to_string());
+            let at = Path::new("spec").child("selector");
+            errors.push(at.invalid(value, "cannot update non-convertible selector"));
+        }
     }
 }
 
 fn validate_status(path: &Path, status: &ReplicationControllerStatus, errors: &mut ErrorList) {
-    for (field, value) in [
-        ("replicas", i64::from(status.replicas)),
+    let counters = [
+        ("replicas", status.replicas.into()),
         ("fullyLabeledReplicas", status.fully_labeled_replicas.into()),
         ("readyReplicas", status.ready_replicas.into()),
         ("availableReplicas", status.available_replicas.into()),
         ("observedGeneration", status.observed_generation),
-    ] {
-        field_rules::not_negative(&path.child(field), value, errors);
-    }
-    for (field, value) in [
+    ];
+    workload::not_negative(path, &counters, errors);
+    let parts = [
         ("fullyLabeledReplicas", status.fully_labeled_replicas),
         ("readyReplicas", status.ready_replicas),
         ("availableReplicas", status.available_replicas),
-    ] {
-        if value > status.replicas {
-            errors.push(path.child(field).invalid(value, "cannot be greater than status.replicas"));
-        }
-    }
-    if status.available_replicas > status.ready_replicas {
-        let detail = "cannot be greater than readyReplicas";
-        errors.push(path.child("availableReplicas").invalid(status.available_replicas, detail));
-    }
+    ];
+    workload::parts_of(path, status.replicas, &parts, errors);
+    let ready = (status.available_replicas, status.ready_replicas);
+    workload::available_are_ready(path, ready, "readyReplicas", errors);
 }

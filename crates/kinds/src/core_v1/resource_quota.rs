@@ -7,6 +7,7 @@ use api_types::core_v1::ResourceQuota;
 use std::collections::BTreeSet;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::pod_spec::defaults::round_up;
 use crate::strategy::Strategy;
 use crate::table;
 use api_machinery::time::Time;
@@ -51,6 +52,10 @@ impl TypedRules for ResourceQuotaRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn set_defaults(object: &mut ResourceQuota) {
+        round_up([&mut object.spec.hard, &mut object.status.hard, &mut object.status.used]);
     }
 
     fn validate(_: &RuleContext, object: &ResourceQuota) -> ErrorList {

@@ -77,6 +77,14 @@ impl TypedRules for SecretRules {
         errors
     }
 
+    fn warnings(object: &Secret, _: Option<&Secret>) -> Vec<String> {
+        if object.type_ != "kubernetes.io/tls" {
+            return Vec::new();
+        }
+        let data = |key: &str| object.data.get(key).map(|value| value.0.as_slice()).unwrap_or_default();
+        super::key_pair::problem(data("tls.crt"), data("tls.key")).into_iter().collect()
+    }
+
     fn field(object: &Secret, path: &str) -> Option<String> {
         Some(match path {
             "type" => object.type_.clone(),

@@ -1,6 +1,6 @@
 //! Service of core/v1: its names, and its rules.
 
-use super::service_validation;
+use super::{service_validation, service_warnings};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use std::collections::BTreeSet;
@@ -99,7 +99,11 @@ impl TypedRules for ServiceRules {
     }
 
     fn warnings(object: &Service, _: Option<&Service>) -> Vec<String> {
-        service_validation::warnings(object)
+        service_warnings::of(object)
+    }
+
+    fn status_warnings(object: &Service) -> Vec<String> {
+        service_warnings::of_status(object)
     }
 
     fn field(object: &Service, path: &str) -> Option<String> {

@@ -17,15 +17,18 @@ const POLICIES: [&str; 2] = ["Cluster", "Local"];
 const DISTRIBUTIONS: [&str; 3] = ["PreferClose", "PreferSameZone", "PreferSameNode"];
 const ONLY_BALANCERS: &str = "may only be used when `type` is 'LoadBalancer'";
 const ONCE: &str = "may not change once set";
-const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
-const MODE: &str = "service.kubernetes.io/topology-mode";
+/// The older way to ask for routing by topology.
+pub(super) const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
+/// The newer way.
+pub(super) const MODE: &str = "service.kubernetes.io/topology-mode";
+const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 const MAX_STICKY_SECONDS: i32 = 86400;
 
 fn is_headless(spec: &ServiceSpec) -> bool {
     matches!(spec.cluster_ips.as_slice(), [only] if only == "None")
 }
 
-fn is_external_name(spec: &ServiceSpec) -> bool {
+pub(super) fn is_external_name(spec: &ServiceSpec) -> bool {
     spec.type_ == "ExternalName"
 }
 
@@ -69,7 +72,7 @@ pub(super) fn validate(service: &Service, old: Option<&Service>) -> ErrorList {
     validate_external_ips(&path.child("externalIPs"), spec, old, &mut errors);
     rules::choice(&path.child("type"), &spec.type_, &TYPES, &mut errors);
     validate_node_ports(&path.child("ports"), spec, &mut errors);
-    validate_balancer(&path, spec, old, &mut errors);
+    validate_balancer(&path, service, old, &mut errors);
     validate_policies(&path, spec, &mut errors);
     errors
 }
@@ -178,7 +181,8 @@ fn validate_node_ports(path: &Path, spec: &ServiceSpec, errors: &mut ErrorList) 
     }
 }
 
-fn validate_balancer(path: &Path, spec: &ServiceSpec, old: Option<&Service>, errors: &mut ErrorList) {
+fn validate_balancer(path: &Path, service: &Service, old: Option<&Service>, errors: &mut ErrorList) {
+    let spec = &service.spec;
     let balancer = spec.type_ == "LoadBalancer";
     let at = path.child("LoadBalancerSourceRanges");
     if !spec.load_balancer_source_ranges.is_empty() {
@@ -190,6 +194,15 @@ fn validate_balancer(path: &Path, spec: &ServiceSpec, old: Option<&Service>, err
             if !stored.contains(range) {
                 errors.push_invalid(&at.index(index), range.trim(), names::cidr(range.trim()));
             }
+        }
+    } else if let Some(ranges) = service.metadata.annotations.get(SOURCE_RANGES) {
+        let at = Path::new("metadata").child("annotations").key(SOURCE_RANGES);
+        if !balancer {
+            errors.push(at.forbidden(ONLY_BALANCERS));
+        }
+        let stored = old.and_then(|old| old.metadata.annotations.get(SOURCE_RANGES));
+        if stored != Some(ranges) && !ranges.trim().is_empty() {
+            ranges.split(',').map(str::trim).for_each(|range| errors.push_invalid(&at, range, names::cidr(range)));
         }
     }
     match (balancer, spec.allocate_load_balancer_node_ports) {
@@ -380,34 +393,6 @@ pub(super) fn validate_status(service: &Service, old: &Service) -> ErrorList {
         }
     }
     errors
-}
-
-/// What is accepted, and yet not what the client may have meant.
-pub(super) fn warnings(service: &Service) -> Vec<String> {
-    let spec = &service.spec;
-    let mut texts = Vec::new();
-    let mut add = |wanted: bool, text: &str| {
-        if wanted {
-            texts.push(text.to_owned());
-        }
-    };
-    add(
-        service.metadata.annotations.contains_key(HINTS),
-        &format!("annotation {HINTS} is deprecated, please use {MODE} instead"),
-    );
-    let headless = spec.type_ == "ClusterIP" && spec.cluster_ip == "None";
-    let external = !spec.external_ips.is_empty();
-    add(headless && !spec.load_balancer_ip.is_empty(), "spec.loadBalancerIP is ignored for headless services");
-    add(headless && external, "spec.externalIPs is ignored for headless services");
-    add(headless && spec.session_affinity != "None", "spec.SessionAffinity is ignored for headless services");
-    let deprecated = "spec.externalIPs is deprecated and may no longer be implemented in some clusters";
-    add(external && !headless && !is_external_name(spec), deprecated);
-    add(is_external_name(spec) && external, "spec.externalIPs is ignored when spec.type is \"ExternalName\"");
-    let ignored = "spec.externalName is ignored when spec.type is not \"ExternalName\"";
-    add(!is_external_name(spec) && !spec.external_name.is_empty(), ignored);
-    let close = spec.traffic_distribution.as_deref() == Some("PreferClose");
-    add(close, "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"");
-    texts
 }
 
 #[cfg(test)]

@@ -54,6 +54,31 @@ fn specs() {
 }
 
 #[test]
+fn ranges_in_annotations() {
+    let with = |type_: &str, ranges: &str| {
+        let mut service = service(&format!(r#"{{"type":"{type_}","ports":[{{"port":80}}]}}"#));
+        service.metadata.annotations.insert(SOURCE_RANGES.into(), ranges.into());
+        service
+    };
+    let at = "metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]";
+    for (type_, ranges, expected) in [
+        ("LoadBalancer", " 10.0.0.0/8, 11.0.0.0/8 ", &[][..]),
+        ("LoadBalancer", " ", &[]),
+        ("ClusterIP", "10.0.0.0/8", &["Forbidden: may only be used when `type` is 'LoadBalancer'"]),
+        (
+            "LoadBalancer",
+            "10.0.0.0/8,x",
+            &["Invalid value: \"x\": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"],
+        ),
+    ] {
+        let expected: Vec<String> = expected.iter().map(|text| format!("{at}: {text}")).collect();
+        assert_eq!(texts(&validate(&with(type_, ranges), None)), expected, "{ranges}");
+    }
+    let stored = with("LoadBalancer", "x");
+    assert_eq!(texts(&validate(&stored, Some(&stored))), Vec::<String>::new());
+}
+
+#[test]
 fn addresses_stay_and_types_change() {
     let old = service(
         r#"{"type":"NodePort","clusterIP":"10.0.0.1","clusterIPs":["10.0.0.1"],"ports":[{"port":80,"nodePort":30080}]}"#,

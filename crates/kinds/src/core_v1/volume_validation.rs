@@ -2,7 +2,9 @@
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
-use api_types::core_v1::{PersistentVolume, PersistentVolumeSource, PersistentVolumeSpec, SecretReference};
+use api_types::core_v1::{
+    PersistentVolume, PersistentVolumeSource, PersistentVolumeSpec, SecretReference, VolumeNodeAffinity,
+};
 
 use crate::claim_spec::{VOLUME_MODES, access_modes};
 use crate::field_rules::{self as rules, IMMUTABLE, POSITIVE};
@@ -10,8 +12,23 @@ use crate::internal_json;
 use crate::pod_spec::validation::volume_sources as source;
 use crate::pod_spec::validation::{ISCSI_NAME, NodeValues, fits_portal, node_selector};
 
-/// Checks a volume, whichever way it is written.
+/// The older way to state mount options.
+pub(super) const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
+/// Labels of nodes that have newer names.
+const RENAMED: [(&str, &str); 5] = [
+    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+    ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
+];
+
+/// Checks a volume that is to be created.
 pub(super) fn validate(volume: &PersistentVolume) -> ErrorList {
+    validate_with(volume, NodeValues::Checked)
+}
+
+fn validate_with(volume: &PersistentVolume, node_values: NodeValues) -> ErrorList {
     let mut errors = ErrorList::new();
     let (path, spec) = (Path::new("spec"), &volume.spec);
     let at = path.child("accessModes");
@@ -29,12 +46,38 @@ pub(super) fn validate(volume: &PersistentVolume) -> ErrorList {
         let at = path.child("nodeAffinity").child("required");
         match &affinity.required {
             None => errors.push(at.required("must specify required node constraints")),
-            Some(selector) => node_selector(&at, selector, NodeValues::Checked, &mut errors),
+            Some(selector) => node_selector(&at, selector, node_values, &mut errors),
         }
     }
     validate_source(&path, volume, &mut errors);
     validate_classes(&path, spec, &mut errors);
+    validate_mount_options(volume, &mut errors);
     errors
+}
+
+/// Only some kinds of volumes are mounted with options; those with options in their annotations have to be of them.
+fn validate_mount_options(volume: &PersistentVolume, errors: &mut ErrorList) {
+    if volume.metadata.annotations.get(MOUNT_OPTIONS).is_none_or(String::is_empty) {
+        return;
+    }
+    let source = &volume.spec.persistent_volume_source;
+    let takes_them = source.gce_persistent_disk.is_some()
+        || source.aws_elastic_block_store.is_some()
+        || source.glusterfs.is_some()
+        || source.nfs.is_some()
+        || source.rbd.is_some()
+        || source.quobyte.is_some()
+        || source.iscsi.is_some()
+        || source.cinder.is_some()
+        || source.cephfs.is_some()
+        || source.azure_file.is_some()
+        || source.vsphere_volume.is_some()
+        || source.azure_disk.is_some()
+        || source.photon_persistent_disk.is_some();
+    if !takes_them {
+        let at = Path::new("metadata").child("annotations").child(MOUNT_OPTIONS);
+        errors.push(at.forbidden("may not specify mount options for this volume type"));
+    }
 }
 
 fn validate_capacity(path: &Path, spec: &PersistentVolumeSpec, errors: &mut ErrorList) {
@@ -123,6 +166,12 @@ fn older_sources(path: &Path, sources: &PersistentVolumeSource, errors: &mut Err
         glusterfs "glusterfs" |at: &Path, value: &api_types::core_v1::GlusterfsPersistentVolumeSource, errors: &mut ErrorList| {
             rules::required(&at.child("endpoints"), &value.endpoints, errors);
             rules::required(&at.child("path"), &value.path, errors);
+            let at = at.child("endpointsNamespace");
+            match value.endpoints_namespace.as_deref() {
+                Some("") => errors.push(at.invalid("", "if the endpointnamespace is set, it must be a valid namespace name")),
+                Some(name) => errors.push_invalid(&at, name, names::dns1123_label(name)),
+                None => {}
+            }
         };
         flocker "flocker" source::flocker;
         nfs "nfs" source::nfs;
@@ -226,9 +275,34 @@ fn csi(path: &Path, value: &api_types::core_v1::CSIPersistentVolumeSource, error
     }
 }
 
-/// Checks a volume that is to replace `old`.
+fn has_bad_value(volume: &PersistentVolume) -> bool {
+    let required = volume.spec.node_affinity.as_ref().and_then(|affinity| affinity.required.as_ref());
+    let mut terms = required.into_iter().flat_map(|selector| &selector.node_selector_terms);
+    terms.any(|term| {
+        let mut values = term.match_expressions.iter().flat_map(|one| &one.values);
+        values.any(|value| !names::label_value(value).is_empty())
+    })
+}
+
+/// The affinity with the older names of labels where `old` has those and the newer ones came in their places.
+fn with_older_names(affinity: &VolumeNodeAffinity, old: &VolumeNodeAffinity) -> VolumeNodeAffinity {
+    let mut affinity = affinity.clone();
+    let (Some(new), Some(stored)) = (&mut affinity.required, &old.required) else { return affinity };
+    for (new, stored) in new.node_selector_terms.iter_mut().zip(&stored.node_selector_terms) {
+        for (new, stored) in new.match_expressions.iter_mut().zip(&stored.match_expressions) {
+            if RENAMED.contains(&(stored.key.as_str(), new.key.as_str())) {
+                new.key.clone_from(&stored.key);
+            }
+        }
+    }
+    affinity
+}
+
+/// Checks a volume that is to replace `old`. As upstream, the rules of new ones run twice.
 pub(super) fn validate_update(volume: &PersistentVolume, old: &PersistentVolume) -> ErrorList {
-    let mut errors = validate(volume);
+    let node_values = if has_bad_value(old) { NodeValues::Free } else { NodeValues::Checked };
+    let mut errors = validate_with(volume, node_values);
+    errors.extend(errors.clone());
     let (new, stored) = (&volume.spec, &old.spec);
     let mut source = new.persistent_volume_source.clone();
     if let (Some(csi), Some(stored)) = (&mut source.csi, &stored.persistent_volume_source.csi)
@@ -246,7 +320,7 @@ pub(super) fn validate_update(volume: &PersistentVolume, old: &PersistentVolume)
         errors.push(Path::new("volumeMode").invalid(value.unwrap_or_else(BadValue::null), IMMUTABLE));
     }
     if let Some(affinity) = &stored.node_affinity
-        && new.node_affinity.as_ref() != Some(affinity)
+        && new.node_affinity.as_ref().is_none_or(|new| with_older_names(new, affinity) != *affinity)
     {
         let value = new.node_affinity.as_ref().map_or_else(BadValue::null, |one| internal_json::bad_value(one));
         let detail = "field is immutable, except for updating from beta label to GA";

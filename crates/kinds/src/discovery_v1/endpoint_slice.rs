@@ -4,13 +4,16 @@ use super::slice_validation;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_types::discovery_v1::EndpointSlice;
 
+use crate::address_warnings;
 use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
 use crate::rules::{Endpoint, RuleContext};
 use crate::table;
+use api_machinery::names;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::discovery_v1::EndpointPort;
+use std::collections::BTreeSet;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "discovery.k8s.io",
@@ -71,7 +74,7 @@ impl TypedRules for EndpointSliceRules {
             || object.metadata.labels != old.metadata.labels;
         object.metadata.generation = old.metadata.generation + i64::from(changed);
         if object.endpoints != old.endpoints {
-            object.endpoints.iter_mut().for_each(|one| one.deprecated_topology.clear());
+            drop_topology(object, old);
         }
     }
 
@@ -96,8 +99,19 @@ impl TypedRules for EndpointSliceRules {
     }
 
     fn warnings(object: &EndpointSlice, old: Option<&EndpointSlice>) -> Vec<String> {
-        let named = old.is_none() && object.address_type == "FQDN";
-        named.then(|| "spec.addressType: FQDN endpoints are deprecated".to_owned()).into_iter().collect()
+        let mut texts = Vec::new();
+        if old.is_none() && object.address_type == "FQDN" {
+            texts.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+        }
+        let managed = object.metadata.labels.get("endpointslice.kubernetes.io/managed-by");
+        if managed.is_some_and(|by| CONTROLLERS.contains(&by.as_str())) {
+            return texts;
+        }
+        for (index, endpoint) in object.endpoints.iter().enumerate() {
+            let path = Path::new("endpoints").index(index).child("addresses");
+            texts.extend(address_warnings::of_ips(&path, &endpoint.addresses));
+        }
+        texts
     }
 
     fn cells(object: &EndpointSlice, now: Time) -> Vec<Value> {
@@ -115,5 +129,23 @@ impl TypedRules for EndpointSliceRules {
             table::or_else(table::first_few(&endpoints, 3), "<unset>").into(),
             table::age(&object.metadata, now),
         ]
+    }
+}
+
+/// Those whose slices hold what nodes report, which nobody can mend.
+const CONTROLLERS: [&str; 2] = ["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"];
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// Clears what only older versions have. A node that was named there before is kept as the node of the endpoint.
+fn drop_topology(slice: &mut EndpointSlice, old: &EndpointSlice) {
+    let known: BTreeSet<&String> =
+        old.endpoints.iter().filter_map(|one| one.deprecated_topology.get(HOSTNAME)).collect();
+    for endpoint in &mut slice.endpoints {
+        let node = endpoint.deprecated_topology.get(HOSTNAME).filter(|node| known.contains(node));
+        let node = node.filter(|node| names::dns1123_subdomain(node).is_empty());
+        if endpoint.node_name.is_none() {
+            endpoint.node_name = node.cloned();
+        }
+        endpoint.deprecated_topology.clear();
     }
 }

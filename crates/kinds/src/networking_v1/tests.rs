@@ -152,10 +152,10 @@ fn what_an_ingress_breaks_already_may_stay() {
 
 #[test]
 fn ingress_statuses() {
-    let mut old = Ingress::default();
-    old.status = read(r#"{"loadBalancer":{"ingress":[{"ip":"010.0.0.1"}]}}"#);
-    let mut new = Ingress::default();
-    new.status = read(r#"{"loadBalancer":{"ingress":[{"ip":"010.0.0.1"},{"ip":"x"},{"hostname":"1.2.3.4"}]}}"#);
+    let with =
+        |ingress: &str| -> Ingress { read(&format!(r#"{{"status":{{"loadBalancer":{{"ingress":{ingress}}}}}}}"#)) };
+    let old = with(r#"[{"ip":"010.0.0.1"}]"#);
+    let new = with(r#"[{"ip":"010.0.0.1"},{"ip":"x"},{"hostname":"1.2.3.4"}]"#);
     let rules = |new: &Ingress| super::ingress::IngressRules::validate_update(&context(), Endpoint::Status, new, &old);
     assert_eq!(
         texts(&rules(&new)),

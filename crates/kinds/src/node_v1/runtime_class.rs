@@ -3,7 +3,8 @@
 use api_types::node_v1::RuntimeClass;
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
-use crate::pod_spec::validation::{container_resource_name, validate_tolerations};
+use crate::pod_spec::defaults::round_up;
+use crate::pod_spec::validation::{validate_overhead_amounts, validate_tolerations};
 use crate::pod_spec::warnings::deprecated_label;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
@@ -48,15 +49,15 @@ impl TypedRules for RuntimeClassRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
+    fn set_defaults(object: &mut RuntimeClass) {
+        round_up(object.overhead.iter_mut().map(|overhead| &mut overhead.pod_fixed));
+    }
+
     fn validate(_: &RuleContext, object: &RuntimeClass) -> ErrorList {
         let mut errors = ErrorList::new();
         field_rules::named(&Path::new("handler"), &object.handler, names::dns1123_label, &mut errors);
-        for (name, quantity) in object.overhead.iter().flat_map(|overhead| &overhead.pod_fixed) {
-            let path = Path::new("overhead").child("limits").key(name);
-            container_resource_name(&path, name, &mut errors);
-            if quantity.sign() < 0 {
-                errors.push(path.invalid(quantity.to_string(), field_rules::NOT_NEGATIVE));
-            }
+        if let Some(overhead) = &object.overhead {
+            validate_overhead_amounts(&Path::new("overhead"), &overhead.pod_fixed, &mut errors);
         }
         let Some(scheduling) = &object.scheduling else { return errors };
         let path = Path::new("scheduling");

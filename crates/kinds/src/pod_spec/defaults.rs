@@ -1,6 +1,7 @@
 //! Defaults of a pod's spec that depend on other fields. Those that stand alone are in the field tables.
 
-use api_types::core_v1::{Container, Pod, PodSpec, VolumeSource};
+use api_types::core_v1::{Container, Pod, PodSpec, ResourceList, VolumeSource};
+use component_helpers::pod_requests::{aggregate, is_pod_level};
 
 /// Sets what pods and templates share: pull policies, and an empty directory for volumes without a source.
 pub(crate) fn set_defaults(spec: &mut PodSpec) {
@@ -45,6 +46,31 @@ pub(crate) fn set_pod_defaults(pod: &mut Pod) {
     if spec.termination_grace_period_seconds.is_some_and(|seconds| seconds < 0) {
         spec.termination_grace_period_seconds = Some(1);
     }
+    set_pod_level(spec);
+}
+
+/// What the pod as a whole asks for, from its containers and its limits, where it states anything at all (KEP-2837).
+fn set_pod_level(spec: &mut PodSpec) {
+    let Some(mut resources) = spec.resources.take() else { return };
+    if !resources.requests.is_empty() || !resources.limits.is_empty() {
+        // Huge pages cannot be overcommitted, so the limits of the containers are what the pod needs.
+        let pages = aggregate(spec, |container| container.resources.limits.clone());
+        for (name, amount) in pages.into_iter().filter(|(name, _)| name.starts_with("hugepages-")) {
+            if !resources.requests.contains_key(&name) {
+                resources.limits.entry(name).or_insert(amount);
+            }
+        }
+    }
+    if !resources.limits.is_empty() {
+        let asked = aggregate(spec, |container| container.resources.requests.clone());
+        for (name, amount) in asked.into_iter().filter(|(name, _)| matches!(name.as_str(), "cpu" | "memory")) {
+            resources.requests.entry(name).or_insert(amount);
+        }
+        for (name, limit) in resources.limits.iter().filter(|(name, _)| is_pod_level(name)) {
+            resources.requests.entry(name.clone()).or_insert_with(|| limit.clone());
+        }
+    }
+    spec.resources = Some(resources);
 }
 
 fn containers_mut(spec: &mut PodSpec) -> impl Iterator<Item = &mut Container> {
@@ -54,12 +80,27 @@ fn containers_mut(spec: &mut PodSpec) -> impl Iterator<Item = &mut Container> {
 /// Quantities are kept to the thousandth.
 fn round_quantities(spec: &mut PodSpec) {
     for container in containers_mut(spec) {
-        let resources = &mut container.resources;
-        for quantity in resources.limits.values_mut().chain(resources.requests.values_mut()) {
-            quantity.round_up_to_milli();
+        round_up([&mut container.resources.limits, &mut container.resources.requests]);
+    }
+    for container in &mut spec.ephemeral_containers {
+        let resources = &mut container.ephemeral_container_common.resources;
+        round_up([&mut resources.limits, &mut resources.requests]);
+    }
+    if let Some(resources) = &mut spec.resources {
+        round_up([&mut resources.limits, &mut resources.requests]);
+    }
+    for volume in &mut spec.volumes {
+        let claim = volume.volume_source.ephemeral.as_mut().and_then(|one| one.volume_claim_template.as_mut());
+        if let Some(claim) = claim {
+            round_up([&mut claim.spec.resources.limits, &mut claim.spec.resources.requests]);
         }
     }
-    for quantity in spec.overhead.values_mut() {
+    round_up([&mut spec.overhead]);
+}
+
+/// Rounds amounts up to the thousandth, which is the least that is kept of any.
+pub(crate) fn round_up<'a>(lists: impl IntoIterator<Item = &'a mut ResourceList>) {
+    for quantity in lists.into_iter().flat_map(ResourceList::values_mut) {
         quantity.round_up_to_milli();
     }
 }
@@ -80,6 +121,42 @@ mod tests {
     use api_types::core_v1::Volume;
 
     use super::*;
+
+    fn list(pairs: &str) -> ResourceList {
+        let pairs = pairs.split(' ').filter_map(|pair| pair.split_once('='));
+        let quantity = |text| api_machinery::quantity::Quantity::parse(text).expect("a quantity");
+        pairs.map(|(name, text)| (name.to_owned(), quantity(text))).collect()
+    }
+
+    #[test]
+    fn amounts_of_the_pod_as_a_whole() {
+        for (requests, limits, of_container, expected_requests, expected_limits) in [
+            ("", "", "cpu=1", "", ""),
+            ("", "cpu=4", "cpu=1", "cpu=1", "cpu=4"),
+            ("", "cpu=4 memory=1Gi", "cpu=1", "cpu=1 memory=1Gi", "cpu=4 memory=1Gi"),
+            ("cpu=2", "cpu=4", "cpu=1", "cpu=2", "cpu=4"),
+            ("cpu=2", "", "memory=1Gi", "cpu=2", ""),
+            ("cpu=2", "", "hugepages-2Mi=4Mi", "cpu=2 hugepages-2Mi=4Mi", "hugepages-2Mi=4Mi"),
+        ] {
+            let mut pod = Pod::default();
+            let mut container = Container::default();
+            container.resources.limits = list(of_container);
+            pod.spec.containers = vec![container];
+            let resources = pod.spec.resources.get_or_insert_default();
+            (resources.requests, resources.limits) = (list(requests), list(limits));
+            set_pod_defaults(&mut pod);
+            let found = pod.spec.resources.unwrap_or_default();
+            assert_eq!((found.requests, found.limits), (list(expected_requests), list(expected_limits)), "{requests}");
+        }
+    }
+
+    #[test]
+    fn amounts_are_kept_to_the_thousandth() {
+        let mut spec = PodSpec { overhead: list("cpu=100u"), ..PodSpec::default() };
+        spec.resources.get_or_insert_default().limits = list("cpu=1001u");
+        set_defaults(&mut spec);
+        assert_eq!((spec.overhead, spec.resources.unwrap_or_default().limits), (list("cpu=1m"), list("cpu=2m")));
+    }
 
     #[test]
     fn pull_policies() {

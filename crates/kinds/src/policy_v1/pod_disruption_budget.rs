@@ -2,6 +2,7 @@
 
 use api_types::policy_v1::PodDisruptionBudget;
 
+use crate::conditions;
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::label_selector::{self, Values};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
@@ -76,6 +77,7 @@ impl TypedRules for PodDisruptionBudgetRules {
             return errors;
         }
         let status = &object.status;
+        conditions::validate(&Path::new("status").child("conditions"), &status.conditions, &mut errors);
         let counters = [
             ("disruptionsAllowed", status.disruptions_allowed.into()),
             ("currentHealthy", status.current_healthy.into()),

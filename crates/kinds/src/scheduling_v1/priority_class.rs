@@ -84,6 +84,11 @@ impl TypedRules for PriorityClassRules {
         errors
     }
 
+    fn keeps(name: &str) -> Option<&'static str> {
+        let known = SYSTEM_CLASSES.iter().any(|(system, _)| *system == name);
+        known.then_some("this is a system priority class and cannot be deleted")
+    }
+
     fn cells(object: &PriorityClass, now: Time) -> Vec<Value> {
         vec![
             object.metadata.name.clone().into(),
@@ -118,6 +123,12 @@ fn system_class_problem(class: &PriorityClass) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn system_classes_stay() {
+        assert!(PriorityClassRules::keeps("system-node-critical").is_some());
+        assert_eq!(PriorityClassRules::keeps("mine"), None);
+    }
 
     #[test]
     fn system_classes_are_reserved() {

@@ -156,7 +156,9 @@ fn validate_topologies(terms: &[TopologySelectorTerm], errors: &mut ErrorList) {
                 errors.push(path.child("key").duplicate(key));
             }
         }
-        if earlier.contains(&seen) {
+        // Upstream compares with as many empty terms as there are terms, too.
+        let empty = if seen.is_empty() { terms.len() } else { 0 };
+        for _ in 0..empty + earlier.iter().filter(|one| **one == seen).count() {
             errors.push(path.duplicate(""));
         }
         earlier.push(seen);
@@ -185,6 +187,9 @@ mod tests {
                 format!(r#"{path}[1].key: Duplicate value: "zone""#),
             ]
         );
+        let mut empty = ErrorList::new();
+        validate_topologies(&[TopologySelectorTerm::default(), TopologySelectorTerm::default()], &mut empty);
+        assert_eq!(empty.len(), 5, "each of two against two empty ones, and the second against the first");
         let last = errors.iter().last().map(ToString::to_string);
         assert_eq!(last.as_deref(), Some(r#"allowedTopologies[1].matchLabelExpressions: Duplicate value: """#));
     }

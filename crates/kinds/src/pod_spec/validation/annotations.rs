@@ -14,8 +14,10 @@ use crate::field_rules as rules;
 pub(crate) const MIRROR: &str = "kubernetes.io/config.mirror";
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
-const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+/// The annotation of a pod's seccomp profile.
+pub(crate) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+/// What the annotations of a container's seccomp profile start with.
+pub(crate) const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 /// What the annotations of a container's `AppArmor` profile start with.
 pub(crate) const APPARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 

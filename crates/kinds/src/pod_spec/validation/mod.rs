@@ -29,11 +29,14 @@ use crate::field_rules as rules;
 
 pub(crate) use affinity::{NodeValues, node_selector};
 pub(crate) use annotations::{
-    APPARMOR, MIRROR, apparmor_of, validate_apparmor_update, validate_mirror_update, validate_pod_annotations,
+    APPARMOR, MIRROR, SECCOMP_CONTAINER, SECCOMP_POD, apparmor_of, validate_apparmor_update, validate_mirror_update,
+    validate_pod_annotations,
 };
 pub(crate) use containers::validate_image_space;
 pub(crate) use probes::port_or_name;
-pub(crate) use resources::{amount, container_resource_name, is_overcommitable, standard_name};
+pub(crate) use resources::{
+    amount, container_resource_name, is_overcommitable, standard_name, validate_overhead_amounts,
+};
 pub(crate) use tolerations::{EFFECTS, validate_tolerations};
 pub(crate) use volumes::{ISCSI_NAME, fits_portal};
 

@@ -156,18 +156,18 @@ pub(super) fn validate_container(
     path: &Path,
     errors: &mut ErrorList,
 ) {
-    validate_requirements(around, Level::Container, resources, path, errors);
+    let divisible = !around.stored(has_split_pages);
+    validate_requirements(divisible, Level::Container, resources, path, errors);
     validate_claims(around.spec, resources, &path.child("claims"), errors);
 }
 
 fn validate_requirements(
-    around: &Around<'_>,
+    divisible: bool,
     level: Level,
     resources: &ResourceRequirements,
     path: &Path,
     errors: &mut ErrorList,
 ) {
-    let divisible = !around.stored(has_split_pages);
     let (limits, requests) = (path.child("limits"), path.child("requests"));
     for (name, quantity) in &resources.limits {
         validate_entry(level, divisible, &limits.key(name), name, quantity, errors);
@@ -248,7 +248,8 @@ pub(super) fn validate_pod_level(around: &Around<'_>, path: &Path, errors: &mut 
     if !resources.claims.is_empty() {
         errors.push(path.child("claims").forbidden("claims may not be set for Resources at pod-level"));
     }
-    validate_requirements(around, Level::Pod, resources, path, errors);
+    let divisible = !around.stored(has_split_pages);
+    validate_requirements(divisible, Level::Pod, resources, path, errors);
     let requests = pod_requests::aggregate(spec, |container| container.resources.requests.clone());
     for (name, quantity) in resources.requests.iter().filter(|(name, _)| pod_requests::is_pod_level(name)) {
         if let Some(total) = requests.get(name).filter(|total| *total > quantity) {
@@ -278,5 +279,11 @@ pub(super) fn validate_pod_level(around: &Around<'_>, path: &Path, errors: &mut 
 /// What the runtime needs besides the containers; checked as their limits are.
 pub(super) fn validate_overhead(around: &Around<'_>, path: &Path, errors: &mut ErrorList) {
     let resources = ResourceRequirements { limits: around.spec.overhead.clone(), ..ResourceRequirements::default() };
-    validate_requirements(around, Level::Container, &resources, path, errors);
+    validate_requirements(!around.stored(has_split_pages), Level::Container, &resources, path, errors);
+}
+
+/// The same amounts where a runtime class states them.
+pub(crate) fn validate_overhead_amounts(path: &Path, amounts: &ResourceList, errors: &mut ErrorList) {
+    let resources = ResourceRequirements { limits: amounts.clone(), ..ResourceRequirements::default() };
+    validate_requirements(true, Level::Container, &resources, path, errors);
 }
