@@ -35,8 +35,8 @@ impl Sides {
         let original: Value = serde_json::from_slice(&self.json)?;
         for (side, text) in [("ours", self.ours_to_json()), ("serde", self.peer_to_json())] {
             let mut again: Value = serde_json::from_slice(&text)?;
-            // The peer leaves out structs that are there but empty, and so does less; we write them as upstream does.
-            restore_empty(&mut again, &original);
+            // The peer leaves out what is there but empty, and so does less; we write it as upstream does.
+            restore_vacant(&mut again, &original);
             ensure!(again == original, "{side} lost something:\n{again}\n{original}");
         }
         ensure!(self.ours_to_protobuf() == self.message, "our message is not stable");
@@ -79,14 +79,14 @@ impl Sides {
     }
 }
 
-/// Puts back members of `original` that are empty objects and missing in `found`.
-fn restore_empty(found: &mut Value, original: &Value) {
+/// Puts back members of `original` that are `{}` or `null` and missing in `found`.
+fn restore_vacant(found: &mut Value, original: &Value) {
     match (found, original) {
         (Value::Object(found), Value::Object(original)) => {
             for (name, value) in original {
                 match found.get_mut(name) {
-                    Some(inner) => restore_empty(inner, value),
-                    None if value.as_object().is_some_and(serde_json::Map::is_empty) => {
+                    Some(inner) => restore_vacant(inner, value),
+                    None if value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty) => {
                         found.insert(name.clone(), value.clone());
                     }
                     None => {}
@@ -95,7 +95,7 @@ fn restore_empty(found: &mut Value, original: &Value) {
         }
         (Value::Array(found), Value::Array(original)) => {
             for (found, original) in found.iter_mut().zip(original) {
-                restore_empty(found, original);
+                restore_vacant(found, original);
             }
         }
         _ => {}

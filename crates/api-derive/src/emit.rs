@@ -67,6 +67,8 @@ fn table(args: &StructArgs, ident: &Ident, doc: &str, rows: &[Row]) -> Result<To
     }
     let order = order.into_iter().map(|index| u16::try_from(index).unwrap_or(u16::MAX));
     let (atomic, type_meta) = (args.atomic, args.kind.is_some());
+    let json_always = bits(rows, |row| row.args.has("always"));
+    let wire_always = bits(rows, |row| !is_container(&row.ty));
     Ok(quote! {
         use ::api_machinery::reflect::{Field, FieldType, ListType, PatchStrategy, Presence};
         static TABLE: ::api_machinery::reflect::StructType = ::api_machinery::reflect::StructType {
@@ -77,8 +79,21 @@ fn table(args: &StructArgs, ident: &Ident, doc: &str, rows: &[Row]) -> Result<To
             type_meta: #type_meta,
             fields: &[#(#fields),*],
             wire_order: &[#(#order),*],
+            json_always: #json_always,
+            wire_always: #wire_always,
         };
     })
+}
+
+/// One bit per row that holds.
+fn bits(rows: &[Row], holds: impl Fn(&Row) -> bool) -> u128 {
+    (0..).zip(rows).filter(|(_, row)| holds(row)).fold(0, |set, (index, _)| set | 1_u128 << index)
+}
+
+/// Whether the type is plainly a list, a map or a pointer, of which nothing is written when it is empty.
+fn is_container(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    path.path.segments.last().is_some_and(|last| ["Vec", "BTreeMap", "Option"].iter().any(|name| last.ident == name))
 }
 
 fn field_type(row: &Row) -> TokenStream {
@@ -108,9 +123,10 @@ fn field_type(row: &Row) -> TokenStream {
     let (inline, rest, required) = (args.has("inline"), args.has("rest"), args.has("required"));
     let (atomic, replace, retain_keys) = (args.has("atomic"), args.has("replace"), args.has("retain_keys"));
     let (number, default, fill, doc, ty) = (args.number, &args.default, &args.fill, &row.doc, &row.ty);
+    let key = format!("\"{name}\":");
     quote! {
         FieldType {
-            name: #name, number: #number, doc: #doc, presence: #presence, inline: #inline, rest: #rest,
+            name: #name, key: #key, number: #number, doc: #doc, presence: #presence, inline: #inline, rest: #rest,
             required: #required, atomic: #atomic, list: #list,
             patch: PatchStrategy { merge: #merge, replace: #replace, retain_keys: #retain_keys, merge_key: #merge_key },
             default: #default, fill: #fill, shape: <#ty as Field>::shape,
@@ -137,6 +153,9 @@ fn reflect(ident: &Ident, rows: &[Row]) -> TokenStream {
                     #(#indexes => &mut self.#names,)*
                     _ => ::api_machinery::reflect::no_such_field(index),
                 }
+            }
+            fn present(&self) -> u128 {
+                #((u128::from(!::api_machinery::reflect::Field::is_unset(&self.#names)) << #indexes) |)* 0
             }
         }
         impl ::api_machinery::reflect::Field for #ident {

@@ -183,10 +183,12 @@ static UNSTRUCTURED: StructType = StructType {
     atomic: false,
     type_meta: true,
     fields: &[
-        FieldType { name: "metadata", shape: <ObjectMeta as Field>::shape, ..FieldType::PLAIN },
+        FieldType { name: "metadata", key: "\"metadata\":", shape: <ObjectMeta as Field>::shape, ..FieldType::PLAIN },
         FieldType { rest: true, shape: <BTreeMap<String, Value> as Field>::shape, ..FieldType::PLAIN },
     ],
     wire_order: &[],
+    json_always: 0,
+    wire_always: 0,
 };
 
 impl Reflect for Unstructured {

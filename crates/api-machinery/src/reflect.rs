@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use crate::leaf::{Leaf, LeafType};
 use crate::value::Value;
@@ -37,6 +38,10 @@ pub trait Field: Replace + Any + Send + Sync {
     fn view(&self) -> View<'_>;
     /// The value, for writing in place.
     fn view_mut(&mut self) -> ViewMut<'_>;
+    /// Whether JSON output leaves it out under [`Presence::OmitEmpty`]: it is empty, and neither struct nor leaf.
+    fn is_unset(&self) -> bool {
+        false
+    }
     /// The static type.
     fn shape() -> Shape
     where
@@ -51,6 +56,12 @@ pub trait Reflect: Any + Send + Sync {
     fn field(&self, index: usize) -> &dyn Field;
     /// The field at `index` of the table, for writing.
     fn field_mut(&mut self, index: usize) -> &mut dyn Field;
+    /// One bit per field, by index, for those that are not [unset](Field::is_unset). Most fields of most objects are
+    /// unset, and this finds the others without a call for each.
+    fn present(&self) -> u128 {
+        let is_set = |index: &usize| !self.field(*index).is_unset();
+        (0..self.struct_type().fields.len()).filter(is_set).fold(0, |set, index| set | 1 << index)
+    }
 }
 
 /// The static type of a struct.
@@ -69,6 +80,10 @@ pub struct StructType {
     pub fields: &'static [FieldType],
     /// Indexes of the fields that are on the protobuf wire, by ascending number.
     pub wire_order: &'static [u16],
+    /// One bit per field that JSON has even when it is unset.
+    pub json_always: u128,
+    /// One bit per field that may be on the wire even when it is unset: all but lists, maps and pointers.
+    pub wire_always: u128,
 }
 
 impl StructType {
@@ -130,6 +145,8 @@ pub struct PatchStrategy {
 pub struct FieldType {
     /// JSON name; empty for the inline field and the rest.
     pub name: &'static str,
+    /// The name as JSON has it: in quotes, with the colon behind.
+    pub key: &'static str,
     /// Protobuf number; 0 where the field is not on the wire.
     pub number: u32,
     /// What it is, for `kubectl explain`.
@@ -160,6 +177,7 @@ impl FieldType {
     /// A row with nothing set, for tables that are written by hand.
     pub const PLAIN: Self = Self {
         name: "",
+        key: "",
         number: 0,
         doc: "",
         presence: Presence::OmitEmpty,
@@ -356,7 +374,7 @@ pub fn is_zero(field: &dyn Field) -> bool {
         View::Float(value) => value == 0.0,
         View::Str(value) => value.is_empty(),
         View::Bytes(value) => value.is_empty(),
-        View::Struct(value) => (0..value.struct_type().fields.len()).all(|index| is_zero(value.field(index))),
+        View::Struct(value) => set_bits(value.present()).all(|index| is_zero(value.field(index))),
         View::List(value) => value.is_empty(),
         View::Map(value) => value.is_empty(),
         View::Optional(value) => value.is_none(),
@@ -365,17 +383,25 @@ pub fn is_zero(field: &dyn Field) -> bool {
     }
 }
 
-/// Whether JSON output leaves the field out.
-#[must_use]
-pub fn is_omitted(field: &dyn Field, presence: Presence) -> bool {
-    match presence {
-        Presence::Always => false,
-        Presence::OmitZero => is_zero(field),
-        Presence::OmitEmpty => match field.view() {
-            View::Struct(_) | View::Leaf(_) => false,
-            _ => is_zero(field),
-        },
-    }
+/// The indexes of the fields that JSON output has, in table order; the inline field is among them.
+pub fn written_fields(value: &dyn Reflect) -> impl Iterator<Item = usize> {
+    let table = value.struct_type();
+    let is_written = |index: &usize| {
+        table.fields[*index].presence != Presence::OmitZero
+            || table.fields[*index].inline
+            || !is_zero(value.field(*index))
+    };
+    set_bits(value.present() | table.json_always).filter(is_written)
+}
+
+/// The numbers of the bits that are set, from the lowest on.
+fn set_bits(mut set: u128) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = set.trailing_zeros();
+        // Nothing is left of an empty set, whose count of zeros is the width.
+        set &= set.wrapping_sub(1);
+        (lowest < u128::BITS).then_some(lowest as usize)
+    })
 }
 
 /// Makes the top-level field of this name the same as in `from`, which is of the same type.
@@ -446,6 +472,9 @@ fn equal_maps(one: &dyn Map, other: &dyn Map) -> bool {
 macro_rules! scalar_field {
     ($type:ty, $variant:ident, $read:expr) => {
         impl Field for $type {
+            fn is_unset(&self) -> bool {
+                *self == <$type>::default()
+            }
             fn view(&self) -> View<'_> {
                 let read: fn(&$type) -> _ = $read;
                 View::$variant(read(self))
@@ -466,6 +495,9 @@ scalar_field!(i64, Int64, |value| *value);
 scalar_field!(f64, Float, |value| *value);
 
 impl Field for String {
+    fn is_unset(&self) -> bool {
+        self.is_empty()
+    }
     fn view(&self) -> View<'_> {
         View::Str(self)
     }
@@ -507,6 +539,9 @@ impl std::ops::Deref for ByteString {
 }
 
 impl Field for ByteString {
+    fn is_unset(&self) -> bool {
+        self.0.is_empty()
+    }
     fn view(&self) -> View<'_> {
         View::Bytes(&self.0)
     }
@@ -519,6 +554,9 @@ impl Field for ByteString {
 }
 
 impl Field for Value {
+    fn is_unset(&self) -> bool {
+        self.is_null()
+    }
     fn view(&self) -> View<'_> {
         View::Dynamic(self)
     }
@@ -531,6 +569,9 @@ impl Field for Value {
 }
 
 impl<T: Field + Clone + Default> Field for Vec<T> {
+    fn is_unset(&self) -> bool {
+        Vec::is_empty(self)
+    }
     fn view(&self) -> View<'_> {
         View::List(self)
     }
@@ -557,6 +598,10 @@ impl<T: Field + Clone + Default> List for Vec<T> {
     }
     fn push_default(&mut self) -> &mut dyn Field {
         let index = Vec::len(self);
+        if index == self.capacity() {
+            // Most lists are short, and are kept for long: room for four large entries would mostly stay empty.
+            self.reserve_exact(index.max(1));
+        }
         self.push(T::default());
         &mut self[index]
     }
@@ -571,6 +616,9 @@ impl<T: Field + Clone + Default> List for Vec<T> {
 }
 
 impl<T: Field + Clone + Default> Field for BTreeMap<String, T> {
+    fn is_unset(&self) -> bool {
+        BTreeMap::is_empty(self)
+    }
     fn view(&self) -> View<'_> {
         View::Map(self)
     }
@@ -603,8 +651,10 @@ impl<T: Field + Clone + Default> Map for BTreeMap<String, T> {
         }
     }
     fn upsert(&mut self, key: &str) -> (&mut dyn Field, bool) {
-        let existed = self.contains_key(key);
-        (BTreeMap::entry(self, key.to_owned()).or_default(), existed)
+        match BTreeMap::entry(self, key.to_owned()) {
+            Entry::Occupied(entry) => (entry.into_mut(), true),
+            Entry::Vacant(entry) => (entry.insert(T::default()), false),
+        }
     }
     fn remove(&mut self, key: &str) {
         BTreeMap::remove(self, key);
@@ -615,6 +665,9 @@ impl<T: Field + Clone + Default> Map for BTreeMap<String, T> {
 }
 
 impl<T: Field + Clone + Default> Field for Option<T> {
+    fn is_unset(&self) -> bool {
+        self.is_none()
+    }
     fn view(&self) -> View<'_> {
         View::Optional(self.as_ref().map(|value| value as &dyn Field))
     }
@@ -639,6 +692,9 @@ impl<T: Field + Clone + Default> Optional for Option<T> {
 }
 
 impl<T: Field + Clone + Default> Field for Box<T> {
+    fn is_unset(&self) -> bool {
+        T::is_unset(self)
+    }
     fn view(&self) -> View<'_> {
         T::view(self)
     }

@@ -427,7 +427,22 @@ fn write_civil(f: &mut fmt::Formatter<'_>, seconds: i64) -> fmt::Result {
     let (year, month, day) = civil_from_days(seconds.div_euclid(SECONDS_PER_DAY));
     let clock = seconds.rem_euclid(SECONDS_PER_DAY);
     let (hour, minute, second) = (clock / 3600, clock / 60 % 60, clock % 60);
-    write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
+    let Ok(year @ 0..10_000) = u16::try_from(year) else {
+        return write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
+    };
+    // Every object has times and lists have thousands: the general formatter is too slow for them.
+    let mut text = *b"0000-00-00T00:00:00";
+    let parts = [(2, i64::from(year % 100)), (5, month), (8, day), (11, hour), (14, minute), (17, second)];
+    for (at, number) in [(0, i64::from(year / 100))].into_iter().chain(parts) {
+        text[at] = decimal(number / 10);
+        text[at + 1] = decimal(number % 10);
+    }
+    f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+}
+
+/// A digit of a number below 10.
+fn decimal(number: i64) -> u8 {
+    b'0' + u8::try_from(number).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -44,14 +44,14 @@ pub fn to_value(field: &dyn Field) -> Value {
 #[must_use]
 pub fn struct_to_map(value: &dyn Reflect) -> ValueMap<String, Value> {
     let mut out = ValueMap::new();
-    for (index, row) in value.struct_type().fields.iter().enumerate() {
-        let field = value.field(index);
+    let fields = value.struct_type().fields;
+    for index in reflect::written_fields(value) {
+        let (row, field) = (&fields[index], value.field(index));
         match field.view() {
             View::Struct(inner) if row.inline => out.extend(struct_to_map(inner)),
             View::Map(map) if row.rest => map.each(&mut |key, value| {
                 out.insert(key.to_owned(), to_value(value));
             }),
-            _ if reflect::is_omitted(field, row.presence) => {}
             _ => {
                 out.insert(row.name.to_owned(), to_value(field));
             }

@@ -26,24 +26,21 @@ impl Writer {
     }
 
     fn members(&mut self, value: &dyn Reflect, first: &mut bool) {
-        for (index, row) in value.struct_type().fields.iter().enumerate() {
-            let field = value.field(index);
-            if row.inline {
-                if let View::Struct(inner) = field.view() {
-                    self.members(inner, first);
+        let fields = value.struct_type().fields;
+        for index in reflect::written_fields(value) {
+            let (row, view) = (&fields[index], value.field(index).view());
+            match view {
+                View::Struct(inner) if row.inline => self.members(inner, first),
+                View::Map(rest) if row.rest => rest.each(&mut |name, entry| {
+                    self.separate(first);
+                    self.key(name);
+                    self.field(entry);
+                }),
+                view => {
+                    self.separate(first);
+                    self.raw(row.key);
+                    self.view(view);
                 }
-            } else if row.rest {
-                if let View::Map(rest) = field.view() {
-                    rest.each(&mut |name, entry| {
-                        self.separate(first);
-                        self.key(name);
-                        self.field(entry);
-                    });
-                }
-            } else if !reflect::is_omitted(field, row.presence) {
-                self.separate(first);
-                self.plain_key(row.name);
-                self.field(field);
             }
         }
     }
@@ -56,7 +53,11 @@ impl Writer {
 
     /// Writes a field's value.
     pub fn field(&mut self, field: &dyn Field) {
-        match field.view() {
+        self.view(field.view());
+    }
+
+    fn view(&mut self, view: View<'_>) {
+        match view {
             View::Bool(value) => self.bool(value),
             View::Int32(value) => self.int(i64::from(value)),
             View::Int64(value) => self.int(value),

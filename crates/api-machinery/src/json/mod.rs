@@ -12,6 +12,8 @@ pub use decode::{TypeMeta, read_type_meta};
 pub use reader::{DecodeError, Reader, Token};
 pub use writer::Writer;
 
+use std::borrow::Cow;
+
 use crate::reflect::Reflect;
 use crate::value::Value;
 
@@ -38,7 +40,8 @@ pub struct Decoded {
 /// # Errors
 /// When the bytes are not JSON or do not fit the type; upstream's wording.
 pub fn decode(bytes: &[u8], target: &mut dyn Reflect) -> Result<Decoded, DecodeError> {
-    let text = String::from_utf8_lossy(bytes);
+    // Almost all texts are valid, and checking that is faster than looking for what is not.
+    let text = std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
     let mut reader = Reader::new(&text).strict();
     reader.read_struct(target)?;
     reader.end()?;

@@ -44,6 +44,19 @@ impl Token<'_> {
     }
 }
 
+/// Bytes that end a run of characters that stand for themselves: a quote, a backslash, or one that may not be there.
+const ENDS_PLAIN_TEXT: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut control = 0;
+    while control < 0x20 {
+        table[control] = true;
+        control += 1;
+    }
+    table[b'"' as usize] = true;
+    table[b'\\' as usize] = true;
+    table
+};
+
 /// One step of the path from the document's root.
 #[derive(Debug, Clone)]
 enum Step<'a> {
@@ -264,19 +277,18 @@ impl<'a> Reader<'a> {
     fn string(&mut self) -> Result<Cow<'a, str>, DecodeError> {
         self.at += 1;
         let start = self.at;
-        let bytes = self.text.as_bytes();
-        loop {
-            match bytes.get(self.at) {
-                None => return Err(Self::cut_short()),
-                Some(b'"') => {
-                    let text = self.text.get(start..self.at).unwrap_or_default();
-                    self.at += 1;
-                    return Ok(Cow::Borrowed(text));
-                }
-                Some(b'\\') => return self.escaped_string(start).map(Cow::Owned),
-                Some(0..0x20) => return Err(self.unexpected("in string literal")),
-                Some(_) => self.at += 1,
+        let rest = self.text.as_bytes().get(start..).unwrap_or_default();
+        let Some(length) = rest.iter().position(|byte| ENDS_PLAIN_TEXT[usize::from(*byte)]) else {
+            return Err(Self::cut_short());
+        };
+        self.at += length;
+        match rest.get(length) {
+            Some(b'"') => {
+                self.at += 1;
+                Ok(Cow::Borrowed(self.text.get(start..start + length).unwrap_or_default()))
             }
+            Some(b'\\') => self.escaped_string(start).map(Cow::Owned),
+            _ => Err(self.unexpected("in string literal")),
         }
     }
 

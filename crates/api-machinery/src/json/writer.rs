@@ -4,10 +4,37 @@ use std::fmt::Write as _;
 
 use crate::value::Value;
 
+/// Room for a small object; texts grow by doubling from here.
+const INITIAL_BYTES: usize = 1024;
+
+/// Which bytes begin a character that is perhaps written as an escape: U+2028 and U+2029 start with 0xe2, anything else
+/// above ASCII is written as it is.
+const MAY_NEED_ESCAPE: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut control = 0;
+    while control < 0x20 {
+        table[control] = true;
+        control += 1;
+    }
+    table[b'"' as usize] = true;
+    table[b'\\' as usize] = true;
+    table[b'<' as usize] = true;
+    table[b'>' as usize] = true;
+    table[b'&' as usize] = true;
+    table[0xe2] = true;
+    table
+};
+
 /// A JSON text in the making.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Writer {
     out: String,
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self { out: String::with_capacity(INITIAL_BYTES) }
+    }
 }
 
 impl Writer {
@@ -60,56 +87,40 @@ impl Writer {
     /// Writes a string with Go's escapes.
     pub fn string(&mut self, text: &str) {
         self.out.push('"');
-        let mut from = 0;
-        for (at, byte) in text.bytes().enumerate() {
-            // U+2028 and U+2029 start with 0xe2; anything else above ASCII is written as it is.
-            if byte >= 0x20 && !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2 | 0x7f) {
-                continue;
-            }
-            let Some(symbol) = text.get(at..).and_then(|rest| rest.chars().next()) else { continue };
-            if self.escaped(text, from, at, symbol) {
-                from = at + symbol.len_utf8();
-            }
+        let mut rest = text;
+        while let Some(at) = rest.bytes().position(|byte| MAY_NEED_ESCAPE[usize::from(byte)]) {
+            let (plain, special) = rest.split_at(at);
+            self.out.push_str(plain);
+            let Some(symbol) = special.chars().next() else { break };
+            self.escape(symbol);
+            rest = special.get(symbol.len_utf8()..).unwrap_or_default();
         }
-        self.out.push_str(text.get(from..).unwrap_or_default());
+        self.out.push_str(rest);
         self.out.push('"');
     }
 
-    /// Writes what stands between `from` and `at`, then the escape of `symbol` if it needs one.
-    fn escaped(&mut self, text: &str, from: usize, at: usize, symbol: char) -> bool {
-        let short = match symbol {
-            '"' => "\\\"",
-            '\\' => "\\\\",
-            '\n' => "\\n",
-            '\r' => "\\r",
-            '\t' => "\\t",
-            '\u{8}' => "\\b",
-            '\u{c}' => "\\f",
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => "",
-            control if control < ' ' => "",
-            _ => return false,
-        };
-        self.out.push_str(text.get(from..at).unwrap_or_default());
-        if short.is_empty() {
-            // Writing to a string cannot fail.
-            let _ = write!(self.out, "\\u{:04x}", symbol as u32);
-        } else {
-            self.out.push_str(short);
+    /// Writes one character, as an escape if it needs one.
+    fn escape(&mut self, symbol: char) {
+        match symbol {
+            '"' => self.out.push_str("\\\""),
+            '\\' => self.out.push_str("\\\\"),
+            '\n' => self.out.push_str("\\n"),
+            '\r' => self.out.push_str("\\r"),
+            '\t' => self.out.push_str("\\t"),
+            '\u{8}' => self.out.push_str("\\b"),
+            '\u{c}' => self.out.push_str("\\f"),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..' ' => {
+                // Writing to a string cannot fail.
+                let _ = write!(self.out, "\\u{:04x}", symbol as u32);
+            }
+            plain => self.out.push(plain),
         }
-        true
     }
 
     /// Writes an object's member name and the colon.
     pub fn key(&mut self, name: &str) {
         self.string(name);
         self.out.push(':');
-    }
-
-    /// Writes a name that needs no escapes and the colon.
-    pub(super) fn plain_key(&mut self, name: &str) {
-        self.out.push('"');
-        self.out.push_str(name);
-        self.out.push_str("\":");
     }
 
     /// Writes a free-form value.

@@ -1,5 +1,7 @@
 //! Reading protobuf messages.
 
+use std::borrow::Cow;
+
 use crate::reflect::{Field, Map, Reflect, StructType, ViewMut};
 
 /// The deepest nesting that is read.
@@ -93,10 +95,13 @@ impl<'a> WireValue<'a> {
     /// # Errors
     /// When it is a number.
     pub fn text(self) -> Result<String, WireError> {
-        self.bytes().map(|bytes| match std::str::from_utf8(bytes) {
-            Ok(text) => text.to_owned(),
-            Err(_) => String::from_utf8_lossy(bytes).into_owned(),
-        })
+        self.shared_text().map(Cow::into_owned)
+    }
+
+    fn shared_text(self) -> Result<Cow<'a, str>, WireError> {
+        // Almost all texts are valid, and checking that is faster than looking for what is not.
+        self.bytes()
+            .map(|bytes| std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed))
     }
 }
 
@@ -122,6 +127,10 @@ impl<'a> Decoder<'a> {
     }
 
     fn varint(&mut self) -> Result<u64, WireError> {
+        if let [byte @ 0..0x80, rest @ ..] = self.bytes {
+            self.bytes = rest;
+            return Ok(u64::from(*byte));
+        }
         let mut value = 0_u64;
         for (index, byte) in self.bytes.iter().enumerate().take(10) {
             let part = u64::from(byte & 0x7f);
@@ -217,10 +226,10 @@ impl<'a> Decoder<'a> {
     }
 
     fn read_entry(&mut self, target: &mut dyn Map) -> Result<(), WireError> {
-        let (mut key, mut found) = (String::new(), None);
+        let (mut key, mut found) = (Cow::Borrowed(""), None);
         while let Some((number, value)) = self.next()? {
             match number {
-                1 => key = value.text()?,
+                1 => key = value.shared_text()?,
                 2 => found = Some(value),
                 _ => {}
             }

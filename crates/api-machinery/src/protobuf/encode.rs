@@ -1,26 +1,46 @@
 //! The back-to-front protobuf writer.
 
+use std::cell::Cell;
+
 use crate::reflect::{Field, List, Map, Reflect, View};
 
 const VARINT: u32 = 0;
 const FIXED64: u32 = 1;
 const BYTES: u32 = 2;
-const INITIAL_BYTES: usize = 512;
+/// The first buffer of a thread; it holds most objects.
+const INITIAL_BYTES: usize = 8 << 10;
+/// A buffer larger than this is not kept for the thread's next message.
+const MAX_KEPT_BYTES: usize = 256 << 10;
+
+thread_local! {
+    /// The buffer of the thread's last message: a new one would have to be zeroed and to grow each time.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// A message in the making. Whatever is written goes in front of what is there.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Encoder {
     /// The bytes written so far are at the end, from `start` on.
     buffer: Vec<u8>,
     start: usize,
 }
 
+impl Default for Encoder {
+    fn default() -> Self {
+        let buffer = SPARE.take();
+        Self { start: buffer.len(), buffer }
+    }
+}
+
 impl Encoder {
-    /// The bytes written so far.
+    /// The bytes written so far, in a vector of just that size.
     #[must_use]
-    pub fn into_vec(mut self) -> Vec<u8> {
-        self.buffer.drain(..self.start);
-        self.buffer
+    pub fn into_vec(self) -> Vec<u8> {
+        let written = self.buffer[self.start..].to_vec();
+        if self.buffer.len() <= MAX_KEPT_BYTES {
+            SPARE.set(self.buffer);
+        }
+        written
     }
 
     /// How many bytes are written so far.
@@ -45,7 +65,16 @@ impl Encoder {
         self.buffer[self.start..end].copy_from_slice(bytes);
     }
 
+    fn byte(&mut self, byte: u8) {
+        if self.start == 0 {
+            self.grow(1);
+        }
+        self.start -= 1;
+        self.buffer[self.start] = byte;
+    }
+
     /// Makes room for `wanted` more bytes in front.
+    #[cold]
     fn grow(&mut self, wanted: usize) {
         let used = self.len();
         let capacity = (used + wanted).next_power_of_two().max(INITIAL_BYTES);
@@ -56,13 +85,16 @@ impl Encoder {
     }
 
     /// Writes a bare varint.
-    pub fn varint(&mut self, mut value: u64) {
+    pub fn varint(&mut self, value: u64) {
+        if value < 0x80 {
+            return self.byte((value & 0x7f) as u8);
+        }
         let mut bytes = [0_u8; 10];
-        let mut length = 0;
+        let (mut length, mut rest) = (0, value);
         loop {
-            let low = (value & 0x7f) as u8;
-            value >>= 7;
-            let more = value != 0;
+            let low = (rest & 0x7f) as u8;
+            rest >>= 7;
+            let more = rest != 0;
             bytes[length] = if more { low | 0x80 } else { low };
             length += 1;
             if !more {
@@ -111,8 +143,11 @@ impl Encoder {
     /// Writes the members of a struct.
     pub fn members(&mut self, value: &dyn Reflect) {
         let table = value.struct_type();
-        for &index in table.wire_order.iter().rev() {
-            let index = usize::from(index);
+        let set = value.present() | table.wire_always;
+        for index in table.wire_order.iter().rev().map(|index| usize::from(*index)) {
+            if set >> index & 1 == 0 {
+                continue;
+            }
             self.field(table.fields[index].number, value.field(index));
         }
     }
