@@ -16,6 +16,7 @@ mod config;
 mod dns;
 pub mod env;
 mod events;
+mod eviction;
 mod host;
 mod hostname;
 mod hosts;

@@ -30,6 +30,7 @@ use crate::certificates;
 use crate::config::{self, Plan};
 use crate::engine::{EngineDeps, PodEngine};
 use crate::events::{ApiEvents, LoggedEvents};
+use crate::eviction::{Evictor, Measure};
 use crate::host;
 use crate::node::{self, AddressSource, Facts, LeaseKeeper, Memory, NodeState, Reporter, RuntimeHealth};
 use crate::objects::{ApiObjects, NoObjects, Objects};
@@ -194,7 +195,37 @@ impl Parts {
         }
         self.engine.restore()?;
         self.engine.start();
+        let evictor = self.evictor(plan, lifecycle, enforced.then_some(memory));
+        tasks.spawn_cancellable("eviction", evictor.run());
         Ok(())
+    }
+
+    /// The watch over what the node has left.
+    fn evictor(&self, plan: &Plan, lifecycle: &Lifecycle, pods_memory: Option<i64>) -> Evictor {
+        let engine = self.engine.clone();
+        let gauge = Measure {
+            runtime: self.runtime.clone(),
+            images: self.images.clone(),
+            groups: self.groups.clone(),
+            proc: self.facts.proc().clone(),
+            layout: Layout::new(&plan.node.root_dir),
+            pod_logs_dir: plan.pods.pod_logs_dir.clone(),
+            pods_memory,
+            walk_period: plan.config.volume_stats_agg_period.to_std(),
+            clock: lifecycle.clock().clone(),
+            pods: Box::new(move || engine.active_pods()),
+            walked: Default::default(),
+        };
+        Evictor {
+            settings: plan.eviction.clone(),
+            node_name: plan.node.name.clone(),
+            gauge: Arc::new(gauge),
+            pods: Arc::new(self.engine.clone()),
+            state: self.state.clone(),
+            events: self.events.clone(),
+            clock: lifecycle.clock().clone(),
+            count: Box::new(|_| {}),
+        }
     }
 
     fn reporter(&self, plan: &Plan, lifecycle: &Lifecycle) -> Reporter {

@@ -57,6 +57,17 @@ impl ImageCollector {
         Ok(())
     }
 
+    /// Removes every image that may go, however full the disk is.
+    ///
+    /// # Errors
+    /// The runtime does not answer.
+    pub(crate) async fn remove_unused(&mut self, runtime: &PodRuntime, now: SystemTime) -> Result<(), String> {
+        let in_use = self.look(runtime, now).await?;
+        let freed = self.free(runtime, &in_use, u64::MAX, now).await;
+        tracing::info!(freed, "Removed unused images");
+        Ok(())
+    }
+
     /// Learns which images there are and which are in use.
     async fn look(&mut self, runtime: &PodRuntime, now: SystemTime) -> Result<BTreeSet<String>, String> {
         let images = runtime.images.list_images(None).await.map_err(|error| error.to_string())?;

@@ -66,9 +66,6 @@ fn missing(config: &KubeletConfiguration) -> Vec<(&'static str, bool)> {
         ("memoryReservationPolicy", set(&config.memory_reservation_policy, "None")),
         ("tracing", config.tracing.is_some()),
         ("userNamespaces", config.user_namespaces.is_some()),
-        ("evictionSoft", !config.eviction_soft.is_empty()),
-        ("evictionMinimumReclaim", !config.eviction_minimum_reclaim.is_empty()),
-        ("evictionMaxPodGracePeriod", config.eviction_max_pod_grace_period != 0),
         ("podCIDR", !config.pod_cidr.is_empty()),
         ("preloadedImagesVerificationAllowlist", !config.preloaded_images_verification_allowlist.is_empty()),
         (

@@ -12,6 +12,7 @@ use component_base::flags::{Errors, Invalid, Options};
 
 use crate::border::PodSettings;
 use crate::dns::Dns;
+use crate::eviction::EvictionSettings;
 use crate::node::NodeSettings;
 use crate::objects::Strategy;
 use crate::resources::thresholds::{self, Maps};
@@ -42,6 +43,7 @@ pub(crate) struct Plan {
     pub(crate) pods: PodSettings,
     pub(crate) node: NodeSettings,
     pub(crate) dns: Dns,
+    pub(crate) eviction: EvictionSettings,
     pub(crate) strategy: Strategy,
     pub(crate) cert_dir: PathBuf,
     pub(crate) kubeconfig: String,
@@ -91,12 +93,19 @@ pub(crate) fn plan(options: &Options, config: KubeletConfiguration, os_hostname:
         domain: config.cluster_domain.clone(),
         resolver_file: config.resolv_conf.clone().filter(|path| !path.is_empty()).map(PathBuf::from),
     };
+    let eviction = EvictionSettings {
+        thresholds,
+        max_pod_grace: config.eviction_max_pod_grace_period.into(),
+        hold: config.eviction_pressure_transition_period.to_std(),
+        pods_are_limited: config.enforce_node_allocatable.iter().any(|what| what == "pods"),
+    };
     let pods = pod_settings(options, &config, &node.name, root_dir, &mut errors);
     errors.into_result()?;
     Ok(Plan {
         pods,
         node,
         dns,
+        eviction,
         strategy: Strategy::from_name(&config.config_map_and_secret_change_detection_strategy)
             .unwrap_or(Strategy::Watch),
         cert_dir: options.string("cert-dir").into(),

@@ -18,6 +18,15 @@ use crate::runtime::text;
 const COLLECT_PERIOD: Duration = Duration::from_secs(60);
 const IMAGE_PERIOD: Duration = Duration::from_secs(300);
 
+/// What becomes of pods that have ended and are still in the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Finished {
+    /// Their last containers stay, so that their logs can be read.
+    Kept,
+    /// The disk is full: they go too.
+    Emptied,
+}
+
 impl Inner {
     pub(super) async fn housekeep(self: &Arc<Self>) {
         let configured: BTreeSet<String> = self.store.all().iter().map(|pod| pod.metadata.uid.clone()).collect();
@@ -106,29 +115,37 @@ impl Inner {
         ticks.tick().await;
         loop {
             ticks.tick().await;
-            let (ready, pods) = (self.sources_ready(), self.runtime.cache.all());
-            let housekept = *self.housekept.lock();
-            let fate = |uid: &str| match self.workers.state(uid) {
-                Some(state) if state.content_may_go() => collect::containers::Fate::Gone,
-                Some(_) => collect::containers::Fate::Kept,
-                None if ready && housekept && self.store.get(uid).is_none() => collect::containers::Fate::Gone,
-                None => collect::containers::Fate::Kept,
-            };
-            collect::containers::collect(&self.runtime, &pods, &fate, self.clock.wall()).await;
-            if ready {
-                collect::containers::collect_logs(&self.settings, &fate, &pods);
+            self.collect_containers_once(Finished::Kept).await;
+        }
+    }
+
+    /// One collection of dead containers, sandboxes and logs.
+    pub(super) async fn collect_containers_once(&self, finished: Finished) {
+        let (ready, pods) = (self.sources_ready(), self.runtime.cache.all());
+        let housekept = *self.housekept.lock();
+        let fate = |uid: &str| match self.workers.state(uid) {
+            Some(state) if state.content_may_go() => collect::containers::Fate::Gone,
+            Some(state) if finished == Finished::Emptied && state.stage == Stage::Finished => {
+                collect::containers::Fate::Gone
             }
+            Some(_) => collect::containers::Fate::Kept,
+            None if ready && housekept && self.store.get(uid).is_none() => collect::containers::Fate::Gone,
+            None => collect::containers::Fate::Kept,
+        };
+        collect::containers::collect(&self.runtime, &pods, &fate, self.clock.wall()).await;
+        if ready {
+            collect::containers::collect_logs(&self.settings, &fate, &pods);
         }
     }
 
     pub(super) async fn collect_images(self: Arc<Self>) {
-        let mut collector = collect::images::ImageCollector::default();
         let mut ticks = tokio::time::interval(IMAGE_PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ticks.tick().await;
         loop {
             ticks.tick().await;
-            if let Err(error) = collector.collect(&self.runtime, self.clock.wall()).await {
+            let collected = self.images.lock().await.collect(&self.runtime, self.clock.wall()).await;
+            if let Err(error) = collected {
                 tracing::error!(%error, "Image garbage collection failed");
                 if let Some(node) = self.side.node.node() {
                     let about = client::object_reference(&*node);

@@ -13,6 +13,7 @@ mod containerd_test;
 mod health;
 mod housekeeping;
 mod queries;
+mod reclaim;
 mod resize;
 #[cfg(test)]
 mod resize_tests;
@@ -111,6 +112,7 @@ struct Inner {
     channels: Mutex<Option<Channels>>,
     set_sender: mpsc::Sender<SourceSet>,
     dead: collect::containers::DeadContainers,
+    images: tokio::sync::Mutex<collect::images::ImageCollector>,
     clock: SharedClock,
     rng: SharedRng,
     tasks: TaskGroup,
@@ -180,6 +182,7 @@ impl PodEngine {
             loop_seen: Mutex::new(Instant::now()),
             channels: Mutex::new(Some(Channels { sets, changes, news })),
             dead: collect::containers::DeadContainers::default(),
+            images: tokio::sync::Mutex::default(),
             workers: Arc::default(),
             allocations: Allocations::new(&settings.root_dir),
             mounting: KeyedBackOff::new(MOUNT_RETRY, MOUNT_RETRY_MAX, MOUNT_RETRY_MAX * 2),

@@ -146,6 +146,18 @@ impl Workers {
         entries.values().filter(|entry| entry.state.could_run()).map(|entry| Arc::clone(&entry.pod)).collect()
     }
 
+    /// Pods that run and that nobody has told to end.
+    pub(super) fn syncing(&self) -> Vec<Arc<Pod>> {
+        let entries = self.entries.lock();
+        let syncing = entries.values().filter(|entry| entry.state.stage == Stage::Syncing);
+        syncing.map(|entry| Arc::clone(&entry.pod)).collect()
+    }
+
+    /// Whether nothing is left to do for a pod.
+    pub(super) fn is_finished(&self, uid: &str) -> bool {
+        self.state(uid).is_none_or(|state| state.stage == Stage::Finished)
+    }
+
     pub(super) fn uids(&self) -> BTreeSet<String> {
         self.entries.lock().keys().cloned().collect()
     }

@@ -69,7 +69,6 @@ impl NodeState {
     }
 
     /// Replaces the pressures that are on.
-    #[cfg_attr(not(test), expect(dead_code, reason = "pods are not evicted yet, so nothing measures pressure"))]
     pub(crate) fn set_pressures(&self, pressures: BTreeSet<String>) {
         let mut present = self.pressures.lock();
         if *present != pressures {

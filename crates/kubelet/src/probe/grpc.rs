@@ -134,4 +134,50 @@ mod tests {
         let error = check("127.0.0.1", port, "", Duration::from_secs(5)).await.unwrap_err();
         assert!(error.starts_with("error: failed to connect service at \"127.0.0.1:"), "{error}");
     }
+
+    /// Answers one health check with this message and these trailers, over real HTTP/2.
+    async fn serve(status: u8, code: &'static str) -> u16 {
+        use hyper::service::service_fn;
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        #[expect(clippy::disallowed_methods, reason = "a test's own server")]
+        let _server = tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let service = service_fn(move |request: http::Request<hyper::body::Incoming>| async move {
+                assert_eq!(request.uri().path(), "/grpc.health.v1.Health/Check");
+                assert_eq!(request.headers()["user-agent"], "kube-probe/1.36");
+                let asked = request.into_body().collect().await.unwrap().to_bytes();
+                assert_eq!(asked, request_message("web"));
+                let trailers = [("grpc-status", code), ("grpc-message", "why")]
+                    .into_iter()
+                    .map(|(name, value)| (http::HeaderName::from_static(name), http::HeaderValue::from_static(value)));
+                let data = Bytes::copy_from_slice(&[0, 0, 0, 0, 2, 8, status]);
+                let body = Full::new(data).with_trailers(std::future::ready(Some(Ok(trailers.collect()))));
+                let answer = http::Response::builder().header("content-type", "application/grpc").body(body);
+                Ok::<_, std::convert::Infallible>(answer.unwrap())
+            });
+            let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            // The client goes away first.
+            let _ = server.serve_connection(TokioIo::new(stream), service).await;
+        });
+        port
+    }
+
+    #[tokio::test]
+    async fn services_are_healthy_or_not() {
+        for (status, code, expected) in [
+            (1, "0", Ok("service healthy")),
+            (2, "0", Err("service unhealthy (responded with \"NOT_SERVING\")")),
+            (
+                0,
+                "12",
+                Err("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): why"),
+            ),
+            (0, "5", Err("error: health rpc probe failed: rpc error: code = 5 desc = why")),
+        ] {
+            let port = serve(status, code).await;
+            let found = check("127.0.0.1", port, "web", Duration::from_secs(5)).await;
+            assert_eq!(found.as_deref().map_err(String::as_str), expected);
+        }
+    }
 }

@@ -278,4 +278,42 @@ mod tests {
         let error = get(&request(closed, &[]), LIMIT).await.unwrap_err().to_string();
         assert!(error.ends_with("connect: connection refused"), "{error}");
     }
+
+    #[tokio::test]
+    async fn certificates_are_not_judged_and_plain_answers_are_told() {
+        let made = pki_certificate();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        #[expect(clippy::disallowed_methods, reason = "a test's own server")]
+        let _server = tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut stream = tokio_rustls::TlsAcceptor::from(made).accept(stream).await.unwrap();
+            let mut buffer = vec![0; 4096];
+            let _ = stream.read(&mut buffer).await.unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+        });
+        let secure = |port| Get { scheme: "https".into(), ..request(port, &[]) };
+        assert_eq!(get(&secure(port), LIMIT).await.unwrap().body, "ok");
+        let (port, _task) = serve(vec!["HTTP/1.0 400 Bad Request\r\n\r\nno TLS here".to_owned()]).await;
+        assert_eq!(get(&secure(port), LIMIT).await, Err(HttpError::PlainAnswerToTls));
+    }
+
+    /// A server with a certificate that nobody vouches for and whose time is over.
+    fn pki_certificate() -> std::sync::Arc<rustls::ServerConfig> {
+        use pki::{AltNames, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
+        use rustls::pki_types::pem::PemObject as _;
+
+        let (rng, hour) = (base::Rng::seeded(1), Duration::from_secs(3600));
+        let past = std::time::SystemTime::UNIX_EPOCH + hour * 24 * 365;
+        let key = || PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
+        let authority = CertificateAuthority::create("nobody", key(), hour, past, &rng).unwrap();
+        let own = key();
+        let spec = CertificateSpec::server("else", AltNames::default(), hour);
+        let leaf = authority.issue(&spec, own.public_key(), past, &rng).unwrap();
+        let secret = rustls::pki_types::PrivateKeyDer::from_pem_slice(own.to_pem().unwrap().as_bytes()).unwrap();
+        let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = config.unwrap().with_no_client_auth();
+        std::sync::Arc::new(config.with_single_cert(vec![leaf.der().to_vec().into()], secret).unwrap())
+    }
 }

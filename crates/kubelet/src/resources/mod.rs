@@ -3,6 +3,7 @@
 pub(crate) mod container;
 pub(crate) mod cpu;
 mod names;
+mod node_usage;
 mod oom;
 mod pod;
 mod pod_cgroups;
@@ -10,4 +11,5 @@ pub(crate) mod reserve;
 pub(crate) mod thresholds;
 
 pub(crate) use names::{CgroupNames, Driver};
+pub(crate) use node_usage::node_usage;
 pub(crate) use pod_cgroups::{CgroupSettings, PodGroups, all_pods_limits};

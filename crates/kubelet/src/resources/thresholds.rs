@@ -10,15 +10,21 @@ use api_machinery::time::GoDuration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Signal {
     MemoryAvailable,
+    /// What the group of all pods has left; never set by users.
+    AllocatableMemoryAvailable,
     NodefsAvailable,
     NodefsInodesFree,
     ImagefsAvailable,
     ImagefsInodesFree,
+    /// The file system of writable layers; never set by users.
+    ContainerfsAvailable,
+    ContainerfsInodesFree,
     PidAvailable,
 }
 
 impl Signal {
-    const ALL: [Self; 6] = [
+    /// Those that users may set.
+    const SETTABLE: [Self; 6] = [
         Self::MemoryAvailable,
         Self::NodefsAvailable,
         Self::NodefsInodesFree,
@@ -30,16 +36,38 @@ impl Signal {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::MemoryAvailable => "memory.available",
+            Self::AllocatableMemoryAvailable => "allocatableMemory.available",
             Self::NodefsAvailable => "nodefs.available",
             Self::NodefsInodesFree => "nodefs.inodesFree",
             Self::ImagefsAvailable => "imagefs.available",
             Self::ImagefsInodesFree => "imagefs.inodesFree",
+            Self::ContainerfsAvailable => "containerfs.available",
+            Self::ContainerfsInodesFree => "containerfs.inodesFree",
             Self::PidAvailable => "pid.available",
         }
     }
 
+    /// The node's condition.
+    pub(crate) fn condition(self) -> &'static str {
+        match self {
+            Self::MemoryAvailable | Self::AllocatableMemoryAvailable => "MemoryPressure",
+            Self::PidAvailable => "PIDPressure",
+            _ => "DiskPressure",
+        }
+    }
+
+    /// What is short, as messages call it.
+    pub(crate) fn resource(self) -> &'static str {
+        match self {
+            Self::MemoryAvailable | Self::AllocatableMemoryAvailable => "memory",
+            Self::NodefsAvailable | Self::ImagefsAvailable | Self::ContainerfsAvailable => "ephemeral-storage",
+            Self::NodefsInodesFree | Self::ImagefsInodesFree | Self::ContainerfsInodesFree => "inodes",
+            Self::PidAvailable => "pids",
+        }
+    }
+
     fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|signal| signal.name() == name)
+        Self::SETTABLE.into_iter().find(|signal| signal.name() == name)
     }
 }
 

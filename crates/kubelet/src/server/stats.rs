@@ -13,12 +13,13 @@ use node_api::cri::Images;
 use node_api::cri::v1::{ContainerStats, FilesystemUsage};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
-use sys::cgroups::{CgroupPath, Usage};
+use sys::cgroups::Usage;
+use sys::proc::Proc;
 
 use super::Api;
 use super::route::json_answer;
 use crate::node::{FileSystem, filesystem};
-use crate::resources::PodGroups;
+use crate::resources::{PodGroups, node_usage};
 
 /// Labels that the kubelet gives containers.
 const POD_UID: &str = "io.kubernetes.pod.uid";
@@ -41,6 +42,7 @@ pub(crate) struct Stats {
     pub(crate) images: Arc<dyn Images>,
     pub(crate) boot: Time,
     pub(crate) memory_capacity: u64,
+    proc: Proc,
     readings: Mutex<BTreeMap<String, (std::time::SystemTime, u64)>>,
 }
 
@@ -54,7 +56,7 @@ impl Stats {
         memory_capacity: u64,
     ) -> Self {
         let (node, root) = (node.to_owned(), root.to_owned());
-        Self { node, root, groups, images, boot, memory_capacity, readings: Mutex::default() }
+        Self { node, root, groups, images, boot, memory_capacity, proc: Proc::system(), readings: Mutex::default() }
     }
 
     pub(super) fn root_dir(&self) -> &Path {
@@ -91,11 +93,11 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
             pods.push(pod_stats(api, &pod, containers, now, &time, extent));
         }
     }
-    let root = CgroupPath::new("").map(|root| api.stats.groups.cgroups().usage(&root));
+    let root = node_usage(api.stats.groups.cgroups(), &api.stats.proc);
     let mut node = Map::new();
     node.insert("nodeName".into(), json!(api.stats.node));
     node.insert("startTime".into(), json!(api.stats.boot.to_string()));
-    if let Some(Ok(usage)) = root {
+    if let Some(usage) = root {
         put_usage(&mut node, &usage, api.stats.rate("/", now, usage.cpu_ns), &time, Some(api.stats.memory_capacity));
     }
     if let Ok(usage) = api.stats.groups.cgroups().usage(&api.stats.groups.all_pods()) {
@@ -242,7 +244,7 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
     let stats = api.runtime.list_container_stats(None).await;
     let mut out = Exposition::new(std::time::SystemTime::UNIX_EPOCH, api.clock.wall());
     let groups = api.stats.groups.cgroups();
-    if let Some(Ok(usage)) = CgroupPath::new("").map(|root| groups.usage(&root)) {
+    if let Some(usage) = node_usage(groups, &api.stats.proc) {
         out.family("node_cpu_usage_seconds_total", "counter", &[(String::new(), seconds(usage.cpu_ns))]);
         out.family("node_memory_working_set_bytes", "gauge", &[(String::new(), usage.working_set_bytes.to_string())]);
     }

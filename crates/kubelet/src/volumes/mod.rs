@@ -16,6 +16,6 @@ mod sub_path;
 mod tokens;
 mod writer;
 
-pub(crate) use layout::Layout;
+pub(crate) use layout::{Layout, Plugin};
 pub(crate) use mount_list::{MountRequest, mounts_of};
 pub(crate) use set::{VolumeDeps, VolumeSet};

@@ -355,5 +355,8 @@ impl Volumes for VolumeSet {
 }
 
 #[cfg(test)]
+#[path = "conformance_tests.rs"]
+mod conformance_tests;
+#[cfg(test)]
 #[path = "set_tests.rs"]
 mod tests;
