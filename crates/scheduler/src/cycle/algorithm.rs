@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::Rng;
 
 use crate::framework::{Code, CycleCx, CycleState, Diagnosis, Profile, Restriction, Status};
+use crate::known_answers::ShapeAnswers;
 use crate::node_info::NodeView;
 use crate::plugins;
 use crate::pod_info::PodInfo;
@@ -51,8 +52,9 @@ pub(super) fn wanted_feasible(nodes: usize, percentage: i32) -> usize {
 }
 
 impl<'a> Search<'a> {
-    /// Finds the node; `start` is where the look at the nodes begins, and moves on.
-    pub(super) fn find(&self, pod: &PodInfo, start: &mut usize) -> Result<Decision, NoFit> {
+    /// Finds the node; `start` is where the look at the nodes begins, and moves on. What is found out about nodes for pods
+    /// of this shape is added to `known`.
+    pub(super) fn find(&self, pod: &PodInfo, start: &mut usize, known: &mut ShapeAnswers) -> Result<Decision, NoFit> {
         if self.cx.snapshot.is_empty() {
             // Upstream gives no rejecting plugin here, so that the pod is tried again soon.
             return Err(NoFit::Failed(Status::unschedulable("no nodes available to schedule pods")));
@@ -72,12 +74,12 @@ impl<'a> Search<'a> {
         if let Some(node) = self.nominated_node(&state, pod) {
             return Ok(Decision { node: Arc::clone(&node.info.name), state });
         }
-        let feasible = self.filter(&state, pod, &restriction, &mut diagnosis, start).map_err(NoFit::Failed)?;
+        let feasible = self.filter(&state, pod, &restriction, &mut diagnosis, start, known).map_err(NoFit::Failed)?;
         match feasible.as_slice() {
             [] => Err(NoFit::Nowhere { state, diagnosis: Box::new(diagnosis) }),
             [only] => Ok(Decision { node: Arc::clone(&only.info.name), state }),
             nodes => {
-                let node = self.best(&mut state, pod, nodes).map_err(NoFit::Failed)?;
+                let node = self.best(&mut state, pod, nodes, known).map_err(NoFit::Failed)?;
                 Ok(Decision { node, state })
             }
         }
@@ -99,9 +101,12 @@ impl<'a> Search<'a> {
         }
     }
 
+    fn nominated_to(&self, node: NodeView<'_>) -> &'a [Arc<PodInfo>] {
+        self.nominated.get(&*node.info.name).map(Vec::as_slice).unwrap_or_default()
+    }
+
     fn run_filters(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Result<(), Status> {
-        let nominated = self.nominated.get(&*node.info.name).map(Vec::as_slice).unwrap_or_default();
-        self.profile.run_filters_with_nominated(state, pod, node, nominated)
+        self.profile.run_filters_with_nominated(state, pod, node, self.nominated_to(node))
     }
 
     /// Looks at nodes from `start` on until enough fit.
@@ -112,6 +117,7 @@ impl<'a> Search<'a> {
         restriction: &Restriction,
         diagnosis: &mut Diagnosis,
         start: &mut usize,
+        known: &mut ShapeAnswers,
     ) -> Result<Vec<NodeView<'a>>, Status> {
         let snapshot = self.cx.snapshot;
         let all: Option<Vec<usize>> =
@@ -122,7 +128,9 @@ impl<'a> Search<'a> {
             diagnosis.unschedulable_plugins.extend(&restriction.plugins);
         }
         let wanted = if self.profile.score.is_empty() { 1 } else { wanted_feasible(count, self.percentage) };
-        let mut pass = Pass { search: self, state, pod, diagnosis, feasible: Vec::new(), failure: None };
+        let local = self.profile.local_filters();
+        let feasible = Vec::with_capacity(wanted);
+        let mut pass = Pass { search: self, state, pod, diagnosis, known, local, feasible, failure: None };
         let passes_over_full = self.profile.filter.iter().any(|at| at.name == plugins::FIT);
         let mut full = Vec::new();
         for step in 0..count {
@@ -146,8 +154,14 @@ impl<'a> Search<'a> {
     }
 
     /// The node with the highest score; any of those that share it.
-    fn best(&self, state: &mut CycleState, pod: &PodInfo, nodes: &[NodeView<'a>]) -> Result<Arc<str>, Status> {
-        let totals = self.profile.run_scores(self.cx, state, pod, nodes)?;
+    fn best(
+        &self,
+        state: &mut CycleState,
+        pod: &PodInfo,
+        nodes: &[NodeView<'a>],
+        known: &mut ShapeAnswers,
+    ) -> Result<Arc<str>, Status> {
+        let totals = self.profile.run_scores(self.cx, state, pod, nodes, known)?;
         let mut best: Option<(i64, NodeView<'a>)> = None;
         let mut ties: u64 = 0;
         for (total, node) in totals.iter().zip(nodes) {
@@ -174,6 +188,9 @@ struct Pass<'a, 'b> {
     state: &'b CycleState,
     pod: &'b PodInfo,
     diagnosis: &'b mut Diagnosis,
+    known: &'b mut ShapeAnswers,
+    /// How many filters are local.
+    local: usize,
     feasible: Vec<NodeView<'a>>,
     failure: Option<Status>,
 }
@@ -181,7 +198,7 @@ struct Pass<'a, 'b> {
 impl Pass<'_, '_> {
     fn look_at(&mut self, index: usize) {
         let Some(node) = self.search.cx.snapshot.view(index) else { return };
-        match self.search.run_filters(self.state, self.pod, node) {
+        match self.verdict(node) {
             Ok(()) => self.feasible.push(node),
             Err(status) if status.code == Code::Error => self.failure = Some(status),
             Err(status) => {
@@ -189,6 +206,20 @@ impl Pass<'_, '_> {
                 self.diagnosis.statuses.insert(node.index, status);
             }
         }
+    }
+
+    /// The filters' word. Where pods wait for the node, what is known of the node alone does not help.
+    fn verdict(&mut self, node: NodeView<'_>) -> Result<(), Status> {
+        if !self.search.nominated_to(node).is_empty() {
+            return self.search.run_filters(self.state, self.pod, node);
+        }
+        let profile = self.search.profile;
+        if self.known.fits(node) {
+            return profile.run_filters_from(self.local, self.state, self.pod, node);
+        }
+        profile.run_filters(self.state, self.pod, node)?;
+        self.known.note_fit(node);
+        Ok(())
     }
 }
 

@@ -25,9 +25,11 @@ pub use failure::StatusWrite;
 
 use crate::cache::{Cache, Snapshot};
 use crate::framework::{Code, CycleCx, Diagnosis, Nomination, PostFilterCx, Profile, Status};
+use crate::known_answers::KnownAnswers;
 use crate::listers::Listers;
 use crate::metrics::SchedulerMetrics;
 use crate::pod_info::PodInfo;
+use crate::pod_shape::PodShape;
 use crate::preemption::PreemptionGate;
 use crate::preemption::execute::Execution;
 use crate::queue::{QueueOptions, QueuedPod, SchedulingQueue};
@@ -86,6 +88,7 @@ struct Pass {
     snapshot: Snapshot,
     /// Where the next look at the nodes begins.
     start: usize,
+    known: KnownAnswers,
 }
 
 /// What a decision leaves to be written.
@@ -202,8 +205,10 @@ impl Scheduler {
         let cx = CycleCx { snapshot: &pass.snapshot, listers: &*self.listers };
         let nominated = self.queue.nominator().pods();
         let percentage = profile.percentage_of_nodes_to_score.unwrap_or(self.percentage);
+        let mut known = pass.known.take(&profile.name, PodShape::of(&pod.info), pass.snapshot.len());
         let found = algorithm::Search { profile: &profile, cx, nominated: &nominated, percentage, rng: &self.rng }
-            .find(&pod.info, &mut pass.start);
+            .find(&pod.info, &mut pass.start, &mut known);
+        pass.known.put(known);
         let outcome = match found {
             Ok(decision) => self.assume(pod, &profile, decision, started),
             Err(NoFit::Nowhere { state, diagnosis }) => {

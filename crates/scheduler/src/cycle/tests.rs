@@ -282,3 +282,27 @@ async fn full_nodes_are_passed_over_and_explained_when_nothing_else_is_left() {
     fixture.scheduler.node_added(&node("free").build());
     assert_eq!(fixture.step().await.as_deref(), Some("free"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_known_of_a_node_is_forgotten_when_the_node_changes() {
+    let fixture = Fixture::new();
+    let (open, other) = (node("a").build(), node("b").label("disk", "ssd").build());
+    fixture.scheduler.node_added(&open);
+    fixture.scheduler.node_added(&other);
+    let preferring = |name: &str| {
+        let mut pod = pod(name);
+        pod.0.spec.node_selector.insert("disk".into(), "ssd".into());
+        pod
+    };
+    fixture.pod(preferring("p"));
+    assert_eq!(fixture.step().await.as_deref(), Some("b"));
+    let cordoned = node("b").label("disk", "ssd").cordoned().build();
+    fixture.scheduler.node_updated(&other, &cordoned);
+    fixture.scheduler.node_updated(&open, &node("a").label("disk", "ssd").build());
+    fixture.pod(preferring("q"));
+    assert_eq!(fixture.step().await.as_deref(), Some("a"));
+    fixture.scheduler.node_updated(&cordoned, &other);
+    fixture.scheduler.node_updated(&open, &node("a").label("disk", "ssd").cordoned().build());
+    fixture.pod(preferring("r"));
+    assert_eq!(fixture.step().await.as_deref(), Some("b"));
+}

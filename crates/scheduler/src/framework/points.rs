@@ -75,6 +75,12 @@ pub trait PreFilter: Send + Sync {
 pub trait Filter: Send + Sync {
     /// A rejection, or nothing.
     fn filter(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict;
+
+    /// Whether the answer depends on nothing but the node and the pod's shape (see `PodShape`). Then it is asked once
+    /// for all pods of a shape, until the node changes.
+    fn is_local(&self) -> bool {
+        false
+    }
 }
 
 /// What becomes of a pod's nominated node.
@@ -148,6 +154,12 @@ pub trait PreScore: Send + Sync {
 pub trait Score: Send + Sync {
     /// A score, between 0 and [`MAX_SCORE`] unless [`Score::normalize`] brings it there.
     fn score(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Result<i64, Status>;
+
+    /// Whether the score, not normalized yet, depends on nothing but the node, the number of nodes, and the pod's shape
+    /// (see `PodShape`). Then it is asked once for all pods of a shape, until the node changes.
+    fn is_local(&self) -> bool {
+        false
+    }
 
     /// Brings the scores of all nodes between 0 and [`MAX_SCORE`].
     fn normalize(&self, _: &CycleState, _: &PodInfo, _: &[NodeView<'_>], _scores: &mut [i64]) {}

@@ -11,6 +11,7 @@ use super::points::{
     PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reserve, Score,
 };
 use super::status::{Code, Reason, Status, Verdict};
+use crate::known_answers::ShapeAnswers;
 use crate::node_info::NodeView;
 use crate::pod_info::PodInfo;
 
@@ -125,7 +126,24 @@ impl Profile {
     /// # Errors
     /// With that filter's status.
     pub fn run_filters(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict {
-        for at in &self.filter {
+        self.run_filters_from(0, state, pod, node)
+    }
+
+    /// How many filters come before the first that is not local.
+    #[must_use]
+    pub(crate) fn local_filters(&self) -> usize {
+        self.filter.iter().take_while(|at| at.plugin.is_local()).count()
+    }
+
+    /// Runs the filters behind the first few.
+    pub(crate) fn run_filters_from(
+        &self,
+        first: usize,
+        state: &CycleState,
+        pod: &PodInfo,
+        node: NodeView<'_>,
+    ) -> Verdict {
+        for at in self.filter.iter().skip(first) {
             if state.skip_filter.contains(at.place) {
                 continue;
             }
@@ -218,16 +236,17 @@ impl Profile {
         PostFiltered { nomination, preemption: None, status: Some(status) }
     }
 
-    /// Scores the nodes: one total for each.
+    /// Scores the nodes: one total for each. Scores that are known are not asked for again.
     ///
     /// # Errors
     /// When a plugin fails.
-    pub fn run_scores(
+    pub(crate) fn run_scores(
         &self,
         cx: CycleCx<'_>,
         state: &mut CycleState,
         pod: &PodInfo,
         nodes: &[NodeView<'_>],
+        known: &mut ShapeAnswers,
     ) -> Result<Vec<i64>, Status> {
         let mut skip = PluginMask::default();
         for at in &self.pre_score {
@@ -243,8 +262,11 @@ impl Profile {
         let mut scores = Vec::with_capacity(nodes.len());
         for at in self.score.iter().filter(|at| !skip.contains(at.place)) {
             scores.clear();
+            let mut known = if at.plugin.is_local() { known.scores_of(at.place) } else { None };
             for node in nodes {
-                scores.push(at.plugin.score(state, pod, *node).map_err(|status| score_failure(at.name, &status))?);
+                let compute = || at.plugin.score(state, pod, *node);
+                let score = if let Some(known) = &mut known { known.get(*node, compute) } else { compute() };
+                scores.push(score.map_err(|status| score_failure(at.name, &status))?);
             }
             at.plugin.normalize(state, pod, nodes, &mut scores);
             for (total, score) in totals.iter_mut().zip(&scores) {

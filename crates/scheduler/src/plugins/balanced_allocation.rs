@@ -81,6 +81,10 @@ impl Score for BalancedAllocation {
         let (with, without) = (self.shares(pod, node, true), self.shares(pod, node, false));
         Ok(50 + (50 + balance(with) - balance(without)) / 2)
     }
+
+    fn is_local(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

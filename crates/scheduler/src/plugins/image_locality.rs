@@ -65,6 +65,10 @@ impl Score for ImageLocality {
         let maximum = MAXIMUM_FOR_CONTAINER * i64::try_from(containers).unwrap_or(1).max(1);
         Ok(MAX_SCORE * (sum.clamp(MINIMUM, maximum) - MINIMUM) / (maximum - MINIMUM))
     }
+
+    fn is_local(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -100,6 +100,10 @@ impl Filter for NodeAffinity {
         }
         if accepts(&pod.pod, node.node) { Ok(()) } else { Err(Status::unresolvable(REASON_POD)) }
     }
+
+    fn is_local(&self) -> bool {
+        true
+    }
 }
 
 impl PreScore for NodeAffinity {
@@ -123,5 +127,9 @@ impl Score for NodeAffinity {
 
     fn normalize(&self, _: &CycleState, _: &PodInfo, _: &[NodeView<'_>], scores: &mut [i64]) {
         normalize_by_maximum(scores);
+    }
+
+    fn is_local(&self) -> bool {
+        true
     }
 }

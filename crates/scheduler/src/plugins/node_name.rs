@@ -23,4 +23,8 @@ impl Filter for NodeName {
         let wanted = pod.pod.spec.node_name.as_str();
         if wanted.is_empty() || *wanted == *node.name { Ok(()) } else { Err(Status::unresolvable(REASON)) }
     }
+
+    fn is_local(&self) -> bool {
+        true
+    }
 }

@@ -42,4 +42,8 @@ impl Filter for NodePorts {
         let taken = pod.ports.iter().any(|port| node.ports.iter().any(|used| port.conflicts_with(used)));
         if taken { Err(Status::unschedulable(REASON)) } else { Ok(()) }
     }
+
+    fn is_local(&self) -> bool {
+        true
+    }
 }

@@ -154,6 +154,10 @@ impl Filter for NodeResourcesFit {
         });
         if reasons.is_empty() { Ok(()) } else { Err(Status::with_reasons(worst, reasons)) }
     }
+
+    fn is_local(&self) -> bool {
+        true
+    }
 }
 
 impl Score for NodeResourcesFit {
@@ -168,5 +172,9 @@ impl Score for NodeResourcesFit {
             let counts = allocatable > 0 && !(scalar && asked == 0);
             counts.then_some(Weighed { allocatable, requested: used + asked })
         }))
+    }
+
+    fn is_local(&self) -> bool {
+        true
     }
 }

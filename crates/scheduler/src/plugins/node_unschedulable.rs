@@ -45,4 +45,8 @@ impl Filter for NodeUnschedulable {
         }
         Err(Status::unresolvable(REASON))
     }
+
+    fn is_local(&self) -> bool {
+        true
+    }
 }

@@ -47,6 +47,10 @@ impl Filter for TaintToleration {
     fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict {
         if tolerated(&pod.pod, node.node) { Ok(()) } else { Err(Status::unresolvable(REASON)) }
     }
+
+    fn is_local(&self) -> bool {
+        true
+    }
 }
 
 impl PreScore for TaintToleration {
@@ -77,5 +81,9 @@ impl Score for TaintToleration {
         for score in scores {
             *score = if highest == 0 { MAX_SCORE } else { MAX_SCORE - *score * MAX_SCORE / highest };
         }
+    }
+
+    fn is_local(&self) -> bool {
+        true
     }
 }

@@ -8,6 +8,7 @@ use component_base::metrics::{Metrics, MetricsOptions};
 use super::*;
 use crate::config::{build_profiles, decode, default_configuration};
 use crate::framework::{CycleCx, CycleState, Diagnosis, Profile};
+use crate::known_answers::ShapeAnswers;
 use crate::listers::MemoryListers;
 use crate::node_info::NodeView;
 use crate::pod_class::ClassTable;
@@ -73,7 +74,9 @@ fn scores(plugins: &[&str], incoming: PodBuilder, nodes: Vec<NodeBuilder>, pods:
     let snapshot = snapshot(nodes, pods, &classes);
     let cx = CycleCx { snapshot: &snapshot, listers: &listers };
     let views: Vec<NodeView<'_>> = snapshot.views().collect();
-    profile.run_scores(cx, &mut CycleState::default(), &incoming.info(&classes), &views).unwrap()
+    profile
+        .run_scores(cx, &mut CycleState::default(), &incoming.info(&classes), &views, &mut ShapeAnswers::default())
+        .unwrap()
 }
 
 #[test]
@@ -180,7 +183,9 @@ fn images_attract() {
     let cx = CycleCx { snapshot: &snapshot, listers: &listers };
     let views: Vec<NodeView<'_>> = snapshot.views().collect();
     let incoming = cache.pod_info(pod("p").build());
-    let scores = profile_of(&["ImageLocality"]).run_scores(cx, &mut CycleState::default(), &incoming, &views).unwrap();
+    let scores = profile_of(&["ImageLocality"])
+        .run_scores(cx, &mut CycleState::default(), &incoming, &views, &mut ShapeAnswers::default())
+        .unwrap();
     // Half of the nodes have it: 300 MiB count, of which 23 are too little to matter.
     assert_eq!(scores, [(100 * (300 - 23)) / (1000 - 23), 0]);
 }
@@ -219,7 +224,9 @@ fn pods_of_a_service_spread_by_default() {
     let cx = CycleCx { snapshot: &snapshot, listers: &listers };
     let views: Vec<NodeView<'_>> = snapshot.views().collect();
     let totals = |incoming: PodBuilder| {
-        profile.run_scores(cx, &mut CycleState::default(), &incoming.info(&classes), &views).unwrap()
+        profile
+            .run_scores(cx, &mut CycleState::default(), &incoming.info(&classes), &views, &mut ShapeAnswers::default())
+            .unwrap()
     };
     let spread = totals(pod("p").label("app", "web"));
     let plain = totals(pod("p"));
