@@ -82,6 +82,7 @@ impl ServerConfig {
                 max_mutating_in_flight: 200,
                 goaway_chance: 0.0,
                 strict_transport_security: Vec::new(),
+                allow_privileged: true,
             },
             shutdown: ShutdownConfig::default(),
             advertise_address: address,
@@ -319,6 +320,8 @@ pub struct RequestConfig {
     pub goaway_chance: f64,
     /// `--strict-transport-security-directives`.
     pub strict_transport_security: Vec<String>,
+    /// `--allow-privileged`.
+    pub allow_privileged: bool,
 }
 
 /// The end of the server.

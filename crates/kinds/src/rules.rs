@@ -3,10 +3,11 @@
 
 use std::marker::PhantomData;
 
-use api_machinery::field_path::ErrorList;
+use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::object::{Kind, Object};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
+use api_types::core_v1::PodSpec;
 
 use crate::info::ResourceInfo;
 use crate::strategy::Strategy;
@@ -24,8 +25,19 @@ pub struct RuleContext {
     pub groups: Vec<String>,
     /// The caller's extra attributes.
     pub extra: std::collections::BTreeMap<String, Vec<String>>,
-    /// Switches that a few rules depend on.
+    /// Switches that a few rules depend on; one that is not named is on.
     pub gates: &'static [(&'static str, bool)],
+}
+
+/// The switch of the server's flag that lets containers be privileged.
+pub const ALLOW_PRIVILEGED: &str = "AllowPrivileged";
+
+impl RuleContext {
+    /// Whether a switch is on.
+    #[must_use]
+    pub fn is_on(&self, gate: &str) -> bool {
+        self.gates.iter().find(|(name, _)| *name == gate).is_none_or(|(_, on)| *on)
+    }
 }
 
 /// What a delete does at once and what it leaves for later.
@@ -140,6 +152,10 @@ pub trait TypedRules: Send + Sync + 'static {
     fn keeps(_name: &str) -> Option<&'static str> {
         None
     }
+    /// The pods that the object describes, with the path of their spec: itself, or those it is a template of.
+    fn pods(_object: &Self::Object) -> Option<(Path, &PodSpec)> {
+        None
+    }
     /// See [`Rules::grace`].
     fn grace(_object: &Self::Object, _asked_seconds: Option<i64>) -> Grace {
         Grace::None
@@ -191,6 +207,16 @@ fn typed_mut<T: Object>(object: &mut dyn Object) -> &mut T {
     object.downcast_mut().expect(OTHER_KIND)
 }
 
+/// No pod may have privileges where the server allows none, whichever kind it comes from.
+fn refuse_privileges<R: TypedRules>(cx: &RuleContext, object: &R::Object, errors: &mut ErrorList) {
+    if cx.is_on(ALLOW_PRIVILEGED) {
+        return;
+    }
+    if let Some((path, spec)) = R::pods(object) {
+        crate::pod_spec::validation::refuse_privileges(&path, spec, errors);
+    }
+}
+
 impl<R: TypedRules> Rules for Typed<R> {
     fn info(&self) -> &'static ResourceInfo {
         R::INFO
@@ -207,7 +233,9 @@ impl<R: TypedRules> Rules for Typed<R> {
         R::prepare_create(cx, typed_mut(object));
     }
     fn validate_create(&self, cx: &RuleContext, object: &dyn Object) -> ErrorList {
-        R::validate(cx, typed(object))
+        let mut errors = R::validate(cx, typed(object));
+        refuse_privileges::<R>(cx, typed(object), &mut errors);
+        errors
     }
     fn prepare_update(&self, cx: &RuleContext, endpoint: Endpoint, object: &mut dyn Object, old: &dyn Object) {
         R::STRATEGY.prepare_update(endpoint, object, old);
@@ -220,7 +248,11 @@ impl<R: TypedRules> Rules for Typed<R> {
         object: &dyn Object,
         old: &dyn Object,
     ) -> ErrorList {
-        R::validate_update(cx, endpoint, typed(object), typed(old))
+        let mut errors = R::validate_update(cx, endpoint, typed(object), typed(old));
+        if endpoint != Endpoint::Status {
+            refuse_privileges::<R>(cx, typed(object), &mut errors);
+        }
+        errors
     }
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
         R::validate_name(name, prefix)

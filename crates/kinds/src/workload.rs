@@ -13,6 +13,11 @@ use crate::field_rules::{self as rules, IMMUTABLE};
 use crate::label_selector::{self, Values};
 use crate::pod_spec::validation::validate_template;
 
+/// Where most workloads have the spec of their pods.
+pub(crate) fn pods_path() -> Path {
+    Path::new("spec").child("template").child("spec")
+}
+
 const ABOVE_ALL: &str = "must not be greater than 100%";
 
 /// A struct in the layout of the wire, as the bad value of an error.

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use api_machinery::names::path_segment_name;
 use api_machinery::status::ApiError;
-use api_machinery::time::Time;
 use api_types::authentication_v1::UserInfo;
 use kinds::info::{ResourceInfo, SubresourceInfo};
-use kinds::rules::{RuleContext, Rules};
+use kinds::rules::{ALLOW_PRIVILEGED, RuleContext, Rules};
 use registry::{RequestCx, Resource};
 use schema::TypeNode;
 
@@ -131,11 +130,7 @@ impl Target {
 
     /// What the registry is told of a request.
     pub(crate) fn request_cx(&self, cx: &ApiCx, request: &Request<Authorized>, dry_run: bool) -> RequestCx {
-        RequestCx {
-            rules: rule_context(request.user(), cx.clock().wall().into()),
-            namespace: self.namespace.clone(),
-            dry_run,
-        }
+        RequestCx { rules: rule_context(cx, request.user()), namespace: self.namespace.clone(), dry_run }
     }
 
     /// What answers of the resource are made with.
@@ -177,13 +172,14 @@ fn check_segment(what: &str, value: &str) -> Result<(), ApiError> {
 }
 
 /// What the rules of kinds may know of a request.
-fn rule_context(user: &UserInfo, now: Time) -> RuleContext {
+fn rule_context(cx: &ApiCx, user: &UserInfo) -> RuleContext {
+    const UNPRIVILEGED: &[(&str, bool)] = &[(ALLOW_PRIVILEGED, false)];
     RuleContext {
-        now,
+        now: cx.clock().wall().into(),
         user: user.username.clone(),
         user_uid: user.uid.clone(),
         groups: user.groups.clone(),
         extra: user.extra.iter().map(|(key, values)| (key.clone(), values.0.clone())).collect(),
-        gates: &[],
+        gates: if cx.config().requests.allow_privileged { &[] } else { UNPRIVILEGED },
     }
 }

@@ -79,6 +79,7 @@ fn requests(options: &Options, errors: &mut Errors) -> RequestConfig {
         max_mutating_in_flight: count(options, "max-mutating-requests-inflight", errors),
         goaway_chance,
         strict_transport_security: directives,
+        allow_privileged: options.bool("allow-privileged"),
     }
 }
 

@@ -17,6 +17,7 @@ use api_machinery::intstr::IntOrString;
 use api_machinery::reflect::equal;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
+use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "apps",
@@ -117,6 +118,10 @@ impl TypedRules for DaemonSetRules {
         }
         let path = Path::new("spec").child("template");
         workload::template_warnings(&path, &object.metadata, None, &object.spec.template)
+    }
+
+    fn pods(object: &DaemonSet) -> Option<(Path, &PodSpec)> {
+        Some((workload::pods_path(), &object.spec.template.spec))
     }
 
     fn cells(object: &DaemonSet, now: Time) -> Vec<Value> {

@@ -14,6 +14,7 @@ use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::intstr::IntOrString;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
+use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "apps",
@@ -127,6 +128,10 @@ impl TypedRules for DeploymentRules {
             &object.spec.template,
         ));
         warnings
+    }
+
+    fn pods(object: &Deployment) -> Option<(Path, &PodSpec)> {
+        Some((workload::pods_path(), &object.spec.template.spec))
     }
 
     fn cells(object: &Deployment, now: Time) -> Vec<Value> {

@@ -12,6 +12,7 @@ use crate::workload;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
+use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "apps",
@@ -109,6 +110,10 @@ impl TypedRules for ReplicaSetRules {
             &object.spec.template,
         ));
         warnings
+    }
+
+    fn pods(object: &ReplicaSet) -> Option<(Path, &PodSpec)> {
+        Some((workload::pods_path(), &object.spec.template.spec))
     }
 
     fn cells(object: &ReplicaSet, now: Time) -> Vec<Value> {

@@ -11,6 +11,7 @@ use crate::table;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
+use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "apps",
@@ -117,6 +118,10 @@ impl TypedRules for StatefulSetRules {
             warnings.extend(crate::claim_spec::warnings(&at, &claim.spec));
         }
         warnings
+    }
+
+    fn pods(object: &StatefulSet) -> Option<(Path, &PodSpec)> {
+        Some((crate::workload::pods_path(), &object.spec.template.spec))
     }
 
     fn cells(object: &StatefulSet, now: Time) -> Vec<Value> {

@@ -14,6 +14,7 @@ use api_machinery::field_path::{BadValue, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::batch_v1::CronJobSpec;
+use api_types::core_v1::PodSpec;
 use component_helpers::cron::Schedule;
 use component_helpers::time_zone::TimeZone;
 
@@ -114,6 +115,13 @@ impl TypedRules for CronJobRules {
 
     fn set_defaults(object: &mut CronJob) {
         crate::pod_spec::defaults::set_defaults(&mut object.spec.job_template.spec.template.spec);
+    }
+
+    fn pods(object: &CronJob) -> Option<(Path, &PodSpec)> {
+        Some((
+            Path::new("spec").child("jobTemplate").child("spec").child("template").child("spec"),
+            &object.spec.job_template.spec.template.spec,
+        ))
     }
 
     fn cells(object: &CronJob, now: Time) -> Vec<Value> {

@@ -12,6 +12,7 @@ use crate::workload;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
+use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "batch",
@@ -115,6 +116,10 @@ impl TypedRules for JobRules {
 
     fn field(object: &Job, path: &str) -> Option<String> {
         (path == "status.successful").then(|| object.status.succeeded.to_string())
+    }
+
+    fn pods(object: &Job) -> Option<(Path, &PodSpec)> {
+        Some((workload::pods_path(), &object.spec.template.spec))
     }
 
     fn cells(object: &Job, now: Time) -> Vec<Value> {

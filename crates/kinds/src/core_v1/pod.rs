@@ -14,6 +14,7 @@ use crate::strategy::Strategy;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::PodCondition;
+use api_types::core_v1::PodSpec;
 use api_types::core_v1::constants::pod_phase;
 
 static INFO: ResourceInfo = ResourceInfo {
@@ -129,6 +130,7 @@ impl TypedRules for PodRules {
                 object.metadata.owner_references.clone_from(&old.metadata.owner_references);
                 object.metadata.deletion_timestamp = old.metadata.deletion_timestamp;
                 pod_status::keep_unsaid(&mut object.status, &old.status);
+                pod_status::drop_disabled(&mut object.status, &old.status);
                 return;
             }
             Endpoint::Other("ephemeralcontainers") => pod_update::prepare_ephemeral(object, old),
@@ -167,6 +169,10 @@ impl TypedRules for PodRules {
         texts
     }
 
+    fn status_warnings(object: &Pod) -> Vec<String> {
+        pod_status::warnings(&object.status)
+    }
+
     fn grace(object: &Pod, asked_seconds: Option<i64>) -> Grace {
         let own = object.spec.termination_grace_period_seconds;
         let seconds = asked_seconds.or(own).unwrap_or(0);
@@ -180,6 +186,10 @@ impl TypedRules for PodRules {
 
     fn row_conditions(object: &Pod) -> Vec<Value> {
         super::pod_table::row_conditions(object)
+    }
+
+    fn pods(object: &Pod) -> Option<(Path, &PodSpec)> {
+        Some((Path::new("spec"), &object.spec))
     }
 
     fn cells(object: &Pod, now: Time) -> Vec<Value> {

@@ -8,6 +8,7 @@ use api_types::core_v1::{
     Container, ContainerRestartRule, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus, ResourceStatus,
 };
 
+use crate::address_warnings;
 use crate::field_rules::{self as rules, IMMUTABLE};
 use crate::pod_spec::validation as pod_spec;
 
@@ -34,6 +35,35 @@ pub(super) fn keep_unsaid(status: &mut PodStatus, old: &PodStatus) {
     }
 }
 
+/// Drops what is behind features that are off, unless the stored status has it already.
+pub(super) fn drop_disabled(status: &mut PodStatus, old: &PodStatus) {
+    if old.node_allocatable_resource_claim_statuses.is_empty() {
+        status.node_allocatable_resource_claim_statuses.clear();
+    }
+    let stored = [&old.container_statuses, &old.init_container_statuses, &old.ephemeral_container_statuses];
+    let mut mounts = stored.into_iter().flatten().flat_map(|one| &one.volume_mounts);
+    if mounts.any(|mount| mount.volume_status.is_some()) {
+        return;
+    }
+    let all = status.container_statuses.iter_mut().chain(&mut status.init_container_statuses);
+    for mount in all.chain(&mut status.ephemeral_container_statuses).flat_map(|one| &mut one.volume_mounts) {
+        mount.volume_status = None;
+    }
+}
+
+/// What is told of the spelling of addresses.
+pub(super) fn warnings(status: &PodStatus) -> Vec<String> {
+    let path = Path::new("status");
+    let mut texts = Vec::new();
+    for (index, one) in status.pod_ips.iter().enumerate() {
+        texts.extend(address_warnings::of_ip(&path.child("podIPs").index(index).child("ip"), &one.ip));
+    }
+    for (index, one) in status.host_ips.iter().enumerate() {
+        texts.extend(address_warnings::of_ip(&path.child("hostIPs").index(index).child("ip"), &one.ip));
+    }
+    texts
+}
+
 /// Checks a pod whose status is to replace that of `old`.
 pub(super) fn validate(pod: &Pod, old: &Pod) -> ErrorList {
     let mut errors = ErrorList::new();
@@ -52,11 +82,13 @@ pub(super) fn validate(pod: &Pod, old: &Pod) -> ErrorList {
     }
     validate_states(&path, pod, old, &mut errors);
     validate_claims(&path.child("resourceClaimStatuses"), pod, &mut errors);
+    validate_extended_claim(&path.child("extendedResourceClaimStatus"), pod, &mut errors);
     validate_addresses(&path, &pod.status, &old.status, &mut errors);
     for (field, statuses, containers) in lists(&path, pod) {
         validate_users(&field, pod, statuses, &mut errors);
-        if let Some(containers) = containers {
-            validate_devices(&field, statuses, containers, &mut errors);
+        match containers {
+            Some(containers) => validate_devices(&field, statuses, containers, &mut errors),
+            None => refuse_devices(&field, statuses, &mut errors),
         }
     }
     errors
@@ -165,6 +197,50 @@ fn validate_claims(path: &Path, pod: &Pod, errors: &mut ErrorList) {
     }
 }
 
+/// The claim that the scheduler made for resources that containers ask for by plain names.
+fn validate_extended_claim(path: &Path, pod: &Pod, errors: &mut ErrorList) {
+    let Some(status) = &pod.status.extended_resource_claim_status else { return };
+    let at = path.child("requestMappings");
+    if status.request_mappings.is_empty() {
+        errors.push(at.required("at least one request mapping is required"));
+    }
+    let mut seen = BTreeSet::new();
+    for (index, mapping) in status.request_mappings.iter().enumerate() {
+        let at = at.index(index);
+        let (container, resource) = (mapping.container_name.as_str(), mapping.resource_name.as_str());
+        let mut all = pod.spec.containers.iter().chain(&pod.spec.init_containers);
+        match all.find(|one| one.name == container) {
+            None => {
+                let detail = "must match the name of an entry in spec.initContainers.name or spec.containers.name";
+                errors.push(at.child("containerName").invalid(container, detail));
+            }
+            Some(found) if !found.resources.requests.contains_key(resource) => {
+                let detail = "must match the extended resource name of an entry in \
+                              spec.initContainers.resources.requests or spec.containers.resources.requests";
+                errors.push(at.child("resourceName").invalid(resource, detail));
+            }
+            Some(_) => {}
+        }
+        let request = mapping.request_name.as_str();
+        errors.push_invalid(&path.child("requestName"), request, names::dns1123_label(request));
+        if !seen.insert((container, resource, request)) {
+            for (field, value) in [("containerName", container), ("resourceName", resource), ("requestName", request)] {
+                errors.push(at.child(field).duplicate(value));
+            }
+        }
+    }
+    let at = path.child("resourceClaimName");
+    rules::named(&at, &status.resource_claim_name, names::dns1123_subdomain, errors);
+}
+
+/// Containers for a look around are given no devices.
+fn refuse_devices(path: &Path, statuses: &[ContainerStatus], errors: &mut ErrorList) {
+    for (index, _) in statuses.iter().enumerate().filter(|(_, one)| !one.allocated_resources_status.is_empty()) {
+        let at = path.index(index).child("allocatedResourcesStatus");
+        errors.push(at.forbidden("must not be specified in container status"));
+    }
+}
+
 fn validate_addresses(path: &Path, status: &PodStatus, old: &PodStatus, errors: &mut ErrorList) {
     let texts = |ips: &[api_types::core_v1::PodIP]| ips.iter().map(|one| one.ip.clone()).collect::<Vec<_>>();
     validate_ips(&path.child("podIPs"), &texts(&status.pod_ips), &texts(&old.pod_ips), errors);
@@ -258,3 +334,7 @@ fn validate_device(path: &Path, resource: &ResourceStatus, container: Option<&Co
         }
     }
 }
+
+#[cfg(test)]
+#[path = "pod_status_test.rs"]
+mod tests;

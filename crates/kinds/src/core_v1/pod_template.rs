@@ -11,6 +11,7 @@ use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::reflect;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
+use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "",
@@ -74,6 +75,10 @@ impl TypedRules for PodTemplateRules {
         let template = &object.template;
         let texts = || warnings::of(&Path::new("template"), &template.metadata, &template.spec);
         if same { Vec::new() } else { texts() }
+    }
+
+    fn pods(object: &PodTemplate) -> Option<(Path, &PodSpec)> {
+        Some((Path::new("template").child("spec"), &object.template.spec))
     }
 
     fn cells(object: &PodTemplate, _: Time) -> Vec<Value> {

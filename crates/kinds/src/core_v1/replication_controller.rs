@@ -15,6 +15,7 @@ use crate::workload;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
+use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "",
@@ -156,6 +157,10 @@ impl TypedRules for ReplicationControllerRules {
 
     fn set_replicas(object: &mut ReplicationController, replicas: i32) {
         object.spec.replicas = Some(replicas);
+    }
+
+    fn pods(object: &ReplicationController) -> Option<(Path, &PodSpec)> {
+        object.spec.template.as_ref().map(|template| (workload::pods_path(), &template.spec))
     }
 
     fn cells(object: &ReplicationController, now: Time) -> Vec<Value> {

@@ -37,6 +37,7 @@ pub(crate) use probes::port_or_name;
 pub(crate) use resources::{
     amount, container_resource_name, is_overcommitable, standard_name, validate_overhead_amounts,
 };
+pub(crate) use security::refuse_privileges;
 pub(crate) use tolerations::{EFFECTS, validate_tolerations};
 pub(crate) use volumes::{ISCSI_NAME, fits_portal};
 

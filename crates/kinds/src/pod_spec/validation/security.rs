@@ -7,7 +7,7 @@ use api_machinery::names;
 use api_types::core_v1::{AppArmorProfile, Container, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext};
 
 use super::annotations::profile_value;
-use super::{Around, windows};
+use super::{Around, each_container, windows};
 use crate::field_rules as rules;
 use crate::internal_json;
 
@@ -166,6 +166,19 @@ pub(super) fn validate_container(spec: &PodSpec, container: &Container, path: &P
         windows::validate_options(options, &path.child("windowsOptions"), errors);
     }
     validate_apparmor(context.app_armor_profile.as_ref(), &path.child("appArmorProfile"), errors);
+}
+
+/// Refuses what gives a container the powers of the host.
+pub(crate) fn refuse_privileges(path: &Path, spec: &PodSpec, errors: &mut ErrorList) {
+    for (at, container) in each_container(spec, path) {
+        if container.security_context.as_ref().is_some_and(|context| context.privileged == Some(true)) {
+            let at = at.child("securityContext").child("privileged");
+            errors.push(at.forbidden("disallowed by cluster policy"));
+        }
+    }
+    if windows::has_host_process(spec) {
+        errors.push(path.forbidden("hostProcess containers are disallowed by cluster policy"));
+    }
 }
 
 fn validate_escalation(context: &SecurityContext, path: &Path, errors: &mut ErrorList) {

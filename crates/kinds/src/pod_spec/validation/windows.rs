@@ -78,6 +78,16 @@ fn is_dns(domain: &str) -> bool {
     domain.split('.').all(|label| names::dns1123_label(&label.to_lowercase()).is_empty())
 }
 
+/// Whether any container is a process of the host.
+pub(super) fn has_host_process(spec: &PodSpec) -> bool {
+    let shared = spec.security_context.as_ref().and_then(|context| context.windows_options.as_ref());
+    let shared = shared.and_then(|options| options.host_process);
+    each_container(spec, &Path::nil()).iter().any(|(_, container)| {
+        let options = container.security_context.as_ref().and_then(|context| context.windows_options.as_ref());
+        options.and_then(|options| options.host_process).or(shared) == Some(true)
+    })
+}
+
 /// Either all containers of a pod are processes of the host, or none is.
 pub(super) fn validate_host_process(spec: &PodSpec, path: &Path, errors: &mut ErrorList) {
     let shared = spec.security_context.as_ref().and_then(|context| context.windows_options.as_ref());
