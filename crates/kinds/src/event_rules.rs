@@ -4,21 +4,25 @@
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::meta::ObjectMeta;
 use api_machinery::names;
+use api_machinery::time::{MicroTime, Time};
+use api_machinery::value::Value;
+use api_types::core_v1::{EventSource, ObjectReference};
 
 use crate::field_rules as rules;
 use crate::info::Column;
+use crate::table;
 
 /// The table's columns: both groups show one stored object alike.
 pub(crate) const COLUMNS: &[Column] = &[
-    Column { name: "Last Seen", type_: "string", format: "", priority: 0 },
-    Column { name: "Type", type_: "string", format: "", priority: 0 },
-    Column { name: "Reason", type_: "string", format: "", priority: 0 },
-    Column { name: "Object", type_: "string", format: "", priority: 0 },
-    Column { name: "Subobject", type_: "string", format: "", priority: 1 },
-    Column { name: "Source", type_: "string", format: "", priority: 1 },
-    Column { name: "Message", type_: "string", format: "", priority: 0 },
-    Column { name: "First Seen", type_: "string", format: "", priority: 1 },
-    Column { name: "Count", type_: "string", format: "", priority: 1 },
+    Column::text("Last Seen"),
+    Column::text("Type"),
+    Column::text("Reason"),
+    Column::text("Object"),
+    Column::wide("Subobject"),
+    Column::wide("Source"),
+    Column::text("Message"),
+    Column::wide("First Seen"),
+    Column::wide("Count"),
     Column { name: "Name", type_: "string", format: "name", priority: 1 },
 ];
 
@@ -46,6 +50,59 @@ pub(crate) struct Report<'a> {
     pub(crate) reason: &'a str,
     /// In words.
     pub(crate) message: &'a str,
+}
+
+/// What a row shows, whichever group the event came through.
+pub(crate) struct Row<'a> {
+    /// The event's name.
+    pub(crate) name: &'a str,
+    /// When it was first seen by a reporter of the older form, and last.
+    pub(crate) seen: (Time, Time),
+    /// When it was seen by one of the newer form.
+    pub(crate) event_time: MicroTime,
+    /// When the last of a series was seen, and how many there were.
+    pub(crate) series: Option<(MicroTime, i32)>,
+    /// How often it was seen by a reporter of the older form.
+    pub(crate) count: i32,
+    /// What it is about.
+    pub(crate) about: &'a ObjectReference,
+    /// Who reports, in the older form and in the newer.
+    pub(crate) source: &'a EventSource,
+    /// The reporter and which of several, in the newer form.
+    pub(crate) reporter: (&'a str, &'a str),
+    /// `Normal` or `Warning`, why, and in words.
+    pub(crate) texts: [&'a str; 3],
+}
+
+/// The cells of a row, in the order of [`COLUMNS`].
+pub(crate) fn cells(row: &Row<'_>, now: Time) -> Vec<Value> {
+    let (first_seen, last_seen) = row.seen;
+    let first = table::since(if first_seen.is_zero() { row.event_time.to_time() } else { first_seen }, now);
+    let (last, count) = match row.series {
+        Some((last, count)) => (table::since(last.to_time(), now), count),
+        None if last_seen.is_zero() => (first.clone(), row.count),
+        None => (table::since(last_seen, now), row.count),
+    };
+    let about = match (row.about.kind.to_lowercase(), row.about.name.as_str()) {
+        (kind, "") => kind,
+        (kind, name) => format!("{kind}/{name}"),
+    };
+    let or = |one: &str, other: &str| if one.is_empty() { other.to_owned() } else { one.to_owned() };
+    let (component, host) = (or(&row.source.component, row.reporter.0), or(&row.source.host, row.reporter.1));
+    let source = if host.is_empty() { component } else { format!("{component}, {host}") };
+    let [type_, reason, message] = row.texts;
+    vec![
+        last.into(),
+        type_.into(),
+        reason.into(),
+        about.into(),
+        row.about.field_path.clone().into(),
+        source.into(),
+        message.trim().into(),
+        first.into(),
+        count.max(1).into(),
+        row.name.into(),
+    ]
 }
 
 /// Checks what holds for every event.

@@ -35,6 +35,35 @@ pub struct ResourceInfo {
     pub subresources: &'static [SubresourceInfo],
 }
 
+impl ResourceInfo {
+    /// A question that is answered at once: it is created, and kept nowhere. For a version 1 that is not namespaced.
+    #[must_use]
+    pub const fn review(
+        group: &'static str,
+        kind: &'static str,
+        resource: &'static str,
+        singular: &'static str,
+    ) -> Self {
+        Self {
+            group,
+            version: "v1",
+            kind,
+            resource,
+            singular,
+            short_names: &[],
+            categories: &[],
+            namespaced: false,
+            verbs: &["create"],
+            storage: None,
+            create_on_update: false,
+            unconditional_update: false,
+            field_selectors: &[],
+            columns: &[],
+            subresources: &[],
+        }
+    }
+}
+
 /// Where objects are stored.
 #[derive(Debug, Clone, Copy)]
 pub struct StorageInfo {
@@ -61,6 +90,35 @@ pub struct Column {
     pub priority: i32,
 }
 
+impl Column {
+    /// The column that tables begin with.
+    pub const NAME: Self = Self { name: "Name", type_: "string", format: "name", priority: 0 };
+    /// How old the object is.
+    pub const AGE: Self = Self::text("Age");
+
+    /// A column of texts.
+    #[must_use]
+    pub const fn text(name: &'static str) -> Self {
+        Self { name, type_: "string", format: "", priority: 0 }
+    }
+
+    /// A column of texts that only wide tables have.
+    #[must_use]
+    pub const fn wide(name: &'static str) -> Self {
+        Self { priority: 1, ..Self::text(name) }
+    }
+
+    /// A column of whole numbers.
+    #[must_use]
+    pub const fn number(name: &'static str) -> Self {
+        Self { type_: "integer", ..Self::text(name) }
+    }
+}
+
+/// The verbs of a resource that may be written, listed and watched, sorted.
+pub const ALL_VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const READ_AND_WRITE: &[&str] = &["get", "patch", "update"];
+
 /// A subresource in discovery.
 #[derive(Debug, Clone, Copy)]
 pub struct SubresourceInfo {
@@ -74,4 +132,22 @@ pub struct SubresourceInfo {
     pub version: &'static str,
     /// The verbs.
     pub verbs: &'static [&'static str],
+}
+
+impl SubresourceInfo {
+    /// How many replicas are wanted.
+    pub const SCALE: Self =
+        Self { name: "scale", kind: "Scale", group: "autoscaling", version: "v1", verbs: READ_AND_WRITE };
+
+    /// A part of the object itself, of the same kind.
+    #[must_use]
+    pub const fn part(name: &'static str, kind: &'static str) -> Self {
+        Self { name, kind, group: "", version: "", verbs: READ_AND_WRITE }
+    }
+
+    /// The status of objects of a kind.
+    #[must_use]
+    pub const fn status(kind: &'static str) -> Self {
+        Self::part("status", kind)
+    }
 }

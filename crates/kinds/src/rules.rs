@@ -13,7 +13,7 @@ use crate::info::ResourceInfo;
 use crate::strategy::Strategy;
 
 /// What a rule may know of the request it runs in.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct RuleContext {
     /// The time of the request.
     pub now: Time,

@@ -12,6 +12,7 @@ use component_helpers::selectors::selector_of;
 use crate::field_rules::{self as rules, IMMUTABLE};
 use crate::label_selector::{self, Values};
 use crate::pod_spec::validation::validate_template;
+use crate::rules::Scale;
 
 /// Where most workloads have the spec of their pods.
 pub(crate) fn pods_path() -> Path {
@@ -101,6 +102,23 @@ pub(crate) fn validate_replicated(
     validate_endless(&path, template, "ReplicaSet", errors);
 }
 
+/// A selector may not change, as pods made before would be nobody's.
+pub(crate) fn selector_stays(new: Option<&LabelSelector>, old: Option<&LabelSelector>, errors: &mut ErrorList) {
+    let same = match (new, old) {
+        (Some(new), Some(old)) => equal(new, old),
+        (new, old) => new.is_none() && old.is_none(),
+    };
+    if !same {
+        errors.push(Path::new("spec").child("selector").invalid(selector_value(new), IMMUTABLE));
+    }
+}
+
+/// The scale of a workload.
+pub(crate) fn scale(wanted: Option<i32>, present: i32, selector: Option<&LabelSelector>) -> Scale {
+    let selector = selector_of(selector).map_or_else(|_| String::new(), |selector| selector.to_string());
+    Scale { spec_replicas: wanted.unwrap_or(1), status_replicas: present, selector }
+}
+
 /// A number that is not negative, or digits with a percent sign.
 pub(crate) fn int_or_percent(path: &Path, value: &IntOrString, errors: &mut ErrorList) {
     match value {
@@ -175,6 +193,13 @@ pub(crate) fn name_warnings(meta: &ObjectMeta, is_create: bool) -> Vec<String> {
          recommended: [{}]",
         problems.join(" ")
     )]
+}
+
+/// The warnings of a workload's name and template, which is in the usual place.
+pub(crate) fn warnings(meta: &ObjectMeta, old: Option<&ObjectMeta>, template: &PodTemplateSpec) -> Vec<String> {
+    let mut texts = name_warnings(meta, old.is_none());
+    texts.extend(template_warnings(&Path::new("spec").child("template"), meta, old, template));
+    texts
 }
 
 /// The warnings of a workload's template, sent when it is created or its spec has changed; `path` is the template's.

@@ -2,7 +2,7 @@
 
 use api_types::apiextensions_v1::CustomResourceDefinition;
 
-use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::TypedRules;
 
 static INFO: ResourceInfo = ResourceInfo {
@@ -14,7 +14,7 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["crd", "crds"],
     categories: &["api-extensions"],
     namespaced: false,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo {
         prefix: "apiextensions.k8s.io/customresourcedefinitions",
         group: "apiextensions.k8s.io",
@@ -25,13 +25,7 @@ static INFO: ResourceInfo = ResourceInfo {
     unconditional_update: false,
     field_selectors: &[],
     columns: &[],
-    subresources: &[SubresourceInfo {
-        name: "status",
-        kind: "CustomResourceDefinition",
-        group: "",
-        version: "",
-        verbs: &["get", "patch", "update"],
-    }],
+    subresources: &[SubresourceInfo::status("CustomResourceDefinition")],
 };
 
 /// The rules of the kind.

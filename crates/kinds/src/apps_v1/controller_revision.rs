@@ -3,7 +3,7 @@
 use api_types::apps_v1::ControllerRevision;
 
 use crate::field_rules;
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
@@ -19,17 +19,12 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &[],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "controllerrevisions", group: "apps", version: "v1", hash: "85nkx63pcBU=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &[],
-    columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Controller", type_: "string", format: "", priority: 0 },
-        Column { name: "Revision", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-    ],
+    columns: &[Column::NAME, Column::text("Controller"), Column::text("Revision"), Column::AGE],
     subresources: &[],
 };
 

@@ -3,7 +3,7 @@
 use api_types::apps_v1::{DaemonSet, DaemonSetSpec, DaemonSetStatus, DaemonSetUpdateStrategy};
 
 use crate::field_rules;
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::internal_json;
 use crate::label_selector::{self, Values};
 use crate::pod_spec::disabled;
@@ -28,31 +28,25 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["ds"],
     categories: &["all"],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "daemonsets", group: "apps", version: "v1", hash: "dd7pWHUlMKQ=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &[],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Desired", type_: "integer", format: "", priority: 0 },
-        Column { name: "Current", type_: "integer", format: "", priority: 0 },
-        Column { name: "Ready", type_: "integer", format: "", priority: 0 },
-        Column { name: "Up-to-date", type_: "integer", format: "", priority: 0 },
-        Column { name: "Available", type_: "integer", format: "", priority: 0 },
-        Column { name: "Node Selector", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-        Column { name: "Containers", type_: "string", format: "", priority: 1 },
-        Column { name: "Images", type_: "string", format: "", priority: 1 },
-        Column { name: "Selector", type_: "string", format: "", priority: 1 },
+        Column::NAME,
+        Column::number("Desired"),
+        Column::number("Current"),
+        Column::number("Ready"),
+        Column::number("Up-to-date"),
+        Column::number("Available"),
+        Column::text("Node Selector"),
+        Column::AGE,
+        Column::wide("Containers"),
+        Column::wide("Images"),
+        Column::wide("Selector"),
     ],
-    subresources: &[SubresourceInfo {
-        name: "status",
-        kind: "DaemonSet",
-        group: "",
-        version: "",
-        verbs: &["get", "patch", "update"],
-    }],
+    subresources: &[SubresourceInfo::status("DaemonSet")],
 };
 
 /// The rules of the kind.
@@ -104,10 +98,8 @@ impl TypedRules for DaemonSetRules {
             validate_status(&Path::new("status"), &object.status, &old.status, &mut errors);
             return errors;
         }
-        let path = Path::new("spec");
-        validate_spec(&path, &object.spec, Some(&old.spec), &mut errors);
-        let value = workload::selector_value(object.spec.selector.as_ref());
-        workload::immutable(&path.child("selector"), &object.spec.selector, &old.spec.selector, value, &mut errors);
+        validate_spec(&Path::new("spec"), &object.spec, Some(&old.spec), &mut errors);
+        workload::selector_stays(object.spec.selector.as_ref(), old.spec.selector.as_ref(), &mut errors);
         errors
     }
 

@@ -3,7 +3,7 @@
 use api_types::apps_v1::{Deployment, DeploymentSpec, DeploymentStatus, DeploymentStrategy};
 
 use crate::field_rules;
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::internal_json;
 use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, RuleContext, Scale, TypedRules};
@@ -25,37 +25,22 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["deploy"],
     categories: &["all"],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "deployments", group: "apps", version: "v1", hash: "8aSe+NMegvE=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &[],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Ready", type_: "string", format: "", priority: 0 },
-        Column { name: "Up-to-date", type_: "string", format: "", priority: 0 },
-        Column { name: "Available", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-        Column { name: "Containers", type_: "string", format: "", priority: 1 },
-        Column { name: "Images", type_: "string", format: "", priority: 1 },
-        Column { name: "Selector", type_: "string", format: "", priority: 1 },
+        Column::NAME,
+        Column::text("Ready"),
+        Column::text("Up-to-date"),
+        Column::text("Available"),
+        Column::AGE,
+        Column::wide("Containers"),
+        Column::wide("Images"),
+        Column::wide("Selector"),
     ],
-    subresources: &[
-        SubresourceInfo {
-            name: "scale",
-            kind: "Scale",
-            group: "autoscaling",
-            version: "v1",
-            verbs: &["get", "patch", "update"],
-        },
-        SubresourceInfo {
-            name: "status",
-            kind: "Deployment",
-            group: "",
-            version: "",
-            verbs: &["get", "patch", "update"],
-        },
-    ],
+    subresources: &[SubresourceInfo::SCALE, SubresourceInfo::status("Deployment")],
 };
 
 /// The rules of the kind.
@@ -111,23 +96,14 @@ impl TypedRules for DeploymentRules {
             validate_status(&Path::new("status"), &object.status, &old.status, &mut errors);
             return errors;
         }
-        let path = Path::new("spec");
-        validate_spec(&path, &object.spec, Some(&old.spec), &mut errors);
+        validate_spec(&Path::new("spec"), &object.spec, Some(&old.spec), &mut errors);
         validate_rollback(object, &mut errors);
-        let value = workload::selector_value(object.spec.selector.as_ref());
-        workload::immutable(&path.child("selector"), &object.spec.selector, &old.spec.selector, value, &mut errors);
+        workload::selector_stays(object.spec.selector.as_ref(), old.spec.selector.as_ref(), &mut errors);
         errors
     }
 
     fn warnings(object: &Deployment, old: Option<&Deployment>) -> Vec<String> {
-        let mut warnings = workload::name_warnings(&object.metadata, old.is_none());
-        warnings.extend(workload::template_warnings(
-            &Path::new("spec").child("template"),
-            &object.metadata,
-            old.map(|old| &old.metadata),
-            &object.spec.template,
-        ));
-        warnings
+        workload::warnings(&object.metadata, old.map(|old| &old.metadata), &object.spec.template)
     }
 
     fn pods(object: &Deployment) -> Option<(Path, &PodSpec)> {
@@ -148,12 +124,8 @@ impl TypedRules for DeploymentRules {
     }
 
     fn scale(object: &Deployment) -> Option<Scale> {
-        Some(Scale {
-            spec_replicas: object.spec.replicas.unwrap_or(1),
-            status_replicas: object.status.replicas,
-            selector: component_helpers::selectors::selector_of(object.spec.selector.as_ref())
-                .map_or_else(|_| String::new(), |s| s.to_string()),
-        })
+        let (spec, status) = (&object.spec, &object.status);
+        Some(crate::workload::scale(spec.replicas, status.replicas, spec.selector.as_ref()))
     }
 
     fn set_replicas(object: &mut Deployment, replicas: i32) {

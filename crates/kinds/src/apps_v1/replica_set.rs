@@ -3,7 +3,7 @@
 use api_types::apps_v1::{ReplicaSet, ReplicaSetSpec, ReplicaSetStatus};
 
 use crate::field_rules;
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
@@ -23,37 +23,22 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["rs"],
     categories: &["all"],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "replicasets", group: "apps", version: "v1", hash: "P1RzHs8/mWQ=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &[],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Desired", type_: "integer", format: "", priority: 0 },
-        Column { name: "Current", type_: "integer", format: "", priority: 0 },
-        Column { name: "Ready", type_: "integer", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-        Column { name: "Containers", type_: "string", format: "", priority: 1 },
-        Column { name: "Images", type_: "string", format: "", priority: 1 },
-        Column { name: "Selector", type_: "string", format: "", priority: 1 },
+        Column::NAME,
+        Column::number("Desired"),
+        Column::number("Current"),
+        Column::number("Ready"),
+        Column::AGE,
+        Column::wide("Containers"),
+        Column::wide("Images"),
+        Column::wide("Selector"),
     ],
-    subresources: &[
-        SubresourceInfo {
-            name: "scale",
-            kind: "Scale",
-            group: "autoscaling",
-            version: "v1",
-            verbs: &["get", "patch", "update"],
-        },
-        SubresourceInfo {
-            name: "status",
-            kind: "ReplicaSet",
-            group: "",
-            version: "",
-            verbs: &["get", "patch", "update"],
-        },
-    ],
+    subresources: &[SubresourceInfo::SCALE, SubresourceInfo::status("ReplicaSet")],
 };
 
 /// The rules of the kind.
@@ -94,22 +79,13 @@ impl TypedRules for ReplicaSetRules {
             validate_status(&Path::new("status"), &object.status, &mut errors);
             return errors;
         }
-        let path = Path::new("spec");
-        validate_spec(&path, &object.spec, Some(&old.spec), &mut errors);
-        let value = workload::selector_value(object.spec.selector.as_ref());
-        workload::immutable(&path.child("selector"), &object.spec.selector, &old.spec.selector, value, &mut errors);
+        validate_spec(&Path::new("spec"), &object.spec, Some(&old.spec), &mut errors);
+        workload::selector_stays(object.spec.selector.as_ref(), old.spec.selector.as_ref(), &mut errors);
         errors
     }
 
     fn warnings(object: &ReplicaSet, old: Option<&ReplicaSet>) -> Vec<String> {
-        let mut warnings = workload::name_warnings(&object.metadata, old.is_none());
-        warnings.extend(workload::template_warnings(
-            &Path::new("spec").child("template"),
-            &object.metadata,
-            old.map(|old| &old.metadata),
-            &object.spec.template,
-        ));
-        warnings
+        workload::warnings(&object.metadata, old.map(|old| &old.metadata), &object.spec.template)
     }
 
     fn pods(object: &ReplicaSet) -> Option<(Path, &PodSpec)> {
@@ -130,12 +106,8 @@ impl TypedRules for ReplicaSetRules {
     }
 
     fn scale(object: &ReplicaSet) -> Option<Scale> {
-        Some(Scale {
-            spec_replicas: object.spec.replicas.unwrap_or(1),
-            status_replicas: object.status.replicas,
-            selector: component_helpers::selectors::selector_of(object.spec.selector.as_ref())
-                .map_or_else(|_| String::new(), |s| s.to_string()),
-        })
+        let (spec, status) = (&object.spec, &object.status);
+        Some(crate::workload::scale(spec.replicas, status.replicas, spec.selector.as_ref()))
     }
 
     fn set_replicas(object: &mut ReplicaSet, replicas: i32) {

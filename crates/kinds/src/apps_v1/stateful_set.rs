@@ -3,7 +3,7 @@
 use api_types::apps_v1::StatefulSet;
 
 use super::stateful_set_validation as validation;
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
@@ -22,34 +22,13 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["sts"],
     categories: &["all"],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "statefulsets", group: "apps", version: "v1", hash: "H+vl74LkKdo=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &[],
-    columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Ready", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-        Column { name: "Containers", type_: "string", format: "", priority: 1 },
-        Column { name: "Images", type_: "string", format: "", priority: 1 },
-    ],
-    subresources: &[
-        SubresourceInfo {
-            name: "scale",
-            kind: "Scale",
-            group: "autoscaling",
-            version: "v1",
-            verbs: &["get", "patch", "update"],
-        },
-        SubresourceInfo {
-            name: "status",
-            kind: "StatefulSet",
-            group: "",
-            version: "",
-            verbs: &["get", "patch", "update"],
-        },
-    ],
+    columns: &[Column::NAME, Column::text("Ready"), Column::AGE, Column::wide("Containers"), Column::wide("Images")],
+    subresources: &[SubresourceInfo::SCALE, SubresourceInfo::status("StatefulSet")],
 };
 
 /// The rules of the kind.
@@ -135,12 +114,8 @@ impl TypedRules for StatefulSetRules {
     }
 
     fn scale(object: &StatefulSet) -> Option<Scale> {
-        Some(Scale {
-            spec_replicas: object.spec.replicas.unwrap_or(1),
-            status_replicas: object.status.replicas,
-            selector: component_helpers::selectors::selector_of(object.spec.selector.as_ref())
-                .map_or_else(|_| String::new(), |s| s.to_string()),
-        })
+        let (spec, status) = (&object.spec, &object.status);
+        Some(crate::workload::scale(spec.replicas, status.replicas, spec.selector.as_ref()))
     }
 
     fn set_replicas(object: &mut StatefulSet, replicas: i32) {

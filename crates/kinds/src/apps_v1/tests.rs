@@ -2,23 +2,11 @@
 
 use api_machinery::object::Kind;
 use api_machinery::reflect::Reflect;
-use api_machinery::time::Time;
 use api_types::apps_v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 
 use super::{daemon_set::DaemonSetRules, deployment::DeploymentRules};
 use super::{replica_set::ReplicaSetRules, stateful_set::StatefulSetRules};
 use crate::rules::{Endpoint, RuleContext, Rules, Typed, TypedRules};
-
-fn context() -> RuleContext {
-    RuleContext {
-        now: Time::default(),
-        user: String::new(),
-        user_uid: String::new(),
-        groups: Vec::new(),
-        extra: std::collections::BTreeMap::default(),
-        gates: &[],
-    }
-}
 
 const POD: &str = r#""template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
 const SELECTOR: &str = r#""selector":{"matchLabels":{"a":"b"}}"#;
@@ -39,7 +27,7 @@ fn created<R: TypedRules>(spec: &str) -> Vec<String>
 where
     R::Object: Kind + Reflect,
 {
-    R::validate(&context(), &object::<R>(spec)).iter().map(ToString::to_string).collect()
+    R::validate(&RuleContext::default(), &object::<R>(spec)).iter().map(ToString::to_string).collect()
 }
 
 fn updated<R: TypedRules>(spec: &str, old: &str) -> Vec<String>
@@ -47,7 +35,7 @@ where
     R::Object: Kind + Reflect,
 {
     let (new, old) = (object::<R>(spec), object::<R>(old));
-    R::validate_update(&context(), Endpoint::Main, &new, &old).iter().map(ToString::to_string).collect()
+    R::validate_update(&RuleContext::default(), Endpoint::Main, &new, &old).iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -152,16 +140,16 @@ fn templates_of_daemon_sets_are_counted() {
     let spec = format!("{SELECTOR},{POD}");
     let rules = Typed::<DaemonSetRules>::new();
     let mut old: DaemonSet = object::<DaemonSetRules>(&spec);
-    rules.prepare_create(&context(), &mut old);
+    rules.prepare_create(&RuleContext::default(), &mut old);
     let count = |set: &DaemonSet| set.metadata.annotations["deprecated.daemonset.template.generation"].clone();
     assert_eq!(count(&old), "1");
     let mut new = old.clone();
     new.metadata.annotations.clear();
     new.spec.min_ready_seconds = 1;
-    rules.prepare_update(&context(), Endpoint::Main, &mut new, &old);
+    rules.prepare_update(&RuleContext::default(), Endpoint::Main, &mut new, &old);
     assert_eq!((count(&new).as_str(), new.metadata.generation), ("1", 2));
     new.spec.template.spec.containers[0].image = "j".into();
-    rules.prepare_update(&context(), Endpoint::Main, &mut new, &old);
+    rules.prepare_update(&RuleContext::default(), Endpoint::Main, &mut new, &old);
     assert_eq!((count(&new).as_str(), new.metadata.generation), ("2", 2));
 }
 
@@ -195,7 +183,7 @@ fn statuses_must_add_up() {
     old.status.collision_count = Some(2);
     let mut new = old.clone();
     (new.status.updated_replicas, new.status.available_replicas, new.status.collision_count) = (1, -1, Some(1));
-    let errors = DeploymentRules::validate_update(&context(), Endpoint::Status, &new, &old);
+    let errors = DeploymentRules::validate_update(&RuleContext::default(), Endpoint::Status, &new, &old);
     let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
         texts,
@@ -207,14 +195,15 @@ fn statuses_must_add_up() {
     );
     let mut set = StatefulSet::default();
     (set.status.replicas, set.status.available_replicas) = (1, 1);
-    let errors = StatefulSetRules::validate_update(&context(), Endpoint::Status, &set, &StatefulSet::default());
+    let errors =
+        StatefulSetRules::validate_update(&RuleContext::default(), Endpoint::Status, &set, &StatefulSet::default());
     assert_eq!(
         errors.to_string(),
         "status.availableReplicas: Invalid value: 1: cannot be greater than status.readyReplicas"
     );
     let (set, mut full) = (ReplicaSet::default(), ReplicaSet::default());
     full.status.fully_labeled_replicas = 1;
-    let errors = ReplicaSetRules::validate_update(&context(), Endpoint::Status, &full, &set);
+    let errors = ReplicaSetRules::validate_update(&RuleContext::default(), Endpoint::Status, &full, &set);
     let expected = "status.fullyLabeledReplicas: Invalid value: 1: cannot be greater than status.replicas";
     assert_eq!(errors.to_string(), expected);
 }

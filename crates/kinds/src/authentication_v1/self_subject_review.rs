@@ -5,23 +5,8 @@ use api_types::authentication_v1::SelfSubjectReview;
 use crate::info::ResourceInfo;
 use crate::rules::TypedRules;
 
-static INFO: ResourceInfo = ResourceInfo {
-    group: "authentication.k8s.io",
-    version: "v1",
-    kind: "SelfSubjectReview",
-    resource: "selfsubjectreviews",
-    singular: "selfsubjectreview",
-    short_names: &[],
-    categories: &[],
-    namespaced: false,
-    verbs: &["create"],
-    storage: None,
-    create_on_update: false,
-    unconditional_update: false,
-    field_selectors: &[],
-    columns: &[],
-    subresources: &[],
-};
+static INFO: ResourceInfo =
+    ResourceInfo::review("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews", "selfsubjectreview");
 
 /// The rules of the kind.
 pub(crate) struct SelfSubjectReviewRules;

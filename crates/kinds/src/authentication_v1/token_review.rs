@@ -5,23 +5,7 @@ use api_types::authentication_v1::TokenReview;
 use crate::info::ResourceInfo;
 use crate::rules::TypedRules;
 
-static INFO: ResourceInfo = ResourceInfo {
-    group: "authentication.k8s.io",
-    version: "v1",
-    kind: "TokenReview",
-    resource: "tokenreviews",
-    singular: "tokenreview",
-    short_names: &[],
-    categories: &[],
-    namespaced: false,
-    verbs: &["create"],
-    storage: None,
-    create_on_update: false,
-    unconditional_update: false,
-    field_selectors: &[],
-    columns: &[],
-    subresources: &[],
-};
+static INFO: ResourceInfo = ResourceInfo::review("authentication.k8s.io", "TokenReview", "tokenreviews", "tokenreview");
 
 /// The rules of the kind.
 pub(crate) struct TokenReviewRules;

@@ -6,21 +6,13 @@ use crate::info::ResourceInfo;
 use crate::rules::TypedRules;
 
 static INFO: ResourceInfo = ResourceInfo {
-    group: "authorization.k8s.io",
-    version: "v1",
-    kind: "LocalSubjectAccessReview",
-    resource: "localsubjectaccessreviews",
-    singular: "localsubjectaccessreview",
-    short_names: &[],
-    categories: &[],
     namespaced: true,
-    verbs: &["create"],
-    storage: None,
-    create_on_update: false,
-    unconditional_update: false,
-    field_selectors: &[],
-    columns: &[],
-    subresources: &[],
+    ..ResourceInfo::review(
+        "authorization.k8s.io",
+        "LocalSubjectAccessReview",
+        "localsubjectaccessreviews",
+        "localsubjectaccessreview",
+    )
 };
 
 /// The rules of the kind.

@@ -5,23 +5,12 @@ use api_types::authorization_v1::SelfSubjectAccessReview;
 use crate::info::ResourceInfo;
 use crate::rules::TypedRules;
 
-static INFO: ResourceInfo = ResourceInfo {
-    group: "authorization.k8s.io",
-    version: "v1",
-    kind: "SelfSubjectAccessReview",
-    resource: "selfsubjectaccessreviews",
-    singular: "selfsubjectaccessreview",
-    short_names: &[],
-    categories: &[],
-    namespaced: false,
-    verbs: &["create"],
-    storage: None,
-    create_on_update: false,
-    unconditional_update: false,
-    field_selectors: &[],
-    columns: &[],
-    subresources: &[],
-};
+static INFO: ResourceInfo = ResourceInfo::review(
+    "authorization.k8s.io",
+    "SelfSubjectAccessReview",
+    "selfsubjectaccessreviews",
+    "selfsubjectaccessreview",
+);
 
 /// The rules of the kind.
 pub(crate) struct SelfSubjectAccessReviewRules;

@@ -3,7 +3,7 @@
 use api_types::batch_v1::CronJob;
 
 use super::job_validation;
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
@@ -27,30 +27,24 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["cj"],
     categories: &["all"],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "cronjobs", group: "batch", version: "v1", hash: "sd5LIXh4Fjs=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &[],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Schedule", type_: "string", format: "", priority: 0 },
-        Column { name: "Timezone", type_: "string", format: "", priority: 0 },
+        Column::NAME,
+        Column::text("Schedule"),
+        Column::text("Timezone"),
         Column { name: "Suspend", type_: "boolean", format: "", priority: 0 },
-        Column { name: "Active", type_: "integer", format: "", priority: 0 },
-        Column { name: "Last Schedule", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-        Column { name: "Containers", type_: "string", format: "", priority: 1 },
-        Column { name: "Images", type_: "string", format: "", priority: 1 },
-        Column { name: "Selector", type_: "string", format: "", priority: 1 },
+        Column::number("Active"),
+        Column::text("Last Schedule"),
+        Column::AGE,
+        Column::wide("Containers"),
+        Column::wide("Images"),
+        Column::wide("Selector"),
     ],
-    subresources: &[SubresourceInfo {
-        name: "status",
-        kind: "CronJob",
-        group: "",
-        version: "",
-        verbs: &["get", "patch", "update"],
-    }],
+    subresources: &[SubresourceInfo::status("CronJob")],
 };
 
 /// The rules of the kind.

@@ -3,7 +3,7 @@
 use api_types::batch_v1::Job;
 
 use super::{job_status, job_validation};
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
@@ -23,28 +23,22 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &[],
     categories: &["all"],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "jobs", group: "batch", version: "v1", hash: "mudhfqk/qZY=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &["status.successful"],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Status", type_: "string", format: "", priority: 0 },
-        Column { name: "Completions", type_: "string", format: "", priority: 0 },
-        Column { name: "Duration", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-        Column { name: "Containers", type_: "string", format: "", priority: 1 },
-        Column { name: "Images", type_: "string", format: "", priority: 1 },
-        Column { name: "Selector", type_: "string", format: "", priority: 1 },
+        Column::NAME,
+        Column::text("Status"),
+        Column::text("Completions"),
+        Column::text("Duration"),
+        Column::AGE,
+        Column::wide("Containers"),
+        Column::wide("Images"),
+        Column::wide("Selector"),
     ],
-    subresources: &[SubresourceInfo {
-        name: "status",
-        kind: "Job",
-        group: "",
-        version: "",
-        verbs: &["get", "patch", "update"],
-    }],
+    subresources: &[SubresourceInfo::status("Job")],
 };
 
 /// The rules of the kind.

@@ -6,17 +6,6 @@ use api_types::batch_v1::{Job, JobCondition};
 use super::job::JobRules;
 use crate::rules::{Endpoint, RuleContext, Rules, Typed};
 
-fn context() -> RuleContext {
-    RuleContext {
-        now: Time::default(),
-        user: String::new(),
-        user_uid: String::new(),
-        groups: Vec::new(),
-        extra: std::collections::BTreeMap::default(),
-        gates: &[],
-    }
-}
-
 /// A job as the server sees it when it checks it: with defaults, and prepared.
 fn job(spec: &str) -> Job {
     let pod = r#""template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}"#;
@@ -26,16 +15,16 @@ fn job(spec: &str) -> Job {
     api_machinery::json::decode(text.as_bytes(), &mut job).expect("a job");
     let rules = Typed::<JobRules>::new();
     rules.set_defaults(&mut job);
-    rules.prepare_create(&context(), &mut job);
+    rules.prepare_create(&RuleContext::default(), &mut job);
     job
 }
 
 fn created(job: &Job) -> Vec<String> {
-    Typed::<JobRules>::new().validate_create(&context(), job).iter().map(ToString::to_string).collect()
+    Typed::<JobRules>::new().validate_create(&RuleContext::default(), job).iter().map(ToString::to_string).collect()
 }
 
 fn updated(endpoint: Endpoint, job: &Job, old: &Job) -> String {
-    let errors = Typed::<JobRules>::new().validate_update(&context(), endpoint, job, old);
+    let errors = Typed::<JobRules>::new().validate_update(&RuleContext::default(), endpoint, job, old);
     if errors.is_empty() { String::new() } else { errors.to_string() }
 }
 

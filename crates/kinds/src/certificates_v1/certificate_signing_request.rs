@@ -7,7 +7,7 @@ use api_types::certificates_v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestStatus,
 };
 
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
 use api_machinery::time::Time;
@@ -22,7 +22,7 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["csr"],
     categories: &[],
     namespaced: false,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo {
         prefix: "certificatesigningrequests",
         group: "certificates.k8s.io",
@@ -33,28 +33,16 @@ static INFO: ResourceInfo = ResourceInfo {
     unconditional_update: true,
     field_selectors: &["spec.signerName"],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-        Column { name: "SignerName", type_: "string", format: "", priority: 0 },
-        Column { name: "Requestor", type_: "string", format: "", priority: 0 },
-        Column { name: "RequestedDuration", type_: "string", format: "", priority: 0 },
-        Column { name: "Condition", type_: "string", format: "", priority: 0 },
+        Column::NAME,
+        Column::AGE,
+        Column::text("SignerName"),
+        Column::text("Requestor"),
+        Column::text("RequestedDuration"),
+        Column::text("Condition"),
     ],
     subresources: &[
-        SubresourceInfo {
-            name: "approval",
-            kind: "CertificateSigningRequest",
-            group: "",
-            version: "",
-            verbs: &["get", "patch", "update"],
-        },
-        SubresourceInfo {
-            name: "status",
-            kind: "CertificateSigningRequest",
-            group: "",
-            version: "",
-            verbs: &["get", "patch", "update"],
-        },
+        SubresourceInfo::part("approval", "CertificateSigningRequest"),
+        SubresourceInfo::status("CertificateSigningRequest"),
     ],
 };
 

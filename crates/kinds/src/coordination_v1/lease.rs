@@ -3,7 +3,7 @@
 use api_types::coordination_v1::Lease;
 
 use crate::field_rules;
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
 use api_machinery::field_path::ErrorList;
@@ -21,16 +21,12 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &[],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "leases", group: "coordination.k8s.io", version: "v1", hash: "gqkMMb/YqFM=" }),
     create_on_update: true,
     unconditional_update: false,
     field_selectors: &[],
-    columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Holder", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-    ],
+    columns: &[Column::NAME, Column::text("Holder"), Column::AGE],
     subresources: &[],
 };
 

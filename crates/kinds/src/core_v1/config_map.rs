@@ -5,7 +5,7 @@ use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::ConfigMap;
 
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -19,16 +19,12 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["cm"],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "configmaps", group: "", version: "v1", hash: "qFsyl6wFWjQ=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &[],
-    columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Data", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-    ],
+    columns: &[Column::NAME, Column::text("Data"), Column::AGE],
     subresources: &[],
 };
 

@@ -8,7 +8,7 @@ use api_machinery::names;
 use api_types::core_v1::Endpoints;
 use api_types::core_v1::{EndpointAddress, EndpointSubset};
 
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -22,16 +22,12 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["ep"],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "services/endpoints", group: "", version: "v1", hash: "fWeeMqaN/OA=" }),
     create_on_update: true,
     unconditional_update: true,
     field_selectors: &[],
-    columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Endpoints", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-    ],
+    columns: &[Column::NAME, Column::text("Endpoints"), Column::AGE],
     subresources: &[],
 };
 

@@ -5,8 +5,7 @@ use crate::rules::{RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_types::core_v1::Event;
 
-use crate::info::{ResourceInfo, StorageInfo};
-use crate::table;
+use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -19,7 +18,7 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["ev"],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "events", group: "", version: "v1", hash: "r2yiGXH7wu8=" }),
     create_on_update: true,
     unconditional_update: true,
@@ -89,34 +88,17 @@ impl TypedRules for EventRules {
     }
 
     fn cells(object: &Event, now: Time) -> Vec<Value> {
-        let first_at =
-            if object.first_timestamp.is_zero() { object.event_time.to_time() } else { object.first_timestamp };
-        let first = table::since(first_at, now);
-        let (last, count) = match &object.series {
-            Some(series) => (table::since(series.last_observed_time.to_time(), now), series.count),
-            None if object.last_timestamp.is_zero() => (first.clone(), object.count),
-            None => (table::since(object.last_timestamp, now), object.count),
+        let row = event_rules::Row {
+            name: &object.metadata.name,
+            seen: (object.first_timestamp, object.last_timestamp),
+            event_time: object.event_time,
+            series: object.series.as_ref().map(|series| (series.last_observed_time, series.count)),
+            count: object.count,
+            about: &object.involved_object,
+            source: &object.source,
+            reporter: (&object.reporting_component, &object.reporting_instance),
+            texts: [&object.type_, &object.reason, &object.message],
         };
-        let count = count.max(1);
-        let about = match (object.involved_object.kind.to_lowercase(), object.involved_object.name.as_str()) {
-            (kind, "") => kind,
-            (kind, name) => format!("{kind}/{name}"),
-        };
-        let or = |one: &str, other: &str| if one.is_empty() { other.to_owned() } else { one.to_owned() };
-        let component = or(&object.source.component, &object.reporting_component);
-        let host = or(&object.source.host, &object.reporting_instance);
-        let source = if host.is_empty() { component } else { format!("{component}, {host}") };
-        vec![
-            last.into(),
-            object.type_.clone().into(),
-            object.reason.clone().into(),
-            about.into(),
-            object.involved_object.field_path.clone().into(),
-            source.into(),
-            object.message.trim().into(),
-            first.into(),
-            count.into(),
-            object.metadata.name.clone().into(),
-        ]
+        event_rules::cells(&row, now)
     }
 }

@@ -4,7 +4,7 @@ use crate::rules::{RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_types::core_v1::{LimitRange, LimitRangeItem};
 
-use crate::info::{ResourceInfo, StorageInfo};
+use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
 use crate::pod_spec::defaults::round_up;
 
 static INFO: ResourceInfo = ResourceInfo {
@@ -16,7 +16,7 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["limits"],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "limitranges", group: "", version: "v1", hash: "EBKMFVe6cwo=" }),
     create_on_update: true,
     unconditional_update: true,

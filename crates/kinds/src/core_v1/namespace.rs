@@ -26,20 +26,10 @@ static INFO: ResourceInfo = ResourceInfo {
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &["status.phase"],
-    columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Status", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-    ],
+    columns: &[Column::NAME, Column::text("Status"), Column::AGE],
     subresources: &[
         SubresourceInfo { name: "finalize", kind: "Namespace", group: "", version: "", verbs: &["update"] },
-        SubresourceInfo {
-            name: "status",
-            kind: "Namespace",
-            group: "",
-            version: "",
-            verbs: &["get", "patch", "update"],
-        },
+        SubresourceInfo::status("Namespace"),
     ],
 };
 

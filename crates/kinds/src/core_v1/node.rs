@@ -6,7 +6,7 @@ use api_machinery::field_path::{ErrorList, Path};
 use api_types::core_v1::Node;
 
 use crate::address_warnings;
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::defaults::round_up;
 use crate::table;
 use api_machinery::time::Time;
@@ -21,22 +21,22 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["no"],
     categories: &[],
     namespaced: false,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "minions", group: "", version: "v1", hash: "XwShjMxG9Fs=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &["spec.unschedulable"],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Status", type_: "string", format: "", priority: 0 },
-        Column { name: "Roles", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-        Column { name: "Version", type_: "string", format: "", priority: 0 },
-        Column { name: "Internal-IP", type_: "string", format: "", priority: 1 },
-        Column { name: "External-IP", type_: "string", format: "", priority: 1 },
-        Column { name: "OS-Image", type_: "string", format: "", priority: 1 },
-        Column { name: "Kernel-Version", type_: "string", format: "", priority: 1 },
-        Column { name: "Container-Runtime", type_: "string", format: "", priority: 1 },
+        Column::NAME,
+        Column::text("Status"),
+        Column::text("Roles"),
+        Column::AGE,
+        Column::text("Version"),
+        Column::wide("Internal-IP"),
+        Column::wide("External-IP"),
+        Column::wide("OS-Image"),
+        Column::wide("Kernel-Version"),
+        Column::wide("Container-Runtime"),
     ],
     subresources: &[
         SubresourceInfo {
@@ -46,7 +46,7 @@ static INFO: ResourceInfo = ResourceInfo {
             version: "",
             verbs: &["create", "delete", "get", "patch", "update"],
         },
-        SubresourceInfo { name: "status", kind: "Node", group: "", version: "", verbs: &["get", "patch", "update"] },
+        SubresourceInfo::status("Node"),
     ],
 };
 

@@ -5,7 +5,7 @@ use crate::rules::{Endpoint, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_types::core_v1::PersistentVolume;
 
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::defaults::round_up;
 use crate::strategy::Strategy;
 use crate::table;
@@ -21,31 +21,25 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["pv"],
     categories: &[],
     namespaced: false,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "persistentvolumes", group: "", version: "v1", hash: "HN/zwEC+JgM=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &[],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Capacity", type_: "string", format: "", priority: 0 },
-        Column { name: "Access Modes", type_: "string", format: "", priority: 0 },
-        Column { name: "Reclaim Policy", type_: "string", format: "", priority: 0 },
-        Column { name: "Status", type_: "string", format: "", priority: 0 },
-        Column { name: "Claim", type_: "string", format: "", priority: 0 },
-        Column { name: "StorageClass", type_: "string", format: "", priority: 0 },
-        Column { name: "VolumeAttributesClass", type_: "string", format: "", priority: 0 },
-        Column { name: "Reason", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-        Column { name: "VolumeMode", type_: "string", format: "", priority: 1 },
+        Column::NAME,
+        Column::text("Capacity"),
+        Column::text("Access Modes"),
+        Column::text("Reclaim Policy"),
+        Column::text("Status"),
+        Column::text("Claim"),
+        Column::text("StorageClass"),
+        Column::text("VolumeAttributesClass"),
+        Column::text("Reason"),
+        Column::AGE,
+        Column::wide("VolumeMode"),
     ],
-    subresources: &[SubresourceInfo {
-        name: "status",
-        kind: "PersistentVolume",
-        group: "",
-        version: "",
-        verbs: &["get", "patch", "update"],
-    }],
+    subresources: &[SubresourceInfo::status("PersistentVolume")],
 };
 
 /// The rules of the kind.

@@ -5,7 +5,7 @@ use crate::rules::{Endpoint, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_types::core_v1::PersistentVolumeClaim;
 
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::defaults::round_up;
 use crate::strategy::Strategy;
 use crate::table;
@@ -21,29 +21,23 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["pvc"],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "persistentvolumeclaims", group: "", version: "v1", hash: "QWTyNDq0dC4=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &[],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Status", type_: "string", format: "", priority: 0 },
-        Column { name: "Volume", type_: "string", format: "", priority: 0 },
-        Column { name: "Capacity", type_: "string", format: "", priority: 0 },
-        Column { name: "Access Modes", type_: "string", format: "", priority: 0 },
-        Column { name: "StorageClass", type_: "string", format: "", priority: 0 },
-        Column { name: "VolumeAttributesClass", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-        Column { name: "VolumeMode", type_: "string", format: "", priority: 1 },
+        Column::NAME,
+        Column::text("Status"),
+        Column::text("Volume"),
+        Column::text("Capacity"),
+        Column::text("Access Modes"),
+        Column::text("StorageClass"),
+        Column::text("VolumeAttributesClass"),
+        Column::AGE,
+        Column::wide("VolumeMode"),
     ],
-    subresources: &[SubresourceInfo {
-        name: "status",
-        kind: "PersistentVolumeClaim",
-        group: "",
-        version: "",
-        verbs: &["get", "patch", "update"],
-    }],
+    subresources: &[SubresourceInfo::status("PersistentVolumeClaim")],
 };
 
 /// The rules of the kind.

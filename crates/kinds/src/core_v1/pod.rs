@@ -6,7 +6,7 @@ use api_machinery::reflect;
 use api_types::core_v1::Pod;
 
 use super::{pod_create, pod_resize, pod_status, pod_update};
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::{validation, warnings};
 use crate::rules::TypedRules;
 use crate::rules::{Endpoint, Grace, RuleContext};
@@ -26,7 +26,7 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["po"],
     categories: &["all"],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "pods", group: "", version: "v1", hash: "xPOwRZ+Yhw8=" }),
     create_on_update: false,
     unconditional_update: true,
@@ -43,26 +43,20 @@ static INFO: ResourceInfo = ResourceInfo {
         "status.podIPs",
     ],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Ready", type_: "string", format: "", priority: 0 },
-        Column { name: "Status", type_: "string", format: "", priority: 0 },
-        Column { name: "Restarts", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-        Column { name: "IP", type_: "string", format: "", priority: 1 },
-        Column { name: "Node", type_: "string", format: "", priority: 1 },
-        Column { name: "Nominated Node", type_: "string", format: "", priority: 1 },
-        Column { name: "Readiness Gates", type_: "string", format: "", priority: 1 },
+        Column::NAME,
+        Column::text("Ready"),
+        Column::text("Status"),
+        Column::text("Restarts"),
+        Column::AGE,
+        Column::wide("IP"),
+        Column::wide("Node"),
+        Column::wide("Nominated Node"),
+        Column::wide("Readiness Gates"),
     ],
     subresources: &[
         SubresourceInfo { name: "attach", kind: "PodAttachOptions", group: "", version: "", verbs: &["create", "get"] },
         SubresourceInfo { name: "binding", kind: "Binding", group: "", version: "", verbs: &["create"] },
-        SubresourceInfo {
-            name: "ephemeralcontainers",
-            kind: "Pod",
-            group: "",
-            version: "",
-            verbs: &["get", "patch", "update"],
-        },
+        SubresourceInfo::part("ephemeralcontainers", "Pod"),
         SubresourceInfo { name: "eviction", kind: "Eviction", group: "policy", version: "v1", verbs: &["create"] },
         SubresourceInfo { name: "exec", kind: "PodExecOptions", group: "", version: "", verbs: &["create", "get"] },
         SubresourceInfo { name: "log", kind: "Pod", group: "", version: "", verbs: &["get"] },
@@ -80,8 +74,8 @@ static INFO: ResourceInfo = ResourceInfo {
             version: "",
             verbs: &["create", "delete", "get", "patch", "update"],
         },
-        SubresourceInfo { name: "resize", kind: "Pod", group: "", version: "", verbs: &["get", "patch", "update"] },
-        SubresourceInfo { name: "status", kind: "Pod", group: "", version: "", verbs: &["get", "patch", "update"] },
+        SubresourceInfo::part("resize", "Pod"),
+        SubresourceInfo::status("Pod"),
     ],
 };
 

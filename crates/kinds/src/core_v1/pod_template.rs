@@ -2,7 +2,7 @@
 
 use api_types::core_v1::PodTemplate;
 
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::pod_spec::validation::validate_template;
 use crate::pod_spec::{disabled, warnings};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
@@ -22,17 +22,12 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &[],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "podtemplates", group: "", version: "v1", hash: "LIXB2x4IFpk=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &[],
-    columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Containers", type_: "string", format: "", priority: 0 },
-        Column { name: "Images", type_: "string", format: "", priority: 0 },
-        Column { name: "Pod Labels", type_: "string", format: "", priority: 0 },
-    ],
+    columns: &[Column::NAME, Column::text("Containers"), Column::text("Images"), Column::text("Pod Labels")],
     subresources: &[],
 };
 

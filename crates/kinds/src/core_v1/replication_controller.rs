@@ -5,7 +5,7 @@ use api_types::core_v1::{
 };
 
 use crate::field_rules;
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::disabled;
 use crate::pod_spec::validation::validate_template;
 use crate::rules::{Endpoint, RuleContext, Scale, TypedRules};
@@ -26,37 +26,22 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["rc"],
     categories: &["all"],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "controllers", group: "", version: "v1", hash: "Jond2If31h0=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &["status.replicas"],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Desired", type_: "integer", format: "", priority: 0 },
-        Column { name: "Current", type_: "integer", format: "", priority: 0 },
-        Column { name: "Ready", type_: "integer", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-        Column { name: "Containers", type_: "string", format: "", priority: 1 },
-        Column { name: "Images", type_: "string", format: "", priority: 1 },
-        Column { name: "Selector", type_: "string", format: "", priority: 1 },
+        Column::NAME,
+        Column::number("Desired"),
+        Column::number("Current"),
+        Column::number("Ready"),
+        Column::AGE,
+        Column::wide("Containers"),
+        Column::wide("Images"),
+        Column::wide("Selector"),
     ],
-    subresources: &[
-        SubresourceInfo {
-            name: "scale",
-            kind: "Scale",
-            group: "autoscaling",
-            version: "v1",
-            verbs: &["get", "patch", "update"],
-        },
-        SubresourceInfo {
-            name: "status",
-            kind: "ReplicationController",
-            group: "",
-            version: "",
-            verbs: &["get", "patch", "update"],
-        },
-    ],
+    subresources: &[SubresourceInfo::SCALE, SubresourceInfo::status("ReplicationController")],
 };
 
 /// The rules of the kind.

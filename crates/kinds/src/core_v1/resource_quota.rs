@@ -6,7 +6,7 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_types::core_v1::ResourceQuota;
 use std::collections::BTreeSet;
 
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::defaults::round_up;
 use crate::strategy::Strategy;
 use crate::table;
@@ -22,24 +22,13 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["quota"],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "resourcequotas", group: "", version: "v1", hash: "8uhSgffRX6w=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &[],
-    columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Request", type_: "string", format: "", priority: 0 },
-        Column { name: "Limit", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-    ],
-    subresources: &[SubresourceInfo {
-        name: "status",
-        kind: "ResourceQuota",
-        group: "",
-        version: "",
-        verbs: &["get", "patch", "update"],
-    }],
+    columns: &[Column::NAME, Column::text("Request"), Column::text("Limit"), Column::AGE],
+    subresources: &[SubresourceInfo::status("ResourceQuota")],
 };
 
 /// The rules of the kind.

@@ -5,7 +5,7 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::Secret;
 
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -19,17 +19,12 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &[],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "secrets", group: "", version: "v1", hash: "S6u1pOWzb84=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &["type"],
-    columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Type", type_: "string", format: "", priority: 0 },
-        Column { name: "Data", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-    ],
+    columns: &[Column::NAME, Column::text("Type"), Column::text("Data"), Column::AGE],
     subresources: &[],
 };
 

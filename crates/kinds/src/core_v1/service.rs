@@ -11,7 +11,7 @@ use api_machinery::value::Value;
 use api_types::core_v1::constants::service_type;
 use api_types::core_v1::{LoadBalancerIngress, Service, ServicePort, ServiceSpec};
 
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::strategy::Strategy;
 use crate::table;
 
@@ -24,19 +24,19 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["svc"],
     categories: &["all"],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "services/specs", group: "", version: "v1", hash: "0/CO1lhkEBI=" }),
     create_on_update: true,
     unconditional_update: true,
     field_selectors: &["spec.clusterIP", "spec.type"],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Type", type_: "string", format: "", priority: 0 },
-        Column { name: "Cluster-IP", type_: "string", format: "", priority: 0 },
-        Column { name: "External-IP", type_: "string", format: "", priority: 0 },
-        Column { name: "Port(s)", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-        Column { name: "Selector", type_: "string", format: "", priority: 1 },
+        Column::NAME,
+        Column::text("Type"),
+        Column::text("Cluster-IP"),
+        Column::text("External-IP"),
+        Column::text("Port(s)"),
+        Column::AGE,
+        Column::wide("Selector"),
     ],
     subresources: &[
         SubresourceInfo {
@@ -46,7 +46,7 @@ static INFO: ResourceInfo = ResourceInfo {
             version: "",
             verbs: &["create", "delete", "get", "patch", "update"],
         },
-        SubresourceInfo { name: "status", kind: "Service", group: "", version: "", verbs: &["get", "patch", "update"] },
+        SubresourceInfo::status("Service"),
     ],
 };
 

@@ -4,7 +4,7 @@ use crate::rules::{Endpoint, RuleContext, TypedRules};
 use api_types::core_v1::ObjectReference;
 use api_types::core_v1::ServiceAccount;
 
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -18,15 +18,12 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["sa"],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "serviceaccounts", group: "", version: "v1", hash: "pbx9ZvyFpBE=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &[],
-    columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-    ],
+    columns: &[Column::NAME, Column::AGE],
     subresources: &[SubresourceInfo {
         name: "token",
         kind: "TokenRequest",

@@ -229,14 +229,7 @@ fn controllers() {
         controller
     };
     type Rules = super::replication_controller::ReplicationControllerRules;
-    let cx = RuleContext {
-        now: api_machinery::time::Time::default(),
-        user: String::new(),
-        user_uid: String::new(),
-        groups: Vec::new(),
-        extra: Default::default(),
-        gates: &[],
-    };
+    let cx = RuleContext::default();
     const TEMPLATE: &str = "spec.template: Required value";
     for (old, new, expected) in [
         (controller("a", "", "n"), controller("b", "", "n"), &[TEMPLATE][..]),

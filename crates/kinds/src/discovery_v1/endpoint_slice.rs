@@ -5,7 +5,7 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_types::discovery_v1::EndpointSlice;
 
 use crate::address_warnings;
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
 use crate::rules::{Endpoint, RuleContext};
 use crate::table;
@@ -24,7 +24,7 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &[],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo {
         prefix: "endpointslices",
         group: "discovery.k8s.io",
@@ -35,11 +35,11 @@ static INFO: ResourceInfo = ResourceInfo {
     unconditional_update: true,
     field_selectors: &[],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "AddressType", type_: "string", format: "", priority: 0 },
-        Column { name: "Ports", type_: "string", format: "", priority: 0 },
-        Column { name: "Endpoints", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
+        Column::NAME,
+        Column::text("AddressType"),
+        Column::text("Ports"),
+        Column::text("Endpoints"),
+        Column::AGE,
     ],
     subresources: &[],
 };

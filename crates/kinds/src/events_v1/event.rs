@@ -6,8 +6,7 @@ use crate::rules::{Endpoint, RuleContext, TypedRules};
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_types::events_v1::Event;
 
-use crate::info::{ResourceInfo, StorageInfo};
-use crate::table;
+use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -20,7 +19,7 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["ev"],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "events", group: "", version: "v1", hash: "r2yiGXH7wu8=" }),
     create_on_update: true,
     unconditional_update: true,
@@ -118,35 +117,18 @@ impl TypedRules for EventRules {
     }
 
     fn cells(object: &Event, now: Time) -> Vec<Value> {
-        let deprecated_first = object.deprecated_first_timestamp;
-        let first_at = if deprecated_first.is_zero() { object.event_time.to_time() } else { deprecated_first };
-        let first = table::since(first_at, now);
-        let (last, count) = match &object.series {
-            Some(series) => (table::since(series.last_observed_time.to_time(), now), series.count),
-            None if object.deprecated_last_timestamp.is_zero() => (first.clone(), object.deprecated_count),
-            None => (table::since(object.deprecated_last_timestamp, now), object.deprecated_count),
+        let row = event_rules::Row {
+            name: &object.metadata.name,
+            seen: (object.deprecated_first_timestamp, object.deprecated_last_timestamp),
+            event_time: object.event_time,
+            series: object.series.as_ref().map(|series| (series.last_observed_time, series.count)),
+            count: object.deprecated_count,
+            about: &object.regarding,
+            source: &object.deprecated_source,
+            reporter: (&object.reporting_controller, &object.reporting_instance),
+            texts: [&object.type_, &object.reason, &object.note],
         };
-        let count = count.max(1);
-        let about = match (object.regarding.kind.to_lowercase(), object.regarding.name.as_str()) {
-            (kind, "") => kind,
-            (kind, name) => format!("{kind}/{name}"),
-        };
-        let or = |one: &str, other: &str| if one.is_empty() { other.to_owned() } else { one.to_owned() };
-        let component = or(&object.deprecated_source.component, &object.reporting_controller);
-        let host = or(&object.deprecated_source.host, &object.reporting_instance);
-        let source = if host.is_empty() { component } else { format!("{component}, {host}") };
-        vec![
-            last.into(),
-            object.type_.clone().into(),
-            object.reason.clone().into(),
-            about.into(),
-            object.regarding.field_path.clone().into(),
-            source.into(),
-            object.note.trim().into(),
-            first.into(),
-            count.into(),
-            object.metadata.name.clone().into(),
-        ]
+        event_rules::cells(&row, now)
     }
 }
 

@@ -4,7 +4,7 @@ use api_types::networking_v1::Ingress;
 
 use super::ingress_validation as validation;
 use crate::address_warnings;
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
@@ -23,26 +23,20 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["ing"],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "ingress", group: "networking.k8s.io", version: "v1", hash: "39NQlfNR+bo=" }),
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &[],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Class", type_: "string", format: "", priority: 0 },
-        Column { name: "Hosts", type_: "string", format: "", priority: 0 },
-        Column { name: "Address", type_: "string", format: "", priority: 0 },
-        Column { name: "Ports", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
+        Column::NAME,
+        Column::text("Class"),
+        Column::text("Hosts"),
+        Column::text("Address"),
+        Column::text("Ports"),
+        Column::AGE,
     ],
-    subresources: &[SubresourceInfo {
-        name: "status",
-        kind: "Ingress",
-        group: "",
-        version: "",
-        verbs: &["get", "patch", "update"],
-    }],
+    subresources: &[SubresourceInfo::status("Ingress")],
 };
 
 /// The rules of the kind.

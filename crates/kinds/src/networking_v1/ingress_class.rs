@@ -3,7 +3,7 @@
 use api_types::networking_v1::{IngressClass, IngressClassParametersReference, IngressClassSpec};
 
 use crate::field_rules::{self as rules, IMMUTABLE};
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
@@ -21,7 +21,7 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &[],
     categories: &[],
     namespaced: false,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo {
         prefix: "ingressclasses",
         group: "networking.k8s.io",
@@ -31,12 +31,7 @@ static INFO: ResourceInfo = ResourceInfo {
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &[],
-    columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Controller", type_: "string", format: "", priority: 0 },
-        Column { name: "Parameters", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-    ],
+    columns: &[Column::NAME, Column::text("Controller"), Column::text("Parameters"), Column::AGE],
     subresources: &[],
 };
 

@@ -3,7 +3,7 @@
 use api_types::networking_v1::NetworkPolicy;
 
 use super::network_policy_validation as validation;
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
@@ -20,7 +20,7 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["netpol"],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo {
         prefix: "networkpolicies",
         group: "networking.k8s.io",
@@ -30,11 +30,7 @@ static INFO: ResourceInfo = ResourceInfo {
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &[],
-    columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Pod-Selector", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-    ],
+    columns: &[Column::NAME, Column::text("Pod-Selector"), Column::AGE],
     subresources: &[],
 };
 

@@ -16,17 +16,6 @@ fn texts(errors: &ErrorList) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
-fn context() -> RuleContext {
-    RuleContext {
-        now: api_machinery::time::Time::default(),
-        user: String::new(),
-        user_uid: String::new(),
-        groups: Vec::new(),
-        extra: Default::default(),
-        gates: &[],
-    }
-}
-
 fn ingress(spec: &str) -> Ingress {
     read(&format!(r#"{{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","spec":{spec}}}"#))
 }
@@ -156,7 +145,9 @@ fn ingress_statuses() {
         |ingress: &str| -> Ingress { read(&format!(r#"{{"status":{{"loadBalancer":{{"ingress":{ingress}}}}}}}"#)) };
     let old = with(r#"[{"ip":"010.0.0.1"}]"#);
     let new = with(r#"[{"ip":"010.0.0.1"},{"ip":"x"},{"hostname":"1.2.3.4"}]"#);
-    let rules = |new: &Ingress| super::ingress::IngressRules::validate_update(&context(), Endpoint::Status, new, &old);
+    let rules = |new: &Ingress| {
+        super::ingress::IngressRules::validate_update(&RuleContext::default(), Endpoint::Status, new, &old)
+    };
     assert_eq!(
         texts(&rules(&new)),
         [
@@ -204,7 +195,12 @@ fn classes() {
         (r#"{"controller":"a.b/c","parameters":{"kind":"K","name":"n"}}"#, &["spec.parameters.scope: Required value"]),
     ] {
         let new = class(spec);
-        let errors = super::ingress_class::IngressClassRules::validate_update(&context(), Endpoint::Main, &new, &good);
+        let errors = super::ingress_class::IngressClassRules::validate_update(
+            &RuleContext::default(),
+            Endpoint::Main,
+            &new,
+            &good,
+        );
         assert_eq!(texts(&errors), expected, "{spec}");
     }
 }

@@ -2,7 +2,7 @@
 
 use api_types::node_v1::RuntimeClass;
 
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::pod_spec::defaults::round_up;
 use crate::pod_spec::validation::{validate_overhead_amounts, validate_tolerations};
 use crate::pod_spec::warnings::deprecated_label;
@@ -25,16 +25,12 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &[],
     categories: &[],
     namespaced: false,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "runtimeclasses", group: "node.k8s.io", version: "v1", hash: "WQTu1GL3T2Q=" }),
     create_on_update: true,
     unconditional_update: false,
     field_selectors: &[],
-    columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Handler", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-    ],
+    columns: &[Column::NAME, Column::text("Handler"), Column::AGE],
     subresources: &[],
 };
 
@@ -106,14 +102,7 @@ mod tests {
             vec![toleration.clone(), Toleration { toleration_seconds: Some(1), effect: String::new(), ..toleration }];
         let mut class = RuntimeClass { handler: "h".into(), ..RuntimeClass::default() };
         class.scheduling = Some(api_types::node_v1::Scheduling { tolerations, ..Default::default() });
-        let cx = RuleContext {
-            now: Time::default(),
-            user: String::new(),
-            user_uid: String::new(),
-            groups: Vec::new(),
-            extra: std::collections::BTreeMap::default(),
-            gates: &[],
-        };
+        let cx = RuleContext::default();
         let texts: Vec<String> = RuntimeClassRules::validate(&cx, &class).iter().map(ToString::to_string).collect();
         assert!(
             texts.iter().any(|text| text.starts_with(r#"scheduling.tolerations[1]: Duplicate value: {"Key":"a""#)),

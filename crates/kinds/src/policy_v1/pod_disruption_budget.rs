@@ -3,7 +3,7 @@
 use api_types::policy_v1::PodDisruptionBudget;
 
 use crate::conditions;
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::label_selector::{self, Values};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
@@ -26,25 +26,19 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["pdb"],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "poddisruptionbudgets", group: "policy", version: "v1", hash: "EVWiDmWqyJw=" }),
     create_on_update: false,
     unconditional_update: false,
     field_selectors: &[],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Min Available", type_: "string", format: "", priority: 0 },
-        Column { name: "Max Unavailable", type_: "string", format: "", priority: 0 },
-        Column { name: "Allowed Disruptions", type_: "integer", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
+        Column::NAME,
+        Column::text("Min Available"),
+        Column::text("Max Unavailable"),
+        Column::number("Allowed Disruptions"),
+        Column::AGE,
     ],
-    subresources: &[SubresourceInfo {
-        name: "status",
-        kind: "PodDisruptionBudget",
-        group: "",
-        version: "",
-        verbs: &["get", "patch", "update"],
-    }],
+    subresources: &[SubresourceInfo::status("PodDisruptionBudget")],
 };
 
 /// The rules of the kind.

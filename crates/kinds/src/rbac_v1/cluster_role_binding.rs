@@ -3,9 +3,8 @@
 use api_types::rbac_v1::ClusterRoleBinding;
 
 use super::validation::{self, Scope};
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
-use crate::table;
 use api_machinery::field_path::ErrorList;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -19,7 +18,7 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &[],
     categories: &[],
     namespaced: false,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo {
         prefix: "clusterrolebindings",
         group: "rbac.authorization.k8s.io",
@@ -30,12 +29,12 @@ static INFO: ResourceInfo = ResourceInfo {
     unconditional_update: true,
     field_selectors: &[],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Role", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-        Column { name: "Users", type_: "string", format: "", priority: 1 },
-        Column { name: "Groups", type_: "string", format: "", priority: 1 },
-        Column { name: "ServiceAccounts", type_: "string", format: "", priority: 1 },
+        Column::NAME,
+        Column::text("Role"),
+        Column::AGE,
+        Column::wide("Users"),
+        Column::wide("Groups"),
+        Column::wide("ServiceAccounts"),
     ],
     subresources: &[],
 };
@@ -73,13 +72,6 @@ impl TypedRules for ClusterRoleBindingRules {
     }
 
     fn cells(object: &ClusterRoleBinding, now: Time) -> Vec<Value> {
-        vec![
-            object.metadata.name.clone().into(),
-            format!("{}/{}", object.role_ref.kind, object.role_ref.name).into(),
-            table::age(&object.metadata, now),
-            super::subjects_of(&object.subjects, "User"),
-            super::subjects_of(&object.subjects, "Group"),
-            super::subjects_of(&object.subjects, "ServiceAccount"),
-        ]
+        super::binding_cells(&object.metadata, &object.role_ref, &object.subjects, now)
     }
 }

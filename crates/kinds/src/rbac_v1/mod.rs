@@ -6,10 +6,13 @@ mod role;
 mod role_binding;
 mod validation;
 
+use api_machinery::meta::ObjectMeta;
+use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::rbac_v1::{GROUP, RoleRef, Subject};
 
 use crate::rules::{Rules, Typed};
+use crate::table;
 
 /// The rules of each kind of the group version.
 pub(crate) static KINDS: &[&dyn Rules] = &[
@@ -29,6 +32,18 @@ fn set_binding_defaults(role: &mut RoleRef, subjects: &mut [Subject]) {
             subject.api_group = GROUP.into();
         }
     }
+}
+
+/// The row of a binding.
+fn binding_cells(meta: &ObjectMeta, role: &RoleRef, subjects: &[Subject], now: Time) -> Vec<Value> {
+    vec![
+        meta.name.clone().into(),
+        format!("{}/{}", role.kind, role.name).into(),
+        table::age(meta, now),
+        subjects_of(subjects, "User"),
+        subjects_of(subjects, "Group"),
+        subjects_of(subjects, "ServiceAccount"),
+    ]
 }
 
 /// The names of the subjects of a kind.

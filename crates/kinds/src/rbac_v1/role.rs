@@ -3,7 +3,7 @@
 use api_types::rbac_v1::Role;
 
 use super::validation::{self, Scope};
-use crate::info::{ResourceInfo, StorageInfo};
+use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
 use crate::rules::{RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 
@@ -16,7 +16,7 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &[],
     categories: &[],
     namespaced: true,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo {
         prefix: "roles",
         group: "rbac.authorization.k8s.io",

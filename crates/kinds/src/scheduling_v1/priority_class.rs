@@ -3,7 +3,7 @@
 use api_types::scheduling_v1::PriorityClass;
 
 use crate::field_rules;
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
 use api_machinery::field_path::ErrorList;
@@ -20,7 +20,7 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["pc"],
     categories: &[],
     namespaced: false,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo {
         prefix: "priorityclasses",
         group: "scheduling.k8s.io",
@@ -31,11 +31,11 @@ static INFO: ResourceInfo = ResourceInfo {
     unconditional_update: true,
     field_selectors: &[],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Value", type_: "integer", format: "", priority: 0 },
+        Column::NAME,
+        Column::number("Value"),
         Column { name: "Global-Default", type_: "boolean", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
-        Column { name: "PreemptionPolicy", type_: "string", format: "", priority: 0 },
+        Column::AGE,
+        Column::text("PreemptionPolicy"),
     ],
     subresources: &[],
 };

@@ -3,7 +3,7 @@
 use api_types::storage_v1::StorageClass;
 
 use crate::field_rules;
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
 use api_machinery::field_path::ErrorList;
@@ -23,7 +23,7 @@ static INFO: ResourceInfo = ResourceInfo {
     short_names: &["sc"],
     categories: &[],
     namespaced: false,
-    verbs: &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+    verbs: ALL_VERBS,
     storage: Some(StorageInfo {
         prefix: "storageclasses",
         group: "storage.k8s.io",
@@ -34,12 +34,12 @@ static INFO: ResourceInfo = ResourceInfo {
     unconditional_update: true,
     field_selectors: &[],
     columns: &[
-        Column { name: "Name", type_: "string", format: "name", priority: 0 },
-        Column { name: "Provisioner", type_: "string", format: "", priority: 0 },
-        Column { name: "ReclaimPolicy", type_: "string", format: "", priority: 0 },
-        Column { name: "VolumeBindingMode", type_: "string", format: "", priority: 0 },
-        Column { name: "AllowVolumeExpansion", type_: "string", format: "", priority: 0 },
-        Column { name: "Age", type_: "string", format: "", priority: 0 },
+        Column::NAME,
+        Column::text("Provisioner"),
+        Column::text("ReclaimPolicy"),
+        Column::text("VolumeBindingMode"),
+        Column::text("AllowVolumeExpansion"),
+        Column::AGE,
     ],
     subresources: &[],
 };

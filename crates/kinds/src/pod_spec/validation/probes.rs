@@ -3,7 +3,7 @@
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::intstr::IntOrString;
 use api_machinery::names;
-use api_types::core_v1::{Container, ExecAction, HTTPGetAction, Lifecycle, LifecycleHandler, Probe};
+use api_types::core_v1::{Container, ExecAction, HTTPGetAction, Lifecycle, LifecycleHandler, Probe, TCPSocketAction};
 
 use super::Around;
 use crate::field_rules as rules;
@@ -23,6 +23,31 @@ impl Handlers<'_> {
         }
         self.found = true;
         true
+    }
+
+    /// Those that probes and hooks both may have.
+    fn common(
+        &mut self,
+        exec: &Option<ExecAction>,
+        get: &Option<HTTPGetAction>,
+        socket: &Option<TCPSocketAction>,
+        errors: &mut ErrorList,
+    ) {
+        if let Some(exec) = exec
+            && self.admit("exec", errors)
+        {
+            validate_exec(exec, self.path, errors);
+        }
+        if let Some(get) = get
+            && self.admit("httpGet", errors)
+        {
+            validate_http(get, &self.path.child("httpGet"), errors);
+        }
+        if let Some(socket) = socket
+            && self.admit("tcpSocket", errors)
+        {
+            port_or_name(&self.path.child("tcpSocket").child("port"), &socket.port, errors);
+        }
     }
 
     fn finish(&self, errors: &mut ErrorList) {
@@ -62,21 +87,7 @@ fn validate_single_success(probe: &Probe, path: &Path, errors: &mut ErrorList) {
 fn validate_probe(probe: &Probe, path: &Path, errors: &mut ErrorList) {
     let handler = &probe.probe_handler;
     let mut handlers = Handlers { path, found: false };
-    if let Some(exec) = &handler.exec
-        && handlers.admit("exec", errors)
-    {
-        validate_exec(exec, path, errors);
-    }
-    if let Some(get) = &handler.http_get
-        && handlers.admit("httpGet", errors)
-    {
-        validate_http(get, &path.child("httpGet"), errors);
-    }
-    if let Some(socket) = &handler.tcp_socket
-        && handlers.admit("tcpSocket", errors)
-    {
-        port_or_name(&path.child("tcpSocket").child("port"), &socket.port, errors);
-    }
+    handlers.common(&handler.exec, &handler.http_get, &handler.tcp_socket, errors);
     if let Some(grpc) = &handler.grpc
         && handlers.admit("grpc", errors)
     {
@@ -120,21 +131,7 @@ pub(super) fn validate_lifecycle(
 
 fn validate_handler(handler: &LifecycleHandler, grace_seconds: Option<i64>, path: &Path, errors: &mut ErrorList) {
     let mut handlers = Handlers { path, found: false };
-    if let Some(exec) = &handler.exec
-        && handlers.admit("exec", errors)
-    {
-        validate_exec(exec, path, errors);
-    }
-    if let Some(get) = &handler.http_get
-        && handlers.admit("httpGet", errors)
-    {
-        validate_http(get, &path.child("httpGet"), errors);
-    }
-    if let Some(socket) = &handler.tcp_socket
-        && handlers.admit("tcpSocket", errors)
-    {
-        port_or_name(&path.child("tcpSocket").child("port"), &socket.port, errors);
-    }
+    handlers.common(&handler.exec, &handler.http_get, &handler.tcp_socket, errors);
     if let Some(sleep) = &handler.sleep
         && handlers.admit("sleep", errors)
     {

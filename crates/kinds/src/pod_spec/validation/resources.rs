@@ -16,7 +16,7 @@ const HUGE: &str = "hugepages-";
 const NOT_STANDARD: &str = "must be a standard resource type or fully qualified";
 const NOT_FOR_CONTAINERS: &str = "must be a standard resource for containers";
 const NOT_EXTENDED: &str = "doesn't follow extended resource name standard";
-const STANDARD: [&str; 22] = [
+const STANDARD: [&str; 11] = [
     "cpu",
     "memory",
     "ephemeral-storage",
@@ -28,17 +28,6 @@ const STANDARD: [&str; 22] = [
     "limits.cpu",
     "limits.memory",
     "limits.ephemeral-storage",
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
-    "services.nodeports",
-    "services.loadbalancers",
-    "hugepages-",
-    "requests.hugepages-",
 ];
 /// What is counted, so that it comes in whole numbers.
 const COUNTED: [&str; 9] = [
@@ -59,7 +48,7 @@ fn is_huge(name: &str) -> bool {
 
 /// Whether a name without a slash is one of those the project defines.
 pub(crate) fn standard_name(name: &str) -> bool {
-    STANDARD.contains(&name) || is_huge(name) || name.starts_with("requests.hugepages-")
+    STANDARD.contains(&name) || COUNTED.contains(&name) || is_huge(name) || name.starts_with("requests.hugepages-")
 }
 
 /// Whether a name belongs to the project rather than to some device.

@@ -215,14 +215,7 @@ fn what_is_stored_already_is_not_held_against_an_update() {
 #[test]
 fn privileges_where_the_server_allows_none() {
     use crate::rules::{ALLOW_PRIVILEGED, RuleContext, Rules};
-    let cx = |gates| RuleContext {
-        now: api_machinery::time::Time::default(),
-        user: String::new(),
-        user_uid: String::new(),
-        groups: Vec::new(),
-        extra: Default::default(),
-        gates,
-    };
+    let cx = |gates| RuleContext { gates, ..RuleContext::default() };
     let spec = r#"{"containers":[{"name":"c","image":"i","securityContext":{"privileged":true}}]}"#;
     let pod = pod(spec);
     let rules = crate::find("", "v1", "pods").expect("pods");
