@@ -5,6 +5,7 @@ mod escalation;
 mod rules;
 mod subjects;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use api_types::rbac_v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject};
@@ -36,9 +37,26 @@ pub struct Rbac<S> {
 }
 
 /// One binding that applies to a caller, with the rules that it grants.
-struct Grant {
-    rules: Result<Vec<PolicyRule>, String>,
-    reason: String,
+struct Grant<'a> {
+    rules: Result<Granted, String>,
+    /// Made only where it is shown: most bindings that apply do not decide.
+    reason: &'a dyn Fn() -> String,
+}
+
+/// The rules of a role, which is shared: every request looks at those of several roles.
+enum Granted {
+    Role(Arc<Role>),
+    ClusterRole(Arc<ClusterRole>),
+}
+
+impl Deref for Granted {
+    type Target = [PolicyRule];
+    fn deref(&self) -> &[PolicyRule] {
+        match self {
+            Self::Role(role) => &role.rules,
+            Self::ClusterRole(role) => &role.rules,
+        }
+    }
 }
 
 impl<S: RoleSource> Rbac<S> {
@@ -52,7 +70,7 @@ impl<S: RoleSource> Rbac<S> {
         let (mut rules, mut errors) = (Vec::new(), Vec::new());
         self.visit(user, namespace, &mut |grant| {
             match grant.rules {
-                Ok(own) => rules.extend(own),
+                Ok(own) => rules.extend(own.iter().cloned()),
                 Err(error) => errors.push(error),
             }
             true
@@ -65,25 +83,31 @@ impl<S: RoleSource> Rbac<S> {
     /// # Errors
     /// When there is no such role; upstream's text.
     pub fn rules_of_reference(&self, reference: &RoleRef, namespace: &str) -> Result<Vec<PolicyRule>, String> {
+        self.granted(reference, namespace).map(|rules| rules.to_vec())
+    }
+
+    fn granted(&self, reference: &RoleRef, namespace: &str) -> Result<Granted, String> {
         let (rules, resource) = if reference.kind == "Role" {
-            (self.source.role(namespace, &reference.name).map(|role| role.rules.clone()), "role")
+            (self.source.role(namespace, &reference.name).map(Granted::Role), "role")
         } else {
-            (self.source.cluster_role(&reference.name).map(|role| role.rules.clone()), "clusterrole")
+            (self.source.cluster_role(&reference.name).map(Granted::ClusterRole), "clusterrole")
         };
         rules.ok_or_else(|| format!("{resource}.rbac.authorization.k8s.io {:?} not found", reference.name))
     }
 
     /// Calls `use_grant` with each grant until it says stop: those of the cluster first, then the namespace's.
-    fn visit(&self, user: &UserInfo, namespace: &str, use_grant: &mut dyn FnMut(Grant) -> bool) {
+    fn visit(&self, user: &UserInfo, namespace: &str, use_grant: &mut dyn FnMut(Grant<'_>) -> bool) {
         for binding in self.source.cluster_role_bindings() {
             let Some(subject) = applying(&binding.subjects, user, "") else { continue };
-            let reason = format!(
-                "RBAC: allowed by ClusterRoleBinding {:?} of ClusterRole {:?} to {}",
-                binding.metadata.name,
-                binding.role_ref.name,
-                describe(subject, "")
-            );
-            if !use_grant(Grant { rules: self.rules_of_reference(&binding.role_ref, ""), reason }) {
+            let reason = || {
+                format!(
+                    "RBAC: allowed by ClusterRoleBinding {:?} of ClusterRole {:?} to {}",
+                    binding.metadata.name,
+                    binding.role_ref.name,
+                    describe(subject, "")
+                )
+            };
+            if !use_grant(Grant { rules: self.granted(&binding.role_ref, ""), reason: &reason }) {
                 return;
             }
         }
@@ -92,14 +116,16 @@ impl<S: RoleSource> Rbac<S> {
         }
         for binding in self.source.role_bindings(namespace) {
             let Some(subject) = applying(&binding.subjects, user, namespace) else { continue };
-            let reason = format!(
-                "RBAC: allowed by RoleBinding {:?} of {} {:?} to {}",
-                format!("{}/{namespace}", binding.metadata.name),
-                binding.role_ref.kind,
-                binding.role_ref.name,
-                describe(subject, namespace)
-            );
-            if !use_grant(Grant { rules: self.rules_of_reference(&binding.role_ref, namespace), reason }) {
+            let reason = || {
+                format!(
+                    "RBAC: allowed by RoleBinding {:?} of {} {:?} to {}",
+                    format!("{}/{namespace}", binding.metadata.name),
+                    binding.role_ref.kind,
+                    binding.role_ref.name,
+                    describe(subject, namespace)
+                )
+            };
+            if !use_grant(Grant { rules: self.granted(&binding.role_ref, namespace), reason: &reason }) {
                 return;
             }
         }
@@ -115,7 +141,7 @@ impl<S: RoleSource> Authorizer for Rbac<S> {
         let (mut allowed, mut errors) = (None, Vec::new());
         self.visit(&attributes.user, &attributes.namespace, &mut |grant| match grant.rules {
             Ok(rules) if rules.iter().any(|rule| rule_allows(rule, attributes)) => {
-                allowed = Some(grant.reason);
+                allowed = Some((grant.reason)());
                 false
             }
             Ok(_) => true,
