@@ -124,6 +124,8 @@ pub trait TypedRules: Send + Sync + 'static {
     /// How `status` and the generation are handled; rules of the kind itself run after it.
     const STRATEGY: Strategy = Strategy::Plain;
 
+    /// Defaults that depend on whether another field was left out, and so come before those of the field tables.
+    fn set_defaults_first(_object: &mut Self::Object) {}
     /// Defaults that depend on other fields; those that the field tables state are set before.
     fn set_defaults(_object: &mut Self::Object) {}
     /// See [`Rules::prepare_create`].
@@ -225,6 +227,7 @@ impl<R: TypedRules> Rules for Typed<R> {
         Box::new(R::Object::default())
     }
     fn set_defaults(&self, object: &mut dyn Object) {
+        R::set_defaults_first(typed_mut(object));
         api_machinery::defaults::fill(object.as_reflect_mut());
         R::set_defaults(typed_mut(object));
     }

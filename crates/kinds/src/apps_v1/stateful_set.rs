@@ -4,6 +4,7 @@ use api_types::apps_v1::StatefulSet;
 
 use super::stateful_set_validation as validation;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::pod_spec::defaults::round_up;
 use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
@@ -43,11 +44,22 @@ impl TypedRules for StatefulSetRules {
         crate::object_name::dns_label(name, prefix)
     }
 
+    fn set_defaults_first(object: &mut StatefulSet) {
+        let strategy = &mut object.spec.update_strategy;
+        if strategy.type_.is_empty() {
+            strategy.rolling_update.get_or_insert_default();
+        }
+    }
+
     fn set_defaults(object: &mut StatefulSet) {
         crate::pod_spec::defaults::set_defaults(&mut object.spec.template.spec);
+        for claim in &mut object.spec.volume_claim_templates {
+            let (resources, status) = (&mut claim.spec.resources, &mut claim.status);
+            round_up([&mut resources.limits, &mut resources.requests, &mut status.capacity]);
+        }
         let strategy = &mut object.spec.update_strategy;
-        if strategy.type_ == "RollingUpdate" {
-            strategy.rolling_update.get_or_insert_default().partition.get_or_insert(0);
+        if let Some(rolling) = strategy.rolling_update.as_mut().filter(|_| strategy.type_ == "RollingUpdate") {
+            rolling.partition.get_or_insert(0);
         }
     }
 

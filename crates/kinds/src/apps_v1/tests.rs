@@ -222,3 +222,21 @@ fn names_that_make_bad_host_names_are_warned_of() {
     );
     assert!(DeploymentRules::warnings(&deployment, Some(&deployment)).is_empty());
 }
+
+#[test]
+fn strategies_of_sets_with_state() {
+    let strategy = |text: &str| {
+        let set = object::<StatefulSetRules>(text);
+        let rolling = set.spec.update_strategy.rolling_update;
+        (set.spec.update_strategy.type_, rolling.map(|rolling| rolling.partition))
+    };
+    for (text, expected) in [
+        ("", ("RollingUpdate", Some(Some(0)))),
+        (r#""updateStrategy":{"type":"RollingUpdate"}"#, ("RollingUpdate", None)),
+        (r#""updateStrategy":{"type":"RollingUpdate","rollingUpdate":{}}"#, ("RollingUpdate", Some(Some(0)))),
+        (r#""updateStrategy":{"type":"OnDelete"}"#, ("OnDelete", None)),
+    ] {
+        let (type_, partition) = strategy(text);
+        assert_eq!((type_.as_str(), partition), expected, "{text}");
+    }
+}
