@@ -29,7 +29,10 @@ pub(super) async fn create(
 
     let admission = Admitting::new(cx, &request, target, options.dry_run);
     let ownership = Ownership::new(target, target.type_node(), cx.clock().wall().into());
-    let track = |live: &dyn Object, new: &mut dyn Object| ownership.track(live, new, &options.manager);
+    let track = |live: &dyn Object, new: &mut dyn Object| {
+        ownership.track(live, new, &options.manager);
+        Ok(())
+    };
     let in_registry = target.request_cx(cx, &request, options.dry_run);
     let written = change::create(target, &in_registry, object, &admission, &track).await?;
     request.warnings().extend(written.warnings);

@@ -1,14 +1,12 @@
 //! Who owns which fields: the record in `metadata.managedFields`, kept by the rules of crate `schema`.
 
 use api_machinery::gvk::GroupVersionKind;
-use api_machinery::meta::ObjectMeta;
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use api_machinery::time::Time;
-use api_machinery::value::{self, Value};
+use api_machinery::value::Value;
 use schema::TypeNode;
 use schema::apply::{ApplyOptions, FieldManager, FieldSet};
-use serde_json::json;
 
 use super::Target;
 
@@ -33,18 +31,18 @@ impl<'a> Ownership<'a> {
     }
 
     /// Records an ordinary write. `live` is an object without uid where there is none.
-    ///
-    /// # Errors
-    /// When the new record does not fit its own type, which the schema crate does not let happen.
-    pub(super) fn track(&self, live: &dyn Object, new: &mut dyn Object, manager: &str) -> Result<(), ApiError> {
+    pub(super) fn track(&self, live: &dyn Object, new: &mut dyn Object, manager: &str) {
+        // The record is large and only in the way when objects are compared.
+        let given = std::mem::take(&mut new.meta_mut().managed_fields);
         let mut value = new.to_value();
-        let tracked = if live.meta().uid.is_empty() {
+        new.meta_mut().managed_fields = if live.meta().uid.is_empty() {
             leave_out_what_every_object_has(&mut value, &live.to_value());
-            self.manager.create(&value, manager, self.now)
+            self.manager.create(value, &given, manager, self.now)
         } else {
-            self.manager.update(&live.to_value(), &value, manager, self.now)
+            let mut bare = live.clone_object();
+            let record = std::mem::take(&mut bare.meta_mut().managed_fields);
+            self.manager.update((&bare.to_value(), &record), (value, &given), manager, self.now)
         };
-        set_record(new.meta_mut(), &tracked)
     }
 
     /// The object that an apply makes of the live one.
@@ -69,15 +67,6 @@ fn leave_out_what_every_object_has(value: &mut Value, empty: &Value) {
     if let (Some(members), Some(empty)) = (value.as_object_mut(), empty.as_object()) {
         members.retain(|name, value| matches!(name.as_str(), "apiVersion" | "kind") || empty.get(name) != Some(value));
     }
-}
-
-/// Takes the record over from a tracked object.
-fn set_record(meta: &mut ObjectMeta, tracked: &Value) -> Result<(), ApiError> {
-    let record = tracked.get("metadata").and_then(|metadata| metadata.get("managedFields")).unwrap_or(&Value::Null);
-    let mut read = ObjectMeta::default();
-    value::from_value(&json!({ "managedFields": record }), &mut read).map_err(ApiError::internal)?;
-    meta.managed_fields = read.managed_fields;
-    Ok(())
 }
 
 /// What the endpoint overwrites whatever the client sends: nobody owns it there.

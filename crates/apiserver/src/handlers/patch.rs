@@ -37,7 +37,10 @@ pub(super) async fn patch(
 
     let admission = Admitting::new(cx, &request, target, options.dry_run);
     let ownership = Ownership::new(target, target.type_node(), cx.clock().wall().into());
-    let track = |live: &dyn Object, new: &mut dyn Object| ownership.track(live, new, &options.manager);
+    let track = |live: &dyn Object, new: &mut dyn Object| {
+        ownership.track(live, new, &options.manager);
+        Ok(())
+    };
     let warnings = request.warnings();
     let patching = Patching { target, patch: &patch, ownership: &ownership, options: &options, endpoint, warnings };
     let record = if kind == PatchType::Apply { Record::ByChange } else { Record::Tracked(&track) };

@@ -77,7 +77,10 @@ where
 {
     let admission = Admitting::new(cx, request, target, options.dry_run);
     let ownership = Ownership::new(target, target.type_node(), cx.clock().wall().into());
-    let track = |live: &dyn Object, new: &mut dyn Object| ownership.track(live, new, &options.manager);
+    let track = |live: &dyn Object, new: &mut dyn Object| {
+        ownership.track(live, new, &options.manager);
+        Ok(())
+    };
     let hooks = Hooks { admission: &admission, track: Some(&track) };
     let in_registry = target.request_cx(cx, request, options.dry_run);
     let scaling = Scaling(make);

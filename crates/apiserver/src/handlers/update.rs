@@ -34,7 +34,10 @@ pub(super) async fn update(
 
     let admission = Admitting::new(cx, &request, target, options.dry_run);
     let ownership = Ownership::new(target, target.type_node(), cx.clock().wall().into());
-    let track = |live: &dyn Object, new: &mut dyn Object| ownership.track(live, new, &options.manager);
+    let track = |live: &dyn Object, new: &mut dyn Object| {
+        ownership.track(live, new, &options.manager);
+        Ok(())
+    };
     let in_registry = target.request_cx(cx, &request, options.dry_run);
     let record = Record::Tracked(&track);
     let written = change::update(target, &in_registry, endpoint, &Replace(object), &admission, record).await?;

@@ -3,8 +3,11 @@
 //! A set recorded in another version of the API is read as if it were of the request's version: the names of fields
 //! agree between the versions served here.
 
+use std::sync::LazyLock;
+
 use api_machinery::field_path::Cause;
 use api_machinery::gvk::GroupVersionKind;
+use api_machinery::meta::ManagedFieldsEntry;
 use api_machinery::status::{ApiError, CAUSE_FIELD_MANAGER_CONFLICT};
 use api_machinery::time::Time;
 use serde_json::{Map, Value, json};
@@ -36,6 +39,8 @@ const UNOWNED: [&str; 12] = [
     "metadata.managedFields",
     "metadata.resourceVersion",
 ];
+
+static UNOWNED_SET: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&UNOWNED));
 
 /// Tracks the fields of one endpoint: a kind in one version, or a subresource of it.
 pub struct FieldManager<'a> {
@@ -139,14 +144,9 @@ fn with_managed_fields(mut object: Value, managers: &Managers) -> Value {
     object
 }
 
-/// Whether a request asks to forget the record: an empty list, or one empty entry.
-fn asks_for_reset(list: &Value) -> bool {
-    let Value::Array(items) = list else { return false };
-    match items.as_slice() {
-        [] => true,
-        [only] => only.as_object().is_some_and(Map::is_empty),
-        _ => false,
-    }
+/// Whether a request asks to forget the record: one empty entry.
+fn asks_for_reset(given: &[ManagedFieldsEntry]) -> bool {
+    matches!(given, [only] if *only == ManagedFieldsEntry::default())
 }
 
 impl FieldManager<'_> {
@@ -159,42 +159,65 @@ impl FieldManager<'_> {
         Identity { manager: manager.to_owned(), operation, api_version, subresource: self.subresource.clone() }
     }
 
-    /// The object to create, with the record of who set its fields.
-    pub fn create(&self, new: &Value, manager: &str, now: Time) -> Value {
-        self.track(None, new, manager, now)
+    /// The record of an object that is created, and its own `metadata.managedFields` as it came.
+    pub fn create(
+        &self,
+        new: Value,
+        given: &[ManagedFieldsEntry],
+        manager: &str,
+        now: Time,
+    ) -> Vec<ManagedFieldsEntry> {
+        self.track(None, (new, given), manager, now)
     }
 
-    /// The object to write instead of the live one, with the record brought up to date. Never fails: a record that
-    /// cannot be read counts as empty.
-    pub fn update(&self, live: &Value, new: &Value, manager: &str, now: Time) -> Value {
+    /// The record of an object that is written instead of the live one. Objects and their records come apart: neither
+    /// object has `metadata.managedFields`. Never fails: a record that cannot be read counts as empty.
+    pub fn update(
+        &self,
+        live: (&Value, &[ManagedFieldsEntry]),
+        new: (Value, &[ManagedFieldsEntry]),
+        manager: &str,
+        now: Time,
+    ) -> Vec<ManagedFieldsEntry> {
         self.track(Some(live), new, manager, now)
     }
 
-    fn track(&self, live: Option<&Value>, new: &Value, manager: &str, now: Time) -> Value {
-        let managers = self.record_to_start_from(live, new);
+    fn track(
+        &self,
+        live: Option<(&Value, &[ManagedFieldsEntry])>,
+        (new, given): (Value, &[ManagedFieldsEntry]),
+        manager: &str,
+        now: Time,
+    ) -> Vec<ManagedFieldsEntry> {
+        let managers = self.record_to_start_from(live.map(|(_, record)| record), given);
         // An object that nobody tracks stays so; a reset begins anew.
-        let resets = managed_fields(new).is_some_and(asks_for_reset);
-        let new = without_managed_fields(new);
-        if managers.entries.is_empty() && live.is_some() && !resets {
-            return new;
+        if managers.entries.is_empty() && live.is_some() && !asks_for_reset(given) {
+            return Vec::new();
         }
-        let live = live.map_or_else(|| self.empty_object(), without_managed_fields);
-        let mut managers = self.recorded(&live, &new, managers, manager, now);
+        let nothing;
+        let live = match live {
+            Some((live, _)) => live,
+            None => {
+                nothing = self.empty_object();
+                &nothing
+            }
+        };
+        let mut managers = self.recorded(live, &new, managers, manager, now);
         managers.cap();
-        with_managed_fields(new, &managers)
+        managers.to_entries()
     }
 
-    fn record_to_start_from(&self, live: Option<&Value>, new: &Value) -> Managers {
-        let of_live = || live.and_then(|live| Managers::decode(managed_fields(live)).ok()).unwrap_or_default();
+    fn record_to_start_from(&self, live: Option<&[ManagedFieldsEntry]>, given: &[ManagedFieldsEntry]) -> Managers {
+        let of_live = || live.and_then(|live| Managers::of_entries(live).ok()).unwrap_or_default();
         if !self.subresource.is_empty() {
             return of_live();
         }
-        match managed_fields(new) {
-            Some(list) if asks_for_reset(list) => Managers::default(),
-            list => match Managers::decode(list) {
-                Ok(managers) if !managers.entries.is_empty() => managers,
-                _ => of_live(),
-            },
+        if asks_for_reset(given) {
+            return Managers::default();
+        }
+        match Managers::of_entries(given) {
+            Ok(managers) if !managers.entries.is_empty() => managers,
+            _ => of_live(),
         }
     }
 
@@ -205,14 +228,15 @@ impl FieldManager<'_> {
     /// The record after an ordinary write.
     fn recorded(&self, live: &Value, new: &Value, mut managers: Managers, manager: &str, now: Time) -> Managers {
         let changes = compare(live, new, self.node).without(&self.reset);
-        let written = changes.written();
+        let (written, removed) = changes.into_written_and_removed();
         for record in managers.entries.values_mut() {
-            record.set = record.set.difference(&written).difference(&changes.removed);
+            record.set = std::mem::take(&mut record.set).difference(&written).difference(&removed);
         }
-        let mine = written.without_trees(&self.reset).difference(&FieldSet::of_fields(&UNOWNED));
+        let mine = written.difference(&UNOWNED_SET);
         if !mine.is_empty() {
             let record = managers.entries.entry(self.identity(manager, Operation::Update)).or_default();
-            *record = Record { api_version: self.api_version(), set: record.set.union(&mine), time: now };
+            let set = std::mem::take(&mut record.set).union(mine);
+            *record = Record { api_version: self.api_version(), set, time: now };
         }
         managers.prune();
         managers
@@ -300,9 +324,10 @@ impl FieldManager<'_> {
         let result = merge(live, applied, self.node);
         let result = self.pruned(result, &managers, before.as_ref().map(|record| &record.set));
         let changes = compare(live, &result, self.node).without(&self.reset);
-        self.settle(&mut managers, &identity, &changes.written(), &changes.removed, options.force)?;
+        let (written, removed) = changes.into_written_and_removed();
+        self.settle(&mut managers, &identity, &written, &removed, options.force)?;
         if let Some(record) = managers.entries.get_mut(&identity) {
-            record.set = record.set.difference(&FieldSet::of_fields(&UNOWNED));
+            record.set = std::mem::take(&mut record.set).difference(&UNOWNED_SET);
             if !compare(live, &result, self.node).is_same() {
                 record.time = options.now;
             }
@@ -325,7 +350,7 @@ impl FieldManager<'_> {
             let contested = record.set.intersection(written);
             let manager = other.describe();
             conflicts.extend(contested.paths().into_iter().map(|path| Conflict { manager: manager.clone(), path }));
-            record.set = record.set.difference(&contested).difference(removed);
+            record.set = std::mem::take(&mut record.set).difference(&contested).difference(removed);
         }
         if !conflicts.is_empty() && !force {
             return Err(ApplyError::Conflicts(conflicts));
@@ -341,10 +366,10 @@ impl FieldManager<'_> {
         let all = deepened(&fields_of(&merged, self.node));
         let present = |value: &Value| deepened(&fields_of(value, self.node));
         // What anybody owns comes back.
-        let owned = managers.entries.values().fold(FieldSet::default(), |sum, record| sum.union(&record.set));
+        let owned = managers.entries.values().fold(FieldSet::default(), |sum, record| sum.union(record.set.clone()));
         let stripped = remove_fields(&merged, &last, self.node);
-        let kept = present(&stripped).union(&deepened(&owned));
-        let with_owned = remove_fields(&merged, &all.difference(&kept), self.node);
+        let kept = present(&stripped).union(deepened(&owned));
+        let with_owned = remove_fields(&merged, &all.clone().difference(&kept), self.node);
         // So does what the manager never applied.
         let gone = all.difference(&present(&with_owned)).intersection(&last);
         match remove_fields(&merged, &gone, self.node) {

@@ -1,8 +1,8 @@
 //! Sets of places in an object, and their `FieldsV1` form.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map};
 
-use api_machinery::json;
+use api_machinery::json::{self, Writer};
 use serde_json::{Map, Value};
 
 use super::path::{Element, FieldPath};
@@ -52,7 +52,11 @@ impl FieldSet {
     /// Adds a place; the root is never in a set.
     pub fn insert(&mut self, path: &[Element]) {
         let Some((first, rest)) = path.split_first() else { return };
-        let entry = self.entries.entry(first.clone()).or_default();
+        // A step is only copied when it is new: walks insert many places below the same few steps.
+        if !self.entries.contains_key(first) {
+            self.entries.insert(first.clone(), Entry::default());
+        }
+        let Some(entry) = self.entries.get_mut(first) else { return };
         if rest.is_empty() { entry.owned = true } else { entry.below.insert(rest) }
     }
 
@@ -77,49 +81,62 @@ impl FieldSet {
 
     /// Places of either.
     #[must_use]
-    pub fn union(&self, other: &Self) -> Self {
-        let mut result = self.clone();
-        for (step, entry) in &other.entries {
-            let mine = result.entries.entry(step.clone()).or_default();
-            mine.owned |= entry.owned;
-            mine.below = mine.below.union(&entry.below);
+    pub fn union(mut self, other: Self) -> Self {
+        for (step, entry) in other.entries {
+            match self.entries.entry(step) {
+                btree_map::Entry::Vacant(vacant) => {
+                    vacant.insert(entry);
+                }
+                btree_map::Entry::Occupied(mut mine) => {
+                    let mine = mine.get_mut();
+                    mine.owned |= entry.owned;
+                    mine.below = std::mem::take(&mut mine.below).union(entry.below);
+                }
+            }
         }
-        result
+        self
     }
 
     /// Places of both.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        self.combine(|step, entry| {
+        let common = self.entries.iter().filter_map(|(step, entry)| {
             let theirs = other.entries.get(step)?;
-            Some(Entry { owned: entry.owned && theirs.owned, below: entry.below.intersection(&theirs.below) })
-        })
+            let both = Entry { owned: entry.owned && theirs.owned, below: entry.below.intersection(&theirs.below) };
+            Some((step.clone(), both))
+        });
+        Self { entries: common.filter(|(_, entry)| !entry.is_empty()).collect() }
     }
 
     /// Places that are not in the other; places below those stay.
     #[must_use]
-    pub fn difference(&self, other: &Self) -> Self {
-        self.combine(|step, entry| match other.entries.get(step) {
-            None => Some(entry.clone()),
-            Some(theirs) => {
-                Some(Entry { owned: entry.owned && !theirs.owned, below: entry.below.difference(&theirs.below) })
-            }
-        })
+    pub fn difference(mut self, other: &Self) -> Self {
+        self.shrink(other, &|entry, theirs| {
+            entry.owned &= !theirs.owned;
+            true
+        });
+        self
     }
 
     /// Places that are neither in the other nor below a place of it.
     #[must_use]
-    pub fn without_trees(&self, other: &Self) -> Self {
-        self.combine(|step, entry| match other.entries.get(step) {
-            None => Some(entry.clone()),
-            Some(theirs) if theirs.owned => None,
-            Some(theirs) => Some(Entry { owned: entry.owned, below: entry.below.without_trees(&theirs.below) }),
-        })
+    pub fn without_trees(mut self, other: &Self) -> Self {
+        self.shrink(other, &|_, theirs| !theirs.owned);
+        self
     }
 
-    fn combine(&self, keep: impl Fn(&Element, &Entry) -> Option<Entry>) -> Self {
-        let kept = self.entries.iter().filter_map(|(step, entry)| Some((step.clone(), keep(step, entry)?)));
-        Self { entries: kept.filter(|(_, entry)| !entry.is_empty()).collect() }
+    /// Goes through the steps that both sets have, and drops those of which `keep` says so or nothing is left.
+    fn shrink(&mut self, other: &Self, keep: &dyn Fn(&mut Entry, &Entry) -> bool) {
+        for (step, theirs) in &other.entries {
+            let Some(entry) = self.entries.get_mut(step) else { continue };
+            let kept = keep(entry, theirs);
+            if kept {
+                entry.below.shrink(&theirs.below, keep);
+            }
+            if !kept || entry.is_empty() {
+                self.entries.remove(step);
+            }
+        }
     }
 
     /// The same with every declared struct field on the way to a place, so that emptied structs are removed as well.
@@ -179,36 +196,29 @@ impl FieldSet {
 
     /// The `FieldsV1` form, as text: its order of keys is not that of ordinary maps.
     pub fn to_fields_v1(&self) -> String {
-        let mut out = String::new();
+        let mut out = Writer::default();
         self.write(&mut out, false);
-        out
+        out.into_string()
     }
 
-    fn write(&self, out: &mut String, owned: bool) {
-        out.push('{');
+    fn write(&self, out: &mut Writer, owned: bool) {
+        out.symbol('{');
         let mut first = true;
-        let mut member = |out: &mut String, key: &str| {
-            if !std::mem::take(&mut first) {
-                out.push(',');
-            }
-            out.push_str(&json::encode_value(&Value::from(key)));
-            out.push(':');
-        };
         if owned && !self.is_empty() {
-            member(out, ".");
-            out.push_str("{}");
+            out.raw("\".\":{}");
+            first = false;
         }
+        let mut key = String::new();
         for (step, entry) in &self.entries {
-            let key = match step {
-                Element::Field(name) => format!("f:{name}"),
-                Element::Key(members) => format!("k:{}", json::encode_value(&Value::Object(members.clone()))),
-                Element::Value(value) => format!("v:{}", json::encode_value(value)),
-                Element::Index(index) => format!("i:{index}"),
-            };
-            member(out, &key);
+            if !std::mem::take(&mut first) {
+                out.symbol(',');
+            }
+            key.clear();
+            step.write_key(&mut key);
+            out.key(&key);
             entry.below.write(out, entry.owned);
         }
-        out.push('}');
+        out.symbol('}');
     }
 
     /// Reads the `FieldsV1` form.
@@ -229,6 +239,27 @@ impl FieldSet {
             set.entries.insert(step, Entry { owned, below: Self::from_map(below)? });
         }
         Ok(set)
+    }
+}
+
+impl Element {
+    /// Appends the step as a key of the `FieldsV1` form.
+    fn write_key(&self, key: &mut String) {
+        match self {
+            Self::Field(name) => key.extend(["f:", name]),
+            Self::Key(members) => {
+                key.push_str("k:");
+                key.push_str(&json::encode_value(&Value::Object(members.clone())));
+            }
+            Self::Value(value) => {
+                key.push_str("v:");
+                key.push_str(&json::encode_value(value));
+            }
+            Self::Index(index) => {
+                key.push_str("i:");
+                key.push_str(&index.to_string());
+            }
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use api_machinery::leaf::RawJson;
+use api_machinery::meta::ManagedFieldsEntry;
 use api_machinery::time::Time;
 use serde_json::{Map, Value};
 
@@ -123,16 +125,56 @@ impl Managers {
         Ok(managers)
     }
 
-    /// The list as it stands in the object, sorted; `None` when there is nothing to record.
-    pub fn encode(&self) -> Option<Value> {
+    /// Reads the typed list.
+    pub fn of_entries(entries: &[ManagedFieldsEntry]) -> Result<Self, ManagersError> {
+        let mut managers = Self::default();
+        for (index, entry) in entries.iter().enumerate() {
+            let fields = entry.fields_v1.as_ref().map(RawJson::value);
+            let parts = Parts {
+                manager: &entry.manager,
+                operation: &entry.operation,
+                api_version: &entry.api_version,
+                fields_type: &entry.fields_type,
+                subresource: &entry.subresource,
+                fields: fields.as_ref(),
+            };
+            let (identity, mut record) = parts.read(index)?;
+            record.time = entry.time.unwrap_or_default();
+            if !record.set.is_empty() {
+                managers.entries.insert(identity, record);
+            }
+        }
+        Ok(managers)
+    }
+
+    fn sorted(&self) -> Vec<(&Identity, &Record)> {
         let mut entries: Vec<(&Identity, &Record)> =
             self.entries.iter().filter(|(_, record)| !record.set.is_empty()).collect();
         entries.sort_by_key(|(identity, record)| {
             let seconds = record.time.unix_seconds().unwrap_or(0);
             (identity.operation, seconds, &identity.manager, &record.api_version, &identity.subresource)
         });
-        let list: Vec<Value> = entries.into_iter().map(encode_entry).collect();
+        entries
+    }
+
+    /// The list as it stands in the object, sorted; `None` when there is nothing to record.
+    pub fn encode(&self) -> Option<Value> {
+        let list: Vec<Value> = self.sorted().into_iter().map(encode_entry).collect();
         (!list.is_empty()).then_some(Value::Array(list))
+    }
+
+    /// The typed list, sorted.
+    pub fn to_entries(&self) -> Vec<ManagedFieldsEntry> {
+        let entry = |(identity, record): (&Identity, &Record)| ManagedFieldsEntry {
+            manager: identity.manager.clone(),
+            operation: identity.operation.name().to_owned(),
+            api_version: record.api_version.clone(),
+            time: (!record.time.is_zero()).then_some(record.time),
+            fields_type: FIELDS_TYPE.to_owned(),
+            fields_v1: Some(RawJson::from_text(record.set.to_fields_v1())),
+            subresource: identity.subresource.clone(),
+        };
+        self.sorted().into_iter().map(entry).collect()
     }
 
     /// Drops entries that own nothing.
@@ -173,12 +215,12 @@ impl Managers {
                 && let Some(record) = self.entries.remove(&first)
             {
                 let united = self.entries.remove(&bucket).map_or(FieldSet::default(), |old| old.set);
-                self.entries.insert(bucket.clone(), Record { set: record.set.union(&united), ..record });
+                self.entries.insert(bucket.clone(), Record { set: record.set.union(united), ..record });
                 first_of_version.insert(version, bucket.clone());
             }
             if let Some(record) = self.entries.remove(&identity) {
                 let target = self.entries.entry(bucket).or_default();
-                target.set = target.set.union(&record.set);
+                target.set = std::mem::take(&mut target.set).union(record.set);
                 target.api_version = record.api_version;
                 target.time = time;
                 count -= 1;
@@ -187,34 +229,62 @@ impl Managers {
     }
 }
 
+/// What an entry says but for its time.
+struct Parts<'a> {
+    manager: &'a str,
+    operation: &'a str,
+    api_version: &'a str,
+    fields_type: &'a str,
+    subresource: &'a str,
+    fields: Option<&'a Value>,
+}
+
+impl Parts<'_> {
+    fn read(&self, index: usize) -> Result<(Identity, Record), ManagersError> {
+        let operation = match self.operation {
+            "Apply" => Operation::Apply,
+            "Update" => Operation::Update,
+            _ => return Err(ManagersError::Operation),
+        };
+        if self.api_version.is_empty() {
+            return Err(ManagersError::ApiVersion);
+        }
+        match self.fields_type {
+            FIELDS_TYPE => {}
+            "" => return Err(ManagersError::MissingFieldsType(index)),
+            other => return Err(ManagersError::FieldsType { fields_type: other.to_owned(), index }),
+        }
+        let set = match self.fields {
+            None | Some(Value::Null) => FieldSet::default(),
+            Some(fields) => FieldSet::from_fields_v1(fields)?,
+        };
+        let versioned = if operation == Operation::Update { self.api_version } else { "" };
+        let identity = Identity {
+            manager: self.manager.to_owned(),
+            operation,
+            api_version: versioned.to_owned(),
+            subresource: self.subresource.to_owned(),
+        };
+        Ok((identity, Record { api_version: self.api_version.to_owned(), set, time: Time::default() }))
+    }
+}
+
 fn decode_entry(index: usize, item: &Value) -> Result<(Identity, Record), ManagersError> {
-    let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let operation = match text("operation").as_str() {
-        "Apply" => Operation::Apply,
-        "Update" => Operation::Update,
-        _ => return Err(ManagersError::Operation),
+    let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
+    let parts = Parts {
+        manager: text("manager"),
+        operation: text("operation"),
+        api_version: text("apiVersion"),
+        fields_type: text("fieldsType"),
+        subresource: text("subresource"),
+        fields: item.get("fieldsV1"),
     };
-    let api_version = text("apiVersion");
-    if api_version.is_empty() {
-        return Err(ManagersError::ApiVersion);
-    }
-    match text("fieldsType") {
-        known if known == FIELDS_TYPE => {}
-        missing if missing.is_empty() => return Err(ManagersError::MissingFieldsType(index)),
-        fields_type => return Err(ManagersError::FieldsType { fields_type, index }),
-    }
-    let set = match item.get("fieldsV1") {
-        None | Some(Value::Null) => FieldSet::default(),
-        Some(fields) => FieldSet::from_fields_v1(fields)?,
+    let (identity, mut record) = parts.read(index)?;
+    record.time = match text("time") {
+        "" => Time::default(),
+        time => Time::parse(time).map_err(|error| ManagersError::Malformed(error.to_string()))?,
     };
-    let time = match text("time") {
-        none if none.is_empty() => Time::default(),
-        time => Time::parse(&time).map_err(|error| ManagersError::Malformed(error.to_string()))?,
-    };
-    let versioned = if operation == Operation::Update { api_version.clone() } else { String::new() };
-    let identity =
-        Identity { manager: text("manager"), operation, api_version: versioned, subresource: text("subresource") };
-    Ok((identity, Record { api_version, set, time }))
+    Ok((identity, record))
 }
 
 fn encode_entry((identity, record): (&Identity, &Record)) -> Value {

@@ -66,13 +66,13 @@ impl ReplicasPath {
             let kept = gained.iter().position(|(owner, _)| same_owner(owner, identity));
             match kept {
                 Some(index) => drop(gained.swap_remove(index)),
-                None => record.set = record.set.difference(&self.set()),
+                None => record.set = std::mem::take(&mut record.set).difference(&self.set()),
             }
         }
         for (identity, record) in gained {
             let identity = Identity { subresource: SUBRESOURCE.into(), ..identity };
             let entry = managers.entries.entry(identity).or_default();
-            let set = entry.set.union(&self.set());
+            let set = std::mem::take(&mut entry.set).union(self.set());
             *entry = Record { api_version: self.api_version.clone(), set, time: record.time };
         }
         managers.prune();

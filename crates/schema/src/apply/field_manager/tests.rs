@@ -1,5 +1,6 @@
 //! Scenarios of tracked writes and applies.
 
+use api_machinery::meta::ObjectMeta;
 use serde_json::json;
 
 use super::*;
@@ -30,6 +31,42 @@ fn apply(live: Option<&Value>, fields: &Value, who: &str, force: bool) -> Result
     manager().apply(live, &object(fields), ApplyOptions { manager: who, force, now: at(100) })
 }
 
+/// The record of an object, typed.
+fn record(object: &Value) -> Vec<ManagedFieldsEntry> {
+    let mut meta = ObjectMeta::default();
+    let list = managed_fields(object).unwrap_or(&Value::Null);
+    api_machinery::value::from_value(&json!({ "managedFields": list }), &mut meta).unwrap();
+    meta.managed_fields
+}
+
+/// The object with this record instead of its own.
+fn recorded(object: &Value, record: Vec<ManagedFieldsEntry>) -> Value {
+    let mut object = without_managed_fields(object);
+    if !record.is_empty() {
+        let meta = ObjectMeta { managed_fields: record, ..ObjectMeta::default() };
+        object["metadata"]["managedFields"] = api_machinery::value::to_value(&meta)["managedFields"].clone();
+    }
+    object
+}
+
+fn create(new: &Value, who: &str, now: Time) -> Value {
+    create_by(&manager(), new, who, now)
+}
+
+fn create_by(manager: &FieldManager<'_>, new: &Value, who: &str, now: Time) -> Value {
+    recorded(new, manager.create(without_managed_fields(new), &record(new), who, now))
+}
+
+fn update(live: &Value, new: &Value, who: &str, now: Time) -> Value {
+    update_by(&manager(), live, new, who, now)
+}
+
+fn update_by(manager: &FieldManager<'_>, live: &Value, new: &Value, who: &str, now: Time) -> Value {
+    let (before, given) = (record(live), record(new));
+    let bare = without_managed_fields(live);
+    recorded(new, manager.update((&bare, &before), (without_managed_fields(new), &given), who, now))
+}
+
 /// `manager operation fields` of each entry.
 fn owners(object: &Value) -> Vec<String> {
     let entries = managed_fields(object).and_then(Value::as_array).cloned().unwrap_or_default();
@@ -42,32 +79,32 @@ fn owners(object: &Value) -> Vec<String> {
 
 #[test]
 fn ordinary_writes_are_tracked() {
-    let created = manager().create(&object(&json!({"replicas": 1, "labels": {"a": "1"}})), "one", at(1));
+    let created = create(&object(&json!({"replicas": 1, "labels": {"a": "1"}})), "one", at(1));
     assert_eq!(owners(&created), [r#"one Update {"f:labels":{".":{},"f:a":{}},"f:replicas":{}}"#]);
     let mut changed = created.clone();
     changed["replicas"] = json!(2);
-    let updated = manager().update(&created, &changed, "two", at(2));
+    let updated = update(&created, &changed, "two", at(2));
     assert_eq!(owners(&updated), [r#"one Update {"f:labels":{".":{},"f:a":{}}}"#, r#"two Update {"f:replicas":{}}"#]);
-    let unchanged = manager().update(&updated, &updated, "three", at(3));
+    let unchanged = update(&updated, &updated, "three", at(3));
     assert_eq!(unchanged, updated);
     let mut emptied = updated.clone();
     emptied.as_object_mut().unwrap().remove("labels");
-    assert_eq!(owners(&manager().update(&updated, &emptied, "two", at(4))), [r#"two Update {"f:replicas":{}}"#]);
+    assert_eq!(owners(&update(&updated, &emptied, "two", at(4))), [r#"two Update {"f:replicas":{}}"#]);
 }
 
 #[test]
 fn untracked_objects_stay_untracked() {
     let live = object(&json!({"replicas": 1}));
     let new = object(&json!({"replicas": 2}));
-    assert_eq!(manager().update(&live, &new, "one", at(1)), new);
+    assert_eq!(update(&live, &new, "one", at(1)), new);
 }
 
 #[test]
 fn an_empty_list_resets_the_record() {
-    let live = manager().create(&object(&json!({"replicas": 1})), "one", at(1));
+    let live = create(&object(&json!({"replicas": 1})), "one", at(1));
     let mut new = object(&json!({"replicas": 2}));
     new["metadata"]["managedFields"] = json!([{}]);
-    assert_eq!(owners(&manager().update(&live, &new, "two", at(2))), [r#"two Update {"f:replicas":{}}"#]);
+    assert_eq!(owners(&update(&live, &new, "two", at(2))), [r#"two Update {"f:replicas":{}}"#]);
 }
 
 #[test]
@@ -96,7 +133,7 @@ fn items_that_nobody_wants_disappear() {
 
 #[test]
 fn conflicts_are_reported_or_forced() {
-    let live = manager().create(&object(&json!({"replicas": 1, "labels": {"a": "1"}})), "one", at(1));
+    let live = create(&object(&json!({"replicas": 1, "labels": {"a": "1"}})), "one", at(1));
     let error = apply(Some(&live), &json!({"replicas": 2}), "two", false).unwrap_err();
     assert_eq!(error.to_string(), "Apply failed with 1 conflict: conflict with \"one\" using test/v1: .replicas");
     let error = apply(Some(&live), &json!({"replicas": 2, "labels": {"a": "2"}}), "two", false).unwrap_err();
@@ -125,7 +162,7 @@ fn the_first_apply_respects_what_was_there() {
 #[test]
 fn reset_fields_are_not_tracked() {
     let manager = FieldManager { reset: FieldSet::of_fields(&["inner"]), ..manager() };
-    let created = manager.create(&object(&json!({"replicas": 1, "inner": {"a": "1"}})), "one", at(1));
+    let created = create_by(&manager, &object(&json!({"replicas": 1, "inner": {"a": "1"}})), "one", at(1));
     assert_eq!(owners(&created), [r#"one Update {"f:replicas":{}}"#]);
 }
 
@@ -151,11 +188,11 @@ fn bad_applies_are_refused() {
 
 #[test]
 fn old_entries_are_united() {
-    let mut live = manager().create(&object(&json!({"labels": {"k0": "v"}})), "m00", at(1));
+    let mut live = create(&object(&json!({"labels": {"k0": "v"}})), "m00", at(1));
     for round in 1..=12 {
         let mut new = live.clone();
         new["labels"][format!("k{round}")] = json!("v");
-        live = manager().update(&live, &new, &format!("m{round:02}"), at(1 + round));
+        live = update(&live, &new, &format!("m{round:02}"), at(1 + round));
     }
     let owners = owners(&live);
     assert_eq!(owners.len(), 10);
@@ -168,7 +205,7 @@ fn client_side_apply_is_taken_over() {
     let text = r#"{"apiVersion":"test/v1","kind":"Sample","metadata":{"name":"x"},"replicas":1}"#;
     let mut live = object(&json!({"replicas": 1}));
     live["metadata"]["annotations"] = json!({"kubectl.kubernetes.io/last-applied-configuration": text});
-    let live = manager().create(&live, "kubectl-client-side-apply", at(1));
+    let live = create(&live, "kubectl-client-side-apply", at(1));
     assert!(apply(Some(&live), &json!({"replicas": 2}), "other", false).is_err());
     let taken = apply(Some(&live), &json!({"replicas": 2}), "kubectl", false).unwrap();
     assert_eq!(taken["replicas"], json!(2));
@@ -208,7 +245,7 @@ fn deployments_are_applied() {
     live["spec"]["replicas"] = json!(3);
     live["spec"]["template"]["spec"]["containers"][0]["ports"][0]["protocol"] = json!("TCP");
     live["status"] = json!({"replicas": 1});
-    let scaled = manager.update(&live, &live, "hpa", at(2));
+    let scaled = update_by(&manager, &live, &live, "hpa", at(2));
     let second = manager
         .apply(Some(&scaled), &deployment("b", json!([{"containerPort": 443, "name": "tls"}])), options)
         .unwrap();

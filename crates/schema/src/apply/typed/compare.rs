@@ -28,7 +28,7 @@ impl Comparison {
 
     /// The same without places in or below those of `ignored`.
     #[must_use]
-    pub fn without(&self, ignored: &FieldSet) -> Self {
+    pub fn without(self, ignored: &FieldSet) -> Self {
         Self {
             added: self.added.without_trees(ignored),
             modified: self.modified.without_trees(ignored),
@@ -36,9 +36,10 @@ impl Comparison {
         }
     }
 
-    /// Places that the new value set or changed.
-    pub fn written(&self) -> FieldSet {
-        self.modified.union(&self.added)
+    /// Places that the new value set or changed, and those that it no longer has.
+    #[must_use]
+    pub fn into_written_and_removed(self) -> (FieldSet, FieldSet) {
+        (self.modified.union(self.added), self.removed)
     }
 }
 
