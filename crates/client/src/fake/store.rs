@@ -83,7 +83,11 @@ impl Store {
         self.version += 1;
         set(&mut object, &["metadata", "resourceVersion"], self.version.to_string().into());
         if text(&object, &["metadata", "uid"]).is_empty() {
-            set(&mut object, &["metadata", "uid"], format!("uid-{}", self.version).into());
+            let (namespace, name) = key(&object);
+            let former =
+                self.get(resource, &namespace, &name).map(|former| text(former, &["metadata", "uid"]).to_owned());
+            let uid = former.unwrap_or_else(|| format!("uid-{}", self.version));
+            set(&mut object, &["metadata", "uid"], uid.into());
         }
         if text(&object, &["metadata", "creationTimestamp"]).is_empty() {
             set(&mut object, &["metadata", "creationTimestamp"], "2026-01-01T00:00:00Z".into());

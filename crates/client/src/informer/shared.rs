@@ -305,6 +305,21 @@ impl<T: ApiObject> Shared<T> {
         }
     }
 
+    /// Tells of an object that has come in place of `old`.
+    fn tell_put(handlers: &mut [Handler<T>], old: Option<Arc<T>>, new: Arc<T>, initial: bool) {
+        match old {
+            None => Self::tell(handlers, &Change::Added { object: new, initial }),
+            // Delivered twice.
+            Some(old) if old.meta().resource_version == new.meta().resource_version => {}
+            // While nobody watched, the object went and another of its name came.
+            Some(old) if old.meta().uid != new.meta().uid => {
+                Self::tell(handlers, &Change::Deleted { object: old, stale: true });
+                Self::tell(handlers, &Change::Added { object: new, initial });
+            }
+            Some(old) => Self::tell(handlers, &Change::Updated { old, new }),
+        }
+    }
+
     fn tell(handlers: &mut [Handler<T>], change: &Change<T>) {
         for handler in handlers {
             handler.tell(change);
@@ -339,11 +354,7 @@ impl<T: ApiObject> Sink for Shared<T> {
         }
         let initial = !self.synced.is_cancelled();
         for (key, new) in order {
-            match former.get(&key) {
-                None => Self::tell(&mut handlers, &Change::Added { object: new, initial }),
-                Some(old) if old.meta().resource_version == new.meta().resource_version => {}
-                Some(old) => Self::tell(&mut handlers, &Change::Updated { old: Arc::clone(old), new }),
-            }
+            Self::tell_put(&mut handlers, former.get(&key).cloned(), new, initial);
         }
         drop(handlers);
         self.synced.cancel();
@@ -352,12 +363,8 @@ impl<T: ApiObject> Sink for Shared<T> {
     fn put(&self, object: Box<dyn Object>) {
         let Some((key, new)) = self.accept(object) else { return };
         let mut handlers = self.handlers.lock();
-        match self.store.put(&key, &new) {
-            None => Self::tell(&mut handlers, &Change::Added { object: new, initial: false }),
-            // Delivered twice.
-            Some(old) if old.meta().resource_version == new.meta().resource_version => {}
-            Some(old) => Self::tell(&mut handlers, &Change::Updated { old, new }),
-        }
+        let old = self.store.put(&key, &new);
+        Self::tell_put(&mut handlers, old, new, false);
     }
 
     fn remove(&self, object: Box<dyn Object>) {

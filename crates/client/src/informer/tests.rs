@@ -117,6 +117,7 @@ async fn a_version_that_is_gone_is_listed_anew_and_deletions_are_told() {
     let server = FakeServer::new();
     server.put(PODS, pod("a", ""));
     server.put(PODS, pod("b", ""));
+    server.put(PODS, pod("d", ""));
     let informers = informers(&server);
     let pods = informers.of::<Pod>();
     let log = record(&pods);
@@ -126,13 +127,16 @@ async fn a_version_that_is_gone_is_listed_anew_and_deletions_are_told() {
     log.lock().clear();
     server.cut_watches();
     server.remove(PODS, "ns", "a");
+    server.remove(PODS, "ns", "d");
+    server.put(PODS, pod("d", ""));
     server.put(PODS, pod("c", ""));
     server.compact();
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(*log.lock(), ["-a stale", "+c"], "unchanged objects are not told again");
-    server.put(PODS, pod("d", ""));
+    // Unchanged objects are not told again; another object of the same name is not the old one changed.
+    assert_eq!(*log.lock(), ["-a stale", "+c", "-d stale", "+d"]);
+    server.put(PODS, pod("e", ""));
     settle().await;
-    assert_eq!(log.lock().last().map(String::as_str), Some("+d"));
+    assert_eq!(log.lock().last().map(String::as_str), Some("+e"));
 }
 
 #[tokio::test(start_paused = true)]
