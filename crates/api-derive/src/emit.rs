@@ -65,7 +65,10 @@ fn table(args: &StructArgs, ident: &Ident, doc: &str, rows: &[Row]) -> Result<To
             return Err(Error::new_spanned(&rows[pair[1]].ident, "this protobuf number is taken"));
         }
     }
-    let order = order.into_iter().map(|index| u16::try_from(index).unwrap_or(u16::MAX));
+    let order = order.into_iter().map(|index| {
+        let (number, index) = (rows[index].args.number, u16::try_from(index).unwrap_or(u16::MAX));
+        quote!((#number, #index))
+    });
     let (atomic, type_meta) = (args.atomic, args.kind.is_some());
     let json_always = bits(rows, |row| row.args.has("always"));
     let wire_always = bits(rows, |row| !is_container(&row.ty));

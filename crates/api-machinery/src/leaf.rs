@@ -252,13 +252,13 @@ impl Leaf for Quantity {
         same(self, other)
     }
     fn write_json(&self, out: &mut Writer) {
-        out.string(&self.to_string());
+        out.string(&self.text());
     }
     fn read_json(&mut self, input: &mut Reader<'_>) -> Result<(), DecodeError> {
         let text = match input.token()? {
             Token::Null => None,
-            Token::Str(text) => Some(text.into_owned()),
-            Token::Number(text) => Some(text.to_owned()),
+            Token::Str(text) => Some(text),
+            Token::Number(text) => Some(text.into()),
             other => return Err(input.mismatch(other.kind(), Shape::Leaf(&QUANTITY))),
         };
         *self = match text {
@@ -268,7 +268,7 @@ impl Leaf for Quantity {
         Ok(())
     }
     fn write_wire(&self, out: &mut Encoder) {
-        out.bytes(1, self.to_string().as_bytes());
+        out.bytes(1, self.text().as_bytes());
     }
     fn read_wire(&mut self, input: &mut Decoder<'_>) -> Result<(), WireError> {
         while let Some((number, value)) = input.next()? {
@@ -279,7 +279,7 @@ impl Leaf for Quantity {
         Ok(())
     }
     fn to_value(&self) -> Value {
-        Value::String(self.to_string())
+        Value::String(self.text().into_owned())
     }
 }
 
@@ -418,7 +418,7 @@ impl Leaf for RawJson {
         while let Some((number, value)) = input.next()? {
             if number == 1 {
                 let text = value.text()?;
-                crate::json::parse_value(&text).map_err(|error| WireError::Leaf(error.to_string()))?;
+                crate::json::check(&text).map_err(|error| WireError::Leaf(error.to_string()))?;
                 self.0 = text.into();
             }
         }

@@ -6,6 +6,7 @@
 //! what they exclude would take unbounded memory.
 //! Concept: <https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/>
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -71,6 +72,11 @@ impl Quantity {
     /// The amount `mantissa * 10^scale`.
     const fn from_scaled(mantissa: i128, scale: i32, format: Format) -> Self {
         Self { mantissa, scale, format, typed: None }
+    }
+
+    /// The text it is written as.
+    pub(crate) fn text(&self) -> Cow<'_, str> {
+        self.typed.as_deref().map_or_else(|| Cow::Owned(self.to_string()), Cow::Borrowed)
     }
 
     /// The suffix family it is written with.

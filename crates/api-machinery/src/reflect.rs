@@ -78,8 +78,8 @@ pub struct StructType {
     pub type_meta: bool,
     /// Fields in declared order, which is the order of JSON output.
     pub fields: &'static [FieldType],
-    /// Indexes of the fields that are on the protobuf wire, by ascending number.
-    pub wire_order: &'static [u16],
+    /// Numbers and indexes of the fields that are on the protobuf wire, by ascending number.
+    pub wire_order: &'static [(u32, u16)],
     /// One bit per field that JSON has even when it is unset.
     pub json_always: u128,
     /// One bit per field that may be on the wire even when it is unset: all but lists, maps and pointers.

@@ -48,6 +48,16 @@ pub fn decode(bytes: &[u8], target: &mut dyn Reflect) -> Result<Decoded, DecodeE
     Ok(reader.into_decoded())
 }
 
+/// Whether the text is JSON.
+///
+/// # Errors
+/// When it is not, in the words of [`parse_value`].
+pub fn check(text: &str) -> Result<(), DecodeError> {
+    let mut reader = Reader::new(text);
+    reader.skip_value()?;
+    reader.end()
+}
+
 /// The document as a free-form value.
 ///
 /// # Errors

@@ -126,6 +126,7 @@ impl<'a> Decoder<'a> {
         Ok(Self { bytes, depth: self.depth + 1 })
     }
 
+    #[inline]
     fn varint(&mut self) -> Result<u64, WireError> {
         if let [byte @ 0..0x80, rest @ ..] = self.bytes {
             self.bytes = rest;
@@ -245,10 +246,10 @@ impl<'a> Decoder<'a> {
 /// The place in wire order and the index of the field with a number; fields usually come in order, so from `hint` on.
 fn find(table: &'static StructType, number: u64, hint: usize) -> Option<(usize, usize)> {
     let order = table.wire_order;
-    let matches = |place: &usize| {
-        let index = usize::from(order[*place]);
-        u64::from(table.fields[index].number) == number
+    let is_it = |(wanted, _): &(u32, u16)| u64::from(*wanted) == number;
+    let place = match order.get(hint..).and_then(|rest| rest.iter().position(is_it)) {
+        Some(ahead) => hint + ahead,
+        None => order.iter().position(is_it)?,
     };
-    let place = (hint..order.len()).chain(0..hint.min(order.len())).find(matches)?;
-    Some((place, usize::from(order[place])))
+    Some((place, usize::from(order[place].1)))
 }

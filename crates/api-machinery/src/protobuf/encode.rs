@@ -144,11 +144,10 @@ impl Encoder {
     pub fn members(&mut self, value: &dyn Reflect) {
         let table = value.struct_type();
         let set = value.present() | table.wire_always;
-        for index in table.wire_order.iter().rev().map(|index| usize::from(*index)) {
-            if set >> index & 1 == 0 {
-                continue;
+        for &(number, index) in table.wire_order.iter().rev() {
+            if set >> index & 1 != 0 {
+                self.field(number, value.field(usize::from(index)));
             }
-            self.field(table.fields[index].number, value.field(index));
         }
     }
 

@@ -114,6 +114,9 @@ fn at_least_nano(mantissa: i128, scale: i32) -> (i128, i32) {
 
 fn read_binary(mantissa: i128, fraction_digits: i32, steps: u32) -> (i128, i32, Format) {
     let grown = mantissa.saturating_mul(1 << (10 * steps));
+    if fraction_digits == 0 && (1..=MAX_BINARY_VALUE).contains(&grown) {
+        return (grown, 0, Format::BinarySi);
+    }
     let (value, scale) = at_least_nano(grown, -fraction_digits);
     let amount = Quantity::from_scaled(value, scale, Format::BinarySi);
     if amount.cmp_i64(i64::MAX) == Ordering::Greater {
