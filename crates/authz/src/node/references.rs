@@ -1,6 +1,6 @@
 //! What pods and volumes refer to, and what a node may therefore read.
 
-use api_machinery::value::{Value, struct_to_map};
+use api_machinery::reflect::{Reflect, View, written_fields};
 use api_types::core_v1::{PersistentVolume, Pod};
 
 use super::graph::{Kind, Vertex};
@@ -22,7 +22,8 @@ pub(super) fn of_pod(pod: &Pod) -> Vec<Vertex> {
     };
     push(Kind::ServiceAccount, &pod.spec.service_account_name);
     for volume in &pod.spec.volumes {
-        let has_claim = struct_to_map(volume).contains_key("ephemeral");
+        let mut has_claim = false;
+        walk(volume, &mut |member, _| has_claim |= member == "ephemeral");
         if has_claim {
             push(Kind::Claim, &format!("{}-{}", pod.metadata.name, volume.name));
         }
@@ -36,8 +37,8 @@ pub(super) fn of_pod(pod: &Pod) -> Vec<Vertex> {
     if let Some(extended) = &pod.status.extended_resource_claim_status {
         push(Kind::ResourceClaim, &extended.resource_claim_name);
     }
-    walk(&Value::Object(struct_to_map(&pod.spec)), &mut |member, value| {
-        let name = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+    walk(&pod.spec, &mut |member, value| {
+        let name = |key: &str| text(value, key);
         match member {
             "secretKeyRef" | "secretRef" | "nodePublishSecretRef" => push(Kind::Secret, name("name")),
             "secret" => {
@@ -61,8 +62,8 @@ pub(super) fn secrets_of_volume(volume: &PersistentVolume) -> Vec<Vertex> {
     let claim = volume.spec.claim_ref.as_ref();
     let claim_namespace = claim.map(|claim| claim.namespace.as_str()).unwrap_or_default();
     let mut found = Vec::new();
-    walk(&Value::Object(struct_to_map(&volume.spec)), &mut |member, value| {
-        let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+    walk(&volume.spec, &mut |member, value| {
+        let text = |key: &str| text(value, key);
         let (name, namespace) = match member {
             "secretRef" | "nodePublishSecretRef" | "nodeStageSecretRef" | "nodeExpandSecretRef" => {
                 (text("name"), text("namespace"))
@@ -80,22 +81,51 @@ pub(super) fn secrets_of_volume(volume: &PersistentVolume) -> Vec<Vertex> {
     found
 }
 
-/// Shows every member that is an object, and every object in a list, with the member's name. Free maps of these types
-/// only hold texts, so no name in here is somebody's own.
-fn walk(value: &Value, found: &mut dyn FnMut(&str, &Value)) {
-    for (name, value) in value.as_object().into_iter().flatten() {
-        match value {
-            Value::Object(_) => {
-                found(name, value);
-                walk(value, found);
-            }
-            Value::Array(items) => {
-                for item in items.iter().filter(|item| item.is_object()) {
-                    found(name, item);
-                    walk(item, found);
+/// Shows every member that is a struct, and every struct in a list, with the member's name. Free maps of these types
+/// only hold texts.
+fn walk(value: &dyn Reflect, found: &mut dyn FnMut(&str, &dyn Reflect)) {
+    let fields = value.struct_type().fields;
+    for index in written_fields(value) {
+        match value.field(index).view() {
+            View::Struct(inner) if fields[index].inline => walk(inner, found),
+            view => walk_member(fields[index].name, view, found),
+        }
+    }
+}
+
+fn walk_member(name: &str, view: View<'_>, found: &mut dyn FnMut(&str, &dyn Reflect)) {
+    match view {
+        View::Struct(inner) => {
+            found(name, inner);
+            walk(inner, found);
+        }
+        View::Optional(Some(inner)) => walk_member(name, inner.view(), found),
+        View::List(items) => {
+            for item in (0..items.len()).filter_map(|index| items.item(index)) {
+                if let View::Struct(_) = item.view() {
+                    walk_member(name, item.view(), found);
                 }
             }
-            _ => {}
         }
+        _ => {}
+    }
+}
+
+/// A text member, also of the inline struct; empty where there is none.
+fn text<'a>(value: &'a dyn Reflect, name: &str) -> &'a str {
+    let table = value.struct_type();
+    match table.index_of(name) {
+        Some(index) => match value.field(index).view() {
+            View::Str(text) => text,
+            View::Optional(Some(inner)) => match inner.view() {
+                View::Str(text) => text,
+                _ => "",
+            },
+            _ => "",
+        },
+        None => match table.inline().map(|index| value.field(index).view()) {
+            Some(View::Struct(inner)) => text(inner, name),
+            _ => "",
+        },
     }
 }
