@@ -47,11 +47,11 @@ sim: ## 500 seeds of the simulation: the control plane under faults
 	COXSWAIN_SIM_SEEDS=500 $(CARGO) test --locked -p tests --test simulation -- --nocapture
 
 bench-sched: ## Pods scheduled per second, in process and over HTTPS (FLAGS=--quick for a smoke test)
-	$(CARGO) build --locked --release -p bench --bin bench-sched -p bin-kube-apiserver -p bin-kube-scheduler
+	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver -p bin-kube-scheduler --bin bench-sched --bin kube-apiserver --bin kube-scheduler
 	$(BIN)/bench-sched --bin-dir=$(BIN) $(FLAGS)
 
 bench-api: ## The API server beside raw etcd and a bare HTTPS server (FLAGS=--quick for a smoke test)
-	$(CARGO) build --locked --release -p bench --bin bench-api -p bin-kube-apiserver
+	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver
 	$(BIN)/bench-api --bin-dir=$(BIN) $(FLAGS)
 
 bench-codec: ## JSON and protobuf beside serde and prost derives, and what api-types costs to build
