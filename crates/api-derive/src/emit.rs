@@ -71,6 +71,7 @@ fn table(args: &StructArgs, ident: &Ident, doc: &str, rows: &[Row]) -> Result<To
     });
     let (atomic, type_meta) = (args.atomic, args.kind.is_some());
     let json_always = bits(rows, |row| row.args.has("always"));
+    let fills = bits(rows, |row| !row.args.fill.is_empty());
     let wire_always = bits(rows, |row| !is_container(&row.ty));
     Ok(quote! {
         use ::api_machinery::reflect::{Field, FieldType, ListType, PatchStrategy, Presence};
@@ -84,6 +85,7 @@ fn table(args: &StructArgs, ident: &Ident, doc: &str, rows: &[Row]) -> Result<To
             wire_order: &[#(#order),*],
             json_always: #json_always,
             wire_always: #wire_always,
+            fills: #fills,
         };
     })
 }

@@ -1,12 +1,14 @@
 //! Filling in the defaults that the field tables state. Defaults that depend on other fields are rules of their kind.
 
 use crate::json::Reader;
-use crate::reflect::{Field, Reflect, View, ViewMut, is_zero};
+use crate::reflect::{Field, Reflect, View, ViewMut, is_zero, set_bits};
 
 /// Sets every empty field that has a default, all the way down. What is absent stays absent, unless it has a default
 /// of its own.
 pub fn fill(object: &mut dyn Reflect) {
-    for (index, row) in object.struct_type().fields.iter().enumerate() {
+    let table = object.struct_type();
+    for index in set_bits(object.present() | table.fills) {
+        let row = &table.fields[index];
         if !row.fill.is_empty() && is_empty(object.field(index)) {
             // The text is part of the table and fits; the test over all kinds shows it.
             let _ = Reader::new(row.fill).read_field(object.field_mut(index));

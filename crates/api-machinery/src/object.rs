@@ -189,6 +189,7 @@ static UNSTRUCTURED: StructType = StructType {
     wire_order: &[],
     json_always: 0,
     wire_always: 0,
+    fills: 0,
 };
 
 impl Reflect for Unstructured {

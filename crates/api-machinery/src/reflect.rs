@@ -84,6 +84,8 @@ pub struct StructType {
     pub json_always: u128,
     /// One bit per field that may be on the wire even when it is unset: all but lists, maps and pointers.
     pub wire_always: u128,
+    /// One bit per field that defaulting sets when it is empty.
+    pub fills: u128,
 }
 
 impl StructType {
@@ -395,7 +397,7 @@ pub fn written_fields(value: &dyn Reflect) -> impl Iterator<Item = usize> {
 }
 
 /// The numbers of the bits that are set, from the lowest on.
-fn set_bits(mut set: u128) -> impl Iterator<Item = usize> {
+pub(crate) fn set_bits(mut set: u128) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lowest = set.trailing_zeros();
         // Nothing is left of an empty set, whose count of zeros is the width.
