@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::metrics::KubeletMetrics;
 use crate::runtime::cache::RuntimeCache;
 use crate::runtime::inspect::inspect_listed;
 use crate::runtime::labels;
@@ -57,13 +58,19 @@ pub(crate) struct Pleg {
     requests: Mutex<Option<mpsc::Receiver<String>>>,
     relist: Relist,
     outlines: Mutex<BTreeMap<String, Outline>>,
+    metrics: Arc<KubeletMetrics>,
 }
 
 impl Pleg {
-    pub(crate) fn new(runtime: Arc<dyn Runtime>, cache: Arc<RuntimeCache>, events: mpsc::Sender<PodChange>) -> Self {
+    pub(crate) fn new(
+        runtime: Arc<dyn Runtime>,
+        cache: Arc<RuntimeCache>,
+        events: mpsc::Sender<PodChange>,
+        metrics: Arc<KubeletMetrics>,
+    ) -> Self {
         let (sender, receiver) = mpsc::channel(REQUEST_QUEUE);
         let requests = Mutex::new(Some(receiver));
-        Self { runtime, cache, events, requests, relist: Relist(sender), outlines: Mutex::default() }
+        Self { runtime, cache, events, requests, relist: Relist(sender), outlines: Mutex::default(), metrics }
     }
 
     pub(crate) fn relist_handle(&self) -> Relist {
@@ -108,6 +115,10 @@ impl Pleg {
             let containers = containers.get(&uid).map_or(&[][..], Vec::as_slice);
             self.compare(&uid, sandboxes, containers, at, false).await;
         }
+        if let Some(last) = self.cache.last_relist() {
+            self.metrics.pleg_interval.with(&[]).observe((at - last).as_secs_f64());
+        }
+        self.metrics.pleg_duration.with(&[]).observe(at.elapsed().as_secs_f64());
         self.cache.relisted(at);
         Ok(())
     }
@@ -149,6 +160,7 @@ impl Pleg {
             false => self.outlines.lock().insert(uid.to_owned(), now),
         };
         if self.events.try_send(PodChange { uid: uid.to_owned(), died }).is_err() {
+            self.metrics.pleg_discarded.with(&[]).inc();
             tracing::warn!(uid, "Pod event dropped, the sync loop is behind");
         }
     }
@@ -202,7 +214,7 @@ mod tests {
         let runtime = FakeRuntime::new(TokioClock::shared(), &group);
         let (events, mut changes) = mpsc::channel(EVENT_QUEUE);
         let cache = Arc::new(RuntimeCache::default());
-        let pleg = Pleg::new(Arc::new(runtime.clone()), Arc::clone(&cache), events);
+        let pleg = Pleg::new(Arc::new(runtime.clone()), Arc::clone(&cache), events, KubeletMetrics::unseen());
         assert_eq!(pleg.health(), Err("pleg has yet to be successful".to_owned()));
         let config = node_api::cri::v1::PodSandboxConfig {
             metadata: Some(node_api::cri::v1::PodSandboxMetadata { uid: "u".into(), ..Default::default() }),

@@ -18,7 +18,7 @@ use component_base::serving::{BoxError, Limits, PortSharing, Security, Server, b
 use component_base::tls::{CaFile, CertFiles, Reload, ServerTls, ServingCerts, TlsOptions, spawn_reloader};
 use http::StatusCode;
 use node_api::cri::v1::StatusResponse;
-use node_api::cri::{ClientOptions, Code, CriClient, CriError, Images, Runtime as _};
+use node_api::cri::{ClientOptions, Code, CriClient, CriError, Images, Observer, Runtime as _};
 use pki::{CaBundle, CaPool};
 use sys::cgroups::{Cgroups, LinuxCgroups, Version};
 use sys::exec::LinuxExec;
@@ -32,6 +32,7 @@ use crate::engine::{EngineDeps, PodEngine};
 use crate::events::{ApiEvents, LoggedEvents};
 use crate::eviction::{Evictor, Measure};
 use crate::host;
+use crate::metrics::KubeletMetrics;
 use crate::node::{self, AddressSource, Facts, LeaseKeeper, Memory, NodeState, Reporter, RuntimeHealth};
 use crate::objects::{ApiObjects, NoObjects, Objects};
 use crate::resources::container::ContainerLimits;
@@ -121,6 +122,9 @@ impl RuntimeHealth for EngineHealth {
 
 /// Everything that is made before something runs.
 struct Parts {
+    metrics: Arc<Metrics>,
+    probe_metrics: Arc<Metrics>,
+    own_metrics: Arc<KubeletMetrics>,
     clients: Option<Clients>,
     informers: Option<Informers>,
     runtime: Arc<CriClient>,
@@ -140,7 +144,14 @@ impl Parts {
         cgroups: Arc<dyn Cgroups>,
         clients: Option<Clients>,
     ) -> Result<Self, BoxError> {
-        let runtime = Arc::new(CriClient::connect(&cri_options(plan)).await?);
+        let metrics = Metrics::of_process(MetricsOptions::default());
+        let probe_metrics = Metrics::new(MetricsOptions::default());
+        let own_metrics = KubeletMetrics::new(&metrics, &probe_metrics);
+        own_metrics.node_name.with(&[&plan.node.name]).set(1.0);
+        own_metrics.cgroup_version.with(&[]).set(if cgroups.version() == Version::V2 { 2.0 } else { 1.0 });
+        let observer: Arc<dyn Observer> = own_metrics.clone();
+        let options = ClientOptions { observer: Some(observer), ..cri_options(plan) };
+        let runtime = Arc::new(CriClient::connect(&options).await?);
         let driver = cgroup_driver(&runtime, plan).await?;
         let settings = plan.cgroups(driver).ok_or("invalid cgroup root")?;
         let groups = PodGroups::new(cgroups, settings);
@@ -163,10 +174,24 @@ impl Parts {
             images: images.clone(),
             clock: lifecycle.clock().clone(),
             rng: lifecycle.rng().clone(),
+            metrics: own_metrics.clone(),
             tasks: lifecycle.tasks().clone(),
         });
         state.set_health(Arc::new(EngineHealth(engine.clone())));
-        Ok(Self { clients, informers, runtime, images, groups, state, engine, events, facts })
+        Ok(Self {
+            metrics,
+            probe_metrics,
+            own_metrics,
+            clients,
+            informers,
+            runtime,
+            images,
+            groups,
+            state,
+            engine,
+            events,
+            facts,
+        })
     }
 
     async fn start(&self, plan: &Plan, lifecycle: &Lifecycle) -> Result<(), BoxError> {
@@ -195,6 +220,9 @@ impl Parts {
         }
         self.engine.restore()?;
         self.engine.start();
+        if plan.config.make_ip_tables_util_chains == Some(true) {
+            tasks.spawn_cancellable("host-rules", crate::host_rules::keep(Arc::new(LinuxExec)));
+        }
         let evictor = self.evictor(plan, lifecycle, enforced.then_some(memory));
         tasks.spawn_cancellable("eviction", evictor.run());
         Ok(())
@@ -202,7 +230,7 @@ impl Parts {
 
     /// The watch over what the node has left.
     fn evictor(&self, plan: &Plan, lifecycle: &Lifecycle, pods_memory: Option<i64>) -> Evictor {
-        let engine = self.engine.clone();
+        let (engine, metrics) = (self.engine.clone(), self.own_metrics.clone());
         let gauge = Measure {
             runtime: self.runtime.clone(),
             images: self.images.clone(),
@@ -224,7 +252,12 @@ impl Parts {
             state: self.state.clone(),
             events: self.events.clone(),
             clock: lifecycle.clock().clone(),
-            count: Box::new(|_| {}),
+            count: Box::new(move |signal, age| {
+                metrics.evictions.with(&[signal]).inc();
+                if let Some(age) = age {
+                    metrics.stats_age.with(&[signal]).observe(age.as_secs_f64());
+                }
+            }),
         }
     }
 
@@ -380,7 +413,7 @@ async fn serve(
 }
 
 fn api(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxError> {
-    let (metrics, slis) = (Metrics::of_process(MetricsOptions::default()), Metrics::new(MetricsOptions::default()));
+    let (metrics, slis) = (parts.metrics.clone(), Metrics::new(MetricsOptions::default()));
     metrics.show_gates(lifecycle.gates());
     let health = Health::new(&slis, Duration::ZERO);
     let engine = parts.engine.clone();
@@ -401,6 +434,8 @@ fn api(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxErro
         health,
         metrics,
         slis,
+        probes: parts.probe_metrics.clone(),
+        own: parts.own_metrics.clone(),
         stats: Stats::new(
             &plan.node.name,
             &plan.node.root_dir,

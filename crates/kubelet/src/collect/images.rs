@@ -32,7 +32,7 @@ impl ImageCollector {
         let settings = &runtime.settings;
         if !settings.image_maximum_age.is_zero() {
             for id in self.unused(&in_use, now, settings.image_maximum_age) {
-                self.remove(runtime, &id).await;
+                self.remove(runtime, &id, "age").await;
             }
         }
         let filesystems = runtime.images.image_fs_info().await.map_err(|error| error.to_string())?.image_filesystems;
@@ -120,16 +120,19 @@ impl ImageCollector {
             if freed >= wanted {
                 break;
             }
-            freed += self.remove(runtime, &id).await;
+            freed += self.remove(runtime, &id, "space").await;
         }
         freed
     }
 
     /// Returns the bytes that are free now.
-    async fn remove(&mut self, runtime: &PodRuntime, id: &str) -> u64 {
+    async fn remove(&mut self, runtime: &PodRuntime, id: &str, why: &'static str) -> u64 {
         let spec = ImageSpec { image: id.to_owned(), ..Default::default() };
         match runtime.images.remove_image(spec).await {
-            Ok(()) => self.images.remove(id).map_or(0, |known| known.bytes),
+            Ok(()) => {
+                runtime.metrics.images_collected.with(&[why]).inc();
+                self.images.remove(id).map_or(0, |known| known.bytes)
+            }
             Err(error) => {
                 tracing::warn!(image = %id, %error, "Removing an image failed");
                 0

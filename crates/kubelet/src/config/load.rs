@@ -46,6 +46,8 @@ const MAX_DROP_INS: usize = 1000;
 pub(crate) fn load(options: &Options) -> Result<KubeletConfiguration, Invalid> {
     let mut document = base(options).map_err(Invalid::one)?;
     fields::apply(options, &mut document).map_err(Invalid::one)?;
+    // Nothing of this project leans on iptables, so its chains are only made where somebody asks for them.
+    document.entry("makeIPTablesUtilChains").or_insert(Value::Bool(false));
     // Checked file by file; the type itself has no such fields.
     ["apiVersion", "kind"].iter().for_each(|name| drop(document.remove(*name)));
     let mut config = KubeletConfiguration::default();

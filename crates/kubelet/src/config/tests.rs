@@ -41,6 +41,24 @@ fn without_a_file_older_defaults_hold() {
     assert_eq!((config.authorization.mode.as_str(), config.read_only_port), ("AlwaysAllow", 10255));
     assert_eq!(config.eviction_hard["memory.available"], "100Mi");
     assert_eq!(config.sync_frequency.to_string(), "1m0s");
+    assert_eq!(config.make_ip_tables_util_chains, Some(false), "only on request");
+    assert_eq!(loaded("--make-iptables-util-chains=true").unwrap().make_ip_tables_util_chains, Some(true));
+}
+
+#[test]
+fn soft_eviction_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("config.yaml");
+    let text = "evictionSoft: {memory.available: 300Mi}\nevictionSoftGracePeriod: {memory.available: 1m}\n\
+                evictionMinimumReclaim: {nodefs.available: 1Gi}\nevictionMaxPodGracePeriod: 30\n";
+    std::fs::write(&file, format!("{HEAD}{text}")).unwrap();
+    let line = format!("--config={}", file.display());
+    let options = options(&line);
+    let plan = plan(&options, loaded(&line).unwrap(), "host").unwrap();
+    let soft = plan.eviction.thresholds.iter().find(|threshold| !threshold.grace.is_zero()).unwrap();
+    assert_eq!((soft.signal.name(), soft.grace.as_secs(), plan.eviction.max_pod_grace), ("memory.available", 60, 30));
+    assert!(plan.eviction.thresholds.iter().any(|threshold| threshold.reclaim.is_some()));
+    assert!(plan.eviction.pods_are_limited && plan.eviction.hold.as_secs() == 300);
 }
 
 #[test]

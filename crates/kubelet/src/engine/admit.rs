@@ -60,7 +60,9 @@ impl Inner {
         let victims = victims(pod, &others, &missing).map_err(|error| {
             Refusal::unexpected(&format!("preemption: error finding a set of pods to preempt: {error}"))
         })?;
+        let signal = missing.keys().next().map_or("", String::as_str);
         for victim in victims {
+            self.metrics.preemptions.with(&[signal]).inc();
             let (uid, name) = (&victim.metadata.uid, &victim.metadata.name);
             tracing::info!(pod = %name, namespace = %victim.metadata.namespace, "Preempting a pod to admit a critical one");
             let eviction = Eviction {
@@ -80,6 +82,7 @@ impl Inner {
 
     pub(super) fn refuse(&self, pod: &Arc<Pod>, refusal: Refusal) {
         let Refusal { reason, message } = refusal;
+        self.metrics.refused(&reason);
         tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %reason, %message, "Pod rejected");
         self.refused.lock().insert(pod.metadata.uid.clone());
         self.runtime.pod_event(pod, Level::Warning, &reason, &message);

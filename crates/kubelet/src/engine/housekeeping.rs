@@ -59,6 +59,9 @@ impl Inner {
         for (uid, state) in self.workers.all() {
             let there = configured.contains(&uid);
             if state.stage == Stage::Finished && (!there || state.restart_requested) {
+                if there {
+                    self.metrics.restarted.with(&["true"]).inc();
+                }
                 self.workers.remove(&uid);
                 self.runtime.forget(&uid);
                 self.board.forget(&uid);
@@ -74,6 +77,7 @@ impl Inner {
                 continue;
             }
             tracing::info!(uid = %seen.uid, name = %seen.name, namespace = %seen.namespace, "Killing a pod that only the runtime knows");
+            self.metrics.orphaned.with(&[]).inc();
             let pod = Arc::new(orphan(&seen));
             if let Some(fresh) = self.workers.kill_orphan(&pod) {
                 self.start_worker(&seen.uid, fresh.wake);

@@ -12,6 +12,7 @@ mod conformance_tests;
 mod containerd_test;
 mod health;
 mod housekeeping;
+mod present;
 mod queries;
 mod reclaim;
 mod resize;
@@ -41,6 +42,7 @@ use tokio::time::Instant;
 
 use crate::border::{NodeSide, PodSettings};
 use crate::collect;
+use crate::metrics::KubeletMetrics;
 use crate::pleg::{self, Pleg, PodChange};
 use crate::pod::file_source::FileSource;
 use crate::pod::http_source::HttpSource;
@@ -77,6 +79,8 @@ pub struct EngineDeps {
     pub clock: SharedClock,
     /// Randomness.
     pub rng: SharedRng,
+    /// What is counted.
+    pub metrics: Arc<KubeletMetrics>,
     /// Everything the engine starts ends with this.
     pub tasks: TaskGroup,
 }
@@ -113,6 +117,7 @@ struct Inner {
     set_sender: mpsc::Sender<SourceSet>,
     dead: collect::containers::DeadContainers,
     images: tokio::sync::Mutex<collect::images::ImageCollector>,
+    metrics: Arc<KubeletMetrics>,
     clock: SharedClock,
     rng: SharedRng,
     tasks: TaskGroup,
@@ -145,13 +150,13 @@ impl PodEngine {
     /// An engine that does nothing yet.
     #[must_use]
     pub fn new(deps: EngineDeps) -> Self {
-        let EngineDeps { settings, side, client, runtime, images, clock, rng, tasks } = deps;
+        let EngineDeps { settings, side, client, runtime, images, clock, rng, metrics, tasks } = deps;
         let settings = Arc::new(settings);
         let (set_sender, sets) = mpsc::channel(crate::pod::SET_QUEUE);
         let (change_sender, changes) = mpsc::channel(pleg::EVENT_QUEUE);
         let (news_sender, news) = mpsc::channel(VERDICT_QUEUE);
         let store = Arc::new(PodStore::default());
-        let board = Arc::new(StatusBoard::new(Arc::clone(&clock)));
+        let board = Arc::new(StatusBoard::new(Arc::clone(&clock), Arc::clone(&metrics)));
         let pods = PodRuntime::new(
             Arc::clone(&runtime),
             images,
@@ -159,6 +164,7 @@ impl PodEngine {
             Arc::clone(&settings),
             Arc::clone(&clock),
             Arc::clone(&rng),
+            Arc::clone(&metrics),
         );
         let pods = Arc::new(pods);
         let probes = Probes::new(ProbeParts {
@@ -168,13 +174,14 @@ impl PodEngine {
             statuses: Arc::new(StatusView { store: Arc::clone(&store), board: Arc::clone(&board) }),
             results: Arc::new(Results::default()),
             news: news_sender,
+            metrics: Arc::clone(&metrics),
             clock: Arc::clone(&clock),
             rng: Arc::clone(&rng),
             tasks: tasks.clone(),
         });
         let inner = Inner {
             sources: sources(&settings, client.is_some()),
-            pleg: Pleg::new(runtime, Arc::clone(&pods.cache), change_sender),
+            pleg: Pleg::new(runtime, Arc::clone(&pods.cache), change_sender, Arc::clone(&metrics)),
             health: RuntimeHealth::new(Arc::clone(&clock)),
             delivered: Mutex::default(),
             refused: Mutex::default(),
@@ -194,6 +201,7 @@ impl PodEngine {
             board,
             probes,
             set_sender,
+            metrics,
             clock,
             rng,
             tasks,

@@ -104,6 +104,10 @@ impl Inner {
                 self.refuse(&pod, refusal);
                 continue;
             }
+            if !known {
+                let count = u32::try_from(pod.spec.containers.len()).unwrap_or(u32::MAX);
+                self.metrics.containers_per_pod.with(&[]).observe(f64::from(count));
+            }
             self.dispatch(&pod, Input::Created);
         }
     }

@@ -187,6 +187,7 @@ pub(super) fn engine_with(
         images,
         clock,
         rng: Rng::seeded(1),
+        metrics: crate::metrics::KubeletMetrics::unseen(),
         tasks: tasks.clone(),
     });
     engine.restore().unwrap();

@@ -59,7 +59,9 @@ impl Inner {
                 due = Instant::now() + STATIC_WAIT;
                 continue;
             }
+            let began = Instant::now();
             let ran = self.run_once(uid, &job, last_end).await;
+            self.measure_run(uid, &job, began, last_end.is_none());
             last_end = Some(Instant::now());
             match ran {
                 Ran::Again(after) => due = Instant::now() + after,
@@ -68,6 +70,19 @@ impl Inner {
                     due = Instant::now();
                 }
             }
+        }
+    }
+
+    fn measure_run(&self, uid: &str, job: &Job, began: Instant, first: bool) {
+        let operation = match job.state.stage {
+            Stage::Syncing if first => "create",
+            Stage::Syncing => "sync",
+            _ => "kill",
+        };
+        self.metrics.worker_duration.with(&[operation]).observe(began.elapsed().as_secs_f64());
+        if let Some(age) = self.workers.age(uid).filter(|_| first) {
+            let before = age.saturating_sub(began.elapsed());
+            self.metrics.worker_start.with(&[]).observe(before.as_secs_f64());
         }
     }
 
@@ -147,7 +162,10 @@ impl Inner {
 
     /// What must be in place before the runtime is asked: the group, the mirror, the volumes.
     async fn prepare(&self, pod: &Arc<Pod>, interrupt: &CancellationToken) -> Result<(), Ran> {
-        if let Err(error) = self.side.cgroups.ensure(pod) {
+        let began = Instant::now();
+        let ensured = self.side.cgroups.ensure(pod);
+        self.metrics.cgroup_duration.with(&["update"]).observe(began.elapsed().as_secs_f64());
+        if let Err(error) = ensured {
             let text = format!("unable to ensure pod container exists: {error}");
             self.runtime.pod_event(pod, Level::Warning, "FailedCreatePodContainer", &text);
             return Err(Ran::Again(self.jittered(RETRY)));
@@ -257,7 +275,12 @@ impl Inner {
     async fn clean(&self, uid: &str, job: &Job) -> Ran {
         let unmounted = tokio::time::timeout(VOLUMES_LIMIT, self.side.volumes.unmount(uid)).await;
         let error = match unmounted {
-            Ok(Ok(())) => self.side.cgroups.remove(uid).await.err().map(|error| error.to_string()),
+            Ok(Ok(())) => {
+                let began = Instant::now();
+                let removed = self.side.cgroups.remove(uid).await;
+                self.metrics.cgroup_duration.with(&["destroy"]).observe(began.elapsed().as_secs_f64());
+                removed.err().map(|error| error.to_string())
+            }
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => Some("timed out waiting for volumes to unmount".to_owned()),
         };
@@ -299,6 +322,10 @@ impl Inner {
             now: self.now(),
         };
         let computed = status::compute(&inputs);
+        let starts = computed.phase == "Running" && old.phase != "Running" && of_api.phase != "Running";
+        if let Some(age) = self.workers.age(uid).filter(|_| starts) {
+            self.metrics.pod_start.with(&[]).observe(age.as_secs_f64());
+        }
         self.board.set(pod, computed.clone());
         computed
     }

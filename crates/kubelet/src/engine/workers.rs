@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_types::core_v1::Pod;
 use base::CancellationToken;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 
 use super::state::{Effect, Input, Stage, WorkerState};
 use crate::pod::is_static;
@@ -29,6 +31,8 @@ struct Entry {
     stopped: Vec<oneshot::Sender<()>>,
     /// Order of arrival, for static pods of one name.
     arrival: u64,
+    /// When it was first seen.
+    born: Instant,
 }
 
 /// What a worker's task has to do now.
@@ -61,6 +65,7 @@ impl Workers {
                 interrupt: CancellationToken::new(),
                 stopped: Vec::new(),
                 arrival,
+                born: Instant::now(),
             }
         });
         entry.pod = Arc::clone(pod);
@@ -144,6 +149,11 @@ impl Workers {
     pub(super) fn active(&self) -> Vec<Arc<Pod>> {
         let entries = self.entries.lock();
         entries.values().filter(|entry| entry.state.could_run()).map(|entry| Arc::clone(&entry.pod)).collect()
+    }
+
+    /// How long a pod has been known.
+    pub(super) fn age(&self, uid: &str) -> Option<Duration> {
+        self.entries.lock().get(uid).map(|entry| entry.born.elapsed())
     }
 
     /// Pods that run and that nobody has told to end.

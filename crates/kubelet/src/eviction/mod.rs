@@ -80,8 +80,8 @@ pub(crate) struct Evictor {
     pub(crate) state: Arc<NodeState>,
     pub(crate) events: Arc<dyn Events>,
     pub(crate) clock: SharedClock,
-    /// Told of each eviction by its signal's name.
-    pub(crate) count: Box<dyn Fn(&str) + Send + Sync>,
+    /// Told of each eviction by its signal's name, and how old the figures were.
+    pub(crate) count: Box<dyn Fn(&str, Option<Duration>) + Send + Sync>,
 }
 
 impl Evictor {
@@ -157,7 +157,7 @@ impl Evictor {
         for pod in self.pods.candidates().into_iter().filter(|pod| !is_critical(pod)) {
             let used = snapshot.pods.get(&pod.metadata.uid);
             let Some(over) = used.and_then(|used| limits::check(&pod, used, snapshot.layout)) else { continue };
-            (self.count)(over.signal);
+            (self.count)(over.signal, None);
             self.evict(&pod, AT_ONCE, over.message, None, BTreeMap::new()).await;
             evicted.push(pod.metadata.uid.clone());
         }
@@ -173,7 +173,8 @@ impl Evictor {
         let seen = snapshot.observations.get(&threshold.signal);
         let told = message::told(&pod, snapshot.pods.get(&uid), threshold, seen);
         let grace = if threshold.grace.is_zero() { AT_ONCE } else { self.soft_grace(&pod) };
-        (self.count)(threshold.signal.name());
+        let age = seen.map(|seen| self.clock.wall().duration_since(seen.at).unwrap_or_default());
+        (self.count)(threshold.signal.name(), age);
         self.evict(&pod, grace, told.message.clone(), Some(told.message), told.annotations).await;
         Some(uid)
     }

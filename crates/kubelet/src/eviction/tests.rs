@@ -129,7 +129,7 @@ fn bench(layout: FileSystems) -> Bench {
         state: state.clone(),
         events: events.clone(),
         clock,
-        count: Box::new(move |signal| counts.lock().push(signal.to_owned())),
+        count: Box::new(move |signal, _| counts.lock().push(signal.to_owned())),
     };
     Bench { node, state, events, counted, evictor }
 }

@@ -12,10 +12,12 @@ use base::SharedClock;
 use client::{Client, Patch};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::status::{OWNED, is_terminal, refresh_terminal, same_conditions, upsert};
 use super::store::PodStore;
 use super::{is_mirror, is_static};
+use crate::metrics::KubeletMetrics;
 
 /// Everything is looked at again after this, also what was overwritten by others.
 const RESYNC: Duration = Duration::from_secs(10);
@@ -25,6 +27,7 @@ pub(crate) struct StatusBoard {
     entries: Mutex<HashMap<String, Entry>>,
     changed: Notify,
     clock: SharedClock,
+    metrics: Arc<KubeletMetrics>,
 }
 
 struct Entry {
@@ -35,6 +38,8 @@ struct Entry {
     sent: u64,
     /// Nothing will change any more: the pod's containers and volumes are gone.
     finished: bool,
+    /// When it last became another.
+    changed: Instant,
 }
 
 /// Answers whether containers of a pod may still run.
@@ -43,8 +48,8 @@ pub(crate) trait Liveness: Send + Sync {
 }
 
 impl StatusBoard {
-    pub(crate) fn new(clock: SharedClock) -> Self {
-        Self { entries: Mutex::default(), changed: Notify::new(), clock }
+    pub(crate) fn new(clock: SharedClock, metrics: Arc<KubeletMetrics>) -> Self {
+        Self { entries: Mutex::default(), changed: Notify::new(), clock, metrics }
     }
 
     pub(crate) fn get(&self, uid: &str) -> Option<PodStatus> {
@@ -62,9 +67,11 @@ impl StatusBoard {
                 }
                 entry.status = status;
                 entry.version += 1;
+                entry.changed = Instant::now();
             }
             None => {
-                let entry = Entry { pod: Arc::clone(pod), status, version: 1, sent: 0, finished: false };
+                let changed = Instant::now();
+                let entry = Entry { pod: Arc::clone(pod), status, version: 1, sent: 0, finished: false, changed };
                 entries.insert(pod.metadata.uid.clone(), entry);
             }
         }
@@ -142,6 +149,9 @@ impl StatusBoard {
         match self.send_status(client, &pod, fixed, &status, liveness.could_run(uid), finished).await {
             Ok(Sent::Current) => {
                 if let Some(entry) = self.entries.lock().get_mut(uid) {
+                    if version > entry.sent {
+                        self.metrics.status_sync.with(&[]).observe(entry.changed.elapsed().as_secs_f64());
+                    }
                     entry.sent = entry.sent.max(version);
                 }
             }
@@ -325,7 +335,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_changes_are_due() {
-        let board = StatusBoard::new(base::TokioClock::shared());
+        let board = StatusBoard::new(base::TokioClock::shared(), KubeletMetrics::unseen());
         let store = PodStore::default();
         let mut pod = Pod::default();
         pod.metadata.uid = "u".into();

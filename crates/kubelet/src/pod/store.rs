@@ -52,6 +52,11 @@ impl PodStore {
         }
     }
 
+    /// How many mirrors there are.
+    pub(crate) fn mirrors(&self) -> usize {
+        self.state.read().mirrors.len()
+    }
+
     /// All pods but mirrors.
     pub(crate) fn all(&self) -> Vec<Arc<Pod>> {
         self.state.read().pods.values().cloned().collect()

@@ -23,6 +23,17 @@ pub(super) enum Outcome {
     Error(String),
 }
 
+impl Outcome {
+    /// As metrics call it.
+    pub(super) fn metric(&self) -> &'static str {
+        match self {
+            Self::Success | Self::Warning(_) => "successful",
+            Self::Failure(_) => "failed",
+            Self::Error(_) => "unknown",
+        }
+    }
+}
+
 /// The container that is probed.
 pub(super) struct Target<'a> {
     pub(super) pod: &'a Pod,

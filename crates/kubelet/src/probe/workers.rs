@@ -17,6 +17,7 @@ use super::run::{Outcome, Target, run};
 use super::step::{Action, State, Tick};
 use super::{ProbeKind, Results, Verdict};
 use crate::border::{Events, Level, NodeView};
+use crate::metrics::{KubeletMetrics, Probed};
 use crate::pod::containers::{long_running, member};
 use crate::pod::restart;
 
@@ -60,6 +61,7 @@ struct Shared {
     results: Arc<Results>,
     statuses: Arc<dyn Statuses>,
     news: mpsc::Sender<News>,
+    metrics: Arc<KubeletMetrics>,
     clock: SharedClock,
     rng: SharedRng,
     tasks: TaskGroup,
@@ -74,6 +76,7 @@ pub(crate) struct Parts {
     pub(crate) statuses: Arc<dyn Statuses>,
     pub(crate) results: Arc<Results>,
     pub(crate) news: mpsc::Sender<News>,
+    pub(crate) metrics: Arc<KubeletMetrics>,
     pub(crate) clock: SharedClock,
     pub(crate) rng: SharedRng,
     pub(crate) tasks: TaskGroup,
@@ -81,9 +84,9 @@ pub(crate) struct Parts {
 
 impl Probes {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { runtime, node, events, statuses, results, news, clock, rng, tasks } = parts;
+        let Parts { runtime, node, events, statuses, results, news, metrics, clock, rng, tasks } = parts;
         let started = clock.monotonic();
-        let shared = Shared { runtime, node, events, results, statuses, news, clock, rng, tasks, started };
+        let shared = Shared { runtime, node, events, results, statuses, news, metrics, clock, rng, tasks, started };
         Self { shared: Arc::new(shared), workers: Arc::default() }
     }
 
@@ -113,6 +116,7 @@ impl Probes {
         workers.insert(key.clone(), worker);
         drop(workers);
         let (shared, all, probe) = (Arc::clone(&self.shared), Arc::clone(&self.workers), probe.clone());
+        let (namespace, name) = (pod.metadata.namespace.clone(), pod.metadata.name.clone());
         self.shared.tasks.spawn("probe", async move {
             let mut state = State::default();
             tokio::select! {
@@ -121,6 +125,9 @@ impl Probes {
                 () = shared.work(&key, &probe, &poke, &mut state) => {}
             }
             shared.results.remove(kind, &state.id);
+            let (uid, container, _) = &key;
+            let of = Probed { namespace: &namespace, pod: &name, uid, container, kind: kind.name() };
+            shared.metrics.forget_probe(&of);
             // Who stops a worker takes it off the list; by now another one may stand there.
             if !stop.is_cancelled() {
                 all.lock().remove(&key);
@@ -221,7 +228,9 @@ impl Shared {
                 let ip = status.map(|status| status.pod_ip).unwrap_or_default();
                 let target =
                     Target { pod: &pod, container: &found.container, id: &state.id, ip: &self.address(&pod, ip) };
+                let began = Instant::now();
                 let outcome = self.attempt(&target, probe).await;
+                self.metrics.probed(&probed(&pod, name, *kind), outcome.metric(), began.elapsed());
                 self.tell(&pod, &found.field_path(), *kind, &outcome);
                 if let Some(verdict) = state.count(*kind, probe, &outcome) {
                     self.publish(uid, *kind, &state.id, verdict);
@@ -272,6 +281,11 @@ impl Shared {
             tracing::warn!(uid, kind = kind.name(), "Probe verdict not told, the sync loop is behind");
         }
     }
+}
+
+fn probed<'a>(pod: &'a Pod, container: &'a str, kind: ProbeKind) -> Probed<'a> {
+    let meta = &pod.metadata;
+    Probed { namespace: &meta.namespace, pod: &meta.name, uid: &meta.uid, container, kind: kind.name() }
 }
 
 #[derive(PartialEq, Eq)]

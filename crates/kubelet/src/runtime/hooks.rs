@@ -6,11 +6,21 @@ use api_types::core_v1::{Container, LifecycleHandler, Pod};
 
 use super::{PodRuntime, text};
 use crate::border::Level;
+use crate::metrics::KubeletMetrics;
 use crate::probe::http::{Get, HttpError, get};
 use crate::probe::ports;
 
 /// A hook that is not cut off by a grace period ends at the latest after this.
 const HTTP_HOOK_LIMIT: Duration = Duration::from_secs(30 * 60);
+
+/// Counts a sleep that is dropped before its time.
+struct CutSleep<'a>(&'a KubeletMetrics);
+
+impl Drop for CutSleep<'_> {
+    fn drop(&mut self) {
+        self.0.sleeps_cut.with(&[]).inc();
+    }
+}
 
 impl PodRuntime {
     /// Runs a hook to its end. The error is the text that users see.
@@ -45,7 +55,9 @@ impl PodRuntime {
             return sent.map_err(|error| format!("HTTP lifecycle hook ({}) {place} {error}", http.path));
         }
         if let Some(sleep) = &hook.sleep {
+            let cut = CutSleep(&self.metrics);
             tokio::time::sleep(Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or(0))).await;
+            std::mem::forget(cut);
             return Ok(());
         }
         Err(format!("Cannot run handler: invalid handler: {}", api_machinery::json::encode(hook)))
@@ -77,6 +89,7 @@ impl PodRuntime {
                 get(&request, HTTP_HOOK_LIMIT).await.map_err(|error| error.to_string())?;
                 let text =
                     format!("request to HTTPS lifecycle hook {host} got HTTP response, retry with HTTP succeeded");
+                self.metrics.http_fallbacks.with(&[]).inc();
                 self.pod_event(pod, Level::Warning, "LifecycleHTTPFallback", &text);
                 Ok(())
             }

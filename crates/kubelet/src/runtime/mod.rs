@@ -35,6 +35,7 @@ use client::object_reference;
 use node_api::cri::{Images, Runtime};
 
 use crate::border::{Level, NodeSide, PodSettings};
+use crate::metrics::KubeletMetrics;
 use back_off::KeyedBackOff;
 use cache::RuntimeCache;
 use failure::Failures;
@@ -59,6 +60,7 @@ pub(crate) struct PodRuntime {
     pub(crate) puller: ImagePuller,
     /// What each container was given last, by id.
     pub(crate) actuated: Actuated,
+    pub(crate) metrics: Arc<KubeletMetrics>,
 }
 
 impl PodRuntime {
@@ -69,6 +71,7 @@ impl PodRuntime {
         settings: Arc<PodSettings>,
         clock: SharedClock,
         rng: SharedRng,
+        metrics: Arc<KubeletMetrics>,
     ) -> Self {
         let puller = ImagePuller::new(Arc::clone(&images), Arc::clone(&side.events), Arc::clone(&clock), &settings);
         let crashes = KeyedBackOff::new(settings.crash_loop_initial, settings.crash_loop_max, CRASH_EXPIRY);
@@ -85,6 +88,7 @@ impl PodRuntime {
             crashes,
             puller,
             actuated,
+            metrics,
         }
     }
 

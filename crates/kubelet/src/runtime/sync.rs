@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use api_types::core_v1::Pod;
 use node_api::cri::v1::PodSandboxConfig;
+use tokio::time::Instant;
 
 use super::PodRuntime;
+use super::failure::{Failure, reason};
 use super::kill::Grace;
 use super::plan::{Plan, Verdicts, plan};
 use super::record::{RuntimePod, SandboxRecord};
 use super::registry_auth::Keyring;
+use super::sandbox;
 use super::security::Defaults;
-use super::{failure::Failure, sandbox};
 use crate::border::{Level, SideError};
 use crate::pod::containers::{Member, Role, member};
 
@@ -158,7 +160,9 @@ impl PodRuntime {
             return Ok(Some(Place { sandbox_id: id.clone(), config, ips: seen.ips.clone() }));
         }
         make_log_directory(&logs).map_err(|error| failed(&SideError::new(error.to_string())))?;
+        let began = Instant::now();
         let made = self.runtime.run_pod_sandbox(config.clone(), &setup.runtime_handler).await;
+        self.metrics.sandbox(&setup.runtime_handler, began.elapsed(), made.is_ok());
         let id = match made {
             Ok(id) => id,
             // The pod was asked to go while the sandbox was made: nobody wants to hear of it.
@@ -217,11 +221,25 @@ impl PodRuntime {
     ) -> Result<(), Failure> {
         let (uid, name) = (&pod.metadata.uid, &member.container.name);
         let started = self.start(pod, member, seen, keyring, place).await;
+        let failure = started.as_ref().err().map(|failure| failure.reason);
+        // Waiting its time is no attempt.
+        if failure != Some(reason::CRASH_LOOP) {
+            self.metrics.container(kind_of(member.role), failure);
+        }
         match &started {
             Ok(()) => self.failures.clear(uid, name),
             Err(failure) => self.failures.set(uid, name, failure.clone()),
         }
         started
+    }
+}
+
+/// The type of a container as metrics call it.
+fn kind_of(role: Role) -> &'static str {
+    match role {
+        Role::Init | Role::Sidecar => "init_container",
+        Role::Regular => "container",
+        Role::Ephemeral => "ephemeral_container",
     }
 }
 

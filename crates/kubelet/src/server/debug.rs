@@ -124,6 +124,14 @@ fn html(content: String) -> Response {
     response
 }
 
+/// `/debug/pprof`: profiles are made with the machine's own tools; what is asked for here is refused.
+pub(super) fn profiles(api: &Api) -> Response {
+    if api.config.enable_profiling_handler == Some(false) {
+        return text(StatusCode::METHOD_NOT_ALLOWED, "profiling endpoint is disabled.");
+    }
+    text(StatusCode::NOT_IMPLEMENTED, "profiles are not available")
+}
+
 /// `PUT /debug/flags/v`
 pub(super) async fn verbosity(api: Arc<Api>, request: Request) -> Response {
     if api.config.enable_debug_flags_handler == Some(false) {

@@ -1,10 +1,12 @@
 //! The kubelet's own API: who may ask, and what is answered.
 
 mod access;
+mod cadvisor;
 mod debug;
 mod log_format;
 mod log_read;
 mod logs;
+mod metering;
 mod query;
 mod reviews;
 mod route;
@@ -22,6 +24,9 @@ use component_base::serving::{Handler, Request, Response};
 use node_api::cri::Runtime;
 
 use crate::engine::PodEngine;
+use crate::metrics::KubeletMetrics;
+use metering::{Metered, ServerType};
+
 pub(crate) use access::{Access, Authorizer, Everyone};
 pub(crate) use reviews::{ReviewAuthorizer, ReviewTokens};
 pub(crate) use stats::Stats;
@@ -34,6 +39,9 @@ pub(crate) struct Api {
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) slis: Arc<Metrics>,
+    /// Those of probes, which are served apart.
+    pub(crate) probes: Arc<Metrics>,
+    pub(crate) own: Arc<KubeletMetrics>,
     pub(crate) stats: Stats,
     pub(crate) clock: SharedClock,
     /// Streams that outlive their request's answer.
@@ -53,6 +61,7 @@ pub(crate) struct Secured {
 #[async_trait]
 impl Handler for Secured {
     async fn handle(&self, request: Request) -> Response {
+        let _metered = Metered::start(&self.api.own, ServerType::ReadWrite, &request);
         match self.access.check(request).await {
             Ok(request) => route::full(self.api.clone(), request).await,
             Err(refusal) => *refusal,
@@ -66,6 +75,7 @@ pub(crate) struct ReadOnly(pub(crate) Arc<Api>);
 #[async_trait]
 impl Handler for ReadOnly {
     async fn handle(&self, request: Request) -> Response {
+        let _metered = Metered::start(&self.0.own, ServerType::ReadOnly, &request);
         route::read_only(self.0.clone(), request).await
     }
 }

@@ -12,7 +12,7 @@ use component_base::serving::{self, Request, Response, text};
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 
 use super::query::{Query, decode};
-use super::{Api, debug, logs, stats, streams};
+use super::{Api, cadvisor, debug, logs, stats, streams};
 
 /// Paths of handlers that may be turned off as a whole.
 const DEBUGGING: [&str; 8] = ["run", "exec", "attach", "portForward", "containerLogs", "runningpods", "debug", "logs"];
@@ -50,7 +50,7 @@ pub(super) async fn full(api: Arc<Api>, request: Request) -> Response {
         (["configz"], _) if is(&get) => configz(&api),
         (["logs", rest @ ..], _) if is(&get) => debug::machine_logs(api, rest).await,
         (["debug", "flags", "v"], _) => debug::verbosity(api, request).await,
-        (["debug", "pprof", ..], _) => text(StatusCode::NOT_IMPLEMENTED, "profiles are not available"),
+        (["debug", "pprof", ..], _) => debug::profiles(&api),
         (["exec" | "attach" | "portForward" | "run" | "checkpoint" | "containerLogs", ..], _) => {
             text(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed")
         }
@@ -80,10 +80,14 @@ async fn common(api: Arc<Api>, method: &Method, uri: &Uri) -> Option<Response> {
             let pods = api.engine.pods();
             pod_list(pods.iter().map(AsRef::as_ref))
         }
-        "/metrics" => api.metrics.answer(),
+        "/metrics" => {
+            api.engine.show_metrics();
+            api.metrics.answer()
+        }
         "/metrics/slis" => api.slis.answer(),
         "/metrics/resource" => stats::resource_metrics(&api).await,
-        "/metrics/probes" => text(StatusCode::OK, ""),
+        "/metrics/probes" => api.probes.answer(),
+        "/metrics/cadvisor" => cadvisor::answer(&api).await,
         "/stats/summary" => {
             let only = query.and_then(Query::parse).is_some_and(|query| query.is_on("only_cpu_and_memory"));
             stats::summary(&api, if only { stats::Extent::CpuAndMemory } else { stats::Extent::All }).await

@@ -152,7 +152,7 @@ fn file_system(fs: &FileSystem, used: Option<u64>, time: &str) -> Value {
     })
 }
 
-fn by_pod(stats: &[ContainerStats]) -> BTreeMap<&str, Vec<&ContainerStats>> {
+pub(super) fn by_pod(stats: &[ContainerStats]) -> BTreeMap<&str, Vec<&ContainerStats>> {
     let mut by_pod: BTreeMap<&str, Vec<&ContainerStats>> = BTreeMap::new();
     for one in stats {
         if let Some(uid) = one.attributes.as_ref().and_then(|attributes| attributes.labels.get(POD_UID)) {
@@ -162,15 +162,16 @@ fn by_pod(stats: &[ContainerStats]) -> BTreeMap<&str, Vec<&ContainerStats>> {
     by_pod
 }
 
-fn name_of(stats: &ContainerStats) -> &str {
+pub(super) fn name_of(stats: &ContainerStats) -> &str {
     let labels = stats.attributes.as_ref().map(|attributes| &attributes.labels);
     labels.and_then(|labels| labels.get(CONTAINER)).map(String::as_str).unwrap_or_default()
 }
 
-fn started(pod: &Pod, name: &str) -> String {
+/// When a container that runs was started.
+pub(super) fn started_at(pod: &Pod, name: &str) -> Option<Time> {
     let status = pod.status.container_statuses.iter().chain(&pod.status.init_container_statuses);
     let mut running = status.filter(|status| status.name == name).filter_map(|status| status.state.running.as_ref());
-    running.next().map(|running| running.started_at).unwrap_or_default().to_string()
+    running.next().map(|running| running.started_at)
 }
 
 fn pod_stats(
@@ -202,7 +203,7 @@ fn container_stats(pod: &Pod, stats: &ContainerStats, time: &str, extent: Extent
     let mut shown = Map::new();
     let name = name_of(stats);
     shown.insert("name".into(), json!(name));
-    shown.insert("startTime".into(), json!(started(pod, name)));
+    shown.insert("startTime".into(), json!(started_at(pod, name).unwrap_or_default().to_string()));
     if let Some(cpu) = &stats.cpu {
         shown.insert(
             "cpu".into(),
@@ -249,6 +250,7 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
         out.family("node_memory_working_set_bytes", "gauge", &[(String::new(), usage.working_set_bytes.to_string())]);
     }
     let (mut cpu, mut memory, mut pod_cpu, mut pod_memory) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut start = String::new();
     let failed = stats.is_err();
     let stats = stats.unwrap_or_default();
     let by_pod = by_pod(&stats);
@@ -259,7 +261,13 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
             let used = one.cpu.as_ref().and_then(|cpu| cpu.usage_core_nano_seconds.as_ref());
             cpu.extend(used.map(|used| (labels.clone(), seconds(used.value))));
             let set = one.memory.as_ref().and_then(|memory| memory.working_set_bytes.as_ref());
-            memory.extend(set.map(|set| (labels, set.value.to_string())));
+            memory.extend(set.map(|set| (labels.clone(), set.value.to_string())));
+            let known = api.engine.pod_by_uid(&pod.metadata.uid);
+            if let Some(at) = known.and_then(|pod| started_at(&pod, name_of(one))) {
+                // This one is a time itself and carries none.
+                let _ =
+                    writeln!(start, "container_start_time_seconds{labels} {}", at.unix_seconds().unwrap_or_default());
+            }
         }
         if let Ok(usage) = groups.usage(&api.stats.groups.group(&pod)) {
             let labels = format!("{{namespace={namespace:?},pod={name:?}}}");
@@ -269,6 +277,9 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
     }
     out.family("container_cpu_usage_seconds_total", "counter", &cpu);
     out.family("container_memory_working_set_bytes", "gauge", &memory);
+    if !start.is_empty() {
+        let _ = write!(out.text, "# TYPE container_start_time_seconds gauge\n{start}");
+    }
     out.family("pod_cpu_usage_seconds_total", "counter", &pod_cpu);
     out.family("pod_memory_working_set_bytes", "gauge", &pod_memory);
     out.plain("resource_scrape_error", if failed { "1" } else { "0" });
@@ -278,22 +289,25 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
     response
 }
 
-fn seconds(nanos: u64) -> String {
+pub(super) fn seconds(nanos: u64) -> String {
     format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
 }
 
+/// Labels in braces, and a value.
+pub(super) type Sample = (String, String);
+
 /// Samples in Prometheus' text form, all read at one time.
-struct Exposition {
-    text: String,
+pub(super) struct Exposition {
+    pub(super) text: String,
     time_ms: u128,
 }
 
 impl Exposition {
-    fn new(epoch: std::time::SystemTime, now: std::time::SystemTime) -> Self {
+    pub(super) fn new(epoch: std::time::SystemTime, now: std::time::SystemTime) -> Self {
         Self { text: String::new(), time_ms: now.duration_since(epoch).unwrap_or_default().as_millis() }
     }
 
-    fn family(&mut self, name: &str, kind: &str, samples: &[(String, String)]) {
+    pub(super) fn family(&mut self, name: &str, kind: &str, samples: &[Sample]) {
         if samples.is_empty() {
             return;
         }
