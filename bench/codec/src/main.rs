@@ -1,7 +1,8 @@
 //! Decoding and encoding one Pod, JSON beside `k8s-openapi` and `serde_json`, protobuf beside `k8s-pb` and `prost`.
 //!
 //! Both sides run in this one process, in turns, and are timed by the thread's processor time, so that what else the
-//! machine does counts as little as it can. `--quick` does a few rounds only, to see that it works.
+//! machine does counts as little as it can. `--quick` does a few rounds only, to see that it works; names of figures
+//! restrict the run to these.
 
 mod sides;
 
@@ -17,7 +18,7 @@ use crate::sides::Sides;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How long a round of one side is: long beside the clock's steps, short beside what else goes on.
-const ITERATIONS: usize = 400;
+const ITERATIONS: usize = 200;
 const ROUNDS: usize = 101;
 const QUICK_ROUNDS: usize = 3;
 
@@ -29,11 +30,13 @@ struct Contest<'a> {
 }
 
 fn main() -> Result<()> {
-    let quick = std::env::args().skip(1).any(|argument| argument == "--quick");
+    let (flags, names): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
+    let quick = flags.iter().any(|flag| flag == "--quick");
     let sides = Sides::read(include_bytes!("../pod.json"))?;
     sides.check()?;
     let rounds = if quick { QUICK_ROUNDS } else { ROUNDS };
-    for contest in contests(&sides) {
+    let is_wanted = |contest: &Contest<'_>| names.is_empty() || names.iter().any(|name| name == contest.name);
+    for contest in contests(&sides).into_iter().filter(is_wanted) {
         run(&contest, rounds)?;
     }
     Ok(())

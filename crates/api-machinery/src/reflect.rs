@@ -604,7 +604,8 @@ impl<T: Field + Clone + Default> List for Vec<T> {
             // Most lists are short, and are kept for long: room for four large entries would mostly stay empty.
             self.reserve_exact(index.max(1));
         }
-        self.push(T::default());
+        // Made in its place: large entries are slow to move.
+        self.resize_with(index + 1, T::default);
         &mut self[index]
     }
     fn remove(&mut self, index: usize) {

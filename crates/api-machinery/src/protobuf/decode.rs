@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::reflect::{Field, Map, Reflect, StructType, ViewMut};
+use crate::reflect::{Field, Map, Reflect, ViewMut};
 
 /// The deepest nesting that is read.
 const MAX_DEPTH: usize = 200;
@@ -132,6 +132,14 @@ impl<'a> Decoder<'a> {
             self.bytes = rest;
             return Ok(u64::from(*byte));
         }
+        if let [low, high @ 0..0x80, rest @ ..] = self.bytes {
+            self.bytes = rest;
+            return Ok(u64::from(low & 0x7f) | u64::from(*high) << 7);
+        }
+        self.long_varint()
+    }
+
+    fn long_varint(&mut self) -> Result<u64, WireError> {
         let mut value = 0_u64;
         for (index, byte) in self.bytes.iter().enumerate().take(10) {
             let part = u64::from(byte & 0x7f);
@@ -159,6 +167,7 @@ impl<'a> Decoder<'a> {
     /// # Errors
     /// When the bytes are not a message.
     #[expect(clippy::should_implement_trait, reason = "an iterator of results would hide the first error's end")]
+    #[inline]
     pub fn next(&mut self) -> Result<Option<(u64, WireValue<'a>)>, WireError> {
         if self.bytes.is_empty() {
             return Ok(None);
@@ -196,7 +205,7 @@ impl<'a> Decoder<'a> {
         let table = target.struct_type();
         let mut hint = 0;
         while let Some((number, value)) = self.next()? {
-            if let Some((place, index)) = find(table, number, hint) {
+            if let Some((place, index)) = find(table.wire_order, number, hint) {
                 hint = place;
                 self.read_field(target.field_mut(index), number, value)?;
             }
@@ -243,13 +252,16 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The place in wire order and the index of the field with a number; fields usually come in order, so from `hint` on.
-fn find(table: &'static StructType, number: u64, hint: usize) -> Option<(usize, usize)> {
-    let order = table.wire_order;
-    let is_it = |(wanted, _): &(u32, u16)| u64::from(*wanted) == number;
-    let place = match order.get(hint..).and_then(|rest| rest.iter().position(is_it)) {
-        Some(ahead) => hint + ahead,
-        None => order.iter().position(is_it)?,
-    };
-    Some((place, usize::from(order[place].1)))
+/// The place in wire order and the index of the field with a number. Fields come in order and only lists have several:
+/// so it is the one at `hint`, the one behind it, or, where some were left out, one further on.
+#[inline]
+fn find(order: &[(u32, u16)], number: u64, hint: usize) -> Option<(usize, usize)> {
+    let at = |place: usize| order.get(place).filter(|(own, _)| u64::from(*own) == number).map(|(_, index)| *index);
+    for place in [hint, hint + 1] {
+        if let Some(index) = at(place) {
+            return Some((place, usize::from(index)));
+        }
+    }
+    let place = order.binary_search_by_key(&number, |(own, _)| u64::from(*own)).ok()?;
+    Some((place, usize::from(at(place)?)))
 }

@@ -57,20 +57,18 @@ impl Encoder {
 
     /// Writes bytes as they are.
     pub fn raw(&mut self, bytes: &[u8]) {
-        if self.start < bytes.len() {
-            self.grow(bytes.len());
-        }
-        let end = self.start;
-        self.start -= bytes.len();
-        self.buffer[self.start..end].copy_from_slice(bytes);
+        self.slot(bytes.len()).copy_from_slice(bytes);
     }
 
-    fn byte(&mut self, byte: u8) {
-        if self.start == 0 {
-            self.grow(1);
+    /// Takes the next `length` bytes in front for writing.
+    #[inline]
+    fn slot(&mut self, length: usize) -> &mut [u8] {
+        if self.start < length {
+            self.grow(length);
         }
-        self.start -= 1;
-        self.buffer[self.start] = byte;
+        let end = self.start;
+        self.start -= length;
+        &mut self.buffer[self.start..end]
     }
 
     /// Makes room for `wanted` more bytes in front.
@@ -85,25 +83,35 @@ impl Encoder {
     }
 
     /// Writes a bare varint.
+    #[inline]
     pub fn varint(&mut self, value: u64) {
-        if value < 0x80 {
-            return self.byte((value & 0x7f) as u8);
-        }
-        let mut bytes = [0_u8; 10];
-        let (mut length, mut rest) = (0, value);
-        loop {
-            let low = (rest & 0x7f) as u8;
-            rest >>= 7;
-            let more = rest != 0;
-            bytes[length] = if more { low | 0x80 } else { low };
-            length += 1;
-            if !more {
-                break;
+        match value {
+            0..0x80 => self.slot(1)[0] = low_bits(value),
+            0x80..0x4000 => {
+                let slot = self.slot(2);
+                slot[0] = low_bits(value) | 0x80;
+                slot[1] = low_bits(value >> 7);
             }
+            _ => self.long_varint(value),
         }
-        self.raw(&bytes[..length]);
     }
 
+    fn long_varint(&mut self, mut value: u64) {
+        let mut bytes = [0_u8; 10];
+        let mut length = 0;
+        loop {
+            bytes[length] = low_bits(value);
+            value >>= 7;
+            if value == 0 {
+                break;
+            }
+            bytes[length] |= 0x80;
+            length += 1;
+        }
+        self.raw(&bytes[..=length]);
+    }
+
+    #[inline]
     fn tag(&mut self, number: u32, wire_type: u32) {
         self.varint(u64::from(number << 3 | wire_type));
     }
@@ -127,9 +135,18 @@ impl Encoder {
 
     /// Writes a field of bytes or text.
     pub fn bytes(&mut self, number: u32, value: &[u8]) {
+        let (tag, length) = (u64::from(number << 3 | BYTES), value.len() as u64);
+        if tag < 0x80 && length < 0x80 {
+            // Most fields are like this, and one look at the buffer is enough for them.
+            let slot = self.slot(value.len() + 2);
+            slot[0] = low_bits(tag);
+            slot[1] = low_bits(length);
+            slot[2..].copy_from_slice(value);
+            return;
+        }
         self.raw(value);
-        self.varint(value.len() as u64);
-        self.tag(number, BYTES);
+        self.varint(length);
+        self.varint(tag);
     }
 
     /// Writes a message field with what `members` writes.
@@ -193,4 +210,9 @@ impl Encoder {
             _ => self.field(number, value),
         }
     }
+}
+
+/// The seven bits of a varint's next byte.
+fn low_bits(value: u64) -> u8 {
+    (value & 0x7f) as u8
 }
