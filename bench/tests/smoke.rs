@@ -54,3 +54,18 @@ fn bench_api_measures_every_verb() {
     }
     assert!(found.iter().any(|name| name == "create-etcd-parallel"), "nothing about etcd among {found:?}");
 }
+
+#[test]
+fn bench_sched_places_every_pod() {
+    let program = env!("CARGO_BIN_EXE_bench-sched");
+    let in_process = figures(program, &["--quick", "--road", "inproc"]);
+    assert_eq!(in_process, ["sched-inproc", "sched-inproc-cpu", "sched-inproc-load"]);
+    let directory = match bin_dir("kube-apiserver").and_then(|_| bin_dir("kube-scheduler")) {
+        Ok(directory) => directory,
+        Err(why) => return println!("{why}"),
+    };
+    let directory = directory.to_str().expect("a path that is text");
+    let over_https = figures(program, &["--quick", "--road", "https", "--bin-dir", directory]);
+    let wanted = ["sched-https", "sched-https-cpu", "sched-https-apiserver-cpu", "sched-https-load"];
+    assert_eq!(over_https, wanted);
+}

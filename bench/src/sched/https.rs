@@ -23,7 +23,7 @@ use crate::usage::CpuMeter;
 const FLAGS: &[&str] = &["--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,Priority"];
 /// Requests under way while objects are made.
 const PARALLEL_CREATES: usize = 64;
-const POLL: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(50);
 /// When this is over and pods still wait, something is wrong.
 const DEADLINE: Duration = Duration::from_secs(300);
 const DRAIN: Duration = Duration::from_secs(5);

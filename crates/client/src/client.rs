@@ -169,7 +169,6 @@ impl Client {
     /// When no answer came, or the answer is a failure (status 400 and up).
     pub async fn send(&self, request: Request) -> Result<RawResponse, ClientError> {
         let limit = request.timeout.or(self.inner.config.timeout).unwrap_or(DEFAULT_TIMEOUT);
-        let (method, url) = (request.method.to_string(), self.url(&request));
         let exchange = async {
             let response = self.attempts(&request).await?;
             let (parts, body) = response.into_parts();
@@ -178,7 +177,7 @@ impl Client {
         };
         match tokio::time::timeout(limit, exchange).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(ClientError::Timeout { method, url }),
+            Err(_) => Err(self.timed_out(&request)),
         }
     }
 
@@ -188,11 +187,14 @@ impl Client {
     /// When no answer came, or the answer is a failure (status 400 and up).
     pub async fn stream(&self, request: Request) -> Result<http::Response<Body>, ClientError> {
         let limit = request.timeout.unwrap_or(WATCH_START_TIMEOUT);
-        let (method, url) = (request.method.to_string(), self.url(&request));
         match tokio::time::timeout(limit, self.attempts(&request)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(ClientError::Timeout { method, url }),
+            Err(_) => Err(self.timed_out(&request)),
         }
+    }
+
+    fn timed_out(&self, request: &Request) -> ClientError {
+        ClientError::Timeout { method: request.method.to_string(), url: self.url(request) }
     }
 
     fn url(&self, request: &Request) -> String {
@@ -238,19 +240,21 @@ impl Client {
     }
 
     fn build(&self, request: &Request) -> Result<http::Request<Bytes>, ClientError> {
-        let mut target = request.clone();
-        if let (Some(timeout), false) = (self.inner.config.timeout, request.watch) {
-            target = target.query("timeout", format!("{}s", timeout.as_secs_f64()));
-        }
+        let target = match (self.inner.config.timeout, request.watch) {
+            (Some(timeout), false) => {
+                let timeout = format!("{}s", timeout.as_secs_f64());
+                request.clone().query("timeout", timeout).target(&self.inner.prefix)
+            }
+            _ => request.target(&self.inner.prefix),
+        };
         let invalid = |error: String| ClientError::Invalid(error);
-        let uri: http::Uri = target
-            .target(&self.inner.prefix)
-            .parse()
+        // The text becomes the URI without being copied.
+        let uri = http::Uri::from_maybe_shared(Bytes::from(target))
             .map_err(|error: http::uri::InvalidUri| invalid(error.to_string()))?;
-        let mut out = http::Request::new(target.body);
-        *out.method_mut() = target.method;
+        let mut out = http::Request::new(request.body.clone());
+        *out.method_mut() = request.method.clone();
         *out.uri_mut() = uri;
-        *out.headers_mut() = target.headers;
+        *out.headers_mut() = request.headers.clone();
         if let Some(agent) = &self.inner.user_agent {
             out.headers_mut().entry(header::USER_AGENT).or_insert_with(|| agent.clone());
         }

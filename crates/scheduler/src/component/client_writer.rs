@@ -9,6 +9,7 @@ use api_types::core_v1::{Binding, ObjectReference, Pod, PodStatus};
 use async_trait::async_trait;
 use base::Backoff;
 use client::{Client, ClientError, EventType, Patch, SeriesEvent, SeriesRecorder, object_reference};
+use tokio::sync::Semaphore;
 
 use crate::writer::{ClusterWriter, EventSink, PodEvent, Severity, WriteError};
 
@@ -17,16 +18,21 @@ const TRIES: usize = 4;
 const FIRST_DELAY: Duration = Duration::from_millis(10);
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
+/// Bindings that the API server is asked for at once. It takes 200 writes at a time by default, of all its clients, and
+/// sends what comes on top away for a second.
+const MAX_BINDINGS: usize = 100;
+
 /// Writes through a client.
 pub struct ClientWriter {
     client: Client,
+    bindings: Semaphore,
 }
 
 impl ClientWriter {
     /// A writer.
     #[must_use]
     pub fn new(client: &Client) -> Self {
-        Self { client: client.clone() }
+        Self { client: client.clone(), bindings: Semaphore::new(MAX_BINDINGS) }
     }
 }
 
@@ -74,6 +80,7 @@ impl ClusterWriter for ClientWriter {
         binding.metadata.uid.clone_from(&pod.metadata.uid);
         binding.target = ObjectReference { kind: "Node".into(), name: node.to_owned(), ..ObjectReference::default() };
         let pods = self.client.namespaced::<Pod>(&pod.metadata.namespace);
+        let _turn = self.bindings.acquire().await.map_err(|closed| WriteError::Failed(closed.to_string()))?;
         let answer = pods.create_subresource::<Binding, Status>(&pod.metadata.name, "binding", &binding).await;
         answer.map(drop).map_err(|error| failed(&error))
     }
@@ -132,5 +139,53 @@ impl EventSink for ClientEvents {
             action: event.action.to_owned(),
             note: event.note.clone(),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use base::{Rng, TaskGroup, TokioClock};
+    use client::{ApiHandler, Body, ClientConfig, ClientCx, InProcess, Peer};
+    use component_base::serving::full;
+    use futures_util::future::join_all;
+    use http::{Request, Response};
+
+    use super::*;
+    use crate::test_objects::pod;
+
+    /// Takes a second for each request, and counts those under way.
+    #[derive(Default)]
+    struct Slow {
+        now: AtomicUsize,
+        most: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl ApiHandler for Slow {
+        async fn call(&self, _: Request<bytes::Bytes>, _: &Peer) -> Response<Body> {
+            let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(now, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            self.now.fetch_sub(1, Ordering::SeqCst);
+            let mut response = Response::new(full(r#"{"kind":"Status","apiVersion":"v1","status":"Success"}"#));
+            response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
+            response
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_bindings_does_not_overrun_the_server() {
+        let server = Arc::new(Slow::default());
+        let transport = Arc::new(InProcess::new(server.clone(), Peer::default()));
+        let config = ClientConfig::for_server("https://slow").with_rate(-1.0, 1);
+        let cx = ClientCx::new(TokioClock::shared(), Rng::seeded(1), TaskGroup::new("test"));
+        let writer = ClientWriter::new(&Client::with_transport(transport, config, cx).unwrap());
+        let pods: Vec<Pod> = (0..3 * MAX_BINDINGS).map(|number| pod(&number.to_string()).0).collect();
+        let bound = join_all(pods.iter().map(|pod| writer.bind(pod, "a"))).await;
+        assert!(bound.iter().all(Result::is_ok), "{bound:?}");
+        assert_eq!(server.most.load(Ordering::SeqCst), MAX_BINDINGS);
     }
 }
