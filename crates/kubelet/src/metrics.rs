@@ -174,7 +174,6 @@ pub struct KubeletMetrics {
 impl KubeletMetrics {
     /// The families in a registry, and those of probes in another, which is served apart.
     #[must_use]
-    #[expect(clippy::too_many_lines, reason = "one line for each family")]
     pub fn new(metrics: &Metrics, of_probes: &Metrics) -> Arc<Self> {
         Arc::new(Self {
             node_name: metrics.gauges(&NODE_NAME),

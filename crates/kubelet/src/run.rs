@@ -30,7 +30,7 @@ use crate::certificates;
 use crate::config::{self, Plan};
 use crate::engine::{EngineDeps, PodEngine};
 use crate::events::{ApiEvents, LoggedEvents};
-use crate::eviction::{Evictor, Measure};
+use crate::eviction::{Evictor, Gauge, Measure};
 use crate::host;
 use crate::metrics::KubeletMetrics;
 use crate::node::{self, AddressSource, Facts, LeaseKeeper, Memory, NodeState, Reporter, RuntimeHealth};
@@ -132,6 +132,7 @@ struct Parts {
     groups: Arc<PodGroups>,
     state: Arc<NodeState>,
     engine: PodEngine,
+    gauge: Arc<dyn Gauge>,
     events: Arc<dyn Events>,
     facts: Facts,
 }
@@ -178,6 +179,23 @@ impl Parts {
             tasks: lifecycle.tasks().clone(),
         });
         state.set_health(Arc::new(EngineHealth(engine.clone())));
+        let pods = engine.clone();
+        let gauge = Measure {
+            runtime: runtime.clone(),
+            images: images.clone(),
+            groups: groups.clone(),
+            proc: facts.proc().clone(),
+            layout: Layout::new(&plan.node.root_dir),
+            pod_logs_dir: plan.pods.pod_logs_dir.clone(),
+            pods_memory: plan.eviction.pods_are_limited.then(|| {
+                let (_, memory) = plan.node.reservations.enforced(&facts.capacity(&plan.node));
+                memory
+            }),
+            walk_period: plan.config.volume_stats_agg_period.to_std(),
+            clock: lifecycle.clock().clone(),
+            pods: Box::new(move || pods.active_pods()),
+            walked: Default::default(),
+        };
         Ok(Self {
             metrics,
             probe_metrics,
@@ -189,6 +207,7 @@ impl Parts {
             groups,
             state,
             engine,
+            gauge: Arc::new(gauge),
             events,
             facts,
         })
@@ -223,31 +242,18 @@ impl Parts {
         if plan.config.make_ip_tables_util_chains == Some(true) {
             tasks.spawn_cancellable("host-rules", crate::host_rules::keep(Arc::new(LinuxExec)));
         }
-        let evictor = self.evictor(plan, lifecycle, enforced.then_some(memory));
+        let evictor = self.evictor(plan, lifecycle);
         tasks.spawn_cancellable("eviction", evictor.run());
         Ok(())
     }
 
     /// The watch over what the node has left.
-    fn evictor(&self, plan: &Plan, lifecycle: &Lifecycle, pods_memory: Option<i64>) -> Evictor {
-        let (engine, metrics) = (self.engine.clone(), self.own_metrics.clone());
-        let gauge = Measure {
-            runtime: self.runtime.clone(),
-            images: self.images.clone(),
-            groups: self.groups.clone(),
-            proc: self.facts.proc().clone(),
-            layout: Layout::new(&plan.node.root_dir),
-            pod_logs_dir: plan.pods.pod_logs_dir.clone(),
-            pods_memory,
-            walk_period: plan.config.volume_stats_agg_period.to_std(),
-            clock: lifecycle.clock().clone(),
-            pods: Box::new(move || engine.active_pods()),
-            walked: Default::default(),
-        };
+    fn evictor(&self, plan: &Plan, lifecycle: &Lifecycle) -> Evictor {
+        let metrics = self.own_metrics.clone();
         Evictor {
             settings: plan.eviction.clone(),
             node_name: plan.node.name.clone(),
-            gauge: Arc::new(gauge),
+            gauge: self.gauge.clone(),
             pods: Arc::new(self.engine.clone()),
             state: self.state.clone(),
             events: self.events.clone(),
@@ -443,6 +449,7 @@ fn api(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxErro
             parts.images.clone(),
             boot,
             memory,
+            parts.gauge.clone(),
         ),
         clock: lifecycle.clock().clone(),
         tasks: lifecycle.tasks().clone(),

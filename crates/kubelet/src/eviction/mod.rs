@@ -23,7 +23,10 @@ use base::SharedClock;
 
 pub(crate) use measure::Measure;
 use pressure::Pressure;
-use usage::{FileSystems, Gauge, Snapshot};
+use usage::FileSystems;
+#[cfg(test)]
+pub(crate) use usage::{ContainerUse, VolumeUse};
+pub(crate) use usage::{Gauge, PodUse, Room, Snapshot};
 
 use crate::border::{Events, Level, SideError};
 use crate::engine::Eviction;
@@ -71,6 +74,9 @@ enum Waste {
     Images,
 }
 
+/// Takes note of an eviction: its signal's name, and how old the figures were.
+pub(crate) type Count = Box<dyn Fn(&str, Option<Duration>) + Send + Sync>;
+
 /// The watch over the node.
 pub(crate) struct Evictor {
     pub(crate) settings: EvictionSettings,
@@ -80,8 +86,7 @@ pub(crate) struct Evictor {
     pub(crate) state: Arc<NodeState>,
     pub(crate) events: Arc<dyn Events>,
     pub(crate) clock: SharedClock,
-    /// Told of each eviction by its signal's name, and how old the figures were.
-    pub(crate) count: Box<dyn Fn(&str, Option<Duration>) + Send + Sync>,
+    pub(crate) count: Count,
 }
 
 impl Evictor {

@@ -134,7 +134,8 @@ mod tests {
         let hold = Duration::from_secs(60);
         // (second, free memory, free disk, due, conditions)
         let (memory, disk) = ("MemoryPressure", "DiskPressure");
-        let steps: [(u64, i64, i64, &[usize], &[&str]); 8] = [
+        type Step<'a> = (u64, i64, i64, &'a [usize], &'a [&'a str]);
+        let steps: [Step<'_>; 8] = [
             (0, 500, 500, &[], &[]),
             (10, 200, 500, &[], &[memory]),
             (20, 50, 500, &[1], &[memory]),

@@ -111,7 +111,7 @@ impl Parts {
 
 impl PodUse {
     /// Local ephemeral storage of all kinds.
-    pub(super) fn ephemeral(&self) -> Room {
+    pub(crate) fn ephemeral(&self) -> Room {
         self.on(Parts { logs: true, volumes: true, layers: true }) + self.other
     }
 
@@ -128,7 +128,7 @@ impl PodUse {
         sum
     }
 
-    pub(super) fn container(&self, name: &str) -> Option<&ContainerUse> {
+    pub(crate) fn container(&self, name: &str) -> Option<&ContainerUse> {
         self.containers.iter().find(|container| container.name == name)
     }
 }

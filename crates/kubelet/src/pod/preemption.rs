@@ -120,7 +120,8 @@ mod tests {
             (pod("small", "100m", None, 0), pod("large", "900m", None, 0), pod("exact", "300m", None, 0));
         let peer = pod("peer", "900m", None, 2_000_000_001);
         let all = [guaranteed, small, large, exact, peer, pod("idle", "0", None, 0)];
-        let cases: [(&[(&str, i64)], Result<&[&str], &str>); 6] = [
+        type Case<'a> = (&'a [(&'a str, i64)], Result<&'a [&'a str], &'a str>);
+        let cases: [Case<'_>; 6] = [
             (&[("cpu", 300)], Ok(&["exact"])),
             (&[("cpu", 50)], Ok(&["small"])),
             (&[("cpu", 1200)], Ok(&["large", "exact"])),

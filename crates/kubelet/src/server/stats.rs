@@ -18,6 +18,7 @@ use sys::proc::Proc;
 
 use super::Api;
 use super::route::json_answer;
+use crate::eviction::{Gauge, PodUse, Room, Snapshot};
 use crate::node::{FileSystem, filesystem};
 use crate::resources::{PodGroups, node_usage};
 
@@ -43,6 +44,7 @@ pub(crate) struct Stats {
     pub(crate) boot: Time,
     pub(crate) memory_capacity: u64,
     proc: Proc,
+    gauge: Arc<dyn Gauge>,
     readings: Mutex<BTreeMap<String, (std::time::SystemTime, u64)>>,
 }
 
@@ -54,9 +56,20 @@ impl Stats {
         images: Arc<dyn Images>,
         boot: Time,
         memory_capacity: u64,
+        gauge: Arc<dyn Gauge>,
     ) -> Self {
         let (node, root) = (node.to_owned(), root.to_owned());
-        Self { node, root, groups, images, boot, memory_capacity, proc: Proc::system(), readings: Mutex::default() }
+        Self {
+            node,
+            root,
+            groups,
+            images,
+            boot,
+            memory_capacity,
+            proc: Proc::system(),
+            gauge,
+            readings: Mutex::default(),
+        }
     }
 
     pub(super) fn root_dir(&self) -> &Path {
@@ -85,12 +98,20 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
         Ok(stats) => stats,
         Err(error) => return text(StatusCode::INTERNAL_SERVER_ERROR, format!("Internal Error: {error}")),
     };
+    let disks = match extent {
+        Extent::All => api.stats.gauge.read().await.unwrap_or_default(),
+        Extent::CpuAndMemory => Snapshot::default(),
+    };
     let by_pod = by_pod(&stats);
     let mut pods = Vec::new();
     for pod in api.engine.active_pods() {
         let containers = by_pod.get(pod.metadata.uid.as_str()).map(Vec::as_slice).unwrap_or_default();
         if !containers.is_empty() {
-            pods.push(pod_stats(api, &pod, containers, now, &time, extent));
+            let mut shown = pod_stats(api, &pod, containers, now, &time, extent);
+            if let Some(used) = disks.pods.get(&pod.metadata.uid) {
+                put_disk(&mut shown, used, &time);
+            }
+            pods.push(shown);
         }
     }
     let root = node_usage(api.stats.groups.cgroups(), &api.stats.proc);
@@ -108,6 +129,9 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
         node.insert("systemContainers".into(), json!([all]));
     }
     if extent == Extent::All {
+        if let Ok((threads, most)) = api.stats.proc.threads() {
+            node.insert("rlimit".into(), json!({"time": time, "maxpid": most, "curproc": threads}));
+        }
         put_filesystems(api, &mut node, &time).await;
     }
     let mut summary = json!({"node": node, "pods": pods});
@@ -124,6 +148,24 @@ fn drop_absent(value: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(drop_absent),
         _ => {}
+    }
+}
+
+/// Adds what a pod has on the disk: its volumes, its logs, and all of its ephemeral storage.
+fn put_disk(pod: &mut Value, used: &PodUse, time: &str) {
+    let room = |room: Room| json!({"time": time, "usedBytes": room.bytes, "inodesUsed": room.inodes});
+    let volumes = used.volumes.iter().map(|volume| {
+        let mut shown = room(volume.used);
+        shown["name"] = json!(volume.name);
+        shown
+    });
+    pod["volume"] = volumes.collect();
+    pod["ephemeral-storage"] = room(used.ephemeral());
+    for container in pod["containers"].as_array_mut().into_iter().flatten() {
+        let own = container["name"].as_str().and_then(|name| used.container(name));
+        if let Some(own) = own {
+            container["logs"] = room(own.logs);
+        }
     }
 }
 
@@ -319,5 +361,29 @@ impl Exposition {
 
     fn plain(&mut self, name: &str, value: &str) {
         let _ = writeln!(self.text, "# TYPE {name} gauge\n{name} {value}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eviction::{ContainerUse, VolumeUse};
+
+    #[test]
+    fn pods_show_what_they_have_on_the_disk() {
+        let room = |bytes| Room { bytes, inodes: 2 };
+        let container = ContainerUse { name: "main".into(), logs: room(10), layer: room(5), ..ContainerUse::default() };
+        let used = PodUse {
+            containers: vec![container],
+            volumes: vec![VolumeUse { name: "v".into(), used: room(100), in_memory: false }],
+            other: room(1),
+            ..PodUse::default()
+        };
+        let mut pod = json!({"containers": [{"name": "main"}, {"name": "other"}]});
+        put_disk(&mut pod, &used, "now");
+        assert_eq!(pod["ephemeral-storage"], json!({"time": "now", "usedBytes": 116, "inodesUsed": 8}));
+        assert_eq!(pod["volume"], json!([{"time": "now", "usedBytes": 100, "inodesUsed": 2, "name": "v"}]));
+        assert_eq!(pod["containers"][0]["logs"]["usedBytes"], 10);
+        assert!(pod["containers"][1].get("logs").is_none());
     }
 }

@@ -90,13 +90,12 @@ fn files(set: &VolumeSet) -> BTreeMap<String, (String, u32, u32)> {
     out
 }
 
-#[tokio::test]
-async fn files_have_the_modes_that_are_asked_for() {
-    let own = std::fs::metadata("/proc/self").unwrap().gid();
-    // Only root may give files to other groups.
-    let group = if rustix::process::geteuid().is_root() { 1001 } else { own };
+/// A volume and what its files must be: the kind, its source, the rest of the pod's spec, paths, mode and group.
+type FileCase = (&'static str, Value, Value, Vec<&'static str>, u32, u32);
+
+fn file_cases(own: u32, group: u32) -> Vec<FileCase> {
     let items = |mode: Value| json!([{"key": "data-1", "path": "path/to/data-2", "mode": mode}]);
-    let cases = [
+    vec![
         ("configMap", json!({"name": "cfg"}), json!({}), vec!["data-1", "data-2"], 0o644, own),
         ("configMap", json!({"name": "cfg", "defaultMode": 0o400}), json!({}), vec!["data-1", "data-2"], 0o400, own),
         (
@@ -156,8 +155,15 @@ async fn files_have_the_modes_that_are_asked_for() {
             0o400,
             own,
         ),
-    ];
-    for (kind, source, extra, paths, mode, gid) in cases {
+    ]
+}
+
+#[tokio::test]
+async fn files_have_the_modes_that_are_asked_for() {
+    let own = std::fs::metadata("/proc/self").unwrap().gid();
+    // Only root may give files to other groups.
+    let group = if rustix::process::geteuid().is_root() { 1001 } else { own };
+    for (kind, source, extra, paths, mode, gid) in file_cases(own, group) {
         let dir = tempfile::tempdir().unwrap();
         let set = set_with(&dir, Arc::new(FakeMounts::new()), objects(Some("value-1")));
         let place = format!("{kind} {source}");
