@@ -63,13 +63,17 @@ impl Resource {
         let mut attempts_left = NAME_ATTEMPTS;
         loop {
             attempts_left -= 1;
-            let mut candidate = object.clone();
+            // Only a name that was made up can be tried again, so only then is the object needed once more.
+            let may_repeat = generated && attempts_left > 0;
+            let again = may_repeat.then(|| object.clone());
+            let mut candidate = object;
             self.fill_in(cx, candidate.meta_mut(), generated);
             let name = candidate.meta().name.clone();
             let outcome = self.attempt_create(cx, candidate, hooks, &mut warnings).await;
             match outcome {
                 Err(error) if error.is_already_exists() && asked_for_generation => {
-                    if generated && attempts_left > 0 {
+                    if let Some(again) = again {
+                        object = again;
                         continue;
                     }
                     return Err(ApiError::generate_name_conflict(&self.group_resource, &name));
