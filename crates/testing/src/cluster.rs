@@ -1,20 +1,17 @@
-//! The cluster: the server, its clients, and the components that can be stopped and started.
+//! The cluster: the server, its clients, and the parts that can be stopped and started.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::core_v1::{Namespace, Node, ServiceAccount};
-use apiserver::Server;
 use apiserver::config::{ServerConfig, StaticToken};
 use base::{Rng, SharedClock, SharedRng, TaskGroup, TokioClock};
-use client::{
-    Client, ClientConfig, ClientCx, ConfigError, Credentials, FaultLayer, Faults, InProcess, Peer, Transport,
-};
-use component_base::lifecycle::Lifecycle;
+use client::{Client, ClientConfig, ClientCx, ConfigError, Credentials, FaultLayer, Faults, Transport};
 use component_base::serving::BoxError;
 use parking_lot::Mutex;
 
+use crate::api_server::ApiServer;
 use crate::node::HollowNode;
 use crate::parts::{Part, start_controllers, start_scheduler};
 use crate::trace::Trace;
@@ -34,8 +31,8 @@ const DRAIN: Duration = Duration::from_secs(30);
 /// Each component has its own credentials (so that roles and node restriction are in force), its own randomness, its
 /// own tasks, and a layer of faults between it and the server; the administrator's client has no faults.
 pub struct Cluster {
-    server: Server,
-    lifecycle: Lifecycle,
+    server: Arc<ApiServer>,
+    tasks: TaskGroup,
     clock: SharedClock,
     rng: SharedRng,
     admin: Client,
@@ -57,18 +54,27 @@ impl Cluster {
     /// # Errors
     /// When a component does not start.
     pub async fn new(seed: u64) -> Result<Self, BoxError> {
+        Self::with(seed, |_| {}).await
+    }
+
+    /// Starts everything, with a server whose configuration was changed.
+    ///
+    /// # Errors
+    /// When a component does not start.
+    pub async fn with(seed: u64, configure: impl FnOnce(&mut ServerConfig)) -> Result<Self, BoxError> {
+        let mut server = ServerConfig::in_memory(tokens());
+        configure(&mut server);
         let (clock, rng) = (TokioClock::shared(), Rng::seeded(seed));
-        let lifecycle = Lifecycle::new("kube-apiserver", Arc::clone(&clock), split(&rng));
-        let server = Server::build(ServerConfig::in_memory(tokens()), lifecycle.clone()).await?;
-        server.start();
+        let tasks = TaskGroup::new("cluster");
+        let server = ApiServer::new(server, Arc::clone(&clock), split(&rng), &tasks.child("store"));
         let trace = Trace::new();
-        let transport = trace.recording(ADMIN, Arc::new(InProcess::new(server.api(), Peer::default())));
-        let cx = ClientCx::new(Arc::clone(&clock), split(&rng), lifecycle.tasks().child(ADMIN));
+        let transport = trace.recording(ADMIN, Arc::clone(&server) as _);
+        let cx = ClientCx::new(Arc::clone(&clock), split(&rng), tasks.child(ADMIN));
         let admin = Client::with_transport(transport, config(ADMIN, -1.0, 0), cx)?;
         let nodes = (0..NODES).map(|number| HollowNode::new(Part::Node(number).to_string(), number)).collect();
         let cluster = Self {
             server,
-            lifecycle,
+            tasks,
             clock,
             rng,
             admin,
@@ -80,6 +86,7 @@ impl Cluster {
         for part in cluster.parts() {
             cluster.start(part)?;
         }
+        cluster.wait_serving().await?;
         cluster.wait_ready().await?;
         Ok(cluster)
     }
@@ -102,10 +109,10 @@ impl Cluster {
         split(&self.rng)
     }
 
-    /// The components that can be stopped and started.
+    /// What can be stopped and started.
     #[must_use]
     pub fn parts(&self) -> Vec<Part> {
-        [Part::Controllers, Part::Scheduler].into_iter().chain((0..NODES).map(Part::Node)).collect()
+        [Part::ApiServer, Part::Controllers, Part::Scheduler].into_iter().chain((0..NODES).map(Part::Node)).collect()
     }
 
     /// Puts faults between all components and the server.
@@ -116,28 +123,34 @@ impl Cluster {
         }
     }
 
-    /// Ends a component as a crash does: its tasks end wherever they wait.
+    /// Ends a part as a crash does: its tasks end wherever they wait.
     pub fn stop(&self, part: Part) {
-        if let Some(running) = self.running.lock().remove(&part) {
+        if part == Part::ApiServer {
+            self.server.crash();
+        } else if let Some(running) = self.running.lock().remove(&part) {
             running.tasks.cancel();
         }
     }
 
-    /// Starts a component; one that runs is stopped first.
+    /// Starts a part; one that runs is stopped first. An API server answers only some time later.
     ///
     /// # Errors
     /// When it cannot be put together.
     pub fn start(&self, part: Part) -> Result<(), BoxError> {
         self.stop(part);
-        let tasks = self.lifecycle.tasks().child(&part.to_string());
-        let inner = Arc::new(InProcess::new(self.server.api(), Peer::default()));
-        let layer = Arc::new(FaultLayer::new(inner, self.faults.lock().clone(), split(&self.rng)));
+        if part == Part::ApiServer {
+            return self.server.start();
+        }
+        let tasks = self.tasks.child(&part.to_string());
+        let layer =
+            Arc::new(FaultLayer::new(Arc::clone(&self.server) as _, self.faults.lock().clone(), split(&self.rng)));
         let transport = self.trace.recording(&part.to_string(), Arc::clone(&layer) as _);
         let cx = ClientCx::new(Arc::clone(&self.clock), split(&self.rng), tasks.clone());
         let client = |user: &str, qps: f64, burst: u32| {
             Client::with_transport(Arc::clone(&transport), config(user, qps, burst), cx.clone())
         };
         match part {
+            Part::ApiServer => {}
             Part::Controllers => {
                 let (transport, cx) = (Arc::clone(&transport), cx.clone());
                 let client_for = move |identity: &str| controller_client(identity, &transport, &cx);
@@ -158,8 +171,22 @@ impl Cluster {
         for part in self.parts() {
             self.stop(part);
         }
-        self.lifecycle.begin_shutdown();
-        self.lifecycle.tasks().shutdown(DRAIN).await;
+        self.tasks.shutdown(DRAIN).await;
+    }
+
+    /// Waits until the API server answers the administrator.
+    ///
+    /// # Errors
+    /// When it does not within two minutes.
+    pub async fn wait_serving(&self) -> Result<(), BoxError> {
+        let deadline = tokio::time::Instant::now() + START;
+        while let Err(error) = self.admin.all::<Namespace>().get("default").await {
+            if tokio::time::Instant::now() > deadline {
+                return Err(error.into());
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(())
     }
 
     /// Waits for what running pods needs: nodes, and a service account to run as.

@@ -3,11 +3,14 @@
 //!
 //! On a current-thread runtime with paused time, everything that happens follows from the seed.
 
+mod api_server;
 mod cluster;
 mod node;
 mod parts;
 mod trace;
 
+pub use apiserver::config::ServerConfig;
 pub use cluster::Cluster;
+pub use node::CORES_PER_NODE;
 pub use parts::Part;
 pub use trace::{Exchange, Trace};

@@ -1,5 +1,6 @@
 //! A hollow node: the API's side of a kubelet, without containers. It keeps a node object and its lease, and pods that
-//! are bound to it run a while after they were seen and are gone a while after they were told to end.
+//! are bound to it run a while after they were seen, succeed a while later where they are not to be restarted, and are
+//! gone a while after they were told to end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,6 +19,8 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+/// How many cores a hollow node has to give.
+pub const CORES_PER_NODE: i64 = 8;
 const LEASES: &str = "kube-node-lease";
 /// How often the lease is renewed and the node object looked at, as kubelets do.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -40,6 +43,7 @@ pub(crate) struct HollowNode {
 enum Need {
     Nothing,
     Start,
+    Finish,
     End,
 }
 
@@ -80,7 +84,8 @@ impl HollowNode {
     }
 
     fn object(&self, client: &Client) -> Value {
-        let resources = json!({"cpu": "8", "memory": "16Gi", "pods": "110", "ephemeral-storage": "100Gi"});
+        let resources =
+            json!({"cpu": CORES_PER_NODE.to_string(), "memory": "16Gi", "pods": "110", "ephemeral-storage": "100Gi"});
         json!({
             "metadata": {"name": self.name, "labels": {"kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux"}},
             "status": {
@@ -182,8 +187,8 @@ impl Kubelet {
         let pods = self.client.namespaced::<Pod>(&pod.metadata.namespace);
         let done = match need {
             Need::Nothing => return Ok(()),
-            Need::Start => {
-                let status = self.running(pod);
+            Need::Start | Need::Finish => {
+                let status = if need == Need::Start { self.running(pod) } else { self.succeeded(pod) };
                 let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": status});
                 pods.patch_status(&pod.metadata.name, &Patch::Strategic(patch)).await.map(drop)
             }
@@ -209,20 +214,36 @@ impl Kubelet {
         let condition = |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": now});
         let conditions: Vec<Value> =
             ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"].map(condition).into();
-        let container = |container: &api_types::core_v1::Container| {
-            json!({
-                "name": container.name, "image": container.image, "imageID": container.image, "ready": true,
-                "started": true, "restartCount": 0, "state": {"running": {"startedAt": now}},
-                "containerID": format!("hollow://{}-{}", pod.metadata.uid, container.name),
-            })
-        };
-        let containers: Vec<Value> = pod.spec.containers.iter().map(container).collect();
+        let containers = containers(pod, true, &json!({"running": {"startedAt": now}}));
         let address = if pod.status.pod_ip.is_empty() { self.node.next_address() } else { pod.status.pod_ip.clone() };
         json!({
             "phase": "Running", "conditions": conditions, "containerStatuses": containers, "startTime": now,
             "podIP": address, "podIPs": [{"ip": address}],
         })
     }
+
+    fn succeeded(&self, pod: &Pod) -> Value {
+        let now = Time::from(self.client.clock().wall()).to_string();
+        let condition =
+            |kind: &str| json!({"type": kind, "status": "False", "reason": "PodCompleted", "lastTransitionTime": now});
+        let conditions: Vec<Value> = ["Ready", "ContainersReady"].map(condition).into();
+        let state = json!({"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": now}});
+        json!({
+            "phase": "Succeeded", "conditions": conditions,
+            "containerStatuses": containers(pod, false, &state),
+        })
+    }
+}
+
+fn containers(pod: &Pod, ready: bool, state: &Value) -> Vec<Value> {
+    let container = |container: &api_types::core_v1::Container| {
+        json!({
+            "name": container.name, "image": container.image, "imageID": container.image, "ready": ready,
+            "started": ready, "restartCount": 0, "state": state,
+            "containerID": format!("hollow://{}-{}", pod.metadata.uid, container.name),
+        })
+    };
+    pod.spec.containers.iter().map(container).collect()
 }
 
 fn need(pod: &Pod) -> Need {
@@ -230,6 +251,8 @@ fn need(pod: &Pod) -> Need {
         && pod.status.conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
     if pod.metadata.deletion_timestamp.is_some() {
         Need::End
+    } else if runs && pod.spec.restart_policy != "Always" {
+        Need::Finish
     } else if runs || pod.status.phase == "Failed" || pod.status.phase == "Succeeded" {
         Need::Nothing
     } else {

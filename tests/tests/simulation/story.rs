@@ -11,6 +11,7 @@ use testing::{Cluster, Exchange, Part};
 use tokio::time::Instant;
 
 use crate::app;
+use crate::observer::Observer;
 
 const STEPS: u64 = 8;
 /// The longest pause between two steps.
@@ -30,7 +31,9 @@ pub(crate) struct Run {
     pub(crate) exchanges: Vec<Exchange>,
     /// How many requests there were.
     pub(crate) requests: usize,
-    /// In what the cluster differs from what is declared at the end.
+    /// How many events of pods were checked on the way.
+    pub(crate) events: usize,
+    /// What was violated on the way, and in what the cluster differs from what is declared at the end.
     pub(crate) left: Vec<String>,
 }
 
@@ -40,6 +43,7 @@ impl Run {
         let start = Instant::now();
         let cluster = Cluster::new(seed).await.expect("the cluster starts");
         let rng = cluster.split_rng();
+        let observer = Observer::start(cluster.admin());
         let mut steps = Vec::new();
         app::create(cluster.admin(), REPLICAS, "web:0").await;
         cluster.set_faults(&faults(&rng));
@@ -58,9 +62,12 @@ impl Run {
             tokio::time::sleep(STABLE).await;
             left = now(&cluster, REPLICAS, &image).await;
         }
+        left.extend(observer.violations());
+        left.extend(observer.differences(cluster.admin()).await.expect("pods can be listed"));
+        let events = observer.events();
         let (exchanges, requests) = (cluster.trace().exchanges(), cluster.trace().total());
         cluster.shutdown().await;
-        Self { steps, exchanges, requests, left }
+        Self { steps, exchanges, requests, events, left }
     }
 
     /// How many requests were lost.
@@ -108,6 +115,7 @@ async fn step(cluster: &Cluster, rng: &Rng, number: u64, image: &mut String) -> 
             cluster.stop(part);
             tokio::time::sleep(PAUSE.mul_f64(rng.unit())).await;
             cluster.start(part).expect("it starts again");
+            cluster.wait_serving().await.expect("the API server answers");
             format!("{part} crashed and is back")
         }
     }

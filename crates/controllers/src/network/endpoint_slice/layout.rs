@@ -12,10 +12,10 @@ use super::MANAGER;
 use crate::network::backends::{Family, is_headless, target_port};
 
 /// The ports of a slice as a set: slices with the same ones belong together.
-pub(super) type PortKey = Vec<(String, String, i32, String)>;
+pub(in crate::network) type PortKey = Vec<(String, String, i32, String)>;
 
 /// The key of a list of ports; their order does not matter.
-pub(super) fn port_key(ports: &[EndpointPort]) -> PortKey {
+pub(in crate::network) fn port_key(ports: &[EndpointPort]) -> PortKey {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let key = |port: &EndpointPort| {
         (text(&port.name), text(&port.protocol), port.port.unwrap_or_default(), text(&port.app_protocol))

@@ -5,12 +5,12 @@
 
 mod desired;
 mod hints;
-mod layout;
+pub(in crate::network) mod layout;
 mod pack;
 mod plan;
 #[cfg(test)]
 mod tests;
-mod tracker;
+pub(in crate::network) mod tracker;
 mod write;
 
 use std::sync::Arc;
@@ -82,21 +82,21 @@ fn service_of(slice: &EndpointSlice) -> Option<ObjectKey> {
     Some(ObjectKey::new(slice.metadata.namespace.clone(), name.clone()))
 }
 
-/// The services whose slices somebody else changed.
+/// The services that a change of slices calls for a look at.
 fn touched(tracker: &Tracker, change: &Change<EndpointSlice>) -> Vec<ObjectKey> {
     match change {
         Change::Added { object, .. } => {
-            service_of(object).filter(|key| tracker.is_foreign(key, object)).into_iter().collect()
+            service_of(object).filter(|key| tracker.is_news(key, object)).into_iter().collect()
         }
         Change::Updated { old, new } => {
             let (before, now) = (service_of(old), service_of(new));
             if before != now {
                 return before.into_iter().chain(now).collect();
             }
-            now.filter(|key| tracker.is_foreign(key, new)).into_iter().collect()
+            now.filter(|key| tracker.is_news(key, new)).into_iter().collect()
         }
         Change::Deleted { object, .. } => {
-            service_of(object).filter(|key| tracker.deletion_is_foreign(key, object)).into_iter().collect()
+            service_of(object).filter(|key| tracker.deletion_is_news(key, object)).into_iter().collect()
         }
     }
 }

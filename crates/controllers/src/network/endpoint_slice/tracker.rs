@@ -1,6 +1,6 @@
 //! What this controller wrote, to know a cache that has not seen it yet, and changes that others made.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use api_types::discovery_v1::EndpointSlice;
@@ -16,33 +16,44 @@ enum Expected {
     Deletion,
 }
 
-/// Slices by service and uid. Bounded by the slices that exist: services and slices that are gone are forgotten.
+/// Bounded by the slices that exist: services and slices that are gone are forgotten.
 #[derive(Default)]
-pub(super) struct Tracker(Mutex<HashMap<ObjectKey, HashMap<String, Expected>>>);
+pub(in crate::network) struct Tracker(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// What is expected of slices, by service and uid.
+    services: HashMap<ObjectKey, HashMap<String, Expected>>,
+    /// Services that could not be looked at because the cache was behind. Its next event is to bring them back, as
+    /// their retries may be many minutes apart by then.
+    waiting: HashSet<ObjectKey>,
+}
 
 impl Tracker {
     /// A slice was written.
-    pub(super) fn written(&self, key: &ObjectKey, slice: &EndpointSlice) {
-        let mut services = self.0.lock();
+    pub(in crate::network) fn written(&self, key: &ObjectKey, slice: &EndpointSlice) {
+        let services = &mut self.0.lock().services;
         let slices = services.entry(key.clone()).or_default();
         slices.insert(slice.metadata.uid.clone(), Expected::Generation(slice.metadata.generation));
     }
 
     /// A slice was deleted.
-    pub(super) fn deleted(&self, key: &ObjectKey, slice: &EndpointSlice) {
-        let mut services = self.0.lock();
+    pub(in crate::network) fn deleted(&self, key: &ObjectKey, slice: &EndpointSlice) {
+        let services = &mut self.0.lock().services;
         services.entry(key.clone()).or_default().insert(slice.metadata.uid.clone(), Expected::Deletion);
     }
 
     /// A service is gone.
-    pub(super) fn forget(&self, key: &ObjectKey) {
-        self.0.lock().remove(key);
+    pub(in crate::network) fn forget(&self, key: &ObjectKey) {
+        let mut state = self.0.lock();
+        state.services.remove(key);
+        state.waiting.remove(key);
     }
 
-    /// Whether the cache has not seen yet what was written.
-    pub(super) fn is_stale(&self, key: &ObjectKey, slices: &[Arc<EndpointSlice>]) -> bool {
-        let services = self.0.lock();
-        let Some(tracked) = services.get(key) else { return false };
+    /// Whether the cache has not seen yet what was written; if so, the next event of a slice is news.
+    pub(in crate::network) fn is_stale(&self, key: &ObjectKey, slices: &[Arc<EndpointSlice>]) -> bool {
+        let mut state = self.0.lock();
+        let Some(tracked) = state.services.get(key) else { return false };
         let behind = |slice: &Arc<EndpointSlice>| match tracked.get(&slice.metadata.uid) {
             Some(Expected::Deletion) => true,
             Some(Expected::Generation(generation)) => slice.metadata.generation < *generation,
@@ -51,22 +62,56 @@ impl Tracker {
         let missing = |(uid, expected): (&String, &Expected)| {
             *expected != Expected::Deletion && !slices.iter().any(|slice| slice.metadata.uid == *uid)
         };
-        slices.iter().any(behind) || tracked.iter().any(missing)
+        let stale = slices.iter().any(behind) || tracked.iter().any(missing);
+        if stale {
+            state.waiting.insert(key.clone());
+        }
+        stale
     }
 
-    /// Whether the slice is newer than what was written.
-    pub(super) fn is_foreign(&self, key: &ObjectKey, slice: &EndpointSlice) -> bool {
-        match self.0.lock().get(key).and_then(|tracked| tracked.get(&slice.metadata.uid)) {
+    /// Whether an event of a slice calls for a look at the service: the slice is newer than what was written, or the
+    /// service waits for the cache.
+    pub(in crate::network) fn is_news(&self, key: &ObjectKey, slice: &EndpointSlice) -> bool {
+        let mut state = self.0.lock();
+        let foreign = match state.services.get(key).and_then(|tracked| tracked.get(&slice.metadata.uid)) {
             Some(Expected::Generation(generation)) => slice.metadata.generation > *generation,
             Some(Expected::Deletion) => false,
             None => true,
-        }
+        };
+        state.waiting.remove(key) || foreign
     }
 
-    /// Takes note of a deletion; says whether it came from somebody else.
-    pub(super) fn deletion_is_foreign(&self, key: &ObjectKey, slice: &EndpointSlice) -> bool {
-        let mut services = self.0.lock();
-        let known = services.get_mut(key).and_then(|tracked| tracked.remove(&slice.metadata.uid));
-        matches!(known, Some(Expected::Generation(_)))
+    /// Takes note of a deletion; says whether it calls for a look at the service, as [`Tracker::is_news`].
+    pub(in crate::network) fn deletion_is_news(&self, key: &ObjectKey, slice: &EndpointSlice) -> bool {
+        let mut state = self.0.lock();
+        let known = state.services.get_mut(key).and_then(|tracked| tracked.remove(&slice.metadata.uid));
+        state.waiting.remove(key) || matches!(known, Some(Expected::Generation(_)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(generation: i64) -> EndpointSlice {
+        let mut slice = EndpointSlice::default();
+        (slice.metadata.uid, slice.metadata.generation) = ("1".into(), generation);
+        slice
+    }
+
+    #[test]
+    fn a_service_that_waits_for_the_cache_comes_back_with_it() {
+        let (tracker, key) = (Tracker::default(), ObjectKey::new("ns", "a"));
+        tracker.written(&key, &slice(2));
+        assert!(!tracker.is_news(&key, &slice(2)), "one's own write");
+        assert!(tracker.is_news(&key, &slice(3)), "somebody else's write");
+        assert!(!tracker.is_stale(&key, &[Arc::new(slice(2))]));
+        assert!(tracker.is_stale(&key, &[Arc::new(slice(1))]));
+        assert!(tracker.is_news(&key, &slice(2)), "the service waits for it");
+        assert!(!tracker.is_news(&key, &slice(2)), "nothing waits any more");
+        tracker.deleted(&key, &slice(2));
+        assert!(tracker.is_stale(&key, &[Arc::new(slice(2))]));
+        assert!(tracker.deletion_is_news(&key, &slice(2)), "the service waits for it");
+        assert!(!tracker.deletion_is_news(&key, &slice(2)));
     }
 }
