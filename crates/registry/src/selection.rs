@@ -71,14 +71,14 @@ impl Resource {
             let key = if namespaced { format!("{namespace}/{name}") } else { name.to_owned() };
             return (Scope::Object(key.as_str().into()), key);
         }
-        for (at, index) in self.indexes.iter().enumerate() {
-            if let Some(value) = fields.required_value(index.field).filter(|value| !value.is_empty()) {
-                let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
-                return (Scope::Indexed(at, value.into()), prefix);
-            }
-        }
+        // Before the indexes, which know no namespaces.
         if namespaced && !namespace.is_empty() {
             return (Scope::Namespace(namespace.into()), format!("{namespace}/"));
+        }
+        for (at, index) in self.indexes.iter().enumerate() {
+            if let Some(value) = fields.required_value(index.field).filter(|value| !value.is_empty()) {
+                return (Scope::Indexed(at, value.into()), String::new());
+            }
         }
         (Scope::All, String::new())
     }

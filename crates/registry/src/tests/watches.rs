@@ -119,6 +119,23 @@ async fn pods_are_watched_by_node() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pods_of_a_node_and_a_namespace_are_in_both() {
+    let fixture = Fixture::new().await;
+    let pods = fixture.resource("pods");
+    let query = ListOptions { field_selector: "spec.nodeName=n1".into(), ..Default::default() };
+    let [here, there] = ["default", "kube-system"].map(|namespace| fixture.cx(namespace));
+    let mut watch = pods.watch(&here, &query, None).await.unwrap();
+    for (cx, namespace, name) in [(&there, "kube-system", "a"), (&here, "default", "b")] {
+        let mut pod = defaulted(&fixture, "pods", pod(name, "n1"));
+        pod.meta_mut().namespace = namespace.into();
+        pods.create(cx, pod, &Hooks::none()).await.unwrap();
+    }
+    assert_eq!(said(&mut watch).await, ["ADDED b"]);
+    assert_eq!(names(&pods.list(&here, &query).await.unwrap()), ["b"]);
+    assert_eq!(names(&pods.list(&fixture.cx(""), &query).await.unwrap()), ["b", "a"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn bookmarks_come_each_minute_and_before_the_end() {
     let fixture = Fixture::new().await;
     let (maps, cx) = (fixture.resource("configmaps"), fixture.cx("default"));
