@@ -38,7 +38,7 @@ pub(crate) async fn story(cluster: Cluster) {
     assert_eq!(left, "");
     // The rules of its Service go as well, so that its address leads nowhere.
     let start = tokio::time::Instant::now();
-    while cluster.try_fetch(&format!("http://{address}/")).await.success() {
+    while cluster.try_fetch(&format!("http://{address}/")).await.text().contains("echoserver") {
         assert!(start.elapsed() < PATIENCE, "{address} still answers");
         tokio::time::sleep(Duration::from_millis(500)).await;
     }

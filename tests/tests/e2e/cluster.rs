@@ -171,7 +171,7 @@ impl Cluster {
 
     /// One try to get what a URL answers, as a shell command's outcome.
     pub(crate) async fn try_fetch(&self, url: &str) -> Output {
-        let command = Command::with("curl", &["-sS", "--max-time", "5", url]).deadline(FETCH_DEADLINE);
+        let command = Command::with("curl", &["-fsS", "--max-time", "5", url]).deadline(FETCH_DEADLINE);
         self.exec.run(&command).await.expect("curl starts and ends in time")
     }
 
@@ -252,9 +252,7 @@ fn missing(binaries: &Path, images: &Path, shape: Shape) -> Option<String> {
         return Some("this needs root".into());
     }
     let kubectl = KUBECTL.iter().map(|version| format!("kubectl-{version}"));
-    if let Some(name) =
-        PROGRAMS.iter().map(ToString::to_string).chain(kubectl).find(|name| program(name).is_none())
-    {
+    if let Some(name) = PROGRAMS.iter().map(ToString::to_string).chain(kubectl).find(|name| program(name).is_none()) {
         return Some(format!("{name} is not there: make deps installs it"));
     }
     if let Some(name) = BINARIES.iter().find(|name| !binaries.join(name).is_file()) {
@@ -265,8 +263,9 @@ fn missing(binaries: &Path, images: &Path, shape: Shape) -> Option<String> {
         places.push(images.join("control-plane"));
     }
     let is_archive = |path: PathBuf| path.extension().is_some_and(|kind| kind == "tar");
-    let has_archive =
-        |place: &PathBuf| std::fs::read_dir(place).into_iter().flatten().flatten().any(|entry| is_archive(entry.path()));
+    let has_archive = |place: &PathBuf| {
+        std::fs::read_dir(place).into_iter().flatten().flatten().any(|entry| is_archive(entry.path()))
+    };
     let empty = places.iter().find(|place| !has_archive(place))?;
     Some(format!("no images in {}: make test builds them", empty.display()))
 }

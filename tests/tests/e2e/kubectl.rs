@@ -67,12 +67,7 @@ impl Kubectl {
     }
 
     /// As [`Self::until`], within a time of the caller's.
-    pub(crate) async fn until_within(
-        &self,
-        deadline: Duration,
-        line: &str,
-        wanted: impl Fn(&str) -> bool,
-    ) -> String {
+    pub(crate) async fn until_within(&self, deadline: Duration, line: &str, wanted: impl Fn(&str) -> bool) -> String {
         let start = Instant::now();
         loop {
             let output = self.run(line).await;

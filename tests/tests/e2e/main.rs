@@ -60,10 +60,8 @@ fn main() -> ExitCode {
 async fn all(report: &mut Report) {
     report.machine_story("units", units::story).await;
     report.machine_story("installer", installer::story).await;
-    let shapes = [
-        (Shape::Processes { nodes: 2 }, vec![SIDE_BY_SIDE, ONE_BY_ONE]),
-        (Shape::StaticPods, vec![STATIC_PODS]),
-    ];
+    let shapes =
+        [(Shape::Processes { nodes: 2 }, vec![SIDE_BY_SIDE, ONE_BY_ONE]), (Shape::StaticPods, vec![STATIC_PODS])];
     for (shape, groups) in shapes {
         let groups: Vec<Vec<&Story>> = groups.iter().map(|group| report.wanted(group)).collect();
         if groups.iter().all(Vec::is_empty) {

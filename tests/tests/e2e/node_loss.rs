@@ -50,8 +50,11 @@ async fn goes(kubectl: &Kubectl, lost: &str) {
     let running = "get pods -l app=app --field-selector=spec.nodeName=node-1 --no-headers";
     kubectl.until(running, |text| text.matches("1/1").count() == 2).await;
     assert_eq!(kubectl.ok("get pod patient -o jsonpath={.metadata.deletionTimestamp}").await, "");
-    kubectl.until("get endpointslices -l kubernetes.io/service-name=app -o yaml", |text| !text.contains(&format!("name: {lost}"))
-        || text.contains("terminating: true")).await;
+    kubectl
+        .until("get endpointslices -l kubernetes.io/service-name=app -o yaml", |text| {
+            !text.contains(&format!("name: {lost}")) || text.contains("terminating: true")
+        })
+        .await;
 }
 
 async fn comes_back(kubectl: &Kubectl, lost: &str) {

@@ -95,5 +95,7 @@ async fn works(cluster: &Cluster, kubectl: &Kubectl) {
     let address = kubectl.ok("get service app -o jsonpath={.spec.clusterIP}").await;
     let answer = cluster.fetch(&format!("http://{address}/hostname"), PATIENCE).await;
     assert!(answer.starts_with("app-"), "{answer}");
-    kubectl.until("exec deployment/app -- timeout 10 wget -qO- http://app/hostname", |text| text.starts_with("app-")).await;
+    kubectl
+        .until("exec deployment/app -- timeout 10 wget -qO- http://app/hostname", |text| text.starts_with("app-"))
+        .await;
 }

@@ -45,7 +45,8 @@ async fn killed(kubectl: &Kubectl) {
 /// One that keeps failing is held back longer and longer.
 async fn crashing(kubectl: &Kubectl) {
     kubectl.until(&container("crashing", "state.waiting.reason"), |text| text == "CrashLoopBackOff").await;
-    let message = kubectl.until(&container("crashing", "state.waiting.message"), |text| text.contains("back-off")).await;
+    let message =
+        kubectl.until(&container("crashing", "state.waiting.message"), |text| text.contains("back-off")).await;
     assert!(message.contains("restarting failed container=main pod=crashing_self-healing("), "{message}");
     assert_eq!(kubectl.ok(&container("crashing", "lastState.terminated.exitCode")).await, "7");
     kubectl.until("get pod crashing", |text| text.contains("CrashLoopBackOff") || text.contains("Error")).await;
@@ -57,14 +58,20 @@ async fn crashing(kubectl: &Kubectl) {
 async fn missing(kubectl: &Kubectl) {
     let waiting = "state.waiting.reason";
     kubectl.until(&container("no-image", waiting), |text| text == "ErrImagePull" || text == "ImagePullBackOff").await;
-    kubectl.until("events --for pod/no-image", |text| text.contains("Failed to pull image \"localhost:9/absent/image:v1\"")).await;
+    kubectl
+        .until("events --for pod/no-image", |text| {
+            text.contains("Failed to pull image \"localhost:9/absent/image:v1\"")
+        })
+        .await;
     kubectl.until(&container("no-image", waiting), |text| text == "ImagePullBackOff").await;
     kubectl.until(&container("never-pulled", waiting), |text| text == "ErrImageNeverPull").await;
     kubectl.until(&container("no-config", waiting), |text| text == "CreateContainerConfigError").await;
     let message = kubectl.ok(&container("no-config", "state.waiting.message")).await;
     assert_eq!(message, "configmap \"later\" not found");
     kubectl.until(&container("no-volume", waiting), |text| text == "ContainerCreating").await;
-    kubectl.until("events --for pod/no-volume", |text| text.contains("MountVolume.SetUp failed for volume \"config\"")).await;
+    kubectl
+        .until("events --for pod/no-volume", |text| text.contains("MountVolume.SetUp failed for volume \"config\""))
+        .await;
     let unschedulable = "get pod unfitting -o jsonpath={.status.conditions[?(@.type==\"PodScheduled\")].message}";
     kubectl.until(unschedulable, |text| text.starts_with("0/2 nodes are available: 2 Insufficient cpu.")).await;
     // It comes, and so do the pods.
@@ -79,7 +86,11 @@ async fn unlively(kubectl: &Kubectl) {
     kubectl.ok("wait --for=condition=Ready pod/unlively --timeout=90s").await;
     kubectl.ok("exec unlively -- rm /tmp/alive").await;
     kubectl.until(&container("unlively", "restartCount"), |text| text == "1").await;
-    kubectl.until("events --for pod/unlively", |text| text.contains("Container main failed liveness probe, will be restarted")).await;
+    kubectl
+        .until("events --for pod/unlively", |text| {
+            text.contains("Container main failed liveness probe, will be restarted")
+        })
+        .await;
 }
 
 /// A pod that is not ready gets no traffic.

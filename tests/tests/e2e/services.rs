@@ -77,7 +77,8 @@ async fn names(kubectl: &Kubectl, echo: &str) {
         let seen = answers(kubectl, "client-1", &format!("http://{name}/hostname"), 1).await;
         assert_eq!(seen.len(), 1, "{name}");
     }
-    let lookup = |kind: &str, name: &str| format!("exec client-2 -- nslookup -type={kind} {name}.services.svc.cluster.local");
+    let lookup =
+        |kind: &str, name: &str| format!("exec client-2 -- nslookup -type={kind} {name}.services.svc.cluster.local");
     kubectl.until(&lookup("a", "echo"), |text| text.contains(echo)).await;
     kubectl.until(&lookup("a", "headless"), |text| addresses.split(' ').all(|each| text.contains(each))).await;
     let service = kubectl.until(&lookup("srv", "_http._tcp.echo"), |text| text.contains("80 echo.services")).await;
@@ -85,7 +86,7 @@ async fn names(kubectl: &Kubectl, echo: &str) {
     kubectl.until(&lookup("srv", "_http._tcp.headless"), |text| text.matches("8080").count() == 3).await;
     let absent = kubectl.run(&lookup("a", "nobody")).await;
     assert!(!absent.success() && absent.text().contains("NXDOMAIN"), "{}", absent.text());
-    let reverse = format!("exec client-1 -- nslookup -type=ptr {echo}");
+    let reverse = format!("exec client-1 -- nslookup {echo}");
     kubectl.until(&reverse, |text| text.contains("echo.services.svc.cluster.local")).await;
 }
 

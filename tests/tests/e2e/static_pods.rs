@@ -25,7 +25,11 @@ pub(crate) async fn story(cluster: Cluster) {
     kill_api_server(&cluster).await;
     kubectl.until_within(PATIENCE, "get --raw /readyz", |text| text == "ok").await;
     assert!(kubectl.ok("-n default get deployment app").await.contains("1/1"));
-    kubectl.until("get pod kube-apiserver-node-1 -o jsonpath={.status.containerStatuses[0].restartCount}", |text| text == "1").await;
+    kubectl
+        .until("get pod kube-apiserver-node-1 -o jsonpath={.status.containerStatuses[0].restartCount}", |text| {
+            text == "1"
+        })
+        .await;
     cluster.up().await;
 }
 
@@ -34,8 +38,9 @@ async fn kill_api_server(cluster: &Cluster) {
     let proc = sys::proc::Proc::system();
     let config = cluster.root.join("etc/kubernetes/pki").display().to_string();
     let is_it = |pid: &u32| {
-        proc.command_line(*pid)
-            .is_ok_and(|words| words.first().is_some_and(|word| word == "kube-apiserver") && words.join(" ").contains(&config))
+        proc.command_line(*pid).is_ok_and(|words| {
+            words.first().is_some_and(|word| word == "kube-apiserver") && words.join(" ").contains(&config)
+        })
     };
     let pids: Vec<u32> = proc.pids().expect("processes can be listed").into_iter().filter(is_it).collect();
     assert_eq!(pids.len(), 1, "{pids:?}");

@@ -21,11 +21,8 @@ pub(crate) async fn story() -> Result<(), String> {
     let written = LinuxExec.run(&write).await.expect("coxswain starts and ends in time");
     assert!(written.success(), "{}", written.error_text());
 
-    let mut units: Vec<PathBuf> = std::fs::read_dir(&directory)
-        .expect("units were written")
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
+    let mut units: Vec<PathBuf> =
+        std::fs::read_dir(&directory).expect("units were written").flatten().map(|entry| entry.path()).collect();
     units.sort();
     assert_eq!(units.len(), 5, "{units:?}");
     let verify = Command::new(analyze).arg("verify").arg("--man=no").args(&units);

@@ -8,7 +8,12 @@ const APPLYING: &[Row] = &[
     Row::new("create namespace $NS", Fails(&["(AlreadyExists)", "namespaces \"$NS\" already exists"])),
     Row::new(
         "apply -f $MANIFEST",
-        Says(&["configmap/settings created", "deployment.apps/web created", "service/web created", "pod/shell created"]),
+        Says(&[
+            "configmap/settings created",
+            "deployment.apps/web created",
+            "service/web created",
+            "pod/shell created",
+        ]),
     ),
     Row::new("rollout status deployment/web --timeout=90s", Says(&["deployment \"web\" successfully rolled out"])),
     Row::new("wait --for=condition=Ready pod/shell --timeout=90s", Says(&["pod/shell condition met"])),
@@ -19,7 +24,10 @@ const APPLYING: &[Row] = &[
         Fails(&["timed out waiting for the condition on deployments/web"]),
     ),
     // Twice at once: nothing changes.
-    Row::new("apply -f $MANIFEST", Says(&["configmap/settings unchanged", "deployment.apps/web unchanged", "pod/shell unchanged"])),
+    Row::new(
+        "apply -f $MANIFEST",
+        Says(&["configmap/settings unchanged", "deployment.apps/web unchanged", "pod/shell unchanged"]),
+    ),
 ];
 
 const GETTING: &[Row] = &[
@@ -27,17 +35,26 @@ const GETTING: &[Row] = &[
     Row::new("get pods -o wide", Says(&["IP", "NODE", "NOMINATED NODE", "READINESS GATES", "node-", "10.244."])),
     Row::new("get pods --no-headers -o name", Says(&["pod/shell", "pod/flaky", "pod/web-"])),
     Row::new("get deployments,services", Says(&["deployment.apps/web", "2/2", "service/web", "ClusterIP", "80/TCP"])),
-    Row::new("get deployment web -o wide", Says(&["CONTAINERS", "IMAGES", "SELECTOR", "echo", "k8s.gcr.io/echoserver:1.4", "app=web"])),
+    Row::new(
+        "get deployment web -o wide",
+        Says(&["CONTAINERS", "IMAGES", "SELECTOR", "echo", "k8s.gcr.io/echoserver:1.4", "app=web"]),
+    ),
     Row::new("get all", Says(&["pod/shell", "service/web", "deployment.apps/web", "replicaset.apps/web-"])),
     Row::new("get pod shell -o yaml", Says(&["apiVersion: v1", "kind: Pod", "  name: shell", "phase: Running"])),
     Row::new("get pod shell -o yaml", Omits(&["managedFields"])),
-    Row::new("get pod shell -o yaml --show-managed-fields", Says(&["managedFields", "manager: kubectl-client-side-apply", "manager: kubelet"])),
+    Row::new(
+        "get pod shell -o yaml --show-managed-fields",
+        Says(&["managedFields", "manager: kubectl-client-side-apply", "manager: kubelet"]),
+    ),
     Row::new("get pod shell -o json", Says(&["\"kind\": \"Pod\"", "\"hostIP\": "])),
     Row::new("get pods -o json", Says(&["\"kind\": \"List\"", "\"resourceVersion\""])),
     Row::new("get pod shell -o jsonpath={.spec.containers[0].image}", Prints("busybox:1.36")),
     Row::new("get pods -l app=web -o 'jsonpath={range .items[*]}{.status.phase},{end}'", Prints("Running,Running,")),
     Row::new("get pod shell -o go-template={{.metadata.name}}", Prints("shell")),
-    Row::new("get pods -l run=shell -o custom-columns=N:.metadata.name,S:.status.phase", Says(&["N", "S", "shell", "Running"])),
+    Row::new(
+        "get pods -l run=shell -o custom-columns=N:.metadata.name,S:.status.phase",
+        Says(&["N", "S", "shell", "Running"]),
+    ),
     Row::new("get pods -l 'app in (web)' -o name", Omits(&["shell"])),
     Row::new("get pods -l app!=web -o name", Omits(&["web-"])),
     Row::new("get pods --field-selector=metadata.name=shell -o name", Prints("pod/shell")),
@@ -50,7 +67,10 @@ const GETTING: &[Row] = &[
     Row::new("get pods --chunk-size=1 -o name", Says(&["pod/shell", "pod/flaky"])),
     Row::new("get -f $MANIFEST", Says(&["configmap/settings", "deployment.apps/web", "pod/flaky"])),
     Row::new("get nodes", Says(&["STATUS", "ROLES", "VERSION", "node-1", "Ready", "v1.36"])),
-    Row::new("get nodes -o wide", Says(&["INTERNAL-IP", "OS-IMAGE", "CONTAINER-RUNTIME", "containerd://", "172.30.0.254"])),
+    Row::new(
+        "get nodes -o wide",
+        Says(&["INTERNAL-IP", "OS-IMAGE", "CONTAINER-RUNTIME", "containerd://", "172.30.0.254"]),
+    ),
     Row::new("get namespaces", Says(&["kube-system", "default", "Active"])),
     Row::new("get endpoints web", Shows(&["10.244.", ":8080"])),
     Row::new("get endpointslices -l kubernetes.io/service-name=web", Shows(&["ADDRESSTYPE", "IPv4", "8080"])),
@@ -79,24 +99,43 @@ const DESCRIBING: &[Row] = &[
             "QoS Class:                   Burstable",
             "node.kubernetes.io/not-ready:NoExecute op=Exists for 3s",
             "Successfully assigned $NS/shell to node-",
-            "Created container",
-            "Started container",
+            "Container created",
+            "Container started",
         ]),
     ),
     Row::new(
         "describe deployment web",
-        Says(&["Replicas:               2 desired | 2 updated | 2 total | 2 available", "StrategyType:           RollingUpdate", "NewReplicaSet:   web-", "Scaled up replica set"]),
+        Says(&[
+            "Replicas:               2 desired | 2 updated | 2 total | 2 available",
+            "StrategyType:           RollingUpdate",
+            "NewReplicaSet:   web-",
+            "Scaled up replica set",
+        ]),
     ),
-    Row::new("describe service web", Shows(&["Selector:", "app=web", "TargetPort:", "http/TCP", "Endpoints:", "10.244."])),
+    Row::new(
+        "describe service web",
+        Shows(&["Selector:", "app=web", "TargetPort:", "http/TCP", "Endpoints:", "10.244."]),
+    ),
     Row::new(
         "describe node node-1",
-        Says(&["Capacity:", "Allocatable:", "Non-terminated Pods:", "Allocated resources:", "KubeletReady", "PodCIDR:", "Lease:"]),
+        Says(&[
+            "Capacity:",
+            "Allocatable:",
+            "Non-terminated Pods:",
+            "Allocated resources:",
+            "KubeletReady",
+            "PodCIDR:",
+            "Lease:",
+        ]),
     ),
-    Row::new("describe namespace $NS", Says(&["Status:       Active", "No resource quota.", "No LimitRange resource."])),
+    Row::new(
+        "describe namespace $NS",
+        Says(&["Status:       Active", "No resource quota.", "No LimitRange resource."]),
+    ),
     Row::new("describe replicasets", Says(&["Controlled By:", "Deployment/web", "Successf"])),
     Row::new("describe configmap settings", Says(&["colour:", "blue"])),
     Row::new("describe pod none", Fails(&["pods \"none\" not found"])),
-    Row::new("events", Shows(&["LAST SEEN", "Scheduled", "Pulled", "pod/shell"])),
+    Row::new("events", Shows(&["LAST SEEN", "Scheduled", "Pulled", "Pod/shell"])),
     Row::new("events --for pod/shell", Says(&["Successfully assigned"])),
     Row::new("get events --field-selector=involvedObject.name=shell", Says(&["Scheduled", "Started"])),
 ];
@@ -106,8 +145,14 @@ const DISCOVERING: &[Row] = &[
     Row::new("api-resources --api-group=batch -o name", Says(&["cronjobs.batch", "jobs.batch"])),
     Row::new("api-resources --namespaced=false --verbs=list -o wide", Says(&["nodes", "VERBS", "deletecollection"])),
     Row::new("api-versions", Says(&["apps/v1", "batch/v1", "rbac.authorization.k8s.io/v1", "v1"])),
-    Row::new("explain pods.spec.containers", Says(&["KIND:       Pod", "FIELD: containers <[]Container>", "image", "-required-"])),
-    Row::new("explain deployment --recursive", Says(&["KIND:       Deployment", "maxUnavailable", "<IntOrString>", "topologySpreadConstraints"])),
+    Row::new(
+        "explain pods.spec.containers",
+        Says(&["KIND:       Pod", "FIELD: containers <[]Container>", "image", "-required-"]),
+    ),
+    Row::new(
+        "explain deployment --recursive",
+        Says(&["KIND:       Deployment", "maxUnavailable", "<IntOrString>", "topologySpreadConstraints"]),
+    ),
     Row::new("explain deploy.spec.nothing", Fails(&["field \"nothing\" does not exist"])),
     Row::new("cluster-info", Says(&["Kubernetes control plane", "is running at", "https://172.30.0.254:6443"])),
     Row::new("version", Says(&["Client Version: v1.3", "Server Version: v1.36"])),
@@ -115,7 +160,13 @@ const DISCOVERING: &[Row] = &[
     Row::new("auth can-i create pods", Prints("yes")),
     Row::new("auth can-i get pods --as=nobody", Ends(1, &["no"])),
     Row::new("auth can-i --list --as=nobody", Says(&["selfsubjectaccessreviews.authorization.k8s.io", "/healthz"])),
-    Row::new("get pods --as=nobody", Fails(&["(Forbidden)", "User \"nobody\" cannot list resource \"pods\" in API group \"\" in the namespace \"$NS\""])),
+    Row::new(
+        "get pods --as=nobody",
+        Fails(&[
+            "(Forbidden)",
+            "User \"nobody\" cannot list resource \"pods\" in API group \"\" in the namespace \"$NS\"",
+        ]),
+    ),
 ];
 
 pub(super) async fn story(desk: &Desk) {
@@ -128,6 +179,7 @@ pub(super) async fn story(desk: &Desk) {
 async fn watching(desk: &Desk) {
     let watch = desk.kubectl.background("get configmaps --watch --output-watch-events -o name").await;
     watch.until(|text| text.contains("configmap/settings")).await;
-    desk.work_through(&[Row::new("create configmap seen", Succeeds), Row::new("delete configmap seen", Succeeds)]).await;
+    desk.work_through(&[Row::new("create configmap seen", Succeeds), Row::new("delete configmap seen", Succeeds)])
+        .await;
     watch.until(|text| text.matches("configmap/seen").count() >= 2).await;
 }

@@ -41,7 +41,8 @@ const COPYING: &[Row] = &[
     Row::new("cp shell:/tmp/there $DIR/back", Succeeds),
     Row::new("exec shell -- sh -c 'mkdir -p /tmp/tree/sub && echo deep > /tmp/tree/sub/file'", Succeeds),
     Row::new("cp shell:/tmp/tree $DIR/tree", Succeeds),
-    Row::new("cp shell:/none $DIR/none", Fails(&["No such file"])),
+    // It may end well all the same: tar closes its archive before it fails.
+    Row::new("cp shell:/none $DIR/none", Grumbles(&["No such file"])),
 ];
 
 const ATTACHING: &[Row] = &[
