@@ -5,7 +5,15 @@ NODES ?= 1
 TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 BIN := $(TARGET_DIR)/release
 IMAGES := $(TARGET_DIR)/images
+# Where rustup puts cargo, also when `make deps` has only just installed it.
+export PATH := $(HOME)/.cargo/bin:$(PATH)
 BINS := kube-apiserver kube-controller-manager kube-scheduler cloud-controller-manager kubelet kube-proxy cluster-dns coxswain
+# What static Pods of the control plane are started from: `$(call control_plane_image,DIR,BINARY)`.
+STATIC_PODS := kube-apiserver kube-controller-manager kube-scheduler
+define control_plane_image
+	$(CARGO) xtask component-image $(1)/$(2) registry.k8s.io/$(2):v1.36.3 $(IMAGES)/control-plane/$(2).tar
+
+endef
 
 help: ## Show this menu
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -22,6 +30,7 @@ build: ## Build the binaries in release mode
 images: build ## Build the images that nodes start with
 	hack/images.sh build $(IMAGES)
 	$(CARGO) xtask component-image $(BIN)/cluster-dns coxswain.local/cluster-dns:v1.36.3 $(IMAGES)/cluster-dns.tar
+	$(if $(findstring --static-pods,$(UP_FLAGS)),$(foreach bin,$(STATIC_PODS),$(call control_plane_image,$(BIN),$(bin))))
 
 deps: ## Install what building, running and testing need (Debian, as root)
 	hack/install-deps.sh
@@ -66,5 +75,6 @@ test-surroundings: ## The binaries and images that the end-to-end tests bring up
 	$(CARGO) build --locked $(foreach bin,$(BINS),-p bin-$(bin))
 	hack/images.sh build $(IMAGES) || echo "no images: tests with real containers will be skipped (make deps)"
 	$(CARGO) xtask component-image $(TARGET_DIR)/debug/cluster-dns coxswain.local/cluster-dns:v1.36.3 $(IMAGES)/cluster-dns.tar
+	$(foreach bin,$(STATIC_PODS),$(call control_plane_image,$(TARGET_DIR)/debug,$(bin)))
 
 .PHONY: bench-api bench-codec bench-sched bench-up help up down build images deps verify fmt fmt-check lint check test sim test-surroundings

@@ -17,15 +17,16 @@ set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 PREFIX=${COXSWAIN_PREFIX:-/opt/coxswain}
 CHECK=0 RUST=1 TOOLS=1 NEWER_CONTAINERD=0
-export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 PATH="$PATH:/usr/sbin:/sbin:$HOME/.cargo/bin"
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 PATH="$HOME/.cargo/bin:$PATH:/usr/sbin:/sbin"
 
 # What the machine itself needs, by package. iptables is what the CNI portmap plugin drives; busybox-static and
-# bash-static go into the test images.
+# bash-static go into the test images, binutils takes debug information out of them, and systemd (which need not run)
+# verifies units.
 PACKAGES=(
   ca-certificates curl gcc libc6-dev make protobuf-compiler                       # building
   containerd runc containernetworking-plugins                                    # running pods
   iproute2 iptables nftables conntrack socat ethtool util-linux procps mount     # what the node components call
-  openssl jq busybox-static bash-static patchelf                                 # tests and images
+  openssl jq busybox-static bash-static patchelf binutils systemd                # tests and images
 )
 
 # NAME-MINOR | Debian release that has it | package | file inside the package
