@@ -159,19 +159,24 @@ impl Inner {
             return self.finish_resize(pod);
         }
         self.allocations.settle(pod, |entry| entry.state.in_progress = true);
-        // Parents must grow before their children and shrink after them; one of the two attempts is the right one.
-        let early = self.side.cgroups.ensure(pod);
-        let mut done = self.runtime.actuate(pod, seen).await;
-        if early.is_err() && done.is_ok() {
-            done = self.side.cgroups.ensure(pod).map_err(|error| error.to_string());
-        }
-        let Err(error) = done else { return self.finish_resize(pod) };
+        let Err(error) = self.put_into_effect(pod, seen).await else { return self.finish_resize(pod) };
         let news = self.allocations.state(&pod.metadata.uid).error.as_ref() != Some(&error);
         self.allocations.settle(pod, |entry| entry.state.error = Some(error.clone()));
         if news {
             self.tell_resize(pod, Level::Warning, "ResizeError", "Pod resize error: ", Some(&error));
         }
         Err(error)
+    }
+
+    async fn put_into_effect(&self, pod: &Arc<Pod>, seen: &RuntimePod) -> Result<(), String> {
+        self.runtime.check_resize(pod, seen).await?;
+        // Parents must grow before their children and shrink after them; one of the two attempts is the right one.
+        let early = self.side.cgroups.ensure(pod);
+        self.runtime.actuate(pod, seen).await?;
+        if early.is_err() {
+            self.side.cgroups.ensure(pod).map_err(|error| error.to_string())?;
+        }
+        Ok(())
     }
 
     fn finish_resize(&self, pod: &Arc<Pod>) -> Result<(), String> {

@@ -80,6 +80,8 @@ async fn a_limit_below_what_is_used_waits() {
          usage (734003200)"
     );
     assert_eq!(bench.limit(), "1Gi", "still in force");
+    let lowered = bench.node.group_limits.lock().contains(&(512 << 20));
+    assert!(!lowered, "a lower limit of the pod's group would have the kernel kill the container");
     assert_eq!(bench.container()["allocatedResources"]["memory"], "512Mi");
     bench.runtime.set_memory("main", 100 << 20);
     bench.wait("resized", |bench| bench.limit() == "512Mi").await;

@@ -27,6 +27,8 @@ pub(super) struct TestNode {
     pub(super) unmounted: Mutex<Vec<String>>,
     pub(super) config_error: Mutex<Option<String>>,
     pub(super) mount_error: Mutex<Option<String>>,
+    /// The memory limits that pods' groups were given.
+    pub(super) group_limits: Mutex<Vec<i64>>,
 }
 
 #[async_trait]
@@ -82,7 +84,9 @@ impl PodCgroups for TestNode {
         true
     }
 
-    fn ensure(&self, _pod: &Pod) -> Result<(), SideError> {
+    fn ensure(&self, pod: &Pod) -> Result<(), SideError> {
+        let limits = component_helpers::pod_requests::limits(pod);
+        self.group_limits.lock().push(component_helpers::pod_requests::amount(&limits, "memory").value());
         Ok(())
     }
 

@@ -89,6 +89,14 @@ impl PodRuntime {
         out
     }
 
+    /// Whether every limit can be put into force while its container goes on; to be asked before groups are changed.
+    pub(crate) async fn check_resize(&self, pod: &Pod, seen: &RuntimePod) -> Result<(), String> {
+        for one in self.resized(pod, seen).iter().filter(|one| !one.wants_restart()) {
+            self.check_decrease(one).await?;
+        }
+        Ok(())
+    }
+
     /// Tells the runtime, decreases first; containers that want it are stopped to be started anew.
     pub(crate) async fn actuate(&self, pod: &Arc<Pod>, seen: &RuntimePod) -> Result<(), String> {
         let mut all = self.resized(pod, seen);
@@ -99,7 +107,6 @@ impl PodRuntime {
                 self.kill_container(pod, one.record, &text, Grace::OfPod).await?;
                 continue;
             }
-            self.check_decrease(&one).await?;
             let request = UpdateContainerResourcesRequest {
                 container_id: one.record.id.clone(),
                 linux: Some(one.wanted.clone()),
