@@ -65,6 +65,7 @@ fn table(args: &StructArgs, ident: &Ident, doc: &str, rows: &[Row]) -> Result<To
             return Err(Error::new_spanned(&rows[pair[1]].ident, "this protobuf number is taken"));
         }
     }
+    let by_number = by_number(rows);
     let order = order.into_iter().map(|index| {
         let (number, index) = (rows[index].args.number, u16::try_from(index).unwrap_or(u16::MAX));
         quote!((#number, #index))
@@ -83,11 +84,19 @@ fn table(args: &StructArgs, ident: &Ident, doc: &str, rows: &[Row]) -> Result<To
             type_meta: #type_meta,
             fields: &[#(#fields),*],
             wire_order: &[#(#order),*],
+            by_number: &[#(#by_number),*],
             json_always: #json_always,
             wire_always: #wire_always,
             fills: #fills,
         };
     })
+}
+
+/// By number, from 0 on, the index of the row; 255 for none.
+fn by_number(rows: &[Row]) -> Vec<u8> {
+    let highest = rows.iter().map(|row| row.args.number).max().unwrap_or(0);
+    let index = |number| rows.iter().position(|row| number > 0 && row.args.number == number);
+    (0..=highest).map(|number| index(number).and_then(|index| u8::try_from(index).ok()).unwrap_or(u8::MAX)).collect()
 }
 
 /// One bit per row that holds.

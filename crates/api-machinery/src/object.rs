@@ -187,6 +187,7 @@ static UNSTRUCTURED: StructType = StructType {
         FieldType { rest: true, shape: <BTreeMap<String, Value> as Field>::shape, ..FieldType::PLAIN },
     ],
     wire_order: &[],
+    by_number: &[],
     json_always: 0,
     wire_always: 0,
     fills: 0,

@@ -64,6 +64,9 @@ pub trait Reflect: Any + Send + Sync {
     }
 }
 
+/// Stands in [`StructType::by_number`] for a number that no field has.
+pub const NO_FIELD: u8 = u8::MAX;
+
 /// The static type of a struct.
 pub struct StructType {
     /// Name as in the API documentation, such as `PodSpec`.
@@ -80,6 +83,8 @@ pub struct StructType {
     pub fields: &'static [FieldType],
     /// Numbers and indexes of the fields that are on the protobuf wire, by ascending number.
     pub wire_order: &'static [(u32, u16)],
+    /// By protobuf number, from 0 on: the field's index, or [`NO_FIELD`].
+    pub by_number: &'static [u8],
     /// One bit per field that JSON has even when it is unset.
     pub json_always: u128,
     /// One bit per field that may be on the wire even when it is unset: all but lists, maps and pointers.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::reflect::{Field, Map, Reflect, ViewMut};
+use crate::reflect::{Field, Map, NO_FIELD, Reflect, ViewMut};
 
 /// The deepest nesting that is read.
 const MAX_DEPTH: usize = 200;
@@ -202,12 +202,11 @@ impl<'a> Decoder<'a> {
     /// # Errors
     /// When the bytes are not such a message.
     pub fn read_message(&mut self, target: &mut dyn Reflect) -> Result<(), WireError> {
-        let table = target.struct_type();
-        let mut hint = 0;
+        let by_number = target.struct_type().by_number;
         while let Some((number, value)) = self.next()? {
-            if let Some((place, index)) = find(table.wire_order, number, hint) {
-                hint = place;
-                self.read_field(target.field_mut(index), number, value)?;
+            let index = usize::try_from(number).ok().and_then(|number| by_number.get(number));
+            if let Some(index) = index.filter(|index| **index != NO_FIELD) {
+                self.read_field(target.field_mut(usize::from(*index)), number, value)?;
             }
         }
         Ok(())
@@ -250,18 +249,4 @@ impl<'a> Decoder<'a> {
             None => Ok(()),
         }
     }
-}
-
-/// The place in wire order and the index of the field with a number. Fields come in order and only lists have several:
-/// so it is the one at `hint`, the one behind it, or, where some were left out, one further on.
-#[inline]
-fn find(order: &[(u32, u16)], number: u64, hint: usize) -> Option<(usize, usize)> {
-    let at = |place: usize| order.get(place).filter(|(own, _)| u64::from(*own) == number).map(|(_, index)| *index);
-    for place in [hint, hint + 1] {
-        if let Some(index) = at(place) {
-            return Some((place, usize::from(index)));
-        }
-    }
-    let place = order.binary_search_by_key(&number, |(own, _)| u64::from(*own)).ok()?;
-    Some((place, usize::from(at(place)?)))
 }

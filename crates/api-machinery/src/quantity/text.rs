@@ -150,6 +150,9 @@ pub(super) fn write_canonical(quantity: &Quantity, f: &mut fmt::Formatter<'_>) -
     if quantity.is_zero() {
         return f.write_str("0");
     }
+    if quantity.format == Format::BinarySi && quantity.scale == 0 && quantity.mantissa.unsigned_abs() >= 1024 {
+        return write_binary(quantity.mantissa, f);
+    }
     let below_a_kibi = quantity.cmp_i64(-1024) == Ordering::Greater && quantity.cmp_i64(1024) == Ordering::Less;
     match quantity.format {
         Format::BinarySi if below_a_kibi || !quantity.is_integer() => write_decimal(quantity, Format::DecimalSi, f),
@@ -159,13 +162,18 @@ pub(super) fn write_canonical(quantity: &Quantity, f: &mut fmt::Formatter<'_>) -
 }
 
 fn write_binary(value: i128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let (mut mantissa, mut steps) = (value, 0_u32);
-    while steps < MAX_BINARY_STEPS && mantissa % 1024 == 0 {
-        mantissa /= 1024;
-        steps += 1;
+    let steps = (value.trailing_zeros() / 10).min(MAX_BINARY_STEPS);
+    let mantissa = value >> (10 * steps);
+    write_integer(mantissa, f)?;
+    f.write_str(BINARY_SUFFIXES.get(steps as usize).copied().unwrap_or_default())
+}
+
+/// Wide integers are slow to divide and to print, and almost none is wide.
+fn write_integer(value: i128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match i64::try_from(value) {
+        Ok(small) => f.write_str(itoa::Buffer::new().format(small)),
+        Err(_) => write!(f, "{value}"),
     }
-    let suffix = BINARY_SUFFIXES.get(steps as usize).copied().unwrap_or_default();
-    write!(f, "{mantissa}{suffix}")
 }
 
 fn write_decimal(quantity: &Quantity, format: Format, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -175,7 +183,7 @@ fn write_decimal(quantity: &Quantity, format: Format, f: &mut fmt::Formatter<'_>
         // Beyond the table the zeros are written out; upstream drops them, which changes the amount.
         _ => (scale - scale.rem_euclid(3)).min(18),
     };
-    write!(f, "{mantissa}")?;
+    write_integer(mantissa, f)?;
     for _ in exponent..scale {
         f.write_str("0")?;
     }
