@@ -4,9 +4,47 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use api_machinery::quantity::{Format, Quantity};
+use node_api::cri::CriError;
 use node_api::cri::v1::ImageSpec;
 
 use crate::runtime::PodRuntime;
+
+/// Why too little was removed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CollectError {
+    /// The runtime does not answer.
+    #[error("{0}")]
+    Runtime(String),
+    /// The file system says that it is nothing.
+    #[error("invalid capacity 0 on image filesystem")]
+    NoCapacity,
+    /// Everything that may go is gone, and the disk is still full.
+    #[error(
+        "Insufficient free disk space on the node's image filesystem ({used_percent}% of {size} used). Failed to free \
+         sufficient space by deleting unused images (freed {freed} bytes). Investigate disk usage, as it could be used \
+         by active images, logs, volumes, or other data."
+    )]
+    TooLittle {
+        /// How full it was.
+        used_percent: u64,
+        /// How large it is, for people.
+        size: Quantity,
+        /// What could be freed.
+        freed: u64,
+    },
+}
+
+impl CollectError {
+    /// The event that tells of it at once; others are told only when they come again.
+    pub(crate) fn event(&self) -> Option<&'static str> {
+        match self {
+            Self::Runtime(_) => None,
+            Self::NoCapacity => Some("InvalidDiskCapacity"),
+            Self::TooLittle { .. } => Some("FreeDiskSpaceFailed"),
+        }
+    }
+}
 
 /// What is known of the images over time.
 #[derive(Default)]
@@ -23,23 +61,28 @@ struct Known {
 }
 
 impl ImageCollector {
-    /// One pass.
+    /// One pass. `mounted` are the images that pods mount as volumes.
     ///
     /// # Errors
-    /// The runtime does not answer, or too little could be freed; the text is what `ImageGCFailed` shows.
-    pub(crate) async fn collect(&mut self, runtime: &PodRuntime, now: SystemTime) -> Result<(), String> {
-        let in_use = self.look(runtime, now).await?;
+    /// The runtime does not answer, or too little could be freed.
+    pub(crate) async fn collect(
+        &mut self,
+        runtime: &PodRuntime,
+        mounted: &BTreeSet<String>,
+        now: SystemTime,
+    ) -> Result<(), CollectError> {
+        let in_use = self.look(runtime, mounted, now).await?;
         let settings = &runtime.settings;
         if !settings.image_maximum_age.is_zero() {
             for id in self.unused(&in_use, now, settings.image_maximum_age) {
                 self.remove(runtime, &id, "age").await;
             }
         }
-        let filesystems = runtime.images.image_fs_info().await.map_err(|error| error.to_string())?.image_filesystems;
+        let filesystems = runtime.images.image_fs_info().await.map_err(of_runtime)?.image_filesystems;
         let mount = filesystems.first().and_then(|info| info.fs_id.as_ref()).map(|id| id.mountpoint.clone());
         let Some((capacity, available)) = mount.and_then(|mount| usage(Path::new(&mount))) else { return Ok(()) };
         if capacity == 0 {
-            return Err("invalid capacity 0 on image filesystem".to_owned());
+            return Err(CollectError::NoCapacity);
         }
         let used_percent =
             100 - u64::try_from(u128::from(available) * 100 / u128::from(capacity)).unwrap_or(100).min(100);
@@ -50,9 +93,8 @@ impl ImageCollector {
         let wanted = u64::try_from(keep_free).unwrap_or(u64::MAX).saturating_sub(available);
         let freed = self.free(runtime, &in_use, wanted, now).await;
         if freed < wanted {
-            return Err(format!(
-                "Failed to garbage collect required amount of images. Attempted to free {wanted} bytes, but only found {freed} bytes eligible to free."
-            ));
+            let size = Quantity::from_value(i64::try_from(capacity).unwrap_or(i64::MAX), Format::BinarySi);
+            return Err(CollectError::TooLittle { used_percent, size, freed });
         }
         Ok(())
     }
@@ -61,17 +103,27 @@ impl ImageCollector {
     ///
     /// # Errors
     /// The runtime does not answer.
-    pub(crate) async fn remove_unused(&mut self, runtime: &PodRuntime, now: SystemTime) -> Result<(), String> {
-        let in_use = self.look(runtime, now).await?;
+    pub(crate) async fn remove_unused(
+        &mut self,
+        runtime: &PodRuntime,
+        mounted: &BTreeSet<String>,
+        now: SystemTime,
+    ) -> Result<(), CollectError> {
+        let in_use = self.look(runtime, mounted, now).await?;
         let freed = self.free(runtime, &in_use, u64::MAX, now).await;
         tracing::info!(freed, "Removed unused images");
         Ok(())
     }
 
     /// Learns which images there are and which are in use.
-    async fn look(&mut self, runtime: &PodRuntime, now: SystemTime) -> Result<BTreeSet<String>, String> {
-        let images = runtime.images.list_images(None).await.map_err(|error| error.to_string())?;
-        let containers = runtime.runtime.list_containers(None).await.map_err(|error| error.to_string())?;
+    async fn look(
+        &mut self,
+        runtime: &PodRuntime,
+        mounted: &BTreeSet<String>,
+        now: SystemTime,
+    ) -> Result<BTreeSet<String>, CollectError> {
+        let images = runtime.images.list_images(None).await.map_err(of_runtime)?;
+        let containers = runtime.runtime.list_containers(None).await.map_err(of_runtime)?;
         let references: BTreeSet<&str> = containers
             .iter()
             .flat_map(|container| {
@@ -83,7 +135,8 @@ impl ImageCollector {
         let mut seen = BTreeSet::new();
         for image in images {
             let names = image.repo_tags.iter().chain(&image.repo_digests).chain([&image.id]);
-            let used = names.into_iter().any(|name| references.contains(name.as_str()));
+            let used = |name: &String| references.contains(name.as_str()) || mounted.contains(name);
+            let used = names.into_iter().any(used);
             let known = self.images.entry(image.id.clone()).or_insert(Known {
                 first_seen: now,
                 last_used: SystemTime::UNIX_EPOCH,
@@ -141,6 +194,11 @@ impl ImageCollector {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "maps an error")]
+fn of_runtime(error: CriError) -> CollectError {
+    CollectError::Runtime(error.to_string())
+}
+
 /// Capacity and available bytes of the file system at a path.
 fn usage(path: &Path) -> Option<(u64, u64)> {
     let stats = rustix::fs::statvfs(path).ok()?;
@@ -151,6 +209,10 @@ fn usage(path: &Path) -> Option<(u64, u64)> {
 mod tests {
     use super::*;
 
+    fn at_test() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000)
+    }
+
     #[test]
     fn the_longest_idle_go_first() {
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
@@ -159,5 +221,40 @@ mod tests {
         let collector = ImageCollector { images: images.into_iter().map(|(id, it)| (id.to_owned(), it)).collect() };
         let in_use = BTreeSet::from(["x".to_owned()]);
         assert_eq!(collector.unused(&in_use, at(100), Duration::from_secs(20)), ["b", "a"]);
+    }
+
+    #[tokio::test]
+    async fn images_of_containers_and_volumes_are_in_use() {
+        use node_api::cri::Images as _;
+        use node_api::cri::fake::FakeRuntime;
+
+        let tasks = base::TaskGroup::new("runtime");
+        let fake = FakeRuntime::new(base::SystemClock::shared(), &tasks);
+        for image in ["docker.io/library/app:1", "docker.io/library/data:1", "docker.io/library/old:1"] {
+            let spec = ImageSpec { image: image.into(), ..Default::default() };
+            fake.pull_image(spec, None, None).await.unwrap();
+        }
+        let runtime = crate::engine::test_node::runtime_with(&fake);
+        let mounted = BTreeSet::from(["docker.io/library/data:1".to_owned()]);
+        let mut collector = ImageCollector::default();
+        let in_use = collector.look(&runtime, &mounted, at_test()).await.unwrap();
+        assert_eq!(in_use.len(), 1);
+        let later = at_test() + Duration::from_secs(600);
+        collector.remove_unused(&runtime, &mounted, later).await.unwrap();
+        let left: Vec<String> =
+            fake.list_images(None).await.unwrap().into_iter().flat_map(|image| image.repo_tags).collect();
+        assert_eq!(left, ["docker.io/library/data:1"]);
+    }
+
+    #[test]
+    fn a_full_disk_is_told_in_upstreams_words() {
+        let error = CollectError::TooLittle { used_percent: 92, size: Quantity::parse("252Gi").unwrap(), freed: 7 };
+        let text = error.to_string();
+        assert!(
+            text.starts_with("Insufficient free disk space on the node's image filesystem (92% of 252Gi used). "),
+            "{text}"
+        );
+        assert!(text.contains("(freed 7 bytes)"));
+        assert_eq!(error.event(), Some("FreeDiskSpaceFailed"));
     }
 }

@@ -12,6 +12,7 @@ use super::Inner;
 use super::state::{Input, Stage};
 use crate::collect;
 use crate::pod::mirror;
+use crate::runtime::image_name::ImageName;
 use crate::runtime::kill::orphan;
 use crate::runtime::text;
 
@@ -146,17 +147,30 @@ impl Inner {
         let mut ticks = tokio::time::interval(IMAGE_PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ticks.tick().await;
+        let mut failed = false;
         loop {
             ticks.tick().await;
-            let collected = self.images.lock().await.collect(&self.runtime, self.clock.wall()).await;
-            if let Err(error) = collected {
-                tracing::error!(%error, "Image garbage collection failed");
-                if let Some(node) = self.side.node.node() {
-                    let about = client::object_reference(&*node);
-                    self.side.events.event(about, crate::border::Level::Warning, "ImageGCFailed", &error);
-                }
+            let (mounted, now) = (self.mounted_images(), self.clock.wall());
+            let Err(error) = self.images.lock().await.collect(&self.runtime, &mounted, now).await else {
+                failed = false;
+                continue;
+            };
+            tracing::error!(%error, "Image garbage collection failed");
+            let repeated = std::mem::replace(&mut failed, true).then_some("ImageGCFailed");
+            let Some(node) = self.side.node.node() else { continue };
+            for reason in error.event().into_iter().chain(repeated) {
+                let about = client::object_reference(&*node);
+                self.side.events.event(about, crate::border::Level::Warning, reason, &error.to_string());
             }
         }
+    }
+
+    /// The images that pods mount as volumes, by their full names.
+    pub(super) fn mounted_images(&self) -> BTreeSet<String> {
+        let pods = self.store.all();
+        let volumes = pods.iter().flat_map(|pod| &pod.spec.volumes);
+        let images = volumes.filter_map(|volume| volume.volume_source.image.as_ref());
+        images.filter_map(|image| ImageName::parse(&image.reference).ok()).map(|name| name.listed()).collect()
     }
 
     pub(super) async fn rotate_logs(self: Arc<Self>) {

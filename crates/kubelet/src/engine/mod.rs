@@ -21,7 +21,7 @@ mod resize_tests;
 mod state;
 mod sync_loop;
 #[cfg(test)]
-mod test_node;
+pub(crate) mod test_node;
 #[cfg(test)]
 mod tests;
 mod worker;

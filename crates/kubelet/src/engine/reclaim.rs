@@ -34,8 +34,8 @@ impl Reclaim for PodEngine {
     async fn remove_unused_images(&self) {
         let now = self.inner.clock.wall();
         let mut collector = self.inner.images.lock().await;
-        if let Err(error) = collector.remove_unused(&self.inner.runtime, now).await {
-            tracing::warn!(error, "Removing unused images failed");
+        if let Err(error) = collector.remove_unused(&self.inner.runtime, &self.inner.mounted_images(), now).await {
+            tracing::warn!(%error, "Removing unused images failed");
         }
     }
 }

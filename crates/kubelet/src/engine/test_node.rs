@@ -198,3 +198,17 @@ pub(super) fn engine_with(
     engine.start();
     engine
 }
+
+/// Pods' runtime over a fake, for tests of what uses it without an engine.
+pub(crate) fn runtime_with(fake: &node_api::cri::fake::FakeRuntime) -> crate::runtime::PodRuntime {
+    let shared = Arc::new(fake.clone());
+    crate::runtime::PodRuntime::new(
+        shared.clone(),
+        shared,
+        Arc::new(TestNode::default()).side(),
+        Arc::new(settings(Path::new("/nonexistent"))),
+        base::SystemClock::shared(),
+        Rng::seeded(1),
+        crate::metrics::KubeletMetrics::unseen(),
+    )
+}

@@ -48,6 +48,21 @@ impl ImageName {
         Ok(Self { repository: repository.to_owned(), tag: tag.map(str::to_owned), digest: digest.map(str::to_owned) })
     }
 
+    /// The name under which a runtime lists the image: with its registry, and by digest alone where there is one.
+    pub(crate) fn listed(&self) -> String {
+        let first = self.repository.split('/').next().unwrap_or_default();
+        let has_registry = self.repository.contains('/') && (first.contains(['.', ':']) || first == "localhost");
+        let prefix = match (has_registry, self.repository.contains('/')) {
+            (true, _) => "",
+            (false, true) => "docker.io/",
+            (false, false) => "docker.io/library/",
+        };
+        match &self.digest {
+            Some(digest) => format!("{prefix}{}@{digest}", self.repository),
+            None => format!("{prefix}{}", self.with_default_tag()),
+        }
+    }
+
     /// The full name: `:latest` where neither tag nor digest was given.
     pub(crate) fn with_default_tag(&self) -> String {
         let tag = self.tag.as_ref().map(|tag| format!(":{tag}")).unwrap_or_default();
@@ -159,5 +174,21 @@ mod tests {
         assert!(ImageName::parse("A").unwrap_err().ends_with("repository name must be lowercase"));
         assert!(ImageName::parse("a").unwrap().is_latest());
         assert!(!ImageName::parse("a:1").unwrap().is_latest());
+    }
+
+    #[test]
+    fn runtimes_list_full_names() {
+        for (name, expected) in [
+            ("app", "docker.io/library/app:latest"),
+            ("team/app:1", "docker.io/team/app:1"),
+            ("localhost/app:1", "localhost/app:1"),
+            ("registry:5000/app:1", "registry:5000/app:1"),
+            ("registry.example/a/b", "registry.example/a/b:latest"),
+        ] {
+            assert_eq!(ImageName::parse(name).unwrap().listed(), expected);
+        }
+        let digest = format!("sha256:{}", "0".repeat(64));
+        let name = ImageName::parse(&format!("app:1@{digest}")).unwrap();
+        assert_eq!(name.listed(), format!("docker.io/library/app@{digest}"));
     }
 }
