@@ -3,7 +3,7 @@
 use super::node_validation;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use api_machinery::field_path::{ErrorList, Path};
-use api_types::core_v1::Node;
+use api_types::core_v1::{Node, NodeSpec};
 
 use crate::address_warnings;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
@@ -63,6 +63,7 @@ impl TypedRules for NodeRules {
 
     fn set_defaults(object: &mut Node) {
         round_up([&mut object.status.capacity, &mut object.status.allocatable]);
+        sync_ranges(&mut object.spec);
         if object.status.allocatable.is_empty() {
             object.status.allocatable.clone_from(&object.status.capacity);
         }
@@ -135,6 +136,16 @@ impl TypedRules for NodeRules {
             kernel.into(),
             table::or_else(&*info.container_runtime_version, "<unknown>").into(),
         ]
+    }
+}
+
+/// The first of the ranges is also the only one of older clients, whose word goes first.
+fn sync_ranges(spec: &mut NodeSpec) {
+    let first = spec.pod_cidrs.first().cloned().unwrap_or_default();
+    if spec.pod_cidr.is_empty() {
+        spec.pod_cidr = first;
+    } else if spec.pod_cidr != first {
+        spec.pod_cidrs = vec![spec.pod_cidr.clone()];
     }
 }
 

@@ -98,6 +98,8 @@ impl TypedRules for PodRules {
 
     fn prepare_create(cx: &RuleContext, object: &mut Pod) {
         crate::pod_spec::disabled::drop_fields(&mut object.spec, None);
+        // Admission has named the account since.
+        crate::pod_spec::defaults::sync_account(&mut object.spec);
         object.status.phase = pod_phase::PENDING.into();
         object.status.qos_class = component_helpers::qos::class_of(object).into();
         if !object.spec.scheduling_gates.is_empty() {

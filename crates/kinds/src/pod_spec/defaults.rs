@@ -1,6 +1,6 @@
 //! Defaults of a pod's spec that depend on other fields. Those that stand alone are in the field tables.
 
-use api_types::core_v1::{Container, Pod, PodSpec, ResourceList, VolumeSource};
+use api_types::core_v1::{Container, Pod, PodIP, PodSpec, PodStatus, ResourceList, VolumeSource};
 use component_helpers::pod_requests::{aggregate, is_pod_level};
 
 /// Sets what pods and templates share: pull policies, and an empty directory for volumes without a source.
@@ -27,6 +27,15 @@ pub(crate) fn set_defaults(spec: &mut PodSpec) {
         }
     }
     round_quantities(spec);
+    sync_account(spec);
+}
+
+/// The account has two names in a spec, which always say the same; the older one is read only where it is alone.
+pub(crate) fn sync_account(spec: &mut PodSpec) {
+    if spec.service_account_name.is_empty() {
+        spec.service_account_name.clone_from(&spec.service_account);
+    }
+    spec.service_account.clone_from(&spec.service_account_name);
 }
 
 /// Sets what holds for pods only, after [`set_defaults`].
@@ -47,6 +56,17 @@ pub(crate) fn set_pod_defaults(pod: &mut Pod) {
         spec.termination_grace_period_seconds = Some(1);
     }
     set_pod_level(spec);
+    sync_addresses(&mut pod.status);
+}
+
+/// The first of the addresses is also the only one of older clients, whose word goes first.
+fn sync_addresses(status: &mut PodStatus) {
+    let first = status.pod_ips.first().map(|one| one.ip.clone()).unwrap_or_default();
+    if status.pod_ip.is_empty() {
+        status.pod_ip = first;
+    } else if status.pod_ip != first {
+        status.pod_ips = vec![PodIP { ip: status.pod_ip.clone() }];
+    }
 }
 
 /// What the pod as a whole asks for, from its containers and its limits, where it states anything at all (KEP-2837).
@@ -147,6 +167,35 @@ mod tests {
             set_pod_defaults(&mut pod);
             let found = pod.spec.resources.unwrap_or_default();
             assert_eq!((found.requests, found.limits), (list(expected_requests), list(expected_limits)), "{requests}");
+        }
+    }
+
+    #[test]
+    fn accounts_have_two_names() {
+        for (name, older, expected) in [("a", "", "a"), ("", "b", "b"), ("a", "b", "a"), ("", "", "")] {
+            let mut spec = PodSpec::default();
+            (spec.service_account_name, spec.service_account) = (name.into(), older.into());
+            set_defaults(&mut spec);
+            let found = (spec.service_account_name.as_str(), spec.service_account.as_str());
+            assert_eq!(found, (expected, expected), "{name} {older}");
+        }
+    }
+
+    #[test]
+    fn the_first_address_is_the_only_one_of_old() {
+        for (ip, ips, expected) in [
+            ("", &[][..], ("", &[][..])),
+            ("1.1.1.1", &[], ("1.1.1.1", &["1.1.1.1"])),
+            ("", &["1.1.1.1", "fd00::1"], ("1.1.1.1", &["1.1.1.1", "fd00::1"])),
+            ("1.1.1.1", &["1.1.1.1", "fd00::1"], ("1.1.1.1", &["1.1.1.1", "fd00::1"])),
+            ("1.1.1.1", &["2.2.2.2", "fd00::1"], ("1.1.1.1", &["1.1.1.1"])),
+        ] {
+            let mut pod = Pod::default();
+            pod.status.pod_ip = ip.into();
+            pod.status.pod_ips = ips.iter().map(|ip| PodIP { ip: (*ip).into() }).collect();
+            set_pod_defaults(&mut pod);
+            let found: Vec<&str> = pod.status.pod_ips.iter().map(|one| one.ip.as_str()).collect();
+            assert_eq!((pod.status.pod_ip.as_str(), found.as_slice()), expected, "{ip} {ips:?}");
         }
     }
 

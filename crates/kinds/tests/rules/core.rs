@@ -423,3 +423,53 @@ fn resource_quotas() {
     let quota = read(rules, &spec(r#"{"hard":{"requests.cpu":"2","limits.cpu":"1"}}"#));
     assert_eq!(rules.warnings(&*quota, None), ["ResourceQuota requests.cpu (2) should be less than limits.cpu (1)"]);
 }
+
+#[test]
+fn nodes() {
+    let spec = |spec: &str| format!(r#"{{"spec":{spec}}}"#);
+    check_created(
+        "nodes",
+        &[
+            (&spec(r#"{"podCIDR":"10.0.0.0/24"}"#), &[]),
+            (
+                &spec(r#"{"podCIDRs":["10.0.0.0/24","10.0.1.0/24"]}"#),
+                &[
+                    "spec.podCIDRs: Invalid value: [\"10.0.0.0/24\",\"10.0.1.0/24\"]: may specify no more than one CIDR for \
+                   each IP family",
+                ],
+            ),
+            (
+                &spec(
+                    r#"{"taints":[{"key":"a","effect":"NoSchedule"},{"key":"a","value":"b","effect":"NoSchedule"}]}"#,
+                ),
+                &["metadata.taints[1]: Duplicate value: \
+                   {\"Key\":\"a\",\"Value\":\"b\",\"Effect\":\"NoSchedule\",\"TimeAdded\":null}: taints must be unique \
+                   by key and effect pair"],
+            ),
+        ],
+    );
+    // The two ways to name the range of a node say the same.
+    check_updated(
+        "nodes",
+        &[
+            (&spec(r#"{"podCIDR":"10.0.0.0/24"}"#), &spec(r#"{"podCIDRs":["10.0.0.0/24"]}"#), &[]),
+            (
+                &spec(r#"{"podCIDR":"10.0.0.0/24"}"#),
+                &spec(r#"{"podCIDR":"10.0.1.0/24","podCIDRs":["10.0.0.0/24"]}"#),
+                &["spec.podCIDRs: Forbidden: node updates may not change podCIDR except from \"\" to valid"],
+            ),
+            (
+                &spec(r#"{"providerID":"a"}"#),
+                &spec("{}"),
+                &["spec.providerID: Forbidden: node updates may not change providerID except from \"\" to valid"],
+            ),
+        ],
+    );
+    let rules = kind("nodes");
+    let node = read(rules, &spec(r#"{"podCIDR":"10.0.0.1/24"}"#));
+    assert_eq!(
+        rules.warnings(&*node, None),
+        ["spec.podCIDRs[0]: CIDR value \"10.0.0.1/24\" is ambiguous in this context (should be \"10.0.0.0/24\" or \
+          \"10.0.0.1/32\"?)"]
+    );
+}
