@@ -82,7 +82,12 @@ impl Api {
         api
     }
 
-    pub(super) async fn open(&self, line: &str, headers: &[(&str, &str)], body: &str) -> http::Response<Body> {
+    pub(super) async fn open(
+        &self,
+        line: &str,
+        headers: &[(&str, &str)],
+        body: impl AsRef<[u8]>,
+    ) -> http::Response<Body> {
         let (method, path) = line.split_once(' ').expect("a method and a path");
         let mut request = http::Request::builder().method(method).uri(path);
         if !headers.iter().any(|(name, _)| *name == "authorization") {
@@ -91,11 +96,11 @@ impl Api {
         for (name, value) in headers.iter().filter(|(_, value)| !value.is_empty()) {
             request = request.header(*name, *value);
         }
-        let request = request.body(Bytes::copy_from_slice(body.as_bytes())).expect("a request");
+        let request = request.body(Bytes::copy_from_slice(body.as_ref())).expect("a request");
         self.server.api().call(request, &Peer::default()).await
     }
 
-    pub(super) async fn send(&self, line: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(super) async fn send(&self, line: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Answer {
         let (parts, body) = self.open(line, headers, body).await.into_parts();
         let bytes = body.collect().await.expect("a whole body").to_bytes();
         let text = String::from_utf8_lossy(&bytes).into_owned();

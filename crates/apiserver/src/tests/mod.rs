@@ -2,6 +2,7 @@
 
 mod custom;
 mod harness;
+mod hostile;
 mod https;
 mod patches;
 mod plugged;
