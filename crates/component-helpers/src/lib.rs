@@ -9,6 +9,7 @@ pub mod owners;
 pub mod pod_requests;
 pub mod pod_state;
 pub mod qos;
+pub mod quota;
 pub mod selectors;
 pub mod taints;
 pub mod time_zone;
