@@ -1,8 +1,28 @@
 //! What a plugin may know of a write.
 
+use std::sync::Arc;
+
 use api_machinery::gvk::GroupResource;
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
+use parking_lot::Mutex;
+
+/// Texts for the client's `Warning` headers. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    /// Adds a text.
+    pub fn add(&self, text: impl Into<String>) {
+        self.0.lock().push(text.into());
+    }
+
+    /// Takes all texts out.
+    #[must_use]
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock())
+    }
+}
 
 /// What the request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +71,8 @@ pub struct Attributes {
     pub user: UserInfo,
     /// Whether nothing is to be stored.
     pub dry_run: bool,
+    /// What the client should hear of.
+    pub warnings: Warnings,
 }
 
 impl Attributes {

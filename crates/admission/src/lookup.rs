@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use api_machinery::status::ApiError;
-use api_types::core_v1::{Namespace, Node, PersistentVolumeClaim, Pod, ServiceAccount};
+use api_types::core_v1::{LimitRange, Namespace, Node, PersistentVolumeClaim, Pod, ResourceQuota, ServiceAccount};
 use api_types::networking_v1::IngressClass;
 use api_types::node_v1::RuntimeClass;
 use api_types::scheduling_v1::PriorityClass;
@@ -24,14 +24,24 @@ pub trait Lookup: Send + Sync {
     async fn live_service_account(&self, namespace: &str, name: &str) -> Result<ServiceAccount, ApiError>;
     /// A pod as the cache has it.
     fn pod(&self, namespace: &str, name: &str) -> Option<Arc<Pod>>;
+    /// The pods of a namespace as the cache has them.
+    fn pods(&self, namespace: &str) -> Vec<Arc<Pod>>;
     /// A node as the cache has it.
     fn node(&self, name: &str) -> Option<Arc<Node>>;
     /// A claim as the cache has it.
     fn claim(&self, namespace: &str, name: &str) -> Option<Arc<PersistentVolumeClaim>>;
+    /// The limit ranges of a namespace.
+    async fn limit_ranges(&self, namespace: &str) -> Result<Vec<Arc<LimitRange>>, ApiError>;
+    /// The quotas of a namespace, at least as new as this server's own last write of them.
+    async fn quotas(&self, namespace: &str) -> Result<Vec<Arc<ResourceQuota>>, ApiError>;
+    /// Writes the usage of a quota, if nobody else has written it since.
+    async fn charge(&self, quota: ResourceQuota) -> Result<(), ApiError>;
     /// Every priority class.
     fn priority_classes(&self) -> Vec<Arc<PriorityClass>>;
     /// A runtime class.
     fn runtime_class(&self, name: &str) -> Option<Arc<RuntimeClass>>;
+    /// A runtime class as the store has it.
+    async fn live_runtime_class(&self, name: &str) -> Result<RuntimeClass, ApiError>;
     /// Every storage class.
     fn storage_classes(&self) -> Vec<Arc<StorageClass>>;
     /// Every ingress class.

@@ -6,7 +6,7 @@ use api_machinery::meta::ListOptions;
 use api_machinery::object::{Kind, Object};
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
-use api_types::core_v1::{Namespace, Node, PersistentVolumeClaim, Pod, ServiceAccount};
+use api_types::core_v1::{LimitRange, Namespace, Node, PersistentVolumeClaim, Pod, ResourceQuota, ServiceAccount};
 use api_types::networking_v1::IngressClass;
 use api_types::node_v1::RuntimeClass;
 use api_types::scheduling_v1::PriorityClass;
@@ -15,8 +15,10 @@ use async_trait::async_trait;
 use authz::{Attributes, Authorizer, Decision};
 use base::SharedClock;
 use futures_util::FutureExt as _;
-use registry::{Registry, Resource};
+use kinds::rules::Endpoint;
+use registry::{AdmitAll, Hooks, Registry, Replace, Resource};
 
+use crate::charged_quotas::Charged;
 use crate::cx::server_request;
 
 /// Reads of the registry for admission.
@@ -24,11 +26,12 @@ pub(crate) struct RegistryLookup {
     registry: Weak<Registry>,
     clock: SharedClock,
     authorizer: Arc<dyn Authorizer>,
+    charged: Charged,
 }
 
 impl RegistryLookup {
     pub(crate) fn new(registry: &Arc<Registry>, clock: &SharedClock, authorizer: Arc<dyn Authorizer>) -> Self {
-        Self { registry: Arc::downgrade(registry), clock: Arc::clone(clock), authorizer }
+        Self { registry: Arc::downgrade(registry), clock: Arc::clone(clock), authorizer, charged: Charged::default() }
     }
 
     fn resource<T: Kind>(&self) -> Option<Arc<Resource>> {
@@ -46,6 +49,15 @@ impl RegistryLookup {
         let resource = self.resource::<T>().ok_or_else(ApiError::unknown_resource)?;
         let found = resource.get(&server_request(&self.clock, namespace), name, "").await?;
         found.object().downcast_ref::<T>().cloned().ok_or_else(|| ApiError::internal("an object of another kind"))
+    }
+
+    /// All objects of a namespace as the cache has them; it fills first where it is new.
+    async fn in_namespace<T: Kind + Object>(&self, namespace: &str) -> Result<Vec<Arc<T>>, ApiError> {
+        let options = ListOptions { resource_version: "0".to_owned(), ..ListOptions::default() };
+        let cx = server_request(&self.clock, namespace);
+        let resource = self.resource::<T>().ok_or_else(ApiError::unknown_resource)?;
+        let list = resource.list(&cx, &options).await?;
+        Ok(list.items.iter().filter_map(|item| item.object().downcast_ref::<T>().cloned().map(Arc::new)).collect())
     }
 
     fn all<T: Kind + Object>(&self) -> Vec<Arc<T>> {
@@ -74,17 +86,42 @@ impl admission::Lookup for RegistryLookup {
     fn pod(&self, namespace: &str, name: &str) -> Option<Arc<Pod>> {
         self.cached(namespace, name)
     }
+    fn pods(&self, namespace: &str) -> Vec<Arc<Pod>> {
+        self.in_namespace(namespace).now_or_never().and_then(Result::ok).unwrap_or_default()
+    }
     fn node(&self, name: &str) -> Option<Arc<Node>> {
         self.cached("", name)
     }
     fn claim(&self, namespace: &str, name: &str) -> Option<Arc<PersistentVolumeClaim>> {
         self.cached(namespace, name)
     }
+    async fn limit_ranges(&self, namespace: &str) -> Result<Vec<Arc<LimitRange>>, ApiError> {
+        self.in_namespace(namespace).await
+    }
+    async fn quotas(&self, namespace: &str) -> Result<Vec<Arc<ResourceQuota>>, ApiError> {
+        let cached = self.in_namespace::<ResourceQuota>(namespace).await?;
+        Ok(self.charged.newest(cached))
+    }
+    async fn charge(&self, quota: ResourceQuota) -> Result<(), ApiError> {
+        let resource = self.resource::<ResourceQuota>().ok_or_else(ApiError::unknown_resource)?;
+        let cx = server_request(&self.clock, &quota.metadata.namespace);
+        let name = quota.metadata.name.clone();
+        let change = Replace(Box::new(quota));
+        let hooks = Hooks { admission: &AdmitAll, track: None };
+        let written = resource.update(&cx, &name, Endpoint::Status, &change, &hooks).await?;
+        if let Some(quota) = written.item.object().downcast_ref::<ResourceQuota>() {
+            self.charged.note(quota);
+        }
+        Ok(())
+    }
     fn priority_classes(&self) -> Vec<Arc<PriorityClass>> {
         self.all()
     }
     fn runtime_class(&self, name: &str) -> Option<Arc<RuntimeClass>> {
         self.cached("", name)
+    }
+    async fn live_runtime_class(&self, name: &str) -> Result<RuntimeClass, ApiError> {
+        self.live("", name).await
     }
     fn storage_classes(&self) -> Vec<Arc<StorageClass>> {
         self.all()

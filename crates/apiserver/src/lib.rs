@@ -6,6 +6,7 @@ mod authentication;
 mod authorization;
 mod bootstrap;
 mod chain;
+mod charged_quotas;
 pub mod config;
 mod custom_kinds;
 mod custom_resources;

@@ -6,7 +6,7 @@ use api_machinery::gvk::GroupResource;
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
-use api_types::core_v1::{Namespace, Node, PersistentVolumeClaim, Pod, ServiceAccount};
+use api_types::core_v1::{LimitRange, Namespace, Node, PersistentVolumeClaim, Pod, ResourceQuota, ServiceAccount};
 use api_types::networking_v1::IngressClass;
 use api_types::node_v1::RuntimeClass;
 use api_types::scheduling_v1::PriorityClass;
@@ -14,7 +14,7 @@ use api_types::storage_v1::StorageClass;
 use async_trait::async_trait;
 use base::{Rng, TokioClock};
 
-use crate::{Attributes, Context, Lookup, Operation, PluginEntry, Settings};
+use crate::{Attributes, Context, Lookup, Operation, PluginEntry, Settings, Warnings};
 
 #[derive(Clone, Default)]
 pub(super) struct Fixture {
@@ -23,6 +23,12 @@ pub(super) struct Fixture {
     pub(super) pods: Vec<Pod>,
     pub(super) nodes: Vec<Node>,
     pub(super) claims: Vec<PersistentVolumeClaim>,
+    pub(super) limit_ranges: Vec<LimitRange>,
+    pub(super) quotas: Vec<ResourceQuota>,
+    /// The quotas whose usage was written.
+    pub(super) charged: Arc<parking_lot::Mutex<Vec<ResourceQuota>>>,
+    /// What everybody may do to which names: verb and name.
+    pub(super) allowed: Vec<(&'static str, &'static str)>,
     pub(super) priority_classes: Vec<PriorityClass>,
     pub(super) runtime_classes: Vec<RuntimeClass>,
     pub(super) storage_classes: Vec<StorageClass>,
@@ -41,6 +47,7 @@ pub(super) fn create(group: &str, resource: &str) -> Attributes {
         name: "x".into(),
         user: UserInfo::default(),
         dry_run: false,
+        warnings: Warnings::default(),
     }
 }
 
@@ -58,6 +65,18 @@ impl Fixture {
         let plugin = (entry.build)(&Settings::default());
         assert!(plugin.handles(attributes), "{attributes:?}");
         plugin.mutate(&self.context(), attributes, Some(object), None).await
+    }
+
+    pub(super) async fn validate_update(
+        &self,
+        entry: &PluginEntry,
+        attributes: &Attributes,
+        object: &dyn Object,
+        old: &dyn Object,
+    ) -> Result<(), ApiError> {
+        let plugin = (entry.build)(&Settings::default());
+        assert!(plugin.handles(attributes), "{attributes:?}");
+        plugin.validate(&self.context(), attributes, Some(object), Some(old)).await
     }
 
     pub(super) async fn validate(
@@ -102,11 +121,24 @@ impl Lookup for Fixture {
     fn pod(&self, namespace: &str, name: &str) -> Option<Arc<Pod>> {
         named(&self.pods, namespace, name)
     }
+    fn pods(&self, namespace: &str) -> Vec<Arc<Pod>> {
+        shared(&self.pods).into_iter().filter(|pod| pod.metadata.namespace == namespace).collect()
+    }
     fn node(&self, name: &str) -> Option<Arc<Node>> {
         named(&self.nodes, "", name)
     }
     fn claim(&self, namespace: &str, name: &str) -> Option<Arc<PersistentVolumeClaim>> {
         named(&self.claims, namespace, name)
+    }
+    async fn limit_ranges(&self, namespace: &str) -> Result<Vec<Arc<LimitRange>>, ApiError> {
+        Ok(shared(&self.limit_ranges).into_iter().filter(|own| own.metadata.namespace == namespace).collect())
+    }
+    async fn quotas(&self, namespace: &str) -> Result<Vec<Arc<ResourceQuota>>, ApiError> {
+        Ok(shared(&self.quotas).into_iter().filter(|own| own.metadata.namespace == namespace).collect())
+    }
+    async fn charge(&self, quota: ResourceQuota) -> Result<(), ApiError> {
+        self.charged.lock().push(quota);
+        Ok(())
     }
     fn priority_classes(&self) -> Vec<Arc<PriorityClass>> {
         shared(&self.priority_classes)
@@ -114,13 +146,16 @@ impl Lookup for Fixture {
     fn runtime_class(&self, name: &str) -> Option<Arc<RuntimeClass>> {
         named(&self.runtime_classes, "", name)
     }
+    async fn live_runtime_class(&self, name: &str) -> Result<RuntimeClass, ApiError> {
+        self.runtime_class(name).map(|found| (*found).clone()).ok_or_else(|| missing("runtimeclasses", name))
+    }
     fn storage_classes(&self) -> Vec<Arc<StorageClass>> {
         shared(&self.storage_classes)
     }
     fn ingress_classes(&self) -> Vec<Arc<IngressClass>> {
         shared(&self.ingress_classes)
     }
-    fn is_allowed(&self, _: &UserInfo, _: &str, _: &str, _: &str, _: &str) -> bool {
-        false
+    fn is_allowed(&self, _: &UserInfo, verb: &str, _: &str, _: &str, name: &str) -> bool {
+        self.allowed.iter().any(|own| *own == (verb, name))
     }
 }

@@ -39,6 +39,7 @@ pub(super) async fn admit_connect(cx: &ApiCx, request: &Request<Authorized>) -> 
         name: info.name.clone(),
         user: request.user().clone(),
         dry_run: false,
+        warnings: admission::Warnings::default(),
     };
     cx.admission().mutate(&attributes, None, None).await?;
     cx.admission().validate(&attributes, None, None).await

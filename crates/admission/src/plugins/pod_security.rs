@@ -1,0 +1,250 @@
+//! PodSecurity: the Pod Security Standards, by the labels of a namespace. Pods that break what a namespace enforces are
+//! refused; what it warns of is told in warnings, for pods and for what makes them.
+//!
+//! Deliberately not here: audit annotations, as there is no audit log, and a configuration with defaults and exemptions.
+//! See <https://kubernetes.io/docs/concepts/security/pod-security-standards/>.
+
+mod baseline;
+mod policy;
+mod restricted;
+mod subject;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use api_machinery::field_path::ErrorList;
+use api_machinery::gvk::GroupKind;
+use api_machinery::meta::ObjectMeta;
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use api_types::apps_v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use api_types::batch_v1::{CronJob, Job};
+use api_types::core_v1::{Namespace, Pod, PodSpec, PodTemplate, PodTemplateSpec, ReplicationController};
+use async_trait::async_trait;
+
+use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use policy::{Level, LevelVersion, Policy};
+use subject::Subject;
+
+pub(super) const ENTRY: PluginEntry =
+    PluginEntry { name: "PodSecurity", enabled_by_default: true, build: |_| Box::new(PodSecurity) };
+
+/// Subresources of pods that change nothing that counts.
+const IGNORED_SUBRESOURCES: [&str; 8] =
+    ["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
+
+struct PodSecurity;
+
+/// One failed check: why, and in what.
+struct Violation {
+    reason: String,
+    detail: String,
+}
+
+/// What is wrong with a pod by a level; nothing where it fits.
+fn violations(level: &LevelVersion, metadata: &ObjectMeta, spec: &PodSpec) -> Option<String> {
+    let subject = Subject::new(metadata, spec, level.minor());
+    let found = match level.level {
+        Level::Privileged => Vec::new(),
+        Level::Baseline => baseline::check(&subject, baseline::Overridden::None),
+        Level::Restricted => {
+            let mut found = baseline::check(&subject, baseline::Overridden::ByRestricted);
+            found.extend(restricted::check(&subject));
+            found
+        }
+    };
+    if found.is_empty() {
+        return None;
+    }
+    let shown = |own: &Violation| match own.detail.as_str() {
+        "" => own.reason.clone(),
+        detail => format!("{} ({detail})", own.reason),
+    };
+    Some(found.iter().map(shown).collect::<Vec<_>>().join(", "))
+}
+
+/// The template of what makes pods.
+fn template(object: &dyn Object) -> Option<&PodTemplateSpec> {
+    if let Some(own) = object.downcast_ref::<ReplicationController>() {
+        return own.spec.template.as_ref();
+    }
+    object
+        .downcast_ref::<Deployment>()
+        .map(|own| &own.spec.template)
+        .or_else(|| object.downcast_ref::<ReplicaSet>().map(|own| &own.spec.template))
+        .or_else(|| object.downcast_ref::<StatefulSet>().map(|own| &own.spec.template))
+        .or_else(|| object.downcast_ref::<DaemonSet>().map(|own| &own.spec.template))
+        .or_else(|| object.downcast_ref::<Job>().map(|own| &own.spec.template))
+        .or_else(|| object.downcast_ref::<CronJob>().map(|own| &own.spec.job_template.spec.template))
+        .or_else(|| object.downcast_ref::<PodTemplate>().map(|own| &own.template))
+}
+
+fn is_controller(attributes: &Attributes) -> bool {
+    matches!(
+        (attributes.group.as_str(), attributes.resource.as_str()),
+        ("", "replicationcontrollers" | "podtemplates")
+            | ("apps", "replicasets" | "deployments" | "statefulsets" | "daemonsets")
+            | ("batch", "jobs" | "cronjobs")
+    )
+}
+
+#[async_trait]
+impl Plugin for PodSecurity {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        if !matches!(attributes.operation, Operation::Create | Operation::Update) {
+            return false;
+        }
+        match (attributes.group.as_str(), attributes.resource.as_str()) {
+            ("", "pods") => !IGNORED_SUBRESOURCES.contains(&attributes.subresource.as_str()),
+            ("", "namespaces") => attributes.subresource.is_empty(),
+            _ => attributes.subresource.is_empty() && is_controller(attributes),
+        }
+    }
+
+    async fn validate(
+        &self,
+        cx: &Context,
+        attributes: &Attributes,
+        object: Option<&dyn Object>,
+        old: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        let Some(object) = object else { return Ok(()) };
+        if let Some(namespace) = object.downcast_ref::<Namespace>() {
+            return check_namespace(cx, attributes, namespace, old.and_then(|old| old.downcast_ref()));
+        }
+        if let Some(pod) = object.downcast_ref::<Pod>() {
+            return check_pod(cx, attributes, pod, old.and_then(|old| old.downcast_ref())).await;
+        }
+        let Some(template) = template(object) else { return Ok(()) };
+        let policy = policy_of(cx, attributes).await?;
+        if let Some(detail) = violations(&policy.warn, &template.metadata, &template.spec) {
+            attributes.warnings.add(format!("would violate PodSecurity {:?}: {detail}", policy.warn.to_string()));
+        }
+        Ok(())
+    }
+}
+
+/// The policy of the request's namespace.
+async fn policy_of(cx: &Context, attributes: &Attributes) -> Result<Policy, ApiError> {
+    let name = &attributes.namespace;
+    let labels = match cx.lookup.namespace(name) {
+        Some(namespace) => namespace.metadata.labels.clone(),
+        None => match cx.lookup.live_namespace(name).await {
+            Ok(namespace) => namespace.metadata.labels,
+            Err(_) => return Err(ApiError::internal(format_args!("failed to lookup namespace {name:?}"))),
+        },
+    };
+    Ok(Policy::of(&labels, &mut ErrorList::new()))
+}
+
+async fn check_pod(cx: &Context, attributes: &Attributes, pod: &Pod, old: Option<&Pod>) -> Result<(), ApiError> {
+    let policy = policy_of(cx, attributes).await?;
+    if policy.is_privileged() || old.is_some_and(|old| !matters(&pod.spec, &old.spec)) {
+        return Ok(());
+    }
+    let found = |level: &LevelVersion| violations(level, &pod.metadata, &pod.spec);
+    if let Some(detail) = found(&policy.enforce) {
+        let level = policy.enforce.to_string();
+        return Err(attributes.forbidden(format_args!("violates PodSecurity {level:?}: {detail}")));
+    }
+    if let Some(detail) = found(&policy.warn) {
+        attributes.warnings.add(format!("would violate PodSecurity {:?}: {detail}", policy.warn.to_string()));
+    }
+    Ok(())
+}
+
+/// Whether an update of a pod changes anything that checks look at.
+fn matters(new: &PodSpec, old: &PodSpec) -> bool {
+    let counts = |spec: &PodSpec| (spec.containers.len(), spec.init_containers.len());
+    if counts(new) != counts(old) {
+        return true;
+    }
+    let images = |spec: &PodSpec| -> Vec<String> {
+        let all = spec.containers.iter().chain(&spec.init_containers);
+        all.map(|container| container.image.clone()).collect()
+    };
+    let ephemeral = |spec: &PodSpec| -> BTreeMap<String, String> {
+        let common = spec.ephemeral_containers.iter().map(|own| &own.ephemeral_container_common);
+        common.map(|own| (own.name.clone(), own.image.clone())).collect()
+    };
+    let before = ephemeral(old);
+    images(new) != images(old) || ephemeral(new).iter().any(|(name, image)| before.get(name) != Some(image))
+}
+
+/// The labels must make sense; pods that are there already are only warned of.
+fn check_namespace(
+    cx: &Context,
+    attributes: &Attributes,
+    namespace: &Namespace,
+    old: Option<&Namespace>,
+) -> Result<(), ApiError> {
+    let mut errors = ErrorList::new();
+    let policy = Policy::of(&namespace.metadata.labels, &mut errors);
+    let mut former_errors = ErrorList::new();
+    let former = old.map(|old| Policy::of(&old.metadata.labels, &mut former_errors));
+    if !errors.is_empty() && (old.is_none() || errors.to_string() != former_errors.to_string()) {
+        return Err(ApiError::invalid(&GroupKind::new("", "Namespace"), &namespace.metadata.name, &errors));
+    }
+    let Some(former) = former else { return Ok(()) };
+    let enforce = &policy.enforce;
+    let eased = enforce.version == former.enforce.version && enforce.level <= former.enforce.level;
+    if enforce.level == Level::Privileged || *enforce == former.enforce || eased {
+        return Ok(());
+    }
+    for warning in existing(&cx.lookup.pods(&attributes.name), enforce, &namespace.metadata.name) {
+        attributes.warnings.add(warning);
+    }
+    Ok(())
+}
+
+/// The most pods that are looked at when a level is raised.
+const MAX_EXISTING: usize = 3000;
+
+/// What is to be said of pods that would be refused now.
+fn existing(pods: &[std::sync::Arc<Pod>], enforce: &LevelVersion, namespace: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if pods.len() > MAX_EXISTING {
+        warnings.push(format!(
+            "new PodSecurity enforce level only checked against the first {MAX_EXISTING} of {} existing pods",
+            pods.len()
+        ));
+    }
+    let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for pod in pods.iter().take(MAX_EXISTING) {
+        let subject = Subject::new(&pod.metadata, &pod.spec, enforce.minor());
+        let mut found = match enforce.level {
+            Level::Restricted => baseline::check(&subject, baseline::Overridden::ByRestricted),
+            _ => baseline::check(&subject, baseline::Overridden::None),
+        };
+        if enforce.level == Level::Restricted {
+            found.extend(restricted::check(&subject));
+        }
+        if !found.is_empty() {
+            let reasons = found.iter().map(|own| own.reason.as_str()).collect::<Vec<_>>().join(", ");
+            by_reason.entry(reasons).or_default().push(&pod.metadata.name);
+        }
+    }
+    if by_reason.is_empty() {
+        return warnings;
+    }
+    warnings.push(format!(
+        "existing pods in namespace {namespace:?} violate the new PodSecurity enforce level {:?}",
+        enforce.to_string()
+    ));
+    let mut lines: Vec<String> = by_reason
+        .into_iter()
+        .map(|(reasons, mut names)| {
+            names.sort_unstable();
+            let first = names.first().copied().unwrap_or_default();
+            match names.len() {
+                0 | 1 => format!("{first}: {reasons}"),
+                2 => format!("{first} (and 1 other pod): {reasons}"),
+                many => format!("{first} (and {} other pods): {reasons}", many - 1),
+            }
+        })
+        .collect();
+    lines.sort();
+    warnings.extend(lines);
+    warnings
+}

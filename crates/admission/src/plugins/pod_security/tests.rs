@@ -1,0 +1,178 @@
+//! Levels and labels from tables.
+
+use api_types::core_v1::Pod;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::plugins::testing::{Fixture, create};
+
+fn pod(spec: Value) -> Pod {
+    let mut value = json!({"metadata": {"name": "x"}, "spec": {"containers": [{"name": "a"}]}});
+    merge(&mut value["spec"], spec);
+    api_machinery::object::from_value(&value).expect("a pod")
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+fn good() -> Value {
+    json!({"securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [{"name": "a", "securityContext": {
+            "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}}]})
+}
+
+fn namespace(labels: &[(&str, &str)]) -> Namespace {
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = "ns".into();
+    let label = |(name, value): &(&str, &str)| (format!("pod-security.kubernetes.io/{name}"), (*value).to_owned());
+    namespace.metadata.labels = labels.iter().map(label).collect();
+    namespace
+}
+
+fn attributes(resource: &str) -> Attributes {
+    Attributes { namespace: "ns".into(), ..create("", resource) }
+}
+
+/// What a pod breaks of a level.
+async fn refused(level: &str, spec: Value) -> String {
+    let fixture = Fixture { namespaces: vec![namespace(&[("enforce", level)])], ..Fixture::default() };
+    match fixture.validate(&ENTRY, &attributes("pods"), &pod(spec)).await {
+        Ok(()) => String::new(),
+        Err(error) => {
+            assert_eq!(error.code, 403);
+            error.message
+        }
+    }
+}
+
+#[tokio::test]
+async fn baseline_forbids_what_reaches_out() {
+    let container = |own: Value| {
+        let mut container = json!({"name": "a"});
+        merge(&mut container, own);
+        json!({"containers": [container]})
+    };
+    let security = |own: Value| container(json!({"securityContext": own}));
+    for (spec, expected) in [
+        (json!({}), ""),
+        (json!({"hostNetwork": true, "hostIPC": true}), "host namespaces (hostNetwork=true, hostIPC=true)"),
+        (json!({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}), "hostPath volumes (volume \"v\")"),
+        (
+            container(json!({"ports": [{"hostPort": 80, "containerPort": 80}]})),
+            "hostPort (container \"a\" uses hostPort 80)",
+        ),
+        (
+            security(json!({"privileged": true})),
+            "privileged (container \"a\" must not set securityContext.privileged=true)",
+        ),
+        (
+            security(json!({"capabilities": {"add": ["SYS_ADMIN", "CHOWN"]}})),
+            "non-default capabilities (container \"a\" must not include \"SYS_ADMIN\" in securityContext.capabilities.add)",
+        ),
+        (
+            security(json!({"procMount": "Unmasked"})),
+            "procMount (container \"a\" must not set securityContext.procMount to \"Unmasked\")",
+        ),
+        (
+            security(json!({"seLinuxOptions": {"type": "spc_t", "user": "u"}})),
+            "seLinuxOptions (container \"a\" set forbidden securityContext.seLinuxOptions: type \"spc_t\"; user may not be set)",
+        ),
+        (
+            json!({"securityContext": {"seccompProfile": {"type": "Unconfined"}}}),
+            "seccompProfile (pod must not set securityContext.seccompProfile.type to \"Unconfined\")",
+        ),
+        (
+            json!({"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}}),
+            "forbidden sysctls (kernel.msgmax)",
+        ),
+        (
+            json!({"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}),
+            "forbidden AppArmor profile (pod must not set AppArmor profile type to \"Unconfined\")",
+        ),
+        (
+            container(json!({"livenessProbe": {"httpGet": {"host": "10.0.0.1", "port": 80}}})),
+            "probe or lifecycle host (container \"a\" uses probe or lifecycle host \"10.0.0.1\")",
+        ),
+    ] {
+        let message = refused("baseline", spec).await;
+        let expected = match expected {
+            "" => String::new(),
+            text => format!("pods \"x\" is forbidden: violates PodSecurity \"baseline:latest\": {text}"),
+        };
+        assert_eq!(message, expected);
+        assert_eq!(refused("privileged", json!({"hostNetwork": true})).await, "");
+    }
+}
+
+#[tokio::test]
+async fn restricted_wants_to_be_told() {
+    assert_eq!(refused("restricted", good()).await, "");
+    let message = refused("restricted", json!({"volumes": [{"name": "v", "nfs": {"server": "s", "path": "/"}}]})).await;
+    assert_eq!(
+        message,
+        "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\": allowPrivilegeEscalation != false \
+         (container \"a\" must set securityContext.allowPrivilegeEscalation=false), unrestricted capabilities \
+         (container \"a\" must set securityContext.capabilities.drop=[\"ALL\"]), restricted volume types (volume \"v\" \
+         uses restricted volume type \"nfs\"), runAsNonRoot != true (pod or container \"a\" must set \
+         securityContext.runAsNonRoot=true), seccompProfile (pod or container \"a\" must set \
+         securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\")"
+    );
+    let mut root = good();
+    merge(&mut root, json!({"securityContext": {"runAsUser": 0}}));
+    assert!(refused("restricted", root).await.ends_with("runAsUser=0 (pod must not set runAsUser=0)"));
+}
+
+#[tokio::test]
+async fn who_enforces_is_warned_of_what_makes_pods() {
+    let namespaces = vec![namespace(&[("enforce", "baseline"), ("enforce-version", "v1.30")])];
+    let fixture = Fixture { namespaces, ..Fixture::default() };
+    let mut attributes = attributes("deployments");
+    attributes.group = "apps".into();
+    let mut deployment = Deployment::default();
+    deployment.spec.template.spec.host_pid = true;
+    fixture.validate(&ENTRY, &attributes, &deployment).await.unwrap();
+    assert_eq!(
+        attributes.warnings.take(),
+        ["would violate PodSecurity \"baseline:v1.30\": host namespaces (hostPID=true)"]
+    );
+}
+
+#[tokio::test]
+async fn labels_must_make_sense() {
+    let fixture = Fixture::default();
+    let bad = namespace(&[("enforce", "strict"), ("warn-version", "1.2")]);
+    let error = fixture.validate(&ENTRY, &create("", "namespaces"), &bad).await.unwrap_err();
+    assert_eq!(error.code, 422);
+    assert!(error.message.contains("must be one of privileged, baseline, restricted"), "{}", error.message);
+    assert!(error.message.contains("must be \"latest\" or \"v1.x\""), "{}", error.message);
+    let update = Attributes { operation: Operation::Update, ..create("", "namespaces") };
+    fixture.validate_update(&ENTRY, &update, &bad, &bad).await.unwrap();
+}
+
+#[tokio::test]
+async fn existing_pods_are_warned_of_when_a_level_is_raised() {
+    let mut reaching = pod(json!({"hostPID": true}));
+    reaching.metadata.namespace = "ns".into();
+    let mut other = reaching.clone();
+    other.metadata.name = "y".into();
+    let fixture = Fixture { pods: vec![reaching, other], ..Fixture::default() };
+    let update = Attributes { operation: Operation::Update, name: "ns".into(), ..create("", "namespaces") };
+    let (before, after) = (namespace(&[]), namespace(&[("enforce", "baseline")]));
+    fixture.validate_update(&ENTRY, &update, &after, &before).await.unwrap();
+    let warnings = update.warnings.take();
+    assert_eq!(
+        warnings,
+        [
+            "existing pods in namespace \"ns\" violate the new PodSecurity enforce level \"baseline:latest\"",
+            "x (and 1 other pod): host namespaces"
+        ]
+    );
+}

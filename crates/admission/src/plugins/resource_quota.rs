@@ -1,0 +1,125 @@
+//! ResourceQuota: refuses what a namespace has no quota left for, and books what it lets through.
+//!
+//! Usage is booked before the object is stored; where storing fails, the quota controller corrects it. Requests of a
+//! namespace go one after another, so that they see each other's bookings.
+
+mod check;
+#[cfg(test)]
+mod tests;
+mod turns;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use api_types::core_v1::{PersistentVolumeClaim, Pod, ResourceQuota as Quota};
+use async_trait::async_trait;
+use component_helpers::quota::Evaluator;
+
+use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use check::Request;
+use turns::Turns;
+
+pub(super) const ENTRY: PluginEntry = PluginEntry {
+    name: "ResourceQuota",
+    enabled_by_default: true,
+    build: |_| Box::new(ResourceQuota { turns: Turns::default() }),
+};
+
+/// How often a write that somebody else was faster with is made again.
+const RETRIES: usize = 3;
+/// How long a request waits for its turn and its bookings.
+const LIMIT: Duration = Duration::from_secs(10);
+
+struct ResourceQuota {
+    turns: Turns,
+}
+
+#[async_trait]
+impl Plugin for ResourceQuota {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        let written = matches!(attributes.operation, Operation::Create | Operation::Update);
+        let of_namespace = attributes.group.is_empty() && attributes.resource == "namespaces";
+        written && !attributes.namespace.is_empty() && !of_namespace
+    }
+
+    async fn validate(
+        &self,
+        cx: &Context,
+        attributes: &Attributes,
+        object: Option<&dyn Object>,
+        old: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        let Some(object) = object else { return Ok(()) };
+        let Some(evaluator) = Evaluator::of(&attributes.group, &attributes.resource) else { return Ok(()) };
+        if !acts_on(&evaluator, attributes, object, old) {
+            return Ok(());
+        }
+        // Most namespaces have no quota; nobody has to wait for a turn there.
+        if cx.lookup.quotas(&attributes.namespace).await?.is_empty() {
+            return Ok(());
+        }
+        let request = Request { evaluator: &evaluator, attributes, object, old, now: cx.clock.wall().into() };
+        let evaluated = async {
+            let _turn = self.turns.take(&attributes.namespace).await;
+            book(cx, &request).await
+        };
+        match tokio::time::timeout(LIMIT, evaluated).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(ApiError::internal("resource quota evaluation timed out")),
+        }
+    }
+}
+
+/// Whether usage can change by the request.
+fn acts_on(evaluator: &Evaluator, attributes: &Attributes, object: &dyn Object, old: Option<&dyn Object>) -> bool {
+    let (creates, subresource) = (attributes.operation == Operation::Create, attributes.subresource.as_str());
+    match evaluator {
+        Evaluator::Pods if subresource == "resize" => !creates,
+        Evaluator::Pods if subresource.is_empty() && !creates => {
+            let terminates = |object: &dyn Object| {
+                object.downcast_ref::<Pod>().is_some_and(|pod| pod.spec.active_deadline_seconds.is_some())
+            };
+            old.is_some_and(|old| terminates(old) != terminates(object))
+        }
+        Evaluator::Claims if subresource == "status" => {
+            let allocated = |object: &dyn Object| {
+                object.downcast_ref::<PersistentVolumeClaim>().map(|claim| claim.status.allocated_resources.clone())
+            };
+            !creates && old.is_some_and(|old| allocated(old) != allocated(object))
+        }
+        Evaluator::Services | Evaluator::Claims => subresource.is_empty(),
+        Evaluator::Pods | Evaluator::Count(_) => creates && subresource.is_empty(),
+    }
+}
+
+/// Checks the request against all quotas and writes their new usage; again with fresh ones after a lost race.
+async fn book(cx: &Context, request: &Request<'_>) -> Result<(), ApiError> {
+    let mut only: Option<Vec<String>> = None;
+    for attempt in 0..=RETRIES {
+        let mut quotas: Vec<Arc<Quota>> = cx.lookup.quotas(&request.attributes.namespace).await?;
+        if let Some(only) = &only {
+            quotas.retain(|quota| only.contains(&quota.metadata.name));
+        }
+        let charged = request.check(&quotas)?;
+        if request.attributes.dry_run {
+            return Ok(());
+        }
+        let (mut again, mut last) = (Vec::new(), None);
+        for quota in charged {
+            let name = quota.metadata.name.clone();
+            if let Err(error) = cx.lookup.charge(quota).await {
+                again.push(name);
+                last = Some(error);
+            }
+        }
+        match last {
+            None => return Ok(()),
+            Some(error) if attempt == RETRIES => return Err(error),
+            Some(error) => tracing::debug!(%error, "The usage of a quota was not written, trying again"),
+        }
+        only = Some(again);
+    }
+    Ok(())
+}

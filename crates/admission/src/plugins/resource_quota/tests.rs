@@ -1,0 +1,112 @@
+//! What quotas let through, from tables.
+
+use api_machinery::quantity::Quantity;
+use api_types::core_v1::{ConfigMap, Container, ResourceList, Service, ServicePort};
+
+use super::*;
+use crate::plugins::testing::{Fixture, create};
+
+fn amounts(text: &str) -> ResourceList {
+    let pair = |pair: &str| {
+        let (name, amount) = pair.split_once('=').unwrap();
+        (name.to_owned(), Quantity::parse(amount).unwrap())
+    };
+    text.split_whitespace().map(pair).collect()
+}
+
+fn quota(hard: &str, used: &str) -> Quota {
+    let mut quota = Quota::default();
+    quota.metadata.namespace = "ns".into();
+    quota.metadata.name = "q".into();
+    quota.status.hard = amounts(hard);
+    quota.status.used = amounts(used);
+    quota
+}
+
+fn pod(requests: &str) -> Pod {
+    let mut container = Container { name: "main".into(), ..Container::default() };
+    container.resources.requests = amounts(requests);
+    let mut pod = Pod::default();
+    pod.spec.containers.push(container);
+    pod
+}
+
+fn attributes(resource: &str) -> Attributes {
+    Attributes { namespace: "ns".into(), ..create("", resource) }
+}
+
+fn fixture(quotas: &[Quota]) -> Fixture {
+    Fixture { quotas: quotas.to_vec(), ..Fixture::default() }
+}
+
+fn used(fixture: &Fixture) -> Vec<String> {
+    let shown = |quota: &Quota| {
+        let pairs: Vec<_> = quota.status.used.iter().map(|(name, amount)| format!("{name}={amount}")).collect();
+        pairs.join(" ")
+    };
+    fixture.charged.lock().iter().map(shown).collect()
+}
+
+#[tokio::test]
+async fn creates_are_booked_or_refused() {
+    for (name, hard, before, object, expected) in [
+        ("room", "pods=2 cpu=1", "pods=1 cpu=500m", pod("cpu=500m"), Ok(vec!["cpu=1 pods=2"])),
+        ("nothing of it", "services=1", "services=0", pod(""), Ok(vec![])),
+        (
+            "full",
+            "pods=9 cpu=1",
+            "pods=1 cpu=600m",
+            pod("cpu=500m"),
+            Err("exceeded quota: q, requested: cpu=500m, used: cpu=600m, limited: cpu=1"),
+        ),
+        ("unstated", "memory=1Gi", "memory=0", pod("cpu=1"), Err("failed quota: q: must specify memory for: main")),
+        ("unknown", "pods=1", "", pod(""), Err("status unknown for quota: q, resources: pods")),
+    ] {
+        let fixture = fixture(&[quota(hard, before)]);
+        let outcome = fixture.validate(&ENTRY, &attributes("pods"), &object).await;
+        match (outcome, expected) {
+            (Ok(()), Ok(expected)) => assert_eq!(used(&fixture), expected, "{name}"),
+            (Err(error), Err(text)) => {
+                assert_eq!(error.code, 403, "{name}");
+                assert!(error.message.ends_with(text), "{name}: {}", error.message);
+                assert!(used(&fixture).is_empty(), "{name}");
+            }
+            (outcome, _) => panic!("{name}: {outcome:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_full_of_one_thing_takes_another() {
+    let fixture = fixture(&[quota("configmaps=1 secrets=1", "configmaps=5 secrets=0")]);
+    fixture.validate(&ENTRY, &attributes("secrets"), &ConfigMap::default()).await.unwrap();
+    assert_eq!(used(&fixture), ["configmaps=5 secrets=1"]);
+    fixture.validate(&ENTRY, &attributes("configmaps"), &ConfigMap::default()).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_dry_run_is_checked_and_not_booked() {
+    let fixture = fixture(&[quota("pods=1", "pods=0")]);
+    let attributes = Attributes { dry_run: true, ..attributes("pods") };
+    fixture.validate(&ENTRY, &attributes, &pod("")).await.unwrap();
+    assert!(used(&fixture).is_empty());
+}
+
+#[tokio::test]
+async fn updates_are_charged_for_what_they_add() {
+    let fixture = fixture(&[quota("services=1 services.nodeports=3", "services=1 services.nodeports=1")]);
+    let update = Attributes { operation: Operation::Update, ..attributes("services") };
+    let mut old = Service::default();
+    old.metadata.resource_version = "1".into();
+    old.spec.type_ = "NodePort".into();
+    old.spec.ports = vec![ServicePort::default()];
+    let mut new = old.clone();
+    new.spec.ports = vec![ServicePort::default(); 3];
+    fixture.validate_update(&ENTRY, &update, &new, &old).await.unwrap();
+    assert_eq!(used(&fixture), ["services=1 services.nodeports=3"]);
+    new.spec.ports = vec![ServicePort::default(); 4];
+    let error = fixture.validate_update(&ENTRY, &update, &new, &old).await.unwrap_err();
+    assert!(error.message.contains("requested: services.nodeports=3, used: services.nodeports=1"), "{}", error.message);
+    fixture.validate_update(&ENTRY, &update, &old, &new).await.unwrap();
+    assert_eq!(used(&fixture).len(), 1, "what gets less is the controller's to count");
+}

@@ -1,0 +1,103 @@
+//! CertificateApproval and CertificateSigning: who approves or signs a request needs the right to do so for its signer.
+
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use api_types::certificates_v1::CertificateSigningRequest;
+use async_trait::async_trait;
+
+use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+
+pub(super) const APPROVAL: PluginEntry =
+    PluginEntry { name: "CertificateApproval", enabled_by_default: true, build: |_| Box::new(Approval) };
+pub(super) const SIGNING: PluginEntry =
+    PluginEntry { name: "CertificateSigning", enabled_by_default: true, build: |_| Box::new(Signing) };
+
+const GROUP: &str = "certificates.k8s.io";
+const REQUESTS: &str = "certificatesigningrequests";
+
+struct Approval;
+struct Signing;
+
+/// Whether the user may do this for the signer, or for all signers of its domain.
+fn may(cx: &Context, attributes: &Attributes, verb: &str, signer: &str) -> bool {
+    let allowed = |name: &str| cx.lookup.is_allowed(&attributes.user, verb, GROUP, "signers", name);
+    allowed(signer) || signer.split_once('/').is_some_and(|(domain, _)| allowed(&format!("{domain}/*")))
+}
+
+#[async_trait]
+impl Plugin for Approval {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        attributes.operation == Operation::Update && attributes.is_sub(GROUP, REQUESTS, "approval")
+    }
+
+    async fn validate(
+        &self,
+        cx: &Context,
+        attributes: &Attributes,
+        _: Option<&dyn Object>,
+        old: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        let Some(old) = old.and_then(|old| old.downcast_ref::<CertificateSigningRequest>()) else { return Ok(()) };
+        let signer = &old.spec.signer_name;
+        if may(cx, attributes, "approve", signer) {
+            return Ok(());
+        }
+        Err(attributes.forbidden(format_args!("user not permitted to approve requests with signerName {signer:?}")))
+    }
+}
+
+#[async_trait]
+impl Plugin for Signing {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        attributes.operation == Operation::Update && attributes.is_sub(GROUP, REQUESTS, "status")
+    }
+
+    async fn validate(
+        &self,
+        cx: &Context,
+        attributes: &Attributes,
+        object: Option<&dyn Object>,
+        old: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        let read = |object: Option<&'_ dyn Object>| {
+            let request = object?.downcast_ref::<CertificateSigningRequest>()?;
+            Some((request.status.certificate.clone(), request.status.conditions.clone(), request.spec.clone()))
+        };
+        let (Some(new), Some(old)) = (read(object), read(old)) else { return Ok(()) };
+        let signer = &old.2.signer_name;
+        if (new.0 == old.0 && new.1 == old.1) || may(cx, attributes, "sign", signer) {
+            return Ok(());
+        }
+        Err(attributes.forbidden(format_args!("user not permitted to sign requests with signerName {signer:?}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::certificates_v1::CertificateSigningRequestCondition;
+
+    use super::*;
+    use crate::plugins::testing::{Fixture, create};
+
+    fn update(subresource: &str) -> Attributes {
+        let (operation, subresource) = (Operation::Update, subresource.to_owned());
+        Attributes { operation, subresource, ..create(GROUP, REQUESTS) }
+    }
+
+    #[tokio::test]
+    async fn rights_are_by_signer() {
+        let mut old = CertificateSigningRequest::default();
+        old.spec.signer_name = "example.com/one".into();
+        let mut new = old.clone();
+        new.status.conditions.push(CertificateSigningRequestCondition::default());
+        for (granted, fits) in [("example.com/one", true), ("example.com/*", true), ("example.com/two", false)] {
+            for (entry, verb, subresource) in [(&APPROVAL, "approve", "approval"), (&SIGNING, "sign", "status")] {
+                let fixture = Fixture { allowed: vec![(verb, granted)], ..Fixture::default() };
+                let outcome = fixture.validate_update(entry, &update(subresource), &new, &old).await;
+                assert_eq!(outcome.is_ok(), fits, "{verb} {granted}: {outcome:?}");
+            }
+        }
+        let nobody = Fixture::default();
+        nobody.validate_update(&SIGNING, &update("status"), &old, &old).await.unwrap();
+    }
+}
