@@ -14,6 +14,18 @@ pub struct Settings {
     pub daemon_set_syncs: usize,
     /// `--concurrent-job-syncs`, for each of the two queues.
     pub job_syncs: usize,
+    /// `--concurrent-cron-job-syncs`.
+    pub cron_job_syncs: usize,
+    /// `--concurrent-resource-quota-syncs`.
+    pub resource_quota_syncs: usize,
+    /// `--resource-quota-sync-period`.
+    pub resource_quota_sync_period: Duration,
+    /// `--mirroring-concurrent-service-endpoint-syncs`.
+    pub mirroring_syncs: usize,
+    /// `--mirroring-endpointslice-updates-batch-period`.
+    pub mirroring_batch_period: Duration,
+    /// `--mirroring-max-endpoints-per-subset`.
+    pub mirroring_max_per_subset: usize,
     /// `--concurrent-statefulset-syncs`.
     pub stateful_set_syncs: usize,
     /// `--concurrent-ttl-after-finished-syncs`.
@@ -119,6 +131,12 @@ impl Default for Settings {
             replica_set_syncs: 5,
             daemon_set_syncs: 2,
             job_syncs: 5,
+            cron_job_syncs: 5,
+            resource_quota_syncs: 5,
+            resource_quota_sync_period: Duration::from_secs(300),
+            mirroring_syncs: 5,
+            mirroring_batch_period: Duration::ZERO,
+            mirroring_max_per_subset: 1000,
             stateful_set_syncs: 5,
             ttl_after_finished_syncs: 5,
             terminated_pod_gc_threshold: 12_500,

@@ -47,6 +47,7 @@ const GENERIC: FlagSet = FlagSet {
 const CONTROLLERS: FlagSet = FlagSet {
     title: "controllers",
     flags: &[
+        Flag::int32("concurrent-cron-job-syncs", "5").help("How many cron jobs are synced at a time."),
         Flag::int32("concurrent-daemonset-syncs", "2").help("How many daemon sets are synced at a time."),
         Flag::int32("concurrent-deployment-syncs", "5").help("How many deployments are synced at a time."),
         Flag::int32("concurrent-endpoint-syncs", "5").help("How many endpoints are synced at a time."),
@@ -54,6 +55,7 @@ const CONTROLLERS: FlagSet = FlagSet {
         Flag::int32("concurrent-job-syncs", "5").help("How many jobs are synced at a time."),
         Flag::int32("concurrent-namespace-syncs", "10").help("How many namespaces are emptied at a time."),
         Flag::int32("concurrent-replicaset-syncs", "5").help("How many replica sets are synced at a time."),
+        Flag::int32("concurrent-resource-quota-syncs", "5").help("How many quotas are counted at a time."),
         Flag::int32("concurrent-service-endpoint-syncs", "5")
             .help("How many services' endpoint slices are synced at a time (1 to 50)."),
         Flag::int32("concurrent-statefulset-syncs", "5").help("How many stateful sets are synced at a time."),
@@ -63,7 +65,14 @@ const CONTROLLERS: FlagSet = FlagSet {
         Flag::duration("endpoint-updates-batch-period", "0s").help("How long to gather pod changes for Endpoints."),
         Flag::duration("endpointslice-updates-batch-period", "0s").help("How long to gather pod changes for slices."),
         Flag::int32("max-endpoints-per-slice", "100").help("The most endpoints of one slice (1 to 1000)."),
+        Flag::int32("mirroring-concurrent-service-endpoint-syncs", "5")
+            .help("How many Endpoints are mirrored into slices at a time."),
+        Flag::duration("mirroring-endpointslice-updates-batch-period", "0s")
+            .help("How long to gather changes of mirrored slices."),
+        Flag::int32("mirroring-max-endpoints-per-subset", "1000")
+            .help("The most addresses of a subset of Endpoints that are mirrored."),
         Flag::duration("namespace-sync-period", "5m0s").help("How often all namespaces are looked at again."),
+        Flag::duration("resource-quota-sync-period", "5m0s").help("How often all quotas are counted anew."),
         Flag::int32("terminated-pod-gc-threshold", "12500")
             .help("How many ended pods may stay before the oldest are deleted; 0 or less for any number."),
     ],

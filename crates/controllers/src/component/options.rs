@@ -18,9 +18,6 @@ use crate::{ALL, Settings};
 const ABSENT: &[&str] = &[
     "bootstrap-signer-controller",
     "cloud-node-lifecycle-controller",
-    "cronjob-controller",
-    "disruption-controller",
-    "endpointslice-mirroring-controller",
     "ephemeral-volume-controller",
     "horizontal-pod-autoscaler-controller",
     "legacy-serviceaccount-token-cleaner-controller",
@@ -28,11 +25,7 @@ const ABSENT: &[&str] = &[
     "persistentvolume-attach-detach-controller",
     "persistentvolume-binder-controller",
     "persistentvolume-expander-controller",
-    "persistentvolume-protection-controller",
-    "persistentvolumeclaim-protection-controller",
-    "replicationcontroller-controller",
     "resourceclaim-controller",
-    "resourcequota-controller",
     "service-cidr-controller",
     "service-lb-controller",
     "serviceaccount-token-controller",
@@ -105,6 +98,12 @@ fn settings(options: &Options, client: &ClientConfig, errors: &mut Errors) -> Se
         replica_set_syncs: workers("concurrent-replicaset-syncs"),
         daemon_set_syncs: workers("concurrent-daemonset-syncs"),
         job_syncs: workers("concurrent-job-syncs"),
+        cron_job_syncs: workers("concurrent-cron-job-syncs"),
+        resource_quota_syncs: workers("concurrent-resource-quota-syncs"),
+        resource_quota_sync_period: options.duration("resource-quota-sync-period"),
+        mirroring_syncs: workers("mirroring-concurrent-service-endpoint-syncs"),
+        mirroring_batch_period: options.duration("mirroring-endpointslice-updates-batch-period"),
+        mirroring_max_per_subset: workers("mirroring-max-endpoints-per-subset"),
         stateful_set_syncs: workers("concurrent-statefulset-syncs"),
         ttl_after_finished_syncs: workers("concurrent-ttl-after-finished-syncs"),
         terminated_pod_gc_threshold: i32::try_from(threshold).unwrap_or(i32::MAX),
@@ -193,8 +192,8 @@ mod tests {
             let list: Vec<String> = list.iter().map(|entry| (*entry).to_owned()).collect();
             selection(&list).map(|selection| ALL.iter().filter(|one| selection.wants(one)).count())
         };
-        assert_eq!(wants(&["*", "-cronjob-controller"]), wants(&["*"]));
-        assert_eq!(wants(&["disruption-controller"]), Ok(0));
+        assert_eq!(wants(&["*", "-ttl-controller"]), wants(&["*"]));
+        assert_eq!(wants(&["ttl-controller"]), Ok(0));
         assert!(wants(&["no-such-controller"]).is_err());
     }
 }

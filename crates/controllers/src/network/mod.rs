@@ -5,4 +5,5 @@ mod pod_events;
 mod trigger_time;
 
 pub(crate) mod endpoint_slice;
+pub(crate) mod endpoint_slice_mirroring;
 pub(crate) mod endpoints;

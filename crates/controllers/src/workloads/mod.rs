@@ -1,8 +1,10 @@
 //! Controllers that create pods, and those that clean up after them. What the pod-creating ones share is here once:
 //! owners and their pods, adoption, pod control, the template hash and the guard against stale caches.
 
+pub(crate) mod cron_job;
 pub(crate) mod daemon_set;
 pub(crate) mod deployment;
+pub(crate) mod disruption;
 pub(crate) mod job;
 pub(crate) mod pod_gc;
 pub(crate) mod replica_set;

@@ -1,5 +1,6 @@
 //! Kinds that own the objects they make, and the way from an object to those who care about it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use api_machinery::labels::Selector;
@@ -7,6 +8,7 @@ use api_machinery::meta::{LabelSelector, ObjectMeta};
 use api_machinery::object::{Kind, Object};
 use api_types::apps_v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use api_types::batch_v1::Job;
+use api_types::core_v1::ReplicationController;
 use client::{ApiObject, Change, Informer, ObjectKey};
 use component_helpers::selectors::selector_of;
 use controller::controller_of;
@@ -14,7 +16,7 @@ use controller::controller_of;
 /// A kind whose objects own others and select them by labels.
 pub(crate) trait Owner: Kind + ApiObject {
     /// The selector.
-    fn selector(&self) -> Option<&LabelSelector>;
+    fn selector(&self) -> Option<Cow<'_, LabelSelector>>;
     /// How long a pod must be ready to count as available.
     fn min_ready_seconds(&self) -> i32 {
         0
@@ -22,14 +24,24 @@ pub(crate) trait Owner: Kind + ApiObject {
 }
 
 impl Owner for Deployment {
-    fn selector(&self) -> Option<&LabelSelector> {
-        self.spec.selector.as_ref()
+    fn selector(&self) -> Option<Cow<'_, LabelSelector>> {
+        self.spec.selector.as_ref().map(Cow::Borrowed)
     }
 }
 
 impl Owner for ReplicaSet {
-    fn selector(&self) -> Option<&LabelSelector> {
-        self.spec.selector.as_ref()
+    fn selector(&self) -> Option<Cow<'_, LabelSelector>> {
+        self.spec.selector.as_ref().map(Cow::Borrowed)
+    }
+    fn min_ready_seconds(&self) -> i32 {
+        self.spec.min_ready_seconds
+    }
+}
+
+impl Owner for ReplicationController {
+    fn selector(&self) -> Option<Cow<'_, LabelSelector>> {
+        let match_labels = self.spec.selector.clone();
+        Some(Cow::Owned(LabelSelector { match_labels, ..LabelSelector::default() }))
     }
     fn min_ready_seconds(&self) -> i32 {
         self.spec.min_ready_seconds
@@ -37,8 +49,8 @@ impl Owner for ReplicaSet {
 }
 
 impl Owner for DaemonSet {
-    fn selector(&self) -> Option<&LabelSelector> {
-        self.spec.selector.as_ref()
+    fn selector(&self) -> Option<Cow<'_, LabelSelector>> {
+        self.spec.selector.as_ref().map(Cow::Borrowed)
     }
     fn min_ready_seconds(&self) -> i32 {
         self.spec.min_ready_seconds
@@ -46,8 +58,8 @@ impl Owner for DaemonSet {
 }
 
 impl Owner for StatefulSet {
-    fn selector(&self) -> Option<&LabelSelector> {
-        self.spec.selector.as_ref()
+    fn selector(&self) -> Option<Cow<'_, LabelSelector>> {
+        self.spec.selector.as_ref().map(Cow::Borrowed)
     }
     fn min_ready_seconds(&self) -> i32 {
         self.spec.min_ready_seconds
@@ -55,14 +67,14 @@ impl Owner for StatefulSet {
 }
 
 impl Owner for Job {
-    fn selector(&self) -> Option<&LabelSelector> {
-        self.spec.selector.as_ref()
+    fn selector(&self) -> Option<Cow<'_, LabelSelector>> {
+        self.spec.selector.as_ref().map(Cow::Borrowed)
     }
 }
 
 /// The owner's selector; one that cannot be read selects nothing, as validation keeps those out.
 pub(crate) fn selector_or_nothing<O: Owner>(owner: &O) -> Selector {
-    selector_of(owner.selector()).unwrap_or_else(|_| Selector::nothing())
+    selector_of(owner.selector().as_deref()).unwrap_or_else(|_| Selector::nothing())
 }
 
 /// Whether the selector is there and empty, which would select everything.
@@ -84,7 +96,7 @@ pub(crate) fn suitors<O: Owner>(owners: &Informer<O>, orphan: &ObjectMeta) -> Ve
     }
     let matches = |owner: &Arc<O>| {
         let selector = selector_or_nothing(&**owner);
-        !selects_all(owner.selector()) && selector.matches(&orphan.labels)
+        !selects_all(owner.selector().as_deref()) && selector.matches(&orphan.labels)
     };
     owners.in_namespace(&orphan.namespace).iter().filter(|owner| matches(owner)).map(|owner| key(&**owner)).collect()
 }

@@ -1,6 +1,6 @@
 //! Writes the Endpoints of services with a selector, for clients that do not read EndpointSlices yet.
 
-mod subsets;
+pub(in crate::network) mod subsets;
 #[cfg(test)]
 mod tests;
 

@@ -60,7 +60,7 @@ fn address(service: &Service, pod: &Pod) -> Option<EndpointAddress> {
 
 /// Addresses with the same ports are put together, ports with the same addresses likewise. Who is seen ready and not
 /// ready on a port is not ready.
-pub(super) fn repack(subsets: &[EndpointSubset]) -> Vec<EndpointSubset> {
+pub(in crate::network) fn repack(subsets: &[EndpointSubset]) -> Vec<EndpointSubset> {
     let mut ports: BTreeMap<PortKey, EndpointPort> = BTreeMap::new();
     let mut addresses: BTreeMap<AddressKey, EndpointAddress> = BTreeMap::new();
     let mut seen: BTreeMap<PortKey, BTreeMap<AddressKey, bool>> = BTreeMap::new();

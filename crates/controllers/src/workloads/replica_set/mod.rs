@@ -1,8 +1,9 @@
-//! ReplicaSets: as many pods of one template as asked for.
+//! ReplicaSets and ReplicationControllers: as many pods of one template as asked for.
 //!
 //! `plan` decides how many pods to make and which to delete, `ranking` which go first, `status` what to report. See
 //! <https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/>.
 
+mod kind;
 mod plan;
 mod ranking;
 mod status;
@@ -14,12 +15,12 @@ use std::time::Duration;
 
 use api_machinery::time::{MicroTime, Time};
 use api_types::apps_v1::{ReplicaSet, ReplicaSetStatus};
-use api_types::core_v1::Pod;
+use api_types::core_v1::{Pod, ReplicationController};
 use client::{ClientError, Expectations, Informer, ObjectKey};
 use component_helpers::pod_state;
 use component_helpers::selectors::selector_of;
 use controller::{
-    Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, Next, ReconcileError, controller_of, controller_ref,
+    Build, CONTROLLER_UID, Controller, Cx, Descriptor, Next, ReconcileError, controller_of, controller_ref,
     controller_uid, in_batches,
 };
 use futures_util::future::join_all;
@@ -30,6 +31,7 @@ use super::pod_control::{PodControl, pod_from_template};
 use super::pod_watch::PodWatch;
 use super::written::Written;
 use crate::Settings;
+use kind::Replicated;
 use plan::Scaling;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -39,23 +41,41 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     identity: "replicaset-controller",
     event_component: "replicaset-controller",
     disabled_by_default: false,
-    build,
+    build: |build| {
+        let workers = build.settings::<Settings>()?.replica_set_syncs;
+        start::<ReplicaSet>(build, "replicaset", workers);
+        Ok(())
+    },
+};
+
+/// The same for the kind that was there before replica sets.
+pub(crate) const REPLICATION_CONTROLLER: Descriptor = Descriptor {
+    name: "replicationcontroller-controller",
+    aliases: &["replicationcontroller"],
+    gates: &[],
+    identity: "replication-controller",
+    event_component: "replication-controller",
+    disabled_by_default: false,
+    build: |build| {
+        start::<ReplicationController>(build, "replicationmanager", WORKERS);
+        Ok(())
+    },
 };
 
 const PODS: &str = "pods";
-const SETS: &str = "replicasets.apps";
+/// Workers for replication controllers; no flag tells how many.
+const WORKERS: usize = 5;
 
-fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
-    let workers = build.settings::<Settings>()?.replica_set_syncs;
-    let queue = build.queue("replicaset");
+fn start<O: Replicated>(build: &mut Build<'_>, queue: &str, workers: usize) {
+    let queue = build.queue(queue);
     let expectations = Arc::new(Expectations::new(Arc::clone(build.clock())));
     let written = Arc::new(Written::default());
     let (forget, forget_written) = (Arc::clone(&expectations), Arc::clone(&written));
     let sets = build
-        .watch::<ReplicaSet>()
-        .index(CONTROLLER_UID, |set| controller_uid(&set.metadata))
+        .watch::<O>()
+        .index(CONTROLLER_UID, |set| controller_uid(set.meta()))
         .observe(move |change| {
-            let replaced = change.old().is_some_and(|old| old.metadata.uid != change.object().metadata.uid);
+            let replaced = change.old().is_some_and(|old| old.meta().uid != change.object().meta().uid);
             if change.is_deleted() || replaced {
                 forget.forget(&change.key());
                 forget_written.forget(&change.key());
@@ -74,22 +94,21 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         .index(CONTROLLER_UID, |pod| controller_uid(&pod.metadata))
         .observe(move |change| watch.notice(change))
         .informer();
-    let controller = ReplicaSetController { sets, pods, expectations, written };
+    let controller = Replicator { sets, pods, expectations, written };
     build.run(&queue, workers, Arc::new(controller));
-    Ok(())
 }
 
-struct ReplicaSetController {
-    sets: Informer<ReplicaSet>,
+struct Replicator<O> {
+    sets: Informer<O>,
     pods: Informer<Pod>,
     expectations: Arc<Expectations>,
     written: Arc<Written>,
 }
 
 #[async_trait::async_trait]
-impl Controller for ReplicaSetController {
+impl<O: Replicated> Controller for Replicator<O> {
     async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
-        let caches = [(PODS, self.pods.resource_version()), (SETS, self.sets.resource_version())];
+        let caches = [(PODS, self.pods.resource_version()), (O::RESOURCE, self.sets.resource_version())];
         self.written.check(key, &caches)?;
         let Some(set) = self.sets.get(key) else {
             self.expectations.forget(key);
@@ -97,18 +116,18 @@ impl Controller for ReplicaSetController {
         };
         let satisfied = self.expectations.satisfied(key);
         let pods = self.claim(cx, &set).await?;
-        let scaling = if satisfied && set.metadata.deletion_timestamp.is_none() {
+        let scaling = if satisfied && set.meta().deletion_timestamp.is_none() {
             let now = MicroTime::from(cx.clock.wall());
-            plan::scaling(&set, &pods.active, || self.related(&set), now)
+            plan::scaling(&*set, &pods.active, || self.related(&set), now)
         } else {
             Scaling::Enough
         };
         let scaled = self.scale(cx, &set, scaling).await;
         let now = Time::from(cx.clock.wall());
-        let status = status::status_of(&set, &pods, scaled.as_ref().err().map(ToString::to_string), now);
+        let status = status::status_of(&*set, &pods, scaled.as_ref().err().map(ToString::to_string), now);
         self.report(cx, &set, &status).await?;
         scaled?;
-        Ok(status::look_again(&set, &pods.active, &status, now).map_or(Next::Done, Next::After))
+        Ok(status::look_again(&*set, &pods.active, &status, now).map_or(Next::Done, Next::After))
     }
 }
 
@@ -120,16 +139,16 @@ struct Pods {
     terminating: i32,
 }
 
-impl ReplicaSetController {
+impl<O: Replicated> Replicator<O> {
     /// The set's pods and orphans, claimed. Those that have ended or are going are neither adopted nor released.
-    async fn claim(&self, cx: &Cx, set: &ReplicaSet) -> Result<Pods, ReconcileError> {
-        let selector = match selector_of(set.spec.selector.as_ref()) {
+    async fn claim(&self, cx: &Cx, set: &O) -> Result<Pods, ReconcileError> {
+        let selector = match selector_of(set.selector().as_deref()) {
             Ok(selector) => selector,
             Err(error) => return Err(ReconcileError::permanent(error.to_string())),
         };
-        let owned = self.pods.by_index(CONTROLLER_UID, &set.metadata.uid);
+        let owned = self.pods.by_index(CONTROLLER_UID, &set.meta().uid);
         let orphans = self.pods.by_index(CONTROLLER_UID, "").into_iter();
-        let orphans = orphans.filter(|pod| pod.metadata.namespace == set.metadata.namespace);
+        let orphans = orphans.filter(|pod| pod.metadata.namespace == set.meta().namespace);
         let going = |pod: &Arc<Pod>| {
             pod.metadata.deletion_timestamp.is_some()
                 && !pod_state::is_terminal(pod)
@@ -140,22 +159,22 @@ impl ReplicaSetController {
         let known: Vec<_> = before.iter().map(|pod| pod.metadata.resource_version.clone()).collect();
         let active = Claims::new(&cx.client, set, &selector, &[]).run(before).await?;
         for pod in active.iter().filter(|pod| !known.contains(&pod.metadata.resource_version)) {
-            self.written.note(&set.metadata, PODS, &pod.metadata.resource_version);
+            self.written.note(set.meta(), PODS, &pod.metadata.resource_version);
         }
         Ok(Pods { active, terminating })
     }
 
     /// The active pods of all replica sets that the same owner has, such as all revisions of a deployment.
-    fn related(&self, set: &ReplicaSet) -> Vec<Arc<Pod>> {
-        let Some(owner) = controller_of(&set.metadata) else { return Vec::new() };
+    fn related(&self, set: &O) -> Vec<Arc<Pod>> {
+        let Some(owner) = controller_of(set.meta()) else { return Vec::new() };
         let siblings = self.sets.by_index(CONTROLLER_UID, &owner.uid);
         let selectors: Vec<_> = siblings.iter().map(|sibling| selector_or_nothing(&**sibling)).collect();
         let selected = |pod: &Arc<Pod>| selectors.iter().any(|selector| selector.matches(&pod.metadata.labels));
-        let pods = self.pods.in_namespace(&set.metadata.namespace).into_iter();
+        let pods = self.pods.in_namespace(&set.meta().namespace).into_iter();
         pods.filter(|pod| pod_state::is_active(pod) && selected(pod)).collect()
     }
 
-    async fn scale(&self, cx: &Cx, set: &ReplicaSet, scaling: Scaling) -> Result<(), ReconcileError> {
+    async fn scale(&self, cx: &Cx, set: &O, scaling: Scaling) -> Result<(), ReconcileError> {
         match scaling {
             Scaling::Enough => Ok(()),
             Scaling::Create(count) => self.create(cx, set, count).await,
@@ -163,16 +182,19 @@ impl ReplicaSetController {
         }
     }
 
-    async fn create(&self, cx: &Cx, set: &ReplicaSet, count: usize) -> Result<(), ReconcileError> {
+    async fn create(&self, cx: &Cx, set: &O, count: usize) -> Result<(), ReconcileError> {
         let owner = key(set);
         let control = PodControl::new(cx, set);
-        let reference = controller_ref::<ReplicaSet>(&set.metadata);
-        let pod = pod_from_template(&set.spec.template, &set.metadata, reference);
+        let reference = controller_ref::<O>(set.meta());
+        let Some(template) = set.template() else {
+            return Err(ReconcileError::permanent("unable to create pods, no template".to_owned()));
+        };
+        let pod = pod_from_template(template, set.meta(), reference);
         self.expectations.expect_creations(&owner, count);
         let (control, pod, owner) = (&control, &pod, &owner);
         let outcome = in_batches(count, |_| async move {
             match control.create(pod).await {
-                Ok(made) => self.written.note(&set.metadata, PODS, &made.metadata.resource_version),
+                Ok(made) => self.written.note(set.meta(), PODS, &made.metadata.resource_version),
                 // Nothing can be made in there any more, and nothing needs to be.
                 Err(error) if error.is_namespace_terminating() => {}
                 Err(error) => {
@@ -189,7 +211,7 @@ impl ReplicaSetController {
         outcome.errors.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
     }
 
-    async fn delete(&self, cx: &Cx, set: &ReplicaSet, pods: &[Arc<Pod>]) -> Result<(), ReconcileError> {
+    async fn delete(&self, cx: &Cx, set: &O, pods: &[Arc<Pod>]) -> Result<(), ReconcileError> {
         let owner = key(set);
         let control = PodControl::new(cx, set);
         self.expectations.expect_deletions(&owner, pods.iter().map(|pod| key(&**pod)));
@@ -206,20 +228,21 @@ impl ReplicaSetController {
     }
 
     /// Writes the status where it differs; looks at the live object once when that fails.
-    async fn report(&self, cx: &Cx, set: &ReplicaSet, status: &ReplicaSetStatus) -> Result<(), ClientError> {
-        if *status == set.status {
+    async fn report(&self, cx: &Cx, set: &O, status: &ReplicaSetStatus) -> Result<(), ClientError> {
+        let status = &O::kept(status);
+        if *status == set.status() {
             return Ok(());
         }
-        let sets = cx.client.namespaced::<ReplicaSet>(&set.metadata.namespace);
+        let sets = cx.client.namespaced::<O>(&set.meta().namespace);
         let mut next = set.clone();
-        next.status = status.clone();
+        next.set_status(status);
         let mut outcome = sets.update_status(&next).await;
         if outcome.is_err() {
-            next = sets.get(&set.metadata.name).await?;
-            next.status = status.clone();
+            next = sets.get(&set.meta().name).await?;
+            next.set_status(status);
             outcome = sets.update_status(&next).await;
         }
-        self.written.note(&set.metadata, SETS, &outcome?.metadata.resource_version);
+        self.written.note(set.meta(), O::RESOURCE, &outcome?.meta().resource_version);
         Ok(())
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use api_machinery::time::MicroTime;
-use api_types::apps_v1::ReplicaSet;
 use api_types::core_v1::Pod;
 
+use super::kind::Replicated;
 use super::ranking;
 
 /// Most pods that are created or deleted at a time.
@@ -24,13 +24,13 @@ pub(super) enum Scaling {
 
 /// Compares the active pods with the wanted number. `related` finds the active pods of sibling sets, which share nodes;
 /// it is only asked when some pods must be chosen.
-pub(super) fn scaling(
-    set: &ReplicaSet,
+pub(super) fn scaling<O: Replicated>(
+    set: &O,
     active: &[Arc<Pod>],
     related: impl FnOnce() -> Vec<Arc<Pod>>,
     now: MicroTime,
 ) -> Scaling {
-    let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or(0);
+    let wanted = set.wanted();
     if active.len() < wanted {
         return Scaling::Create((wanted - active.len()).min(BURST));
     }

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use api_machinery::time::Time;
 use api_types::apps_v1::constants::replica_set_condition_type::REPLICA_FAILURE;
-use api_types::apps_v1::{ReplicaSet, ReplicaSetCondition, ReplicaSetStatus};
+use api_types::apps_v1::{ReplicaSetCondition, ReplicaSetStatus};
 use api_types::core_v1::Pod;
 use component_helpers::{conditions, pod_state};
 
 use super::Pods;
+use super::kind::Replicated;
 
 /// How long a pod must be ready.
-fn min_ready(set: &ReplicaSet) -> Duration {
-    Duration::from_secs(u64::try_from(set.spec.min_ready_seconds).unwrap_or(0))
+fn min_ready<O: Replicated>(set: &O) -> Duration {
+    Duration::from_secs(u64::try_from(set.min_ready_seconds()).unwrap_or(0))
 }
 
 fn count<'a>(pods: &'a [Arc<Pod>], test: impl Fn(&'a Pod) -> bool) -> i32 {
@@ -21,19 +22,20 @@ fn count<'a>(pods: &'a [Arc<Pod>], test: impl Fn(&'a Pod) -> bool) -> i32 {
 }
 
 /// The status by the pods as they were before scaling; `failure` is why scaling failed.
-pub(super) fn status_of(set: &ReplicaSet, pods: &Pods, failure: Option<String>, now: Time) -> ReplicaSetStatus {
-    let template = &set.spec.template.metadata.labels;
-    let labelled = |pod: &Pod| template.iter().all(|(key, value)| pod.metadata.labels.get(key) == Some(value));
+pub(super) fn status_of<O: Replicated>(set: &O, pods: &Pods, failure: Option<String>, now: Time) -> ReplicaSetStatus {
+    let template = set.template();
+    let labels = template.iter().flat_map(|template| &template.metadata.labels);
+    let labelled = |pod: &Pod| labels.clone().all(|(key, value)| pod.metadata.labels.get(key) == Some(value));
     let active = &pods.active;
-    let mut conditions = set.status.conditions.clone();
-    note_failure(&mut conditions, set, active.len(), failure, now);
+    let mut conditions = set.status().conditions;
+    note_failure(&mut conditions, set.wanted(), active.len(), failure, now);
     ReplicaSetStatus {
         replicas: count(active, |_| true),
         fully_labeled_replicas: count(active, labelled),
         ready_replicas: count(active, pod_state::is_ready),
         available_replicas: count(active, |pod| pod_state::is_available(pod, min_ready(set), now)),
         terminating_replicas: Some(pods.terminating),
-        observed_generation: set.metadata.generation,
+        observed_generation: set.meta().generation,
         conditions,
     }
 }
@@ -41,7 +43,7 @@ pub(super) fn status_of(set: &ReplicaSet, pods: &Pods, failure: Option<String>, 
 /// A failure is noted once and stays as it was first seen, until scaling succeeds.
 fn note_failure(
     conditions: &mut Vec<ReplicaSetCondition>,
-    set: &ReplicaSet,
+    wanted: usize,
     active: usize,
     failure: Option<String>,
     now: Time,
@@ -53,7 +55,6 @@ fn note_failure(
     if conditions::find(conditions, REPLICA_FAILURE).is_some() {
         return;
     }
-    let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or(0);
     let reason = if active < wanted { "FailedCreate" } else { "FailedDelete" };
     conditions.push(ReplicaSetCondition {
         type_: REPLICA_FAILURE.to_owned(),
@@ -65,8 +66,8 @@ fn note_failure(
 }
 
 /// After what time the next ready pod becomes available, if any is still to.
-pub(super) fn look_again(
-    set: &ReplicaSet,
+pub(super) fn look_again<O: Replicated>(
+    set: &O,
     active: &[Arc<Pod>],
     status: &ReplicaSetStatus,
     now: Time,

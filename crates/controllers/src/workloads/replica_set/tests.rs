@@ -86,6 +86,23 @@ async fn pods_follow_the_number() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn replication_controllers_are_the_same_but_for_their_status() {
+    let running = Running::start(&[REPLICATION_CONTROLLER]);
+    let mut object = ReplicationController { metadata: meta("web"), ..ReplicationController::default() };
+    object.spec.replicas = Some(2);
+    object.spec.selector = selector().unwrap().match_labels;
+    object.spec.template = Some(template("v1"));
+    running.put("v1/replicationcontrollers", &object);
+    settle().await;
+    assert_eq!(running.count(PODS_AT), 2);
+    let live = running.client.namespaced::<ReplicationController>("ns").get("web").await.unwrap();
+    assert_eq!((live.status.replicas, live.status.fully_labeled_replicas), (2, 2));
+    let pods = running.client.namespaced::<Pod>("ns").list(&Default::default()).await.unwrap();
+    assert_eq!(pods.items[0].metadata.owner_references[0].kind, "ReplicationController");
+    running.assert_steady().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn orphans_are_adopted_and_strangers_left_alone() {
     let running = Running::start(KNOWN);
     let stranger = controller_ref::<ReplicaSet>(&meta("other"));

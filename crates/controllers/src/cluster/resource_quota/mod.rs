@@ -1,0 +1,99 @@
+//! Counts what is used of each resource quota. The API server books creations itself; this counts anew what was
+//! deleted or changed, what a new quota finds, and everything every few minutes.
+
+mod count;
+mod monitors;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use api_types::core_v1::{ResourceQuota, ResourceQuotaStatus};
+use client::{Change, Informer, ObjectKey};
+use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
+
+use crate::Settings;
+use count::Counted;
+use monitors::Monitors;
+
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    name: "resourcequota-controller",
+    aliases: &["resourcequota"],
+    gates: &[],
+    identity: "resourcequota-controller",
+    event_component: "resourcequota-controller",
+    disabled_by_default: false,
+    build,
+};
+
+fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
+    let settings = build.settings::<Settings>()?;
+    let (workers, period) = (settings.resource_quota_syncs, settings.resource_quota_sync_period);
+    let (primary, priority) = (build.queue("resourcequota_primary"), build.queue("resourcequota_priority"));
+    let (usual, urgent) = (primary.clone(), priority.clone());
+    let quotas = build
+        .watch::<ResourceQuota>()
+        .observe(move |change| {
+            let changed = match change {
+                Change::Updated { old, new } => old.spec.hard != new.spec.hard,
+                Change::Added { .. } | Change::Deleted { .. } => true,
+            };
+            if changed {
+                let queue = if is_uncounted(change.object()) { &urgent } else { &usual };
+                queue.add(change.key());
+            }
+        })
+        .resync(period)
+        .observe({
+            let queue = primary.clone();
+            move |change| {
+                if change.is_resync() {
+                    queue.add(change.key());
+                }
+            }
+        })
+        .informer();
+    let counted = Arc::new(Counted::new(build));
+    counted.follow(&quotas, &primary);
+    let monitors = Monitors::new(build, Arc::clone(&counted), quotas.clone(), primary.clone());
+    build.every("resource_quota_controller_resource_changes", monitors::PERIOD, Arc::new(monitors));
+    let controller = Arc::new(Quotas { quotas, counted });
+    build.run(&priority, workers, Arc::clone(&controller) as _);
+    build.run(&primary, workers, controller);
+    Ok(())
+}
+
+/// Whether the quota waits for its first numbers.
+fn is_uncounted(quota: &ResourceQuota) -> bool {
+    let status = &quota.status;
+    quota.spec.hard != status.hard || status.hard.keys().any(|name| !status.used.contains_key(name))
+}
+
+struct Quotas {
+    quotas: Informer<ResourceQuota>,
+    counted: Arc<Counted>,
+}
+
+#[async_trait::async_trait]
+impl Controller for Quotas {
+    async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
+        let Some(quota) = self.quotas.get(key) else { return Ok(Next::Done) };
+        let (usage, problem) = self.counted.usage(&quota, cx.clock.wall().into());
+        if let Some(status) = plan(&quota, usage) {
+            let mut next = ResourceQuota::clone(&quota);
+            next.status = status;
+            cx.client.namespaced::<ResourceQuota>(&key.namespace).update_status(&next).await?;
+        }
+        problem.map_or(Ok(Next::Done), |problem| Err(ReconcileError::failed(problem)))
+    }
+}
+
+/// The new status where it differs. What could not be counted stays as it was.
+fn plan(quota: &ResourceQuota, usage: api_types::core_v1::ResourceList) -> Option<ResourceQuotaStatus> {
+    let hard = &quota.spec.hard;
+    let mut used = quota.status.used.clone();
+    used.extend(usage);
+    used.retain(|name, _| hard.contains_key(name));
+    let status = ResourceQuotaStatus { hard: hard.clone(), used };
+    (status != quota.status).then_some(status)
+}

@@ -1,0 +1,74 @@
+//! Follows every namespaced resource that can be counted, those that come later included.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::meta::PartialObjectMetadata;
+use api_types::core_v1::ResourceQuota;
+use client::{Informer, Informers, ObjectKey, RestMapper};
+use component_helpers::quota::Evaluator;
+use controller::{Build, Controller, Cx, Next, Queue, ReconcileError};
+use parking_lot::Mutex;
+
+use super::count::{Counted, on_release};
+
+/// How often it is looked what the server offers.
+pub(super) const PERIOD: Duration = Duration::from_secs(30);
+
+/// The watches.
+pub(super) struct Monitors {
+    mapper: RestMapper,
+    informers: Informers,
+    counted: Arc<Counted>,
+    quotas: Informer<ResourceQuota>,
+    queue: Queue,
+    running: Mutex<BTreeMap<(String, String), Informer<PartialObjectMetadata>>>,
+}
+
+impl Monitors {
+    pub(super) fn new(build: &Build<'_>, counted: Arc<Counted>, quotas: Informer<ResourceQuota>, queue: Queue) -> Self {
+        let (mapper, informers) = (build.mapper().clone(), build.metadata_informers().clone());
+        Self { mapper, informers, counted, quotas, queue, running: Mutex::default() }
+    }
+
+    /// Whether the resource is counted by its number alone.
+    fn is_plain(group: &str, resource: &str) -> bool {
+        matches!(Evaluator::of(group, resource), Some(Evaluator::Count(_)))
+    }
+}
+
+#[async_trait::async_trait]
+impl Controller for Monitors {
+    async fn reconcile(&self, _: &Cx, _: &ObjectKey) -> Result<Next, ReconcileError> {
+        let discovered = self.mapper.refresh().await?;
+        let wanted = discovered.preferred().filter(|served| {
+            let resource = &served.info.resource;
+            served.info.namespaced
+                && served.supports(&["create", "delete", "list", "watch"])
+                && Self::is_plain(&resource.group, &resource.resource)
+        });
+        let wanted: BTreeMap<_, _> = wanted
+            .map(|served| {
+                let resource = &served.info.resource;
+                ((resource.group.to_string(), resource.resource.to_string()), served.info.clone())
+            })
+            .collect();
+        let mut running = self.running.lock();
+        // The watches themselves are shared with the garbage collector, which ends those of resources that are gone.
+        running.retain(|resource, _| wanted.contains_key(resource));
+        for (resource, info) in wanted {
+            if running.contains_key(&resource) {
+                continue;
+            }
+            let objects = self.informers.metadata(&info);
+            if let Some(evaluator) = Evaluator::of(&resource.0, &resource.1) {
+                on_release(&objects, evaluator, &self.quotas, &self.queue, |_, _| false);
+            }
+            running.insert(resource, objects);
+        }
+        self.counted.set_others(running.clone());
+        self.informers.start();
+        Ok(Next::Done)
+    }
+}

@@ -1,0 +1,64 @@
+//! What is written of a quota, and the controller against the fake server.
+
+use api_machinery::quantity::Quantity;
+use api_types::core_v1::ResourceList;
+use serde_json::json;
+
+use super::*;
+use crate::workloads::fixtures::{Running, settle};
+
+fn amounts(text: &str) -> ResourceList {
+    let pair = |pair: &str| {
+        let (name, amount) = pair.split_once('=').unwrap();
+        (name.to_owned(), Quantity::parse(amount).unwrap())
+    };
+    text.split_whitespace().map(pair).collect()
+}
+
+fn quota(hard: &str, status: &str, used: &str) -> ResourceQuota {
+    let mut quota = ResourceQuota::default();
+    quota.spec.hard = amounts(hard);
+    quota.status.hard = amounts(status);
+    quota.status.used = amounts(used);
+    quota
+}
+
+#[test]
+fn plans() {
+    for (name, quota, usage, expected) in [
+        ("new", quota("pods=1", "", ""), "pods=0", Some("pods=0")),
+        ("steady state", quota("pods=1", "pods=1", "pods=1"), "pods=1", None),
+        ("less is used", quota("pods=1", "pods=1", "pods=1"), "pods=0", Some("pods=0")),
+        ("a new limit", quota("pods=2", "pods=1", "pods=1"), "pods=1", Some("pods=1")),
+        (
+            "not counted",
+            quota("pods=2 secrets=1", "pods=2 secrets=1", "pods=1 secrets=1"),
+            "pods=0",
+            Some("pods=0 secrets=1"),
+        ),
+        ("no longer limited", quota("pods=2", "pods=2 secrets=1", "pods=1 secrets=1"), "pods=1", Some("pods=1")),
+    ] {
+        let actual = plan(&quota, amounts(usage)).map(|status| status.used);
+        assert_eq!(actual, expected.map(amounts), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_counted_as_they_come_to_be_known_and_go() {
+    let running = Running::start(&[DESCRIPTOR]);
+    let pod = |name: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "ns"},
+            "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}})
+    };
+    running.server.put("v1/pods", pod("a"));
+    running.server.put("v1/pods", pod("b"));
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ns"},
+        "spec": {"hard": {"pods": "5", "cpu": "4"}}});
+    running.server.put("v1/resourcequotas", quota);
+    settle().await;
+    let quotas = running.client.namespaced::<ResourceQuota>("ns");
+    assert_eq!(quotas.get("q").await.unwrap().status.used, amounts("cpu=2 pods=2"));
+    running.server.remove("v1/pods", "ns", "a");
+    settle().await;
+    assert_eq!(quotas.get("q").await.unwrap().status.used, amounts("cpu=1 pods=1"));
+}

@@ -1,0 +1,107 @@
+//! Plans from tables, and the controller against the fake server.
+
+use api_machinery::intstr::IntOrString;
+use api_types::apps_v1::ReplicaSet;
+use api_types::core_v1::PodCondition;
+use controller::controller_ref;
+
+use super::super::fixtures::{Running, at, dying, meta, pod, ready, selector, settle, template};
+use super::plan::{Counted, plan, share};
+use super::*;
+
+fn pods(ready_ones: usize, others: usize) -> Vec<Arc<Pod>> {
+    let healthy = (0..ready_ones).map(|index| ready(pod(&format!("r{index}"), "Running", None), 1));
+    let waiting = (0..others).map(|index| pod(&format!("w{index}"), "Pending", None));
+    healthy.chain(waiting).map(Arc::new).collect()
+}
+
+fn budget() -> PodDisruptionBudget {
+    let mut budget = PodDisruptionBudget { metadata: meta("budget"), ..PodDisruptionBudget::default() };
+    budget.metadata.generation = 4;
+    budget.spec.selector = selector();
+    budget
+}
+
+#[test]
+fn shares_are_rounded_up() {
+    for (value, total, expected) in [
+        (IntOrString::Int(3), 10, Some(3)),
+        (IntOrString::Str("50%".into()), 5, Some(3)),
+        (IntOrString::Str("0%".into()), 5, Some(0)),
+        (IntOrString::Str("100%".into()), 5, Some(5)),
+        (IntOrString::Str("half".into()), 5, None),
+    ] {
+        assert_eq!(share(&value, total).ok(), expected, "{value:?} of {total}");
+    }
+}
+
+#[test]
+fn what_is_allowed() {
+    for (name, healthy, expected, desired, allowed, reason) in [
+        ("room", 3, 3, 2, 1, "SufficientPods"),
+        ("none", 2, 3, 2, 0, "InsufficientPods"),
+        ("too few", 1, 3, 2, 0, "InsufficientPods"),
+        ("nothing is expected", 3, 0, 0, 0, "InsufficientPods"),
+    ] {
+        let counted = Counted { expected, desired, unmanaged: false };
+        let status = plan(&budget(), &pods(healthy, 1), counted, at(100)).status;
+        assert_eq!(
+            (status.disruptions_allowed, status.current_healthy),
+            (allowed, i32::try_from(healthy).unwrap()),
+            "{name}"
+        );
+        assert_eq!((status.conditions[0].reason.as_str(), status.observed_generation), (reason, 4), "{name}");
+    }
+}
+
+#[test]
+fn announced_evictions_count_until_they_are_overdue() {
+    let mut budget = budget();
+    let mut all = pods(3, 0);
+    all.push(Arc::new(dying(ready(pod("d", "Running", None), 1))));
+    for (name, since) in [("r0", 90), ("r1", 1), ("d", 90), ("gone", 90)] {
+        budget.status.disrupted_pods.insert(name.into(), at(since));
+    }
+    let plan = plan(&budget, &all, Counted { expected: 3, desired: 1, unmanaged: false }, at(130));
+    assert_eq!(plan.status.disrupted_pods.keys().collect::<Vec<_>>(), ["r0"]);
+    assert_eq!(plan.overdue.iter().map(|pod| pod.metadata.name.as_str()).collect::<Vec<_>>(), ["r1"]);
+    assert_eq!((plan.status.current_healthy, plan.again), (2, Some(std::time::Duration::from_secs(80))));
+}
+
+#[test]
+fn announcements_run_out() {
+    let mut pod = pod("a", "Running", None);
+    assert_eq!(stale::due(&pod), None);
+    let condition = PodCondition {
+        type_: "DisruptionTarget".into(),
+        status: "True".into(),
+        last_transition_time: at(10),
+        ..PodCondition::default()
+    };
+    pod.status.conditions.push(condition);
+    assert_eq!(stale::due(&pod), Some(at(130)));
+    pod.status.conditions[0].reason = "TerminationByKubelet".into();
+    assert_eq!(stale::due(&pod), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_is_counted_by_the_replica_set() {
+    let running = Running::start(&[DESCRIPTOR]);
+    let mut set = ReplicaSet { metadata: meta("web"), ..ReplicaSet::default() };
+    set.spec.replicas = Some(4);
+    set.spec.selector = selector();
+    set.spec.template = template("v1");
+    running.put("apps/v1/replicasets", &set);
+    for name in ["a", "b", "c"] {
+        let owner = controller_ref::<ReplicaSet>(&set.metadata);
+        running.put("v1/pods", &ready(pod(name, "Running", Some(owner)), 1));
+    }
+    let mut budget = budget();
+    budget.spec.max_unavailable = Some(IntOrString::Str("50%".into()));
+    running.put("policy/v1/poddisruptionbudgets", &budget);
+    settle().await;
+    let live = running.client.namespaced::<PodDisruptionBudget>("ns").get("budget").await.unwrap();
+    let status = live.status;
+    assert_eq!((status.expected_pods, status.desired_healthy, status.disruptions_allowed), (4, 2, 1));
+    running.assert_steady().await;
+}
