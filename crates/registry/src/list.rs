@@ -1,6 +1,7 @@
 //! Get and list: from the cache where it can promise what was asked, from the store where it cannot.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use api_machinery::meta::ListOptions;
 use api_machinery::meta::constants::resource_version_match::{EXACT, NOT_OLDER_THAN};
@@ -164,6 +165,10 @@ impl Resource {
     }
 
     async fn exact_snapshot(&self, cache: &Cache, revision: Revision) -> Result<Option<Arc<Snapshot>>, CacheError> {
+        // What the store has forgotten is gone, however much of it this server's cache still knows.
+        if revision.0 < self.shared.compacted.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         if revision > cache.snapshot()?.revision() && self.store.backend.supports_progress() {
             cache.not_older_than(revision).await?;
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use api_machinery::gvk::GroupResource;
@@ -56,6 +57,9 @@ pub struct RegistryOptions {
     pub uncached: BTreeSet<String>,
     /// Ranges of Service addresses and node ports.
     pub services: ServiceOptions,
+    /// The revision up to which the store was compacted: no list is answered as of an earlier one, though a cache may
+    /// still know it.
+    pub compacted: Arc<AtomicI64>,
 }
 
 impl RegistryOptions {
@@ -74,6 +78,7 @@ impl RegistryOptions {
             delete_collection_workers: 1,
             uncached: ["events", "events.events.k8s.io"].map(str::to_owned).into(),
             services: ServiceOptions::default(),
+            compacted: Arc::default(),
         }
     }
 }
@@ -101,6 +106,7 @@ impl Registry {
             rng: Arc::clone(&options.rng),
             garbage_collector: options.garbage_collector,
             delete_collection_workers: options.delete_collection_workers,
+            compacted: Arc::clone(&options.compacted),
         };
         let services = ServiceCompanion::new(
             &options.services,

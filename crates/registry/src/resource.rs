@@ -1,6 +1,7 @@
 //! One resource in one served version, ready to be used: its rules, its place in the store, its cache.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use api_machinery::gvk::GroupResource;
 use api_machinery::object::Object;
@@ -22,6 +23,8 @@ pub(crate) struct Shared {
     pub(crate) garbage_collector: bool,
     /// How many objects of a collection are deleted at a time.
     pub(crate) delete_collection_workers: usize,
+    /// The revision up to which the store was compacted.
+    pub(crate) compacted: Arc<AtomicI64>,
 }
 
 /// How a resource that is installed at run time is kept.

@@ -17,12 +17,17 @@ use crate::resource::Resource;
 struct ScaleChange<'a> {
     rules: &'a RulesRef,
     change: &'a dyn Change,
+    /// Whether the change keeps the record of managers itself: it sees the object's, and hands the new one back.
+    keeps_record: bool,
 }
 
 impl Change for ScaleChange<'_> {
     fn apply(&self, live: Option<&dyn Object>) -> Result<Box<dyn Object>, ApiError> {
         let live = live.ok_or_else(|| ApiError::internal("a scale needs an object"))?;
-        let shown = scale_of(self.rules, live)?;
+        let mut shown = scale_of(self.rules, live)?;
+        if self.keeps_record {
+            shown.metadata.managed_fields.clone_from(&live.meta().managed_fields);
+        }
         let wanted = self.change.apply(Some(&shown))?;
         let wanted = wanted.downcast_ref::<Scale>().ok_or_else(|| ApiError::bad_request("expected a Scale"))?;
         check(wanted)?;
@@ -33,6 +38,9 @@ impl Change for ScaleChange<'_> {
         }
         if !wanted.metadata.uid.is_empty() {
             object.meta_mut().uid = wanted.metadata.uid.clone();
+        }
+        if self.keeps_record {
+            object.meta_mut().managed_fields.clone_from(&wanted.metadata.managed_fields);
         }
         self.rules.set_replicas(&mut *object, wanted.spec.replicas);
         Ok(object)
@@ -53,7 +61,8 @@ impl Resource {
         scale_of(&self.rules, item.object())
     }
 
-    /// Changes the scale of an object; `change` works on `autoscaling/v1` scales. Hooks see the object itself.
+    /// Changes the scale of an object; `change` works on `autoscaling/v1` scales. Hooks see the object itself. Without a
+    /// hook that tracks managers, the change keeps their record: the scale that it sees and makes carries the object's.
     ///
     /// # Errors
     /// Those of an update.
@@ -64,7 +73,7 @@ impl Resource {
         change: &dyn Change,
         hooks: &Hooks<'_>,
     ) -> Result<Scale, ApiError> {
-        let change = ScaleChange { rules: &self.rules, change };
+        let change = ScaleChange { rules: &self.rules, change, keeps_record: hooks.track.is_none() };
         let written = self.update(cx, name, Endpoint::Main, &change, hooks).await?;
         let item: Arc<Stored> = written.item;
         scale_of(&self.rules, item.object())

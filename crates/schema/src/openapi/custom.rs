@@ -11,11 +11,12 @@ const NOT_IN_V2: [&str; 5] = ["nullable", "oneOf", "anyOf", "not", "default"];
 
 /// The model of a custom resource: the declared schema with the members that every object has.
 pub(super) fn published(schema: &Value, dialect: Dialect) -> Value {
-    let mut model = node(schema, dialect, 0);
     let preserves = schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true));
     if dialect == Dialect::V2 && preserves {
-        model = Map::from_iter([("type".to_owned(), Value::from("object"))]);
+        // Any member at all would be understood as "and no others" by those who read version 2.
+        return json!({"type": "object"});
     }
+    let mut model = node(schema, dialect, 0);
     let properties = model.entry("properties").or_insert_with(|| json!({}));
     if let Some(properties) = properties.as_object_mut() {
         for name in ["apiVersion", "kind"] {

@@ -1,5 +1,7 @@
 //! Dropping what a schema does not declare.
 
+use api_machinery::meta::ObjectMeta;
+use api_machinery::reflect::Reflect as _;
 use serde_json::Value;
 
 use super::{Structural, is_type_meta};
@@ -49,6 +51,9 @@ impl Pruner {
             return keeps;
         };
         if schema.is_object_root() && is_type_meta(name) {
+            if name == "metadata" && !schema.root {
+                self.below(&step, |pruner| pruner.keep_metadata(member));
+            }
             return true;
         }
         match schema.member(name) {
@@ -61,6 +66,19 @@ impl Pruner {
             }
         }
         true
+    }
+
+    /// Metadata of an embedded object is what it is of any object.
+    fn keep_metadata(&mut self, value: &mut Value) {
+        let Value::Object(map) = value else { return };
+        let known = ObjectMeta::default().struct_type().fields;
+        map.retain(|name, _| {
+            let keeps = known.iter().any(|field| field.name == name);
+            if !keeps {
+                self.report(&format!(".{name}"));
+            }
+            keeps
+        });
     }
 
     fn report(&mut self, step: &str) {
