@@ -30,6 +30,8 @@ pub struct ServerConfig {
     pub kubelet: KubeletConfig,
     /// Services and their addresses.
     pub services: ServicesConfig,
+    /// `--runtime-config`: the resources that are not served, by group, version and plural name.
+    pub disabled: BTreeSet<(&'static str, &'static str, &'static str)>,
     /// Limits of requests.
     pub requests: RequestConfig,
     /// The end of the server.
@@ -56,6 +58,7 @@ impl ServerConfig {
         Self {
             serving: None,
             storage: StorageConfig::in_memory(),
+            disabled: BTreeSet::new(),
             authentication: AuthenticationConfig { anonymous: true, static_tokens, ..AuthenticationConfig::default() },
             authorization: AuthorizationConfig { modes: vec![AuthorizationMode::Node, AuthorizationMode::Rbac] },
             admission: AdmissionConfig::default(),
@@ -82,6 +85,7 @@ impl ServerConfig {
                 max_mutating_in_flight: 200,
                 goaway_chance: 0.0,
                 strict_transport_security: Vec::new(),
+                cors_allowed_origins: Vec::new(),
                 allow_privileged: true,
             },
             shutdown: ShutdownConfig::default(),
@@ -320,6 +324,8 @@ pub struct RequestConfig {
     pub goaway_chance: f64,
     /// `--strict-transport-security-directives`.
     pub strict_transport_security: Vec<String>,
+    /// `--cors-allowed-origins`.
+    pub cors_allowed_origins: Vec<regex::Regex>,
     /// `--allow-privileged`.
     pub allow_privileged: bool,
 }

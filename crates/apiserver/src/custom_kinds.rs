@@ -1,11 +1,12 @@
 //! What handlers must know of kinds that come and go at run time: their schemas.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use api_machinery::object::Unstructured;
 use api_machinery::value::Value;
 use arc_swap::ArcSwap;
+use parking_lot::RwLock;
 use schema::Structural;
 
 /// Group, version and plural resource name.
@@ -18,6 +19,8 @@ pub(crate) struct CustomKind {
     pub schema: Arc<Structural>,
     /// The kind of lists.
     pub list_kind: String,
+    /// Where the scale subresource finds the wanted replicas; empty without one.
+    pub replicas_path: String,
     /// Whether unknown fields are kept everywhere.
     pub preserve_unknown_fields: bool,
 }
@@ -39,7 +42,11 @@ impl CustomKind {
 
 /// The custom kinds that are served, by group, version and resource.
 #[derive(Debug, Default)]
-pub(crate) struct CustomKinds(ArcSwap<HashMap<Key, Arc<CustomKind>>>);
+pub(crate) struct CustomKinds {
+    served: ArcSwap<HashMap<Key, Arc<CustomKind>>>,
+    /// Group and resource of the definitions that are being deleted.
+    terminating: RwLock<HashSet<(String, String)>>,
+}
 
 fn key(group: &str, version: &str, resource: &str) -> Key {
     (group.to_owned(), version.to_owned(), resource.to_owned())
@@ -48,7 +55,7 @@ fn key(group: &str, version: &str, resource: &str) -> Key {
 impl CustomKinds {
     /// Adds or replaces a kind.
     pub(crate) fn insert(&self, group: &str, version: &str, resource: &str, kind: Arc<CustomKind>) {
-        self.0.rcu(|kinds| {
+        self.served.rcu(|kinds| {
             let mut kinds = HashMap::clone(kinds);
             kinds.insert(key(group, version, resource), Arc::clone(&kind));
             kinds
@@ -57,16 +64,34 @@ impl CustomKinds {
 
     /// Removes a kind.
     pub(crate) fn remove(&self, group: &str, version: &str, resource: &str) {
-        self.0.rcu(|kinds| {
+        self.served.rcu(|kinds| {
             let mut kinds = HashMap::clone(kinds);
             kinds.remove(&key(group, version, resource));
             kinds
         });
     }
 
+    /// Notes whether the definition of a resource is being deleted.
+    pub(crate) fn set_terminating(&self, group: &str, resource: &str, terminating: bool) {
+        let place = (group.to_owned(), resource.to_owned());
+        let mut all = self.terminating.write();
+        if terminating {
+            all.insert(place)
+        } else {
+            all.remove(&place)
+        };
+    }
+
+    /// Whether the definition of a resource is being deleted.
+    #[must_use]
+    pub(crate) fn is_terminating(&self, group: &str, resource: &str) -> bool {
+        let all = self.terminating.read();
+        !all.is_empty() && all.contains(&(group.to_owned(), resource.to_owned()))
+    }
+
     /// Finds a kind.
     #[must_use]
     pub(crate) fn get(&self, group: &str, version: &str, resource: &str) -> Option<Arc<CustomKind>> {
-        self.0.load().get(&key(group, version, resource)).cloned()
+        self.served.load().get(&key(group, version, resource)).cloned()
     }
 }

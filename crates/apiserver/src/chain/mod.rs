@@ -3,6 +3,7 @@
 mod audit_id;
 mod authenticate;
 mod authorize;
+mod cors;
 mod deadline;
 mod go_away;
 mod held;
@@ -58,13 +59,17 @@ pub(crate) async fn serve(cx: &Arc<ApiCx>, request: serving::Request) -> Respons
     let (mut parts, body) = request.into_parts();
     let audit_id = audit_id::adopt_or_make(&mut parts.headers, cx.rng());
     let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let origin = cors::allowed_origin(cx, &parts.headers);
     let mut response = match RequestInfo::new(&parts.method, parts.uri.path(), &query) {
         Ok(info) => {
             let info = Arc::new(info);
             go_away::at_random(cx, &parts);
             let observed = observe::Observation::begin(cx, &parts, &info, &query);
             let request = Request::received(parts, body, info, query);
-            let answer = AssertUnwindSafe(answer(cx, request)).catch_unwind().await;
+            let answer = match cors::preflight(origin.as_ref(), request.method()) {
+                Some(response) => Ok(response),
+                None => AssertUnwindSafe(answer(cx, request)).catch_unwind().await,
+            };
             observed.watch_over(answer.unwrap_or_else(|_| text(StatusCode::INTERNAL_SERVER_ERROR, PANIC_TEXT)))
         }
         Err(error) => respond::plain_error(&parts.uri.to_string(), &format!("failed to create RequestInfo: {error}")),
@@ -72,6 +77,9 @@ pub(crate) async fn serve(cx: &Arc<ApiCx>, request: serving::Request) -> Respons
     let headers = response.headers_mut();
     headers.entry(audit_id::HEADER).or_insert(audit_id);
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+    if let Some(origin) = origin {
+        cors::allow(headers, origin);
+    }
     let directives = &cx.config.requests.strict_transport_security;
     if let (false, Ok(value)) = (directives.is_empty(), HeaderValue::from_str(&directives.join("; "))) {
         headers.insert(STRICT_TRANSPORT_SECURITY, value);

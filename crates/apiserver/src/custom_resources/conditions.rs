@@ -11,6 +11,11 @@ pub(super) fn is_true(definition: &CustomResourceDefinition, type_: &str) -> boo
     definition.status.conditions.iter().any(|own| own.type_ == type_ && own.status == "True")
 }
 
+/// Takes a condition away.
+pub(super) fn remove(definition: &mut CustomResourceDefinition, type_: &str) {
+    definition.status.conditions.retain(|own| own.type_ != type_);
+}
+
 /// Sets a condition; the time changes with the status only.
 pub(super) fn set(
     definition: &mut CustomResourceDefinition,

@@ -19,7 +19,7 @@ use super::conditions::{self, FINALIZER};
 use super::definition_rules::DefinitionRules;
 use super::info_pool::InfoPool;
 use super::served::ServedKinds;
-use super::{cleanup, install, names};
+use super::{cleanup, install, names, standing};
 use crate::cx::{ApiCx, server_request};
 use crate::hooks::PostStartHook;
 
@@ -131,6 +131,8 @@ impl Follower {
                 Some(Event::Bookmark { initial_events_end: true, .. }) => {
                     for name in std::mem::take(&mut unseen) {
                         if let Some(gone) = self.definitions.remove(&name) {
+                            let plural = &gone.spec.names.plural;
+                            self.cx.custom_kinds().set_terminating(&gone.spec.group, plural, false);
                             self.dirty.insert(gone.spec.group);
                         }
                     }
@@ -152,6 +154,9 @@ impl Follower {
     fn note(&mut self, definition: &CustomResourceDefinition, deleted: bool) {
         let name = definition.metadata.name.clone();
         self.dirty.insert(definition.spec.group.clone());
+        let (group, plural) = (&definition.spec.group, &definition.spec.names.plural);
+        let terminating = !deleted && definition.metadata.deletion_timestamp.is_some();
+        self.cx.custom_kinds().set_terminating(group, plural, terminating);
         if deleted {
             self.definitions.remove(&name);
         } else {
@@ -307,6 +312,7 @@ fn with_status(
             conditions::set(&mut next, ("Established", true), reason, now);
         }
     }
+    standing::judge(&mut next, now);
     next
 }
 

@@ -13,8 +13,9 @@ use schema::structural::structure;
 use super::conditions;
 use super::install::schema_of;
 use super::json_path::JsonPath;
+use super::schema_defaults;
+use super::standing::{APPROVED, Approval};
 
-const APPROVED: &str = "api-approved.kubernetes.io";
 const NO_EXPRESSIONS: &str = "validation rules in the expression language are not supported by this server";
 const NO_WEBHOOK: &str = "conversion by webhook is not supported by this server: use None";
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
@@ -65,12 +66,12 @@ fn check_group(definition: &CustomResourceDefinition, at: &Path, errors: &mut Er
     if !group.contains('.') {
         errors.push(path.invalid(group, "should be a domain with at least one dot"));
     }
-    let is_protected = [".k8s.io", ".kubernetes.io"].iter().any(|suffix| group.ends_with(suffix))
-        || matches!(group.as_str(), "k8s.io" | "kubernetes.io");
-    let approval = definition.metadata.annotations.get(APPROVED).map(String::as_str).unwrap_or_default();
-    if is_protected && !approval.starts_with("unapproved") && !approval.contains("://") {
-        let path = Path::new("metadata").child("annotations").key(APPROVED);
-        errors.push(path.required("protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111"));
+    let approval = Approval::of(definition);
+    let path = Path::new("metadata").child("annotations").key(APPROVED);
+    match approval {
+        Approval::Missing => errors.push(path.required(approval.message())),
+        Approval::Invalid(value) => errors.push(path.invalid(value, approval.message())),
+        Approval::NotNeeded | Approval::Approved(_) | Approval::Unapproved(_) => {}
     }
 }
 
@@ -124,6 +125,7 @@ fn check_version(version: &CustomResourceDefinitionVersion, at: &Path, errors: &
             errors.push(error.clone());
         }
         refuse_expressions(&path, &schema, 0, errors);
+        schema_defaults::check(&path, &schema, errors);
     }
     for (index, column) in version.additional_printer_columns.iter().enumerate() {
         let path = at.child("additionalPrinterColumns").index(index);

@@ -131,6 +131,7 @@ fn prepare(
     let kind = CustomKind {
         schema: structural,
         list_kind: names.list_kind.clone(),
+        replicas_path: subresources.scale.as_ref().map(|own| own.spec_replicas_path.clone()).unwrap_or_default(),
         preserve_unknown_fields: spec.preserve_unknown_fields,
     };
     Ok(Prepared { version: version.name.clone(), info, rules: Arc::new(rules), kind, schema })

@@ -11,7 +11,9 @@ mod install;
 mod json_path;
 mod names;
 mod rules;
+mod schema_defaults;
 mod served;
+mod standing;
 mod version_rename;
 
 use std::sync::Arc;

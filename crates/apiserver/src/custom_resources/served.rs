@@ -1,6 +1,6 @@
 //! The custom kinds that are served now, for discovery and OpenAPI.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,8 +8,7 @@ use api_machinery::value::Value;
 use kinds::info::ResourceInfo;
 use parking_lot::RwLock;
 
-/// Group, version, plural name.
-type Place = (&'static str, &'static str, &'static str);
+use crate::options::Place;
 
 /// One custom kind.
 pub(crate) struct ServedKind {
@@ -25,9 +24,21 @@ pub(crate) struct ServedKind {
 pub(crate) struct ServedKinds {
     kinds: RwLock<BTreeMap<Place, Arc<ServedKind>>>,
     generation: AtomicU64,
+    /// Built-in kinds that are not served.
+    disabled: BTreeSet<Place>,
 }
 
 impl ServedKinds {
+    /// No custom kinds yet, and all built-in ones but these.
+    pub(crate) fn without(disabled: &BTreeSet<Place>) -> Self {
+        Self { disabled: disabled.clone(), ..Self::default() }
+    }
+
+    /// Whether a built-in kind is served.
+    pub(crate) fn is_enabled(&self, info: &ResourceInfo) -> bool {
+        !self.disabled.contains(&(info.group, info.version, info.resource))
+    }
+
     /// Adds or replaces a kind.
     pub(crate) fn insert(&self, kind: ServedKind) {
         let place = (kind.info.group, kind.info.version, kind.info.resource);

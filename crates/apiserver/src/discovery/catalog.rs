@@ -32,7 +32,8 @@ impl Catalog {
     pub(crate) fn new(served: &ServedKinds) -> Self {
         let mut groups: BTreeMap<&str, BTreeMap<&str, Vec<&'static ResourceInfo>>> = BTreeMap::new();
         let custom = served.infos();
-        for info in kinds::all().map(|rules| rules.info()).chain(custom) {
+        let built_in = kinds::all().map(|rules| rules.info()).filter(|info| served.is_enabled(info));
+        for info in built_in.chain(custom) {
             groups.entry(info.group).or_default().entry(info.version).or_default().push(info);
         }
         let mut groups: Vec<Group> = groups.into_iter().map(|(name, versions)| Group::new(name, versions)).collect();

@@ -1,5 +1,6 @@
 //! Admission of one request: the plugins, and what else must hold inside the transaction.
 
+use api_machinery::meta::ObjectMeta;
 use api_machinery::object::Object;
 use api_machinery::reflect;
 use api_machinery::status::ApiError;
@@ -53,7 +54,9 @@ impl<'a> Admitting<'a> {
     pub(super) async fn pass(&self, body: &mut dyn Object) -> Result<(), ApiError> {
         let attributes = self.attributes(Operation::Create, Some(body));
         self.cx.admission.mutate(&attributes, Some(body), None).await?;
-        self.cx.admission.validate(&attributes, Some(body), None).await
+        self.cx.admission.validate(&attributes, Some(body), None).await?;
+        self.warn(&attributes);
+        Ok(())
     }
 
     fn attributes(&self, operation: Operation, object: Option<&dyn Object>) -> admission::Attributes {
@@ -75,7 +78,23 @@ impl<'a> Admitting<'a> {
             name,
             user: self.user.clone(),
             dry_run: self.dry_run,
+            warnings: admission::Warnings::default(),
         }
+    }
+
+    /// Hands what plugins have to say on to the client.
+    fn warn(&self, attributes: &admission::Attributes) {
+        self.warnings.extend(attributes.warnings.take());
+    }
+
+    /// Nothing is created of a kind that is on its way out.
+    fn check_alive(&self, operation: Operation, meta: &ObjectMeta) -> Result<(), ApiError> {
+        let info = self.target.info;
+        if operation != Operation::Create || !self.cx.custom_kinds.is_terminating(info.group, info.resource) {
+            return Ok(());
+        }
+        let text = "create not allowed while custom resource definition is terminating";
+        Err(ApiError::forbidden(self.target.resource.group_resource(), &meta.name, text))
     }
 
     /// Nobody hands out what they do not hold.
@@ -150,6 +169,7 @@ impl Admission for Admitting<'_> {
         object: &mut Box<dyn Object>,
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
+        self.check_alive(operation, object.meta())?;
         let attributes = self.attributes(operation, Some(&**object));
         self.cx.admission.mutate(&attributes, Some(&mut **object), old).await?;
         drop_duplicate_owners(object.meta_mut(), When::AfterAdmission, self.warnings);
@@ -166,7 +186,9 @@ impl Admission for Admitting<'_> {
             self.check_escalation(object, old)?;
         }
         let attributes = self.attributes(operation, object.or(old));
-        self.cx.admission.validate(&attributes, object, old).await
+        self.cx.admission.validate(&attributes, object, old).await?;
+        self.warn(&attributes);
+        Ok(())
     }
 
     async fn authorize_create(&self) -> Result<(), ApiError> {

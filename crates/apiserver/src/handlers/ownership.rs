@@ -30,6 +30,17 @@ impl<'a> Ownership<'a> {
         Self { manager, now }
     }
 
+    /// The ownership of scales, whatever they are of.
+    pub(super) fn of_scale(node: TypeNode<'a>, now: Time) -> Self {
+        let manager = FieldManager {
+            node,
+            gvk: GroupVersionKind { group: "autoscaling".into(), version: "v1".into(), kind: "Scale".into() },
+            subresource: "scale".to_owned(),
+            reset: FieldSet::default(),
+        };
+        Self { manager, now }
+    }
+
     /// Records an ordinary write. `live` is an object without uid where there is none.
     pub(super) fn track(&self, live: &dyn Object, new: &mut dyn Object, manager: &str) {
         // The record is large and only in the way when objects are compared.

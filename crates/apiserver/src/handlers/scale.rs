@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
+use api_machinery::meta::{ManagedFieldsEntry, ObjectMeta};
 use api_machinery::object::{self, Object};
 use api_machinery::reflect::Reflect as _;
 use api_machinery::status::ApiError;
+use api_machinery::value::{self, Value};
 use api_types::autoscaling_v1::Scale;
 use component_base::serving::Response;
 use http::StatusCode;
-use registry::{Change, CreateWhenAbsent, Hooks};
+use registry::{Change, CreateWhenAbsent, Hooks, Track};
 use schema::TypeNode;
+use schema::apply::ReplicasPath;
+use serde_json::json;
 
 use super::Target;
 use super::admitting::Admitting;
@@ -37,7 +41,7 @@ pub(super) async fn update(
     let mut wanted: Scale = request.decode().await?;
     incoming::settle_namespace(target, &mut wanted.metadata)?;
     incoming::check_name(target, &wanted.metadata)?;
-    write(cx, &request, target, &options, |_| Ok(wanted.clone())).await
+    write(cx, &request, target, &options, Record::Tracked, |_| Ok(wanted.clone())).await
 }
 
 pub(super) async fn patch(
@@ -46,14 +50,14 @@ pub(super) async fn patch(
     target: &Target,
 ) -> Result<Response, ApiError> {
     let kind = patch_type(request.headers(), target.is_custom())?;
-    if kind == PatchType::Apply {
-        let text = "server-side apply of the scale subresource is not supported by this server; use a merge patch";
-        return Err(ApiError::unsupported_media_type(text));
-    }
     let body = request.read_body().await?;
-    let options = WriteOptions::of_patch(PatchKind::Other, request.query(), request.user_agent())?;
+    let class = if kind == PatchType::Apply { PatchKind::Apply } else { PatchKind::Other };
+    let options = WriteOptions::of_patch(class, request.query(), request.user_agent())?;
     let patch = PatchBody::read(kind, &body, options.strictness, request.warnings())?;
-    write(cx, &request, target, &options, |live| {
+    if let PatchBody::Apply(applied) = &patch {
+        return apply(cx, &request, target, &options, applied).await;
+    }
+    write(cx, &request, target, &options, Record::Tracked, |live| {
         let node = TypeNode::of_struct(live.struct_type());
         let patched = patch.apply((live as &dyn Object).to_value(), node)?;
         let mut wanted: Scale =
@@ -65,11 +69,56 @@ pub(super) async fn patch(
     .await
 }
 
+/// Applies a scale: who owns the replicas of the object owns those of its scale, and back.
+async fn apply(
+    cx: &Arc<ApiCx>,
+    request: &Request<Authorized>,
+    target: &Target,
+    options: &WriteOptions,
+    applied: &Value,
+) -> Result<Response, ApiError> {
+    let replicas = ReplicasPath::new(target.replicas_path(), &target.api_version());
+    let ownership = Ownership::of_scale(TypeNode::of_struct(Scale::default().struct_type()), cx.clock().wall().into());
+    write(cx, request, target, options, Record::ByChange, |live| {
+        // The record is that of the object; the scale's follows from it.
+        let object = (live as &dyn Object).to_value();
+        let mut shown = live.clone();
+        let record = replicas.to_scale(&object).map_err(ApiError::internal)?;
+        shown.metadata.managed_fields = record_of(record)?;
+        let merged = ownership.apply(Some(&shown), applied, &options.manager, options.force)?;
+        let mut wanted: Scale =
+            object::from_value(&merged).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        incoming::settle_namespace(target, &mut wanted.metadata)?;
+        incoming::check_name(target, &wanted.metadata)?;
+        let record = replicas.to_parent(&object, &merged).map_err(ApiError::internal)?;
+        wanted.metadata.managed_fields = record_of(record)?;
+        Ok(wanted)
+    })
+    .await
+}
+
+/// A record of managers, read.
+fn record_of(record: Option<Value>) -> Result<Vec<ManagedFieldsEntry>, ApiError> {
+    let mut read = ObjectMeta::default();
+    if let Some(record) = record {
+        value::from_value(&json!({ "managedFields": record }), &mut read).map_err(ApiError::internal)?;
+    }
+    Ok(read.managed_fields)
+}
+
+/// Who keeps the record of managers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Record {
+    Tracked,
+    ByChange,
+}
+
 async fn write<F>(
     cx: &Arc<ApiCx>,
     request: &Request<Authorized>,
     target: &Target,
     options: &WriteOptions,
+    record: Record,
     make: F,
 ) -> Result<Response, ApiError>
 where
@@ -81,7 +130,8 @@ where
         ownership.track(live, new, &options.manager);
         Ok(())
     };
-    let hooks = Hooks { admission: &admission, track: Some(&track) };
+    let track: Option<&Track<'_>> = if record == Record::Tracked { Some(&track) } else { None };
+    let hooks = Hooks { admission: &admission, track };
     let in_registry = target.request_cx(cx, request, options.dry_run);
     let scaling = Scaling(make);
     let scale = bounded(target.resource.update_scale(&in_registry, target.name()?, &scaling, &hooks)).await?;

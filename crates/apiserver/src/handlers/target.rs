@@ -124,6 +124,12 @@ impl Target {
         }
     }
 
+    /// Where the objects keep their replicas.
+    pub(crate) fn replicas_path(&self) -> &str {
+        let declared = self.custom.as_ref().map(|custom| custom.replicas_path.as_str());
+        declared.filter(|path| !path.is_empty()).unwrap_or(".spec.replicas")
+    }
+
     pub(crate) fn list_kind(&self) -> String {
         self.custom.as_ref().map_or_else(|| format!("{}List", self.info.kind), |custom| custom.list_kind.clone())
     }

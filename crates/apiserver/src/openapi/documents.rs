@@ -117,7 +117,7 @@ impl Documents {
 
     fn make_whole(&self) -> Document {
         let custom = self.served.all();
-        let mut all = resources::built_in();
+        let mut all = resources::built_in(&self.served);
         all.extend(custom.iter().flat_map(|kind| resources::custom(kind)));
         Document::new(&swagger(&all))
     }
@@ -128,7 +128,7 @@ impl Documents {
             Subject::Group(group) => Document::new(&group_document(group)),
             Subject::Version(group, version) => {
                 let custom = self.served.all();
-                let mut all: Vec<Resource<'_>> = resources::built_in();
+                let mut all: Vec<Resource<'_>> = resources::built_in(&self.served);
                 all.extend(custom.iter().flat_map(|kind| resources::custom(kind)));
                 all.retain(|resource| resource.group == group && resource.version == version);
                 Document::new(&version_document(group, version, &all))

@@ -7,11 +7,12 @@ use api_types::{authentication_v1, autoscaling_v1, core_v1, policy_v1};
 use kinds::info::{ResourceInfo, SubresourceInfo};
 use schema::openapi::{Model, Resource};
 
-use crate::custom_resources::ServedKind;
+use crate::custom_resources::{ServedKind, ServedKinds};
 
 /// The resources and subresources of built-in kinds.
-pub(super) fn built_in() -> Vec<Resource<'static>> {
-    kinds::all().flat_map(|rules| of(rules.info(), Some(Model::Table(table(&*rules.new_object()))))).collect()
+pub(super) fn built_in(served: &ServedKinds) -> Vec<Resource<'static>> {
+    let enabled = kinds::all().filter(|rules| served.is_enabled(rules.info()));
+    enabled.flat_map(|rules| of(rules.info(), Some(Model::Table(table(&*rules.new_object()))))).collect()
 }
 
 /// The resource and subresources of a custom kind.

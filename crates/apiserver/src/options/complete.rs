@@ -7,7 +7,7 @@ use component_base::flags::{Errors, Invalid, Options};
 use component_base::metrics::MetricsOptions;
 use component_base::serving::SecureServing;
 
-use super::{authentication, networking, storage, unsupported};
+use super::{authentication, networking, runtime_config, storage, unsupported};
 use crate::config::{AdmissionConfig, KubeletConfig, RequestConfig, ServerConfig, ShutdownConfig};
 
 /// Reads the flags.
@@ -25,6 +25,7 @@ pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
     let service_accounts = authentication::service_accounts(options, &mut errors);
     let config = ServerConfig {
         storage: storage::read(options, &mut errors),
+        disabled: runtime_config::disabled(options, &mut errors),
         authentication: authentication::read(options, &authorization, &mut errors),
         authorization,
         admission: admission(options, &mut errors),
@@ -79,8 +80,28 @@ fn requests(options: &Options, errors: &mut Errors) -> RequestConfig {
         max_mutating_in_flight: count(options, "max-mutating-requests-inflight", errors),
         goaway_chance,
         strict_transport_security: directives,
+        cors_allowed_origins: origins(options, errors),
         allow_privileged: options.bool("allow-privileged"),
     }
+}
+
+/// The sites whose pages may use the API.
+fn origins(options: &Options, errors: &mut Errors) -> Vec<regex::Regex> {
+    let mut patterns = Vec::new();
+    for text in options.strings("cors-allowed-origins") {
+        let starts = text.starts_with('^') || text.contains("//");
+        if !starts || !(text.contains('$') || text.rsplit("//").next().is_some_and(|rest| rest.contains(':'))) {
+            errors.push(format!(
+                "--cors-allowed-origins has regular expression {text:?} that does not pin the start (^ or //) and the \
+                 end ($ or :) of the host"
+            ));
+        }
+        match regex::Regex::new(text) {
+            Ok(pattern) => patterns.push(pattern),
+            Err(error) => errors.push(format!("--cors-allowed-origins has an invalid regular expression: {error}")),
+        }
+    }
+    patterns
 }
 
 fn shutdown(options: &Options, errors: &mut Errors) -> ShutdownConfig {

@@ -34,6 +34,10 @@ const GENERIC: FlagSet = FlagSet {
              rest of the cluster. If blank, --bind-address is used; if that is unspecified, the host's default \
              interface.",
         ),
+        Flag::string_slice("cors-allowed-origins", "").help(
+            "List of allowed origins for CORS, comma separated. Each is a regular expression that must pin the start \
+             (^ or //) and the end ($ or :) of the host. If empty, CORS is not enabled.",
+        ),
         Flag::string("external-hostname", "")
             .help("The hostname to use when generating externalized URLs for this master."),
         FEATURE_GATES,
@@ -51,6 +55,10 @@ const GENERIC: FlagSet = FlagSet {
         ),
         Flag::duration("request-timeout", "1m0s").help(
             "How long a request may take before it is timed out. Watches are bounded by --min-request-timeout instead.",
+        ),
+        Flag::map_bare_keys("runtime-config", "").help(
+            "Which versions and resources of the API are served, as key=value pairs: api/all, api/ga, api/beta, \
+             api/alpha, group/version (v1 for core) or group/version/resource, each true or false.",
         ),
         Flag::duration("shutdown-delay-duration", "0s").help(
             "Time to delay the termination. Until it is over the server keeps serving normally, but /readyz fails.",

@@ -3,7 +3,9 @@
 mod authentication;
 mod complete;
 mod flags;
+mod gates;
 mod networking;
+mod runtime_config;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -17,6 +19,7 @@ use component_base::serving::BoxError;
 use component_base::{Component, no_config_file};
 
 pub use complete::complete;
+pub(crate) use runtime_config::Place;
 
 use crate::server::Server;
 
@@ -27,7 +30,7 @@ pub const COMPONENT: Component = Component {
             replicationcontrollers, and others. The API Server services REST operations and provides the frontend to \
             the cluster's shared state through which all other components interact.",
     flags: flags::ALL,
-    gates: &[],
+    gates: gates::ALL,
     prepare: no_config_file,
     drain: Duration::from_secs(10),
 };

@@ -26,14 +26,12 @@ pub(super) const AUDITING: FlagSet = FlagSet {
 pub(super) const GENERIC: FlagSet = FlagSet {
     title: "generic",
     flags: &[
-        list("cors-allowed-origins", ""),
         list("emulated-version", ""),
         off("emulation-forward-compatible"),
         list("min-compatibility-version", ""),
         off("runtime-config-emulation-forward-compatible"),
         text("tracing-config-file", ""),
         text("egress-selector-config-file", ""),
-        Flag::map_bare_keys("runtime-config", "").help(NOT_SUPPORTED),
     ],
 };
 
@@ -102,6 +100,12 @@ pub(super) fn refuse(options: &Options, errors: &mut Errors) {
     for flag in unsupported.iter().flat_map(|set| set.flags).filter(|flag| flag.deprecated.is_none()) {
         if options.is_set(flag.name) && !is_default(options, flag) {
             errors.push(format!("--{} is not supported by this server; leave it at its default", flag.name));
+        }
+    }
+    for (name, value) in options.pairs("feature-gates") {
+        let stage = name.rsplit(':').next().unwrap_or(name);
+        if matches!(stage, "AllAlpha" | "AllBeta") && (stage == "AllAlpha") == (value == "true") {
+            errors.push(format!("--feature-gates {name}={value} is not supported by this server"));
         }
     }
     if options.bool("enable-priority-and-fairness") {

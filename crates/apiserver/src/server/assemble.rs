@@ -33,6 +33,9 @@ pub(super) fn assemble(
 ) -> Result<(Arc<ApiCx>, Hooks), BuildError> {
     let registry = Registry::new(registry_options(&config, &lifecycle, store));
     registry.install_built_in();
+    for (group, version, resource) in &config.disabled {
+        registry.remove(group, version, resource);
+    }
     let metrics = Metrics::of_process(config.metrics.clone());
     metrics.show_gates(lifecycle.gates());
     let slis = Metrics::new(config.metrics.clone());
@@ -59,7 +62,7 @@ pub(super) fn assemble(
     crate::tests::install(&mut routes);
     hooks.push(storage_ready::hook());
     hooks.push(object_counts::hook());
-    extensions::install(&mut routes, &mut hooks);
+    extensions::install(&mut routes, &mut hooks, &config.disabled);
     let hooks = Hooks::new(hooks, &health)?;
     let cx = ApiCx {
         registry,
@@ -96,6 +99,7 @@ fn registry_options(config: &ServerConfig, lifecycle: &Lifecycle, store: &Store)
         delete_collection_workers: storage.delete_collection_workers,
         uncached: BTreeSet::clone(&storage.uncached),
         services: config.services.registry_options(),
+        compacted: Arc::clone(&store.compacted),
         ..RegistryOptions::new(Arc::clone(&store.backend), clock, rng, lifecycle.tasks().clone())
     }
 }

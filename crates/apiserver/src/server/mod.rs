@@ -55,6 +55,7 @@ impl Server {
     }
 
     fn assemble(config: ServerConfig, lifecycle: Lifecycle, store: Store) -> Result<Self, BuildError> {
+        lifecycle.tasks().spawn_cancellable("compacted", store.follow_compaction());
         let (cx, hooks) = assemble::assemble(config, lifecycle, &store)?;
         let handler = Arc::new(HttpHandler::new(Arc::clone(&cx)));
         assemble::connect_loopback(&cx, Arc::clone(&handler) as _)?;

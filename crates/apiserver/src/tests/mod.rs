@@ -4,6 +4,7 @@ mod custom;
 mod harness;
 mod hostile;
 mod https;
+mod origins;
 mod patches;
 mod plugged;
 mod reads;

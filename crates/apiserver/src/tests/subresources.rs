@@ -29,6 +29,28 @@ async fn a_scale_is_read_and_written() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_scale_is_applied() {
+    let api = Api::start().await;
+    assert_eq!(api.post(&format!("{DEPLOYMENTS}?fieldManager=maker"), DEPLOYMENT).await.code, 201);
+    let path = format!("{DEPLOYMENTS}/d/scale");
+    let body = r#"{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d"},"spec":{"replicas":4}}"#;
+    let conflict = api.patch("apply", &format!("{path}?fieldManager=scaler"), body).await;
+    assert_eq!(conflict.code, 409, "{}", conflict.text);
+    assert!(conflict.text.contains("conflict with \\\"maker\\\""), "{}", conflict.text);
+    let applied = api.patch("apply", &format!("{path}?fieldManager=scaler&force=true"), body).await;
+    assert_eq!((applied.code, &applied.json()["spec"]["replicas"]), (200, &4.into()), "{}", applied.text);
+    let deployment = api.get(&format!("{DEPLOYMENTS}/d")).await.json();
+    assert_eq!(deployment["spec"]["replicas"], 4);
+    let record = deployment["metadata"]["managedFields"].as_array().unwrap();
+    let own = record.iter().find(|entry| entry["manager"] == "scaler").expect("an entry of the scaler");
+    assert_eq!((&own["operation"], &own["subresource"]), (&"Apply".into(), &"scale".into()), "{own}");
+    assert_eq!(own["apiVersion"], "apps/v1");
+    assert_eq!(own["fieldsV1"], serde_json::json!({"f:spec": {"f:replicas": {}}}));
+    let maker = record.iter().find(|entry| entry["manager"] == "maker").expect("an entry of the maker");
+    assert!(maker["fieldsV1"]["f:spec"]["f:replicas"].is_null(), "{maker}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn status_and_spec_are_written_apart() {
     let api = Api::start().await;
     api.post(DEPLOYMENTS, DEPLOYMENT).await;

@@ -1,0 +1,129 @@
+//! What is said of a definition beside its names: whether its group is protected and approved of, and whether its
+//! schemas are structural. Neither keeps it out of service.
+
+use std::borrow::Cow;
+
+use api_machinery::field_path::Path;
+use api_machinery::time::Time;
+use api_types::apiextensions_v1::CustomResourceDefinition;
+use schema::structural::structure;
+
+use super::conditions;
+use super::install::schema_of;
+
+/// The annotation that groups of the community need.
+pub(super) const APPROVED: &str = "api-approved.kubernetes.io";
+const CONFORMANT: &str = "KubernetesAPIApprovalPolicyConformant";
+const NON_STRUCTURAL: &str = "NonStructuralSchema";
+
+/// How a definition stands to the approval of its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Approval<'a> {
+    NotNeeded,
+    Missing,
+    /// By whom: a URL.
+    Approved(&'a str),
+    /// A text that says so.
+    Unapproved(&'a str),
+    Invalid(&'a str),
+}
+
+impl<'a> Approval<'a> {
+    pub(super) fn of(definition: &'a CustomResourceDefinition) -> Self {
+        let group = definition.spec.group.as_str();
+        let is_protected = ["k8s.io", "kubernetes.io"]
+            .into_iter()
+            .any(|own| group.strip_suffix(own).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
+        match definition.metadata.annotations.get(APPROVED).map(String::as_str) {
+            _ if !is_protected => Self::NotNeeded,
+            None | Some("") => Self::Missing,
+            Some(text) if text.starts_with("unapproved") => Self::Unapproved(text),
+            Some(text) if is_url(text) => Self::Approved(text),
+            Some(text) => Self::Invalid(text),
+        }
+    }
+
+    /// The text for people.
+    pub(super) fn message(&self) -> String {
+        const SEE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
+        match self {
+            Self::NotNeeded => String::new(),
+            Self::Missing => format!("protected groups must have approval annotation {APPROVED:?}, {SEE}"),
+            Self::Approved(url) => format!("approved in {url}"),
+            Self::Unapproved(text) => format!("not approved: {text:?}"),
+            Self::Invalid(_) => format!(
+                "protected groups must have approval annotation {APPROVED:?} with either a URL or a reason starting with \
+                 \"unapproved\", {SEE}"
+            ),
+        }
+    }
+}
+
+/// Whether a text is a URL with a scheme and a host.
+fn is_url(text: &str) -> bool {
+    text.split_once("://")
+        .is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty() && !rest.starts_with('/'))
+}
+
+/// Sets the conditions.
+pub(super) fn judge(definition: &mut CustomResourceDefinition, now: Time) {
+    let approval = Approval::of(definition);
+    let message = approval.message();
+    let reason = match approval {
+        Approval::NotNeeded => None,
+        Approval::Missing => Some((false, "MissingAnnotation")),
+        Approval::Approved(_) => Some((true, "ApprovedAnnotation")),
+        Approval::Unapproved(_) => Some((false, "UnapprovedAnnotation")),
+        Approval::Invalid(_) => Some((false, "InvalidAnnotation")),
+    };
+    match reason {
+        Some((is_true, reason)) => conditions::set(definition, (CONFORMANT, is_true), (reason, &message), now),
+        None => conditions::remove(definition, CONFORMANT),
+    }
+    match structural_problems(definition) {
+        Some(problems) => {
+            conditions::set(definition, (NON_STRUCTURAL, true), ("Violations", &problems), now);
+        }
+        None => conditions::remove(definition, NON_STRUCTURAL),
+    }
+}
+
+/// What is not structural: only definitions that came into the store another way can have such.
+fn structural_problems(definition: &CustomResourceDefinition) -> Option<Cow<'static, str>> {
+    if definition.spec.preserve_unknown_fields {
+        return Some("spec.preserveUnknownFields: Invalid value: true: must be false".into());
+    }
+    let mut problems = Vec::new();
+    for (index, version) in definition.spec.versions.iter().enumerate() {
+        if version.schema.is_some() {
+            let path = Path::new("spec").child("versions").index(index).child("schema").child("openAPIV3Schema");
+            problems.extend(structure::check(&path, &schema_of(version)).iter().map(ToString::to_string));
+        }
+    }
+    (!problems.is_empty()).then(|| problems.join(", ").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_the_community_need_approval() {
+        for (group, annotation, expected) in [
+            ("example.com", "", None),
+            ("notk8s.io", "", None),
+            ("x.k8s.io", "", Some(("False", "MissingAnnotation"))),
+            ("k8s.io", "https://example.com/1", Some(("True", "ApprovedAnnotation"))),
+            ("x.kubernetes.io", "unapproved, a test", Some(("False", "UnapprovedAnnotation"))),
+            ("x.kubernetes.io", "yes", Some(("False", "InvalidAnnotation"))),
+        ] {
+            let mut definition = CustomResourceDefinition::default();
+            definition.spec.group = group.into();
+            definition.metadata.annotations.insert(APPROVED.into(), annotation.into());
+            judge(&mut definition, Time::default());
+            let found = definition.status.conditions.iter().find(|own| own.type_ == CONFORMANT);
+            let found = found.map(|own| (own.status.as_str(), own.reason.as_str()));
+            assert_eq!(found, expected, "{group} {annotation}");
+        }
+    }
+}

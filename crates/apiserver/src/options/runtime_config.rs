@@ -1,0 +1,147 @@
+//! `--runtime-config`: which versions and resources of the API are served.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use component_base::flags::{Errors, Options};
+use kinds::info::ResourceInfo;
+
+/// Groups of upstream that this server does not have. They can be switched off, as they are.
+const ABSENT: [&str; 6] = [
+    "admissionregistration.k8s.io",
+    "apiregistration.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "resource.k8s.io",
+    "storagemigration.k8s.io",
+];
+
+/// Group, version and plural name of a resource.
+pub(crate) type Place = (&'static str, &'static str, &'static str);
+
+/// How mature a version is, by its name.
+fn maturity(version: &str) -> &'static str {
+    if version.contains("alpha") {
+        "api/alpha"
+    } else if version.contains("beta") {
+        "api/beta"
+    } else {
+        "api/ga"
+    }
+}
+
+/// The settings, with core written as a group without a name.
+fn settings(options: &Options, errors: &mut Errors) -> BTreeMap<String, bool> {
+    let mut settings = BTreeMap::new();
+    for (key, value) in options.pairs("runtime-config") {
+        let on = match value.as_str() {
+            "" | "true" => true,
+            "false" => false,
+            _ => {
+                errors.push(format!("invalid value {key}={value}"));
+                continue;
+            }
+        };
+        let key = match key.as_str() {
+            "v1" | "api/v1" => "/v1".to_owned(),
+            other => other.strip_prefix("v1/").map_or_else(|| other.to_owned(), |rest| format!("/v1/{rest}")),
+        };
+        settings.insert(key, on);
+    }
+    settings
+}
+
+/// Checks that every key means something.
+fn check(settings: &BTreeMap<String, bool>, errors: &mut Errors) {
+    if settings.len() == 1 && settings.get("api/all") == Some(&false) {
+        errors.push("invalid runtime-config with only api/all=false");
+    }
+    let known: Vec<&ResourceInfo> = kinds::all().map(|rules| rules.info()).collect();
+    let mut unknown = BTreeSet::new();
+    for (key, on) in settings {
+        if matches!(key.as_str(), "api/all" | "api/ga" | "api/beta" | "api/alpha") {
+            continue;
+        }
+        let parts: Vec<&str> = key.split('/').collect();
+        let (group, version, resource) = match parts.as_slice() {
+            [group, version] => (*group, *version, None),
+            [group, version, resource] => (*group, *version, Some(*resource)),
+            _ => {
+                errors.push(format!("runtime-config invalid key {key}"));
+                continue;
+            }
+        };
+        if ABSENT.contains(&group) {
+            errors.check(!on, format!("--runtime-config={key} is not supported by this server"));
+        } else if !known.iter().any(|info| info.group == group) {
+            unknown.insert(group);
+        } else if !known.iter().any(|info| info.group == group && info.version == version) {
+            errors.push(format!("group version {group}/{version} that has not been registered"));
+        } else if let Some(resource) = resource.filter(|own| own.chars().any(|letter| letter.is_ascii_uppercase())) {
+            errors.push(format!(
+                "invalid key {key}: group/version/resource and resource is always lowercase plural, not {resource:?}"
+            ));
+        }
+    }
+    if !unknown.is_empty() {
+        errors.push(format!("unknown api groups {}", unknown.into_iter().collect::<Vec<_>>().join(",")));
+    }
+}
+
+/// The resources that are not to be served.
+pub(super) fn disabled(options: &Options, errors: &mut Errors) -> BTreeSet<Place> {
+    let settings = settings(options, errors);
+    check(&settings, errors);
+    let is_on = |info: &ResourceInfo| {
+        let version = format!("{}/{}", info.group, info.version);
+        let resource = format!("{version}/{}", info.resource);
+        let general = ["api/all", maturity(info.version)];
+        let all = [resource.as_str(), version.as_str()].into_iter().chain(general.into_iter().rev());
+        all.filter_map(|key| settings.get(key)).next().copied().unwrap_or(true)
+    };
+    let off = kinds::all().map(|rules| rules.info()).filter(|info| !is_on(info));
+    off.map(|info| (info.group, info.version, info.resource)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use component_base::flags::parse;
+
+    use super::*;
+    use crate::options::flags;
+
+    fn read(line: &str) -> Result<BTreeSet<Place>, String> {
+        let options = parse(flags::ALL, [format!("--runtime-config={line}")]).expect("the flags");
+        let mut errors = Errors::new();
+        let disabled = disabled(&options, &mut errors);
+        errors.into_result().map(|()| disabled).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn versions_and_resources_are_switched_off() {
+        let jobs = ("batch", "v1", "jobs");
+        assert_eq!(read("api/all=true").unwrap(), BTreeSet::new());
+        assert_eq!(read("batch/v1/jobs=false").unwrap(), [jobs].into());
+        assert_eq!(read("batch/v1=false").unwrap().len(), 2);
+        assert_eq!(read("batch/v1=false,batch/v1/jobs=true").unwrap().len(), 1, "the more special one wins");
+        let few = read("api/all=false,v1=true,batch/v1=true").unwrap();
+        assert!(few.contains(&("apps", "v1", "deployments")) && !few.contains(&jobs));
+        assert!(!few.iter().any(|(group, ..)| group.is_empty()));
+        assert_eq!(read("resource.k8s.io/v1=false").unwrap(), BTreeSet::new());
+    }
+
+    #[test]
+    fn what_means_nothing_is_refused() {
+        for (line, expected) in [
+            ("batch/v1=maybe", "invalid value batch/v1=maybe"),
+            ("example.com/v1=true", "unknown api groups example.com"),
+            ("batch/v7=true", "group version batch/v7 that has not been registered"),
+            ("a/b/c/d=true", "runtime-config invalid key a/b/c/d"),
+            ("api/all=false", "invalid runtime-config with only api/all=false"),
+            ("batch/v1/Jobs=false", "resource is always lowercase plural, not \"Jobs\""),
+            ("resource.k8s.io/v1=true", "is not supported by this server"),
+        ] {
+            let error = read(line).unwrap_err();
+            assert!(error.contains(expected), "{line}: {error}");
+        }
+    }
+}
