@@ -50,7 +50,7 @@ pub enum WireValue<'a> {
 }
 
 impl<'a> WireValue<'a> {
-    fn kind(self) -> u64 {
+    fn kind(&self) -> u64 {
         match self {
             WireValue::Varint(_) => 0,
             WireValue::Fixed64(_) => 1,
@@ -63,7 +63,7 @@ impl<'a> WireValue<'a> {
     ///
     /// # Errors
     /// When it is not a varint.
-    pub fn int(self) -> Result<i64, WireError> {
+    pub fn int(&self) -> Result<i64, WireError> {
         match self {
             WireValue::Varint(value) => Ok(value.cast_signed()),
             other => Err(WireError::WrongType(other.kind(), 0)),
@@ -75,7 +75,7 @@ impl<'a> WireValue<'a> {
     /// # Errors
     /// When it is not a varint.
     #[expect(clippy::cast_possible_truncation, reason = "cutting is what generated readers do")]
-    pub fn int32(self) -> Result<i32, WireError> {
+    pub fn int32(&self) -> Result<i32, WireError> {
         self.int().map(|value| value as i32)
     }
 
@@ -83,7 +83,7 @@ impl<'a> WireValue<'a> {
     ///
     /// # Errors
     /// When it is a number.
-    pub fn bytes(self) -> Result<&'a [u8], WireError> {
+    pub fn bytes(&self) -> Result<&'a [u8], WireError> {
         match self {
             WireValue::Bytes(bytes) => Ok(bytes),
             other => Err(WireError::WrongType(other.kind(), 0)),
@@ -94,11 +94,12 @@ impl<'a> WireValue<'a> {
     ///
     /// # Errors
     /// When it is a number.
-    pub fn text(self) -> Result<String, WireError> {
-        self.shared_text().map(Cow::into_owned)
+    pub fn text(&self) -> Result<String, WireError> {
+        let bytes = self.bytes()?;
+        Ok(std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes).into_owned(), str::to_owned))
     }
 
-    fn shared_text(self) -> Result<Cow<'a, str>, WireError> {
+    fn shared_text(&self) -> Result<Cow<'a, str>, WireError> {
         // Almost all texts are valid, and checking that is faster than looking for what is not.
         self.bytes()
             .map(|bytes| std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed))
@@ -167,7 +168,7 @@ impl<'a> Decoder<'a> {
     /// # Errors
     /// When the bytes are not a message.
     #[expect(clippy::should_implement_trait, reason = "an iterator of results would hide the first error's end")]
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self) -> Result<Option<(u64, WireValue<'a>)>, WireError> {
         if self.bytes.is_empty() {
             return Ok(None);
@@ -206,29 +207,30 @@ impl<'a> Decoder<'a> {
         while let Some((number, value)) = self.next()? {
             let index = usize::try_from(number).ok().and_then(|number| by_number.get(number));
             if let Some(index) = index.filter(|index| **index != NO_FIELD) {
-                self.read_field(target.field_mut(usize::from(*index)), number, value)?;
+                self.read_field(target.field_mut(usize::from(*index)), number, &value)?;
             }
         }
         Ok(())
     }
 
-    fn read_field(&mut self, target: &mut dyn Field, number: u64, value: WireValue<'a>) -> Result<(), WireError> {
+    /// The value comes by reference: to move it costs more than to read it.
+    fn read_field(&mut self, target: &mut dyn Field, number: u64, value: &WireValue<'a>) -> Result<(), WireError> {
         let wrong = |_| WireError::WrongType(value.kind(), number);
         match target.view_mut() {
+            ViewMut::Str(slot) => *slot = value.text().map_err(wrong)?,
+            ViewMut::Struct(slot) => self.nested(value.bytes().map_err(wrong)?)?.read_message(slot)?,
+            ViewMut::Optional(slot) => self.read_field(slot.ensure(), number, value)?,
+            ViewMut::List(slot) => self.read_field(slot.push_default(), number, value)?,
+            ViewMut::Map(slot) => self.nested(value.bytes().map_err(wrong)?)?.read_entry(slot)?,
+            ViewMut::Leaf(slot) => slot.read_wire(&mut self.nested(value.bytes().map_err(wrong)?)?)?,
             ViewMut::Bool(slot) => *slot = value.int().map_err(wrong)? != 0,
             ViewMut::Int32(slot) => *slot = value.int32().map_err(wrong)?,
             ViewMut::Int64(slot) => *slot = value.int().map_err(wrong)?,
             ViewMut::Float(slot) => match value {
-                WireValue::Fixed64(bits) => *slot = f64::from_bits(bits),
+                WireValue::Fixed64(bits) => *slot = f64::from_bits(*bits),
                 other => return Err(WireError::WrongType(other.kind(), number)),
             },
-            ViewMut::Str(slot) => *slot = value.text().map_err(wrong)?,
             ViewMut::Bytes(slot) => *slot = value.bytes().map_err(wrong)?.to_vec(),
-            ViewMut::Struct(slot) => self.nested(value.bytes().map_err(wrong)?)?.read_message(slot)?,
-            ViewMut::Leaf(slot) => slot.read_wire(&mut self.nested(value.bytes().map_err(wrong)?)?)?,
-            ViewMut::Optional(slot) => self.read_field(slot.ensure(), number, value)?,
-            ViewMut::List(slot) => self.read_field(slot.push_default(), number, value)?,
-            ViewMut::Map(slot) => self.nested(value.bytes().map_err(wrong)?)?.read_entry(slot)?,
             ViewMut::Dynamic(_) => {}
         }
         Ok(())
@@ -245,7 +247,7 @@ impl<'a> Decoder<'a> {
         }
         let (slot, _) = target.upsert(&key);
         match found {
-            Some(value) => self.read_field(slot, 2, value),
+            Some(value) => self.read_field(slot, 2, &value),
             None => Ok(()),
         }
     }
