@@ -56,6 +56,10 @@ fn kubelet_config(settings: &Settings, layout: &Layout, index: u8, environment: 
         format!("clusterDNS:\n- {}", settings.dns_address),
         format!("clusterDomain: {}", settings.dns_domain),
         format!("containerRuntimeEndpoint: {}", environment.config().endpoint()),
+        // The disk is the machine's, and others fill it too: pods that are evicted for it would not make it emptier.
+        "evictionHard:\n  memory.available: 100Mi\n  nodefs.available: 0%\n  nodefs.inodesFree: 0%\n  \
+         imagefs.available: 0%\n  imagefs.inodesFree: 0%\nimageGCHighThresholdPercent: 100"
+            .to_owned(),
         format!("failCgroupV1: {}", !has_cgroup_v1()),
         // Every node of one machine that shares its network needs a port of its own; others have a network each.
         "healthzBindAddress: 127.0.0.1\nhealthzPort: 10248".to_owned(),
