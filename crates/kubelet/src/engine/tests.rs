@@ -128,6 +128,13 @@ async fn missing_images_are_pulled_or_waited_for() {
         message,
         "Back-off pulling image \"docker.io/library/none:2\": ErrImagePull: rpc error: code = Unknown desc = no such image"
     );
+    // However long the back-off has become, a failure is soon followed by word of it.
+    for _ in 0..3 {
+        machine.wait("pulls", "failed again", |pod| waiting(pod) == "ErrImagePull").await;
+        let failed = tokio::time::Instant::now();
+        machine.wait("pulls", "backed off again", |pod| waiting(pod) == "ImagePullBackOff").await;
+        assert!(failed.elapsed() < Duration::from_secs(20), "after {:?}", failed.elapsed());
+    }
     machine.runtime.set_pull_error("docker.io/library/none:2", None);
     machine.wait("pulls", "running", |pod| first(pod).ready).await;
     machine.tasks.shutdown(Duration::from_secs(5)).await;

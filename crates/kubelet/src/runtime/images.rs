@@ -144,16 +144,14 @@ impl ImagePuller {
         let outcome = self.pull(wanted, spec, name).await;
         match &outcome {
             Ok(_) => self.last_errors.clear(uid, image),
+            // The next try comes soon, whatever the back-off: it says that there is one.
             Err(failure) => {
                 let now = self.clock.wall();
                 self.back_off.step(&key, now, now);
                 self.last_errors.set(uid, image, failure.clone());
             }
         }
-        outcome.map_err(|failure| {
-            let left = self.back_off.delay(&key);
-            failure.after(left)
-        })
+        outcome
     }
 
     async fn pull(&self, wanted: &Wanted<'_>, spec: &ImageSpec, name: &ImageName) -> Result<Ready, Failure> {
