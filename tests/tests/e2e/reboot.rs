@@ -1,6 +1,7 @@
 //! `coxswain up` on a cluster that runs changes nothing; after the machine has lost everything that does not survive a
 //! reboot it brings the same cluster back.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sys::cgroups::{CgroupPath, LinuxCgroups};
@@ -84,7 +85,16 @@ async fn stop_the_machine(cluster: &Cluster) {
         let (program, arguments) = words.split_first().expect("a command has a program");
         let _ = cluster.exec.run(&Command::with(program, arguments)).await;
     }
+    shim_sockets(cluster).into_iter().for_each(|socket| drop(std::fs::remove_file(socket)));
     sys::fs::remove_tree(&cluster.state).expect("the state can be removed");
+}
+
+/// The sockets of shims, which are in memory as well, but in a directory that all runtimes of the machine share.
+fn shim_sockets(cluster: &Cluster) -> Vec<PathBuf> {
+    let tasks = |node| cluster.state.join(node).join("containerd/io.containerd.runtime.v2.task/k8s.io");
+    let bundles = NODES.iter().flat_map(|node| std::fs::read_dir(tasks(node)).into_iter().flatten().flatten());
+    let addresses = bundles.filter_map(|bundle| std::fs::read_to_string(bundle.path().join("address")).ok());
+    addresses.filter_map(|address| Some(PathBuf::from(address.trim().strip_prefix("unix://")?))).collect()
 }
 
 async fn works(cluster: &Cluster, kubectl: &Kubectl) {
