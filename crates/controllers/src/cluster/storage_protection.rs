@@ -60,14 +60,8 @@ fn build_claims(build: &mut Build<'_>) -> Result<(), BuildError> {
     let claims = build.watch::<PersistentVolumeClaim>().enqueue_keys(&queue, wanting).informer();
     let released = |change: &Change<Pod>| {
         let pod = change.object();
-        let mut keys = Vec::new();
-        if let Some(old) = change.old().filter(|old| old.metadata.uid != pod.metadata.uid) {
-            keys.extend(claims_of(old));
-        }
-        if change.is_deleted() || pod_state::is_terminal(pod) || pod.spec.node_name.is_empty() {
-            keys.extend(claims_of(pod));
-        }
-        keys
+        let free = change.is_deleted() || pod_state::is_terminal(pod) || pod.spec.node_name.is_empty();
+        if free { claims_of(pod) } else { Vec::new() }
     };
     let by_claim = |pod: &Pod| claims_of(pod).iter().map(ToString::to_string).collect();
     let pods = build.watch::<Pod>().index(BY_CLAIM, by_claim).enqueue_keys(&queue, released).informer();

@@ -66,8 +66,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let sets = build
         .watch::<DaemonSet>()
         .observe(move |change| {
-            let replaced = change.old().is_some_and(|old| old.metadata.uid != change.object().metadata.uid);
-            if change.is_deleted() || replaced {
+            if change.is_deleted() {
                 forget.forget(&change.key());
                 forget_written.forget(&change.key());
             }

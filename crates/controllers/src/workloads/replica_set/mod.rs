@@ -75,8 +75,7 @@ fn start<O: Replicated>(build: &mut Build<'_>, queue: &str, workers: usize) {
         .watch::<O>()
         .index(CONTROLLER_UID, |set| controller_uid(set.meta()))
         .observe(move |change| {
-            let replaced = change.old().is_some_and(|old| old.meta().uid != change.object().meta().uid);
-            if change.is_deleted() || replaced {
+            if change.is_deleted() {
                 forget.forget(&change.key());
                 forget_written.forget(&change.key());
             }
