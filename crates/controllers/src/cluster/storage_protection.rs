@@ -180,9 +180,11 @@ mod tests {
             (true, vec!["f"], Plan::Remove),
             (true, vec!["other"], Plan::Nothing),
         ] {
-            let mut meta = ObjectMeta::default();
-            meta.finalizers = finalizers.iter().map(|own| (*own).to_owned()).collect();
-            meta.deletion_timestamp = deleting.then(|| api_machinery::time::Time::from_unix_seconds(1));
+            let meta = ObjectMeta {
+                finalizers: finalizers.iter().map(|own| (*own).to_owned()).collect(),
+                deletion_timestamp: deleting.then(|| api_machinery::time::Time::from_unix_seconds(1)),
+                ..ObjectMeta::default()
+            };
             assert_eq!(plan(&meta, "f"), expected, "{deleting} {finalizers:?}");
         }
     }

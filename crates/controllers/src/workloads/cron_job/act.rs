@@ -96,10 +96,7 @@ impl<'a> Run<'a> {
             }
         };
         if let Some(due) = due {
-            if let Err(error) = self.start(due).await {
-                tracing::info!(%error, cron_job = self.stored.metadata.name, "A job was not started");
-                return Err(error);
-            }
+            self.start(due).await?;
         }
         Ok(Some(plan::look_again(&self.next, &schedule, self.now)))
     }
