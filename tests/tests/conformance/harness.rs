@@ -168,15 +168,12 @@ impl Cx {
     }
 
     /// The items of a list.
-    #[track_caller]
-    pub(crate) fn items(&self, path: &str) -> impl Future<Output = Vec<Value>> {
-        async move {
-            let mut list = self.get(path).await.ok();
-            match list["items"].take() {
-                Value::Array(items) => items,
-                // A list without items says so by null or by nothing.
-                _ => Vec::new(),
-            }
+    pub(crate) async fn items(&self, path: &str) -> Vec<Value> {
+        let mut list = self.get(path).await.ok();
+        match list["items"].take() {
+            Value::Array(items) => items,
+            // A list without items says so by null or by nothing.
+            _ => Vec::new(),
         }
     }
 
