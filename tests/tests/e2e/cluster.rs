@@ -14,10 +14,17 @@ use crate::machine::{self, Machine};
 const UP_DEADLINE: Duration = Duration::from_secs(300);
 const FETCH_DEADLINE: Duration = Duration::from_secs(8);
 const RETRY: Duration = Duration::from_millis(200);
-const BINARIES: &[&str] =
-    &["coxswain", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy"];
+const BINARIES: &[&str] = &[
+    "cloud-controller-manager",
+    "coxswain",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+    "kube-proxy",
+];
 const PROGRAMS: &[&str] = &["containerd", "ctr", "runc", "nft", "ip", "curl"];
-const KUBECTL: [&str; 2] = ["1.36", "1.32"];
+pub(crate) const KUBECTL: [&str; 2] = ["1.36", "1.32"];
 
 /// Upstream's timings, shortened: a node counts as lost seconds after its kubelet is gone, and its pods soon after.
 const SHORT_TIMINGS: &[&str] = &[
@@ -101,7 +108,8 @@ impl Cluster {
             let left = machine::processes_of(place);
             assert!(left.is_empty(), "processes are left: {left:?}");
         }
-        let (before, after) = (self.before.lock().clone(), Machine::look(&self.exec).await);
+        let before = self.before.lock().clone();
+        let after = Machine::look(&self.exec).await;
         assert_eq!(after.beyond(&before), Vec::<String>::new(), "things are left behind");
     }
 

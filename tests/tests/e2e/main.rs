@@ -10,6 +10,7 @@
 
 mod application;
 mod background;
+mod cloud;
 mod cluster;
 mod installer;
 mod kills;
@@ -42,6 +43,7 @@ const SIDE_BY_SIDE: &[Story] = &[
 ];
 /// These stop nodes and processes.
 const ONE_BY_ONE: &[Story] = &[
+    Story { name: "cloud", run: |cluster| Box::pin(cloud::story(cluster)) },
     Story { name: "maintenance", run: |cluster| Box::pin(maintenance::story(cluster)) },
     Story { name: "killed-processes", run: |cluster| Box::pin(kills::story(cluster)) },
     Story { name: "node-loss", run: |cluster| Box::pin(node_loss::story(cluster)) },
