@@ -20,7 +20,8 @@ pub enum WriteError {
 /// Writes to the cluster.
 #[async_trait]
 pub trait ClusterWriter: Send + Sync {
-    /// Binds a pod to a node. Never repeated: a lost answer is as good as a failure, the pod is tried again.
+    /// Binds a pod to a node. Never repeated. Fails only where the pod is not on the node, as far as can be found out: its
+    /// room is given away then, and the pod is tried again.
     async fn bind(&self, pod: &Pod, node: &str) -> Result<(), WriteError>;
 
     /// Changes a pod's status from what `pod` says to `status`; only the differences are written.

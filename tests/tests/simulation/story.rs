@@ -16,6 +16,9 @@ use crate::observer::Observer;
 const STEPS: u64 = 8;
 /// The longest pause between two steps.
 const PAUSE: Duration = Duration::from_secs(12);
+/// How long what was noticed late goes on: retries of watches are up to a minute apart, and a node whose lease nobody
+/// could read for so long counts as lost.
+const AFTERMATH: Duration = Duration::from_secs(120);
 /// How long the cluster may take to converge once the faults have ended. Retries back off to as long as the faults
 /// lasted, and a node that was lost takes up to six minutes to be given up.
 const SETTLE: Duration = Duration::from_secs(600);
@@ -56,6 +59,7 @@ impl Run {
         app::scale(cluster.admin(), REPLICAS.unsigned_abs().into()).await;
         cluster.set_faults(&Faults::default());
         steps.push(format!("{:.3} the faults end", start.elapsed().as_secs_f64()));
+        tokio::time::sleep(AFTERMATH).await;
         let mut left = converged(&cluster, REPLICAS, &image, SETTLE).await;
         if left.is_empty() {
             steps.push(format!("{:.3} converged", start.elapsed().as_secs_f64()));

@@ -22,6 +22,12 @@ const LONGEST_DELAY: Duration = Duration::from_secs(10);
 /// sends what comes on top away for a second.
 const MAX_BINDINGS: usize = 100;
 
+/// How often the API server is asked what became of a binding whose answer is in doubt, and how long to wait between.
+/// So long, half a minute at the most, the room stays taken.
+const LOOKS: usize = 8;
+const FIRST_LOOK: Duration = Duration::from_millis(100);
+const LONGEST_LOOK: Duration = Duration::from_secs(10);
+
 /// Writes through a client.
 pub struct ClientWriter {
     client: Client,
@@ -34,6 +40,27 @@ impl ClientWriter {
     pub fn new(client: &Client) -> Self {
         Self { client: client.clone(), bindings: Semaphore::new(MAX_BINDINGS) }
     }
+
+    /// Which node a pod is on by now, empty for none; nothing where the pod is gone or nobody says.
+    async fn node_of(&self, pod: &Pod) -> Option<String> {
+        let pods = self.client.namespaced::<Pod>(&pod.metadata.namespace);
+        let mut backoff = Backoff::new(FIRST_LOOK, 2.0, LONGEST_LOOK, 0.1);
+        for _ in 0..LOOKS {
+            match pods.get_opt(&pod.metadata.name).await {
+                Ok(now) => {
+                    return now.filter(|now| now.metadata.uid == pod.metadata.uid).map(|now| now.spec.node_name);
+                }
+                Err(error) => tracing::info!(%error, pod = pod.metadata.name, "A binding is still in doubt"),
+            }
+            tokio::time::sleep(backoff.step(self.client.rng())).await;
+        }
+        None
+    }
+}
+
+/// Whether the API server has understood and refused, so that nothing was written.
+fn is_refusal(error: &ClientError) -> bool {
+    error.is_not_found() || error.is_forbidden() || error.is_unauthorized() || error.is_invalid()
 }
 
 fn failed(error: &ClientError) -> WriteError {
@@ -80,9 +107,15 @@ impl ClusterWriter for ClientWriter {
         binding.metadata.uid.clone_from(&pod.metadata.uid);
         binding.target = ObjectReference { kind: "Node".into(), name: node.to_owned(), ..ObjectReference::default() };
         let pods = self.client.namespaced::<Pod>(&pod.metadata.namespace);
-        let _turn = self.bindings.acquire().await.map_err(|closed| WriteError::Failed(closed.to_string()))?;
+        let turn = self.bindings.acquire().await.map_err(|closed| WriteError::Failed(closed.to_string()))?;
         let answer = pods.create_subresource::<Binding, Status>(&pod.metadata.name, "binding", &binding).await;
-        answer.map(drop).map_err(|error| failed(&error))
+        drop(turn);
+        let Err(error) = answer else { return Ok(()) };
+        // The binding may have been carried out. To give its room away then would put too much on the node.
+        if !is_refusal(&error) && self.node_of(pod).await.is_some_and(|now| now == node) {
+            return Ok(());
+        }
+        Err(failed(&error))
     }
 
     async fn patch_status(&self, pod: &Pod, status: &PodStatus) -> Result<(), WriteError> {
@@ -147,11 +180,13 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use api_machinery::object::Object;
     use base::{Rng, TaskGroup, TokioClock};
     use client::{ApiHandler, Body, ClientConfig, ClientCx, InProcess, Peer};
     use component_base::serving::full;
     use futures_util::future::join_all;
     use http::{Request, Response};
+    use parking_lot::Mutex;
 
     use super::*;
     use crate::test_objects::pod;
@@ -176,13 +211,51 @@ mod tests {
         }
     }
 
+    /// Binds the pod and answers that it failed; cannot be read at first.
+    struct Lossy {
+        pod: Mutex<Pod>,
+        unreadable: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl ApiHandler for Lossy {
+        async fn call(&self, request: Request<bytes::Bytes>, _: &Peer) -> Response<Body> {
+            let mut response = Response::new(full(String::new()));
+            let later = |left: usize| left.checked_sub(1);
+            if request.method() == http::Method::POST {
+                self.pod.lock().spec.node_name = "a".to_owned();
+                *response.status_mut() = http::StatusCode::INTERNAL_SERVER_ERROR;
+            } else if self.unreadable.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later).is_ok() {
+                *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+            } else {
+                let pod: Box<dyn Object> = Box::new(self.pod.lock().clone());
+                response = Response::new(full(pod.to_json()));
+                response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
+            }
+            response
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_binding_whose_answer_was_lost_is_looked_up() {
+        for (unreadable, node, bound) in [(0, "a", true), (3, "a", true), (0, "b", false), (LOOKS, "a", false)] {
+            let pod = pod("p").0;
+            let writer = writer(Arc::new(Lossy { pod: Mutex::new(pod.clone()), unreadable: unreadable.into() }));
+            assert_eq!(writer.bind(&pod, node).await.is_ok(), bound, "{unreadable} {node}");
+        }
+    }
+
+    fn writer(server: Arc<dyn ApiHandler>) -> ClientWriter {
+        let transport = Arc::new(InProcess::new(server, Peer::default()));
+        let config = ClientConfig::for_server("https://in-process").with_rate(-1.0, 1);
+        let cx = ClientCx::new(TokioClock::shared(), Rng::seeded(1), TaskGroup::new("test"));
+        ClientWriter::new(&Client::with_transport(transport, config, cx).unwrap())
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_flood_of_bindings_does_not_overrun_the_server() {
         let server = Arc::new(Slow::default());
-        let transport = Arc::new(InProcess::new(server.clone(), Peer::default()));
-        let config = ClientConfig::for_server("https://slow").with_rate(-1.0, 1);
-        let cx = ClientCx::new(TokioClock::shared(), Rng::seeded(1), TaskGroup::new("test"));
-        let writer = ClientWriter::new(&Client::with_transport(transport, config, cx).unwrap());
+        let writer = writer(server.clone());
         let pods: Vec<Pod> = (0..3 * MAX_BINDINGS).map(|number| pod(&number.to_string()).0).collect();
         let bound = join_all(pods.iter().map(|pod| writer.bind(pod, "a"))).await;
         assert!(bound.iter().all(Result::is_ok), "{bound:?}");
