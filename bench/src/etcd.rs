@@ -7,6 +7,9 @@ use anyhow::Result;
 use crate::api_server::free_port;
 use crate::child::Child;
 
+/// Where `make deps` puts tools that are newer than the system's.
+const TOOLS: &str = "/opt/coxswain/bin";
+
 /// A running etcd; it ends with the value.
 #[derive(Debug)]
 pub struct Etcd {
@@ -58,5 +61,6 @@ pub fn find(named: Option<PathBuf>) -> Option<PathBuf> {
         return named;
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|directory| directory.join("etcd")).find(|file| file.is_file())
+    let directories = std::env::split_paths(&path).chain([PathBuf::from(TOOLS)]);
+    directories.map(|directory| directory.join("etcd")).find(|file| file.is_file())
 }

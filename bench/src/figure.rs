@@ -39,7 +39,7 @@ impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RESULT {} ours={}", self.name, Number(self.ours))?;
         match self.peer {
-            Some(peer) => write!(f, " peer={} ratio={:.2}", Number(peer), self.ours / peer)?,
+            Some(peer) => write!(f, " peer={} ratio={}", Number(peer), Number(self.ours / peer))?,
             None => write!(f, " peer=- ratio=-")?,
         }
         write!(f, " unit={}", self.unit)
@@ -67,10 +67,10 @@ mod tests {
     #[test]
     fn a_line_is_read_by_scripts() {
         for (figure, line) in [
-            (Figure::beside("get", 12.0, 10.0, "us"), "RESULT get ours=12.0 peer=10.0 ratio=1.20 unit=us"),
+            (Figure::beside("get", 12.0, 10.0, "us"), "RESULT get ours=12.0 peer=10.0 ratio=1.200 unit=us"),
             (
                 Figure::beside("rate", 2540.4, 127.0, "pods/s"),
-                "RESULT rate ours=2540 peer=127.0 ratio=20.00 unit=pods/s",
+                "RESULT rate ours=2540 peer=127.0 ratio=20.0 unit=pods/s",
             ),
             (Figure::alone("cached-pod", 0.25, "bytes"), "RESULT cached-pod ours=0.250 peer=- ratio=- unit=bytes"),
         ] {

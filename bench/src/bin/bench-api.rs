@@ -1,36 +1,38 @@
-//! `bench-api [--quick] [--bin-dir DIR] [--etcd FILE]`: the API server beside the limits of the machine.
+//! `bench-api`: the API server beside the limits of the machine. See [`bench::api`].
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use bench::api::{self, Options};
+use bench::api_server::own_bin_dir;
+use clap::{Arg, ArgAction, Command, value_parser};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+fn command() -> Command {
+    let path = |name: &'static str, kind: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(kind).help(help).value_parser(value_parser!(PathBuf))
+    };
+    Command::new("bench-api")
+        .about("Measures the API server beside raw etcd transactions and a bare HTTPS server with the same bytes")
+        .arg(path("bin-dir", "DIR", "Where kube-apiserver is (default: beside this program)"))
+        .arg(path("etcd", "FILE", "The etcd to use (default: the one that make deps installs)"))
+        .arg(Arg::new("quick").long("quick").help("Small numbers, to see that it works").action(ArgAction::SetTrue))
+}
+
 fn main() -> Result<()> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    // One thread, as a peer of a server on the same machine should have: what it uses is not there for the server.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "bare-server") {
         let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         return threads.block_on(api::bare::serve(rest));
     }
-    runtime.block_on(api::run(&options(arguments)?))
-}
-
-fn options(arguments: Vec<OsString>) -> Result<Options> {
-    let (mut quick, mut bin_dir, mut etcd) = (false, bench::api_server::own_bin_dir(), None);
-    let mut arguments = arguments.into_iter();
-    while let Some(argument) = arguments.next() {
-        match (argument.to_str(), &argument) {
-            (Some("--quick"), _) => quick = true,
-            (Some("--bin-dir"), _) => bin_dir = arguments.next().map(PathBuf::from).unwrap_or_default(),
-            (Some("--etcd"), _) => etcd = arguments.next().map(PathBuf::from),
-            _ => bail!("unknown argument {argument:?}; want [--quick] [--bin-dir DIR] [--etcd FILE]"),
-        }
-    }
-    let etcd = bench::etcd::find(etcd);
-    Ok(if quick { Options::quick(bin_dir, etcd) } else { Options::full(bin_dir, etcd) })
+    let matches = command().get_matches();
+    let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
+    let (bin_dir, etcd) = (path("bin-dir").unwrap_or_else(own_bin_dir), bench::etcd::find(path("etcd")));
+    let options = if matches.get_flag("quick") { Options::quick(bin_dir, etcd) } else { Options::full(bin_dir, etcd) };
+    // One thread, as a peer of a server on the same machine should have: what it uses is not there for the server.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(api::run(&options))
 }

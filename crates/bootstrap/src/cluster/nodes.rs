@@ -22,6 +22,9 @@ pub(super) fn kubelet(settings: &Settings, index: u8, environment: &NodeEnvironm
     let home = layout.kubelet(&node);
     let config = home.join("config.yaml");
     write(&config, &kubelet_config(settings, &layout, index, environment))?;
+    // A kubelet complains of a directory that is not there for as long as it runs.
+    let manifests = layout.static_pods(&node);
+    std::fs::create_dir_all(&manifests).map_err(file_error("creating", &manifests))?;
     let kubeconfig = layout.node(&node).join("etc/kubernetes/kubelet.conf");
     let mut arguments = vec![
         format!("--config={}", config.display()),
