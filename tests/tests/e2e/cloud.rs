@@ -42,8 +42,8 @@ pub(crate) async fn story(cluster: Cluster) {
         "--secure-port=0".to_owned(),
     ]);
     let manager = Background::start(&cluster.exec, command).await;
-    let known = "get node rented -o jsonpath={.spec.providerID}|{.metadata.labels['topology\\.kubernetes\\.io/zone']}|\
-        {.metadata.labels['node\\.kubernetes\\.io/instance-type']}|{.status.addresses[0].address}";
+    let known = "get node rented -o jsonpath={.spec.providerID}|{.metadata.labels.topology\\.kubernetes\\.io/zone}|\
+        {.metadata.labels.node\\.kubernetes\\.io/instance-type}|{.status.addresses[0].address}";
     kubectl.until(known, |text| text == "fake://rented|a|small|192.0.2.77").await;
     let taints = "get node rented -o jsonpath={.spec.taints[*].key}";
     kubectl.until(taints, |text| !text.contains("uninitialized")).await;

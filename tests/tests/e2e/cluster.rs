@@ -32,6 +32,7 @@ const SHORT_TIMINGS: &[&str] = &[
     "kube-apiserver=--default-unreachable-toleration-seconds=3",
     "kube-controller-manager=--node-monitor-grace-period=12s",
     "kube-controller-manager=--node-monitor-period=1s",
+    "kube-controller-manager=--node-startup-grace-period=12s",
     "kubelet=--node-status-update-frequency=2s",
 ];
 /// Fields of the kubelet's configuration that have no flag.
