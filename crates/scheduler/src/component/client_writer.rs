@@ -22,8 +22,8 @@ const LONGEST_DELAY: Duration = Duration::from_secs(10);
 /// sends what comes on top away for a second.
 const MAX_BINDINGS: usize = 100;
 
-/// How often the API server is asked what became of a binding whose answer is in doubt, and how long to wait between.
-/// So long, half a minute at the most, the room stays taken.
+/// How often the API server is asked what became of a binding whose answer is in doubt, and how long to wait between:
+/// some 13 seconds in all, beside what the requests take. So long the room stays taken.
 const LOOKS: usize = 8;
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 const LONGEST_LOOK: Duration = Duration::from_secs(10);
@@ -45,22 +45,25 @@ impl ClientWriter {
     async fn node_of(&self, pod: &Pod) -> Option<String> {
         let pods = self.client.namespaced::<Pod>(&pod.metadata.namespace);
         let mut backoff = Backoff::new(FIRST_LOOK, 2.0, LONGEST_LOOK, 0.1);
-        for _ in 0..LOOKS {
+        for look in 1..=LOOKS {
             match pods.get_opt(&pod.metadata.name).await {
                 Ok(now) => {
                     return now.filter(|now| now.metadata.uid == pod.metadata.uid).map(|now| now.spec.node_name);
                 }
                 Err(error) => tracing::info!(%error, pod = pod.metadata.name, "A binding is still in doubt"),
             }
-            tokio::time::sleep(backoff.step(self.client.rng())).await;
+            if look < LOOKS {
+                tokio::time::sleep(backoff.step(self.client.rng())).await;
+            }
         }
         None
     }
 }
 
-/// Whether the API server has understood and refused, so that nothing was written.
+/// Whether the API server has refused, so that nothing was written. One that has too much to do is not asked more.
 fn is_refusal(error: &ClientError) -> bool {
-    error.is_not_found() || error.is_forbidden() || error.is_unauthorized() || error.is_invalid()
+    let refused = error.is_not_found() || error.is_forbidden() || error.is_unauthorized() || error.is_invalid();
+    refused || error.is_too_many_requests()
 }
 
 fn failed(error: &ClientError) -> WriteError {
