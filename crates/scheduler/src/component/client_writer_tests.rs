@@ -1,0 +1,125 @@
+//! What becomes of bindings under an API server that is slow, loses answers or refuses.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use api_machinery::object::Object;
+use base::{Rng, TaskGroup, TokioClock};
+use client::{ApiHandler, Body, ClientConfig, ClientCx, InProcess, Peer};
+use component_base::serving::full;
+use futures_util::future::join_all;
+use http::{Request, Response};
+use parking_lot::Mutex;
+
+use super::*;
+use crate::test_objects::pod;
+
+/// Takes a second for each request, and counts those under way.
+#[derive(Default)]
+struct Slow {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+#[async_trait]
+impl ApiHandler for Slow {
+    async fn call(&self, _: Request<bytes::Bytes>, _: &Peer) -> Response<Body> {
+        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        self.now.fetch_sub(1, Ordering::SeqCst);
+        let mut response = Response::new(full(r#"{"kind":"Status","apiVersion":"v1","status":"Success"}"#));
+        response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
+        response
+    }
+}
+
+/// Binds the pod and answers that it failed; cannot be read at first.
+struct Lossy {
+    pod: Mutex<Pod>,
+    unreadable: AtomicUsize,
+}
+
+#[async_trait]
+impl ApiHandler for Lossy {
+    async fn call(&self, request: Request<bytes::Bytes>, _: &Peer) -> Response<Body> {
+        let mut response = Response::new(full(String::new()));
+        let later = |left: usize| left.checked_sub(1);
+        if request.method() == http::Method::POST {
+            self.pod.lock().spec.node_name = "a".to_owned();
+            *response.status_mut() = http::StatusCode::INTERNAL_SERVER_ERROR;
+        } else if self.unreadable.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later).is_ok() {
+            *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+        } else {
+            let pod: Box<dyn Object> = Box::new(self.pod.lock().clone());
+            response = Response::new(full(pod.to_json()));
+            response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
+        }
+        response
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_whose_answer_was_lost_is_looked_up() {
+    for (unreadable, node, bound) in [(0, "a", true), (3, "a", true), (0, "b", false), (LOOKS, "a", false)] {
+        let pod = pod("p").0;
+        let writer = writer(Arc::new(Lossy { pod: Mutex::new(pod.clone()), unreadable: unreadable.into() }));
+        assert_eq!(writer.bind(&pod, node).await.is_ok(), bound, "{unreadable} {node}");
+    }
+}
+
+fn writer(server: Arc<dyn ApiHandler>) -> ClientWriter {
+    let transport = Arc::new(InProcess::new(server, Peer::default()));
+    let config = ClientConfig::for_server("https://in-process").with_rate(-1.0, 1);
+    let cx = ClientCx::new(TokioClock::shared(), Rng::seeded(1), TaskGroup::new("test"));
+    ClientWriter::new(&Client::with_transport(transport, config, cx).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_bindings_does_not_overrun_the_server() {
+    let server = Arc::new(Slow::default());
+    let writer = writer(server.clone());
+    let pods: Vec<Pod> = (0..3 * MAX_BINDINGS).map(|number| pod(&number.to_string()).0).collect();
+    let bound = join_all(pods.iter().map(|pod| writer.bind(pod, "a"))).await;
+    assert!(bound.iter().all(Result::is_ok), "{bound:?}");
+    assert_eq!(server.most.load(Ordering::SeqCst), MAX_BINDINGS);
+}
+
+/// Refuses every binding with this status, and counts what it is asked after that.
+struct Refusing {
+    status: http::StatusCode,
+    looks: AtomicUsize,
+}
+
+#[async_trait]
+impl ApiHandler for Refusing {
+    async fn call(&self, request: Request<bytes::Bytes>, _: &Peer) -> Response<Body> {
+        let mut response = Response::new(full(String::new()));
+        *response.status_mut() = self.status;
+        if request.method() != http::Method::POST {
+            self.looks.fetch_add(1, Ordering::SeqCst);
+        }
+        response
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_that_was_refused_is_not_looked_up() {
+    for (status, looks) in [(429, 0), (403, 0), (404, 0), (422, 0), (500, LOOKS), (409, LOOKS)] {
+        let status = http::StatusCode::from_u16(status).unwrap();
+        let server = Arc::new(Refusing { status, looks: AtomicUsize::default() });
+        let bound = writer(server.clone()).bind(&pod("p").0, "a").await;
+        assert!(bound.is_err(), "{status}");
+        assert_eq!(server.looks.load(Ordering::SeqCst), looks, "{status}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_waited_for_after_the_last_look() {
+    let server = Arc::new(Refusing { status: http::StatusCode::INTERNAL_SERVER_ERROR, looks: AtomicUsize::default() });
+    let started = tokio::time::Instant::now();
+    writer(server.clone()).bind(&pod("p").0, "a").await.unwrap_err();
+    // Seven waits of 0.1 s, doubled each time, with a tenth of jitter; an eighth would make it more than 25 s.
+    let took = started.elapsed();
+    assert!((Duration::from_millis(12_700)..Duration::from_secs(14)).contains(&took), "{took:?}");
+}
