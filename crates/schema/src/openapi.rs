@@ -13,10 +13,12 @@ mod models;
 mod operations;
 mod v2;
 mod v3;
+mod wire;
 
 pub use models::{Dialect, definitions};
 pub use v2::swagger;
 pub use v3::{group_document, root_document, version_document};
+pub use wire::swagger_protobuf;
 
 /// What a resource's objects look like.
 #[derive(Clone, Copy)]

@@ -140,6 +140,18 @@ impl Wish {
     }
 }
 
+/// The media type that a header asks for first, of those that there are; the first one where it asks for none.
+pub(crate) fn preferred<'a>(accept: &str, offered: &[&'a str]) -> Option<&'a str> {
+    if accept.trim().is_empty() {
+        return offered.first().copied();
+    }
+    let fits = |clause: &Clause<'_>, name: &str| {
+        let (main, sub) = name.split_once('/').unwrap_or_default();
+        [(clause.main, main), (clause.sub, sub)].iter().all(|(wanted, own)| *wanted == "*" || wanted == own)
+    };
+    clauses(accept).iter().find_map(|clause| offered.iter().copied().find(|name| fits(clause, name)))
+}
+
 fn clauses(accept: &str) -> Vec<Clause<'_>> {
     let mut clauses: Vec<Clause<'_>> = accept.split(',').filter_map(Clause::parse).collect();
     clauses.sort_by(|one, other| {

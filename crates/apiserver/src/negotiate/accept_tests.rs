@@ -85,3 +85,23 @@ fn indentation_is_for_people() {
         assert_eq!(pretty(agent, query), expected, "{agent} {query}");
     }
 }
+
+#[test]
+fn any_media_type_can_be_offered() {
+    let offered = ["application/json", "application/com.example@v1.0+protobuf"];
+    let cases = [
+        ("", Some(0)),
+        ("*/*", Some(0)),
+        ("application/*", Some(0)),
+        ("application/com.example@v1.0+protobuf", Some(1)),
+        ("application/com.example@v1.0+protobuf, application/json", Some(1)),
+        ("application/com.example@v1.0+protobuf;q=0.8,application/json", Some(0)),
+        ("application/json;q=0.1,application/com.example@v1.0+protobuf;q=0.9", Some(1)),
+        ("text/html,*/*;q=0.1", Some(0)),
+        ("text/html", None),
+        ("nonsense", None),
+    ];
+    for (accept, expected) in cases {
+        assert_eq!(preferred(accept, &offered), expected.map(|index: usize| offered[index]), "{accept}");
+    }
+}

@@ -5,8 +5,8 @@ mod content_type;
 mod gzip;
 mod media_type;
 
-pub(crate) use accept::{Choice, Offer, Target, Wish};
+pub(crate) use accept::{Choice, Offer, Target, Wish, preferred};
 pub(crate) use content_type::body_type;
 pub(crate) use content_type::{PatchType, patch_type};
-pub(crate) use gzip::compress;
+pub(crate) use gzip::{Compressed, compress};
 pub(crate) use media_type::MediaType;

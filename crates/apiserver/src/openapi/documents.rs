@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use api_machinery::value::Value;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use schema::openapi::{Resource, group_document, root_document, swagger, version_document};
+use schema::openapi::{Resource, group_document, root_document, swagger, swagger_protobuf, version_document};
 
 use super::resources;
 use crate::custom_resources::ServedKinds;
 use crate::discovery::{Catalog, digest};
+use crate::negotiate::Compressed;
 
 /// A document and its tag, without quotes.
 #[derive(Clone)]
@@ -26,6 +28,26 @@ impl Document {
     }
 }
 
+/// The document of everything, in both forms, which have one tag. They are large and rarely asked for, so only what
+/// they compress to is kept.
+#[derive(Clone)]
+pub(super) struct Whole {
+    pub(super) json: Compressed,
+    pub(super) protobuf: Compressed,
+    pub(super) hash: String,
+    /// When it was made.
+    pub(super) made: SystemTime,
+}
+
+impl Whole {
+    fn new(value: &Value, made: SystemTime) -> Self {
+        let json = value.to_string();
+        let (hash, packed) = (digest(json.as_bytes()), Compressed::new(json.as_bytes()));
+        drop(json);
+        Self { json: packed, protobuf: Compressed::new(&swagger_protobuf(value)), hash, made }
+    }
+}
+
 /// Which version 3 document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Subject {
@@ -38,7 +60,7 @@ enum Subject {
 #[derive(Default)]
 struct Made {
     generation: u64,
-    whole: Option<Document>,
+    whole: Option<Whole>,
     parts: BTreeMap<String, Document>,
     index: Option<Document>,
 }
@@ -54,10 +76,10 @@ impl Documents {
         Self { served: Arc::clone(served), made: Mutex::default() }
     }
 
-    /// The version 2 document of everything.
-    pub(super) fn whole(&self) -> Document {
+    /// The version 2 document of everything; `now` is when it is made if it is not there yet.
+    pub(super) fn whole(&self, now: SystemTime) -> Whole {
         let mut made = self.current();
-        made.whole.get_or_insert_with(|| self.make_whole()).clone()
+        made.whole.get_or_insert_with(|| self.make_whole(now)).clone()
     }
 
     /// The version 3 index: where each document is.
@@ -115,11 +137,11 @@ impl Documents {
         keys
     }
 
-    fn make_whole(&self) -> Document {
+    fn make_whole(&self, now: SystemTime) -> Whole {
         let custom = self.served.all();
         let mut all = resources::built_in(&self.served);
         all.extend(custom.iter().flat_map(|kind| resources::custom(kind)));
-        Document::new(&swagger(&all))
+        Whole::new(&swagger(&all), now)
     }
 
     fn make_part(&self, subject: &Subject) -> Document {
@@ -151,7 +173,8 @@ mod tests {
         let apps: Value = serde_json::from_slice(&part.json).unwrap();
         assert!(apps["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"].is_object());
         assert!(documents.part("apis/nothing/v1").is_none());
-        let whole: Value = serde_json::from_slice(&documents.whole().json).unwrap();
+        let whole = documents.whole(SystemTime::UNIX_EPOCH);
+        let whole: Value = serde_json::from_slice(&whole.json.plain().unwrap()).unwrap();
         assert!(whole["definitions"]["io.k8s.api.core.v1.Pod"].is_object());
     }
 }

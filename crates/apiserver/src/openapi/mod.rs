@@ -1,53 +1,130 @@
-//! OpenAPI documents over HTTP: one of version 2, and many of version 3 with an index.
+//! OpenAPI documents over HTTP: one of version 2, in JSON and protobuf, and many of version 3 with an index.
 
 mod documents;
+mod http_date;
 mod resources;
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use api_machinery::status::ApiError;
 use async_trait::async_trait;
-use component_base::serving::{Response, empty};
-use http::header::{CACHE_CONTROL, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use bytes::Bytes;
+use component_base::serving::{Response, empty, full};
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, EXPIRES, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
+    LOCATION, VARY,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::chain::{Authorized, Request};
 use crate::custom_resources::ServedKinds;
 use crate::cx::ApiCx;
+use crate::negotiate::preferred;
 use crate::respond;
 use crate::routes::{Endpoint, Routes};
-use documents::{Document, Documents};
+use documents::{Document, Documents, Whole};
 
 const VERSION_2: &str = "/openapi/v2";
 const VERSION_3: &str = "/openapi/v3";
 
+const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// The name of the protobuf form that older clients know; `@` may not occur in media types.
+const OLD_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+
+/// How long a document that was asked for by its hash may be kept.
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// Adds the paths.
 pub(crate) fn install(routes: &mut Routes, served: &Arc<ServedKinds>) {
-    let endpoint: Arc<dyn Endpoint> = Arc::new(OpenApi { documents: Arc::new(Documents::new(served)) });
-    routes.exact(VERSION_2, Arc::clone(&endpoint));
+    let documents = Arc::new(Documents::new(served));
+    routes.exact(VERSION_2, Arc::new(Version2 { documents: Arc::clone(&documents) }));
+    let endpoint: Arc<dyn Endpoint> = Arc::new(Version3 { documents });
     routes.exact(VERSION_3, Arc::clone(&endpoint));
     routes.prefix("/openapi/v3/", endpoint);
 }
 
-struct OpenApi {
+struct Version2 {
     documents: Arc<Documents>,
 }
 
 #[async_trait]
-impl Endpoint for OpenApi {
+impl Endpoint for Version2 {
     async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return Err(ApiError::method_not_allowed());
-        }
-        if !accepts_json(request.wish().accept()) {
+        require_read(&request)?;
+        let Some(media) = preferred(request.wish().accept(), &[JSON, OLD_PROTOBUF, PROTOBUF]) else {
+            return Ok(bare(StatusCode::NOT_ACCEPTABLE));
+        };
+        let (documents, now, gzip) = (Arc::clone(&self.documents), cx.clock().wall(), request.wish().gzip);
+        let is_known = conditions(request.headers());
+        // Making documents takes a while; other requests must not wait for it.
+        let made = tokio::task::spawn_blocking(move || {
+            let whole = documents.whole(now);
+            let content = if is_known(&whole) { None } else { Some(content(&whole, media, gzip)?) };
+            Ok((whole, content))
+        });
+        let (whole, content) = made.await.map_err(ApiError::internal)?.map_err(|error: std::io::Error| {
+            ApiError::internal(format!("cannot unpack the OpenAPI document: {error}"))
+        })?;
+        let mut response = match content {
+            None => bare(StatusCode::NOT_MODIFIED),
+            Some(content) => whole_answer(media, gzip, content),
+        };
+        let headers = response.headers_mut();
+        put(headers, ETAG, &format!("\"{}\"", whole.hash));
+        put(headers, LAST_MODIFIED, &http_date::render(whole.made));
+        headers.append(VARY, HeaderValue::from_static("Accept"));
+        Ok(response)
+    }
+}
+
+fn content(whole: &Whole, media: &str, gzip: bool) -> std::io::Result<Bytes> {
+    let form = if media == JSON { &whole.json } else { &whole.protobuf };
+    if gzip { Ok(form.packed()) } else { form.plain() }
+}
+
+fn whole_answer(media: &str, gzip: bool, content: Bytes) -> Response {
+    let mut response = Response::new(full(content));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(if media == JSON { JSON } else { PROTOBUF }));
+    if gzip {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
+    response
+}
+
+/// Whether the client says that it has the document: by its tag, or else by its time.
+fn conditions(headers: &HeaderMap) -> impl Fn(&Whole) -> bool + Send + use<> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(ToOwned::to_owned);
+    let (tags, since) = (text(IF_NONE_MATCH), text(IF_MODIFIED_SINCE).as_deref().and_then(http_date::parse));
+    move |whole| match (&tags, since) {
+        (Some(tags), _) => has_tag(tags, &format!("\"{}\"", whole.hash)),
+        (None, Some(since)) => whole_seconds(whole.made) <= whole_seconds(since),
+        (None, None) => false,
+    }
+}
+
+fn whole_seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+struct Version3 {
+    documents: Arc<Documents>,
+}
+
+#[async_trait]
+impl Endpoint for Version3 {
+    async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
+        require_read(&request)?;
+        if preferred(request.wish().accept(), &[JSON]).is_none() {
             return Ok(bare(StatusCode::NOT_ACCEPTABLE));
         }
         let path = request.info().path.clone();
         let documents = Arc::clone(&self.documents);
-        // Making documents takes a while; other requests must not wait for it.
         let wanted = path.clone();
         let made = tokio::task::spawn_blocking(move || match wanted.as_str() {
-            VERSION_2 => Some(documents.whole()),
             VERSION_3 => Some(documents.index()),
             part => documents.part(part.strip_prefix("/openapi/v3/")?.trim_end_matches('/')),
         });
@@ -64,10 +141,9 @@ impl Endpoint for OpenApi {
     }
 }
 
-/// Whether a client takes JSON.
-fn accepts_json(accept: &str) -> bool {
-    let mut types = accept.split(',').map(|entry| entry.split(';').next().unwrap_or_default().trim());
-    accept.trim().is_empty() || types.any(|name| matches!(name, "*/*" | "application/*" | "application/json"))
+fn require_read(request: &Request<Authorized>) -> Result<(), ApiError> {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    reads.then_some(()).ok_or_else(ApiError::method_not_allowed)
 }
 
 fn bare(status: StatusCode) -> Response {
@@ -76,33 +152,34 @@ fn bare(status: StatusCode) -> Response {
     response
 }
 
+fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
 /// The document; one that was asked for by its hash never changes, and may be kept for a year.
 fn answer(request: &Request<Authorized>, document: &Document, forever: Option<&ApiCx>) -> Response {
     let etag = format!("\"{}\"", document.hash);
-    let mut response = if is_known(request.headers(), &etag) {
+    let known = request.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut response = if has_tag(known, &etag) {
         bare(StatusCode::NOT_MODIFIED)
     } else {
         respond::json(request.wish(), StatusCode::OK, document.json.clone())
     };
     let headers = response.headers_mut();
-    if let Ok(etag) = HeaderValue::from_str(&etag) {
-        headers.insert(ETAG, etag);
-    }
+    put(headers, ETAG, &etag);
     headers.append(VARY, HeaderValue::from_static("Accept"));
     if let Some(cx) = forever {
-        const YEAR: std::time::Duration = std::time::Duration::from_secs(365 * 24 * 3600);
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
-        let expires = httpdate(cx.clock().wall() + YEAR);
-        if let Ok(expires) = HeaderValue::from_str(&expires) {
-            headers.insert(EXPIRES, expires);
-        }
+        put(headers, EXPIRES, &http_date::render(cx.clock().wall() + YEAR));
     }
     response
 }
 
-fn is_known(headers: &HeaderMap, etag: &str) -> bool {
-    let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == etag)
+/// Whether a tag is among those of a header.
+fn has_tag(tags: &str, etag: &str) -> bool {
+    tags.split(',').any(|tag| tag.trim().trim_start_matches("W/") == etag)
 }
 
 fn redirect(path: &str, hash: &str) -> Result<Response, ApiError> {
@@ -110,36 +187,4 @@ fn redirect(path: &str, hash: &str) -> Result<Response, ApiError> {
     let location = HeaderValue::from_str(&format!("{path}?hash={hash}")).map_err(ApiError::internal)?;
     response.headers_mut().insert(LOCATION, location);
     Ok(response)
-}
-
-/// A time as HTTP headers have it.
-fn httpdate(time: std::time::SystemTime) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    // RFC 3339 in UTC: 2026-01-31T10:20:30Z.
-    let text = api_machinery::time::Time::from(time).to_string();
-    let seconds = time.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
-    let pick = |names: &[&'static str], index: usize| names.get(index).copied().unwrap_or_default();
-    let weekday = pick(&DAYS, usize::try_from(seconds / 86_400 % 7).unwrap_or(0));
-    let month = pick(&MONTHS, part(5, 7).parse::<usize>().unwrap_or(1).saturating_sub(1));
-    format!("{weekday}, {} {month} {} {} GMT", part(8, 10), part(0, 4), part(11, 19))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates_have_the_form_of_headers() {
-        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_792_000_000);
-        assert_eq!(httpdate(time), "Wed, 14 Oct 2026 17:46:40 GMT");
-    }
-
-    #[test]
-    fn json_must_be_acceptable() {
-        for (accept, expected) in [("", true), ("*/*", true), ("application/json;q=1", true), ("text/html", false)] {
-            assert_eq!(accepts_json(accept), expected, "{accept}");
-        }
-    }
 }

@@ -57,6 +57,46 @@ async fn openapi_documents_are_found_by_their_hash() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn openapi_version_2_has_two_forms() {
+    const OLD: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    const NEW: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    let api = Api::start().await;
+    let ask = async |headers: &[(&str, &str)]| api.send("GET /openapi/v2", headers, "").await;
+    let json = ask(&[("accept", "")]).await;
+    assert_eq!((json.code, &json.headers["content-type"]), (200, &"application/json".parse().unwrap()));
+    let etag = json.headers["etag"].to_str().unwrap();
+    let cases = [
+        ("*/*", "application/json"),
+        (OLD, NEW),
+        (NEW, NEW),
+        (&format!("{OLD};q=0.5,application/json;q=0.4"), NEW),
+        (&format!("{OLD};q=0.5,application/json"), "application/json"),
+        (&format!("{OLD}, */*"), NEW),
+    ];
+    for (accept, media) in cases {
+        let answer = ask(&[("accept", accept)]).await;
+        let found = [&answer.headers["content-type"], &answer.headers["etag"]].map(|value| value.to_str().unwrap());
+        assert_eq!((answer.code, found), (200, [media, etag]), "{accept}");
+        assert_eq!(answer.text.starts_with("\n\x032.0"), media == NEW, "{accept}");
+    }
+    let packed = ask(&[("accept", NEW), ("accept-encoding", "gzip")]).await;
+    assert_eq!(packed.headers["content-encoding"], "gzip");
+    let time = json.headers["last-modified"].to_str().unwrap();
+    let known = [
+        (vec![("if-none-match", etag)], 304),
+        (vec![("if-none-match", "\"other\""), ("if-modified-since", time)], 200),
+        (vec![("if-modified-since", time)], 304),
+        (vec![("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT")], 200),
+    ];
+    for (headers, code) in known {
+        assert_eq!(ask(&headers).await.code, code, "{headers:?}");
+    }
+    let refused = ask(&[("accept", "application/com.github.proto-openapi.spec.v3@v1.0+protobuf")]).await;
+    assert_eq!((refused.code, refused.text.as_str()), (406, ""));
+    assert_eq!(api.post("/openapi/v2", "").await.code, 405);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_new_cluster_gets_what_every_cluster_has() {
     let api = ready().await;
     tokio::time::sleep(Duration::from_secs(30)).await;
