@@ -98,8 +98,7 @@ impl NodeInfo {
     /// Puts a pod on the node.
     pub fn add_pod(&mut self, pod: Arc<PodInfo>) {
         self.requested.add(&pod.node_request);
-        self.non_zero.milli_cpu += pod.node_non_zero.milli_cpu;
-        self.non_zero.memory += pod.node_non_zero.memory;
+        self.non_zero.add(pod.node_non_zero, 1);
         self.ports.extend(pod.ports.iter().cloned());
         self.affinity_pods += usize::from(pod.class.terms.any);
         self.required_anti_pods += usize::from(!pod.class.terms.required_anti.is_empty());
@@ -112,8 +111,7 @@ impl NodeInfo {
         let Some(place) = self.pods.iter().position(|pod| pod.uid() == uid) else { return false };
         let pod = self.pods.swap_remove(place);
         self.requested.sub(&pod.node_request);
-        self.non_zero.milli_cpu -= pod.node_non_zero.milli_cpu;
-        self.non_zero.memory -= pod.node_non_zero.memory;
+        self.non_zero.add(pod.node_non_zero, -1);
         for port in &pod.ports {
             if let Some(place) = self.ports.iter().position(|used| used == port) {
                 self.ports.swap_remove(place);

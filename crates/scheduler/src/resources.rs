@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use api_machinery::quantity::Quantity;
 use api_types::core_v1::ResourceList;
 
 /// What a container without a CPU request counts for when nodes are scored, in milli-CPUs.
@@ -25,6 +24,14 @@ pub struct Resources {
     pub scalars: Vec<(Arc<str>, i64)>,
 }
 
+/// No amount counts for more, whoever states it, so that the sum over all pods of a node is never too large for its type.
+/// In bytes it is 4 PiB.
+const MOST: i64 = 1 << 52;
+
+fn counted(amount: i64) -> i64 {
+    amount.clamp(-MOST, MOST)
+}
+
 impl Resources {
     /// The amounts of a list. Names that are neither native, prefixed, nor huge pages or volumes are dropped.
     #[must_use]
@@ -32,11 +39,11 @@ impl Resources {
         let mut resources = Self::default();
         for (name, amount) in list {
             match name.as_str() {
-                "cpu" => resources.milli_cpu = amount.milli_value(),
-                "memory" => resources.memory = amount.value(),
-                "ephemeral-storage" => resources.ephemeral_storage = amount.value(),
-                "pods" => resources.pods = amount.value(),
-                name if is_scalar(name) => resources.scalars.push((name.into(), amount.value())),
+                "cpu" => resources.milli_cpu = counted(amount.milli_value()),
+                "memory" => resources.memory = counted(amount.value()),
+                "ephemeral-storage" => resources.ephemeral_storage = counted(amount.value()),
+                "pods" => resources.pods = counted(amount.value()),
+                name if is_scalar(name) => resources.scalars.push((name.into(), counted(amount.value()))),
                 _ => {}
             }
         }
@@ -72,14 +79,18 @@ impl Resources {
     }
 
     fn apply(&mut self, other: &Self, sign: i64) {
-        self.milli_cpu += sign * other.milli_cpu;
-        self.memory += sign * other.memory;
-        self.ephemeral_storage += sign * other.ephemeral_storage;
+        for (own, amount) in [
+            (&mut self.milli_cpu, other.milli_cpu),
+            (&mut self.memory, other.memory),
+            (&mut self.ephemeral_storage, other.ephemeral_storage),
+        ] {
+            *own = own.saturating_add(sign * amount);
+        }
         for (name, amount) in &other.scalars {
             match self.scalars.binary_search_by(|(own, _)| own.cmp(name)) {
                 Ok(place) => {
                     if let Some((_, own)) = self.scalars.get_mut(place) {
-                        *own += sign * amount;
+                        *own = own.saturating_add(sign * amount);
                     }
                 }
                 Err(place) => self.scalars.insert(place, (Arc::clone(name), sign * amount)),
@@ -108,9 +119,15 @@ impl NonZero {
     #[must_use]
     pub fn of(list: &ResourceList) -> Self {
         Self {
-            milli_cpu: list.get("cpu").map_or(0, Quantity::milli_value),
-            memory: list.get("memory").map_or(0, Quantity::value),
+            milli_cpu: list.get("cpu").map_or(0, |amount| counted(amount.milli_value())),
+            memory: list.get("memory").map_or(0, |amount| counted(amount.value())),
         }
+    }
+
+    /// Adds `sign` times what another has.
+    pub(crate) fn add(&mut self, other: Self, sign: i64) {
+        self.milli_cpu = self.milli_cpu.saturating_add(sign * other.milli_cpu);
+        self.memory = self.memory.saturating_add(sign * other.memory);
     }
 }
 
@@ -124,4 +141,34 @@ pub(crate) fn is_scalar(name: &str) -> bool {
 #[must_use]
 pub(crate) fn is_extended(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/") && !name.starts_with("requests.")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::node_info::NodeInfo;
+    use crate::pod_class::ClassTable;
+    use crate::test_objects::{node, pod};
+
+    #[test]
+    fn what_others_state_never_makes_a_node_look_empty() {
+        let classes = ClassTable::default();
+        let large =
+            |name: &str| pod(name).request("cpu", "9E").request("memory", "9E").request("a/b", "9E").info(&classes);
+        let mut info = NodeInfo::of(node("n").capacity("memory", "-9E").capacity("a/b", "9E").build());
+        let pods = [large("p"), large("q"), large("r")];
+        for pod in &pods {
+            info.add_pod(std::sync::Arc::clone(pod));
+        }
+        assert!(
+            info.requested.memory > info.allocatable.memory && info.requested.milli_cpu > 0,
+            "{:?}",
+            info.requested
+        );
+        assert!(info.requested.scalar("a/b") > info.allocatable.scalar("a/b"));
+        assert!(!crate::cache::Snapshot::of(vec![std::sync::Arc::new(info.clone())]).has_room(0, &pods[0].request));
+        for pod in &pods {
+            assert!(info.remove_pod(pod.uid()));
+        }
+        assert_eq!((info.requested.memory, info.requested.scalar("a/b"), info.non_zero.memory), (0, 0, 0));
+    }
 }

@@ -27,7 +27,7 @@ pub trait ClusterWriter: Send + Sync {
     /// Changes a pod's status from what `pod` says to `status`; only the differences are written.
     async fn patch_status(&self, pod: &Pod, status: &PodStatus) -> Result<(), WriteError>;
 
-    /// Deletes a pod with its own grace period.
+    /// Deletes a pod with its own grace period; one that has its name by now but is another stays.
     async fn delete(&self, pod: &Pod) -> Result<(), WriteError>;
 }
 

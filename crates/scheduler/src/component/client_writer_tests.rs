@@ -123,3 +123,25 @@ async fn nothing_is_waited_for_after_the_last_look() {
     let took = started.elapsed();
     assert!((Duration::from_millis(12_700)..Duration::from_secs(14)).contains(&took), "{took:?}");
 }
+
+/// Notes the bodies that it is sent, and answers that another object is there.
+#[derive(Default)]
+struct Replaced(Mutex<Vec<String>>);
+
+#[async_trait]
+impl ApiHandler for Replaced {
+    async fn call(&self, request: Request<bytes::Bytes>, _: &Peer) -> Response<Body> {
+        self.0.lock().push(String::from_utf8_lossy(request.body()).into_owned());
+        let mut response = Response::new(full(String::new()));
+        *response.status_mut() = http::StatusCode::CONFLICT;
+        response
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_victim_itself_is_deleted() {
+    let server = Arc::new(Replaced::default());
+    let deleted = writer(server.clone()).delete(&pod("p").0).await;
+    assert!(matches!(deleted, Err(WriteError::NotFound(_))), "{deleted:?}");
+    assert!(server.0.lock()[0].contains(r#""preconditions":{"uid":"uid-p"}"#), "{:?}", server.0.lock());
+}

@@ -109,7 +109,7 @@ impl BindingCycle {
         let took = scheduler.clock.monotonic().saturating_duration_since(self.started);
         scheduler.metrics.attempt(AttemptResult::Scheduled, &self.profile.name, took);
         if let Some(first) = self.pod.first_attempt {
-            let since = scheduler.clock.wall().duration_since(first).unwrap_or_default();
+            let since = scheduler.clock.monotonic().saturating_duration_since(first);
             scheduler.metrics.bound(self.pod.attempts, since, self.pod.flushed);
         }
         for at in &self.profile.post_bind {

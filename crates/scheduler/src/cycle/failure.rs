@@ -98,24 +98,27 @@ impl Scheduler {
         pod.unschedulable_plugins = failure.unschedulable;
         pod.pending_plugins = failure.pending;
         let info = Arc::clone(&pod.info);
-        if self.put_back(pod, &nomination) {
-            self.events.event(&PodEvent {
-                scheduler: &profile.name,
-                about: &info.pod,
-                related: None,
-                severity: Severity::Warning,
-                reason: "FailedScheduling",
-                action: "Scheduling",
-                note: shortened(&failure.message),
-            });
+        if !self.put_back(pod, &nomination) {
+            let status = info.pod.status.clone();
+            return StatusWrite { writer: Arc::clone(&self.writer), pod: Arc::clone(&info.pod), status };
         }
+        self.events.event(&PodEvent {
+            scheduler: &profile.name,
+            about: &info.pod,
+            related: None,
+            severity: Severity::Warning,
+            reason: "FailedScheduling",
+            action: "Scheduling",
+            note: shortened(&failure.message),
+        });
         let reason = if rejected { "Unschedulable" } else { "SchedulerError" };
         let now = Time::from(self.clock.wall());
         let status = unscheduled_status(&info.pod, reason, &failure.message, &nomination, now);
         StatusWrite { writer: Arc::clone(&self.writer), pod: Arc::clone(&info.pod), status }
     }
 
-    /// Requeues the newest version of the pod; false when another pod took its name.
+    /// Requeues the newest version of the pod; false when the failure is no news any more: the pod has a node after all, so
+    /// that its status belongs to the kubelet, or another pod took its name.
     fn put_back(&self, mut pod: QueuedPod, nomination: &Nomination) -> bool {
         let meta = &pod.info.pod.metadata;
         let uid = meta.uid.clone();
@@ -132,7 +135,7 @@ impl Scheduler {
         if !newest.spec.node_name.is_empty() {
             tracing::info!(v = 2, pod = %pod.info.full_name(), "Pod has been assigned to node. Abort adding it back to queue.");
             self.queue.done(&uid);
-            return true;
+            return false;
         }
         pod.info = self.cache.pod_info(newest);
         let info = Arc::clone(&pod.info);

@@ -160,6 +160,7 @@ async fn a_binding_whose_answer_was_lost_stands_once_the_watch_shows_it() {
     let size = fixture.scheduler.cache().size();
     assert_eq!((size.pods, size.assumed), (1, 0));
     assert_eq!(fixture.scheduler.queue().size(), QueueSize::default());
+    assert_eq!(fixture.lines(), Vec::<String>::new(), "its status is the kubelet's now");
 }
 
 #[tokio::test(start_paused = true)]

@@ -60,7 +60,7 @@ impl Score for ImageLocality {
             let having = i128::try_from(image.nodes).unwrap_or(0);
             i64::try_from(i128::from(image.size) * having / i128::from(images.nodes.max(1))).ok()
         };
-        let sum: i64 = images.names.iter().filter_map(spread).sum();
+        let sum = images.names.iter().filter_map(spread).fold(0_i64, i64::saturating_add);
         let containers = pod.pod.spec.containers.len() + pod.pod.spec.init_containers.len();
         let maximum = MAXIMUM_FOR_CONTAINER * i64::try_from(containers).unwrap_or(1).max(1);
         Ok(MAX_SCORE * (sum.clamp(MINIMUM, maximum) - MINIMUM) / (maximum - MINIMUM))

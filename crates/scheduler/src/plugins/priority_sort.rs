@@ -1,7 +1,6 @@
 //! `PrioritySort`: higher priority first, then whoever waits longer.
 
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
 use super::BuildCx;
 use crate::config::PluginArgs;
@@ -18,9 +17,6 @@ pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
 
 impl QueueSort for PrioritySort {
     fn key(&self, pod: &QueuedPod) -> SortKey {
-        SortKey {
-            importance: -i64::from(pod.info.priority),
-            since_ns: pod.timestamp.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos(),
-        }
+        SortKey { importance: -i64::from(pod.info.priority), since: pod.timestamp }
     }
 }

@@ -75,7 +75,7 @@ impl SchedulingQueue {
         metrics: Arc<SchedulerMetrics>,
     ) -> Option<Self> {
         Some(Self {
-            state: Mutex::new(State::new(options, metrics)),
+            state: Mutex::new(State::new(options, metrics, clock.monotonic())),
             ready: Notify::new(),
             nominator: Nominator::default(),
             rules: Rules::of(profiles)?,
@@ -93,8 +93,8 @@ impl SchedulingQueue {
     pub fn add(&self, info: Arc<PodInfo>) {
         self.nominator.refresh(None, &info);
         self.change(|state, queue| {
-            let pod = QueuedPod::new(info, queue.clock.wall());
-            state.enter_active(&queue.rules, pod, &ClusterEvent::UNSCHEDULABLE_POD_ADD, queue.clock.wall());
+            let pod = QueuedPod::new(info, queue.clock.monotonic());
+            state.enter_active(&queue.rules, pod, &ClusterEvent::UNSCHEDULABLE_POD_ADD, queue.clock.monotonic());
         });
     }
 
@@ -103,7 +103,7 @@ impl SchedulingQueue {
         let events = pod_update_events(old, &new.pod);
         let object = EventObject::Pod { old: Some(Arc::clone(old)), new: Some(Arc::clone(&new.pod)) };
         let key = new.full_name();
-        let now = self.clock.wall();
+        let now = self.clock.monotonic();
         let mut known = None;
         self.change(|state, queue| {
             if state.in_flight.contains(new.uid()) {
@@ -133,13 +133,13 @@ impl SchedulingQueue {
         if !self.rules.wanted(event) {
             return;
         }
-        let now = self.clock.wall();
+        let now = self.clock.monotonic();
         self.change(|state, queue| state.move_all(&queue.rules, event, object, &concerns, now));
     }
 
     /// Puts a pod forward, without back-off.
     pub fn activate(&self, pod: &Arc<Pod>) {
-        let now = self.clock.wall();
+        let now = self.clock.monotonic();
         self.change(|state, queue| state.activate(&queue.rules, pod, now));
     }
 
@@ -161,7 +161,7 @@ impl SchedulingQueue {
     /// The next pod to try, if there is one now. While no pod is active, one that backs off after a rejection is taken
     /// early.
     pub fn try_pop(&self) -> Option<QueuedPod> {
-        let now = self.clock.wall();
+        let now = self.clock.monotonic();
         let mut state = self.state.lock();
         let pod = state.pop(&self.rules, now);
         state.publish();
@@ -178,7 +178,7 @@ impl SchedulingQueue {
     /// # Errors
     /// When it is in the queue already.
     pub fn requeue(&self, pod: QueuedPod) -> Result<(), QueueError> {
-        let now = self.clock.wall();
+        let now = self.clock.monotonic();
         let mut outcome = Ok(());
         self.change(|state, queue| outcome = state.requeue(&queue.rules, pod, now));
         outcome
@@ -186,13 +186,13 @@ impl SchedulingQueue {
 
     /// Moves pods whose back-off is over.
     pub fn flush_backoff(&self) {
-        let now = self.clock.wall();
+        let now = self.clock.monotonic();
         self.change(|state, queue| state.flush_backoff(&queue.rules, now));
     }
 
     /// Moves pods that waited for an event for too long.
     pub fn flush_unschedulable(&self) {
-        let now = self.clock.wall();
+        let now = self.clock.monotonic();
         self.change(|state, queue| state.flush_unschedulable(&queue.rules, now));
     }
 

@@ -2,9 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::pod_info::PodInfo;
+
+/// No back-off is longer, whatever the configuration says: a time so far off could not be written.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// A pod that waits, and what its attempts came to.
 #[derive(Debug, Clone)]
@@ -12,7 +17,7 @@ pub struct QueuedPod {
     /// The pod.
     pub info: Arc<PodInfo>,
     /// When it entered the queue, or came back after its last attempt.
-    pub timestamp: SystemTime,
+    pub timestamp: Instant,
     /// How often it was taken.
     pub attempts: u32,
     /// How often it was rejected.
@@ -20,9 +25,9 @@ pub struct QueuedPod {
     /// How often in a row something went wrong.
     pub error_count: u32,
     /// When its back-off is over, once computed.
-    pub backoff_expiry: Option<SystemTime>,
+    pub backoff_expiry: Option<Instant>,
     /// When it first entered the active queue.
-    pub first_attempt: Option<SystemTime>,
+    pub first_attempt: Option<Instant>,
     /// Plugins that rejected it.
     pub unschedulable_plugins: BTreeSet<&'static str>,
     /// Plugins that rejected it for now.
@@ -38,14 +43,14 @@ pub struct QueuedPod {
 pub struct SortKey {
     /// The more important, the smaller.
     pub importance: i64,
-    /// Nanoseconds since the epoch.
-    pub since_ns: u128,
+    /// Since when the pod waits.
+    pub since: Instant,
 }
 
 impl QueuedPod {
     /// A pod that has just arrived.
     #[must_use]
-    pub fn new(info: Arc<PodInfo>, now: SystemTime) -> Self {
+    pub fn new(info: Arc<PodInfo>, now: Instant) -> Self {
         Self {
             info,
             timestamp: now,
@@ -67,28 +72,26 @@ impl QueuedPod {
         !self.unschedulable_plugins.is_empty() || !self.pending_plugins.is_empty()
     }
 
-    /// When its back-off is over; none where it has none. Whole seconds, so that pods come back together.
-    pub(super) fn expiry(&mut self, initial: Duration, max: Duration) -> Option<SystemTime> {
+    /// When the back-off is over, aligned to whole seconds since `origin`; none for a pod that was never rejected.
+    pub(super) fn expiry(&mut self, initial: Duration, max: Duration, origin: Instant) -> Option<Instant> {
         let count = if self.error_count > 0 { self.error_count } else { self.unschedulable_count };
         if count == 0 {
             return None;
         }
-        let expiry =
-            *self.backoff_expiry.get_or_insert_with(|| whole_seconds(self.timestamp + backoff(count, initial, max)));
-        Some(expiry)
+        let ends = self.timestamp + backoff(count, initial, max);
+        Some(*self.backoff_expiry.get_or_insert_with(|| whole_seconds(ends, origin)))
     }
 }
 
-/// Doubles with every attempt up to the limit.
+/// The delay after so many failures.
 fn backoff(count: u32, initial: Duration, max: Duration) -> Duration {
-    /// More doublings exceed every limit.
     const DOUBLINGS: u32 = 30;
-    initial.saturating_mul(1 << (count - 1).min(DOUBLINGS)).min(max)
+    initial.saturating_mul(1 << (count - 1).min(DOUBLINGS)).min(max).min(LONGEST)
 }
 
-/// Without fractions of a second.
-pub(super) fn whole_seconds(time: SystemTime) -> SystemTime {
-    UNIX_EPOCH + Duration::from_secs(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
+/// The last whole second since `origin`, so that pods whose back-off ends about the same time are taken by importance.
+pub(super) fn whole_seconds(time: Instant, origin: Instant) -> Instant {
+    origin + Duration::from_secs(time.saturating_duration_since(origin).as_secs())
 }
 
 #[cfg(test)]

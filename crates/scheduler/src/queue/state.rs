@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use api_types::core_v1::Pod;
+use tokio::time::Instant;
 
 use super::QueueOptions;
 use super::in_flight::InFlight;
@@ -41,8 +41,8 @@ pub struct QueueSize {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Active(SortKey, u64),
-    Backoff(SystemTime, SortKey, u64),
-    ErrorBackoff(SystemTime, u64),
+    Backoff(Instant, SortKey, u64),
+    ErrorBackoff(Instant, u64),
     Unschedulable,
 }
 
@@ -56,17 +56,19 @@ pub(super) struct State {
     pub(super) in_flight: InFlight,
     pods: HashMap<String, Entry>,
     active: BTreeMap<(SortKey, u64), String>,
-    backoff: BTreeMap<(SystemTime, SortKey, u64), String>,
-    error_backoff: BTreeMap<(SystemTime, u64), String>,
+    backoff: BTreeMap<(Instant, SortKey, u64), String>,
+    error_backoff: BTreeMap<(Instant, u64), String>,
     unschedulable: BTreeSet<String>,
     gated: usize,
     next: u64,
     options: QueueOptions,
     metrics: Arc<SchedulerMetrics>,
+    /// Back-offs end at whole seconds since then.
+    origin: Instant,
 }
 
 impl State {
-    pub(super) fn new(options: QueueOptions, metrics: Arc<SchedulerMetrics>) -> Self {
+    pub(super) fn new(options: QueueOptions, metrics: Arc<SchedulerMetrics>, origin: Instant) -> Self {
         Self {
             in_flight: InFlight::default(),
             pods: HashMap::new(),
@@ -78,6 +80,7 @@ impl State {
             next: 0,
             options,
             metrics,
+            origin,
         }
     }
 
@@ -155,22 +158,22 @@ impl State {
     }
 
     /// Into the active queue, unless a gate holds the pod back.
-    pub(super) fn enter_active(&mut self, rules: &Rules, pod: QueuedPod, event: &ClusterEvent, now: SystemTime) {
+    pub(super) fn enter_active(&mut self, rules: &Rules, pod: QueuedPod, event: &ClusterEvent, now: Instant) {
         if let Some(pod) = self.pass_gates(rules, pod) {
             self.push_active(rules, pod, event, now);
         }
     }
 
-    fn push_active(&mut self, rules: &Rules, mut pod: QueuedPod, event: &ClusterEvent, now: SystemTime) {
+    fn push_active(&mut self, rules: &Rules, mut pod: QueuedPod, event: &ClusterEvent, now: Instant) {
         pod.first_attempt.get_or_insert(now);
         let place = Place::Active(rules.sort().key(&pod), self.number());
         self.put(pod, place);
         self.metrics.incoming("active", event.label);
     }
 
-    fn enter_backoff(&mut self, rules: &Rules, pod: QueuedPod, event: &ClusterEvent, now: SystemTime) {
+    fn enter_backoff(&mut self, rules: &Rules, pod: QueuedPod, event: &ClusterEvent, now: Instant) {
         let Some(mut pod) = self.pass_gates(rules, pod) else { return };
-        let expiry = pod.expiry(self.options.initial_backoff, self.options.max_backoff).unwrap_or(now);
+        let expiry = pod.expiry(self.options.initial_backoff, self.options.max_backoff, self.origin).unwrap_or(now);
         let place = if pod.was_rejected() {
             Place::Backoff(expiry, rules.sort().key(&pod), self.number())
         } else {
@@ -180,13 +183,13 @@ impl State {
         self.metrics.incoming("backoff", event.label);
     }
 
-    fn is_backing_off(&self, pod: &mut QueuedPod, now: SystemTime) -> bool {
-        let expiry = pod.expiry(self.options.initial_backoff, self.options.max_backoff);
-        expiry.is_some_and(|expiry| expiry >= whole_seconds(now))
+    fn is_backing_off(&self, pod: &mut QueuedPod, now: Instant) -> bool {
+        let expiry = pod.expiry(self.options.initial_backoff, self.options.max_backoff, self.origin);
+        expiry.is_some_and(|expiry| expiry >= whole_seconds(now, self.origin))
     }
 
     /// Acts on a decision other than to stay.
-    fn act(&mut self, rules: &Rules, mut pod: QueuedPod, decision: Requeue, event: &ClusterEvent, now: SystemTime) {
+    fn act(&mut self, rules: &Rules, mut pod: QueuedPod, decision: Requeue, event: &ClusterEvent, now: Instant) {
         if decision == Requeue::AfterBackoff && self.is_backing_off(&mut pod, now) {
             self.enter_backoff(rules, pod, event, now);
         } else {
@@ -200,7 +203,7 @@ impl State {
         new: &Arc<PodInfo>,
         events: &[ClusterEvent],
         object: &EventObject,
-        now: SystemTime,
+        now: Instant,
     ) {
         let key = new.full_name();
         let Some(entry) = self.pods.get_mut(&key) else {
@@ -233,7 +236,7 @@ impl State {
         event: &ClusterEvent,
         object: &EventObject,
         concerns: &dyn Fn(&PodInfo) -> bool,
-        now: SystemTime,
+        now: Instant,
     ) {
         let decide = |key: &String| {
             let pod = &self.pods.get(key)?.pod;
@@ -249,7 +252,7 @@ impl State {
         self.in_flight.note(*event, object);
     }
 
-    pub(super) fn activate(&mut self, rules: &Rules, pod: &Arc<Pod>, now: SystemTime) {
+    pub(super) fn activate(&mut self, rules: &Rules, pod: &Arc<Pod>, now: Instant) {
         if self.in_flight.contains(&pod.metadata.uid) {
             let object = EventObject::Pod { old: None, new: Some(Arc::clone(pod)) };
             self.in_flight.note(ClusterEvent::FORCE_ACTIVATE, &object);
@@ -273,7 +276,7 @@ impl State {
     }
 
     /// The next pod; one that is in flight already is dropped.
-    pub(super) fn pop(&mut self, rules: &Rules, now: SystemTime) -> Option<QueuedPod> {
+    pub(super) fn pop(&mut self, rules: &Rules, now: Instant) -> Option<QueuedPod> {
         loop {
             if self.active.is_empty() {
                 let key = self.backoff.first_key_value()?.1.clone();
@@ -289,7 +292,7 @@ impl State {
         }
     }
 
-    pub(super) fn requeue(&mut self, rules: &Rules, mut pod: QueuedPod, now: SystemTime) -> Result<(), QueueError> {
+    pub(super) fn requeue(&mut self, rules: &Rules, mut pod: QueuedPod, now: Instant) -> Result<(), QueueError> {
         let uid = pod.info.uid().to_owned();
         let key = pod.info.full_name();
         if let Some(entry) = self.pods.get(&key) {
@@ -337,8 +340,8 @@ impl State {
         best
     }
 
-    pub(super) fn flush_backoff(&mut self, rules: &Rules, now: SystemTime) {
-        let now_seconds = whole_seconds(now);
+    pub(super) fn flush_backoff(&mut self, rules: &Rules, now: Instant) {
+        let now_seconds = whole_seconds(now, self.origin);
         let rejected =
             self.backoff.iter().take_while(|((expiry, ..), _)| *expiry < now_seconds).map(|(_, key)| key.clone());
         let failed =
@@ -351,13 +354,12 @@ impl State {
         }
     }
 
-    pub(super) fn flush_unschedulable(&mut self, rules: &Rules, now: SystemTime) {
+    pub(super) fn flush_unschedulable(&mut self, rules: &Rules, now: Instant) {
         let limit = self.options.max_in_unschedulable;
         let late = |key: &&String| {
             let entry = self.pods.get(*key);
             entry.is_some_and(|entry| {
-                entry.pod.gating_plugin.is_none()
-                    && now.duration_since(entry.pod.timestamp).is_ok_and(|waited| waited > limit)
+                entry.pod.gating_plugin.is_none() && now.saturating_duration_since(entry.pod.timestamp) > limit
             })
         };
         let late: Vec<String> = self.unschedulable.iter().filter(late).cloned().collect();

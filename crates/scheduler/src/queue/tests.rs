@@ -17,9 +17,13 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
+        Self::with_clock(TokioClock::shared())
+    }
+
+    fn with_clock(clock: SharedClock) -> Self {
         let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
         let profiles = [default_profile()];
-        let queue = SchedulingQueue::new(&profiles, QueueOptions::default(), TokioClock::shared(), metrics).unwrap();
+        let queue = SchedulingQueue::new(&profiles, QueueOptions::default(), clock, metrics).unwrap();
         Self { queue, classes: ClassTable::default() }
     }
 
@@ -181,4 +185,32 @@ async fn popping_waits_for_a_pod() {
     assert!(fixture.queue.pop(&stop).await.is_some());
     stop.cancel();
     assert!(fixture.queue.pop(&stop).await.is_none());
+}
+
+/// A machine whose clock is set back some time after the start.
+struct SetBack {
+    start: tokio::time::Instant,
+    after: Duration,
+}
+
+impl base::Clock for SetBack {
+    fn wall(&self) -> std::time::SystemTime {
+        let back = if self.start.elapsed() < self.after { Duration::ZERO } else { Duration::from_secs(3600) };
+        std::time::UNIX_EPOCH + Duration::from_secs(1_000_000) + self.start.elapsed() - back
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_back_holds_nobody_up() {
+    let clock = SetBack { start: tokio::time::Instant::now(), after: Duration::from_secs(1) };
+    let fixture = Fixture::with_clock(Arc::new(clock));
+    fixture.add(pod("failed"));
+    fixture.fail();
+    tokio::time::advance(Duration::from_secs(3)).await;
+    fixture.queue.flush_backoff();
+    assert_eq!(fixture.sizes(), [1, 0, 0, 0], "the back-off is over");
+    fixture.reject("NodeName");
+    tokio::time::advance(Duration::from_secs(301)).await;
+    fixture.queue.flush_unschedulable();
+    assert_eq!(fixture.sizes(), [1, 0, 0, 0], "it waited long enough");
 }
