@@ -13,6 +13,8 @@ use crate::rate_limit::TokenBucket;
 
 /// At once.
 const NO_DELAY: Duration = Duration::ZERO;
+/// No key is delayed for longer: delays follow from what objects say, and a time too far off cannot be written.
+const LONGEST_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How failing keys are held back.
 #[derive(Debug, Clone)]
@@ -173,7 +175,7 @@ impl<K: Ord + Clone + Send + 'static> WorkQueue<K> {
             self.inner.metrics.retried();
             return self.add(key);
         }
-        let at = self.inner.clock.monotonic() + delay;
+        let at = self.inner.clock.monotonic() + delay.min(LONGEST_DELAY);
         let mut state = self.inner.state.lock();
         if state.closed {
             return;

@@ -1,6 +1,6 @@
 //! Records events.k8s.io/v1 events: the first is written, repetitions are counted here and written now and then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -118,18 +118,26 @@ impl Recorder {
         let mut refresh = tokio::time::interval_at(start + REFRESH, REFRESH);
         let mut finish = tokio::time::interval_at(start + FINISH, FINISH);
         let mut deliveries = FuturesUnordered::new();
+        // What is to be written and waits for its turn: at most one event for each that is remembered, as nothing is
+        // added before this is empty.
+        let mut due: VecDeque<Event> = VecDeque::new();
         loop {
-            let due = tokio::select! {
+            while deliveries.len() < MAX_DELIVERIES
+                && let Some(event) = due.pop_front()
+            {
+                deliveries.push(deliver(self.client.clone(), event));
+            }
+            let idle = due.is_empty() && deliveries.len() < MAX_DELIVERIES;
+            tokio::select! {
                 biased;
-                Some(()) = deliveries.next() => continue,
-                event = waiting.recv(), if deliveries.len() < MAX_DELIVERIES => match event {
-                    Some(event) => self.observe(event).into_iter().collect(),
+                Some(()) = deliveries.next() => {}
+                event = waiting.recv(), if idle => match event {
+                    Some(event) => due.extend(self.observe(event)),
                     None => break,
                 },
-                _ = finish.tick() => self.finish(),
-                _ = refresh.tick() => self.refresh(),
-            };
-            deliveries.extend(due.into_iter().map(|event| deliver(self.client.clone(), event)));
+                _ = finish.tick(), if idle => due.extend(self.finish()),
+                _ = refresh.tick(), if idle => due.extend(self.refresh()),
+            }
         }
         while deliveries.next().await.is_some() {}
     }

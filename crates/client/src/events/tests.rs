@@ -121,3 +121,58 @@ async fn a_slow_server_does_not_hold_many_events_up() {
     tokio::time::sleep(4 * delay_limit).await;
     assert_eq!(server.objects("events.k8s.io/v1/events").len(), 64);
 }
+
+/// Counts the requests that are under way at once.
+struct Busy {
+    inner: Arc<dyn crate::transport::Transport>,
+    now: std::sync::atomic::AtomicUsize,
+    most: std::sync::atomic::AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl crate::transport::Transport for Busy {
+    async fn send(
+        &self,
+        request: http::Request<bytes::Bytes>,
+    ) -> Result<http::Response<crate::transport::Body>, crate::transport::TransportError> {
+        use std::sync::atomic::Ordering::Relaxed;
+        self.most.fetch_max(self.now.fetch_add(1, Relaxed) + 1, Relaxed);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let answer = self.inner.send(request).await;
+        self.now.fetch_sub(1, Relaxed);
+        answer
+    }
+
+    fn server(&self) -> &str {
+        self.inner.server()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_series_are_written_a_few_at_a_time() {
+    let server = FakeServer::new();
+    let busy = Arc::new(Busy { inner: server.transport(), now: 0.into(), most: 0.into() });
+    let recorder = SeriesRecorder::new(&server.client_over(Arc::<Busy>::clone(&busy)), "default-scheduler", "host");
+    // Every five minutes again, so that the series run on until they are written at half past.
+    for _ in 0..7 {
+        for index in 0..200 {
+            recorder.event(SeriesEvent {
+                regarding: ObjectReference {
+                    name: format!("web-{index}"),
+                    namespace: "ns".into(),
+                    ..ObjectReference::default()
+                },
+                related: None,
+                kind: EventType::Warning,
+                reason: "FailedScheduling".into(),
+                action: "Scheduling".into(),
+                note: "0/1 nodes".into(),
+            });
+        }
+        tokio::time::sleep(Duration::from_secs(5 * 60)).await;
+    }
+    let most = busy.most.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(most, 32);
+    let events = server.objects("events.k8s.io/v1/events");
+    assert!(events.len() == 200 && events.iter().all(|event| event["series"]["count"] == 7), "{:?}", events[0]);
+}

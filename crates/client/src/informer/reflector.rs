@@ -102,8 +102,10 @@ impl Reflector {
                 Step::ReadOn => self.read_on(&mut progress).await,
             };
             let follows = next(happened);
+            // Once is mended at once; a server to which even no version is too old is not asked without end.
+            let again = follows.forget_version && progress.version_unusable;
             progress.version_unusable |= follows.forget_version;
-            if follows.wait {
+            if follows.wait || again {
                 self.back_off(&mut progress).await;
             }
             step = follows.step;

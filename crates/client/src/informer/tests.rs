@@ -249,3 +249,19 @@ async fn a_panicking_handler_does_not_stop_the_others() {
     informers.wait_synced().await;
     assert_eq!(log.lock().len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_calls_everything_expired_is_not_flooded() {
+    for stream in [false, true] {
+        let server = FakeServer::new();
+        server.set_initial_events(stream);
+        server.fail_next("GET", &[410; 2000]);
+        let informers = informers(&server);
+        let pods = informers.of::<Pod>();
+        informers.start();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let asked = server.requests().len();
+        assert!((2..20).contains(&asked), "{asked} requests in a minute");
+        assert!(!pods.has_synced());
+    }
+}

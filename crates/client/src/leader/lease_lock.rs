@@ -37,6 +37,8 @@ pub(super) struct LeaseLock {
     observed: Option<Lease>,
     /// When it was last seen to change, on the local clock.
     observed_at: Instant,
+    /// When the request was sent by which it was last taken or renewed.
+    written_at: Instant,
 }
 
 fn holder_of(lease: &Lease) -> &str {
@@ -54,12 +56,18 @@ impl LeaseLock {
             duration: config.lease_duration,
             observed: None,
             observed_at: client.clock().monotonic(),
+            written_at: client.clock().monotonic(),
         }
     }
 
     /// Who holds the lease, as last seen; empty for nobody.
     pub(super) fn holder(&self) -> &str {
         self.observed.as_ref().map(holder_of).unwrap_or_default()
+    }
+
+    /// Until when nobody else may have taken the lease that we last wrote: it counts from before it was written.
+    pub(super) fn held_until(&self) -> Instant {
+        self.written_at + self.duration
     }
 
     /// The Lease, for events.
@@ -85,7 +93,9 @@ impl LeaseLock {
             }
         }
         let Some(found) = self.leases.get_opt(&self.name).await? else {
+            let sent_at = self.client.clock().monotonic();
             let created = self.leases.create(&self.first_lease()).await?;
+            self.written_at = sent_at;
             self.observe(created);
             return Ok(Attempt::Held);
         };
@@ -169,7 +179,9 @@ impl LeaseLock {
         let lease_transitions = Some(if ours { transitions } else { transitions.saturating_add(1) });
         let (strategy, preferred_holder) = (lease.spec.strategy.take(), lease.spec.preferred_holder.take());
         lease.spec = LeaseSpec { acquire_time, lease_transitions, strategy, preferred_holder, ..self.held(now) };
+        let sent_at = self.client.clock().monotonic();
         let written = self.leases.update(&lease).await?;
+        self.written_at = sent_at;
         self.observe(written);
         Ok(())
     }

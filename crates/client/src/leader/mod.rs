@@ -182,7 +182,7 @@ impl LeaderElector {
     async fn acquire(&self, lock: &mut LeaseLock) {
         tracing::info!(lease = %self.config.name, namespace = %self.config.namespace, "Attempting to acquire leader lease");
         loop {
-            if self.attempt(lock).await {
+            if self.attempt(lock).await == Some(Attempt::Held) {
                 tracing::info!(lease = %self.config.name, identity = %self.config.identity, "Successfully acquired lease");
                 self.state.lock().leading = true;
                 self.record(lock, "became leader");
@@ -192,41 +192,48 @@ impl LeaderElector {
         }
     }
 
-    /// Renews until that fails for as long as the renew deadline.
+    /// Renews until that fails for as long as the renew deadline, another holds the lease, or the time is over for which
+    /// the lease was written: after that another may hold it, however late the last answer came.
     async fn hold(&self, lock: &mut LeaseLock) {
         loop {
             tokio::time::sleep(self.config.retry_period).await;
-            let renewing = async {
-                while !self.attempt(lock).await {
-                    tokio::time::sleep(self.config.retry_period).await;
+            let deadline = self.client.clock().monotonic() + self.config.renew_deadline;
+            match tokio::time::timeout_at(deadline.min(lock.held_until()), self.renew(lock)).await {
+                Ok(Attempt::Held) => {}
+                Ok(Attempt::HeldByOther) => {
+                    tracing::error!(lease = %self.config.name, leader = lock.holder(), "Another holds the lease, leadership is lost");
+                    return;
                 }
-            };
-            if tokio::time::timeout(self.config.renew_deadline, renewing).await.is_err() {
-                tracing::error!(lease = %self.config.name, "Failed to renew lease, leadership is lost");
-                return;
+                Err(_) => {
+                    tracing::error!(lease = %self.config.name, "Failed to renew lease, leadership is lost");
+                    return;
+                }
             }
         }
     }
 
-    /// One try to take or to renew the lease.
-    async fn attempt(&self, lock: &mut LeaseLock) -> bool {
+    /// Tries until there is an answer.
+    async fn renew(&self, lock: &mut LeaseLock) -> Attempt {
+        loop {
+            if let Some(answer) = self.attempt(lock).await {
+                return answer;
+            }
+            tokio::time::sleep(self.config.retry_period).await;
+        }
+    }
+
+    /// One try to take or to renew the lease; nothing where it failed.
+    async fn attempt(&self, lock: &mut LeaseLock) -> Option<Attempt> {
         let outcome = lock.try_acquire_or_renew().await;
         let mut state = self.state.lock();
         if state.leader != lock.holder() {
             lock.holder().clone_into(&mut state.leader);
             tracing::info!(leader = %state.leader, lease = %self.config.name, "New leader observed");
         }
-        match outcome {
-            Ok(Attempt::Held) => {
-                state.renewed = Some(self.client.clock().monotonic());
-                true
-            }
-            Ok(Attempt::HeldByOther) => false,
-            Err(error) => {
-                log_failure(&error, &self.config.name);
-                false
-            }
+        if outcome.as_ref().is_ok_and(|attempt| *attempt == Attempt::Held) {
+            state.renewed = Some(self.client.clock().monotonic());
         }
+        outcome.inspect_err(|error| log_failure(error, &self.config.name)).ok()
     }
 
     async fn step_down(&self, lock: &mut LeaseLock, end: LeaderEnd) {

@@ -128,3 +128,80 @@ async fn a_lost_answer_does_not_cost_the_leadership() {
     let end = elector.run(CancellationToken::new(), |_| tokio::time::sleep(Duration::from_secs(300))).await;
     assert_eq!(end, LeaderEnd::Finished);
 }
+
+/// Answers late, or never, and notes when it was asked to write last.
+struct Late {
+    inner: Arc<dyn crate::transport::Transport>,
+    state: Mutex<Lateness>,
+}
+
+struct Lateness {
+    delay: Duration,
+    written: Instant,
+}
+
+#[async_trait::async_trait]
+impl crate::transport::Transport for Late {
+    async fn send(
+        &self,
+        request: http::Request<bytes::Bytes>,
+    ) -> Result<http::Response<crate::transport::Body>, crate::transport::TransportError> {
+        let delay = self.state.lock().delay;
+        if delay == Duration::MAX {
+            return std::future::pending().await;
+        }
+        if request.method() == http::Method::PUT {
+            self.state.lock().written = Instant::now();
+        }
+        let answer = self.inner.send(request).await;
+        tokio::time::sleep(delay).await;
+        answer
+    }
+
+    fn server(&self) -> &str {
+        self.inner.server()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_answers_do_not_make_a_lease_last_longer() {
+    let server = FakeServer::new();
+    let state = Mutex::new(Lateness { delay: Duration::ZERO, written: Instant::now() });
+    let late = Arc::new(Late { inner: server.transport(), state });
+    let elector = LeaderElector::new(&server.client_over(Arc::<Late>::clone(&late)), config(1), None).unwrap();
+    let server = Arc::clone(&late);
+    let end = elector
+        .run(CancellationToken::new(), |_| async move {
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            server.state.lock().delay = Duration::from_millis(4500);
+            tokio::time::sleep(Duration::from_secs(6)).await;
+            server.state.lock().delay = Duration::MAX;
+            std::future::pending().await
+        })
+        .await;
+    assert_eq!(end, LeaderEnd::Lost);
+    let led = late.state.lock().written.elapsed();
+    assert!(led <= Duration::from_secs(15), "led for {led:?} with a lease of 15 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_sees_another_in_its_place_stops_at_once() {
+    let server = FakeServer::new();
+    let elector = candidate(&server, 1);
+    let taken = Arc::new(Mutex::new(None));
+    let (lease, at) = (server.clone(), Arc::clone(&taken));
+    let end = elector
+        .run(CancellationToken::new(), |_| async move {
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            let text = r#"{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1",
+                "metadata": {"name": "test", "namespace": "kube-system"},
+                "spec": {"holderIdentity": "other", "leaseDurationSeconds": 15}}"#;
+            lease.put("coordination.k8s.io/v1/leases", api_machinery::json::parse_value(text).unwrap());
+            *at.lock() = Some(Instant::now());
+            std::future::pending().await
+        })
+        .await;
+    assert_eq!(end, LeaderEnd::Lost);
+    let went_on = taken.lock().unwrap().elapsed();
+    assert!(went_on < Duration::from_secs(3), "{went_on:?}");
+}

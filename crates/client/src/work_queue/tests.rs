@@ -111,3 +111,13 @@ async fn every_worker_is_woken() {
     queue.drain().await;
     assert_eq!(group.shutdown(Duration::from_secs(1)).await, base::Drained::All);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_delay_beyond_all_times_is_a_long_one() {
+    let queue = queue();
+    queue.add_after("a", Duration::MAX);
+    queue.add_after("b", Duration::from_secs(5));
+    assert_eq!(queue.next().await, Some("b"));
+    let early = tokio::time::timeout(Duration::from_secs(3600), queue.next()).await;
+    assert!(early.is_err(), "{early:?}");
+}
