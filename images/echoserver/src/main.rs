@@ -3,13 +3,16 @@
 //! `ECHOSERVER_VERSION`, so that one program makes several image tags and a rolling update shows.
 //!
 //! Further paths for probes and traffic tests: `/hostname`, `/clientip`, `/healthz` (500 after `/fail`, until
-//! `/recover`), `/env`, `/delay?s=N` and `/exit?code=N`. Listens on `PORT` or 8080, IPv6 and IPv4.
+//! `/recover`), `/env`, `/delay?s=N` and `/exit?code=N`. Listens on `PORT` or 8080, IPv6 and IPv4, TCP and UDP; on TCP
+//! gRPC health checks are answered as well.
 
+mod grpc;
 mod request;
 mod respond;
+mod udp;
 
 use std::ffi::c_int;
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -43,11 +46,23 @@ fn main() -> std::io::Result<()> {
         signal(SIGINT, end);
         signal(SIGTERM, end);
     }
+    let mut arguments = std::env::args().skip(1);
+    if let (Some("ask"), Some(address), Some(text)) = (arguments.next().as_deref(), arguments.next(), arguments.next())
+    {
+        println!("{}", udp::ask(&address, &text)?);
+        return Ok(());
+    }
     let port = std::env::var("PORT").ok().and_then(|port| port.parse().ok()).unwrap_or(DEFAULT_PORT);
     // `::` takes IPv4 too, as mapped addresses; a kernel without IPv6 has only the other.
     let listener = TcpListener::bind(("::", port)).or_else(|_| TcpListener::bind(("0.0.0.0", port)))?;
     println!("listening on {}", listener.local_addr()?);
-    serve(&listener, &Arc::new(Server::from_environment()));
+    let server = Arc::new(Server::from_environment());
+    // A port that another program of the pod uses for UDP is its own.
+    if let Ok(socket) = UdpSocket::bind(("::", port)).or_else(|_| UdpSocket::bind(("0.0.0.0", port))) {
+        let server = Arc::clone(&server);
+        std::thread::spawn(move || udp::serve(&socket, server.hostname()));
+    }
+    serve(&listener, &server);
     Ok(())
 }
 
@@ -72,6 +87,10 @@ fn serve(listener: &TcpListener, server: &Arc<Server>) {
 fn answer(mut stream: TcpStream, server: &Server) -> std::io::Result<()> {
     stream.set_read_timeout(Some(IO_TIMEOUT))?;
     stream.set_write_timeout(Some(IO_TIMEOUT))?;
+    let mut first = [0; grpc::MARK.len()];
+    if stream.peek(&mut first)? == first.len() && first == grpc::MARK {
+        return grpc::serve(&mut stream, || server.is_serving());
+    }
     let (client, local) = (stream.peer_addr()?, stream.local_addr()?);
     let Some(request) = Request::read(&mut stream)? else { return Ok(()) };
     let response = server.respond(&request, client, local);

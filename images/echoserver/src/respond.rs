@@ -51,8 +51,17 @@ impl Server {
         }
     }
 
+    pub fn hostname(&self) -> &str {
+        &self.hostname
+    }
+
+    /// Whether health checks are to pass.
+    pub fn is_serving(&self) -> bool {
+        !self.failing.load(Ordering::Relaxed)
+    }
+
     fn health(&self) -> Response {
-        if self.failing.load(Ordering::Relaxed) {
+        if !self.is_serving() {
             return Response { status: 500, body: "failing".to_owned(), exit: None };
         }
         ok("ok".to_owned())

@@ -12,6 +12,7 @@ mod application;
 mod background;
 mod cloud;
 mod cluster;
+mod conformance;
 mod installer;
 mod kills;
 mod kubectl;
@@ -34,6 +35,7 @@ use stories::{Report, Story};
 
 /// What none of these does concerns anybody else's objects.
 const SIDE_BY_SIDE: &[Story] = &[
+    Story { name: "node-conformance", run: |cluster| Box::pin(conformance::story(cluster)) },
     Story { name: "application", run: |cluster| Box::pin(application::story(cluster)) },
     Story { name: "kubectl-1.36", run: |cluster| Box::pin(kubectl_story::story(cluster, "1.36")) },
     Story { name: "kubectl-1.32", run: |cluster| Box::pin(kubectl_story::story(cluster, "1.32")) },

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::{LocalBoxFuture, join_all};
 use tokio::time::Instant;
 
 use crate::cluster::Cluster;
@@ -13,7 +13,7 @@ use crate::cluster::Cluster;
 /// Something a user can do with a cluster; it panics where the cluster does not hold what it promises.
 pub(crate) struct Story {
     pub(crate) name: &'static str,
-    pub(crate) run: fn(Cluster) -> BoxFuture<'static, ()>,
+    pub(crate) run: fn(Cluster) -> LocalBoxFuture<'static, ()>,
 }
 
 /// How the stories went.
