@@ -5,15 +5,17 @@
 //! streams, whichever protocol the client speaks; [`accept_port_forward`] and [`PortForward::start`] likewise. A client
 //! dials ([`dial_spdy`], [`dial_websocket`]) over a connection of its own and gets a [`ClientCommand`] or a
 //! [`PortForwardClient`]. A proxy passes upgrades on ([`proxy_upgrade`]), takes a tunnel off ([`proxy_tunnel`]) or
-//! translates WebSocket to SPDY ([`translate`]).
+//! translates WebSocket to SPDY ([`translate`]). Logs and watches go one way ([`send_log`], [`send_events`]).
 //!
 //! Deliberately not here: who may do this, where the backend is, TLS. See
 //! <https://kubernetes.io/blog/2024/08/20/websockets-transition/> and KEP-4006.
 
 mod activity;
 mod dial;
+mod event_stream;
 mod handshake;
 mod log_stream;
+mod one_way;
 mod outcome;
 mod pipe;
 mod port_forward;
@@ -32,6 +34,7 @@ mod session_tests;
 use std::time::Duration;
 
 pub use dial::{DialError, Refused, dial_spdy, dial_websocket, pass_on, spdy_request, upgrade, websocket_request};
+pub use event_stream::{EventForm, accept_event_stream, send_events};
 pub use handshake::{
     Accepted, Dialect, ForwardDialect, PendingUpgrade, Refusal, UpgradedIo, accept_port_forward, accept_remote_command,
     is_spdy, is_tunnel, is_upgrade, is_websocket, subprotocols,

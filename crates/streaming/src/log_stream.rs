@@ -3,16 +3,15 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use futures_util::{SinkExt as _, StreamExt as _};
+use futures_util::{StreamExt as _, stream};
 use http::Request;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::handshake::{Accepted, PendingUpgrade, Refusal, accept_websocket};
+use crate::one_way::send_all;
 use crate::protocol::{Protocol, Subprotocol};
-use crate::websocket::{Encoding, WebSocketError, limits};
+use crate::websocket::{Encoding, WebSocketError};
 
 /// The largest piece of a log in one message.
 const PIECE_BYTES: usize = 2_048;
@@ -37,38 +36,31 @@ pub fn accept_log_stream<B>(request: &mut Request<B>) -> Result<Accepted<Encodin
 ///
 /// # Errors
 /// When the log cannot be read or the connection fails.
-pub async fn send_log<Io, R>(io: Io, encoding: Encoding, mut log: R) -> Result<(), WebSocketError>
+pub async fn send_log<Io, R>(io: Io, encoding: Encoding, log: R) -> Result<(), WebSocketError>
 where
     Io: AsyncRead + AsyncWrite + Unpin,
     R: AsyncRead + Unpin,
 {
-    let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(limits())).await;
-    let (mut sink, mut stream) = socket.split();
     let message = |data: &[u8]| match encoding {
         Encoding::Binary => Message::Binary(Bytes::copy_from_slice(data)),
         Encoding::Base64 => Message::Text(STANDARD.encode(data).into()),
     };
-    let send = async {
-        sink.send(message(&[])).await?;
-        let mut piece = vec![0; PIECE_BYTES];
-        loop {
-            let read = log.read(&mut piece).await.map_err(tokio_tungstenite::tungstenite::Error::Io)?;
-            if read == 0 {
-                return Ok(sink.close().await?);
-            }
-            sink.send(message(piece.get(..read).unwrap_or_default())).await?;
+    let start = stream::once(async move { Ok(message(&[])) });
+    let pieces = stream::unfold((log, vec![0; PIECE_BYTES]), |(mut log, mut piece)| async move {
+        match log.read(&mut piece).await {
+            Ok(0) => None,
+            Ok(read) => Some((Ok(message(piece.get(..read).unwrap_or_default())), (log, piece))),
+            Err(error) => Some((Err(error), (log, piece))),
         }
-    };
-    // Clients say nothing that matters, but their pings are answered and their leaving is noticed by reading.
-    let gone = async { while let Some(Ok(_)) = stream.next().await {} };
-    tokio::select! {
-        outcome = send => outcome,
-        () = gone => Ok(()),
-    }
+    });
+    send_all(io, start.chain(pieces)).await
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio_tungstenite::WebSocketStream;
+    use tokio_tungstenite::tungstenite::protocol::Role;
+
     use super::*;
 
     async fn received(encoding: Encoding) -> Vec<Message> {
