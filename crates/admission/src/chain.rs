@@ -25,14 +25,40 @@ pub enum SelectError {
         /// The name.
         name: String,
     },
+    /// The plugin is upstream's, but not here yet.
+    #[error("enable-admission-plugins plugin {0:?} is not supported by this server")]
+    NotYet(String),
     /// A name is in both lists.
     #[error("[{0}] in enable-admission-plugins and disable-admission-plugins overlapped")]
     Overlap(String),
 }
 
-/// Plugins that upstream has and this server does not have yet. Leaving one at its default is accepted, asking for it
-/// is not: a check that silently does not happen would be worse than a server that does not start.
-const NOT_YET: &[&str] = &[];
+/// Plugins that upstream has and this server does not have yet, in upstream's order. Switching one off is accepted,
+/// asking for it is not: a check that silently does not happen would be worse than a server that does not start.
+pub(crate) const NOT_YET: &[&str] = &[
+    "AlwaysAdmit",
+    "NamespaceAutoProvision",
+    "NamespaceExists",
+    "LimitPodHardAntiAffinityTopology",
+    "AlwaysPullImages",
+    "ImagePolicyWebhook",
+    "PodNodeSelector",
+    "PodTolerationRestriction",
+    "EventRateLimit",
+    "ExtendedResourceToleration",
+    "PodGroupProtection",
+    "OwnerReferencesPermissionEnforcement",
+    "ClusterTrustBundleAttest",
+    "DenyServiceExternalIPs",
+    "PodGroupWorkloadExists",
+    "NodeDeclaredFeatureValidator",
+    "JobValidation",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+    "AlwaysDeny",
+];
 
 /// The chosen plugins.
 pub struct Chain {
@@ -50,6 +76,8 @@ impl Selection {
             missing.map(|name| SelectError::Unknown { flag, name: name.clone() }).collect()
         };
         let mut problems = unknown("enable-admission-plugins", &self.enabled);
+        let wanted = self.enabled.iter().filter(|name| NOT_YET.contains(&name.as_str()));
+        problems.extend(wanted.cloned().map(SelectError::NotYet));
         problems.extend(unknown("disable-admission-plugins", &self.disabled));
         let both: Vec<&str> =
             self.enabled.iter().filter(|name| self.disabled.contains(name)).map(String::as_str).collect();
@@ -109,5 +137,38 @@ impl Chain {
             plugin.validate(&self.context, attributes, object, old).await?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selections_have_problems() {
+        let cases = [
+            ("", "", vec![]),
+            ("NodeRestriction", "PodSecurity,ValidatingAdmissionWebhook", vec![]),
+            (
+                "Foo,ValidatingAdmissionWebhook",
+                "Bar",
+                vec![
+                    "enable-admission-plugins plugin \"Foo\" is unknown",
+                    "enable-admission-plugins plugin \"ValidatingAdmissionWebhook\" is not supported by this server",
+                    "disable-admission-plugins plugin \"Bar\" is unknown",
+                ],
+            ),
+            (
+                "Priority",
+                "Priority",
+                vec!["[Priority] in enable-admission-plugins and disable-admission-plugins overlapped"],
+            ),
+        ];
+        let names = |text: &str| text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        for (enabled, disabled, expected) in cases {
+            let selection = Selection { enabled: names(enabled), disabled: names(disabled) };
+            let problems: Vec<String> = selection.problems().iter().map(ToString::to_string).collect();
+            assert_eq!(problems, expected, "{enabled} {disabled}");
+        }
     }
 }

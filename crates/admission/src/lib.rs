@@ -7,7 +7,7 @@ mod lookup;
 mod plugin;
 mod plugins;
 
-pub use attributes::{Attributes, Operation, Warnings};
+pub use attributes::{Attributes, Findings, Operation, Warnings};
 pub use chain::{Chain, SelectError, Selection};
 pub use lookup::Lookup;
 pub use plugin::{Context, Plugin, PluginEntry, Settings};

@@ -28,14 +28,19 @@ async fn ranges(
     if old.is_some_and(|old| old.meta().deletion_timestamp.is_some()) {
         return Ok(Vec::new());
     }
-    cx.lookup.limit_ranges(&attributes.namespace).await.map_err(|error| {
+    if let Some(ranges) = attributes.findings.limit_ranges() {
+        return Ok(ranges);
+    }
+    let ranges = cx.lookup.limit_ranges(&attributes.namespace).await.map_err(|error| {
         tracing::info!(%error, namespace = attributes.namespace, "Limit ranges could not be read");
         let operation = attributes.operation.as_str();
         attributes.forbidden(format_args!(
             "unable to {operation} {}/{}, Resource={} at this time because there was an error enforcing limit ranges",
             attributes.group, attributes.version, attributes.resource
         ))
-    })
+    })?;
+    attributes.findings.note_limit_ranges(&ranges);
+    Ok(ranges)
 }
 
 #[async_trait]

@@ -1,6 +1,8 @@
 //! The plugins in the order in which they run. The order is upstream's: what sets a service account comes before what
 //! checks its pods, quota comes last.
 
+mod certificate_subject_restriction;
+mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
 mod limit_ranger;
@@ -8,7 +10,10 @@ mod namespace_lifecycle;
 mod node_labels;
 mod node_references;
 mod node_restriction;
+mod persistent_volume_claim_resize;
+mod pod_resize_validator;
 mod pod_security;
+mod pod_topology_labels;
 mod priority;
 mod resource_quota;
 mod runtime_class;
@@ -33,8 +38,46 @@ pub const ALL: &[PluginEntry] = &[
     default_toleration_seconds::ENTRY,
     default_storage_class::ENTRY,
     storage_in_use::ENTRY,
+    persistent_volume_claim_resize::ENTRY,
     runtime_class::ENTRY,
     signers::APPROVAL,
     signers::SIGNING,
+    certificate_subject_restriction::ENTRY,
+    default_ingress_class::ENTRY,
+    pod_topology_labels::ENTRY,
+    pod_resize_validator::ENTRY,
     resource_quota::ENTRY,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The order of upstream's list, of which every plugin here is one.
+    #[test]
+    fn the_order_is_upstreams() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/admission-plugins.json");
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            println!("skipped: no list of plugins at {}", path.display());
+            return;
+        };
+        let list: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let upstream: Vec<(String, bool)> = list["plugins"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|own| (own["name"].as_str().unwrap().to_owned(), own["enabledByDefault"].as_bool().unwrap()))
+            .collect();
+        let ours: Vec<(String, bool)> =
+            ALL.iter().map(|entry| (entry.name.to_owned(), entry.enabled_by_default)).collect();
+        let shared: Vec<_> =
+            upstream.iter().filter(|own| ours.iter().any(|(name, _)| *name == own.0)).cloned().collect();
+        assert_eq!(ours, shared);
+        let missing: Vec<&str> = upstream
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .filter(|name| ALL.iter().all(|entry| entry.name != *name))
+            .collect();
+        assert_eq!(missing, crate::chain::NOT_YET, "what is missing is known to be");
+    }
+}

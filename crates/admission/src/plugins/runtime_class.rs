@@ -18,17 +18,22 @@ struct RuntimeClass;
 /// The pod's class; nothing where it names none.
 async fn class_of(cx: &Context, attributes: &Attributes, pod: &Pod) -> Result<Option<Arc<Class>>, ApiError> {
     let Some(name) = pod.spec.runtime_class_name.as_deref().filter(|name| !name.is_empty()) else { return Ok(None) };
-    if let Some(class) = cx.lookup.runtime_class(name) {
+    if let Some(class) = attributes.findings.runtime_class(name) {
         return Ok(Some(class));
     }
-    // The cache may not have heard of a class that was just made.
-    match cx.lookup.live_runtime_class(name).await {
-        Ok(class) => Ok(Some(Arc::new(class))),
-        Err(error) if error.is_not_found() => {
-            Err(attributes.forbidden(format_args!("pod rejected: RuntimeClass \"{name}\" not found")))
-        }
-        Err(error) => Err(error),
-    }
+    let class = match cx.lookup.runtime_class(name) {
+        Some(class) => class,
+        // The cache may not have heard of a class that was just made.
+        None => match cx.lookup.live_runtime_class(name).await {
+            Ok(class) => Arc::new(class),
+            Err(error) if error.is_not_found() => {
+                return Err(attributes.forbidden(format_args!("pod rejected: RuntimeClass \"{name}\" not found")));
+            }
+            Err(error) => return Err(error),
+        },
+    };
+    attributes.findings.note_runtime_class(&class);
+    Ok(Some(class))
 }
 
 #[async_trait]
@@ -136,6 +141,18 @@ mod tests {
             assert_eq!((pod.spec.node_selector.len(), pod.spec.tolerations.len()), (1, 1));
         }
         fixture.validate(&ENTRY, &create("", "pods"), &pod).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_class_is_looked_up_once_for_a_request() {
+        let (fixture, mut pod, attributes) = (fixture(), pod("heavy"), create("", "pods"));
+        fixture.mutate(&ENTRY, &attributes, &mut pod).await.unwrap();
+        fixture.validate(&ENTRY, &attributes, &pod).await.unwrap();
+        assert_eq!(fixture.asked(), 1);
+        pod.spec.runtime_class_name = Some("other".into());
+        fixture.validate(&ENTRY, &attributes, &pod).await.unwrap_err();
+        fixture.validate(&ENTRY, &create("", "pods"), &super::tests::pod("heavy")).await.unwrap_err();
+        assert_eq!(fixture.asked(), 3, "another class, and another request");
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! A cluster state to test plugins with.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use api_machinery::gvk::GroupResource;
 use api_machinery::object::Object;
@@ -14,7 +15,7 @@ use api_types::storage_v1::StorageClass;
 use async_trait::async_trait;
 use base::{Rng, TokioClock};
 
-use crate::{Attributes, Context, Lookup, Operation, PluginEntry, Settings, Warnings};
+use crate::{Attributes, Context, Findings, Lookup, Operation, PluginEntry, Settings, Warnings};
 
 #[derive(Clone, Default)]
 pub(super) struct Fixture {
@@ -33,6 +34,8 @@ pub(super) struct Fixture {
     pub(super) runtime_classes: Vec<RuntimeClass>,
     pub(super) storage_classes: Vec<StorageClass>,
     pub(super) ingress_classes: Vec<IngressClass>,
+    /// How often limit ranges and runtime classes were looked up.
+    pub(super) lookups: Arc<AtomicUsize>,
 }
 
 /// A create of a resource, by nobody in particular.
@@ -48,10 +51,16 @@ pub(super) fn create(group: &str, resource: &str) -> Attributes {
         user: UserInfo::default(),
         dry_run: false,
         warnings: Warnings::default(),
+        findings: Findings::default(),
     }
 }
 
 impl Fixture {
+    /// How often limit ranges and runtime classes were looked up.
+    pub(super) fn asked(&self) -> usize {
+        self.lookups.load(Ordering::Relaxed)
+    }
+
     pub(super) fn context(&self) -> Context {
         Context { lookup: Arc::new(self.clone()), clock: TokioClock::shared(), rng: Rng::seeded(1) }
     }
@@ -131,6 +140,7 @@ impl Lookup for Fixture {
         named(&self.claims, namespace, name)
     }
     async fn limit_ranges(&self, namespace: &str) -> Result<Vec<Arc<LimitRange>>, ApiError> {
+        self.lookups.fetch_add(1, Ordering::Relaxed);
         Ok(shared(&self.limit_ranges).into_iter().filter(|own| own.metadata.namespace == namespace).collect())
     }
     async fn quotas(&self, namespace: &str) -> Result<Vec<Arc<ResourceQuota>>, ApiError> {
@@ -144,10 +154,12 @@ impl Lookup for Fixture {
         shared(&self.priority_classes)
     }
     fn runtime_class(&self, name: &str) -> Option<Arc<RuntimeClass>> {
+        self.lookups.fetch_add(1, Ordering::Relaxed);
         named(&self.runtime_classes, "", name)
     }
     async fn live_runtime_class(&self, name: &str) -> Result<RuntimeClass, ApiError> {
-        self.runtime_class(name).map(|found| (*found).clone()).ok_or_else(|| missing("runtimeclasses", name))
+        let found = named(&self.runtime_classes, "", name);
+        found.map(|found| (*found).clone()).ok_or_else(|| missing("runtimeclasses", name))
     }
     fn storage_classes(&self) -> Vec<Arc<StorageClass>> {
         shared(&self.storage_classes)

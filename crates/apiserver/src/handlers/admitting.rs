@@ -23,6 +23,8 @@ pub(super) struct Admitting<'a> {
     target: &'a Target,
     user: &'a UserInfo,
     warnings: &'a Warnings,
+    /// What plugins look up is looked up once.
+    findings: admission::Findings,
     /// The request as authorizers see it.
     attributes: Attributes,
     dry_run: bool,
@@ -36,6 +38,7 @@ impl<'a> Admitting<'a> {
             target,
             user: request.user(),
             warnings: request.warnings(),
+            findings: admission::Findings::default(),
             attributes: chain::attributes(request.user(), request.info()),
             dry_run,
             subresource: target.subresource.map(|subresource| subresource.name).unwrap_or_default(),
@@ -79,6 +82,7 @@ impl<'a> Admitting<'a> {
             user: self.user.clone(),
             dry_run: self.dry_run,
             warnings: admission::Warnings::default(),
+            findings: self.findings.clone(),
         }
     }
 

@@ -36,6 +36,7 @@ pub(crate) async fn admit(cx: &ApiCx, request: &Request<Authorized>, object: &mu
         user: request.user().clone(),
         dry_run: request.query().first("dryRun").is_some_and(|value| value == "All"),
         warnings: admission::Warnings::default(),
+        findings: admission::Findings::default(),
     };
     cx.admission().mutate(&attributes, Some(object), None).await?;
     cx.admission().validate(&attributes, Some(object), None).await

@@ -123,3 +123,13 @@ async fn bounds_of_claims() {
         }
     }
 }
+
+#[tokio::test]
+async fn ranges_are_looked_up_once_for_a_request() {
+    let (fixture, mut pod, attributes) = (fixture(container()), pod("", ""), attributes("pods"));
+    fixture.mutate(&ENTRY, &attributes, &mut pod).await.unwrap();
+    fixture.validate(&ENTRY, &attributes, &pod).await.unwrap();
+    assert_eq!(fixture.asked(), 1);
+    fixture.validate(&ENTRY, &super::tests::attributes("pods"), &pod).await.unwrap();
+    assert_eq!(fixture.asked(), 2, "another request");
+}
