@@ -20,6 +20,7 @@ mod target;
 mod update;
 mod watch;
 mod watch_frames;
+mod watch_socket;
 
 use std::sync::Arc;
 
@@ -72,7 +73,7 @@ async fn on_resource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: Targ
     let verb = request.info().verb.clone();
     if verb == "watch" {
         target.check_verb("watch")?;
-        return watch::watch(cx, &request, &target).await;
+        return watch::watch(cx, request, &target).await;
     }
     match (request.method(), target.name.is_some()) {
         (&Method::GET, false) => {

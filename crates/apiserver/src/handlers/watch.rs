@@ -15,8 +15,8 @@ use http_body_util::{BodyExt as _, StreamBody};
 use registry::Watch;
 use tokio::time::Instant;
 
-use super::Target;
 use super::watch_frames::Frames;
+use super::{Target, watch_socket};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::{Choice, MediaType, Offer};
@@ -27,7 +27,7 @@ const FLUSH_BYTES: usize = 64 * 1024;
 
 pub(super) async fn watch(
     cx: &Arc<ApiCx>,
-    request: &Request<Authorized>,
+    request: Request<Authorized>,
     target: &Target,
 ) -> Result<Response, ApiError> {
     let choice = request.wish().choose(Offer::resource(target.is_custom()).as_stream())?;
@@ -37,12 +37,15 @@ pub(super) async fn watch(
         options.field_selector = named(name, &options.field_selector)?;
     }
     let deadline = cx.clock().monotonic() + duration(cx, options.timeout_seconds);
-    let events = target.resource.watch(&target.request_cx(cx, request, false), &options, Some(deadline)).await?;
-    let frames = Frames::new(cx, request, target, choice.clone())?;
-    let streaming = Streaming { events, frames, streams: cx.streams.clone(), deadline, ended: false };
-    let body = StreamBody::new(stream::unfold(streaming, |mut streaming| async move {
-        let chunk = streaming.next_chunk().await?;
-        Some((Ok::<_, BoxError>(Frame::data(chunk)), streaming))
+    let events = target.resource.watch(&target.request_cx(cx, &request, false), &options, Some(deadline)).await?;
+    let frames = Frames::new(cx, &request, target, choice.clone())?;
+    let watching = Streaming { events, frames, streams: cx.streams.clone(), deadline, ended: false };
+    if streaming::is_websocket(request.headers()) {
+        return Ok(watch_socket::answer(cx, request, watching, choice.media));
+    }
+    let body = StreamBody::new(stream::unfold(watching, |mut watching| async move {
+        let chunk = watching.next_chunk().await?;
+        Some((Ok::<_, BoxError>(Frame::data(chunk)), watching))
     }));
     let mut response = Response::new(body.boxed_unsync());
     *response.status_mut() = StatusCode::OK;
@@ -80,7 +83,8 @@ fn duration(cx: &ApiCx, asked_seconds: Option<i64>) -> Duration {
     }
 }
 
-struct Streaming {
+/// A watch that is under way.
+pub(super) struct Streaming {
     events: Watch,
     frames: Frames,
     /// The end of all streams, when the server ends.
@@ -90,19 +94,24 @@ struct Streaming {
 }
 
 impl Streaming {
-    /// Waits for an event, and takes what else is there.
-    async fn next_chunk(&mut self) -> Option<Bytes> {
+    /// Waits for an event; nothing at the end.
+    pub(super) async fn next_frame(&mut self) -> Option<Bytes> {
         if self.ended {
             return None;
         }
-        let first = tokio::select! {
+        let event = tokio::select! {
             biased;
             () = self.streams.cancelled() => return None,
             event = self.events.next() => event?,
             // The watch ends by itself then; this is for one that would not.
             () = tokio::time::sleep_until(self.deadline + Duration::from_secs(1)) => return None,
         };
-        let first = self.encode(&first);
+        Some(self.encode(&event))
+    }
+
+    /// Waits for an event, and takes what else is there.
+    async fn next_chunk(&mut self) -> Option<Bytes> {
+        let first = self.next_frame().await?;
         let mut chunk: Option<BytesMut> = None;
         while !self.ended && chunk.as_ref().map_or(first.len(), BytesMut::len) < FLUSH_BYTES {
             let Some(event) = self.events.try_next() else { break };

@@ -9,13 +9,16 @@ use api_types::core_v1::Pod;
 use async_trait::async_trait;
 use bytes::BytesMut;
 use component_base::serving::{Body, Response, empty};
+use futures_util::TryStreamExt as _;
 use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt as _;
+use streaming::{Accepted, accept_log_stream, is_websocket, send_log};
+use tokio_util::io::StreamReader;
 
 use super::access::read;
 use super::kubelet::{Kubelets, Verify};
-use super::{container, forward, target};
+use super::{container, forward, target, upgrade};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::request::Query;
@@ -53,8 +56,29 @@ impl Endpoint for Logs {
         let url = format!("https://{}{target}", backend.authority);
         let failed = |error: std::io::Error| ApiError::internal(format_args!("Get {url:?}: {error}"));
         let io = backend.dial().await.map_err(failed)?;
-        answer(forward::send(io, onward, cx.tasks()).await.map_err(failed)?, &url).await
+        let log = answer(forward::send(io, onward, cx.tasks()).await.map_err(failed)?, &url).await?;
+        Ok(if is_websocket(request.headers()) { over_websocket(cx, request, log) } else { log })
     }
+}
+
+/// The log as messages. It is there already, so what went wrong on the way to it was answered in plain HTTP.
+fn over_websocket(cx: &Arc<ApiCx>, request: Request<Authorized>, log: Response) -> Response {
+    let accepted = match accept_log_stream(&mut upgrade::prepared(request)) {
+        Ok(accepted) => accepted,
+        Err(refusal) => return upgrade::refused(refusal),
+    };
+    let Accepted { response, dialect, upgrade } = accepted;
+    let log = StreamReader::new(log.into_body().into_data_stream().map_err(std::io::Error::other));
+    cx.tasks().spawn_cancellable("log-socket", async move {
+        let sent = match upgrade.io().await {
+            Ok(io) => send_log(io, dialect, log).await.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = sent {
+            tracing::debug!(error, "A log over a WebSocket ended");
+        }
+    });
+    response.map(|()| empty())
 }
 
 /// The log, or the agent's error as the API's.

@@ -4,7 +4,7 @@ mod assemble;
 mod error;
 mod handler;
 mod health;
-mod self_signed;
+pub(crate) mod self_signed;
 mod shutdown;
 mod store;
 

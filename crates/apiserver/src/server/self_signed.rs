@@ -24,7 +24,7 @@ pub(super) fn names(config: &ServerConfig) -> Vec<String> {
 type Pair = (Vec<u8>, Vec<u8>);
 
 /// Makes a certificate with an authority of its own, and its key, in PEM form.
-pub(super) fn generator(clock: &SharedClock, rng: &SharedRng) -> impl Fn(&[String]) -> Result<Pair, BoxError> + use<> {
+pub(crate) fn generator(clock: &SharedClock, rng: &SharedRng) -> impl Fn(&[String]) -> Result<Pair, BoxError> + use<> {
     let (clock, rng) = (Arc::clone(clock), Arc::clone(rng));
     move |names| {
         let algorithm = KeyAlgorithm::EcdsaP256;

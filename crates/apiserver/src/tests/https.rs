@@ -12,7 +12,7 @@ use component_base::tls::TlsOptions;
 use super::harness::Api;
 
 /// An ephemeral port, and a pair that is made for the occasion.
-fn serving() -> SecureServing {
+pub(super) fn serving() -> SecureServing {
     SecureServing {
         address: (std::net::Ipv4Addr::LOCALHOST, 0).into(),
         sharing: PortSharing::Exclusive,

@@ -1,6 +1,7 @@
 //! The server as clients see it, called in process over the memory store.
 
 mod custom;
+mod fake_kubelet;
 mod harness;
 mod hostile;
 mod https;
@@ -9,6 +10,8 @@ mod patches;
 mod plugged;
 mod reads;
 mod road;
+mod sockets;
+mod streams;
 mod subresources;
 mod watches;
 mod writes;

@@ -1,0 +1,162 @@
+//! Logs, commands, ports and watches over the protocols that clients speak.
+
+use api_machinery::protobuf::Decoder;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::Value;
+use streaming::{
+    Carrier, ClientCommand, Outcome, PORT_FORWARD, PortForwardClient, Protocol, StreamSet, Subprotocol, WebSocketIo,
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::fake_kubelet::{INPUT, LOG};
+use super::sockets::{Sockets, refusal, to_close};
+
+const POD: &str = "/api/v1/namespaces/default/pods/p";
+const SET: StreamSet = StreamSet { stdin: true, stdout: true, stderr: false, tty: false };
+
+#[tokio::test]
+async fn logs_come_in_messages() {
+    let sockets = Sockets::start().await;
+    for protocol in ["", "binary.k8s.io", "base64.binary.k8s.io"] {
+        let mut socket = sockets.messages(&format!("{POD}/log"), protocol, "*/*").await;
+        let messages = to_close(&mut socket).await;
+        assert!(messages[0].is_empty(), "an empty message comes first: {messages:?}");
+        let is_text = protocol.starts_with("base64");
+        assert!(messages.iter().all(|message| message.is_text() == is_text), "{protocol}: {messages:?}");
+        let pieces = messages.iter().map(|message| message.clone().into_data());
+        let log: Vec<u8> =
+            pieces.flat_map(|data| if is_text { STANDARD.decode(data).unwrap() } else { data.into() }).collect();
+        assert_eq!(log, LOG.as_bytes(), "{protocol}");
+    }
+    let log = |pod: &str| format!("/api/v1/namespaces/default/pods/{pod}/log");
+    assert_eq!(refusal(sockets.websocket(&log("p"), &["channel.k8s.io"]).await), (403, String::new()));
+    let (code, text) = refusal(sockets.websocket(&log("none"), &[]).await);
+    assert_eq!((code, text.as_str()), (404, "pods \"none\" not found"));
+    let (code, text) = refusal(sockets.websocket(&format!("{}?container=x", log("p")), &[]).await);
+    assert_eq!((code, text.as_str()), (400, "container x is not valid for pod p"));
+    sockets.stop().await;
+}
+
+/// Sends the input; what comes back is all output and how the command ended.
+async fn run(mut command: ClientCommand) -> (String, Outcome) {
+    command.stdin.as_mut().unwrap().write_all(INPUT).await.unwrap();
+    let mut out = String::new();
+    command.stdout.take().unwrap().read_to_string(&mut out).await.unwrap();
+    (out, command.outcome().await.unwrap())
+}
+
+fn ended(protocol: Protocol) -> Outcome {
+    let text = "error executing remote command: command terminated with non-zero exit code: command terminated with \
+                exit code 3";
+    if protocol.has_status() { Outcome::exit(3) } else { Outcome::Failure(text.to_owned()) }
+}
+
+#[tokio::test]
+async fn commands_run_over_every_protocol() {
+    let sockets = Sockets::start().await;
+    let cases = [
+        (format!("{POD}/exec?command=ls&command=-l&stdin=true&stdout=true"), "ls -l:HELLO"),
+        (format!("{POD}/attach?stdin=1&stdout=1&container=c"), "attached:HELLO"),
+    ];
+    for (target, expected) in cases {
+        for subprotocol in Subprotocol::SERVED.into_iter().chain(Subprotocol::TRANSLATED) {
+            let wanted: Vec<&str> = Some(subprotocol.name).filter(|name| !name.is_empty()).into_iter().collect();
+            let (io, chosen) = sockets.websocket(&target, &wanted).await.unwrap();
+            assert_eq!(chosen, subprotocol.name);
+            let command = ClientCommand::over_websocket(io, subprotocol, SET, &sockets.tasks).await;
+            let (out, outcome) = run(command).await;
+            assert_eq!((out.as_str(), outcome), (expected, ended(subprotocol.protocol)), "{}", subprotocol.name);
+        }
+        for protocol in Protocol::SPDY_SERVER {
+            let (io, chosen) = sockets.spdy(&target, &[protocol.name()]).await.unwrap();
+            assert_eq!(chosen, protocol.name());
+            let command = ClientCommand::over_spdy(io, protocol, SET, &sockets.tasks).await.unwrap();
+            let (out, outcome) = run(command).await;
+            assert_eq!((out.as_str(), outcome), (expected, ended(protocol)), "{}", protocol.name());
+        }
+    }
+    sockets.stop().await;
+}
+
+#[tokio::test]
+async fn commands_are_refused_before_the_upgrade_or_told_within_it() {
+    let sockets = Sockets::start().await;
+    let exec = |pod: &str| format!("/api/v1/namespaces/default/pods/{pod}/exec?command=ls&stdin=1&stdout=1");
+    for protocol in ["v5.channel.k8s.io", "channel.k8s.io"] {
+        let (code, text) = refusal(sockets.websocket(&exec("new"), &[protocol]).await);
+        assert_eq!((code, text.as_str()), (400, "pod new does not have a host assigned"), "{protocol}");
+        let (code, text) = refusal(sockets.websocket(&exec("none"), &[protocol]).await);
+        assert_eq!((code, text.as_str()), (404, "pods \"none\" not found"), "{protocol}");
+    }
+    assert_eq!(refusal(sockets.websocket(&exec("p"), &["v9.channel.k8s.io"]).await), (403, String::new()));
+    let (code, text) = refusal(sockets.websocket(&exec("lost"), &["v4.channel.k8s.io"]).await);
+    assert!(code == 500 && text.contains("error dialing backend: dial tcp 127.0.0.1:"), "{code} {text}");
+    let (io, _) = sockets.websocket(&exec("lost"), &["v5.channel.k8s.io"]).await.unwrap();
+    let mut command = ClientCommand::over_websocket(io, Subprotocol::TRANSLATED[0], SET, &sockets.tasks).await;
+    let outcome = command.outcome().await.unwrap();
+    let Outcome::Failure(text) = &outcome else { panic!("{outcome:?}") };
+    assert!(text.contains("error dialing backend: dial tcp 127.0.0.1:"), "{text}");
+    sockets.stop().await;
+}
+
+#[tokio::test]
+async fn ports_are_forwarded_over_every_protocol() {
+    let sockets = Sockets::start().await;
+    let target = format!("{POD}/portforward");
+    let tunnel = format!("SPDY/3.1+{PORT_FORWARD}");
+    for carrier in [Carrier::Plain, Carrier::Tunnel] {
+        let client = match carrier {
+            Carrier::Plain => {
+                let (io, chosen) = sockets.spdy(&target, &[PORT_FORWARD]).await.unwrap();
+                assert_eq!(chosen, PORT_FORWARD);
+                PortForwardClient::start(io, carrier, &sockets.tasks)
+            }
+            Carrier::Tunnel => {
+                let (io, _) = sockets.websocket(&target, &[&tunnel]).await.unwrap();
+                PortForwardClient::start(WebSocketIo::client(io).await, carrier, &sockets.tasks)
+            }
+        };
+        let mut forward = client.open(80).await.unwrap();
+        forward.data.write_all(INPUT).await.unwrap();
+        let mut answer = String::new();
+        forward.data.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(answer, "HELLO", "{carrier:?}");
+    }
+    let mut socket = sockets.messages(&format!("{target}?ports=80"), "v4.channel.k8s.io", "*/*").await;
+    socket.send(Message::binary([b"\0", INPUT].concat())).await.unwrap();
+    let messages: Vec<Vec<u8>> =
+        to_close(&mut socket).await.into_iter().map(|message| message.into_data().to_vec()).collect();
+    assert_eq!(messages, [b"\0\x50\0".to_vec(), b"\x01\x50\0".to_vec(), b"\0HELLO".to_vec()]);
+    sockets.stop().await;
+}
+
+#[tokio::test]
+async fn watches_come_in_messages() {
+    let sockets = Sockets::start().await;
+    sockets.api.config_map("seen").await;
+    let target =
+        "/api/v1/namespaces/default/configmaps?watch=true&resourceVersion=0&fieldSelector=metadata.name%3Dseen";
+    let mut json = sockets.messages(target, "", "application/json").await;
+    let Message::Text(event) = json.next().await.unwrap().unwrap() else { panic!("JSON is text") };
+    let event: Value = serde_json::from_str(&event).unwrap();
+    assert_eq!((&event["type"], &event["object"]["metadata"]["name"]), (&"ADDED".into(), &"seen".into()));
+
+    let mut protobuf = sockets.messages(target, "", "application/vnd.kubernetes.protobuf;stream=watch").await;
+    let Message::Binary(event) = protobuf.next().await.unwrap().unwrap() else { panic!("protobuf is binary") };
+    let (number, kind) = Decoder::new(&event).next().unwrap().unwrap();
+    assert_eq!((number, kind.text().unwrap().as_str()), (1, "ADDED"), "no length before it");
+
+    sockets.api.delete("/api/v1/namespaces/default/configmaps/seen").await;
+    let Message::Text(event) = json.next().await.unwrap().unwrap() else { panic!("JSON is text") };
+    assert!(event.starts_with(r#"{"type":"DELETED","#), "{event}");
+    json.close(None).await.unwrap();
+
+    let mut short = sockets.messages(&format!("{target}&timeoutSeconds=1"), "", "application/json").await;
+    assert_eq!(to_close(&mut short).await, []);
+    let (code, text) = refusal(sockets.websocket("/api/v1/nothing?watch=true", &[]).await);
+    assert_eq!(code, 404, "{text}");
+    sockets.stop().await;
+}
