@@ -53,16 +53,16 @@ pub struct Container {
     pub volume_devices: Vec<VolumeDevice>,
     /// Check that restarts the container when it fails.
     #[field(10)]
-    pub liveness_probe: Option<Probe>,
+    pub liveness_probe: Option<Box<Probe>>,
     /// Check that removes the pod from service endpoints when it fails.
     #[field(11)]
-    pub readiness_probe: Option<Probe>,
+    pub readiness_probe: Option<Box<Probe>>,
     /// Check that must succeed before the other probes begin.
     #[field(22)]
-    pub startup_probe: Option<Probe>,
+    pub startup_probe: Option<Box<Probe>>,
     /// Actions run after start and before stop.
     #[field(12)]
-    pub lifecycle: Option<Lifecycle>,
+    pub lifecycle: Option<Box<Lifecycle>>,
     /// File the final message is read from; default /dev/termination-log.
     #[field(13, fill = "\"/dev/termination-log\"")]
     pub termination_message_path: String,
@@ -197,16 +197,16 @@ pub struct EphemeralContainerCommon {
     pub volume_devices: Vec<VolumeDevice>,
     /// Not allowed for ephemeral containers.
     #[field(10)]
-    pub liveness_probe: Option<Probe>,
+    pub liveness_probe: Option<Box<Probe>>,
     /// Not allowed for ephemeral containers.
     #[field(11)]
-    pub readiness_probe: Option<Probe>,
+    pub readiness_probe: Option<Box<Probe>>,
     /// Not allowed for ephemeral containers.
     #[field(22)]
-    pub startup_probe: Option<Probe>,
+    pub startup_probe: Option<Box<Probe>>,
     /// Not allowed for ephemeral containers.
     #[field(12)]
-    pub lifecycle: Option<Lifecycle>,
+    pub lifecycle: Option<Box<Lifecycle>>,
     /// File the final message is read from; default /dev/termination-log.
     #[field(13, fill = "\"/dev/termination-log\"")]
     pub termination_message_path: String,

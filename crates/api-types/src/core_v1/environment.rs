@@ -16,7 +16,7 @@ pub struct EnvVar {
     pub value: String,
     /// Source of the value; may not be combined with value.
     #[field(3)]
-    pub value_from: Option<EnvVarSource>,
+    pub value_from: Option<Box<EnvVarSource>>,
 }
 
 /// Source of a variable's value; exactly one member is set.

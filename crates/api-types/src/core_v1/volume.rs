@@ -22,7 +22,8 @@ pub struct Volume {
     pub volume_source: VolumeSource,
 }
 
-/// The backing of a pod volume; exactly one member is set.
+/// The backing of a pod volume; exactly one member is set. Those that few pods have are boxed: a volume would take three
+/// kilobytes.
 #[api]
 pub struct VolumeSource {
     /// A file or directory taken directly from the node's filesystem.
@@ -33,88 +34,88 @@ pub struct VolumeSource {
     pub empty_dir: Option<EmptyDirVolumeSource>,
     /// Deprecated. A Google Compute Engine disk, handled by its CSI driver.
     #[field(3)]
-    pub gce_persistent_disk: Option<GCEPersistentDiskVolumeSource>,
+    pub gce_persistent_disk: Option<Box<GCEPersistentDiskVolumeSource>>,
     /// Deprecated. An AWS EBS disk, handled by its CSI driver.
     #[field(4)]
-    pub aws_elastic_block_store: Option<AWSElasticBlockStoreVolumeSource>,
+    pub aws_elastic_block_store: Option<Box<AWSElasticBlockStoreVolumeSource>>,
     /// Deprecated. A git checkout; prefer an init container and an emptyDir.
     #[field(5)]
-    pub git_repo: Option<GitRepoVolumeSource>,
+    pub git_repo: Option<Box<GitRepoVolumeSource>>,
     /// A volume filled with the keys of a Secret.
     #[field(6)]
     pub secret: Option<SecretVolumeSource>,
     /// A directory exported by an NFS server.
     #[field(7)]
-    pub nfs: Option<NFSVolumeSource>,
+    pub nfs: Option<Box<NFSVolumeSource>>,
     /// An iSCSI disk attached to the node and mounted in the pod.
     #[field(8)]
-    pub iscsi: Option<ISCSIVolumeSource>,
+    pub iscsi: Option<Box<ISCSIVolumeSource>>,
     /// Deprecated. A GlusterFS share; no longer supported.
     #[field(9)]
-    pub glusterfs: Option<GlusterfsVolumeSource>,
+    pub glusterfs: Option<Box<GlusterfsVolumeSource>>,
     /// A claim in the pod's namespace whose bound volume is mounted.
     #[field(10)]
     pub persistent_volume_claim: Option<PersistentVolumeClaimVolumeSource>,
     /// Deprecated. A Ceph block device; no longer supported.
     #[field(11)]
-    pub rbd: Option<RBDVolumeSource>,
+    pub rbd: Option<Box<RBDVolumeSource>>,
     /// Deprecated. Storage handled by an exec-based plugin; prefer CSI.
     #[field(12)]
-    pub flex_volume: Option<FlexVolumeSource>,
+    pub flex_volume: Option<Box<FlexVolumeSource>>,
     /// Deprecated. An OpenStack Cinder disk, handled by its CSI driver.
     #[field(13)]
-    pub cinder: Option<CinderVolumeSource>,
+    pub cinder: Option<Box<CinderVolumeSource>>,
     /// Deprecated. A CephFS mount; no longer supported.
     #[field(14)]
-    pub cephfs: Option<CephFSVolumeSource>,
+    pub cephfs: Option<Box<CephFSVolumeSource>>,
     /// Deprecated. A Flocker dataset; no longer supported.
     #[field(15)]
-    pub flocker: Option<FlockerVolumeSource>,
+    pub flocker: Option<Box<FlockerVolumeSource>>,
     /// A volume of files holding information about the pod itself.
     #[field(16, name = "downwardAPI")]
     pub downward_api: Option<DownwardAPIVolumeSource>,
     /// A Fibre Channel disk attached to the node.
     #[field(17)]
-    pub fc: Option<FCVolumeSource>,
+    pub fc: Option<Box<FCVolumeSource>>,
     /// Deprecated. An Azure File share, handled by its CSI driver.
     #[field(18)]
-    pub azure_file: Option<AzureFileVolumeSource>,
+    pub azure_file: Option<Box<AzureFileVolumeSource>>,
     /// A volume filled with the keys of a ConfigMap.
     #[field(19)]
     pub config_map: Option<ConfigMapVolumeSource>,
     /// Deprecated. A vSphere virtual disk, handled by its CSI driver.
     #[field(20)]
-    pub vsphere_volume: Option<VsphereVirtualDiskVolumeSource>,
+    pub vsphere_volume: Option<Box<VsphereVirtualDiskVolumeSource>>,
     /// Deprecated. A Quobyte mount; no longer supported.
     #[field(21)]
-    pub quobyte: Option<QuobyteVolumeSource>,
+    pub quobyte: Option<Box<QuobyteVolumeSource>>,
     /// Deprecated. An Azure data disk, handled by its CSI driver.
     #[field(22)]
-    pub azure_disk: Option<AzureDiskVolumeSource>,
+    pub azure_disk: Option<Box<AzureDiskVolumeSource>>,
     /// Deprecated. A Photon Controller disk; no longer supported.
     #[field(23)]
-    pub photon_persistent_disk: Option<PhotonPersistentDiskVolumeSource>,
+    pub photon_persistent_disk: Option<Box<PhotonPersistentDiskVolumeSource>>,
     /// Several sources combined into one directory.
     #[field(26)]
     pub projected: Option<ProjectedVolumeSource>,
     /// Deprecated. A Portworx volume, handled by its CSI driver.
     #[field(24)]
-    pub portworx_volume: Option<PortworxVolumeSource>,
+    pub portworx_volume: Option<Box<PortworxVolumeSource>>,
     /// Deprecated. A ScaleIO volume; no longer supported.
     #[field(25, name = "scaleIO")]
-    pub scale_io: Option<ScaleIOVolumeSource>,
+    pub scale_io: Option<Box<ScaleIOVolumeSource>>,
     /// Deprecated. A StorageOS volume; no longer supported.
     #[field(27)]
-    pub storageos: Option<StorageOSVolumeSource>,
+    pub storageos: Option<Box<StorageOSVolumeSource>>,
     /// An inline ephemeral volume provided by a CSI driver.
     #[field(28)]
-    pub csi: Option<CSIVolumeSource>,
+    pub csi: Option<Box<CSIVolumeSource>>,
     /// A volume provisioned with the pod and deleted together with it.
     #[field(29)]
-    pub ephemeral: Option<EphemeralVolumeSource>,
+    pub ephemeral: Option<Box<EphemeralVolumeSource>>,
     /// The content of an OCI image or artifact, mounted read-only.
     #[field(30)]
-    pub image: Option<ImageVolumeSource>,
+    pub image: Option<Box<ImageVolumeSource>>,
 }
 
 /// A file or directory on the node, shared with the pod.

@@ -29,7 +29,7 @@ fn drop_stop_signal(container: &mut Container) {
 }
 
 /// A lifecycle that held nothing else goes with it.
-fn drop_signal(lifecycle: &mut Option<api_types::core_v1::Lifecycle>) {
+fn drop_signal(lifecycle: &mut Option<Box<api_types::core_v1::Lifecycle>>) {
     if let Some(hooks) = lifecycle
         && hooks.stop_signal.take().is_some()
         && hooks.post_start.is_none()
@@ -58,25 +58,63 @@ fn has_certificates(spec: &PodSpec) -> bool {
 }
 
 fn has_stop_signals(spec: &PodSpec) -> bool {
-    let signal = |container: &Container| container.lifecycle.as_ref().is_some_and(|hooks| hooks.stop_signal.is_some());
-    spec.containers.iter().chain(&spec.init_containers).any(signal)
+    let plain = spec.containers.iter().chain(&spec.init_containers).map(|container| &container.lifecycle);
+    let ephemeral = spec.ephemeral_containers.iter().map(|own| &own.ephemeral_container_common.lifecycle);
+    plain.chain(ephemeral).flatten().any(|hooks| hooks.stop_signal.is_some())
 }
 
 #[cfg(test)]
 mod tests {
-    use api_types::core_v1::Lifecycle;
-
     use super::*;
 
+    fn read(spec: &str) -> PodSpec {
+        let mut pod = api_types::core_v1::Pod::default();
+        api_machinery::json::decode(format!(r#"{{"spec":{spec}}}"#).as_bytes(), &mut pod).expect("a pod");
+        pod.spec
+    }
+
+    /// Each field, with what is left of the spec when it is dropped.
     #[test]
-    fn fields_in_use_stay() {
-        let hooks = Lifecycle { stop_signal: Some("SIGUSR1".into()), ..Lifecycle::default() };
-        let container = Container { lifecycle: Some(hooks), ..Container::default() };
-        let mut spec = PodSpec { containers: vec![container], ..PodSpec::default() };
-        let stored = spec.clone();
-        drop_fields(&mut spec, Some(&stored));
-        assert_eq!(spec, stored);
-        drop_fields(&mut spec, None);
-        assert!(spec.containers[0].lifecycle.is_none());
+    fn fields_go_unless_the_stored_object_has_them() {
+        let signal = r#"{"stopSignal":"SIGUSR1"}"#;
+        for (with, without) in [
+            (r#"{"schedulingGroup":{"podGroupName":"g"}}"#.to_owned(), "{}".to_owned()),
+            (
+                r#"{"volumes":[{"name":"v","projected":{"sources":[{"clusterTrustBundle":{"name":"b","path":"p"}}]}}]}"#
+                    .to_owned(),
+                r#"{"volumes":[{"name":"v","projected":{"sources":[{}]}}]}"#.to_owned(),
+            ),
+            (
+                r#"{"volumes":[{"name":"v","projected":{"sources":[{"podCertificate":{"signerName":"a.b/c"}}]}}]}"#
+                    .to_owned(),
+                r#"{"volumes":[{"name":"v","projected":{"sources":[{}]}}]}"#.to_owned(),
+            ),
+            (
+                format!(r#"{{"containers":[{{"name":"c","lifecycle":{signal}}}]}}"#),
+                r#"{"containers":[{"name":"c"}]}"#.to_owned(),
+            ),
+            (
+                format!(r#"{{"initContainers":[{{"name":"c","lifecycle":{signal}}}]}}"#),
+                r#"{"initContainers":[{"name":"c"}]}"#.to_owned(),
+            ),
+            (
+                format!(r#"{{"ephemeralContainers":[{{"name":"c","lifecycle":{signal}}}]}}"#),
+                r#"{"ephemeralContainers":[{"name":"c"}]}"#.to_owned(),
+            ),
+            (
+                r#"{"containers":[{"lifecycle":{"stopSignal":"SIGUSR1","preStop":{"sleep":{"seconds":1}}}}]}"#.to_owned(),
+                r#"{"containers":[{"lifecycle":{"preStop":{"sleep":{"seconds":1}}}}]}"#.to_owned(),
+            ),
+        ] {
+            let mut created = read(&with);
+            drop_fields(&mut created, None);
+            assert_eq!(created, read(&without), "created: {with}");
+            let mut updated = read(&with);
+            drop_fields(&mut updated, Some(&read(&without)));
+            assert_eq!(updated, read(&without), "updated: {with}");
+            let mut kept = read(&with);
+            drop_fields(&mut kept, Some(&read(&with)));
+            assert_eq!(kept, read(&with), "kept: {with}");
+        }
     }
 }

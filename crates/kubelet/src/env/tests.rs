@@ -85,26 +85,26 @@ async fn later_sources_win_and_values_refer_backwards() {
 async fn what_is_missing_is_an_error_unless_optional() {
     let from_map = |name: &str, key: &str, optional| EnvVar {
         name: "X".into(),
-        value_from: Some(EnvVarSource {
+        value_from: Some(Box::new(EnvVarSource {
             config_map_key_ref: Some(ConfigMapKeySelector {
                 local_object_reference: reference(name),
                 key: key.into(),
                 optional: Some(optional),
             }),
             ..EnvVarSource::default()
-        }),
+        })),
         ..EnvVar::default()
     };
     let from_secret = |name: &str, key: &str| EnvVar {
         name: "X".into(),
-        value_from: Some(EnvVarSource {
+        value_from: Some(Box::new(EnvVarSource {
             secret_key_ref: Some(SecretKeySelector {
                 local_object_reference: reference(name),
                 key: key.into(),
                 optional: None,
             }),
             ..EnvVarSource::default()
-        }),
+        })),
         ..EnvVar::default()
     };
     let cases = [

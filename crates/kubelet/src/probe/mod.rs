@@ -33,9 +33,9 @@ impl ProbeKind {
     /// The container's probe of this kind.
     pub(crate) fn of(self, container: &Container) -> Option<&Probe> {
         match self {
-            Self::Startup => container.startup_probe.as_ref(),
-            Self::Readiness => container.readiness_probe.as_ref(),
-            Self::Liveness => container.liveness_probe.as_ref(),
+            Self::Startup => container.startup_probe.as_deref(),
+            Self::Readiness => container.readiness_probe.as_deref(),
+            Self::Liveness => container.liveness_probe.as_deref(),
         }
     }
 

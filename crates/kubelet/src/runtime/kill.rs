@@ -175,7 +175,7 @@ pub(crate) fn orphan(seen: &RuntimePod) -> Pod {
             Container { name: record.name.clone(), image: record.image.clone(), ..Container::default() };
         let hook = record.annotation(labels::PRE_STOP);
         if let Ok((hook, _)) = api_machinery::object::from_json::<LifecycleHandler>(hook.as_bytes()) {
-            container.lifecycle = Some(Lifecycle { pre_stop: Some(hook), ..Lifecycle::default() });
+            container.lifecycle = Some(Lifecycle { pre_stop: Some(hook), ..Lifecycle::default() }.into());
         }
         pod.spec.containers.push(container);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use api_types::core_v1::{Container, Pod, Probe};
+use api_types::core_v1::{Container, Pod};
 
 use super::labels;
 use super::plan::{Plan, Verdicts, plan};
@@ -192,7 +192,7 @@ fn sidecars_start_in_turn_and_come_back() {
 #[test]
 fn a_sidecar_holds_the_next_up_until_it_is_started() {
     let mut waits = pod("Always", vec![sidecar("s")], &["a"]);
-    waits.spec.init_containers[0].startup_probe = Some(Probe::default());
+    waits.spec.init_containers[0].startup_probe = Some(Box::default());
     let running = seen(vec![record("s", Running, 0)]);
     assert_eq!(planned(&waits, &running), "");
     let started = Said(HashMap::from([((ProbeKind::Startup, "s-id"), Verdict::Success)]));

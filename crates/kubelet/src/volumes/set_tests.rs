@@ -16,6 +16,7 @@ use crate::objects::FixedObjects;
 struct Bench {
     dir: tempfile::TempDir,
     mounts: Arc<FakeMounts>,
+    objects: Arc<FixedObjects>,
     set: Arc<VolumeSet>,
 }
 
@@ -24,16 +25,17 @@ fn bench() -> Bench {
     let mut objects = FixedObjects::default();
     objects.put_config_map("ns", "cfg", [("key".to_owned(), "value".to_owned())]);
     objects.put_secret("ns", "login", [("token".to_owned(), b"hidden".to_vec())]);
+    let objects = Arc::new(objects);
     let set = VolumeSet::new(VolumeDeps {
         layout: Layout::new(dir.path()),
         mounts: mounts.clone(),
-        objects: Arc::new(objects),
+        objects: objects.clone(),
         client: None,
         node: Arc::new(FixedNode::default()),
         clock: SystemClock::shared(),
         rng: Rng::seeded(1),
     });
-    Bench { dir, mounts, set }
+    Bench { dir, mounts, objects, set }
 }
 
 fn pod(volumes: Vec<(&str, api_types::core_v1::VolumeSource)>) -> Pod {
@@ -131,7 +133,7 @@ async fn problems_are_told_in_upstreams_words() {
         MountError::Volumes(vec!["MountVolume.SetUp failed for volume \"cfg\" : configmap \"none\" not found".into()])
     );
     let git = GitRepoVolumeSource::default();
-    let old = pod(vec![("git", api_types::core_v1::VolumeSource { git_repo: Some(git), ..source() })]);
+    let old = pod(vec![("git", api_types::core_v1::VolumeSource { git_repo: Some(git.into()), ..source() })]);
     let error = bench.set.mount(&old).await.unwrap_err();
     assert!(
         error
@@ -151,4 +153,18 @@ async fn orphans_go_and_others_stay() {
     assert!(!bench.dir.path().join("pods/u1").exists());
     assert!(bench.dir.path().join("pods/u2/volumes/kubernetes.io~secret/login/token").exists());
     assert_eq!(bench.mounts.mounted().len(), 1);
+}
+
+#[tokio::test]
+async fn volumes_outlive_the_objects_they_were_made_from() {
+    let bench = bench();
+    bench.set.mount(&usual()).await.unwrap();
+    bench.objects.forget_all();
+    let error = bench.set.mount(&usual()).await.unwrap_err();
+    assert!(matches!(&error, MountError::Stale(messages) if messages.len() == 2), "{error:?}");
+    assert!(bench.set.place("u1", "cfg").is_some() && bench.set.place("u1", "scratch").is_some());
+    let mut other = usual();
+    other.metadata.uid = "u2".into();
+    let error = bench.set.mount(&other).await.unwrap_err();
+    assert!(matches!(error, MountError::Volumes(_)), "a new pod has nothing to go on with: {error:?}");
 }

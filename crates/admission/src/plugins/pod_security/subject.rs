@@ -31,8 +31,8 @@ macro_rules! container {
             name: &$own.name,
             ports: &$own.ports,
             security: $own.security_context.as_ref(),
-            probes: [$own.liveness_probe.as_ref(), $own.readiness_probe.as_ref(), $own.startup_probe.as_ref()],
-            lifecycle: $own.lifecycle.as_ref(),
+            probes: [$own.liveness_probe.as_deref(), $own.readiness_probe.as_deref(), $own.startup_probe.as_deref()],
+            lifecycle: $own.lifecycle.as_deref(),
         }
     };
 }

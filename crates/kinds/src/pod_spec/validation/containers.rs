@@ -37,7 +37,7 @@ pub(super) fn validate_all(around: &Around<'_>, volumes: &Volumes<'_>, path: &Pa
         }
         validate_restart(container, &at, errors);
         let grace = around.spec.termination_grace_period_seconds;
-        probes::validate_lifecycle(around, container.lifecycle.as_ref(), grace, &at.child("lifecycle"), errors);
+        probes::validate_lifecycle(around, container.lifecycle.as_deref(), grace, &at.child("lifecycle"), errors);
         probes::validate_all(container, &at, errors);
     }
     validate_host_ports(&at, &around.spec.containers, errors);
@@ -165,7 +165,7 @@ fn validate_init(around: &Around<'_>, volumes: &Volumes<'_>, path: &Path, errors
         validate_host_ports(path, std::slice::from_ref(container), errors);
         if is_sidecar(container) {
             let grace = spec.termination_grace_period_seconds;
-            probes::validate_lifecycle(around, container.lifecycle.as_ref(), grace, &at.child("lifecycle"), errors);
+            probes::validate_lifecycle(around, container.lifecycle.as_deref(), grace, &at.child("lifecycle"), errors);
             probes::validate_all(container, &at, errors);
         } else {
             refuse_probes(container, &at, errors);

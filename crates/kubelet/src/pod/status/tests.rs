@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use api_machinery::time::Time;
-use api_types::core_v1::{Container, ContainerStateRunning, ContainerStatus, Pod, PodStatus, Probe};
+use api_types::core_v1::{Container, ContainerStateRunning, ContainerStatus, Pod, PodStatus};
 
 use super::*;
 use crate::runtime::record::{ContainerRecord, RecordState, SandboxRecord};
@@ -211,8 +211,8 @@ fn failures_show_while_waiting() {
 #[test]
 fn probes_decide_readiness() {
     let mut pod = pod("Always", &[], &["a"]);
-    pod.spec.containers[0].readiness_probe = Some(Probe::default());
-    pod.spec.containers[0].startup_probe = Some(Probe::default());
+    pod.spec.containers[0].readiness_probe = Some(Box::default());
+    pod.spec.containers[0].startup_probe = Some(Box::default());
     for (startup, readiness, expected) in [
         (None, None, (false, false)),
         (Some(Verdict::Unknown), None, (false, false)),
