@@ -72,25 +72,53 @@ pub fn failure(bytes: &[u8], transport: Transport) -> Option<Vec<u8>> {
     Some(encode(response(&query, ResponseCode::ServFail), &query, transport))
 }
 
-/// Encodes an answer within what the client takes.
+/// Encodes an answer within what the client takes. The least needed goes first; a client that wants all of it asks again
+/// over TCP.
 #[must_use]
 pub fn encode(mut message: Message, query: &Message, transport: Transport) -> Vec<u8> {
     let limit = match transport {
         Transport::Tcp => MAX_TCP_BYTES,
         Transport::Udp => usize::from(query.max_payload().clamp(PLAIN_UDP_BYTES, MAX_UDP_BYTES)),
     };
-    let mut bytes = message.to_vec().unwrap_or_default();
-    while bytes.len() > limit {
-        // The least needed go first; a client that wants all of them asks again over TCP.
-        if message.additionals.pop().is_none() {
-            message.metadata.truncation = true;
-            if message.answers.pop().is_none() {
-                break;
-            }
-        }
-        bytes = message.to_vec().unwrap_or_default();
+    let bytes = message.to_vec().unwrap_or_default();
+    if bytes.len() <= limit {
+        return bytes;
     }
-    bytes
+    let mut additionals = std::mem::take(&mut message.additionals);
+    let fits = |message: &Message| message.to_vec().is_ok_and(|bytes| bytes.len() <= limit);
+    if fits(&message) {
+        let kept = largest(additionals.len(), |count| {
+            message.additionals = additionals.get(..count).unwrap_or_default().to_vec();
+            fits(&message)
+        });
+        additionals.truncate(kept);
+        message.additionals = additionals;
+    } else {
+        message.metadata.truncation = true;
+        let mut answers = std::mem::take(&mut message.answers);
+        let kept = largest(answers.len(), |count| {
+            message.answers = answers.get(..count).unwrap_or_default().to_vec();
+            fits(&message)
+        });
+        answers.truncate(kept);
+        message.answers = answers;
+    }
+    message.to_vec().unwrap_or_default()
+}
+
+/// The largest number below `count` that fits, 0 if none does, in a few tries: a Service may have thousands of
+/// endpoints.
+fn largest(count: usize, mut fits: impl FnMut(usize) -> bool) -> usize {
+    let (mut fitting, mut too_many) = (0, count);
+    while fitting + 1 < too_many {
+        let middle = fitting.midpoint(too_many);
+        if fits(middle) {
+            fitting = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    fitting
 }
 
 /// The question's id with a format error, where there is that much of it.
@@ -133,4 +161,22 @@ fn filled(query: &Message, reply: Reply) -> Message {
     message.authorities = reply.authorities;
     message.additionals = reply.additionals;
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_is_found_in_a_few_tries() {
+        for (count, limit) in [(1, 0), (2, 1), (5000, 0), (5000, 70), (5000, 4999), (0, 0)] {
+            let mut tries = 0;
+            let found = largest(count, |number| {
+                tries += 1;
+                number <= limit
+            });
+            assert_eq!(found, limit, "{count}");
+            assert!(tries <= 13, "{tries}");
+        }
+    }
 }

@@ -115,7 +115,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     })?;
     page(settings.metrics, &lifecycle, "/metrics", move || metrics.answer())?;
     let (cache, rng) = (Cache::new(lifecycle.clock().clone()), lifecycle.rng().clone());
-    let responder = Responder { zone: settings.zone, data, upstreams, cache, rng };
+    let responder = Responder::new(settings.zone, data, upstreams, cache, rng);
     let address = serve(settings.dns, Arc::new(responder), tasks).await?;
     tracing::info!(address = %address, "answering");
     notify::ready();

@@ -17,8 +17,12 @@ use crate::data::ClusterData;
 use crate::forward::Upstreams;
 use crate::zone::Zone;
 
-/// Queries in work at once; more wait in the sockets' own buffers.
+/// Queries in work at once, those aside that wait for other servers; more wait in the sockets' own buffers.
 const MAX_QUERIES: usize = 1024;
+/// Queries at once that wait for other servers; more are answered with a failure, as those servers do not keep up.
+const MAX_FORWARDS: usize = 1000;
+/// The pause after a connection could not be taken, as when this process has no file descriptor left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Connections at once.
 const MAX_CONNECTIONS: usize = 512;
 /// A connection that says nothing for this long is closed.
@@ -28,51 +32,87 @@ const MAX_QUERY_BYTES: usize = 4096;
 
 /// What it takes to answer.
 pub struct Responder {
-    /// The zone.
-    pub zone: Zone,
-    /// What the zone is made of.
-    pub data: Arc<dyn ClusterData>,
-    /// Who knows the rest.
-    pub upstreams: Upstreams,
-    /// What they said lately.
-    pub cache: Cache,
-    /// For ids of own queries.
-    pub rng: SharedRng,
+    zone: Zone,
+    data: Arc<dyn ClusterData>,
+    upstreams: Upstreams,
+    cache: Cache,
+    rng: SharedRng,
+    forwards: Semaphore,
+}
+
+/// How far a query came without the help of others.
+enum Decided {
+    Answer(Option<Vec<u8>>),
+    Ask(Step),
 }
 
 impl Responder {
+    /// Answers from the zone and its data; what is not in there is asked of `upstreams`, and kept in `cache` for a while.
+    /// `rng` draws the ids of own queries.
+    #[must_use]
+    pub fn new(zone: Zone, data: Arc<dyn ClusterData>, upstreams: Upstreams, cache: Cache, rng: SharedRng) -> Self {
+        Self { zone, data, upstreams, cache, rng, forwards: Semaphore::new(MAX_FORWARDS) }
+    }
+
     /// The answer to a query; nothing where it deserves none.
     pub async fn respond(&self, query: &[u8], transport: Transport) -> Option<Vec<u8>> {
-        match decide(&self.zone, self.data.as_ref(), query, transport) {
-            Step::Answer(answer) => Some(answer),
-            Step::Drop => None,
-            Step::Forward => self.forward(query, transport).await,
-            Step::Follow(mut message, target, kind) => {
-                let id = u16::try_from(self.rng.below(u64::from(u16::MAX))).unwrap_or_default();
-                if let Some(found) = self.upstreams.resolve(target, kind, id).await {
-                    message.answers.extend(found.answers);
-                }
-                let query = Message::from_vec(query).ok()?;
-                Some(encode(*message, &query, transport))
-            }
+        match self.decide(query, transport) {
+            Decided::Answer(answer) => answer,
+            Decided::Ask(step) => self.ask(step, query, transport).await,
         }
     }
-}
 
-impl Responder {
-    async fn forward(&self, query: &[u8], transport: Transport) -> Option<Vec<u8>> {
-        let parsed = Message::from_vec(query).ok()?;
-        if let Some(kept) = self.cache.find(&parsed) {
-            return Some(encode(with_edns(kept, &parsed), &parsed, transport));
+    fn decide(&self, query: &[u8], transport: Transport) -> Decided {
+        match decide(&self.zone, self.data.as_ref(), query, transport) {
+            Step::Answer(answer) => Decided::Answer(Some(answer)),
+            Step::Drop => Decided::Answer(None),
+            step => Decided::Ask(step),
         }
-        let answer = match self.upstreams.ask(query, transport).await {
-            Some(answer) => answer,
+    }
+
+    /// Answers with the help of other servers, unless too many queries wait for them already.
+    async fn ask(&self, step: Step, query: &[u8], transport: Transport) -> Option<Vec<u8>> {
+        let parsed = Message::from_vec(query).ok()?;
+        let Step::Follow(mut message, target, kind) = step else {
+            return self.forward(query, &parsed, transport).await;
+        };
+        if let Ok(_turn) = self.forwards.try_acquire()
+            && let Some(found) = self.upstreams.resolve(target, kind, self.id()).await
+        {
+            message.answers.extend(found.answers);
+        }
+        Some(encode(*message, &parsed, transport))
+    }
+
+    async fn forward(&self, query: &[u8], parsed: &Message, transport: Transport) -> Option<Vec<u8>> {
+        if let Some(kept) = self.cache.find(parsed) {
+            return Some(encode(with_edns(kept, parsed), parsed, transport));
+        }
+        let Ok(_turn) = self.forwards.try_acquire() else { return failure(query, transport) };
+        let mut own = query.to_vec();
+        set_id(&mut own, self.id().to_be_bytes());
+        let answer = match self.upstreams.ask(&own, transport).await {
+            Some(mut answer) => {
+                set_id(&mut answer, parsed.metadata.id.to_be_bytes());
+                answer
+            }
             None => failure(query, transport)?,
         };
         if let Ok(message) = Message::from_vec(&answer) {
-            self.cache.keep(&parsed, &message);
+            self.cache.keep(parsed, &message);
         }
         Some(answer)
+    }
+
+    /// An id that only the server that is asked can know, so that nobody else can answer in its place.
+    fn id(&self) -> u16 {
+        u16::try_from(self.rng.below(1 << 16)).unwrap_or_default()
+    }
+}
+
+fn set_id(message: &mut [u8], id: [u8; 2]) {
+    if let Some(place) = message.first_chunk_mut::<2>() {
+        *place = id;
     }
 }
 
@@ -107,12 +147,19 @@ async fn udp_loop(socket: Arc<UdpSocket>, responder: Arc<Responder>, tasks: Task
         let query = buffer.get(..length).unwrap_or_default().to_vec();
         let (socket, responder) = (Arc::clone(&socket), Arc::clone(&responder));
         tasks.spawn_cancellable("query", async move {
-            if let Some(answer) = responder.respond(&query, Transport::Udp).await
+            let answer = match responder.decide(&query, Transport::Udp) {
+                Decided::Answer(answer) => answer,
+                Decided::Ask(step) => {
+                    // What is known here must not wait until others have answered.
+                    drop(permit);
+                    responder.ask(step, &query, Transport::Udp).await
+                }
+            };
+            if let Some(answer) = answer
                 && let Err(error) = socket.send_to(&answer, client).await
             {
                 tracing::debug!(error = %error, "sending failed");
             }
-            drop(permit);
         });
     }
 }
@@ -121,7 +168,14 @@ async fn tcp_loop(listener: TcpListener, responder: Arc<Responder>, tasks: TaskG
     let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else { continue };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(error = %error, "taking a connection failed");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
         let responder = Arc::clone(&responder);
         tasks.spawn_cancellable("connection", async move {
             if let Err(error) = connection(stream, &responder).await {

@@ -43,7 +43,7 @@ impl ClusterData for Many {
 async fn start(upstreams: Upstreams, tasks: &TaskGroup) -> SocketAddr {
     let zone = Zone { domain: "cluster.local".into(), ttl: 30, own_service: ("k".into(), "dns".into()) };
     let cache = Cache::new(SystemClock::shared());
-    let responder = Responder { zone, data: Arc::new(Many(60)), upstreams, cache, rng: Rng::seeded(1) };
+    let responder = Responder::new(zone, Arc::new(Many(60)), upstreams, cache, Rng::seeded(1));
     serve(([127, 0, 0, 1], 0).into(), Arc::new(responder), tasks).await.unwrap()
 }
 
@@ -103,8 +103,7 @@ async fn a_server_that_is_gone_is_not_missed_at_once() {
     let upstream = {
         let zone = Zone { domain: "elsewhere".into(), ttl: 30, own_service: ("k".into(), "dns".into()) };
         let cache = Cache::new(SystemClock::shared());
-        let upstreams = Upstreams::default();
-        let responder = Responder { zone, data: Arc::new(Many(3)), upstreams, cache, rng: Rng::seeded(1) };
+        let responder = Responder::new(zone, Arc::new(Many(3)), Upstreams::default(), cache, Rng::seeded(1));
         serve(([127, 0, 0, 1], 0).into(), Arc::new(responder), &other).await.unwrap()
     };
     let server = start(Upstreams::new(vec![upstream]), &tasks).await;
@@ -113,4 +112,40 @@ async fn a_server_that_is_gone_is_not_missed_at_once() {
     assert_eq!(ask(server, "many.n.svc.elsewhere.", Transport::Udp).await.answers.len(), 3, "from the cache");
     let unknown = ask(server, "other.n.svc.elsewhere.", Transport::Udp).await;
     assert_eq!(unknown.metadata.response_code, ResponseCode::ServFail);
+}
+
+#[tokio::test]
+async fn a_silent_upstream_does_not_hold_up_what_is_known_here() {
+    let tasks = TaskGroup::new("test");
+    let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let server = start(Upstreams::new(vec![silent.local_addr().unwrap()]), &tasks).await;
+    let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    for number in 0..MAX_QUERIES + MAX_FORWARDS {
+        client.send_to(&query(&format!("n{number}.example.")), server).await.unwrap();
+        // The queue of the server's socket is short.
+        if number % 50 == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    let own = timeout(Duration::from_millis(1000), ask(server, "many.n.svc.cluster.local.", Transport::Udp)).await;
+    assert!(own.is_ok_and(|answer| !answer.answers.is_empty()));
+}
+
+#[tokio::test]
+async fn queries_are_handed_on_with_an_id_of_our_own() {
+    let tasks = TaskGroup::new("test");
+    let upstream = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let server = start(Upstreams::new(vec![upstream.local_addr().unwrap()]), &tasks).await;
+    let answering = async {
+        let mut buffer = [0; 512];
+        let (length, from) = upstream.recv_from(&mut buffer).await.unwrap();
+        let asked = Message::from_vec(&buffer[..length]).unwrap();
+        let mut answer = Message::response(asked.metadata.id, asked.metadata.op_code);
+        answer.queries.clone_from(&asked.queries);
+        upstream.send_to(&answer.to_vec().unwrap(), from).await.unwrap();
+        asked.metadata.id
+    };
+    let (seen, answer) = tokio::join!(answering, ask(server, "example.com.", Transport::Udp));
+    assert_ne!(seen, 4711);
+    assert_eq!((answer.metadata.id, answer.metadata.response_code), (4711, ResponseCode::NoError));
 }
