@@ -45,6 +45,7 @@ const SIDE_BY_SIDE: &[Story] = &[
 ];
 /// These stop nodes and processes.
 const ONE_BY_ONE: &[Story] = &[
+    Story { name: "node-conformance-taints", run: |cluster| Box::pin(conformance::serial_story(cluster)) },
     Story { name: "cloud", run: |cluster| Box::pin(cloud::story(cluster)) },
     Story { name: "maintenance", run: |cluster| Box::pin(maintenance::story(cluster)) },
     Story { name: "killed-processes", run: |cluster| Box::pin(kills::story(cluster)) },

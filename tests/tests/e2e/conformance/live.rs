@@ -215,6 +215,15 @@ impl Place {
         .await;
     }
 
+    /// Waits until an object that was deleted has gone, even if another has taken its name already.
+    pub(crate) async fn gone_or_new(&self, path: &str) {
+        self.eventually(async || match self.get(path).await {
+            answer if answer.code == 404 || answer.body["metadata"]["deletionTimestamp"].is_null() => Ok(()),
+            answer => Err(format!("{path} is {}", answer.text)),
+        })
+        .await;
+    }
+
     /// Whether the condition goes on holding for a while.
     pub(crate) async fn stays(&self, path: &str, seconds: u64, condition: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + Duration::from_secs(seconds);
@@ -308,7 +317,8 @@ impl Watch {
         found.await.unwrap_or_else(|_| panic!("no {kind} came"))
     }
 
-    async fn next(&mut self) -> (String, Value) {
+    /// The next event: its type and object.
+    pub(crate) async fn next(&mut self) -> (String, Value) {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
                 let line: Bytes = self.read.split_to(end + 1).freeze();

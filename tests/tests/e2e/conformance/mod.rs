@@ -10,23 +10,38 @@ mod live;
 mod object;
 mod rows;
 
+mod budgets;
+mod cli;
 mod containers;
+mod daemon_sets;
+mod deployments;
+mod dns;
 mod empty_dir;
 mod endpoints;
 mod environment;
 mod ephemeral;
 mod hosts;
 mod init;
+mod jobs;
 mod lifecycle;
+mod namespaces;
 mod networking;
 mod pods;
 mod probes;
+mod proxying;
+mod replica_sets;
 mod resize;
+mod scheduling;
 mod security;
+mod service_accounts;
 mod services;
+mod stateful_sets;
 mod sub_paths;
+mod taints;
 mod volume_updates;
 mod volumes;
+mod websockets;
+mod workloads;
 
 use std::sync::Arc;
 
@@ -44,6 +59,7 @@ const AT_ONCE: usize = 12;
 fn areas() -> Vec<(&'static str, Vec<Check>)> {
     vec![
         // The slowest first.
+        ("conformance-stateful", stateful_sets::checks()),
         ("conformance-updates", volume_updates::checks()),
         ("conformance-containers", containers::checks()),
         ("conformance-probes", probes::checks()),
@@ -61,11 +77,28 @@ fn areas() -> Vec<(&'static str, Vec<Check>)> {
         ("conformance-network", networking::checks()),
         ("conformance-services", services::checks()),
         ("conformance-endpoints", endpoints::checks()),
+        ("conformance-dns", dns::checks()),
+        ("conformance-proxy", proxying::checks()),
+        ("conformance-accounts", service_accounts::checks()),
+        ("conformance-cli", cli::checks()),
+        ("conformance-deployments", deployments::checks()),
+        ("conformance-replicas", replica_sets::checks()),
+        ("conformance-daemons", daemon_sets::checks()),
+        ("conformance-jobs", jobs::checks()),
+        ("conformance-budgets", budgets::checks()),
+        ("conformance-scheduling", scheduling::checks()),
+        ("conformance-namespaces", namespaces::checks()),
+        ("conformance-websockets", websockets::checks()),
     ]
 }
 
 pub(crate) async fn story(cluster: Cluster) {
     run(cluster, areas()).await;
+}
+
+/// What ends others' pods.
+pub(crate) async fn serial_story(cluster: Cluster) {
+    run(cluster, vec![("conformance-taints", taints::checks())]).await;
 }
 
 async fn run(cluster: Cluster, areas: Vec<(&'static str, Vec<Check>)>) {

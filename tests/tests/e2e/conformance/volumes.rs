@@ -205,7 +205,7 @@ fn group_rows(source: Source) -> Vec<Row> {
     let what = "should be consumable from pods in volume as non-root with defaultMode and fsGroup set";
     let script = "cat /v/data-1; echo; stat -Lc \"%a %g\" /v/data-1; id -G";
     let all = json!({"name": "secret"});
-    vec![source.row(what, all, Some(0o440), script, "value-1\n440 1001\n0 1001")]
+    vec![source.row(what, all, Some(0o440), script, "value-1\n440 1001\n1000 1001")]
 }
 
 fn combined() -> Vec<Row> {
