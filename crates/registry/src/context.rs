@@ -8,6 +8,8 @@ use api_machinery::status::ApiError;
 use async_trait::async_trait;
 use kinds::rules::{RuleContext, Rules};
 
+use crate::store::ManagedFields;
+
 /// The rules of a kind: a static one's, or those of a kind that came at run time.
 #[derive(Clone)]
 pub enum RulesRef {
@@ -103,6 +105,13 @@ impl Hooks<'static> {
     #[must_use]
     pub fn none() -> Self {
         Self { admission: &AdmitAll, track: None }
+    }
+}
+
+impl Hooks<'_> {
+    /// Only who has the record tracked can do without it.
+    pub(crate) fn managed_fields(&self) -> ManagedFields {
+        if self.track.is_some() { ManagedFields::MayGo } else { ManagedFields::Stay }
     }
 }
 

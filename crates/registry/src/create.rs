@@ -10,7 +10,7 @@ use watch_cache::Stored;
 use crate::companion::Outcome;
 use crate::context::{Hooks, Operation, RequestCx};
 use crate::resource::Resource;
-use crate::store::Swap;
+use crate::store::{ManagedFields, Swap};
 use crate::{key, metadata};
 
 /// How many generated names are tried.
@@ -137,7 +137,7 @@ impl Resource {
             return Err(ApiError::unclassified("resourceVersion should not be set on objects to be created"));
         }
         let relative = key::relative(self.info().namespaced, &object.meta().namespace, &object.meta().name)?;
-        self.store_new(cx, &relative, object).await
+        self.store_new(cx, &relative, object, hooks.managed_fields()).await
     }
 
     async fn store_new(
@@ -145,6 +145,7 @@ impl Resource {
         cx: &RequestCx,
         relative: &Arc<str>,
         object: Box<dyn Object>,
+        managed_fields: ManagedFields,
     ) -> Result<Arc<Stored>, ApiError> {
         if cx.dry_run {
             return match self.store.read(relative).await?.0 {
@@ -153,7 +154,7 @@ impl Resource {
             };
         }
         let stored_form = self.to_stored(object).await?;
-        match self.store.create(relative, stored_form).await? {
+        match self.store.create(relative, stored_form, managed_fields).await? {
             Swap::Done(item) => self.to_served(item).await,
             Swap::Lost(Some(there)) => Err(self.already_exists(there.item.object())),
             // It was there and is gone again: the caller would be right to try once more.

@@ -15,7 +15,7 @@ use watch_cache::Stored;
 
 use crate::context::{Hooks, Operation, RequestCx};
 use crate::resource::Resource;
-use crate::store::{Live, Swap};
+use crate::store::{Live, ManagedFields, Swap};
 use crate::{finalizers, key};
 
 /// Kinds whose deletion answers with the object; all others answer with a `Status`.
@@ -205,7 +205,7 @@ impl Resource {
             let view = Stored::view(Arc::clone(seen.item.key()), seen.item.revision(), object);
             return Ok(Swap::Done(Arc::new(view)));
         }
-        self.store.replace(seen, self.to_stored(object).await?).await
+        self.store.replace(seen, self.to_stored(object).await?, ManagedFields::Stay).await
     }
 
     pub(crate) fn stays(&self, options: &DeleteOptions, item: Arc<Stored>) -> Deletion {

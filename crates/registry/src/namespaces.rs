@@ -14,7 +14,7 @@ use crate::context::{Hooks, Operation, RequestCx};
 use crate::delete::Deletion;
 use crate::finalizers;
 use crate::resource::Resource;
-use crate::store::Swap;
+use crate::store::{ManagedFields, Swap};
 
 /// Holds a namespace while its spec has finalizers.
 pub(crate) struct NamespaceCompanion;
@@ -50,7 +50,7 @@ impl Resource {
                 let view = Stored::view(Arc::clone(relative), seen.item.revision(), Box::new(marked));
                 return Ok(Some(self.stays(options, Arc::new(view))));
             }
-            live = match self.store.replace(&seen, Box::new(marked)).await? {
+            live = match self.store.replace(&seen, Box::new(marked), ManagedFields::Stay).await? {
                 Swap::Done(item) => return Ok(Some(self.stays(options, item))),
                 Swap::Lost(now) => now,
             };

@@ -36,6 +36,16 @@ pub(crate) enum Swap {
     Lost(Option<Live>),
 }
 
+/// What becomes of the record of field managers when an object is too large for the store with it. It is the one part
+/// that grows without the client's doing: better lost than the write, unless the write is about the record itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ManagedFields {
+    /// The object is written once more without it.
+    MayGo,
+    /// The write fails.
+    Stay,
+}
+
 /// One resource in the store.
 pub(crate) struct Store {
     pub(crate) backend: Arc<dyn Backend>,
@@ -93,12 +103,23 @@ impl Store {
     }
 
     /// Writes an object that is not there yet; `Lost` gives the one that is.
-    pub(crate) async fn create(&self, relative: &Arc<str>, object: Box<dyn Object>) -> Result<Swap, ApiError> {
-        self.write(relative, Expect::Absent, object, "create").await
+    pub(crate) async fn create(
+        &self,
+        relative: &Arc<str>,
+        mut object: Box<dyn Object>,
+        managed_fields: ManagedFields,
+    ) -> Result<Swap, ApiError> {
+        let value = self.codec.encode(&mut *object);
+        self.write(relative, Expect::Absent, (object, value), managed_fields, "create").await
     }
 
     /// Writes an object over the one that was seen. Writing what is there already does nothing.
-    pub(crate) async fn replace(&self, live: &Live, mut object: Box<dyn Object>) -> Result<Swap, ApiError> {
+    pub(crate) async fn replace(
+        &self,
+        live: &Live,
+        mut object: Box<dyn Object>,
+        managed_fields: ManagedFields,
+    ) -> Result<Swap, ApiError> {
         let value = self.codec.encode(&mut *object);
         let relative = live.item.key();
         match &live.raw {
@@ -114,7 +135,7 @@ impl Store {
             }
             None => {}
         }
-        self.write(relative, Expect::At(live.item.revision()), object, "update").await
+        self.write(relative, Expect::At(live.item.revision()), (object, value), managed_fields, "update").await
     }
 
     fn same_as_cached(&self, live: &Live, value: &Bytes) -> bool {
@@ -136,20 +157,24 @@ impl Store {
         &self,
         relative: &Arc<str>,
         expect: Expect,
-        mut object: Box<dyn Object>,
+        (mut object, mut value): (Box<dyn Object>, Bytes),
+        managed_fields: ManagedFields,
         operation: &str,
     ) -> Result<Swap, ApiError> {
-        let mut value = self.codec.encode(&mut *object);
         let mut written = self.put(relative, expect, &value).await;
-        // Field ownership is the one part that grows without the client's doing: better lost than the write.
-        if matches!(written, Err(StorageError::RequestTooLarge)) && !object.meta().managed_fields.is_empty() {
+        let may_shrink = managed_fields == ManagedFields::MayGo && !object.meta().managed_fields.is_empty();
+        if matches!(written, Err(StorageError::RequestTooLarge)) && may_shrink {
             object.meta_mut().managed_fields.clear();
             value = self.codec.encode(&mut *object);
             written = self.put(relative, expect, &value).await;
         }
         match written {
             Ok(Txn::Committed { revision, .. }) => {
-                Ok(Swap::Done(Arc::new(Stored::new(Arc::clone(relative), revision, object, value.len()))))
+                let written = Arc::new(Stored::new(Arc::clone(relative), revision, object, value.len()));
+                if let Some(cache) = &self.cache {
+                    cache.note_own_write(&written);
+                }
+                Ok(Swap::Done(written))
             }
             Ok(Txn::Conflict { current, .. }) => self.lost(relative, current),
             Err(error) => Err(self.failed(operation, error)),

@@ -14,7 +14,7 @@ use crate::companion::Outcome;
 use crate::context::{Change, CreateWhenAbsent, Hooks, Operation, RequestCx};
 use crate::create::Written;
 use crate::resource::Resource;
-use crate::store::{Live, Swap};
+use crate::store::{Live, ManagedFields, Swap};
 use crate::{finalizers, key, metadata};
 
 /// An update as far as it depends on neither the live object nor the attempt.
@@ -242,7 +242,7 @@ impl Resource {
             return self.delete_instead(live, object, old).await;
         }
         let stored_form = self.to_stored(object).await?;
-        match self.store.replace(live, stored_form).await? {
+        match self.store.replace(live, stored_form, request.hooks.managed_fields()).await? {
             Swap::Done(item) => Ok(Swap::Done(self.to_served(item).await?)),
             lost => Ok(lost),
         }
@@ -292,7 +292,7 @@ impl Resource {
                 let view = Stored::view(Arc::clone(&relative), seen.item.revision(), object);
                 return Ok(Arc::new(view));
             }
-            live = match self.store.replace(&seen, object).await? {
+            live = match self.store.replace(&seen, object, ManagedFields::Stay).await? {
                 Swap::Done(item) => return Ok(item),
                 Swap::Lost(now) => now,
             };

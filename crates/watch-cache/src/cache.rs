@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_machinery::reflect;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use base::{CancellationToken, SharedClock, TaskGroup};
 use futures_util::StreamExt as _;
@@ -12,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::direct::PAGE_KEYS;
 use crate::log::Log;
+use crate::own_writes::OwnWrites;
 use crate::signal::Signal;
 use crate::snapshot::{Index, Matcher, Scope, Snapshot};
 use crate::{CacheError, Codec, CorruptObject, Stored, Watcher};
@@ -103,6 +105,7 @@ pub struct Cache {
     ready: Signal<bool>,
     unready: Mutex<Unready>,
     progress: Mutex<ProgressHandle>,
+    own_writes: OwnWrites,
 }
 
 impl Cache {
@@ -125,6 +128,7 @@ impl Cache {
             unready: Mutex::new(Unready { since: clock.monotonic(), last_error: None }),
             clock,
             progress: Mutex::default(),
+            own_writes: OwnWrites::default(),
         });
         let running = Arc::clone(&cache);
         group.spawn("watch-cache", async move {
@@ -205,6 +209,12 @@ impl Cache {
             snapshot.set_revision(revision);
             Arc::new(snapshot)
         }))
+    }
+
+    /// Tells of a version that this process wrote: the store's watch will bring it, and it need not be parsed then. It
+    /// must be what its stored bytes decode to.
+    pub fn note_own_write(&self, written: &Arc<Stored>) {
+        self.own_writes.note(written);
     }
 
     /// Starts a watch.
@@ -361,7 +371,7 @@ impl Cache {
         for event in batch.events.iter() {
             changes.push(match event {
                 Event::Put { kv, .. } => {
-                    let stored = self.decode(kv)?;
+                    let stored = self.own_or_decoded(kv)?;
                     (Arc::clone(stored.key()), Some(stored))
                 }
                 Event::Delete { key, .. } => (self.relative(key), None),
@@ -370,6 +380,16 @@ impl Cache {
         let now = self.clock.monotonic();
         epoch.publish(|log| log.apply(batch.revision, changes, now));
         Ok(())
+    }
+
+    fn own_or_decoded(&self, kv: &KeyValue) -> Result<Arc<Stored>, CorruptObject> {
+        let Some(own) = self.own_writes.take(&self.relative(&kv.key), kv.mod_revision) else { return self.decode(kv) };
+        let written = own.object().as_reflect();
+        debug_assert!(
+            reflect::equal_structs(self.decode(kv)?.object().as_reflect(), written),
+            "{own:?} is not what its stored bytes decode to"
+        );
+        Ok(Arc::new(own.without_encodings()))
     }
 
     fn decode(&self, kv: &KeyValue) -> Result<Arc<Stored>, CorruptObject> {

@@ -14,6 +14,7 @@ mod direct;
 mod error;
 mod event;
 mod log;
+mod own_writes;
 mod signal;
 mod snapshot;
 mod stored;

@@ -14,7 +14,7 @@ use storage::Revision;
 pub struct Stored {
     key: Arc<str>,
     revision: Revision,
-    object: Box<dyn Object>,
+    object: Arc<dyn Object>,
     stored_bytes: usize,
     json: OnceLock<Bytes>,
     protobuf: OnceLock<Bytes>,
@@ -25,14 +25,25 @@ impl Stored {
     #[must_use]
     pub fn new(key: Arc<str>, revision: Revision, mut object: Box<dyn Object>, stored_bytes: usize) -> Self {
         object.meta_mut().resource_version = revision.to_string();
-        Self { key, revision, object, stored_bytes, json: OnceLock::new(), protobuf: OnceLock::new() }
+        Self::new_encoded_later(key, revision, object.into(), stored_bytes)
     }
 
     /// An object that was never written (a dry run) or is another view of one that was (a conversion). Its resource
     /// version is left as it is.
     #[must_use]
     pub fn view(key: Arc<str>, revision: Revision, object: Box<dyn Object>) -> Self {
-        Self { key, revision, object, stored_bytes: 0, json: OnceLock::new(), protobuf: OnceLock::new() }
+        Self::new_encoded_later(key, revision, object.into(), 0)
+    }
+
+    /// The same without the encodings it has by now: whoever keeps it for long keeps no more than a reader needs.
+    #[must_use]
+    pub(crate) fn without_encodings(&self) -> Self {
+        let object = Arc::clone(&self.object);
+        Self::new_encoded_later(Arc::clone(&self.key), self.revision, object, self.stored_bytes)
+    }
+
+    fn new_encoded_later(key: Arc<str>, revision: Revision, object: Arc<dyn Object>, stored_bytes: usize) -> Self {
+        Self { key, revision, object, stored_bytes, json: OnceLock::new(), protobuf: OnceLock::new() }
     }
 
     /// The same object as of a later revision: what a deletion event shows.

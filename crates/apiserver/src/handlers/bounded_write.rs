@@ -1,4 +1,4 @@
-//! The bound that writes have besides their deadline, and the second try of one that the store finds too large.
+//! The bound that writes have besides their deadline.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,8 +7,6 @@ use api_machinery::status::{ApiError, ErrorDetails};
 
 /// How long a write may take, as upstream.
 const WRITE_BOUND: Duration = Duration::from_secs(34);
-/// What the store says of a write that exceeds its limit.
-const TOO_LARGE: &str = "request is too large";
 
 /// Runs a write within the bound.
 ///
@@ -22,9 +20,4 @@ pub(super) async fn bounded<T>(write: impl Future<Output = Result<T, ApiError>>)
             Err(ApiError::timeout(text, 0).with_details(ErrorDetails::default()))
         }
     }
-}
-
-/// Whether the store refused an object for its size; it is then written once more without its record of managers.
-pub(super) fn is_too_large(error: &ApiError) -> bool {
-    error.message.contains(TOO_LARGE)
 }

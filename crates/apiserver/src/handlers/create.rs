@@ -6,11 +6,13 @@ use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use component_base::serving::Response;
 use http::StatusCode;
+use registry::Hooks;
 
+use super::Target;
 use super::admitting::Admitting;
+use super::bounded_write::bounded;
 use super::incoming::{self, When};
 use super::ownership::Ownership;
-use super::{Target, change};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::request::WriteOptions;
@@ -34,7 +36,8 @@ pub(super) async fn create(
         Ok(())
     };
     let in_registry = target.request_cx(cx, &request, options.dry_run);
-    let written = change::create(target, &in_registry, object, &admission, &track).await?;
+    let hooks = Hooks { admission: &admission, track: Some(&track) };
+    let written = bounded(target.resource.create(&in_registry, object, &hooks)).await?;
     request.warnings().extend(written.warnings);
     respond::stored(&target.shown(cx, &request)?, StatusCode::CREATED, &written.item)
 }

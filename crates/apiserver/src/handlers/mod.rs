@@ -2,7 +2,6 @@
 
 mod admitting;
 mod bounded_write;
-mod change;
 mod create;
 mod delete;
 mod delete_collection;

@@ -7,11 +7,11 @@ use api_machinery::status::ApiError;
 use component_base::serving::Response;
 use http::StatusCode;
 use kinds::rules::Endpoint;
-use registry::{Change, CreateWhenAbsent};
+use registry::{Change, CreateWhenAbsent, Hooks, Track};
 
 use super::Target;
 use super::admitting::Admitting;
-use super::change::{self, Record};
+use super::bounded_write::bounded;
 use super::incoming::{self, When};
 use super::ownership::Ownership;
 use super::patch_body::{PatchBody, as_object};
@@ -43,9 +43,12 @@ pub(super) async fn patch(
     };
     let warnings = request.warnings();
     let patching = Patching { target, patch: &patch, ownership: &ownership, options: &options, endpoint, warnings };
-    let record = if kind == PatchType::Apply { Record::ByChange } else { Record::Tracked(&track) };
+    // An apply keeps the record itself.
+    let track: Option<&Track<'_>> = if kind == PatchType::Apply { None } else { Some(&track) };
+    let hooks = Hooks { admission: &admission, track };
     let in_registry = target.request_cx(cx, &request, options.dry_run);
-    let written = change::update(target, &in_registry, endpoint, &patching, &admission, record).await?;
+    let update = target.resource.update(&in_registry, target.name()?, endpoint, &patching, &hooks);
+    let written = bounded(update).await?;
     request.warnings().extend(written.warnings);
     let status = if written.created { StatusCode::CREATED } else { StatusCode::OK };
     respond::stored(&target.shown(cx, &request)?, status, &written.item)

@@ -7,11 +7,11 @@ use api_machinery::status::ApiError;
 use component_base::serving::Response;
 use http::StatusCode;
 use kinds::rules::Endpoint;
-use registry::Replace;
+use registry::{Hooks, Replace};
 
 use super::Target;
 use super::admitting::Admitting;
-use super::change::{self, Record};
+use super::bounded_write::bounded;
 use super::incoming::{self, When};
 use super::ownership::Ownership;
 use crate::chain::{Authorized, Request};
@@ -39,8 +39,9 @@ pub(super) async fn update(
         Ok(())
     };
     let in_registry = target.request_cx(cx, &request, options.dry_run);
-    let record = Record::Tracked(&track);
-    let written = change::update(target, &in_registry, endpoint, &Replace(object), &admission, record).await?;
+    let (hooks, change) = (Hooks { admission: &admission, track: Some(&track) }, Replace(object));
+    let update = target.resource.update(&in_registry, target.name()?, endpoint, &change, &hooks);
+    let written = bounded(update).await?;
     request.warnings().extend(written.warnings);
     let status = if written.created { StatusCode::CREATED } else { StatusCode::OK };
     respond::stored(&target.shown(cx, &request)?, status, &written.item)

@@ -131,7 +131,8 @@ async fn clients_may_ask_for_less_time() {
 #[tokio::test(start_paused = true)]
 async fn the_end_comes_in_stages() {
     let api = Api::start().await;
-    assert_eq!(api.get("/readyz").await.code, 200);
+    let ready = api.get("/readyz?verbose").await;
+    assert_eq!(ready.code, 200, "{}", ready.text);
     let cx = std::sync::Arc::clone(api.server.cx());
     cx.health().begin_shutdown();
     assert_eq!((api.get("/readyz").await.code, api.get("/livez").await.code), (500, 200));
