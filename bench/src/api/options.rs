@@ -19,18 +19,20 @@ pub struct Options {
     pub rounds: usize,
     /// Requests on the way at a time, for what is measured in parallel.
     pub parallel: usize,
+    /// Whether to stop when the pods are created.
+    pub creates_only: bool,
 }
 
 impl Options {
     /// The run that figures are published from.
     #[must_use]
     pub fn full(bin_dir: PathBuf, etcd: Option<PathBuf>) -> Self {
-        Self { bin_dir, etcd, pods: 10_000, watchers: 1_000, events: 20, rounds: 9, parallel: 16 }
+        Self { bin_dir, etcd, pods: 10_000, watchers: 1_000, events: 20, rounds: 9, parallel: 16, creates_only: false }
     }
 
     /// A run of seconds that shows that everything works; its figures mean nothing.
     #[must_use]
     pub fn quick(bin_dir: PathBuf, etcd: Option<PathBuf>) -> Self {
-        Self { bin_dir, etcd, pods: 60, watchers: 20, events: 3, rounds: 2, parallel: 4 }
+        Self { bin_dir, etcd, pods: 60, watchers: 20, events: 3, rounds: 2, parallel: 4, creates_only: false }
     }
 }

@@ -26,9 +26,7 @@ pub async fn run(options: &Options) -> Result<()> {
     if let Some(etcd) = &etcd {
         let raw = RawEtcd::connect(etcd).await?;
         let site = Site::open(options, &etcd_home, &identity, Storage::Etcd(etcd)).await?;
-        writes_of(options, &site, Some(raw), "etcd").await?;
-        reads_of(options, &site).await?;
-        writes::delete_some(options, &site, "etcd").await?;
+        one_store(options, &site, Some(raw), "etcd", true).await?;
     }
     let home = home.path().join("embedded");
     std::fs::create_dir_all(&home)?;
@@ -37,21 +35,24 @@ pub async fn run(options: &Options) -> Result<()> {
         None => None,
     };
     let site = Site::open(options, &home, &identity, Storage::Embedded).await?;
-    writes_of(options, &site, raw, "embedded").await?;
-    if etcd.is_none() {
-        reads_of(options, &site).await?;
-    }
-    writes::delete_some(options, &site, "embedded").await?;
+    one_store(options, &site, raw, "embedded", etcd.is_none()).await?;
     Figure::alone("load-average-after", load_average(), "processes").print()?;
     Ok(())
 }
 
-async fn writes_of(options: &Options, site: &Site, raw: Option<RawEtcd>, label: &str) -> Result<()> {
+async fn one_store(options: &Options, site: &Site, raw: Option<RawEtcd>, label: &str, with_reads: bool) -> Result<()> {
     let before = resident_bytes(site.server.pid())?;
     create::measure(options, site, raw, label).await?;
+    if options.creates_only {
+        return Ok(());
+    }
     writes::patch_all(options, site, label).await?;
     writes::update_some(options, site, label).await?;
-    writes::print_memory(options, site, before, label)
+    writes::print_memory(options, site, before, label)?;
+    if with_reads {
+        reads_of(options, site).await?;
+    }
+    writes::delete_some(options, site, label).await
 }
 
 async fn reads_of(options: &Options, site: &Site) -> Result<()> {

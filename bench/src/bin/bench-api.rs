@@ -15,11 +15,13 @@ fn command() -> Command {
     let path = |name: &'static str, kind: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(kind).help(help).value_parser(value_parser!(PathBuf))
     };
+    let flag = |name: &'static str, help: &'static str| Arg::new(name).long(name).help(help).action(ArgAction::SetTrue);
     Command::new("bench-api")
         .about("Measures the API server beside raw etcd transactions and a bare HTTPS server with the same bytes")
         .arg(path("bin-dir", "DIR", "Where kube-apiserver is (default: beside this program)"))
         .arg(path("etcd", "FILE", "The etcd to use (default: the one that make deps installs)"))
-        .arg(Arg::new("quick").long("quick").help("Small numbers, to see that it works").action(ArgAction::SetTrue))
+        .arg(flag("quick", "Small numbers, to see that it works"))
+        .arg(flag("creates-only", "Creates alone, for a profiler"))
 }
 
 fn main() -> Result<()> {
@@ -31,7 +33,9 @@ fn main() -> Result<()> {
     let matches = command().get_matches();
     let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
     let (bin_dir, etcd) = (path("bin-dir").unwrap_or_else(own_bin_dir), bench::etcd::find(path("etcd")));
-    let options = if matches.get_flag("quick") { Options::quick(bin_dir, etcd) } else { Options::full(bin_dir, etcd) };
+    let mut options =
+        if matches.get_flag("quick") { Options::quick(bin_dir, etcd) } else { Options::full(bin_dir, etcd) };
+    options.creates_only = matches.get_flag("creates-only");
     // One thread, as a peer of a server on the same machine should have: what it uses is not there for the server.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(api::run(&options))
