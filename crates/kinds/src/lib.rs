@@ -2,7 +2,7 @@
 //! strategy, columns and selectable fields, in that order) and a line in its group's list. Pure: no I/O, no clock.
 
 mod address_warnings;
-mod apiextensions_v1;
+pub mod apiextensions_v1;
 mod apps_v1;
 mod authentication_v1;
 mod authorization_v1;

@@ -3,6 +3,7 @@
 
 pub mod apply;
 pub mod json_patch;
+pub mod json_path;
 pub mod merge_patch;
 pub mod openapi;
 pub mod strategic;
@@ -11,5 +12,6 @@ pub mod structural;
 mod test_types;
 pub mod type_node;
 
+pub use json_path::JsonPath;
 pub use structural::Structural;
 pub use type_node::TypeNode;

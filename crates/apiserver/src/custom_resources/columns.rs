@@ -5,8 +5,7 @@ use api_machinery::meta::ObjectMeta;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::apiextensions_v1::CustomResourceColumnDefinition;
-
-use super::json_path::JsonPath;
+use schema::JsonPath;
 
 /// A column: how its cell is found, and what it is.
 #[derive(Debug, Clone)]

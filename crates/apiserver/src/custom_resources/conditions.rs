@@ -3,9 +3,6 @@
 use api_machinery::time::Time;
 use api_types::apiextensions_v1::{CustomResourceDefinition, CustomResourceDefinitionCondition};
 
-/// The finalizer that holds a definition until its objects are gone.
-pub(super) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
-
 /// Whether a condition is true.
 pub(super) fn is_true(definition: &CustomResourceDefinition, type_: &str) -> bool {
     definition.status.conditions.iter().any(|own| own.type_ == type_ && own.status == "True")

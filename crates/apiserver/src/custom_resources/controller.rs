@@ -10,16 +10,14 @@ use api_machinery::status::ApiError;
 use api_machinery::time::Time;
 use api_types::apiextensions_v1::{CustomResourceDefinition, CustomResourceDefinitionNames};
 use async_trait::async_trait;
+use kinds::apiextensions_v1::FINALIZER;
 use kinds::info::ResourceInfo;
-use kinds::rules::Rules;
 use parking_lot::Mutex;
-use registry::{ChangeKind, Event, Resource, RulesRef, Setup};
+use registry::{ChangeKind, Event, Resource};
 
-use super::conditions::{self, FINALIZER};
-use super::definition_rules::DefinitionRules;
 use super::info_pool::InfoPool;
 use super::served::ServedKinds;
-use super::{cleanup, install, names, standing};
+use super::{cleanup, conditions, install, names, standing};
 use crate::cx::{ApiCx, server_request};
 use crate::hooks::PostStartHook;
 
@@ -53,10 +51,7 @@ impl PostStartHook for DefinitionController {
 
     async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
         let of = CustomResourceDefinition::TYPE;
-        let Some(rules) = kinds::find(of.group, of.version, of.resource) else { return Ok(()) };
-        let rules: Arc<dyn Rules> = Arc::new(DefinitionRules { plain: rules });
-        let setup = Setup { media: Some(cx.config().storage.media), ..Setup::default() };
-        let resource = cx.registry().install(RulesRef::Shared(rules), setup);
+        let Some(resource) = cx.registry().resource(of.group, of.version, of.resource) else { return Ok(()) };
         let (ready, synced) = tokio::sync::oneshot::channel();
         let follower = Follower {
             cx: Arc::clone(cx),

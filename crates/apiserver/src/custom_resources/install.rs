@@ -2,26 +2,20 @@
 
 use std::sync::Arc;
 
-use api_machinery::value::{Value, struct_to_map};
+use api_machinery::value::Value;
 use api_types::apiextensions_v1::{CustomResourceDefinition, CustomResourceDefinitionVersion};
+use kinds::apiextensions_v1::schema_of;
 use kinds::info::ResourceInfo;
 use registry::{Resource, RulesRef, Setup};
-use schema::Structural;
+use schema::{JsonPath, Structural};
 
 use super::columns::{self, Cell};
 use super::info_pool::{Facts, InfoPool, PoolFull};
-use super::json_path::JsonPath;
 use super::rules::{CustomRules, ScalePaths};
 use super::served::{ServedKind, ServedKinds};
 use super::version_rename::VersionRename;
 use crate::custom_kinds::CustomKind;
 use crate::cx::ApiCx;
-
-/// The schema of a version as JSON; an empty one where it has none.
-pub(super) fn schema_of(version: &CustomResourceDefinitionVersion) -> Value {
-    let schema = version.schema.as_ref().and_then(|schema| schema.open_apiv3_schema.as_ref());
-    schema.map_or_else(|| serde_json::json!({"type": "object"}), |schema| Value::Object(struct_to_map(schema)))
-}
 
 /// One version, ready to be served.
 struct Prepared {

@@ -9,11 +9,10 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 use kinds::info::ResourceInfo;
 use kinds::rules::{Endpoint, Grace, RuleContext, Rules, Scale};
-use schema::Structural;
 use schema::structural::{check_list_types, drop_nulls, fill_defaults, validate, validate_update};
+use schema::{JsonPath, Structural};
 
 use super::columns::{self, Cell};
-use super::json_path::JsonPath;
 
 /// Where the numbers of the scale subresource are.
 #[derive(Debug, Clone)]

@@ -6,64 +6,14 @@ use std::borrow::Cow;
 use api_machinery::field_path::Path;
 use api_machinery::time::Time;
 use api_types::apiextensions_v1::CustomResourceDefinition;
+use kinds::apiextensions_v1::approval::Approval;
+use kinds::apiextensions_v1::schema_of;
 use schema::structural::structure;
 
 use super::conditions;
-use super::install::schema_of;
 
-/// The annotation that groups of the community need.
-pub(super) const APPROVED: &str = "api-approved.kubernetes.io";
 const CONFORMANT: &str = "KubernetesAPIApprovalPolicyConformant";
 const NON_STRUCTURAL: &str = "NonStructuralSchema";
-
-/// How a definition stands to the approval of its group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Approval<'a> {
-    NotNeeded,
-    Missing,
-    /// By whom: a URL.
-    Approved(&'a str),
-    /// A text that says so.
-    Unapproved(&'a str),
-    Invalid(&'a str),
-}
-
-impl<'a> Approval<'a> {
-    pub(super) fn of(definition: &'a CustomResourceDefinition) -> Self {
-        let group = definition.spec.group.as_str();
-        let is_protected = ["k8s.io", "kubernetes.io"]
-            .into_iter()
-            .any(|own| group.strip_suffix(own).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
-        match definition.metadata.annotations.get(APPROVED).map(String::as_str) {
-            _ if !is_protected => Self::NotNeeded,
-            None | Some("") => Self::Missing,
-            Some(text) if text.starts_with("unapproved") => Self::Unapproved(text),
-            Some(text) if is_url(text) => Self::Approved(text),
-            Some(text) => Self::Invalid(text),
-        }
-    }
-
-    /// The text for people.
-    pub(super) fn message(&self) -> String {
-        const SEE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
-        match self {
-            Self::NotNeeded => String::new(),
-            Self::Missing => format!("protected groups must have approval annotation {APPROVED:?}, {SEE}"),
-            Self::Approved(url) => format!("approved in {url}"),
-            Self::Unapproved(text) => format!("not approved: {text:?}"),
-            Self::Invalid(_) => format!(
-                "protected groups must have approval annotation {APPROVED:?} with either a URL or a reason starting with \
-                 \"unapproved\", {SEE}"
-            ),
-        }
-    }
-}
-
-/// Whether a text is a URL with a scheme and a host.
-fn is_url(text: &str) -> bool {
-    text.split_once("://")
-        .is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty() && !rest.starts_with('/'))
-}
 
 /// Sets the conditions.
 pub(super) fn judge(definition: &mut CustomResourceDefinition, now: Time) {
@@ -105,6 +55,8 @@ fn structural_problems(definition: &CustomResourceDefinition) -> Option<Cow<'sta
 
 #[cfg(test)]
 mod tests {
+    use kinds::apiextensions_v1::approval::APPROVED;
+
     use super::*;
 
     #[test]

@@ -82,6 +82,17 @@ impl Api {
         api
     }
 
+    /// Waits until everything that follows the start is done.
+    pub(super) async fn wait_until_ready(&self) {
+        for _ in 0..300 {
+            if self.get("/readyz").await.code == 200 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("never ready: {}", self.get("/readyz?verbose").await.text);
+    }
+
     pub(super) async fn open(
         &self,
         line: &str,

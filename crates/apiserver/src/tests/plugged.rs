@@ -10,13 +10,8 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 
 async fn ready() -> Api {
     let api = Api::start().await;
-    for _ in 0..300 {
-        if api.get("/readyz").await.code == 200 {
-            return api;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("never ready: {}", api.get("/readyz?verbose").await.text);
+    api.wait_until_ready().await;
+    api
 }
 
 #[tokio::test(start_paused = true)]

@@ -131,8 +131,7 @@ async fn clients_may_ask_for_less_time() {
 #[tokio::test(start_paused = true)]
 async fn the_end_comes_in_stages() {
     let api = Api::start().await;
-    let ready = api.get("/readyz?verbose").await;
-    assert_eq!(ready.code, 200, "{}", ready.text);
+    api.wait_until_ready().await;
     let cx = std::sync::Arc::clone(api.server.cx());
     cx.health().begin_shutdown();
     assert_eq!((api.get("/readyz").await.code, api.get("/livez").await.code), (500, 200));
@@ -146,6 +145,7 @@ async fn the_end_comes_in_stages() {
 #[tokio::test(start_paused = true)]
 async fn the_server_tells_about_itself() {
     let api = Api::start().await;
+    api.wait_until_ready().await;
     api.get(MAPS).await;
     let metrics = api.get("/metrics").await;
     let line = r#"apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="configmaps",scope="namespace",subresource="",verb="LIST",version="v1"} 1"#;

@@ -1,9 +1,18 @@
 //! CustomResourceDefinition of apiextensions.k8s.io/v1: its names, and its rules.
 
-use api_types::apiextensions_v1::CustomResourceDefinition;
+use api_machinery::field_path::ErrorList;
+use api_machinery::value::{Value, struct_to_map};
+use api_types::apiextensions_v1::{
+    CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionVersion,
+};
 
+use super::definition_validation as validation;
 use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::TypedRules;
+use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::strategy::Strategy;
+
+/// The finalizer that holds a definition until its objects are gone.
+pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 static INFO: ResourceInfo = ResourceInfo {
     group: "apiextensions.k8s.io",
@@ -34,8 +43,87 @@ pub(crate) struct CustomResourceDefinitionRules;
 impl TypedRules for CustomResourceDefinitionRules {
     type Object = CustomResourceDefinition;
     const INFO: &'static ResourceInfo = &INFO;
+    const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn set_defaults(object: &mut CustomResourceDefinition) {
+        let names = &mut object.spec.names;
+        if names.singular.is_empty() {
+            names.singular = names.kind.to_lowercase();
+        }
+        if names.list_kind.is_empty() && !names.kind.is_empty() {
+            names.list_kind = format!("{}List", names.kind);
+        }
+        let conversion = object.spec.conversion.get_or_insert_with(CustomResourceConversion::default);
+        if conversion.strategy.is_empty() {
+            conversion.strategy = "None".to_owned();
+        }
+    }
+
+    fn prepare_create(_: &RuleContext, object: &mut CustomResourceDefinition) {
+        note_stored_version(object);
+        hold(object);
+    }
+
+    fn prepare_update(
+        _: &RuleContext,
+        endpoint: Endpoint,
+        object: &mut CustomResourceDefinition,
+        old: &CustomResourceDefinition,
+    ) {
+        if endpoint == Endpoint::Status {
+            return;
+        }
+        note_stored_version(object);
+        // Only the end of a definition may take the finalizer away.
+        if old.metadata.deletion_timestamp.is_none() {
+            hold(object);
+        }
+    }
+
+    fn validate(_: &RuleContext, object: &CustomResourceDefinition) -> ErrorList {
+        let mut errors = ErrorList::new();
+        validation::check(object, &mut errors);
+        errors
+    }
+
+    fn validate_update(
+        _: &RuleContext,
+        endpoint: Endpoint,
+        object: &CustomResourceDefinition,
+        old: &CustomResourceDefinition,
+    ) -> ErrorList {
+        let mut errors = ErrorList::new();
+        validation::check_stored_versions(object, &mut errors);
+        if endpoint != Endpoint::Status && object.spec != old.spec {
+            validation::check(object, &mut errors);
+            validation::check_immutable(object, old, &mut errors);
+        }
+        errors
+    }
+}
+
+/// The schema of a version as JSON; an empty one where it has none.
+#[must_use]
+pub fn schema_of(version: &CustomResourceDefinitionVersion) -> Value {
+    let schema = version.schema.as_ref().and_then(|schema| schema.open_apiv3_schema.as_ref());
+    schema.map_or_else(|| serde_json::json!({"type": "object"}), |schema| Value::Object(struct_to_map(schema)))
+}
+
+/// Objects may be stored in the storage version from now on.
+fn note_stored_version(definition: &mut CustomResourceDefinition) {
+    let stored = definition.spec.versions.iter().find(|version| version.storage).map(|version| version.name.clone());
+    let known = &mut definition.status.stored_versions;
+    known.extend(stored.filter(|stored| !known.contains(stored)));
+}
+
+/// A definition must not go before its objects.
+fn hold(definition: &mut CustomResourceDefinition) {
+    let finalizers = &mut definition.metadata.finalizers;
+    if !finalizers.iter().any(|own| own == FINALIZER) {
+        finalizers.push(FINALIZER.to_owned());
     }
 }

@@ -1,8 +1,13 @@
 //! The kinds of apiextensions.k8s.io/v1.
 
+pub mod approval;
 mod custom_resource_definition;
+mod definition_validation;
+mod schema_defaults;
 
 use crate::rules::{Rules, Typed};
+
+pub use custom_resource_definition::{FINALIZER, schema_of};
 
 /// The rules of each kind of the group version.
 pub(crate) static KINDS: &[&dyn Rules] = &[&Typed::<custom_resource_definition::CustomResourceDefinitionRules>::new()];

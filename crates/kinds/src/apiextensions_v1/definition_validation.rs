@@ -8,13 +8,12 @@ use api_machinery::value::Value;
 use api_types::apiextensions_v1::{
     CustomResourceDefinition, CustomResourceDefinitionNames, CustomResourceDefinitionVersion,
 };
+use schema::JsonPath;
 use schema::structural::structure;
 
-use super::conditions;
-use super::install::schema_of;
-use super::json_path::JsonPath;
+use super::approval::{APPROVED, Approval};
+use super::custom_resource_definition::schema_of;
 use super::schema_defaults;
-use super::standing::{APPROVED, Approval};
 
 const NO_EXPRESSIONS: &str = "validation rules in the expression language are not supported by this server";
 const NO_WEBHOOK: &str = "conversion by webhook is not supported by this server: use None";
@@ -221,7 +220,7 @@ pub(super) fn check_immutable(
     if spec.names.plural != former.names.plural {
         errors.push(at.child("names").child("plural").invalid(&spec.names.plural, IMMUTABLE));
     }
-    if !conditions::is_true(old, "Established") {
+    if !old.status.conditions.iter().any(|own| own.type_ == "Established" && own.status == "True") {
         return;
     }
     if spec.scope != former.scope {

@@ -17,11 +17,11 @@ enum Step {
 
 /// A path such as `.status.conditions[?(@.type=="Ready")].status`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct JsonPath(Vec<Step>);
+pub struct JsonPath(Vec<Step>);
 
 impl JsonPath {
     /// Reads a path; nothing where it is none, or says more than is understood here.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let mut steps = Vec::new();
         let mut rest = text.trim();
         if !rest.starts_with('.') {
@@ -49,7 +49,7 @@ impl JsonPath {
     }
 
     /// Whether it only names members, as scale and selectors want it.
-    pub(super) fn members(&self) -> Option<Vec<&str>> {
+    pub fn members(&self) -> Option<Vec<&str>> {
         let member = |step: &'_ Step| matches!(step, Step::Member(_));
         self.0.iter().all(member).then(|| {
             let names = self.0.iter().filter_map(|step| match step {
@@ -61,7 +61,7 @@ impl JsonPath {
     }
 
     /// The first value that the path leads to.
-    pub(super) fn first<'a>(&self, root: &'a Value) -> Option<&'a Value> {
+    pub fn first<'a>(&self, root: &'a Value) -> Option<&'a Value> {
         follow(&self.0, root)
     }
 }
