@@ -11,4 +11,4 @@ pub use attributes::{Attributes, Findings, Operation, Warnings};
 pub use chain::{Chain, SelectError, Selection};
 pub use lookup::Lookup;
 pub use plugin::{Context, Plugin, PluginEntry, Settings};
-pub use plugins::ALL;
+pub use plugins::{ALL, PodSecurityConfig};

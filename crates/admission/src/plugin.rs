@@ -7,7 +7,7 @@ use api_machinery::status::ApiError;
 use async_trait::async_trait;
 use base::{SharedClock, SharedRng};
 
-use crate::{Attributes, Lookup};
+use crate::{Attributes, Lookup, PodSecurityConfig};
 
 /// What plugins are given besides the request.
 #[derive(Clone)]
@@ -27,11 +27,18 @@ pub struct Settings {
     pub not_ready_toleration_seconds: i64,
     /// `--default-unreachable-toleration-seconds`
     pub unreachable_toleration_seconds: i64,
+    /// What `--admission-control-config-file` says of PodSecurity.
+    pub pod_security: PodSecurityConfig,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { not_ready_toleration_seconds: 300, unreachable_toleration_seconds: 300 }
+        let (not_ready_toleration_seconds, unreachable_toleration_seconds) = (300, 300);
+        Self {
+            not_ready_toleration_seconds,
+            unreachable_toleration_seconds,
+            pod_security: PodSecurityConfig::default(),
+        }
     }
 }
 

@@ -25,6 +25,7 @@ mod taint_nodes_by_condition;
 mod testing;
 
 use crate::PluginEntry;
+pub use pod_security::PodSecurityConfig;
 
 /// Every plugin, in order.
 pub const ALL: &[PluginEntry] = &[

@@ -1,10 +1,11 @@
 //! PodSecurity: the Pod Security Standards, by the labels of a namespace. Pods that break what a namespace enforces are
 //! refused; what it warns of is told in warnings, for pods and for what makes them.
 //!
-//! Deliberately not here: audit annotations, as there is no audit log, and a configuration with defaults and exemptions.
+//! Deliberately not here: audit annotations, as there is no audit log.
 //! See <https://kubernetes.io/docs/concepts/security/pod-security-standards/>.
 
 mod baseline;
+mod config;
 mod policy;
 mod restricted;
 mod subject;
@@ -24,17 +25,21 @@ use api_types::core_v1::{Namespace, Pod, PodSpec, PodTemplate, PodTemplateSpec, 
 use async_trait::async_trait;
 
 use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+pub use config::PodSecurityConfig;
 use policy::{Level, LevelVersion, Policy};
 use subject::Subject;
 
-pub(super) const ENTRY: PluginEntry =
-    PluginEntry { name: "PodSecurity", enabled_by_default: true, build: |_| Box::new(PodSecurity) };
+pub(super) const ENTRY: PluginEntry = PluginEntry {
+    name: "PodSecurity",
+    enabled_by_default: true,
+    build: |settings| Box::new(PodSecurity(settings.pod_security.clone())),
+};
 
 /// Subresources of pods that change nothing that counts.
 const IGNORED_SUBRESOURCES: [&str; 8] =
     ["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
-struct PodSecurity;
+struct PodSecurity(PodSecurityConfig);
 
 /// One failed check: why, and in what.
 struct Violation {
@@ -109,24 +114,27 @@ impl Plugin for PodSecurity {
         object: Option<&dyn Object>,
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
-        let Some(object) = object else { return Ok(()) };
+        let (Some(object), config) = (object, &self.0) else { return Ok(()) };
         if let Some(namespace) = object.downcast_ref::<Namespace>() {
-            return check_namespace(cx, attributes, namespace, old.and_then(|old| old.downcast_ref()));
+            return check_namespace(config, cx, attributes, namespace, old.and_then(|old| old.downcast_ref()));
+        }
+        if config.exempts_namespace(&attributes.namespace) || config.exempts_user(&attributes.user.username) {
+            return Ok(());
         }
         if let Some(pod) = object.downcast_ref::<Pod>() {
-            return check_pod(cx, attributes, pod, old.and_then(|old| old.downcast_ref())).await;
+            return check_pod(config, cx, attributes, pod, old.and_then(|old| old.downcast_ref())).await;
         }
         let Some(template) = template(object) else { return Ok(()) };
-        let policy = policy_of(cx, attributes).await?;
-        if let Some(detail) = violations(&policy.warn, &template.metadata, &template.spec) {
-            attributes.warnings.add(format!("would violate PodSecurity {:?}: {detail}", policy.warn.to_string()));
+        let policy = policy_of(config, cx, attributes).await?;
+        if !config.exempts_class(template.spec.runtime_class_name.as_deref()) {
+            warn(attributes, &policy.warn, &template.metadata, &template.spec);
         }
         Ok(())
     }
 }
 
 /// The policy of the request's namespace.
-async fn policy_of(cx: &Context, attributes: &Attributes) -> Result<Policy, ApiError> {
+async fn policy_of(config: &PodSecurityConfig, cx: &Context, attributes: &Attributes) -> Result<Policy, ApiError> {
     let name = &attributes.namespace;
     let labels = match cx.lookup.namespace(name) {
         Some(namespace) => namespace.metadata.labels.clone(),
@@ -135,22 +143,34 @@ async fn policy_of(cx: &Context, attributes: &Attributes) -> Result<Policy, ApiE
             Err(_) => return Err(ApiError::internal(format_args!("failed to lookup namespace {name:?}"))),
         },
     };
-    Ok(Policy::of(&labels, &mut ErrorList::new()))
+    Ok(Policy::of(&labels, &config.defaults, &mut ErrorList::new()))
 }
 
-async fn check_pod(cx: &Context, attributes: &Attributes, pod: &Pod, old: Option<&Pod>) -> Result<(), ApiError> {
-    let policy = policy_of(cx, attributes).await?;
-    if policy.is_privileged() || old.is_some_and(|old| !matters(&pod.spec, &old.spec)) {
+fn warn(attributes: &Attributes, level: &LevelVersion, metadata: &ObjectMeta, spec: &PodSpec) {
+    if let Some(detail) = violations(level, metadata, spec) {
+        attributes.warnings.add(format!("would violate PodSecurity {:?}: {detail}", level.to_string()));
+    }
+}
+
+async fn check_pod(
+    config: &PodSecurityConfig,
+    cx: &Context,
+    attributes: &Attributes,
+    pod: &Pod,
+    old: Option<&Pod>,
+) -> Result<(), ApiError> {
+    let policy = policy_of(config, cx, attributes).await?;
+    if policy.is_privileged()
+        || old.is_some_and(|old| !matters(&pod.spec, &old.spec))
+        || config.exempts_class(pod.spec.runtime_class_name.as_deref())
+    {
         return Ok(());
     }
-    let found = |level: &LevelVersion| violations(level, &pod.metadata, &pod.spec);
-    if let Some(detail) = found(&policy.enforce) {
+    if let Some(detail) = violations(&policy.enforce, &pod.metadata, &pod.spec) {
         let level = policy.enforce.to_string();
         return Err(attributes.forbidden(format_args!("violates PodSecurity {level:?}: {detail}")));
     }
-    if let Some(detail) = found(&policy.warn) {
-        attributes.warnings.add(format!("would violate PodSecurity {:?}: {detail}", policy.warn.to_string()));
-    }
+    warn(attributes, &policy.warn, &pod.metadata, &pod.spec);
     Ok(())
 }
 
@@ -174,28 +194,53 @@ fn matters(new: &PodSpec, old: &PodSpec) -> bool {
 
 /// The labels must make sense; pods that are there already are only warned of.
 fn check_namespace(
+    config: &PodSecurityConfig,
     cx: &Context,
     attributes: &Attributes,
     namespace: &Namespace,
     old: Option<&Namespace>,
 ) -> Result<(), ApiError> {
     let mut errors = ErrorList::new();
-    let policy = Policy::of(&namespace.metadata.labels, &mut errors);
+    let (labels, name) = (&namespace.metadata.labels, &namespace.metadata.name);
+    let policy = Policy::of(labels, &config.defaults, &mut errors);
     let mut former_errors = ErrorList::new();
-    let former = old.map(|old| Policy::of(&old.metadata.labels, &mut former_errors));
+    let former = old.map(|old| Policy::of(&old.metadata.labels, &config.defaults, &mut former_errors));
     if !errors.is_empty() && (old.is_none() || errors.to_string() != former_errors.to_string()) {
-        return Err(ApiError::invalid(&GroupKind::new("", "Namespace"), &namespace.metadata.name, &errors));
+        return Err(ApiError::invalid(&GroupKind::new("", "Namespace"), name, &errors));
     }
-    let Some(former) = former else { return Ok(()) };
+    let is_exempt = config.exempts_namespace(name);
+    let Some(former) = former else {
+        if is_exempt {
+            note_exemption(config, attributes, &policy, namespace);
+        }
+        return Ok(());
+    };
     let enforce = &policy.enforce;
     let eased = enforce.version == former.enforce.version && enforce.level <= former.enforce.level;
     if enforce.level == Level::Privileged || *enforce == former.enforce || eased {
         return Ok(());
     }
-    for warning in existing(&cx.lookup.pods(&attributes.name), enforce, &namespace.metadata.name) {
+    if is_exempt {
+        note_exemption(config, attributes, &policy, namespace);
+        return Ok(());
+    }
+    let mut pods = cx.lookup.pods(&attributes.name);
+    pods.retain(|pod| !config.exempts_class(pod.spec.runtime_class_name.as_deref()));
+    for warning in existing(&pods, enforce, name) {
         attributes.warnings.add(warning);
     }
     Ok(())
+}
+
+/// Labels of a namespace that is exempt do nothing, which whoever sets them should know.
+fn note_exemption(config: &PodSecurityConfig, attributes: &Attributes, policy: &Policy, namespace: &Namespace) {
+    if policy.is_privileged() || *policy == config.defaults {
+        return;
+    }
+    let (name, labelled) = (&namespace.metadata.name, policy.labelled(&namespace.metadata.labels));
+    attributes
+        .warnings
+        .add(format!("namespace {name:?} is exempt from Pod Security, and the policy ({labelled}) will be ignored"));
 }
 
 /// The most pods that are looked at when a level is raised.

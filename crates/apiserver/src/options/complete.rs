@@ -7,7 +7,7 @@ use component_base::flags::{Errors, Invalid, Options};
 use component_base::metrics::MetricsOptions;
 use component_base::serving::SecureServing;
 
-use super::{authentication, networking, runtime_config, storage, unsupported};
+use super::{admission_config, authentication, networking, runtime_config, storage, unsupported};
 use crate::config::{AdmissionConfig, KubeletConfig, RequestConfig, ServerConfig, ShutdownConfig};
 
 /// Reads the flags.
@@ -120,7 +120,14 @@ fn admission(options: &Options, errors: &mut Errors) -> AdmissionConfig {
     for problem in selection.problems() {
         errors.push(problem);
     }
+    let file = options.string("admission-control-config-file");
+    let pod_security =
+        if file.is_empty() { Ok(admission::PodSecurityConfig::default()) } else { admission_config::read(file) };
     let settings = admission::Settings {
+        pod_security: pod_security.unwrap_or_else(|problem| {
+            errors.push(problem);
+            admission::PodSecurityConfig::default()
+        }),
         not_ready_toleration_seconds: options.int("default-not-ready-toleration-seconds"),
         unreachable_toleration_seconds: options.int("default-unreachable-toleration-seconds"),
     };

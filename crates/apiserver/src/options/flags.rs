@@ -188,6 +188,8 @@ const ADMISSION: FlagSet = FlagSet {
             "The tolerationSeconds of the toleration for unreachable:NoExecute that is added by default to every pod \
              that does not already have such a toleration.",
         ),
+        Flag::string("admission-control-config-file", "")
+            .help("File with configuration of admission plugins: an AdmissionConfiguration. PodSecurity reads it."),
         Flag::string_slice("disable-admission-plugins", "")
             .help("Admission plugins that should be disabled although they are in the default enabled plugins list."),
         Flag::string_slice("enable-admission-plugins", "")

@@ -1,5 +1,6 @@
 //! The flags of kube-apiserver, and the configuration that they make.
 
+mod admission_config;
 mod authentication;
 mod complete;
 mod flags;

@@ -81,7 +81,6 @@ pub(super) const AUTHORIZATION: FlagSet = FlagSet {
 pub(super) const MISC: FlagSet = FlagSet {
     title: "misc",
     flags: &[
-        text("admission-control-config-file", ""),
         Flag::bool("aggregator-reject-forwarding-redirect", "true").help(NOT_SUPPORTED),
         off("contention-profiling"),
         text("debug-socket-path", ""),

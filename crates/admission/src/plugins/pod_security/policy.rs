@@ -10,33 +10,39 @@ const PREFIX: &str = "pod-security.kubernetes.io/";
 const NEWEST: u32 = 35;
 
 /// How strict, from the least to the most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Level {
+    #[default]
     Privileged,
     Baseline,
     Restricted,
 }
 
 /// Of which version of the standards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Version {
+    #[default]
     Latest,
     Minor(u32),
 }
 
 /// A level as of a version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct LevelVersion {
     pub(super) level: Level,
     pub(super) version: Version,
 }
 
-/// What is refused, and what is warned of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What is refused, what is noted, and what is warned of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Policy {
     pub(super) enforce: LevelVersion,
+    pub(super) audit: LevelVersion,
     pub(super) warn: LevelVersion,
 }
+
+/// The names of the parts of a policy.
+pub(super) const MODES: [&str; 3] = ["enforce", "audit", "warn"];
 
 impl fmt::Display for LevelVersion {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -80,47 +86,78 @@ fn version(text: &str) -> Option<Version> {
     plain.then(|| minor.parse().ok().map(Version::Minor)).flatten()
 }
 
-/// Reads the labels of one mode. A level that is none becomes `fallback`.
-fn mode(labels: &BTreeMap<String, String>, name: &str, fallback: Level, errors: &mut ErrorList) -> LevelVersion {
-    let mut read = LevelVersion { level: Level::Privileged, version: Version::Latest };
-    let at = |label: &str| Path::new("metadata").child("labels").key(label);
-    let label = format!("{PREFIX}{name}");
-    if let Some(text) = labels.get(&label) {
-        read.level = level(text).unwrap_or_else(|| {
-            errors.push(at(&label).invalid(text, "must be one of privileged, baseline, restricted"));
-            fallback
-        });
+/// Texts by name, the names' prefix, and where a name is found.
+struct Texts<'a, F> {
+    texts: &'a BTreeMap<String, String>,
+    prefix: &'a str,
+    at: F,
+}
+
+impl<F: Fn(&str) -> Path> Texts<'_, F> {
+    /// Reads one mode. A level that is none becomes `fallback`.
+    fn mode(&self, name: &str, default: LevelVersion, fallback: Level, errors: &mut ErrorList) -> LevelVersion {
+        let mut read = default;
+        let key = format!("{}{name}", self.prefix);
+        if let Some(text) = self.texts.get(&key) {
+            read.level = level(text).unwrap_or_else(|| {
+                errors.push((self.at)(&key).invalid(text, "must be one of privileged, baseline, restricted"));
+                fallback
+            });
+        }
+        let key = format!("{}{name}-version", self.prefix);
+        if let Some(text) = self.texts.get(&key) {
+            read.version = version(text).unwrap_or_else(|| {
+                errors.push((self.at)(&key).invalid(text, "must be \"latest\" or \"v1.x\""));
+                Version::Latest
+            });
+        }
+        read
     }
-    let label = format!("{PREFIX}{name}-version");
-    if let Some(text) = labels.get(&label) {
-        read.version = version(text).unwrap_or_else(|| {
-            errors.push(at(&label).invalid(text, "must be \"latest\" or \"v1.x\""));
-            Version::Latest
-        });
-    }
-    read
 }
 
 impl Policy {
-    /// The policy by labels; what is wrong with them is added to the errors.
-    pub(super) fn of(labels: &BTreeMap<String, String>, errors: &mut ErrorList) -> Self {
-        let enforce = mode(labels, "enforce", Level::Restricted, errors);
-        mode(labels, "audit", Level::Privileged, errors);
-        let mut warn = mode(labels, "warn", Level::Privileged, errors);
-        let has = |name: &str| labels.contains_key(&format!("{PREFIX}{name}"));
-        let valid = labels.get(&format!("{PREFIX}enforce")).is_some_and(|text| level(text).is_some());
+    /// A policy by texts, and by the defaults where they say nothing; what is wrong with them is added to the errors.
+    pub(super) fn read(
+        texts: &BTreeMap<String, String>,
+        prefix: &str,
+        defaults: &Self,
+        at: impl Fn(&str) -> Path,
+        errors: &mut ErrorList,
+    ) -> Self {
+        let texts = Texts { texts, prefix, at };
+        Self {
+            enforce: texts.mode("enforce", defaults.enforce, Level::Restricted, errors),
+            audit: texts.mode("audit", defaults.audit, Level::Privileged, errors),
+            warn: texts.mode("warn", defaults.warn, Level::Privileged, errors),
+        }
+    }
+
+    /// The policy by a namespace's labels.
+    pub(super) fn of(labels: &BTreeMap<String, String>, defaults: &Self, errors: &mut ErrorList) -> Self {
+        let at = |label: &str| Path::new("metadata").child("labels").key(label);
+        let mut policy = Self::read(labels, PREFIX, defaults, at, errors);
+        let label = |name: &str| labels.get(&format!("{PREFIX}{name}"));
+        let valid = label("enforce").is_some_and(|text| level(text).is_some());
         // Who enforces wants to hear of it where pods are only made later.
-        if !has("warn") && valid && enforce.level > warn.level {
-            warn.level = enforce.level;
-            if !has("warn-version") {
-                warn.version = enforce.version;
+        if label("warn").is_none() && valid && policy.enforce.level > policy.warn.level {
+            policy.warn.level = policy.enforce.level;
+            if label("warn-version").is_none() {
+                policy.warn.version = policy.enforce.version;
             }
         }
-        Self { enforce, warn }
+        policy
     }
 
     /// Whether everything is fine.
     pub(super) fn is_privileged(&self) -> bool {
-        self.enforce.level == Level::Privileged && self.warn.level == Level::Privileged
+        [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == Level::Privileged)
+    }
+
+    /// The parts that labels ask for, as far as they forbid anything: `enforce=baseline:latest, warn=...`.
+    pub(super) fn labelled(&self, labels: &BTreeMap<String, String>) -> String {
+        let modes = MODES.into_iter().zip([self.enforce, self.audit, self.warn]);
+        let given = modes
+            .filter(|(name, mode)| mode.level != Level::Privileged && labels.contains_key(&format!("{PREFIX}{name}")));
+        given.map(|(name, mode)| format!("{name}={mode}")).collect::<Vec<_>>().join(", ")
     }
 }

@@ -4,6 +4,7 @@ use api_types::core_v1::Pod;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::Settings;
 use crate::plugins::testing::{Fixture, create};
 
 fn pod(spec: Value) -> Pod {
@@ -175,4 +176,67 @@ async fn existing_pods_are_warned_of_when_a_level_is_raised() {
             "x (and 1 other pod): host namespaces"
         ]
     );
+}
+
+fn config() -> Settings {
+    let config = json!({
+        "apiVersion": "pod-security.admission.config.k8s.io/v1",
+        "kind": "PodSecurityConfiguration",
+        "defaults": {"enforce": "baseline", "warn": "restricted"},
+        "exemptions": {"usernames": ["boss"], "namespaces": ["free"], "runtimeClasses": ["kata"]},
+    });
+    Settings { pod_security: PodSecurityConfig::read(&config).unwrap(), ..Settings::default() }
+}
+
+#[tokio::test]
+async fn a_configuration_has_defaults_and_exemptions() {
+    let named = |name: &str, labels: &[(&str, &str)]| {
+        let mut namespace = namespace(labels);
+        namespace.metadata.name = name.into();
+        namespace
+    };
+    let namespaces =
+        vec![named("ns", &[]), named("free", &[]), named("open", &[("enforce", "privileged"), ("warn", "privileged")])];
+    let fixture = Fixture { namespaces, ..Fixture::default() };
+    let plugin = (ENTRY.build)(&config());
+    for (namespace, user, spec, refused, warned) in [
+        ("ns", "", json!({"hostNetwork": true}), true, false),
+        ("ns", "", json!({}), false, true),
+        ("ns", "", good(), false, false),
+        ("open", "", json!({"hostNetwork": true}), false, false),
+        ("free", "", json!({"hostNetwork": true}), false, false),
+        ("ns", "boss", json!({"hostNetwork": true}), false, false),
+        ("ns", "", json!({"hostNetwork": true, "runtimeClassName": "kata"}), false, false),
+    ] {
+        let mut attributes = Attributes { namespace: namespace.into(), ..create("", "pods") };
+        attributes.user.username = user.into();
+        let object = pod(spec.clone());
+        let outcome = plugin.validate(&fixture.context(), &attributes, Some(&object), None).await;
+        assert_eq!(outcome.is_err(), refused, "{namespace} {user} {spec}");
+        assert_eq!(!attributes.warnings.take().is_empty(), warned, "{namespace} {user} {spec}");
+    }
+}
+
+#[tokio::test]
+async fn labels_of_exempt_namespaces_do_nothing_and_say_so() {
+    let plugin = (ENTRY.build)(&config());
+    let labelled = |labels: &[(&str, &str)]| {
+        let mut namespace = namespace(labels);
+        namespace.metadata.name = "free".into();
+        namespace
+    };
+    let text = |policy: &str| {
+        vec![format!("namespace \"free\" is exempt from Pod Security, and the policy ({policy}) will be ignored")]
+    };
+    for (labels, expected) in [
+        (&[][..], vec![]),
+        (&[("enforce", "privileged"), ("warn", "privileged")], vec![]),
+        (&[("enforce", "restricted"), ("enforce-version", "v1.30")], text("enforce=restricted:v1.30")),
+        (&[("enforce", "baseline"), ("audit", "baseline")], text("enforce=baseline:latest, audit=baseline:latest")),
+    ] {
+        let attributes = Attributes { name: "free".into(), ..create("", "namespaces") };
+        let context = Fixture::default().context();
+        plugin.validate(&context, &attributes, Some(&labelled(labels)), None).await.unwrap();
+        assert_eq!(attributes.warnings.take(), expected, "{labels:?}");
+    }
 }
