@@ -13,6 +13,7 @@ use crate::{field_rules, internal_json};
 use api_machinery::field_path::ErrorList;
 use api_machinery::field_path::Path;
 use api_machinery::intstr::IntOrString;
+use api_machinery::meta::{LabelSelector, LabelSelectorRequirement};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::policy_v1::PodDisruptionBudgetSpec;
@@ -51,6 +52,12 @@ impl TypedRules for PodDisruptionBudgetRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::path_segment(name, prefix)
+    }
+
+    fn set_defaults(object: &mut PodDisruptionBudget) {
+        if let Some(selector) = &mut object.spec.selector {
+            drop_marker(selector);
+        }
     }
 
     fn validate(_: &RuleContext, object: &PodDisruptionBudget) -> ErrorList {
@@ -92,6 +99,19 @@ impl TypedRules for PodDisruptionBudgetRules {
             object.status.disruptions_allowed.into(),
             table::age(&object.metadata, now),
         ]
+    }
+}
+
+/// The key by which v1beta1's empty selector, which selected nothing, is told from that of v1.
+const EMPTY_MARKER: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
+
+/// The marker means something only where it stands alone.
+fn drop_marker(selector: &mut LabelSelector) {
+    let is_marker = |own: &LabelSelectorRequirement| own.key == EMPTY_MARKER;
+    let stands_alone = selector.match_labels.is_empty()
+        && matches!(selector.match_expressions.as_slice(), [only] if is_marker(only) && only.operator == "Exists");
+    if !stands_alone {
+        selector.match_expressions.retain(|own| !is_marker(own));
     }
 }
 
@@ -149,5 +169,38 @@ mod tests {
                 ),
             ]
         );
+    }
+
+    #[test]
+    fn the_marker_of_the_old_empty_selector_stands_alone_or_goes() {
+        let marker = |operator: &str| format!(r#"{{"key":"{EMPTY_MARKER}","operator":"{operator}"}}"#);
+        let (exists, not, other) = (marker("Exists"), marker("DoesNotExist"), r#"{"key":"a","operator":"Exists"}"#);
+        for (given, expected) in [
+            (format!(r#"{{"matchExpressions":[{exists}]}}"#), format!(r#"{{"matchExpressions":[{exists}]}}"#)),
+            (format!(r#"{{"matchExpressions":[{not}]}}"#), "{}".to_owned()),
+            (
+                format!(r#"{{"matchExpressions":[{exists},{other},{not}]}}"#),
+                format!(r#"{{"matchExpressions":[{other}]}}"#),
+            ),
+            (
+                format!(r#"{{"matchLabels":{{"a":"b"}},"matchExpressions":[{exists}]}}"#),
+                r#"{"matchLabels":{"a":"b"}}"#.to_owned(),
+            ),
+            (
+                format!(r#"{{"matchLabels":{{"{EMPTY_MARKER}":"x"}}}}"#),
+                format!(r#"{{"matchLabels":{{"{EMPTY_MARKER}":"x"}}}}"#),
+            ),
+            ("{}".to_owned(), "{}".to_owned()),
+        ] {
+            let read = |selector: &str| {
+                let mut budget = PodDisruptionBudget::default();
+                let text = format!(r#"{{"spec":{{"selector":{selector}}}}}"#);
+                api_machinery::json::decode(text.as_bytes(), &mut budget).expect("a budget");
+                budget
+            };
+            let mut budget = read(&given);
+            PodDisruptionBudgetRules::set_defaults(&mut budget);
+            assert_eq!(budget.spec, read(&expected).spec, "{given}");
+        }
     }
 }
