@@ -13,7 +13,7 @@ use super::access::admit_connect;
 use super::connection::Backend;
 use super::kubelet::Kubelets;
 use super::proxy_id::ProxyId;
-use super::{forward, proxy_target, upgrade};
+use super::{forward, page_body, proxy_target, upgrade};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::request::RequestInfo;
@@ -128,12 +128,13 @@ async fn pass_on(
     strip_connection(headers);
     CORS.iter().for_each(|name| drop(headers.remove(*name)));
     let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
-    if let Some(location) = location.and_then(|location| rewritten(location, backend, prefix))
+    if let Some(location) = location.and_then(|location| rewritten(location, &backend.authority, prefix))
         && let Ok(location) = HeaderValue::from_str(&location)
     {
         headers.insert(LOCATION, location);
     }
-    Ok(response)
+    let (authority, prefix) = (backend.authority.clone(), prefix.to_owned());
+    Ok(page_body::with_links(response, move |link| rewritten(link, &authority, &prefix)))
 }
 
 fn strip_connection(headers: &mut HeaderMap) {
@@ -143,11 +144,13 @@ fn strip_connection(headers: &mut HeaderMap) {
     }
 }
 
-/// A redirect within the backend, as the client can follow it: below the proxy's own path.
-fn rewritten(location: &str, backend: &Backend, prefix: &str) -> Option<String> {
+/// A redirect or a link within the backend, as the client can follow it: below the proxy's own path.
+fn rewritten(location: &str, authority: &str, prefix: &str) -> Option<String> {
     let path = ["http://", "https://"].iter().find_map(|scheme| location.strip_prefix(scheme));
     match path {
-        Some(rest) => rest.strip_prefix(backend.authority.as_str()).map(|path| format!("{prefix}{path}")),
+        Some(rest) => rest.strip_prefix(authority).map(|path| format!("{prefix}{path}")),
+        // A backend that knows where it is reached writes such links itself.
+        None if location.starts_with(prefix) => None,
         None if location.starts_with('/') && !location.starts_with("//") => Some(format!("{prefix}{location}")),
         None => None,
     }
@@ -178,16 +181,16 @@ mod tests {
 
     #[test]
     fn redirects_stay_below_the_proxy() {
-        let backend = Backend { addresses: Vec::new(), authority: "10.0.0.1:80".into(), tls: None };
         let cases = [
             ("/x", Some("/p/x")),
             ("http://10.0.0.1:80/x", Some("/p/x")),
             ("http://elsewhere/x", None),
             ("//elsewhere/x", None),
             ("x", None),
+            ("/p/x", None),
         ];
         for (location, expected) in cases {
-            assert_eq!(rewritten(location, &backend, "/p").as_deref(), expected, "{location}");
+            assert_eq!(rewritten(location, "10.0.0.1:80", "/p").as_deref(), expected, "{location}");
         }
     }
 }

@@ -31,12 +31,11 @@ fn pods_first() -> Check {
         other.create("configmaps", &json!({"metadata": {"name": "last"}})).await.ok();
         let path = format!("/api/v1/namespaces/{}", other.namespace);
         other.delete(&path).await.ok();
-        let waiting = |found: &serde_json::Value| {
-            condition_of(found, "NamespaceDeletionContentFailure")["status"] == "False"
-                && condition_of(found, "NamespaceContentRemaining")["status"] == "True"
-                && condition_of(found, "NamespaceFinalizersRemaining")["status"] == "True"
-        };
-        other.until(&path, waiting).await;
+        // The controller has been there, and has left alone what pods may need to end well.
+        let seen =
+            |found: &serde_json::Value| condition_of(found, "NamespaceDeletionContentFailure")["status"] == "False";
+        other.until(&path, seen).await;
+        other.until(&other.path("pods/held"), |pod| !pod["metadata"]["deletionTimestamp"].is_null()).await;
         other.stays(&other.path("configmaps/last"), 3, |found| found["metadata"]["deletionTimestamp"].is_null()).await;
         other.merge(&other.path("pods/held"), &json!({"metadata": {"finalizers": null}})).await.ok();
         other.gone(&path).await;

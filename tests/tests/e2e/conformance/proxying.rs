@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::check::Check;
 use super::live::Place;
-use super::object::{ECHO_OTHER, echo, name_of, pod, template, text, with};
+use super::object::{ECHO_OTHER, echo, name_of, pause, pod, shell, template, with};
 
 const NAME: &str = "proxied";
 
@@ -44,13 +44,13 @@ fn ports() -> Check {
             let answer = place.get(&place.path(&format!("{form}/proxy/some/path?a=b"))).await;
             assert!(answer.code == 200 && answer.text.contains("real path=/some/path?a=b"), "{form}: {answer:?}");
         }
-        // The kubelet speaks TLS, and knows nobody who shows no certificate.
-        let node = text(&pod["status"]["hostIP"]);
-        let ports = json!({"ports": [{"name": "tls", "port": 443, "targetPort": 10250}]});
+        // A pod of the host's network has the kubelet at its address, which speaks TLS and knows nobody without a
+        // certificate.
+        let spec = json!({"hostNetwork": true, "nodeSelector": {"kubernetes.io/hostname": pod["spec"]["nodeName"]}});
+        place.ready(&super::object::pod("tls", &[pause("main")], spec)).await;
+        let ports = json!({"selector": {"pod": "tls"}, "ports": [{"name": "tls", "port": 443, "targetPort": 10250}]});
         place.create("services", &json!({"metadata": {"name": "tls"}, "spec": ports})).await.ok();
-        let subsets = json!([{"addresses": [{"ip": node}], "ports": [{"name": "tls", "port": 10250}]}]);
-        place.create("endpoints", &json!({"metadata": {"name": "tls"}, "subsets": subsets})).await.ok();
-        for form in ["services/https:tls:tls", "services/https:tls:443"] {
+        for form in ["pods/https:tls:10250", "services/https:tls:tls", "services/https:tls:443"] {
             let path = place.path(&format!("{form}/proxy/metrics"));
             let answers = async || match place.get(&path).await {
                 answer if answer.code == 401 => Ok(()),
@@ -58,7 +58,24 @@ fn ports() -> Check {
             };
             place.eventually(answers).await;
         }
+        links(&place).await;
     })
+}
+
+/// Links of a page lead through the proxy as well.
+async fn links(place: &Place) {
+    let script = "echo \"<a href=\\\"/rewriteme\\\">test</a>\" > /www/index.html; exec httpd -f -p 8080 -h /www";
+    let ports = json!({"ports": [{"containerPort": 8080}]});
+    place.ready(&pod("page", &[with(shell("main", script), ports)], json!({}))).await;
+    for form in ["pods/page", "pods/page:8080", "pods/http:page:8080"] {
+        let path = place.path(&format!("{form}/proxy"));
+        let wanted = format!("<a href=\"{path}/rewriteme\">test</a>");
+        let answers = async || match place.get(&format!("{path}/")).await {
+            answer if answer.code == 200 && answer.text.trim() == wanted => Ok(()),
+            answer => Err(format!("{form}: {answer:?} instead of {wanted}")),
+        };
+        place.eventually(answers).await;
+    }
 }
 
 fn methods() -> Check {
@@ -80,6 +97,12 @@ fn methods() -> Check {
                     let seen = method == Method::HEAD || answer.text.contains(&format!("command={method}\n"));
                     assert!(answer.code == 200 && seen, "{method} {path}: {answer:?}");
                 }
+            }
+            for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS] {
+                let path = format!("{target}/proxy?method={method}");
+                let answer = place.send(client::Request::new(method.clone(), place.path(&path))).await;
+                let seen = answer.text.contains(&format!("command={method}\n"));
+                assert!(answer.code == 200 && seen, "{method} {path}: {answer:?}");
             }
             for method in [Method::GET, Method::HEAD] {
                 let path = format!("{target}/proxy?method={method}");

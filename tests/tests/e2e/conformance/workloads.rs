@@ -48,8 +48,9 @@ pub(crate) async fn scale(place: &Place, path: &str) {
     scale["spec"]["replicas"] = json!(2);
     assert_eq!(place.replace(&at, &scale).await.ok()["spec"]["replicas"], 2);
     assert_eq!(place.get(path).await.ok()["spec"]["replicas"], 2);
-    assert_eq!(place.merge(&at, &json!({"spec": {"replicas": 0}})).await.ok()["spec"]["replicas"], 0);
-    assert_eq!(place.get(path).await.ok()["spec"]["replicas"], 0);
+    assert_eq!(place.merge(&at, &json!({"spec": {"replicas": 3}})).await.ok()["spec"]["replicas"], 3);
+    assert_eq!(place.get(path).await.ok()["spec"]["replicas"], 3);
+    place.merge(&at, &json!({"spec": {"replicas": 0}})).await.ok();
 }
 
 /// The status can be read, patched and replaced, and watchers see it.
