@@ -3,7 +3,8 @@
 use std::marker::PhantomData;
 
 use api_machinery::meta::{
-    CreateOptions, DeleteOptions, GetOptions, ListOptions, ObjectMeta, PatchOptions, Status, UpdateOptions,
+    CreateOptions, DeleteOptions, GetOptions, ListOptions, ObjectMeta, PatchOptions, Preconditions, Status,
+    UpdateOptions,
 };
 use api_machinery::object::{Kind, Object, ObjectList};
 
@@ -232,6 +233,20 @@ impl<T: ApiObject> Api<T> {
         Ok(Deleted::Object(Box::new(Self::typed(object)?)))
     }
 
+    /// Deletes this very object, and no other that has its name by now. Says whether it was there.
+    ///
+    /// # Errors
+    /// What the server refuses, or why it did not answer.
+    pub async fn delete_this(&self, object: &ObjectMeta, options: DeleteOptions) -> Result<bool, ClientError> {
+        let own = Preconditions { uid: Some(object.uid.clone()), ..Preconditions::default() };
+        let options = DeleteOptions { preconditions: Some(own), ..options };
+        match self.delete(&object.name, &options).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_not_found() || error.is_conflict() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Follows changes from `options.resource_version` on.
     ///
     /// # Errors
@@ -248,4 +263,26 @@ pub(crate) fn wrong_type() -> ClientError {
 /// The namespace to use for an object: the API's own, or the object's where the API spans all.
 pub(crate) fn namespace_of<'a>(scope: &'a str, meta: &'a ObjectMeta) -> &'a str {
     if scope.is_empty() { &meta.namespace } else { scope }
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::core_v1::Pod;
+
+    use super::*;
+    use crate::fake::FakeServer;
+
+    #[tokio::test(start_paused = true)]
+    async fn another_object_of_the_name_stays() {
+        let server = FakeServer::new();
+        let text =
+            r#"{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web-0", "namespace": "ns", "uid": "new"}}"#;
+        server.put("v1/pods", api_machinery::json::parse_value(text).unwrap());
+        let pods = server.client().namespaced::<Pod>("ns");
+        let of = |uid: &str| ObjectMeta { name: "web-0".into(), uid: uid.into(), ..ObjectMeta::default() };
+        assert!(!pods.delete_this(&of("old"), DeleteOptions::default()).await.unwrap());
+        assert_eq!(server.objects("v1/pods").len(), 1);
+        assert!(pods.delete_this(&of("new"), DeleteOptions::default()).await.unwrap());
+        assert!(!pods.delete_this(&of("new"), DeleteOptions::default()).await.unwrap(), "it is gone");
+    }
 }

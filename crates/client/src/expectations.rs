@@ -22,8 +22,6 @@ pub struct Expectations {
 struct Expected {
     creations: i64,
     deletions: BTreeSet<ObjectKey>,
-    /// Deletions that were expected without saying of what.
-    unnamed_deletions: i64,
     since: Instant,
 }
 
@@ -34,26 +32,21 @@ impl Expectations {
         Self { clock, open: Mutex::default() }
     }
 
-    fn set(&self, owner: &ObjectKey, creations: i64, deletions: BTreeSet<ObjectKey>, unnamed_deletions: i64) {
-        let since = self.clock.monotonic();
-        let expected = Expected { creations, deletions, unnamed_deletions, since };
-        self.open.lock().insert(owner.clone(), expected);
-    }
-
     /// The owner is about to create `count` objects. Replaces what was expected before.
     pub fn expect_creations(&self, owner: &ObjectKey, count: usize) {
-        self.set(owner, i64::try_from(count).unwrap_or(i64::MAX), BTreeSet::new(), 0);
+        self.expect(owner, count, []);
     }
 
     /// The owner is about to delete these objects. Replaces what was expected before.
     pub fn expect_deletions(&self, owner: &ObjectKey, objects: impl IntoIterator<Item = ObjectKey>) {
-        self.set(owner, 0, objects.into_iter().collect(), 0);
+        self.expect(owner, 0, objects);
     }
 
-    /// The owner is about to create and to delete. Replaces what was expected before.
-    pub fn expect(&self, owner: &ObjectKey, creations: usize, deletions: usize) {
-        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        self.set(owner, count(creations), BTreeSet::new(), count(deletions));
+    /// The owner is about to create so many objects and to delete these. Replaces what was expected before.
+    pub fn expect(&self, owner: &ObjectKey, creations: usize, deletions: impl IntoIterator<Item = ObjectKey>) {
+        let creations = i64::try_from(creations).unwrap_or(i64::MAX);
+        let (deletions, since) = (deletions.into_iter().collect(), self.clock.monotonic());
+        self.open.lock().insert(owner.clone(), Expected { creations, deletions, since });
     }
 
     /// An object of the owner was seen, or creating it failed.
@@ -65,10 +58,8 @@ impl Expectations {
 
     /// The deletion of an object was seen, or deleting it failed. The same object counts once.
     pub fn deletion_observed(&self, owner: &ObjectKey, object: &ObjectKey) {
-        if let Some(expected) = self.open.lock().get_mut(owner)
-            && !expected.deletions.remove(object)
-        {
-            expected.unnamed_deletions -= 1;
+        if let Some(expected) = self.open.lock().get_mut(owner) {
+            expected.deletions.remove(object);
         }
     }
 
@@ -77,7 +68,7 @@ impl Expectations {
     pub fn satisfied(&self, owner: &ObjectKey) -> bool {
         let open = self.open.lock();
         let Some(expected) = open.get(owner) else { return true };
-        let fulfilled = expected.creations <= 0 && expected.deletions.is_empty() && expected.unnamed_deletions <= 0;
+        let fulfilled = expected.creations <= 0 && expected.deletions.is_empty();
         let age = self.clock.monotonic().saturating_duration_since(expected.since);
         if !fulfilled && age > EXPIRY {
             tracing::warn!(%owner, "Expectations expired");
@@ -113,6 +104,11 @@ mod tests {
         expectations.deletion_observed(&owner, &pods[0]);
         expectations.deletion_observed(&owner, &pods[0]);
         assert!(!expectations.satisfied(&owner), "the same object counts once");
+        expectations.expect(&owner, 1, pods.clone());
+        expectations.deletion_observed(&owner, &ObjectKey::new("ns", "other"));
+        expectations.deletion_observed(&owner, &pods[0]);
+        expectations.creation_observed(&owner);
+        assert!(!expectations.satisfied(&owner), "one is still to go");
         tokio::time::advance(EXPIRY + Duration::from_secs(1)).await;
         assert!(expectations.satisfied(&owner));
     }

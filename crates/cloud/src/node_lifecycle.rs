@@ -90,9 +90,7 @@ async fn delete(cx: &Cx, node: &Node) {
     let name = &node.metadata.name;
     let message = format!("Deleting node {name} because it does not exist in the cloud provider");
     cx.events.event(node, EventType::Normal, "DeletingNode", message);
-    if let Err(error) = cx.client.all::<Node>().delete(name, &DeleteOptions::default()).await
-        && !error.is_not_found()
-    {
+    if let Err(error) = cx.client.all::<Node>().delete_this(&node.metadata, DeleteOptions::default()).await {
         let message = format!("Failed deleting node {name}: {error}");
         cx.events.event(node, EventType::Warning, "DeletingNodeFailed", message);
     }

@@ -82,10 +82,10 @@ const WANTED: &str = r#"{"metadata": {"name": "p", "namespace": "ns", "uid": "2"
         "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
           {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "foe"}}}]}}}}"#;
 
-fn read<T: api_machinery::reflect::Reflect + Default>(text: &str) -> Arc<T> {
+fn read<T: api_machinery::reflect::Reflect + Default>(text: &str) -> Result<Arc<T>, json::DecodeError> {
     let mut out = T::default();
-    json::decode(text.as_bytes(), &mut out).unwrap();
-    Arc::new(out)
+    json::decode(text.as_bytes(), &mut out)?;
+    Ok(Arc::new(out))
 }
 
 #[test]
@@ -94,11 +94,11 @@ fn a_node_that_fits_costs_no_allocation() {
     let cx = BuildCx { writer: Arc::new(Unwritten), gate: Arc::default(), metrics };
     let profile = build_profiles(&default_configuration(), &cx).unwrap().remove(0);
     let cache = Cache::new();
-    cache.set_node(read::<Node>(NODE));
-    cache.add_pod(read::<Pod>(THERE));
+    cache.set_node(read::<Node>(NODE).unwrap());
+    cache.add_pod(read::<Pod>(THERE).unwrap());
     let mut snapshot = Snapshot::of(Vec::new());
     cache.update_snapshot(&mut snapshot);
-    let pod = cache.pod_info(read::<Pod>(WANTED));
+    let pod = cache.pod_info(read::<Pod>(WANTED).unwrap());
     let (listers, mut state, mut diagnosis) = (MemoryListers::default(), CycleState::default(), Diagnosis::default());
     let cycle = CycleCx { snapshot: &snapshot, listers: &listers };
     profile.run_pre_filter(cycle, &mut state, &pod, &mut diagnosis).unwrap();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use api_machinery::meta::{DeleteOptions, Preconditions};
+use api_machinery::meta::DeleteOptions;
 use api_machinery::object::from_value;
 use api_machinery::time::{MicroTime, Time};
 use api_machinery::value::Value;
@@ -193,13 +193,8 @@ impl Kubelet {
                 pods.patch_status(&pod.metadata.name, &Patch::Strategic(patch)).await.map(drop)
             }
             Need::End => {
-                let same = Preconditions { uid: Some(pod.metadata.uid.clone()), ..Preconditions::default() };
-                let now = DeleteOptions {
-                    grace_period_seconds: Some(0),
-                    preconditions: Some(same),
-                    ..DeleteOptions::default()
-                };
-                pods.delete(&pod.metadata.name, &now).await.map(drop)
+                let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+                pods.delete_this(&pod.metadata, now).await.map(drop)
             }
         };
         match done {

@@ -68,11 +68,8 @@ impl Controller for Cleaning {
         let now = Time::from(cx.clock.wall());
         let requests = cx.client.all::<CertificateSigningRequest>();
         for request in self.requests.list().iter().filter(|request| is_done_with(request, now)) {
-            match requests.delete(&request.metadata.name, &DeleteOptions::default()).await {
-                Err(error) if !error.is_not_found() => {
-                    tracing::error!(%error, name = request.metadata.name, "Deleting a signing request failed");
-                }
-                _ => {}
+            if let Err(error) = requests.delete_this(&request.metadata, DeleteOptions::default()).await {
+                tracing::error!(%error, name = request.metadata.name, "Deleting a signing request failed");
             }
         }
         Ok(Next::Done)

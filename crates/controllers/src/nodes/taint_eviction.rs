@@ -30,6 +30,8 @@ const NO_EXECUTE: &str = "NoExecute";
 /// Tries to evict a pod before the queue takes over.
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(10);
+/// Whoever may stay for longer than this stays for ever: a moment so far off cannot be written.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let queue = build.queue("noexec_taint_pod");
@@ -67,8 +69,8 @@ fn no_execute(node: &Node) -> Vec<Taint> {
 struct TaintEviction {
     nodes: Informer<Node>,
     pods: Informer<Pod>,
-    /// Pods that are to go later, and since when; bounded by the pods there are.
-    plans: Mutex<HashMap<ObjectKey, Planned>>,
+    /// Pods that are to go later, by uid, and since when; bounded by the pods there are.
+    plans: Mutex<HashMap<ObjectKey, (String, Planned)>>,
 }
 
 /// An eviction to come.
@@ -98,7 +100,7 @@ fn stay(taints: &[Taint], tolerations: &[Toleration]) -> Stay {
             shortest = Some(shortest.map_or(time, |known| known.min(time)));
         }
     }
-    shortest.map_or(Stay::ForEver, Stay::For)
+    shortest.filter(|time| *time < FOR_EVER).map_or(Stay::ForEver, Stay::For)
 }
 
 /// The plan after the time a pod may stay was found anew: an earlier plan stays when it is due sooner, and a new one
@@ -130,8 +132,10 @@ impl Controller for TaintEviction {
         let now = cx.clock.monotonic();
         let plan = {
             let mut plans = self.plans.lock();
-            let plan = replan(plans.get(key).copied(), time, now);
-            plans.insert(key.clone(), plan);
+            // What was planned for an earlier pod of the name is none of this one's business.
+            let before = plans.get(key).filter(|(uid, _)| *uid == pod.metadata.uid).map(|(_, plan)| *plan);
+            let plan = replan(before, time, now);
+            plans.insert(key.clone(), (pod.metadata.uid.clone(), plan));
             plan
         };
         if !time.is_zero() && now < plan.fire {
@@ -146,7 +150,7 @@ impl Controller for TaintEviction {
 impl TaintEviction {
     fn cancel(&self, cx: &Cx, key: &ObjectKey) {
         let planned = self.plans.lock().remove(key);
-        if planned.is_some_and(|plan| cx.clock.monotonic() < plan.fire) {
+        if planned.is_some_and(|(_, plan)| cx.clock.monotonic() < plan.fire) {
             tell(cx, key, format!("Cancelling deletion of Pod {key}"));
         }
     }
@@ -188,7 +192,7 @@ async fn evict_once(cx: &Cx, key: &ObjectKey, uid: &str) -> Result<(), ClientErr
         let target: Vec<PodCondition> = changed.into_iter().filter(|one| one.type_ == "DisruptionTarget").collect();
         pods.patch_status(&key.name, &disruption_patch(uid, &target)).await?;
     }
-    pods.delete(&key.name, &DeleteOptions::default()).await.map(drop)
+    pods.delete_this(&live.metadata, DeleteOptions::default()).await.map(drop)
 }
 
 fn disruption_patch(uid: &str, conditions: &[PodCondition]) -> Patch {
@@ -248,7 +252,8 @@ mod tests {
                 seconds(60),
             ),
             ("one is missing", vec![a.clone(), b], vec![toleration("a", None)], seconds(0)),
-            ("less than nothing", vec![a], vec![toleration("a", Some(-5))], seconds(0)),
+            ("less than nothing", vec![a.clone()], vec![toleration("a", Some(-5))], seconds(0)),
+            ("beyond all times", vec![a], vec![toleration("a", Some(i64::MAX))], Stay::ForEver),
         ] {
             assert_eq!(stay(&taints, &tolerations), expected, "{name}");
         }

@@ -59,25 +59,20 @@ impl<'a> PodControl<'a> {
         outcome
     }
 
-    /// Deletes a pod with its own grace period.
+    /// Deletes this very pod with its own grace period. Says whether it was there.
     ///
     /// # Errors
     /// What the server refuses; a pod that is gone is an error too, as no watch event will tell of its deletion.
-    pub(crate) async fn delete(&self, pod: &Pod) -> Result<(), ClientError> {
+    pub(crate) async fn delete(&self, pod: &Pod) -> Result<bool, ClientError> {
         let pods = self.cx.client.namespaced::<Pod>(&pod.metadata.namespace);
         let name = &pod.metadata.name;
-        match pods.delete(name, &DeleteOptions::default()).await {
-            Ok(_) => {
-                self.event(EventType::Normal, "SuccessfulDelete", format!("Deleted pod: {name}"));
-                Ok(())
-            }
-            Err(error) => {
-                if !error.is_not_found() {
-                    self.event(EventType::Warning, "FailedDelete", format!("Error deleting: {error}"));
-                }
-                Err(error)
-            }
+        let outcome = pods.delete_this(&pod.metadata, DeleteOptions::default()).await;
+        match &outcome {
+            Ok(true) => self.event(EventType::Normal, "SuccessfulDelete", format!("Deleted pod: {name}")),
+            Ok(false) => {}
+            Err(error) => self.event(EventType::Warning, "FailedDelete", format!("Error deleting: {error}")),
         }
+        outcome
     }
 
     fn event(&self, kind: EventType, reason: &str, message: String) {

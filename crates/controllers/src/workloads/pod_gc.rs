@@ -9,7 +9,7 @@ use api_machinery::meta::DeleteOptions;
 use api_machinery::time::Time;
 use api_machinery::value::to_value;
 use api_types::core_v1::{Node, Pod, PodCondition};
-use client::{ClientError, Informer, ObjectKey, Patch};
+use client::{Client, ClientError, Informer, ObjectKey, Patch};
 use component_helpers::{nodes, pod_state};
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 use futures_util::future::join_all;
@@ -70,10 +70,10 @@ impl Controller for PodGc {
         let deleted = self.deleted_nodes(cx, &pods, &nodes).await;
         let now = Time::from(cx.clock.wall());
         for pod in pods.iter().filter(|pod| deleted.contains(&pod.spec.node_name)) {
-            errors.extend(collect(cx, pod, Some(node_is_gone(pod, now))).await.err());
+            errors.extend(collect(&cx.client, pod, Some(node_is_gone(pod, now))).await.err());
         }
         for pod in never_scheduled(&pods) {
-            errors.extend(collect(cx, &pod, None).await.err());
+            errors.extend(collect(&cx.client, &pod, None).await.err());
         }
         ReconcileError::join(errors.into_iter().map(ReconcileError::from).collect())?;
         Ok(Next::Done)
@@ -165,15 +165,15 @@ fn node_is_gone(pod: &Pod, now: Time) -> PodCondition {
 async fn collect_all(cx: &Cx, pods: &[Arc<Pod>], condition: Option<PodCondition>) -> Vec<ClientError> {
     let mut errors = Vec::new();
     for some in pods.chunks(PARALLEL) {
-        let outcomes = join_all(some.iter().map(|pod| collect(cx, pod, condition.clone()))).await;
+        let outcomes = join_all(some.iter().map(|pod| collect(&cx.client, pod, condition.clone()))).await;
         errors.extend(outcomes.into_iter().filter_map(Result::err));
     }
     errors
 }
 
 /// Marks a pod as failed, unless it has ended, and deletes it at once.
-async fn collect(cx: &Cx, pod: &Pod, condition: Option<PodCondition>) -> Result<(), ClientError> {
-    let pods = cx.client.namespaced::<Pod>(&pod.metadata.namespace);
+async fn collect(client: &Client, pod: &Pod, condition: Option<PodCondition>) -> Result<(), ClientError> {
+    let pods = client.namespaced::<Pod>(&pod.metadata.namespace);
     let name = &pod.metadata.name;
     if !pod_state::is_terminal(pod) {
         match pods.patch_status(name, &failed(pod, condition)).await {
@@ -182,10 +182,7 @@ async fn collect(cx: &Cx, pod: &Pod, condition: Option<PodCondition>) -> Result<
         }
     }
     let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
-    match pods.delete(name, &options).await {
-        Err(error) if error.is_not_found() => Ok(()),
-        outcome => outcome.map(drop),
-    }
+    pods.delete_this(&pod.metadata, options).await.map(drop)
 }
 
 fn failed(pod: &Pod, condition: Option<PodCondition>) -> Patch {
@@ -288,5 +285,18 @@ mod tests {
         let left = running.server.objects("v1/pods");
         assert_eq!((left.len(), &left[0]["metadata"]["name"]), (1, &json!(meta("fine").name)));
         assert_eq!(running.requests("PATCH", "/pods/lost/status"), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_that_took_the_name_of_a_lost_one_stays() {
+        let running = Running::start(&[DESCRIPTOR]);
+        running.put("v1/pods", &pod("web-0", "Failed", None));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let seen = running.client.namespaced::<Pod>("ns").get("web-0").await.unwrap();
+        let mut next = pod("web-0", "Running", None);
+        next.metadata.uid = "another".into();
+        running.put("v1/pods", &next);
+        collect(&running.client, &seen, None).await.unwrap();
+        assert_eq!(running.count("v1/pods"), 1);
     }
 }

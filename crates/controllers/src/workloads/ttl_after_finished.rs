@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_machinery::meta::{DeleteOptions, Preconditions};
+use api_machinery::meta::DeleteOptions;
 use api_machinery::time::Time;
 use api_types::batch_v1::Job;
 use api_types::batch_v1::constants::job_condition_type::{COMPLETE, FAILED};
@@ -90,13 +90,9 @@ impl Controller for TtlAfterFinished {
             Plan::Leave => Ok(Next::Done),
             Plan::Wait(left) => Ok(Next::After(left)),
             Plan::Delete => {
-                let preconditions = Preconditions { uid: Some(live.metadata.uid), ..Preconditions::default() };
-                let options = DeleteOptions {
-                    propagation_policy: Some("Foreground".to_owned()),
-                    preconditions: Some(preconditions),
-                    ..DeleteOptions::default()
-                };
-                jobs.delete(&key.name, &options).await?;
+                let options =
+                    DeleteOptions { propagation_policy: Some("Foreground".to_owned()), ..DeleteOptions::default() };
+                jobs.delete_this(&live.metadata, options).await?;
                 Ok(Next::Done)
             }
         }

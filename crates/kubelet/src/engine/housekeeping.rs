@@ -95,7 +95,7 @@ impl Inner {
             if ending {
                 continue;
             }
-            if let Err(error) = mirror::delete(client, &mirror, None).await {
+            if let Err(error) = mirror::delete(client, &mirror).await {
                 tracing::warn!(pod = %mirror.metadata.name, %error, "Deleting an orphaned mirror pod failed");
             }
         }

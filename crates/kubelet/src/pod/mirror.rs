@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use api_machinery::meta::{DeleteOptions, OwnerReference, Preconditions};
+use api_machinery::meta::{DeleteOptions, OwnerReference};
 use api_types::core_v1::{Node, Pod};
-use client::{Client, ClientError};
+use client::Client;
 
 use super::{CONFIG_HASH, CONFIG_MIRROR};
 
@@ -24,7 +24,7 @@ pub(crate) async fn reconcile(
         if fresh && mirror.metadata.deletion_timestamp.is_none() {
             return Ok(());
         }
-        delete(client, mirror, Some(&mirror.metadata.uid)).await?;
+        delete(client, mirror).await?;
     }
     let Some(node) = node.filter(|node| !node.metadata.uid.is_empty()) else {
         return Err("the node is not registered yet".to_owned());
@@ -60,20 +60,8 @@ async fn create(client: &Client, pod: &Pod, node: &Node) -> Result<(), String> {
 }
 
 /// Deletes a mirror at once; fine if it is gone or another one by now.
-pub(crate) async fn delete(client: &Client, mirror: &Pod, uid: Option<&str>) -> Result<(), String> {
-    let options = DeleteOptions {
-        grace_period_seconds: Some(0),
-        preconditions: uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() }),
-        ..DeleteOptions::default()
-    };
+pub(crate) async fn delete(client: &Client, mirror: &Pod) -> Result<(), String> {
+    let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
     let pods = client.namespaced::<Pod>(&mirror.metadata.namespace);
-    match pods.delete(&mirror.metadata.name, &options).await {
-        Ok(_) => Ok(()),
-        Err(error) if gone(&error) => Ok(()),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-fn gone(error: &ClientError) -> bool {
-    error.is_not_found() || error.is_conflict()
+    pods.delete_this(&mirror.metadata, options).await.map(drop).map_err(|error| error.to_string())
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_machinery::meta::{DeleteOptions, Preconditions};
+use api_machinery::meta::DeleteOptions;
 use api_machinery::time::Time;
 use api_machinery::value::{Value, struct_to_map};
 use api_types::core_v1::{Pod, PodStatus};
@@ -181,16 +181,8 @@ impl StatusBoard {
             there = pods.patch_status(&pod.metadata.name, &Patch::Strategic(body)).await?;
         }
         if deletable(&there, finished) {
-            let uid = Some(there.metadata.uid.clone());
-            let options = DeleteOptions {
-                grace_period_seconds: Some(0),
-                preconditions: Some(Preconditions { uid, ..Preconditions::default() }),
-                ..DeleteOptions::default()
-            };
-            match pods.delete(&pod.metadata.name, &options).await {
-                Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
-                _ => {}
-            }
+            let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+            pods.delete_this(&there.metadata, options).await?;
         }
         Ok(Sent::Current)
     }

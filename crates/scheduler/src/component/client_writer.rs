@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api_machinery::meta::{DeleteOptions, Preconditions, Status};
+use api_machinery::meta::{DeleteOptions, Status};
 use api_machinery::value::{Value, ValueMap, struct_to_map};
 use api_types::core_v1::{Binding, ObjectReference, Pod, PodStatus};
 use async_trait::async_trait;
@@ -140,12 +140,10 @@ impl ClusterWriter for ClientWriter {
 
     async fn delete(&self, pod: &Pod) -> Result<(), WriteError> {
         let pods = self.client.namespaced::<Pod>(&pod.metadata.namespace);
-        let own = Preconditions { uid: Some(pod.metadata.uid.clone()), ..Preconditions::default() };
-        let options = DeleteOptions { preconditions: Some(own), ..DeleteOptions::default() };
-        match pods.delete(&pod.metadata.name, &options).await {
-            // Another pod has the name by now.
-            Err(error) if error.is_conflict() => Err(WriteError::NotFound(error.to_string())),
-            deleted => deleted.map(drop).map_err(|error| failed(&error)),
+        match pods.delete_this(&pod.metadata, DeleteOptions::default()).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(WriteError::NotFound(format!("pods {:?} not found", pod.metadata.name))),
+            Err(error) => Err(failed(&error)),
         }
     }
 }

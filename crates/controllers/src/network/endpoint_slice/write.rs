@@ -47,9 +47,8 @@ pub(super) async fn apply(
         tracker.written(&key, &written);
     }
     for slice in writes.delete {
-        match slices.delete(&slice.metadata.name, &DeleteOptions::default()).await {
+        match slices.delete_this(&slice.metadata, DeleteOptions::default()).await {
             Ok(_) => tracker.deleted(&key, &slice),
-            Err(error) if error.is_not_found() => tracker.deleted(&key, &slice),
             Err(error) => {
                 let why = format!("failed to delete {} EndpointSlice for Service {key}: {error}", slice.metadata.name);
                 return Err(failed(error, why));

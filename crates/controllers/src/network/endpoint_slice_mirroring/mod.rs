@@ -160,9 +160,9 @@ impl Mirroring {
         let api = cx.client.namespaced::<EndpointSlice>(&key.namespace);
         let (all, mut errors) = (slices.len(), Vec::new());
         for slice in slices {
-            match api.delete(&slice.metadata.name, &DeleteOptions::default()).await {
-                Err(error) if !error.is_not_found() => errors.push(error),
-                _ => self.tracker.deleted(key, &slice),
+            match api.delete_this(&slice.metadata, DeleteOptions::default()).await {
+                Err(error) => errors.push(error),
+                Ok(_) => self.tracker.deleted(key, &slice),
             }
         }
         match errors.first() {

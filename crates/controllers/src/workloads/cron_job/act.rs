@@ -112,7 +112,7 @@ impl<'a> Run<'a> {
 
     async fn delete(&mut self, job: &ObjectMeta) -> Result<(), ReconcileError> {
         let options = DeleteOptions { propagation_policy: Some("Background".to_owned()), ..DeleteOptions::default() };
-        let outcome = self.cx.client.namespaced::<Job>(&job.namespace).delete(&job.name, &options).await;
+        let outcome = self.cx.client.namespaced::<Job>(&job.namespace).delete_this(job, options).await;
         if let Err(error) = outcome {
             self.event(EventType::Warning, "FailedDelete", format!("Deleted job: {error}"));
             return Err(error.into());

@@ -144,8 +144,5 @@ async fn with_label(
 }
 
 async fn delete(cx: &Cx, set: &DaemonSet, revision: &ControllerRevision) -> Result<(), ClientError> {
-    match api(cx, set).delete(&revision.metadata.name, &DeleteOptions::default()).await {
-        Err(error) if error.is_not_found() => Ok(()),
-        outcome => outcome.map(drop),
-    }
+    api(cx, set).delete_this(&revision.metadata, DeleteOptions::default()).await.map(drop)
 }

@@ -30,7 +30,7 @@ impl DaemonSetController {
         if create.is_empty() && delete.is_empty() {
             return Ok(());
         }
-        self.expectations.expect(&key(set), create.len(), delete.len());
+        self.expectations.expect(&key(set), create.len(), delete.iter().map(|pod| key(&**pod)));
         let mut errors = self.create(cx, set, hash, create).await;
         errors.extend(self.delete(cx, set, delete).await);
         ReconcileError::join(errors)
@@ -64,11 +64,10 @@ impl DaemonSetController {
         let outcomes = join_all(pods.iter().map(|pod| control.delete(pod))).await;
         let mut errors = Vec::new();
         for (pod, outcome) in pods.iter().zip(outcomes) {
-            let Err(error) = outcome else { continue };
-            self.expectations.deletion_observed(&owner, &key(&**pod));
-            if !error.is_not_found() {
-                errors.push(error.into());
+            if !matches!(outcome, Ok(true)) {
+                self.expectations.deletion_observed(&owner, &key(&**pod));
             }
+            errors.extend(outcome.err().map(ReconcileError::from));
         }
         errors
     }

@@ -1,6 +1,6 @@
 //! Carries a plan out, one write after the other; the first failure ends it and the next reconciliation plans anew.
 
-use api_machinery::meta::DeleteOptions;
+use api_machinery::meta::{DeleteOptions, Preconditions};
 use api_types::apps_v1::{Deployment, ReplicaSet};
 use client::{ClientError, EventType};
 use controller::{Cx, Next, ReconcileError};
@@ -16,8 +16,10 @@ pub(super) async fn act(cx: &Cx, observed: &Observed, actions: Actions) -> Resul
         write_set(cx, observed, update).await?;
     }
     let sets = cx.client.namespaced::<ReplicaSet>(namespace);
-    for name in &actions.deletes {
-        match sets.delete(name, &DeleteOptions::default()).await {
+    for set in &actions.deletes {
+        // At the version that was looked at: if it was scaled up meanwhile, by a rollback, its pods must stay.
+        let seen = Preconditions { uid: Some(set.uid.clone()), resource_version: Some(set.resource_version.clone()) };
+        match sets.delete(&set.name, &DeleteOptions { preconditions: Some(seen), ..DeleteOptions::default() }).await {
             Err(error) if error.is_not_found() => {}
             outcome => drop(outcome?),
         }

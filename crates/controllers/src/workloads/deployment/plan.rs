@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use api_machinery::meta::ObjectMeta;
 use api_machinery::time::Time;
 use api_types::apps_v1::constants::DEFAULT_DEPLOYMENT_UNIQUE_LABEL_KEY as HASH_LABEL;
 use api_types::apps_v1::constants::deployment_strategy_type::{RECREATE, ROLLING_UPDATE};
@@ -42,8 +43,8 @@ pub(super) enum Step {
 pub(super) struct Actions {
     /// Replica sets to write.
     pub updates: Vec<SetUpdate>,
-    /// Replica sets to delete, by name.
-    pub deletes: Vec<String>,
+    /// Replica sets to delete.
+    pub deletes: Vec<ObjectMeta>,
     /// The deployment to write after a rollback, with what to tell of it.
     pub rollback: Option<rollback::Outcome>,
     /// The deployment whose status is to be written where it differs from the stored one.
@@ -123,7 +124,7 @@ pub(super) struct Draft<'a> {
     pub sets: Vec<ReplicaSet>,
     /// Which of them has the deployment's template.
     pub new: Option<usize>,
-    pub deletes: Vec<String>,
+    pub deletes: Vec<ObjectMeta>,
     pub now: Time,
 }
 

@@ -105,6 +105,6 @@ impl Draft<'_> {
         let unused = |set: &&&ReplicaSet| {
             set.status.replicas == 0 && size(set) == 0 && set.metadata.generation <= set.status.observed_generation
         };
-        self.deletes = sets.iter().take(excess).filter(unused).map(|set| set.metadata.name.clone()).collect();
+        self.deletes = sets.iter().take(excess).filter(unused).map(|set| set.metadata.clone()).collect();
     }
 }

@@ -63,7 +63,7 @@ fn summary(observed: &Observed) -> String {
                 let (from, to) = update.scaled?;
                 Some(format!("{} {from}>{to}", update.set.metadata.name))
             });
-            let deleted = actions.deletes.iter().map(|name| format!("delete {name}"));
+            let deleted = actions.deletes.iter().map(|set| format!("delete {}", set.name));
             sized.chain(deleted).collect::<Vec<_>>().join(", ")
         }
     }

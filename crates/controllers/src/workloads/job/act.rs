@@ -21,7 +21,7 @@ use super::{JobController, Managed, PODS};
 /// Takes the finalizer off a pod. Finalizers of others stay as they are.
 pub(super) async fn release(client: &Client, pod: &Pod) -> Result<(), ClientError> {
     let patch = Patch::Strategic(json!({
-        "metadata": {"$deleteFromPrimitiveList/finalizers": [JOB_TRACKING_FINALIZER]}
+        "metadata": {"uid": pod.metadata.uid, "$deleteFromPrimitiveList/finalizers": [JOB_TRACKING_FINALIZER]}
     }));
     let pods = client.namespaced::<Pod>(&pod.metadata.namespace);
     match pods.patch(&pod.metadata.name, &patch).await {
@@ -45,11 +45,11 @@ impl JobController {
         let mut all = true;
         for (pod, outcome) in view.active.iter().zip(outcomes) {
             match outcome {
-                Err(error) if !error.is_not_found() => {
+                Ok(_) => leave_out(managed, pod),
+                Err(error) => {
                     all = false;
                     managed.error.get_or_insert(error.into());
                 }
-                _ => leave_out(managed, pod),
             }
         }
         all
@@ -84,15 +84,13 @@ impl JobController {
         };
         let outcomes = join_all(pods.iter().map(remove)).await;
         for (pod, outcome) in pods.iter().zip(outcomes) {
+            if !matches!(outcome, Ok(true)) {
+                expectations.deletion_observed(owner, &key(&**pod));
+            }
             match outcome {
-                Ok(()) => leave_out(managed, pod),
+                Ok(_) => leave_out(managed, pod),
                 Err(error) => {
-                    expectations.deletion_observed(owner, &key(&**pod));
-                    if matches!(&error, ReconcileError::Client(error) if error.is_not_found()) {
-                        leave_out(managed, pod);
-                    } else {
-                        managed.error.get_or_insert(error);
-                    }
+                    managed.error.get_or_insert(error);
                 }
             }
         }

@@ -217,11 +217,10 @@ impl<O: Replicated> Replicator<O> {
         let outcomes = join_all(pods.iter().map(|pod| control.delete(pod))).await;
         let mut first = None;
         for (pod, outcome) in pods.iter().zip(outcomes) {
-            let Err(error) = outcome else { continue };
-            self.expectations.deletion_observed(&owner, &key(&**pod));
-            if !error.is_not_found() {
-                first.get_or_insert(error);
+            if !matches!(outcome, Ok(true)) {
+                self.expectations.deletion_observed(&owner, &key(&**pod));
             }
+            first = first.or(outcome.err());
         }
         first.map_or(Ok(()), |error| Err(ReconcileError::failed(format!("unable to delete pods: {error}"))))
     }

@@ -215,10 +215,7 @@ async fn delete(cx: &Cx, set: &StatefulSet, pod: &Pod) -> Result<(), ClientError
         return Ok(());
     }
     let pods = cx.client.namespaced::<Pod>(&pod.metadata.namespace);
-    let outcome = match pods.delete(&pod.metadata.name, &DeleteOptions::default()).await {
-        Err(error) if error.is_not_found() => Ok(()),
-        outcome => outcome.map(drop),
-    };
+    let outcome = pods.delete_this(&pod.metadata, DeleteOptions::default()).await.map(drop);
     tell(cx, set, "Delete", &pod.metadata.name, outcome.as_ref().err());
     outcome
 }

@@ -89,7 +89,7 @@ impl StatefulSetController {
     ) -> Result<(), ReconcileError> {
         let used = [history.current.metadata.name.as_str(), history.update.metadata.name.as_str()];
         for revision in revisions::surplus(&history.all, used, set.spec.revision_history_limit, pods) {
-            api(cx, set).delete(&revision.metadata.name, &DeleteOptions::default()).await?;
+            api(cx, set).delete_this(&revision.metadata, DeleteOptions::default()).await?;
         }
         Ok(())
     }
