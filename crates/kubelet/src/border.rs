@@ -50,6 +50,9 @@ pub enum MountError {
     /// Volumes are missing; each text is the message of one `FailedMount` event.
     #[error("{}", .0.join(", "))]
     Volumes(Vec<String>),
+    /// All volumes are in place, but the content of some is not up to date; texts as above. Pods go on with what they have.
+    #[error("{}", .0.join(", "))]
+    Stale(Vec<String>),
 }
 
 /// The volumes and directories of pods.

@@ -22,13 +22,13 @@ use crate::border::{
 
 /// What the engine asked for and told.
 #[derive(Default)]
-pub(super) struct TestNode {
-    pub(super) events: Mutex<Vec<String>>,
-    pub(super) unmounted: Mutex<Vec<String>>,
-    pub(super) config_error: Mutex<Option<String>>,
-    pub(super) mount_error: Mutex<Option<String>>,
+pub(crate) struct TestNode {
+    pub(crate) events: Mutex<Vec<String>>,
+    pub(crate) unmounted: Mutex<Vec<String>>,
+    pub(crate) config_error: Mutex<Option<String>>,
+    pub(crate) mount_error: Mutex<Option<String>>,
     /// The memory limits that pods' groups were given.
-    pub(super) group_limits: Mutex<Vec<i64>>,
+    pub(crate) group_limits: Mutex<Vec<i64>>,
 }
 
 #[async_trait]
@@ -133,7 +133,7 @@ impl Events for TestNode {
 }
 
 impl TestNode {
-    pub(super) fn side(self: &Arc<Self>) -> NodeSide {
+    pub(crate) fn side(self: &Arc<Self>) -> NodeSide {
         NodeSide {
             volumes: Arc::clone(self) as Arc<dyn Volumes>,
             setup: Arc::clone(self) as Arc<dyn ContainerSetup>,
@@ -144,13 +144,13 @@ impl TestNode {
     }
 
     /// Whether an event with this reason (and text) was told.
-    pub(super) fn told(&self, part: &str) -> bool {
+    pub(crate) fn told(&self, part: &str) -> bool {
         self.events.lock().iter().any(|event| event.contains(part))
     }
 }
 
 /// Settings under a directory of the test's own, with static pods from `manifests` below it.
-pub(super) fn settings(root: &Path) -> PodSettings {
+pub(crate) fn settings(root: &Path) -> PodSettings {
     PodSettings {
         node_name: "node1".into(),
         root_dir: root.join("kubelet"),
@@ -163,7 +163,7 @@ pub(super) fn settings(root: &Path) -> PodSettings {
 }
 
 /// A running engine without an API server.
-pub(super) fn engine(
+pub(crate) fn engine(
     settings: PodSettings,
     node: &Arc<TestNode>,
     runtime: Arc<dyn Runtime>,
@@ -175,7 +175,7 @@ pub(super) fn engine(
 }
 
 /// A running engine, with an API server where there is a client.
-pub(super) fn engine_with(
+pub(crate) fn engine_with(
     settings: PodSettings,
     node: &Arc<TestNode>,
     client: Option<client::Client>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api_types::core_v1::{ContainerStatus, Pod};
 use base::{TaskGroup, TokioClock};
-use node_api::cri::fake::{FakeRuntime, Script};
+use node_api::cri::fake::{ExecScript, FakeRuntime, Script};
 use node_api::cri::v1::ImageSpec;
 use node_api::cri::{Code, CriError, Images as _};
 
@@ -340,4 +340,23 @@ async fn what_cannot_be_given_is_refused() {
     );
     assert!(machine.engine.running_pods().await.is_empty());
     machine.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_to_end_waits_neither_for_its_image_nor_for_its_hook() {
+    let hook = "{terminationGracePeriodSeconds: 5, containers: [{name: main, image: 'docker.io/library/app:1', \
+                lifecycle: {postStart: {exec: {command: [hang]}}}}]}";
+    let pull = "{terminationGracePeriodSeconds: 5, containers: [{name: main, image: 'docker.io/library/slow:1'}]}";
+    for (name, spec, sign) in [("hook", hook, "Container started"), ("pull", pull, "Pulling image")] {
+        let machine = Machine::start().await;
+        machine.runtime.set_pull_time(Duration::from_secs(24 * 3600));
+        machine.runtime.script_exec("hang", ExecScript { takes: Duration::from_secs(24 * 3600), ..Default::default() });
+        machine.write(name, spec);
+        machine.wait(name, sign, |_| machine.node.told(sign)).await;
+        std::fs::remove_file(machine.root.path().join(format!("manifests/{name}.yaml"))).unwrap();
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert!(machine.engine.active_pods().is_empty(), "{name}: {:#?}", machine.node.events.lock());
+        assert!(machine.engine.running_pods().await.is_empty(), "{name}");
+        machine.tasks.shutdown(Duration::from_secs(5)).await;
+    }
 }

@@ -19,6 +19,7 @@ use crate::probe::{ProbeKind, Probes, Verdict};
 use crate::runtime::kill::Grace;
 use crate::runtime::record::RuntimePod;
 use crate::runtime::registry_auth::Keyring;
+use crate::runtime::sync::Terms;
 
 /// Time between two tries after an error that says nothing about when to try again.
 const RETRY: Duration = Duration::from_secs(10);
@@ -142,7 +143,12 @@ impl Inner {
         self.probes.add(pod);
         let on_sandbox = |seen: &RuntimePod| drop(self.set_status(pod, &job.state, seen, false));
         let results = Arc::clone(self.probes.results());
-        let outcome = self.runtime.sync(pod, seen, &*results, &keyring, &on_sandbox).await;
+        let terms =
+            Terms { verdicts: &*results, keyring: &keyring, interrupt: &job.interrupt, on_sandbox: &on_sandbox };
+        let outcome = self.runtime.sync(pod, seen, terms).await;
+        if job.interrupt.is_cancelled() {
+            return Ran::Again(Duration::ZERO);
+        }
         if outcome.errors.is_empty() {
             if outcome.acted {
                 self.pleg.relist_handle().request(&pod.metadata.uid);
@@ -183,6 +189,10 @@ impl Inner {
                 self.mounting.forget(uid);
                 return Ok(());
             }
+            Ok(Err(error @ MountError::Stale(_))) => {
+                self.tell_mount_error(pod, &error);
+                return Ok(());
+            }
             Ok(Err(error)) => {
                 self.tell_mount_error(pod, &error);
                 error.to_string()
@@ -199,7 +209,7 @@ impl Inner {
     fn tell_mount_error(&self, pod: &Pod, error: &MountError) {
         match error {
             MountError::Directories(_) => self.runtime.pod_event(pod, Level::Warning, "Failed", &error.to_string()),
-            MountError::Volumes(messages) => {
+            MountError::Volumes(messages) | MountError::Stale(messages) => {
                 messages.iter().for_each(|text| self.runtime.pod_event(pod, Level::Warning, "FailedMount", text));
             }
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use api_types::core_v1::Node;
 use arc_swap::ArcSwapOption;
@@ -14,6 +15,9 @@ use tokio::sync::Notify;
 
 use super::addresses;
 use crate::border::NodeView;
+
+/// How long a look at the node in the API may take.
+const FRESH_LIMIT: Duration = Duration::from_secs(5);
 
 /// What the pod engine says about the runtime.
 pub(crate) trait RuntimeHealth: Send + Sync + 'static {
@@ -96,9 +100,10 @@ impl NodeView for NodeState {
 
     async fn fresh_node(&self) -> Option<Arc<Node>> {
         let Some(client) = &self.client else { return self.own() };
-        match client.all::<Node>().get(&self.name).await {
-            Ok(node) => Some(Arc::new(node)),
-            Err(_) => self.node(),
+        // The pods of all sources wait meanwhile.
+        match tokio::time::timeout(FRESH_LIMIT, client.all::<Node>().get(&self.name)).await {
+            Ok(Ok(node)) => Some(Arc::new(node)),
+            _ => self.node(),
         }
     }
 

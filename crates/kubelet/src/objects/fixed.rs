@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use api_types::core_v1::{ConfigMap, Secret};
 use async_trait::async_trait;
@@ -14,9 +15,20 @@ use crate::border::SideError;
 pub(crate) struct FixedObjects {
     config_maps: BTreeMap<(String, String), Arc<ConfigMap>>,
     secrets: BTreeMap<(String, String), Arc<Secret>>,
+    gone: AtomicBool,
 }
 
 impl FixedObjects {
+    /// From now on there is none of them.
+    pub(crate) fn forget_all(&self) {
+        self.gone.store(true, Ordering::Relaxed);
+    }
+
+    fn pick<T>(&self, of: &BTreeMap<(String, String), Arc<T>>, namespace: &str, name: &str) -> Option<Arc<T>> {
+        let there = !self.gone.load(Ordering::Relaxed);
+        of.get(&(namespace.into(), name.into())).filter(|_| there).cloned()
+    }
+
     pub(crate) fn put_config_map(
         &mut self,
         namespace: &str,
@@ -41,10 +53,10 @@ impl FixedObjects {
 #[async_trait]
 impl Objects for FixedObjects {
     async fn config_map(&self, namespace: &str, name: &str) -> Result<Option<Arc<ConfigMap>>, SideError> {
-        Ok(self.config_maps.get(&(namespace.into(), name.into())).cloned())
+        Ok(self.pick(&self.config_maps, namespace, name))
     }
 
     async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Arc<Secret>>, SideError> {
-        Ok(self.secrets.get(&(namespace.into(), name.into())).cloned())
+        Ok(self.pick(&self.secrets, namespace, name))
     }
 }

@@ -128,9 +128,10 @@ impl Probes {
             let (uid, container, _) = &key;
             let of = Probed { namespace: &namespace, pod: &name, uid, container, kind: kind.name() };
             shared.metrics.forget_probe(&of);
-            // Who stops a worker takes it off the list; by now another one may stand there.
+            // Who stops a worker takes it off the list under this lock; by now another one may stand there.
+            let mut all = all.lock();
             if !stop.is_cancelled() {
-                all.lock().remove(&key);
+                all.remove(&key);
             }
         });
     }

@@ -13,8 +13,7 @@ use super::failure::{Failure, reason};
 use super::images::{Ready, Wanted};
 use super::kill::Grace;
 use super::record::{RecordState, RuntimePod};
-use super::registry_auth::Keyring;
-use super::sync::Place;
+use super::sync::{Place, Terms};
 use super::text::{self, go_duration};
 use super::{PodRuntime, inspect, labels, security, termination};
 use crate::border::{ContainerFacts, Level};
@@ -32,20 +31,18 @@ impl PodRuntime {
         pod: &Arc<Pod>,
         member: &Member<'_>,
         seen: &RuntimePod,
-        keyring: &Keyring,
+        terms: Terms<'_>,
         place: &Place,
     ) -> Result<(), Failure> {
         let container = member.container.as_ref();
         let about = self.about(pod, member.field_path());
         self.check_back_off(pod, container, seen, &about)?;
-        let wanted = Wanted { pod, container, about: &about, keyring, sandbox: &place.config };
-        let image = self.puller.ensure(&wanted).await.inspect_err(|failure| {
-            // Back-offs were told of already; each other failure is told once more in the container's words.
-            if failure.reason != reason::IMAGE_PULL_BACK_OFF {
-                self.failed(&about, &failure.message);
-            }
-        })?;
-        self.ensure_image_volumes(&wanted).await?;
+        let wanted = Wanted { pod, container, about: &about, keyring: terms.keyring, sandbox: &place.config };
+        let image = tokio::select! {
+            biased;
+            () = terms.interrupt.cancelled() => return Err(Failure::new(reason::ERR_IMAGE_PULL, "context canceled")),
+            image = self.ensure_images(&wanted) => image?,
+        };
         let count = self.restart_count(pod, container, seen);
         let made = self.container_config(pod, member, &image, count, seen, place).await.map_err(|message| {
             self.failed(&about, &message);
@@ -61,7 +58,24 @@ impl PodRuntime {
         })?;
         self.side.events.event(about.clone(), Level::Normal, "Started", "Container started");
         self.link_log(pod, container, count, &id, Path::new(&place.config.log_directory));
-        self.post_start(pod, container, &id, &about).await
+        tokio::select! {
+            biased;
+            // The container runs; whoever ends the pod stops it.
+            () = terms.interrupt.cancelled() => Ok(()),
+            outcome = self.post_start(pod, container, &id, &about) => outcome,
+        }
+    }
+
+    /// The container's image, after it those that it mounts as volumes.
+    async fn ensure_images(&self, wanted: &Wanted<'_>) -> Result<Ready, Failure> {
+        let image = self.puller.ensure(wanted).await.inspect_err(|failure| {
+            // Back-offs were told of already; each other failure is told once more in the container's words.
+            if failure.reason != reason::IMAGE_PULL_BACK_OFF {
+                self.failed(wanted.about, &failure.message);
+            }
+        })?;
+        self.ensure_image_volumes(wanted).await?;
+        Ok(image)
     }
 
     /// Images that the container mounts as volumes come by the same road as its own.
@@ -112,7 +126,7 @@ impl PodRuntime {
     /// One more than the last instance had; by its logs where the runtime lost all records.
     fn restart_count(&self, pod: &Pod, container: &Container, seen: &RuntimePod) -> u32 {
         if let Some(record) = seen.container(&container.name) {
-            return u32::try_from(record.restart_count).map_or(0, |count| count + 1);
+            return u32::try_from(record.restart_count).map_or(0, |count| count.saturating_add(1));
         }
         let directory = super::sandbox::log_directory(&self.settings.pod_logs_dir, pod).join(&container.name);
         let Ok(files) = std::fs::read_dir(directory) else { return 0 };
@@ -120,7 +134,7 @@ impl PodRuntime {
             let name = file.ok()?.file_name();
             name.to_str()?.split('.').next()?.parse::<u32>().ok()
         });
-        counts.max().map_or(0, |highest| highest + 1)
+        counts.max().map_or(0, |highest| highest.saturating_add(1))
     }
 
     async fn container_config(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::core_v1::Pod;
+use base::CancellationToken;
 use node_api::cri::v1::PodSandboxConfig;
 use tokio::time::Instant;
 
@@ -42,6 +43,17 @@ impl Outcome {
     }
 }
 
+/// What a sync goes by, beside the pod and what the runtime has of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    pub(crate) verdicts: &'a (dyn Verdicts + Sync),
+    pub(crate) keyring: &'a Keyring,
+    /// Cancelled when the pod is to end: nobody waits for its images and hooks any more, which may take for ever.
+    pub(crate) interrupt: &'a CancellationToken,
+    /// Told once a new sandbox is up.
+    pub(crate) on_sandbox: &'a (dyn Fn(&RuntimePod) + Sync),
+}
+
 /// A good sandbox and what belongs to it.
 pub(crate) struct Place {
     pub(crate) sandbox_id: String,
@@ -51,16 +63,8 @@ pub(crate) struct Place {
 
 impl PodRuntime {
     /// Brings the runtime closer to the pod's spec. Failures of containers are remembered for the pod's status.
-    /// `on_sandbox` is told once a new sandbox is up.
-    pub(crate) async fn sync(
-        &self,
-        pod: &Arc<Pod>,
-        seen: &RuntimePod,
-        verdicts: &(dyn Verdicts + Sync),
-        keyring: &Keyring,
-        on_sandbox: &(dyn Fn(&RuntimePod) + Sync),
-    ) -> Outcome {
-        let actions = plan(pod, seen, verdicts);
+    pub(crate) async fn sync(&self, pod: &Arc<Pod>, seen: &RuntimePod, terms: Terms<'_>) -> Outcome {
+        let actions = plan(pod, seen, terms.verdicts);
         let mut outcome = Outcome { acted: !actions.is_idle(), ..Outcome::default() };
         if !self.stop_first(pod, seen, &actions, &mut outcome).await || (actions.kill_pod && !actions.create_sandbox) {
             return outcome;
@@ -69,8 +73,8 @@ impl PodRuntime {
         if actions.is_idle() {
             return outcome;
         }
-        match self.place(pod, seen, &actions, on_sandbox).await {
-            Ok(Some(place)) => self.start_all(pod, seen, &actions, keyring, &place, &mut outcome).await,
+        match self.place(pod, seen, &actions, terms.on_sandbox).await {
+            Ok(Some(place)) => self.start_all(pod, seen, &actions, terms, &place, &mut outcome).await,
             Ok(None) => {}
             Err(error) => outcome.fail(error),
         }
@@ -196,13 +200,17 @@ impl PodRuntime {
         pod: &Arc<Pod>,
         seen: &RuntimePod,
         actions: &Plan,
-        keyring: &Keyring,
+        terms: Terms<'_>,
         place: &Place,
         outcome: &mut Outcome,
     ) {
         for name in actions.start_ephemeral.iter().chain(&actions.start_init).chain(&actions.start) {
             let Some(member) = member(pod, name) else { continue };
-            if let Err(failure) = self.start_and_remember(pod, &member, seen, keyring, place).await {
+            let started = self.start_and_remember(pod, &member, seen, terms, place).await;
+            if terms.interrupt.is_cancelled() {
+                return;
+            }
+            if let Err(failure) = started {
                 outcome.fail_container(name, &failure);
                 if member.role == Role::Init {
                     return;
@@ -216,11 +224,15 @@ impl PodRuntime {
         pod: &Arc<Pod>,
         member: &Member<'_>,
         seen: &RuntimePod,
-        keyring: &Keyring,
+        terms: Terms<'_>,
         place: &Place,
     ) -> Result<(), Failure> {
         let (uid, name) = (&pod.metadata.uid, &member.container.name);
-        let started = self.start(pod, member, seen, keyring, place).await;
+        let started = self.start(pod, member, seen, terms, place).await;
+        if terms.interrupt.is_cancelled() {
+            // What was broken off has not failed.
+            return started;
+        }
         let failure = started.as_ref().err().map(|failure| failure.reason);
         // Waiting its time is no attempt.
         if failure != Some(reason::CRASH_LOOP) {

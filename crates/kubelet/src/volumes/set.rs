@@ -313,8 +313,21 @@ impl Volumes for VolumeSet {
                 Err(Problem::SetUp(error)) => drop(failed.insert(volume.name.clone(), error.0)),
             }
         }
-        self.places.lock().insert(pod.metadata.uid.clone(), places);
-        report(&unprocessed, &failed)
+        let mut all = self.places.lock();
+        let before = all.insert(pod.metadata.uid.clone(), places.clone()).unwrap_or_default();
+        let Err(error) = report(&unprocessed, &failed) else { return Ok(()) };
+        // What was in place before still is, whatever has become of the object it was made from.
+        let kept: BTreeMap<_, _> = before
+            .into_iter()
+            .filter(|(name, _)| unprocessed.contains_key(name) || failed.contains_key(name))
+            .collect();
+        let stale = kept.len() == unprocessed.len() + failed.len();
+        places.extend(kept);
+        all.insert(pod.metadata.uid.clone(), places);
+        match error {
+            MountError::Volumes(messages) if stale => Err(MountError::Stale(messages)),
+            error => Err(error),
+        }
     }
 
     async fn unmount(&self, uid: &str) -> Result<(), SideError> {
