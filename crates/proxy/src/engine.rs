@@ -114,7 +114,13 @@ impl Engine {
         let unknown = present.chains.iter().filter(|name| name.contains('/') && !table.chains.contains_key(*name));
         self.stale = unknown.map(|name| (name.clone(), now)).collect();
         self.fixed = Some(nftables::desired(&self.options, []));
+        let before = std::mem::take(&mut self.applied);
         (self.applied, self.last_full) = (all, Some(now));
+        // What changed may have come with this, or with a sync that failed.
+        let none = Applied::default();
+        for (key, old) in &before {
+            self.forget_datagrams(old, self.applied.get(key).unwrap_or(&none)).await;
+        }
         Ok(())
     }
 

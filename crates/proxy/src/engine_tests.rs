@@ -47,6 +47,7 @@ fn slice(name: &str, addresses: &[&str]) -> EndpointSlice {
 struct Bench {
     engine: Engine,
     filter: Arc<FakePacketFilter>,
+    network: Arc<FakeNetwork>,
     source: Fixed,
 }
 
@@ -63,8 +64,8 @@ impl Bench {
             service_cidrs: Vec::new(),
         };
         let network = Arc::new(FakeNetwork::default());
-        let engine = Engine::new(options, Place::default(), Arc::clone(&filter) as _, network);
-        Self { engine, filter, source: Fixed::default() }
+        let engine = Engine::new(options, Place::default(), Arc::clone(&filter) as _, Arc::clone(&network) as _);
+        Self { engine, filter, network, source: Fixed::default() }
     }
 
     fn put(&self, name: &str, address: &str, endpoints: &[&str]) -> ObjectKey {
@@ -147,4 +148,29 @@ async fn load_balancers_are_told_of_ready_endpoints_on_this_node() {
     bench.source.0.lock().0.get_mut(&key).unwrap().spec.external_traffic_policy = "Cluster".into();
     bench.engine.sync(&bench.source, &[key].into(), Instant::now()).await.unwrap();
     assert!(bench.engine.checks().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn datagrams_to_endpoints_that_went_are_forgotten_however_the_news_came() {
+    for whole in [false, true] {
+        let mut bench = Bench::new();
+        let udp = |bench: &Bench, endpoints: &[&str]| {
+            let key = bench.put("dns", "10.96.0.10", endpoints);
+            let mut source = bench.source.0.lock();
+            source.0.get_mut(&key).unwrap().spec.ports[0].protocol = "UDP".into();
+            source.1.get_mut(&key).unwrap().ports[0].protocol = Some("UDP".into());
+            key
+        };
+        let key = udp(&bench, &["10.0.0.1", "10.0.0.2"]);
+        bench.sync(&[]).await.unwrap();
+        udp(&bench, &["10.0.0.2"]);
+        if whole {
+            bench.filter.refuse(Some("no"));
+            assert!(bench.sync(&[&key]).await.is_err());
+            bench.filter.refuse(None);
+        }
+        bench.sync(&[&key]).await.unwrap();
+        let gone: Vec<_> = bench.network.forgotten().into_iter().filter_map(|one| one.reply_source).collect();
+        assert_eq!(gone, ["10.0.0.1".parse::<std::net::IpAddr>().unwrap()], "whole: {whole}");
+    }
 }

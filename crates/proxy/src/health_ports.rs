@@ -90,8 +90,16 @@ impl HealthPorts {
                 let response = answer(&key, count.load(Ordering::Relaxed), health.is_healthy());
                 async move { response }
             });
-            let listener = bind(SocketAddr::new(*address, check.port))?;
-            servers.push(Server::new(Arc::new(handler), Security::Plain).spawn(&self.tasks, listener)?);
+            let server = bind(SocketAddr::new(*address, check.port))
+                .and_then(|listener| Server::new(Arc::new(handler), Security::Plain).spawn(&self.tasks, listener));
+            match server {
+                Ok(server) => servers.push(server),
+                Err(error) => {
+                    // Those that are open already would hold their ports against the next try.
+                    servers.iter().for_each(ServerHandle::stop_accepting);
+                    return Err(error);
+                }
+            }
         }
         Ok(Open { port: check.port, local_endpoints, servers })
     }
@@ -200,6 +208,29 @@ mod tests {
         drop(taken);
         ports.sync(&checks).await;
         assert!(ask(port).await.unwrap().starts_with("HTTP/1.1 200"));
+        tasks.shutdown(Duration::from_secs(5)).await;
+    }
+
+    #[tokio::test]
+    async fn half_a_health_check_does_not_stand_in_its_own_way() {
+        let health = Health::new(TokioClock::shared(), Duration::from_secs(60));
+        let tasks = TaskGroup::new("test");
+        let taken = TcpListener::bind("127.0.0.2:0").await.unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let addresses = vec![[127, 0, 0, 1].into(), [127, 0, 0, 2].into()];
+        let mut ports = HealthPorts::new(addresses, health, tasks.clone(), "n", None);
+        let checks = BTreeMap::from([(ObjectKey::new("demo", "web"), Check { port, local_endpoints: 1 })]);
+        ports.sync(&checks).await;
+        assert!(ports.open.is_empty());
+        drop(taken);
+        for _ in 0..100 {
+            ports.sync(&checks).await;
+            if !ports.open.is_empty() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(ask(port).await.unwrap().starts_with("HTTP/1.1"));
         tasks.shutdown(Duration::from_secs(5)).await;
     }
 }
