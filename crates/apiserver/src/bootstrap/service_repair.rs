@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_machinery::status::ApiError;
 use async_trait::async_trait;
 
+use super::retry;
 use crate::cx::{ApiCx, server_request};
 use crate::hooks::PostStartHook;
 
+const WHAT: &str = "Comparing the allocated addresses and ports with the Services";
 /// How often the allocators are compared with the Services.
 const PERIOD: Duration = Duration::from_secs(3 * 60);
 /// Pause after a comparison that failed.
@@ -26,7 +29,8 @@ impl PostStartHook for ServiceRepair {
 
     async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
         let first = async {
-            while !pass(cx).await {
+            while let Err(error) = pass(cx).await {
+                tracing::warn!(%error, "{WHAT} failed");
                 tokio::time::sleep(RETRY_PERIOD).await;
             }
         };
@@ -35,24 +39,16 @@ impl PostStartHook for ServiceRepair {
         }
         let context = Arc::clone(cx);
         cx.tasks().spawn_cancellable("service-repair", async move {
-            loop {
-                tokio::time::sleep(PERIOD).await;
-                pass(&context).await;
-            }
+            tokio::time::sleep(PERIOD).await;
+            retry::repeat(WHAT, PERIOD, RETRY_PERIOD, || pass(&context)).await;
         });
         Ok(())
     }
 }
 
-/// One comparison; what it finds is logged. Whether it could be made.
-async fn pass(cx: &Arc<ApiCx>) -> bool {
-    let report = match cx.registry().repair_services(&server_request(cx.clock(), "")).await {
-        Ok(report) => report,
-        Err(error) => {
-            tracing::warn!(%error, "Comparing the allocated addresses and ports with the Services failed");
-            return false;
-        }
-    };
+/// One comparison; what it finds is logged.
+async fn pass(cx: &Arc<ApiCx>) -> Result<(), ApiError> {
+    let report = cx.registry().repair_services(&server_request(cx.clock(), "")).await?;
     if report.freed > 0 {
         tracing::info!(count = report.freed, "Freed addresses and ports that no Service has");
     }
@@ -65,5 +61,5 @@ async fn pass(cx: &Arc<ApiCx>) -> bool {
             "A Service and the allocators disagree"
         );
     }
-    true
+    Ok(())
 }
