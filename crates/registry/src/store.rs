@@ -170,6 +170,8 @@ impl Store {
         }
         match written {
             Ok(Txn::Committed { revision, .. }) => {
+                // What a reader sees: some defaults follow from what was filled in after the first time they were set.
+                self.codec.rules.set_defaults(&mut *object);
                 let written = Arc::new(Stored::new(Arc::clone(relative), revision, object, value.len()));
                 if let Some(cache) = &self.cache {
                     cache.note_own_write(&written);

@@ -64,6 +64,18 @@ async fn what_is_too_large_with_its_record_is_kept_without_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_write_is_answered_with_what_a_read_shows() {
+    let api = Api::start().await;
+    // The job's labels are those of its template, which the server adds to when defaults have been set already.
+    let template = r#"{"spec":{"containers":[{"name":"c","image":"i"}],"restartPolicy":"Never"}}"#;
+    let job = format!(r#"{{"metadata":{{"name":"j"}},"spec":{{"template":{template}}}}}"#);
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    let made = api.post(jobs, &job).await.json();
+    assert_eq!(made["metadata"]["labels"]["job-name"], "j");
+    assert_eq!(made, api.get(&format!("{jobs}/j")).await.json());
+}
+
+#[tokio::test(start_paused = true)]
 async fn unknown_fields_warn_or_refuse() {
     let api = Api::start().await;
     let body = r#"{"metadata":{"name":"a"},"dataa":{}}"#;
