@@ -111,9 +111,15 @@ const APPLYING: &[Row] = &[
         "apiVersion: v1\nkind: Pod\nmetadata:\n  name: UPPER\nspec:\n  containers: []\n",
         Fails(&["is invalid", "metadata.name", "spec.containers: Required value"]),
     ),
-    // For a version that nobody serves kubectl wants OpenAPI version 2 in protobuf, which is not served yet; it should
-    // say: no matches for kind "Pod" in version "v9".
-    Row::with("apply -f -", "apiVersion: v9\nkind: Pod\nmetadata:\n  name: x\n", Fails(&["STDIN"])),
+    // For a version that nobody serves kubectl reads OpenAPI version 2 in protobuf.
+    Row::with(
+        "apply -f -",
+        "apiVersion: v9\nkind: Pod\nmetadata:\n  name: x\n",
+        Fails(&[
+            "resource mapping not found for name: \"x\" namespace: \"\" from \"STDIN\": no matches for kind \"Pod\" in \
+             version \"v9\"",
+        ]),
+    ),
     // Pruning takes what is no longer in the file.
     Row::new(
         "apply -f $DIR/two.yaml --prune -l set=pruned",
