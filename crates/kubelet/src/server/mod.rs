@@ -81,4 +81,6 @@ impl Handler for ReadOnly {
 }
 
 #[cfg(test)]
+mod stream_tests;
+#[cfg(test)]
 mod tests;

@@ -18,8 +18,8 @@ use super::Api;
 use super::query::Query;
 use crate::engine::LookupError;
 
-/// Seconds after which a client shall try again when the runtime has too much to do.
-const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+/// Seconds after which a client shall try again when the runtime has too much to do: the life of a runtime's token.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("60");
 
 /// `/exec/{namespace}/{pod}[/{uid}]/{container}`
 pub(super) async fn exec(api: Arc<Api>, request: Request, path: &[&str], query: &Query) -> Response {

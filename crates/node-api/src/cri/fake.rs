@@ -110,6 +110,8 @@ struct State {
     delays: HashMap<&'static str, Duration>,
     calls: VecDeque<Call>,
     pod_cidr: String,
+    /// Where streams are served; nowhere unless a test says so.
+    streaming_base: Option<String>,
 }
 
 /// Tells those who wait for a container's end.

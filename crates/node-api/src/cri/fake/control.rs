@@ -21,6 +21,11 @@ impl FakeRuntime {
         self.end(container_id, code, reason)
     }
 
+    /// Where `exec`, `attach` and `port_forward` send clients, such as `http://127.0.0.1:40000`; the test serves there.
+    pub fn set_streaming_base(&self, url: &str) {
+        self.shared.state.lock().streaming_base = Some(url.to_owned());
+    }
+
     /// Makes a container's memory working set this large in stats; by container name.
     pub fn set_memory(&self, container_name: &str, bytes: u64) {
         self.shared.state.lock().memory.insert(container_name.to_owned(), bytes);

@@ -150,6 +150,13 @@ fn invalid(operation: &'static str, text: impl Into<String>) -> CriError {
 }
 
 /// The checks that runtimes make before they give out a URL.
+impl FakeRuntime {
+    fn streaming_url(&self, what: &str) -> String {
+        let state = self.shared.state.lock();
+        format!("{}/{what}/token", state.streaming_base.as_deref().unwrap_or(STREAMING_BASE))
+    }
+}
+
 fn check_streams(operation: &'static str, [stdin, stdout, stderr, tty]: [bool; 4]) -> Result<(), CriError> {
     if tty && stderr {
         return Err(invalid(operation, "tty and stderr cannot both be true"));
@@ -468,20 +475,22 @@ impl Runtime for FakeRuntime {
     async fn exec(&self, request: ExecRequest) -> Result<String, CriError> {
         self.enter("exec", &request.container_id).await?;
         check_streams("exec", [request.stdin, request.stdout, request.stderr, request.tty])?;
-        self.with_container("exec", &request.container_id, |_| Ok(format!("{STREAMING_BASE}/exec/token")))
+        self.with_container("exec", &request.container_id, |_| Ok(()))?;
+        Ok(self.streaming_url("exec"))
     }
 
     async fn attach(&self, request: AttachRequest) -> Result<String, CriError> {
         self.enter("attach", &request.container_id).await?;
         check_streams("attach", [request.stdin, request.stdout, request.stderr, request.tty])?;
-        self.with_container("attach", &request.container_id, |_| Ok(format!("{STREAMING_BASE}/attach/token")))
+        self.with_container("attach", &request.container_id, |_| Ok(()))?;
+        Ok(self.streaming_url("attach"))
     }
 
     async fn port_forward(&self, request: PortForwardRequest) -> Result<String, CriError> {
         self.enter("port_forward", &request.pod_sandbox_id).await?;
-        let state = self.shared.state.lock();
-        match state.sandboxes.contains_key(&request.pod_sandbox_id) {
-            true => Ok(format!("{STREAMING_BASE}/portforward/token")),
+        let is_there = self.shared.state.lock().sandboxes.contains_key(&request.pod_sandbox_id);
+        match is_there {
+            true => Ok(self.streaming_url("portforward")),
             false => Err(missing("port_forward", "sandbox", &request.pod_sandbox_id)),
         }
     }

@@ -1,0 +1,297 @@
+//! Exec, attach and port-forward through the server to a runtime that streams, over every protocol that clients speak.
+
+use std::time::Duration;
+
+use api_types::core_v1::Pod;
+use authn::Anonymous;
+use base::{Rng, TokioClock};
+use component_base::metrics::MetricsOptions;
+use component_base::serving::{PortSharing, Security, Server, bind, empty, full, handler_fn};
+use http::StatusCode;
+use node_api::cri::fake::FakeRuntime;
+use node_api::cri::v1::ImageSpec;
+use node_api::cri::{Code, CriError, Images as _};
+use streaming::{
+    Carrier, ClientCommand, DialError, Outcome, PORT_FORWARD, PortForward, PortForwardClient, Protocol, RemoteCommand,
+    SessionOptions, StatusForm, StreamSet, Subprotocol, UpgradedIo, WebSocketIo, accept_port_forward,
+    accept_remote_command, dial_spdy, dial_websocket, spdy_request, websocket_request,
+};
+use sys::cgroups::FakeCgroups;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::access::{Access, Everyone};
+use super::*;
+use crate::engine::test_node::{TestNode, engine, settings};
+use crate::eviction::{Gauge, Snapshot};
+use crate::resources::{CgroupNames, CgroupSettings, Driver, PodGroups};
+
+const INPUT: &[u8] = b"hello";
+const SET: StreamSet = StreamSet { stdin: true, stdout: true, stderr: false, tty: false };
+const MANIFEST: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main, image: \
+                        'docker.io/library/app:1'}]}\n";
+
+struct Nothing;
+
+#[async_trait]
+impl Gauge for Nothing {
+    async fn read(&self) -> Result<Snapshot, String> {
+        Err("not measured here".to_owned())
+    }
+}
+
+/// A server for one running pod, and a runtime's streaming server.
+struct Node {
+    runtime: FakeRuntime,
+    tasks: TaskGroup,
+    address: std::net::SocketAddr,
+    uid: String,
+    _root: tempfile::TempDir,
+}
+
+impl Node {
+    async fn start(translates: bool) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("manifests")).unwrap();
+        std::fs::write(root.path().join("manifests/web.yaml"), MANIFEST).unwrap();
+        let (tasks, clock) = (TaskGroup::new("kubelet"), TokioClock::shared());
+        let runtime = FakeRuntime::new(clock.clone(), &TaskGroup::new("runtime"));
+        let image = ImageSpec { image: "docker.io/library/app:1".into(), ..Default::default() };
+        runtime.pull_image(image, None, None).await.unwrap();
+        let shared = Arc::new(runtime.clone());
+        let node = Arc::new(TestNode::default());
+        let engine = engine(settings(root.path()), &node, shared.clone(), shared.clone(), clock.clone(), &tasks);
+        let pod = running(&engine).await;
+        // From here on there are real sockets, which a clock that jumps would not wait for.
+        tokio::time::resume();
+        let streaming = serve(&tasks, {
+            let tasks = tasks.clone();
+            Arc::new(handler_fn(move |request| {
+                let tasks = tasks.clone();
+                async move { stream(&tasks, request) }
+            }))
+        });
+        runtime.set_streaming_base(&format!("http://{streaming}"));
+        let access = Access {
+            authentication: authn::Chain::new(Vec::new(), Some(Anonymous::default()), Vec::new()),
+            authorizer: Arc::new(Everyone),
+        };
+        let api = Arc::new(api(engine, shared, clock, &tasks, translates));
+        let address = serve(&tasks, Arc::new(Secured { api, access }));
+        Self { runtime, tasks, address, uid: pod.metadata.uid.clone(), _root: root }
+    }
+
+    async fn websocket(&self, target: &str, protocols: &[&str]) -> Result<(UpgradedIo, String), DialError> {
+        let request = websocket_request(target, "node1", protocols, &Rng::seeded(1)).unwrap();
+        dial_websocket(TcpStream::connect(self.address).await.unwrap(), request).await
+    }
+
+    async fn spdy(&self, target: &str, protocols: &[&str]) -> Result<(UpgradedIo, String), DialError> {
+        let request = spdy_request(target, "node1", protocols).unwrap();
+        dial_spdy(TcpStream::connect(self.address).await.unwrap(), request).await
+    }
+}
+
+/// The pod, once its container runs.
+async fn running(engine: &PodEngine) -> Arc<Pod> {
+    for _ in 0..600 {
+        if let Some(pod) = engine.pod("default", "web-node1").filter(|pod| engine.container_id(pod, "main").is_ok()) {
+            return pod;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the pod never runs");
+}
+
+fn serve(tasks: &TaskGroup, handler: Arc<dyn Handler>) -> std::net::SocketAddr {
+    let listener = bind("127.0.0.1:0".parse().unwrap(), PortSharing::Exclusive).unwrap();
+    Server::new(handler, Security::Plain).spawn(tasks, listener).unwrap().address()
+}
+
+fn api(engine: PodEngine, runtime: Arc<FakeRuntime>, clock: SharedClock, tasks: &TaskGroup, translates: bool) -> Api {
+    let (metrics, slis) = (Metrics::new(MetricsOptions::default()), Metrics::new(MetricsOptions::default()));
+    let names = CgroupNames::new(Driver::Cgroupfs, "/").unwrap();
+    let groups = CgroupSettings::new(names, true, true, Duration::from_millis(100), -1);
+    let groups = PodGroups::new(Arc::new(FakeCgroups::new()), groups);
+    let boot = api_machinery::time::Time::default();
+    Api {
+        engine,
+        config: Arc::new(KubeletConfiguration::default()),
+        health: Health::new(&slis, Duration::ZERO),
+        probes: metrics.clone(),
+        own: KubeletMetrics::unseen(),
+        stats: Stats::new("node1", std::path::Path::new("/"), groups, runtime.clone(), boot, 0, Arc::new(Nothing)),
+        metrics,
+        slis,
+        runtime,
+        clock,
+        tasks: tasks.clone(),
+        translates,
+        set_verbosity: None,
+    }
+}
+
+/// The runtime's end of a stream: commands say what they are and repeat their input in capitals, ports answer in them.
+fn stream(tasks: &TaskGroup, mut request: Request) -> Response {
+    let path = request.uri().path().to_owned();
+    if path == "/portforward/token" {
+        return forward(tasks, &mut request);
+    }
+    let accepted = match accept_remote_command(&mut request, &Subprotocol::SERVED) {
+        Ok(accepted) => accepted,
+        Err(refusal) => return refusal.into_response::<String>().map(full),
+    };
+    let own = tasks.clone();
+    tasks.spawn_cancellable("command", async move {
+        let io = accepted.upgrade.io().await.unwrap();
+        let started = RemoteCommand::start(io, accepted.dialect, SET, SessionOptions::default(), &own).await;
+        let mut session = started.unwrap();
+        let (mut stdin, mut stdout) = (session.stdin.take().unwrap(), session.stdout.take().unwrap());
+        stdout.write_all(path.as_bytes()).await.unwrap();
+        let mut input = [0; INPUT.len()];
+        stdin.read_exact(&mut input).await.unwrap();
+        stdout.write_all(&input.to_ascii_uppercase()).await.unwrap();
+        drop(stdout);
+        session.finish(&Outcome::exit(3), StatusForm::Short).await;
+    });
+    accepted.response.map(|()| empty())
+}
+
+fn forward(tasks: &TaskGroup, request: &mut Request) -> Response {
+    let accepted = match accept_port_forward(request) {
+        Ok(accepted) => accepted,
+        Err(refusal) => return refusal.into_response::<String>().map(full),
+    };
+    let own = tasks.clone();
+    tasks.spawn_cancellable("forward", async move {
+        let io = accepted.upgrade.io().await.unwrap();
+        let options = SessionOptions::default();
+        let mut session = PortForward::start(io, accepted.dialect, &[80], "peer", options, &own).await;
+        while let Some(mut forward) = session.next().await {
+            let mut input = [0; INPUT.len()];
+            forward.data.read_exact(&mut input).await.unwrap();
+            forward.data.write_all(&input.to_ascii_uppercase()).await.unwrap();
+            forward.data.shutdown().await.unwrap();
+            forward.finish();
+        }
+    });
+    accepted.response.map(|()| empty())
+}
+
+async fn run(mut command: ClientCommand) -> (String, Outcome) {
+    command.stdin.as_mut().unwrap().write_all(INPUT).await.unwrap();
+    let mut out = String::new();
+    command.stdout.take().unwrap().read_to_string(&mut out).await.unwrap();
+    (out, command.outcome().await.unwrap())
+}
+
+fn ended(protocol: Protocol) -> Outcome {
+    let text = "error executing remote command: command terminated with non-zero exit code: command terminated with \
+                exit code 3";
+    if protocol.has_status() { Outcome::exit(3) } else { Outcome::Failure(text.to_owned()) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_run_over_every_protocol() {
+    let node = Node::start(true).await;
+    let uid = &node.uid;
+    let cases = [
+        ("/exec/default/web-node1/main?command=ls&input=1&output=1".to_owned(), "/exec/tokenHELLO"),
+        (format!("/exec/default/web-node1/{uid}/main?command=ls&input=1&output=1"), "/exec/tokenHELLO"),
+        ("/attach/default/web-node1/main?input=1&output=1".to_owned(), "/attach/tokenHELLO"),
+    ];
+    for (target, expected) in cases {
+        for subprotocol in Subprotocol::SERVED.into_iter().chain(Subprotocol::TRANSLATED) {
+            let wanted: Vec<&str> = Some(subprotocol.name).filter(|name| !name.is_empty()).into_iter().collect();
+            let (io, chosen) = node.websocket(&target, &wanted).await.unwrap();
+            assert_eq!(chosen, subprotocol.name);
+            let (out, outcome) = run(ClientCommand::over_websocket(io, subprotocol, SET, &node.tasks).await).await;
+            assert_eq!((out.as_str(), outcome), (expected, ended(subprotocol.protocol)), "{}", subprotocol.name);
+        }
+        for protocol in Protocol::SPDY_SERVER {
+            let (io, chosen) = node.spdy(&target, &[protocol.name()]).await.unwrap();
+            assert_eq!(chosen, protocol.name());
+            let command = ClientCommand::over_spdy(io, protocol, SET, &node.tasks).await.unwrap();
+            let (out, outcome) = run(command).await;
+            assert_eq!((out.as_str(), outcome), (expected, ended(protocol)), "{}", protocol.name());
+        }
+    }
+    node.tasks.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn ports_are_forwarded_plain_and_tunnelled() {
+    let node = Node::start(true).await;
+    let target = "/portForward/default/web-node1";
+    let tunnel = format!("SPDY/3.1+{PORT_FORWARD}");
+    for carrier in [Carrier::Plain, Carrier::Tunnel] {
+        let client = match carrier {
+            Carrier::Plain => {
+                PortForwardClient::start(node.spdy(target, &[PORT_FORWARD]).await.unwrap().0, carrier, &node.tasks)
+            }
+            Carrier::Tunnel => {
+                let (io, _) = node.websocket(target, &[&tunnel]).await.unwrap();
+                PortForwardClient::start(WebSocketIo::client(io).await, carrier, &node.tasks)
+            }
+        };
+        let mut forward = client.open(80).await.unwrap();
+        forward.data.write_all(INPUT).await.unwrap();
+        let mut answer = String::new();
+        forward.data.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(answer, "HELLO", "{carrier:?}");
+    }
+    let (_, chosen) = node.websocket(&format!("{target}?port=80"), &["v4.channel.k8s.io"]).await.unwrap();
+    assert_eq!(chosen, "v4.channel.k8s.io", "the older form is passed on to the runtime");
+    node.tasks.cancel();
+}
+
+/// The code, the text and `Retry-After` of a refusal.
+fn refusal(result: Result<(UpgradedIo, String), DialError>) -> (u16, String, String) {
+    let Err(DialError::Refused(refused)) = result else {
+        panic!("not refused: {:?}", result.map(|(_, chosen)| chosen))
+    };
+    let after = refused.parts.headers.get("retry-after").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (code, after) = (refused.parts.status.as_u16(), after.to_owned());
+    (code, String::from_utf8_lossy(&refused.body).into_owned(), after)
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_are_plain_answers() {
+    let node = Node::start(true).await;
+    let exec = "/exec/default/web-node1/main?command=ls&input=1&output=1";
+    let missing = "container not found (\"other\")";
+    for (target, expected) in [
+        ("/exec/default/none/main?command=ls&output=1", (404, "pod does not exist")),
+        ("/exec/default/web-node1/wrong-uid/main?command=ls&output=1", (404, "pod does not exist")),
+        ("/exec/default/web-node1/other?command=ls&output=1", (500, missing)),
+        ("/exec/default/web-node1/main?command=ls", (400, "you must specify at least 1 of stdin, stdout, stderr")),
+        ("/portForward/default/none", (404, "pod does not exist")),
+        ("/portForward/default/web-node1/wrong-uid", (404, "pod not found")),
+        ("/portForward/default/web-node1", (400, "query parameter \"port\" is required")),
+    ] {
+        for protocol in ["v5.channel.k8s.io", "v4.channel.k8s.io"] {
+            let (code, text, _) = refusal(node.websocket(target, &[protocol]).await);
+            assert_eq!((code, text.as_str()), expected, "{target}");
+        }
+    }
+    assert_eq!(refusal(node.websocket(exec, &["v9.channel.k8s.io"]).await).0, 403, "by the runtime");
+    for (code, expected) in [
+        (Code::NotFound, (404, "no such container".to_owned(), String::new())),
+        (Code::ResourceExhausted, (429, "no such container".to_owned(), "60".to_owned())),
+    ] {
+        node.runtime.fail_next("exec", CriError::rpc("exec", code, "no such container"));
+        assert_eq!(refusal(node.websocket(exec, &["v5.channel.k8s.io"]).await), expected);
+    }
+    node.tasks.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_its_gate_nothing_is_translated() {
+    let node = Node::start(false).await;
+    let exec = "/exec/default/web-node1/main?command=ls&input=1&output=1";
+    let (code, text, _) = refusal(node.websocket(exec, &["v5.channel.k8s.io"]).await);
+    assert_eq!((code, text.as_str()), (StatusCode::FORBIDDEN.as_u16(), ""), "no runtime knows that protocol");
+    let (_, chosen) = node.websocket(exec, &["v5.channel.k8s.io", "v4.channel.k8s.io"]).await.unwrap();
+    assert_eq!(chosen, "v4.channel.k8s.io");
+    node.tasks.cancel();
+}
