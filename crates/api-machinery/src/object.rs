@@ -79,7 +79,13 @@ impl dyn Object {
     /// The object as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        json::encode_typed(self.kind(), &self.api_version(), self.as_reflect())
+        json::encode_object(self.kind(), &self.api_version(), self.as_reflect())
+    }
+
+    /// The object as JSON, as an item of a list, which says what its items are.
+    #[must_use]
+    pub fn to_json_item(&self) -> String {
+        json::encode_item(self.as_reflect())
     }
 
     /// The object as an enveloped protobuf message. Custom objects have no protobuf form.

@@ -87,7 +87,7 @@ impl Stored {
     #[must_use]
     pub fn json_item(&self) -> Bytes {
         let encode = || {
-            let plain = json::encode(self.object.as_reflect());
+            let plain = self.object.to_json_item();
             if self.is_custom() { self.with_type(plain.as_bytes()).into() } else { Bytes::from(plain) }
         };
         self.json.get_or_init(encode).clone()

@@ -45,6 +45,16 @@ impl Writer {
         }
     }
 
+    /// The kind of a struct that is one of the core group and stands within an object, such as the claim templates of
+    /// a StatefulSet: clients are shown what those are.
+    fn kind_within(&self, value: &dyn Reflect) -> Option<&'static str> {
+        if !self.shows_kinds {
+            return None;
+        }
+        let table = value.struct_type();
+        (table.type_meta && table.package == "io.k8s.api.core.v1").then_some(table.name)
+    }
+
     fn separate(&mut self, first: &mut bool) {
         if !std::mem::replace(first, false) {
             self.symbol(',');
@@ -69,7 +79,10 @@ impl Writer {
                 self.raw(&base64::engine::general_purpose::STANDARD.encode(value));
                 self.symbol('"');
             }
-            View::Struct(value) => self.structure(value),
+            View::Struct(value) => match self.kind_within(value) {
+                Some(kind) => self.typed_structure(kind, "v1", value),
+                None => self.structure(value),
+            },
             // An empty list that is written at all is Go's nil slice: storage keeps no difference.
             View::List(list) if list.is_empty() => self.null(),
             View::List(list) => {

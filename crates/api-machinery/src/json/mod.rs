@@ -85,6 +85,22 @@ pub fn encode(value: &dyn Reflect) -> String {
     out.into_string()
 }
 
+/// The object as clients are shown it: it starts with `kind` and `apiVersion`, and so do kinds of the core group within.
+#[must_use]
+pub(crate) fn encode_object(kind: &str, api_version: &str, value: &dyn Reflect) -> String {
+    let mut out = Writer::of_object();
+    out.typed_structure(kind, api_version, value);
+    out.into_string()
+}
+
+/// The object as clients are shown it in a list, which says what its items are.
+#[must_use]
+pub(crate) fn encode_item(value: &dyn Reflect) -> String {
+    let mut out = Writer::of_object();
+    out.structure(value);
+    out.into_string()
+}
+
 /// The struct as JSON text that starts with `kind` and `apiVersion`.
 #[must_use]
 pub fn encode_typed(kind: &str, api_version: &str, value: &dyn Reflect) -> String {

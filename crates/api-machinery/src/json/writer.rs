@@ -29,15 +29,22 @@ const MAY_NEED_ESCAPE: [bool; 256] = {
 #[derive(Debug)]
 pub struct Writer {
     out: String,
+    /// Whether kinds that stand within objects say what they are.
+    pub(super) shows_kinds: bool,
 }
 
 impl Default for Writer {
     fn default() -> Self {
-        Self { out: String::with_capacity(INITIAL_BYTES) }
+        Self { out: String::with_capacity(INITIAL_BYTES), shows_kinds: false }
     }
 }
 
 impl Writer {
+    /// An empty text of an object that clients are shown: kinds that stand within it say what they are.
+    pub(super) fn of_object() -> Self {
+        Self { shows_kinds: true, ..Self::default() }
+    }
+
     /// The text written so far.
     #[must_use]
     pub fn into_string(self) -> String {

@@ -104,3 +104,31 @@ async fn paths_that_lead_nowhere() {
         assert_eq!(api.send(line, &[], "").await.refusal(), (code, message.to_owned()), "{line}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn claim_templates_say_what_they_are() {
+    let api = Api::start().await;
+    let template = |rest: &str| {
+        format!(
+            r#"{{{rest}"metadata":{{"name":"data"}},"spec":{{"accessModes":["ReadWriteOnce"],"resources":{{"requests":{{"storage":"1Gi"}}}}}}}}"#
+        )
+    };
+    let pods = r#"{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+    let sets = "/apis/apps/v1/namespaces/default/statefulsets";
+    for (name, rest) in [("silent", ""), ("wrong", r#""kind":"Banana","apiVersion":"fruit/v1","#)] {
+        let spec = format!(
+            r#"{{"serviceName":"s","selector":{{"matchLabels":{{"a":"b"}}}},"template":{pods},"volumeClaimTemplates":[{}]}}"#,
+            template(rest)
+        );
+        let made = api.post(sets, &format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{spec}}}"#)).await;
+        assert_eq!(made.code, 201, "{}", made.text);
+        let list = api.get(sets).await.json();
+        let item = list["items"].as_array().unwrap().iter().find(|item| item["metadata"]["name"] == name).unwrap();
+        assert_eq!(item.get("kind"), None, "items leave that to the list");
+        for shown in [&made.json(), &api.get(&format!("{sets}/{name}")).await.json(), item] {
+            let template = &shown["spec"]["volumeClaimTemplates"][0];
+            assert_eq!((&template["kind"], &template["apiVersion"]), (&"PersistentVolumeClaim".into(), &"v1".into()));
+            assert_eq!(shown["spec"]["template"].get("kind"), None, "pod templates are no kind");
+        }
+    }
+}
