@@ -100,7 +100,7 @@ fn image_defaults() -> Check {
         place.log_until("defaults", "blank", |log| log.contains("listening on")).await;
         let words = |container: &'static str| {
             let place = &place;
-            async move { place.exec("defaults", container, "tr \"\\\\0\" \" \" < /proc/1/cmdline").await }
+            async move { place.exec("defaults", container, "tr '\\0' ' ' < /proc/1/cmdline").await }
         };
         assert_eq!(words("blank").await.trim(), "/echoserver");
         assert_eq!(words("arguments").await.trim(), "/echoserver override arguments");

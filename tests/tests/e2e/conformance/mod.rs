@@ -35,6 +35,7 @@ mod scheduling;
 mod security;
 mod service_accounts;
 mod services;
+mod socket;
 mod stateful_sets;
 mod sub_paths;
 mod taints;

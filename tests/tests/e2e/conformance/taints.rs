@@ -27,11 +27,9 @@ fn tolerating(name: &str, seconds: u32) -> Value {
 
 async fn taint(place: &Place, is_there: bool) {
     let path = format!("/api/v1/nodes/{NODE}");
-    let mut taint = json!({"key": KEY, "value": "yes", "effect": "NoExecute"});
-    if !is_there {
-        taint["$patch"] = json!("delete");
-    }
-    place.strategic(&path, &json!({"spec": {"taints": [taint]}})).await.ok();
+    let taint = json!({"key": KEY, "value": "yes", "effect": "NoExecute"});
+    let taints = if is_there { json!([taint]) } else { Value::Null };
+    place.merge(&path, &json!({"spec": {"taints": taints}})).await.ok();
 }
 
 async fn taints(place: Place) {
