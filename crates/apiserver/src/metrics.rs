@@ -62,6 +62,31 @@ const USERS: Desc =
 const AUTHORIZATION: Desc =
     Desc::new("authorization_attempts_total", "Authorizations by result.", Stability::Alpha).labels(&["result"]);
 
+const TRANSLATED: Desc = Desc::new(
+    "apiserver_stream_translator_requests_total",
+    "Commands over WebSocket that were translated to SPDY, by what came of them.",
+    Stability::Alpha,
+)
+.labels(&["code"]);
+const TUNNELLED: Desc = Desc::new(
+    "apiserver_stream_tunnel_requests_total",
+    "Tunnels of SPDY over WebSocket, by what node agents answered.",
+    Stability::Alpha,
+)
+.labels(&["code"]);
+const STREAMING: Desc = Desc::new(
+    "apiserver_websocket_streaming_requests_total",
+    "Connections to pods, and whether they were translated here or passed on.",
+    Stability::Alpha,
+)
+.labels(&["subresource", "proxy_type"]);
+const POD_LOGS: Desc = Desc::new(
+    "kube_apiserver_pod_logs_insecure_backend_total",
+    "Requests for logs, by whether the node agent's certificate had to be good.",
+    Stability::Alpha,
+)
+.labels(&["usage"]);
+
 /// The families.
 pub(crate) struct ApiMetrics {
     pub(crate) registry: Arc<Metrics>,
@@ -80,6 +105,10 @@ pub(crate) struct ApiMetrics {
     pub(crate) authentication: Counters,
     pub(crate) users: Counters,
     pub(crate) authorization: Counters,
+    pub(crate) translated: Counters,
+    pub(crate) tunnelled: Counters,
+    pub(crate) streaming: Counters,
+    pub(crate) pod_logs: Counters,
 }
 
 impl ApiMetrics {
@@ -99,6 +128,10 @@ impl ApiMetrics {
             authentication: registry.counters(&AUTHENTICATION),
             users: registry.counters(&USERS),
             authorization: registry.counters(&AUTHORIZATION),
+            translated: registry.counters(&TRANSLATED),
+            tunnelled: registry.counters(&TUNNELLED),
+            streaming: registry.counters(&STREAMING),
+            pod_logs: registry.counters(&POD_LOGS),
             registry,
             slis,
         }

@@ -46,6 +46,19 @@ impl Outcome {
         }
     }
 
+    /// The status code that means the same in HTTP: a command that ran is fine, whatever its exit code.
+    #[must_use]
+    pub fn http_code(&self) -> u16 {
+        match self {
+            Self::Success | Self::Exit { .. } => 200,
+            Self::Failure(_) => 500,
+            Self::Status(status) => {
+                let code = status.get("code").and_then(Value::as_u64);
+                code.and_then(|code| u16::try_from(code).ok()).unwrap_or(500)
+            }
+        }
+    }
+
     /// The bytes for the error stream; empty means that nothing is written.
     #[must_use]
     pub fn to_error_stream(&self, protocol: Protocol, form: StatusForm) -> Vec<u8> {

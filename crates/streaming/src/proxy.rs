@@ -186,8 +186,9 @@ fn onward_request<B>(request: &Request<B>, target: &str, host: &str) -> Result<R
     Ok(onward)
 }
 
-/// Joins a WebSocket session with a SPDY one until the command ends or either side goes away, and reports the end.
-pub async fn translate(mut front: RemoteCommand, mut back: ClientCommand) {
+/// Joins a WebSocket session with a SPDY one until the command ends or either side goes away, and reports the end, which
+/// it returns where there was one.
+pub async fn translate(mut front: RemoteCommand, mut back: ClientCommand) -> Option<Outcome> {
     let closed = front.closed();
     let (stdin, stdout, stderr) = (front.stdin.take(), front.stdout.take(), front.stderr.take());
     let (back_stdin, back_stdout, back_stderr) = (back.stdin.take(), back.stdout.take(), back.stderr.take());
@@ -220,11 +221,12 @@ pub async fn translate(mut front: RemoteCommand, mut back: ClientCommand) {
         () = resizing => None,
         () = closed.cancelled() => None,
     };
-    if let Some(outcome) = outcome {
-        let outcome = outcome.unwrap_or_else(|error| Outcome::Failure(error.to_string()));
-        front.finish(&outcome, StatusForm::Full).await;
+    let outcome = outcome.map(|outcome| outcome.unwrap_or_else(|error| Outcome::Failure(error.to_string())));
+    if let Some(outcome) = &outcome {
+        front.finish(outcome, StatusForm::Full).await;
     }
     back.close().await;
+    outcome
 }
 
 /// Copies an output to its end; what nobody wants is thrown away.

@@ -47,7 +47,9 @@ impl Endpoint for Logs {
             *response.status_mut() = StatusCode::NO_CONTENT;
             return Ok(response);
         }
-        let verify = if query.flag("insecureSkipTLSVerifyBackend") { Verify::No } else { Verify::AsConfigured };
+        let skips = query.flag("insecureSkipTLSVerifyBackend");
+        cx.metrics.pod_logs.with(&[if skips { "skip_tls_allowed" } else { "enforce_tls" }]).inc();
+        let verify = if skips { Verify::No } else { Verify::AsConfigured };
         let backend = self.kubelets.of_node(cx, &pod.spec.node_name, verify).await?;
         let path = format!("/containerLogs/{}/{}/{container}", info.namespace, info.name);
         let target = target::target(&path, &parameters(query));

@@ -6,7 +6,8 @@ use api_machinery::status::ApiError;
 use api_types::core_v1::Pod;
 use async_trait::async_trait;
 use component_base::serving::Response;
-use streaming::{is_tunnel, is_websocket, proxy_tunnel, proxy_upgrade};
+use http::StatusCode;
+use streaming::{Proxied, ProxyError, is_tunnel, is_websocket, proxy_tunnel, proxy_upgrade};
 
 use super::access::{admit_connect, read, require_create};
 use super::kubelet::{Kubelets, Verify};
@@ -37,13 +38,27 @@ impl Endpoint for PortForwards {
         let target = target::target(&format!("/portForward/{}/{}", info.namespace, info.name), &parameters);
         let io = backend.dial().await.map_err(|error| upgrade::unreachable(&error))?;
         let tunnel = is_websocket(request.headers()) && is_tunnel(request.headers());
+        let proxy_type = if tunnel { "translated_at_apiserver" } else { upgrade::PASSED_ON };
+        cx.metrics.streaming.with(&["portforward", proxy_type]).inc();
         let mut request = upgrade::prepared(request);
         let proxied = if tunnel {
-            proxy_tunnel(&mut request, io, &target, &backend.authority).await
+            let proxied = proxy_tunnel(&mut request, io, &target, &backend.authority).await;
+            cx.metrics.tunnelled.with(&[code_of(&proxied).as_str()]).inc();
+            proxied
         } else {
             proxy_upgrade(&mut request, io, &target, &backend.authority).await
         };
         upgrade::answer(cx, proxied)
+    }
+}
+
+/// What the client of a tunnel is answered.
+fn code_of(proxied: &Result<Proxied, ProxyError>) -> StatusCode {
+    match proxied {
+        Ok(Proxied::Switched { response, .. }) => response.status(),
+        Ok(Proxied::Refused(response)) => response.status(),
+        Err(ProxyError::Client(refusal)) => refusal.status,
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

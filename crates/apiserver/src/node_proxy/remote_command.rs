@@ -65,7 +65,10 @@ impl Endpoint for RemoteCommands {
         let set = streams(&request);
         let path = format!("/{}/{}/{}/{container}", self.kind.name(), info.namespace, info.name);
         let target = target::target(&path, &self.parameters(&request));
-        if is_websocket(request.headers()) && subprotocols(request.headers()).contains(&TRANSLATED) {
+        let translates = is_websocket(request.headers()) && subprotocols(request.headers()).contains(&TRANSLATED);
+        let proxy_type = if translates { "translated_at_apiserver" } else { upgrade::PASSED_ON };
+        cx.metrics.streaming.with(&[self.kind.name(), proxy_type]).inc();
+        if translates {
             return translated(cx, request, backend, target, set);
         }
         let io = backend.dial().await.map_err(|error| upgrade::unreachable(&error))?;
@@ -105,7 +108,10 @@ fn translated(
     let mut request = upgrade::prepared(request);
     let accepted = match accept_remote_command(&mut request, &Subprotocol::TRANSLATED) {
         Ok(accepted) => accepted,
-        Err(refusal) => return Ok(upgrade::refused(refusal)),
+        Err(refusal) => {
+            cx.metrics.translated.with(&[refusal.status.as_str()]).inc();
+            return Ok(upgrade::refused(refusal));
+        }
     };
     let Accepted { response, dialect, upgrade } = accepted;
     let context = Arc::clone(cx);
@@ -126,10 +132,16 @@ fn translated(
 }
 
 async fn run(cx: &ApiCx, front: RemoteCommand, backend: &Backend, target: &str, set: StreamSet) {
-    match open(cx, backend, target, set).await {
+    let outcome = match open(cx, backend, target, set).await {
         Ok(back) => translate(front, back).await,
-        Err(text) => front.finish(&Outcome::Failure(text), StatusForm::Full).await,
-    }
+        Err(text) => {
+            let outcome = Outcome::Failure(text);
+            front.finish(&outcome, StatusForm::Full).await;
+            Some(outcome)
+        }
+    };
+    let code = outcome.map_or(200, |outcome| outcome.http_code());
+    cx.metrics.translated.with(&[&code.to_string()]).inc();
 }
 
 async fn open(cx: &ApiCx, backend: &Backend, target: &str, set: StreamSet) -> Result<ClientCommand, String> {

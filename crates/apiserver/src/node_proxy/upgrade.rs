@@ -11,6 +11,8 @@ use streaming::{Proxied, ProxyError, Refusal};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 
+/// What metrics call a connection that is passed on as it is.
+pub(super) const PASSED_ON: &str = "proxied_to_kubelet";
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The request without its body, as the streaming functions take it, with the client's address noted.

@@ -48,6 +48,19 @@ async fn run(mut command: ClientCommand) -> (String, Outcome) {
     (out, command.outcome().await.unwrap())
 }
 
+/// The samples of a counter, once something was counted.
+async fn counted(sockets: &Sockets, name: &str) -> Vec<String> {
+    for _ in 0..500 {
+        let metrics = sockets.api.get("/metrics").await.text;
+        let found: Vec<String> = metrics.lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect();
+        if !found.is_empty() {
+            return found;
+        }
+        tokio::task::yield_now().await;
+    }
+    Vec::new()
+}
+
 fn ended(protocol: Protocol) -> Outcome {
     let text = "error executing remote command: command terminated with non-zero exit code: command terminated with \
                 exit code 3";
@@ -78,6 +91,17 @@ async fn commands_run_over_every_protocol() {
             assert_eq!((out.as_str(), outcome), (expected, ended(protocol)), "{}", protocol.name());
         }
     }
+    let translated = counted(&sockets, "apiserver_stream_translator").await;
+    assert_eq!(translated, [r#"apiserver_stream_translator_requests_total{code="200"} 2"#], "an exit code is no fault");
+    assert_eq!(
+        counted(&sockets, "apiserver_websocket_streaming").await,
+        [
+            r#"apiserver_websocket_streaming_requests_total{proxy_type="proxied_to_kubelet",subresource="attach"} 9"#,
+            r#"apiserver_websocket_streaming_requests_total{proxy_type="proxied_to_kubelet",subresource="exec"} 9"#,
+            r#"apiserver_websocket_streaming_requests_total{proxy_type="translated_at_apiserver",subresource="attach"} 1"#,
+            r#"apiserver_websocket_streaming_requests_total{proxy_type="translated_at_apiserver",subresource="exec"} 1"#,
+        ]
+    );
     sockets.stop().await;
 }
 
@@ -99,6 +123,10 @@ async fn commands_are_refused_before_the_upgrade_or_told_within_it() {
     let outcome = command.outcome().await.unwrap();
     let Outcome::Failure(text) = &outcome else { panic!("{outcome:?}") };
     assert!(text.contains("error dialing backend: dial tcp 127.0.0.1:"), "{text}");
+    assert_eq!(
+        counted(&sockets, "apiserver_stream_translator").await,
+        [r#"apiserver_stream_translator_requests_total{code="500"} 1"#]
+    );
     sockets.stop().await;
 }
 
@@ -125,6 +153,10 @@ async fn ports_are_forwarded_over_every_protocol() {
         forward.data.read_to_string(&mut answer).await.unwrap();
         assert_eq!(answer, "HELLO", "{carrier:?}");
     }
+    assert_eq!(
+        counted(&sockets, "apiserver_stream_tunnel").await,
+        [r#"apiserver_stream_tunnel_requests_total{code="101"} 1"#]
+    );
     let mut socket = sockets.messages(&format!("{target}?ports=80"), "v4.channel.k8s.io", "*/*").await;
     socket.send(Message::binary([b"\0", INPUT].concat())).await.unwrap();
     let messages: Vec<Vec<u8>> =

@@ -257,7 +257,7 @@ async fn join(
         ClientCommand::over_spdy(io, protocol, set, group).await.map_err(|error| error.to_string())
     };
     match back.await {
-        Ok(back) => translate(front, back).await,
+        Ok(back) => drop(translate(front, back).await),
         Err(error) => front.finish(&streaming::Outcome::Failure(error), streaming::StatusForm::Full).await,
     }
     Ok(())
