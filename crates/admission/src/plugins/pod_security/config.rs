@@ -110,8 +110,8 @@ impl Exemptions {
         let no_name = |name: &str| if name.is_empty() { vec!["username must not be empty".to_owned()] } else { vec![] };
         Ok(Self {
             usernames: list("usernames", no_name)?,
-            namespaces: list("namespaces", |name| dns1123_label(name))?,
-            runtime_classes: list("runtimeClasses", |name| dns1123_subdomain(name))?,
+            namespaces: list("namespaces", dns1123_label)?,
+            runtime_classes: list("runtimeClasses", dns1123_subdomain)?,
         })
     }
 }
