@@ -62,7 +62,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let delay = batch.max(SLICE_DELAY);
     let watcher = Arc::clone(&tracker);
     let of_slice = move |change: &Change<EndpointSlice>| {
-        touched(&watcher, change).into_iter().map(|key| (key, delay)).collect::<Vec<_>>()
+        watcher.touched(change, service_of).into_iter().map(|key| (key, delay)).collect::<Vec<_>>()
     };
     let by_service = |slice: &EndpointSlice| service_of(slice).map(|key| key.to_string()).into_iter().collect();
     let slices =
@@ -80,25 +80,6 @@ fn service_of(slice: &EndpointSlice) -> Option<ObjectKey> {
     let ours = labels.get(LABEL_MANAGED_BY).is_some_and(|manager| manager == MANAGER);
     let name = labels.get(LABEL_SERVICE_NAME).filter(|_| ours)?;
     Some(ObjectKey::new(slice.metadata.namespace.clone(), name.clone()))
-}
-
-/// The services that a change of slices calls for a look at.
-fn touched(tracker: &Tracker, change: &Change<EndpointSlice>) -> Vec<ObjectKey> {
-    match change {
-        Change::Added { object, .. } => {
-            service_of(object).filter(|key| tracker.is_news(key, object)).into_iter().collect()
-        }
-        Change::Updated { old, new } => {
-            let (before, now) = (service_of(old), service_of(new));
-            if before != now {
-                return before.into_iter().chain(now).collect();
-            }
-            now.filter(|key| tracker.is_news(key, new)).into_iter().collect()
-        }
-        Change::Deleted { object, .. } => {
-            service_of(object).filter(|key| tracker.deletion_is_news(key, object)).into_iter().collect()
-        }
-    }
 }
 
 struct EndpointSlices {

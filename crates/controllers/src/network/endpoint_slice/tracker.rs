@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use api_types::discovery_v1::EndpointSlice;
-use client::ObjectKey;
+use client::{Change, ObjectKey};
 use parking_lot::Mutex;
 
 /// What is expected of a slice.
@@ -43,6 +43,34 @@ impl Tracker {
         services.entry(key.clone()).or_default().insert(slice.metadata.uid.clone(), Expected::Deletion);
     }
 
+    /// The services that a change of a slice calls for a look at; `of` finds a slice's own.
+    pub(in crate::network) fn touched(
+        &self,
+        change: &Change<EndpointSlice>,
+        of: impl Fn(&EndpointSlice) -> Option<ObjectKey>,
+    ) -> Vec<ObjectKey> {
+        let object = change.object();
+        let (before, now) = (change.old().and_then(|old| of(old)), of(object));
+        if change.old().is_some() && before != now {
+            // The cache will never show it there again.
+            before.iter().for_each(|key| self.moved_away(key, object));
+            return before.into_iter().chain(now).collect();
+        }
+        let news = |key: &ObjectKey| match change {
+            Change::Deleted { .. } => self.deletion_is_news(key, object),
+            _ => self.is_news(key, object),
+        };
+        now.filter(news).into_iter().collect()
+    }
+
+    fn moved_away(&self, key: &ObjectKey, slice: &EndpointSlice) {
+        let mut state = self.0.lock();
+        if let Some(tracked) = state.services.get_mut(key) {
+            tracked.remove(&slice.metadata.uid);
+        }
+        state.waiting.remove(key);
+    }
+
     /// A service is gone.
     pub(in crate::network) fn forget(&self, key: &ObjectKey) {
         let mut state = self.0.lock();
@@ -71,7 +99,7 @@ impl Tracker {
 
     /// Whether an event of a slice calls for a look at the service: the slice is newer than what was written, or the
     /// service waits for the cache.
-    pub(in crate::network) fn is_news(&self, key: &ObjectKey, slice: &EndpointSlice) -> bool {
+    fn is_news(&self, key: &ObjectKey, slice: &EndpointSlice) -> bool {
         let mut state = self.0.lock();
         let foreign = match state.services.get(key).and_then(|tracked| tracked.get(&slice.metadata.uid)) {
             Some(Expected::Generation(generation)) => slice.metadata.generation > *generation,
@@ -82,7 +110,7 @@ impl Tracker {
     }
 
     /// Takes note of a deletion; says whether it calls for a look at the service, as [`Tracker::is_news`].
-    pub(in crate::network) fn deletion_is_news(&self, key: &ObjectKey, slice: &EndpointSlice) -> bool {
+    fn deletion_is_news(&self, key: &ObjectKey, slice: &EndpointSlice) -> bool {
         let mut state = self.0.lock();
         let known = state.services.get_mut(key).and_then(|tracked| tracked.remove(&slice.metadata.uid));
         state.waiting.remove(key) || matches!(known, Some(Expected::Generation(_)))
@@ -97,6 +125,21 @@ mod tests {
         let mut slice = EndpointSlice::default();
         (slice.metadata.uid, slice.metadata.generation) = ("1".into(), generation);
         slice
+    }
+
+    #[test]
+    fn a_slice_that_was_given_to_another_service_is_not_waited_for() {
+        let (tracker, key) = (Tracker::default(), ObjectKey::new("ns", "a"));
+        let of = |slice: &EndpointSlice| slice.metadata.labels.get("of").map(|name| ObjectKey::new("ns", name.clone()));
+        let given = |name: &str, generation| {
+            let mut slice = slice(generation);
+            slice.metadata.labels.insert("of".into(), name.into());
+            Arc::new(slice)
+        };
+        tracker.written(&key, &slice(1));
+        let change = Change::Updated { old: given("a", 1), new: given("b", 2) };
+        assert_eq!(tracker.touched(&change, of), [key.clone(), ObjectKey::new("ns", "b")]);
+        assert!(!tracker.is_stale(&key, &[]));
     }
 
     #[test]

@@ -60,12 +60,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let services = build.watch::<Service>().enqueue_keys(&queue, chosen).informer();
     let watcher = Arc::clone(&tracker);
     let touched = move |change: &Change<EndpointSlice>| {
-        let key = mirrored_by(change.object())?;
-        let news = match change {
-            Change::Deleted { object, .. } => watcher.deletion_is_news(&key, object),
-            _ => watcher.is_news(&key, change.object()),
-        };
-        news.then_some((key, batch))
+        watcher.touched(change, mirrored_by).into_iter().map(|key| (key, batch)).collect::<Vec<_>>()
     };
     let by_endpoints = |slice: &EndpointSlice| mirrored_by(slice).map(|key| key.to_string()).into_iter().collect();
     let slices =
