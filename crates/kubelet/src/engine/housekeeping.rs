@@ -49,8 +49,8 @@ impl Inner {
         self.side.cgroups.clean_orphans(&keep).await;
         self.delete_orphan_mirrors().await;
         self.start_missing();
-        self.runtime.crashes.collect(self.clock.wall());
-        self.mounting.collect(self.clock.wall());
+        self.runtime.crashes.collect(self.clock.monotonic());
+        self.mounting.collect(self.clock.monotonic());
         self.runtime.puller.forget_expired();
         *self.housekept.lock() = true;
     }

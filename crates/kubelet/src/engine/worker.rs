@@ -201,8 +201,7 @@ impl Inner {
         };
         tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %error, "Mounting volumes failed");
         // What is missing is often on its way, such as the root CA's config map of a new namespace.
-        let now = self.clock.wall();
-        self.mounting.step(uid, now, now);
+        self.mounting.step(uid, None, &*self.clock);
         Err(Ran::Again(self.mounting.delay(uid)))
     }
 

@@ -110,7 +110,7 @@ impl Evictor {
         // Learned once: the copies of thresholds follow from it.
         snapshot.layout = *layout.get_or_insert(snapshot.layout);
         let thresholds = pressure::all(&self.settings.thresholds, snapshot.layout, self.settings.pods_are_limited);
-        let now = self.clock.wall();
+        let now = self.clock.monotonic();
         let verdict = pressure.step(&thresholds, &snapshot.observations, now, self.settings.hold);
         self.state.set_pressures(verdict.conditions);
         let over = self.evict_over_limits(&snapshot).await;

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
+use tokio::time::Instant;
+
 use super::usage::{FileSystems, Observation, Observations};
 use crate::resources::thresholds::{Signal, Threshold};
 
@@ -10,8 +12,8 @@ use crate::resources::thresholds::{Signal, Threshold};
 #[derive(Debug, Default)]
 pub(super) struct Pressure {
     met: BTreeSet<usize>,
-    since: BTreeMap<usize, SystemTime>,
-    conditions: BTreeMap<&'static str, SystemTime>,
+    since: BTreeMap<usize, Instant>,
+    conditions: BTreeMap<&'static str, Instant>,
     read: BTreeMap<Signal, SystemTime>,
 }
 
@@ -48,7 +50,7 @@ impl Pressure {
         &mut self,
         thresholds: &[Threshold],
         seen: &Observations,
-        now: SystemTime,
+        now: Instant,
         hold: Duration,
     ) -> Verdict {
         let left: BTreeSet<usize> = met(thresholds, seen, true).intersection(&self.met).copied().collect();
@@ -60,10 +62,11 @@ impl Pressure {
                 self.conditions.insert(threshold.signal.condition(), now);
             }
         }
-        self.conditions.retain(|_, at| *at == now || past(*at, now) < hold);
+        self.conditions.retain(|_, at| *at == now || now.saturating_duration_since(*at) < hold);
         let is_due = |index: &usize| {
             let Some(threshold) = thresholds.get(*index) else { return false };
-            let held = self.since.get(index).is_some_and(|since| past(*since, now) >= threshold.grace);
+            let held =
+                self.since.get(index).is_some_and(|since| now.saturating_duration_since(*since) >= threshold.grace);
             // Old numbers never evict twice.
             let fresh =
                 seen.get(&threshold.signal).is_some_and(|seen| self.read.get(&threshold.signal) != Some(&seen.at));
@@ -75,10 +78,6 @@ impl Pressure {
         due.sort_by_key(|index| thresholds.get(*index).is_none_or(|threshold| threshold.signal.resource() != "memory"));
         Verdict { due, conditions: self.conditions.keys().map(|name| (*name).to_owned()).collect() }
     }
-}
-
-fn past(from: SystemTime, to: SystemTime) -> Duration {
-    to.duration_since(from).unwrap_or_default()
 }
 
 /// The thresholds in force: users' own, the one of all pods together, and those copied to the writable layers.
@@ -130,7 +129,7 @@ mod tests {
 
     #[test]
     fn thresholds_are_met_held_and_left() {
-        let mut pressure = Pressure::default();
+        let (mut pressure, start) = (Pressure::default(), Instant::now());
         let hold = Duration::from_secs(60);
         // (second, free memory, free disk, due, conditions)
         let (memory, disk) = ("MemoryPressure", "DiskPressure");
@@ -149,7 +148,7 @@ mod tests {
             let seen = |available| Observation { available, capacity: 1000, at: at(second) };
             let observations =
                 [(Signal::MemoryAvailable, seen(free_memory)), (Signal::NodefsAvailable, seen(free_disk))].into();
-            let verdict = pressure.step(&thresholds(), &observations, at(second), hold);
+            let verdict = pressure.step(&thresholds(), &observations, start + Duration::from_secs(second), hold);
             let shown: Vec<&str> = verdict.conditions.iter().map(String::as_str).collect();
             assert_eq!((verdict.due.as_slice(), shown.as_slice()), (due, conditions), "after {second} s");
         }
@@ -157,9 +156,10 @@ mod tests {
 
     #[test]
     fn old_numbers_do_nothing() {
-        let mut pressure = Pressure::default();
+        let (mut pressure, start) = (Pressure::default(), Instant::now());
         let seen = [(Signal::NodefsAvailable, Observation { available: 1, capacity: 1000, at: at(5) })].into();
-        let mut due = |now| pressure.step(&thresholds(), &seen, at(now), Duration::ZERO).due;
+        let mut due =
+            |second| pressure.step(&thresholds(), &seen, start + Duration::from_secs(second), Duration::ZERO).due;
         assert_eq!((due(5), due(15)), (vec![0], vec![]));
     }
 

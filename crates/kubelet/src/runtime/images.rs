@@ -134,7 +134,7 @@ impl ImagePuller {
     ) -> Result<Ready, Failure> {
         let (uid, image) = (&wanted.pod.metadata.uid, &wanted.container.image);
         let key = format!("{uid}_{image}");
-        if let Some(left) = self.back_off.remaining_since_step(&key, self.clock.wall()) {
+        if let Some(left) = self.back_off.remaining_since_step(&key, &*self.clock) {
             let text = format!("Back-off pulling image {image:?}");
             self.normal(wanted, "BackOff", &text);
             let cause = self.last_errors.get(uid, image);
@@ -146,8 +146,7 @@ impl ImagePuller {
             Ok(_) => self.last_errors.clear(uid, image),
             // The next try comes soon, whatever the back-off: it says that there is one.
             Err(failure) => {
-                let now = self.clock.wall();
-                self.back_off.step(&key, now, now);
+                self.back_off.step(&key, None, &*self.clock);
                 self.last_errors.set(uid, image, failure.clone());
             }
         }
@@ -204,7 +203,7 @@ impl ImagePuller {
 
     /// Whether the image of a container is on this machine already, for those who only want to know.
     pub(crate) fn forget_expired(&self) {
-        self.back_off.collect(self.clock.wall());
+        self.back_off.collect(self.clock.monotonic());
     }
 
     pub(crate) fn forget_pod(&self, uid: &str) {

@@ -110,9 +110,8 @@ impl PodRuntime {
         let Some(ended) = ended else { return Ok(()) };
         let key = crash_key(pod, container);
         let since = SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::try_from(ended.finished_at).unwrap_or(0));
-        let now = self.clock.wall();
-        let Some(left) = self.crashes.remaining(&key, since, now) else {
-            self.crashes.step(&key, since, now);
+        let Some(left) = self.crashes.remaining(&key, since, &*self.clock) else {
+            self.crashes.step(&key, Some(since), &*self.clock);
             return Ok(());
         };
         let (name, of) = (&container.name, text::pod(pod));
