@@ -65,6 +65,8 @@ pub(super) async fn read(engine: PodEngine, path: PathBuf, container: String, wi
 struct Reader {
     path: PathBuf,
     file: File,
+    /// The file that the name leads to now, for when this one is read to its end.
+    next: Option<File>,
     /// What was read and is not a whole line yet.
     rest: Vec<u8>,
     /// Whether the first line was in the known format.
@@ -82,7 +84,7 @@ impl Reader {
             let start = tail_start(&mut file, tail)?;
             file.seek(SeekFrom::Start(start))?;
         }
-        Ok(Self { path, file, rest: Vec::new(), known: false, left: wish.limit, at_start: true })
+        Ok(Self { path, file, next: None, rest: Vec::new(), known: false, left: wish.limit, at_start: true })
     }
 
     async fn all(&mut self, engine: &PodEngine, container: &str, wish: &Wish, sink: &Sink) -> Result<(), End> {
@@ -133,8 +135,8 @@ impl Reader {
             }
             return Ok(false);
         }
-        self.file = File::open(&self.path)?;
-        Ok(true)
+        self.next = File::open(&self.path).ok();
+        Ok(self.next.is_some())
     }
 
     async fn read_to_end(&mut self, wish: &Wish, sink: &Sink) -> Result<(), End> {
@@ -142,14 +144,21 @@ impl Reader {
         loop {
             let read = self.file.read(&mut block)?;
             if read == 0 {
-                return Ok(());
+                let Some(next) = self.next.take() else { return Ok(()) };
+                self.file = next;
+                continue;
             }
-            self.rest.extend_from_slice(block.get(..read).unwrap_or_default());
-            let mut out = Vec::new();
-            while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.rest.drain(..=end).collect();
-                self.take(line.strip_suffix(b"\n").unwrap_or(&line), wish, &mut out)?;
+            let mut text = std::mem::take(&mut self.rest);
+            text.extend_from_slice(block.get(..read).unwrap_or_default());
+            let (mut out, mut lines) = (Vec::new(), text.as_slice());
+            while let Some(end) = lines.iter().position(|byte| *byte == b'\n') {
+                let (line, others) = lines.split_at(end);
+                self.take(line, wish, &mut out)?;
+                lines = others.get(1..).unwrap_or_default();
             }
+            let whole = text.len() - lines.len();
+            text.drain(..whole);
+            self.rest = text;
             if self.rest.len() > MAX_LINE {
                 return Err(End::Failed("a line of the log is too long".to_owned()));
             }
@@ -289,6 +298,29 @@ mod tests {
         for (wish, expected) in cases {
             assert_eq!(lines(&wish, LOG).as_deref(), Ok(expected), "{wish:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_rotated_file_is_read_to_its_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("0.log");
+        std::fs::write(&path, LOG).unwrap();
+        let wish = Wish { tail: Some(0), ..Wish::default() };
+        let (sink, mut source) = mpsc::channel(16);
+        let mut reader = Reader::open(path.clone(), &wish).unwrap();
+        let late = "2024-01-01T00:00:04Z stdout F late\n";
+        std::fs::write(&path, LOG.to_owned() + late).unwrap();
+        std::fs::rename(&path, dir.path().join("0.log.1")).unwrap();
+        assert!(!reader.is_replaced().unwrap(), "nothing is there under its name yet");
+        std::fs::write(&path, "2024-01-01T00:00:05Z stdout F new\n").unwrap();
+        assert!(reader.is_replaced().unwrap());
+        assert!(reader.read_to_end(&wish, &sink).await.is_ok());
+        drop(sink);
+        let mut text = Vec::new();
+        while let Some(Ok(part)) = source.recv().await {
+            text.extend_from_slice(&part);
+        }
+        assert_eq!(String::from_utf8(text).unwrap(), "late\nnew\n");
     }
 
     #[test]
