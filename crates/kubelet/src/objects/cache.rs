@@ -149,7 +149,15 @@ impl<T: Kind + Object + ApiObject + Immutable> Followed<T> {
         self.client.tasks().spawn("object-watch", async move {
             let mut pause = Backoff::new(RETRY_FIRST, 2.0, RETRY_LAST, 1.0);
             let work = async {
-                while !matches!(follow_once(&api, &name, &sender).await, Ok(Ended::Immutable)) {
+                loop {
+                    let began = Instant::now();
+                    if matches!(follow_once(&api, &name, &sender).await, Ok(Ended::Immutable)) {
+                        break;
+                    }
+                    // Every watch ends once; one that went well for long is no reason to wait longer.
+                    if began.elapsed() > RETRY_LAST {
+                        pause.reset();
+                    }
                     tokio::time::sleep(pause.step(&rng)).await;
                 }
             };
@@ -301,6 +309,21 @@ mod tests {
         server.remove("v1/configmaps", "ns", "cfg");
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert_eq!(value(&objects).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn watches_that_end_after_long_start_again_soon() {
+        let server = FakeServer::new();
+        let objects = ApiObjects::new(&server.client(), Strategy::Watch, Duration::from_secs(3600));
+        for round in 0..7 {
+            assert!(objects.config_map("ns", "cfg").await.is_ok());
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            server.cut_watches();
+            let fresh = format!("value {round}");
+            put(&server, &fresh, false);
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            assert_eq!(value(&objects).await, Some(fresh));
+        }
     }
 
     #[tokio::test(start_paused = true)]
