@@ -230,7 +230,7 @@ mod tests {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        assert!(ask(port).await.unwrap().starts_with("HTTP/1.1"));
+        assert!(!ports.open.is_empty());
         tasks.shutdown(Duration::from_secs(5)).await;
     }
 }
