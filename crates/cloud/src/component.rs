@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::value::ValueMap;
-use component_base::flags::{Errors, FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS, Options};
+use component_base::flags::{Errors, Flag, FlagSet, GLOBAL, LOGS, METRICS, Options};
 use component_base::serving::{BoxError, secure_serving_flags};
 use component_base::{Component, Lifecycle, no_config_file};
-use controller::process::{CLIENT, DELEGATION, Leading, ProcessOptions, leader_election_flags, run_process};
+use controller::process::{CLIENT, DELEGATION, GENERIC, Leading, ProcessOptions, leader_election_flags, run_process};
 use controller::{ControllerSet, Environment, Selection, Stopped};
 
 use crate::{ALL, FakeProvider, Provider};
 
 const NAME: &str = "cloud-controller-manager";
 const DRAIN: Duration = Duration::from_secs(5);
-const SERVING: [component_base::flags::Flag; 13] = secure_serving_flags("10258", "");
-const LEADER: [component_base::flags::Flag; 7] = leader_election_flags(NAME);
+const SERVING: [Flag; 13] = secure_serving_flags("10258", "");
+const LEADER: [Flag; 7] = leader_election_flags(NAME);
 
 const OWN: FlagSet = FlagSet {
     title: "cloud",
@@ -24,14 +24,7 @@ const OWN: FlagSet = FlagSet {
         Flag::string("cloud-provider", "")
             .help("The cloud. Known: fake, whose instances are listed in --cloud-config."),
         Flag::int32("concurrent-node-syncs", "1").help("How many nodes are initialized at a time."),
-        Flag::duration("controller-start-interval", "0s").help("Interval between the starts of two controllers."),
-        Flag::string_slice("controllers", "*")
-            .help("The controllers to run: '*' stands for all that are on by default, 'foo' turns one on, '-foo' off."),
-        FEATURE_GATES,
-        Flag::duration("min-resync-period", "12h0m0s")
-            .help("The resync period of the informers is random between this and twice this."),
         Flag::duration("node-monitor-period", "5s").help("How often nodes that are not ready are asked for."),
-        Flag::bool("profiling", "true").help("Serve /debug/flags/v, which changes the log's verbosity."),
     ],
 };
 
@@ -47,6 +40,7 @@ pub const COMPONENT: Component = Component {
         DELEGATION,
         FlagSet { title: "secure serving", flags: &SERVING },
         FlagSet { title: "leader election", flags: &LEADER },
+        GENERIC,
         OWN,
     ],
     gates: &[],

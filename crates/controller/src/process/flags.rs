@@ -1,9 +1,6 @@
-//! The flags that the managers of controllers share: client connection, leader election, delegated access.
+//! The flags that the managers of controllers share: client connection, leader election, delegated access, controllers.
 
-use component_base::flags::{Flag, FlagSet, GLOBAL, LOGS, METRICS};
-
-/// Help, version, log and metrics.
-pub const COMMON: [FlagSet; 3] = [GLOBAL, LOGS, METRICS];
+use component_base::flags::{FEATURE_GATES, Flag, FlagSet};
 
 /// How the API server is reached.
 pub const CLIENT: FlagSet = FlagSet {
@@ -46,6 +43,20 @@ pub const DELEGATION: FlagSet = FlagSet {
         Flag::string_slice("requestheader-group-headers", "x-remote-group").help("Headers with the user's groups."),
         Flag::string_slice("requestheader-uid-headers", "").help("Headers with the user's uid."),
         Flag::string_slice("requestheader-username-headers", "x-remote-user").help("Headers with the user's name."),
+    ],
+};
+
+/// Which controllers run, and how.
+pub const GENERIC: FlagSet = FlagSet {
+    title: "generic",
+    flags: &[
+        Flag::duration("controller-start-interval", "0s").help("Interval between the starts of two controllers."),
+        Flag::string_slice("controllers", "*")
+            .help("The controllers to run: '*' stands for all that are on by default, 'foo' turns one on, '-foo' off."),
+        FEATURE_GATES,
+        Flag::duration("min-resync-period", "12h0m0s")
+            .help("The resync period of the informers is random between this and twice this."),
+        Flag::bool("profiling", "true").help("Serve /debug/flags/v, which changes the log's verbosity."),
     ],
 };
 

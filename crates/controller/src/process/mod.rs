@@ -22,7 +22,7 @@ use component_base::serving::{BoxError, SecureServing};
 use pki::{AltNames, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
 
 pub use access::{AccessError, AccessOptions};
-pub use flags::{CLIENT, COMMON, DELEGATION, leader_election_flags};
+pub use flags::{CLIENT, DELEGATION, GENERIC, leader_election_flags};
 
 /// How long a self-signed serving certificate is good for, as upstream.
 const SELF_SIGNED_VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);

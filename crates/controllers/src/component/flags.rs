@@ -1,9 +1,9 @@
 //! The flags of kube-controller-manager, by concern. Flags of controllers that are not part of this build are known
 //! by name, so that setting one is refused with the reason.
 
-use component_base::flags::{Errors, FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS, Options};
+use component_base::flags::{Errors, Flag, FlagSet, GLOBAL, LOGS, METRICS, Options};
 use component_base::serving::secure_serving_flags;
-use controller::process::{CLIENT, DELEGATION, leader_election_flags};
+use controller::process::{CLIENT, DELEGATION, GENERIC, leader_election_flags};
 
 const SERVING: [Flag; 13] = secure_serving_flags("10257", "");
 const LEADER: [Flag; 7] = leader_election_flags("kube-controller-manager");
@@ -18,6 +18,7 @@ pub(super) const FLAGS: &[FlagSet] = &[
     FlagSet { title: "secure serving", flags: &SERVING },
     FlagSet { title: "leader election", flags: &LEADER },
     GENERIC,
+    MANAGER,
     CONTROLLERS,
     NODES,
     CERTIFICATES,
@@ -25,18 +26,11 @@ pub(super) const FLAGS: &[FlagSet] = &[
     UNSUPPORTED,
 ];
 
-const GENERIC: FlagSet = FlagSet {
-    title: "generic",
+const MANAGER: FlagSet = FlagSet {
+    title: "manager",
     flags: &[
         Flag::duration("controller-shutdown-timeout", "10s")
             .help("How long to wait for the controllers at the end; zero waits without limit."),
-        Flag::duration("controller-start-interval", "0s").help("Interval between the starts of two controllers."),
-        Flag::string_slice("controllers", "*")
-            .help("The controllers to run: '*' stands for all that are on by default, 'foo' turns one on, '-foo' off."),
-        FEATURE_GATES,
-        Flag::duration("min-resync-period", "12h0m0s")
-            .help("The resync period of the informers is random between this and twice this."),
-        Flag::bool("profiling", "true").help("Serve /debug/flags/v, which changes the log's verbosity."),
         Flag::string("root-ca-file", "")
             .help("CA bundle for the ConfigMap kube-root-ca.crt of each namespace; by default the kubeconfig's."),
         Flag::bool("use-service-account-credentials", "false")
