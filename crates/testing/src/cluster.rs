@@ -48,6 +48,18 @@ struct Running {
     layer: Arc<FaultLayer>,
 }
 
+/// What a part reaches the server through.
+struct Border {
+    transport: Arc<dyn Transport>,
+    cx: ClientCx,
+}
+
+impl Border {
+    fn client(&self, user: &str, qps: f64, burst: u32) -> Result<Client, ConfigError> {
+        Client::with_transport(Arc::clone(&self.transport), config(user, qps, burst), self.cx.clone())
+    }
+}
+
 impl Cluster {
     /// Starts everything and waits until pods can be run.
     ///
@@ -138,30 +150,31 @@ impl Cluster {
     /// When it cannot be put together.
     pub fn start(&self, part: Part) -> Result<(), BoxError> {
         self.stop(part);
-        if part == Part::ApiServer {
-            return self.server.start();
+        match part {
+            Part::ApiServer => self.server.start(),
+            Part::Controllers => self.start_client(part, |border| {
+                let (transport, cx) = (Arc::clone(&border.transport), border.cx.clone());
+                let client_for = move |identity: &str| controller_client(identity, &transport, &cx);
+                start_controllers(&border.client(CONTROLLER_MANAGER, 20.0, 30)?, Arc::new(client_for))
+            }),
+            Part::Scheduler => self.start_client(part, |border| start_scheduler(&border.client(SCHEDULER, 50.0, 100)?)),
+            Part::Node(number) => {
+                let node = self.nodes.get(usize::from(number)).ok_or("there is no such node")?;
+                self.start_client(part, |border| {
+                    node.start(&border.client(&format!("system:node:{part}"), 50.0, 100)?)
+                })
+            }
         }
+    }
+
+    /// Starts a part that is a client of the server.
+    fn start_client(&self, part: Part, start: impl FnOnce(&Border) -> Result<(), BoxError>) -> Result<(), BoxError> {
         let tasks = self.tasks.child(&part.to_string());
         let layer =
             Arc::new(FaultLayer::new(Arc::clone(&self.server) as _, self.faults.lock().clone(), split(&self.rng)));
         let transport = self.trace.recording(&part.to_string(), Arc::clone(&layer) as _);
         let cx = ClientCx::new(Arc::clone(&self.clock), split(&self.rng), tasks.clone());
-        let client = |user: &str, qps: f64, burst: u32| {
-            Client::with_transport(Arc::clone(&transport), config(user, qps, burst), cx.clone())
-        };
-        match part {
-            Part::ApiServer => {}
-            Part::Controllers => {
-                let (transport, cx) = (Arc::clone(&transport), cx.clone());
-                let client_for = move |identity: &str| controller_client(identity, &transport, &cx);
-                start_controllers(&client(CONTROLLER_MANAGER, 20.0, 30)?, Arc::new(client_for))?;
-            }
-            Part::Scheduler => start_scheduler(&client(SCHEDULER, 50.0, 100)?)?,
-            Part::Node(number) => {
-                let node = self.nodes.get(usize::from(number)).ok_or("there is no such node")?;
-                node.start(&client(&format!("system:node:{part}"), 50.0, 100)?)?;
-            }
-        }
+        start(&Border { transport, cx })?;
         self.running.lock().insert(part, Running { tasks, layer });
         Ok(())
     }
