@@ -74,6 +74,21 @@ pub(crate) struct Row<'a> {
     pub(crate) texts: [&'a str; 3],
 }
 
+/// A field of the object that an event is about, for field selectors.
+pub(crate) fn reference_field(about: &ObjectReference, field: &str) -> Option<String> {
+    let text = match field {
+        "kind" => &about.kind,
+        "namespace" => &about.namespace,
+        "name" => &about.name,
+        "uid" => &about.uid,
+        "apiVersion" => &about.api_version,
+        "resourceVersion" => &about.resource_version,
+        "fieldPath" => &about.field_path,
+        _ => return None,
+    };
+    Some(text.clone())
+}
+
 /// The cells of a row, in the order of [`COLUMNS`].
 pub(crate) fn cells(row: &Row<'_>, now: Time) -> Vec<Value> {
     let (first_seen, last_seen) = row.seen;

@@ -27,6 +27,7 @@ mod pod_spec;
 mod policy_v1;
 mod quota_rules;
 mod rbac_v1;
+mod replicas;
 pub mod rules;
 mod scheduling_v1;
 mod storage_v1;

@@ -3,8 +3,9 @@
 use api_types::apps_v1::{ReplicaSet, ReplicaSetSpec, ReplicaSetStatus};
 
 use crate::field_rules;
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::disabled;
+use crate::replicas::{self, Counts};
 use crate::rules::{Endpoint, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
@@ -28,16 +29,7 @@ static INFO: ResourceInfo = ResourceInfo {
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &[],
-    columns: &[
-        Column::NAME,
-        Column::number("Desired"),
-        Column::number("Current"),
-        Column::number("Ready"),
-        Column::AGE,
-        Column::wide("Containers"),
-        Column::wide("Images"),
-        Column::wide("Selector"),
-    ],
+    columns: replicas::COLUMNS,
     subresources: &[SubresourceInfo::SCALE, SubresourceInfo::status("ReplicaSet")],
 };
 
@@ -76,7 +68,7 @@ impl TypedRules for ReplicaSetRules {
     fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &ReplicaSet, old: &ReplicaSet) -> ErrorList {
         let mut errors = ErrorList::new();
         if endpoint == Endpoint::Status {
-            validate_status(&Path::new("status"), &object.status, &mut errors);
+            replicas::validate(&Path::new("status"), &counts(&object.status), &mut errors);
             return errors;
         }
         validate_spec(&Path::new("spec"), &object.spec, Some(&old.spec), &mut errors);
@@ -93,16 +85,9 @@ impl TypedRules for ReplicaSetRules {
     }
 
     fn cells(object: &ReplicaSet, now: Time) -> Vec<Value> {
-        vec![
-            object.metadata.name.clone().into(),
-            object.spec.replicas.unwrap_or_default().into(),
-            object.status.replicas.into(),
-            object.status.ready_replicas.into(),
-            table::age(&object.metadata, now),
-            table::names(&object.spec.template.spec.containers),
-            table::images(&object.spec.template.spec.containers),
-            table::selector(object.spec.selector.as_ref(), "<error>"),
-        ]
+        let selector = table::selector(object.spec.selector.as_ref(), "<error>");
+        let (pods, wanted) = ((&object.spec.template.spec.containers[..], selector), object.spec.replicas);
+        replicas::cells(&object.metadata, wanted, &counts(&object.status), pods, now)
     }
 
     fn scale(object: &ReplicaSet) -> Option<Scale> {
@@ -122,22 +107,13 @@ fn validate_spec(path: &Path, spec: &ReplicaSetSpec, old: Option<&ReplicaSetSpec
     workload::validate_replicated(path, spec.selector.as_ref(), &spec.template, stored, errors);
 }
 
-fn validate_status(path: &Path, status: &ReplicaSetStatus, errors: &mut ErrorList) {
-    let counters = [
-        ("replicas", status.replicas.into()),
-        ("fullyLabeledReplicas", status.fully_labeled_replicas.into()),
-        ("readyReplicas", status.ready_replicas.into()),
-        ("availableReplicas", status.available_replicas.into()),
-        ("observedGeneration", status.observed_generation),
-        ("terminatingReplicas", status.terminating_replicas.unwrap_or(0).into()),
-    ];
-    workload::not_negative(path, &counters, errors);
-    let parts = [
-        ("fullyLabeledReplicas", status.fully_labeled_replicas),
-        ("readyReplicas", status.ready_replicas),
-        ("availableReplicas", status.available_replicas),
-    ];
-    workload::parts_of(path, status.replicas, &parts, errors);
-    let ready = (status.available_replicas, status.ready_replicas);
-    workload::available_are_ready(path, ready, "readyReplicas", errors);
+fn counts(status: &ReplicaSetStatus) -> Counts {
+    Counts {
+        all: status.replicas,
+        fully_labeled: status.fully_labeled_replicas,
+        ready: status.ready_replicas,
+        available: status.available_replicas,
+        terminating: status.terminating_replicas,
+        observed_generation: status.observed_generation,
+    }
 }

@@ -65,14 +65,10 @@ impl TypedRules for EventRules {
     }
 
     fn field(object: &Event, path: &str) -> Option<String> {
+        if let Some(field) = path.strip_prefix("involvedObject.") {
+            return event_rules::reference_field(&object.involved_object, field);
+        }
         Some(match path {
-            "involvedObject.kind" => object.involved_object.kind.clone(),
-            "involvedObject.namespace" => object.involved_object.namespace.clone(),
-            "involvedObject.name" => object.involved_object.name.clone(),
-            "involvedObject.uid" => object.involved_object.uid.clone(),
-            "involvedObject.apiVersion" => object.involved_object.api_version.clone(),
-            "involvedObject.resourceVersion" => object.involved_object.resource_version.clone(),
-            "involvedObject.fieldPath" => object.involved_object.field_path.clone(),
             "reason" => object.reason.clone(),
             "reportingComponent" => object.reporting_component.clone(),
             "source" => {

@@ -5,9 +5,10 @@ use api_types::core_v1::{
 };
 
 use crate::field_rules;
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::disabled;
 use crate::pod_spec::validation::validate_template;
+use crate::replicas::{self, Counts};
 use crate::rules::{Endpoint, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
@@ -31,16 +32,7 @@ static INFO: ResourceInfo = ResourceInfo {
     create_on_update: false,
     unconditional_update: true,
     field_selectors: &["status.replicas"],
-    columns: &[
-        Column::NAME,
-        Column::number("Desired"),
-        Column::number("Current"),
-        Column::number("Ready"),
-        Column::AGE,
-        Column::wide("Containers"),
-        Column::wide("Images"),
-        Column::wide("Selector"),
-    ],
+    columns: replicas::COLUMNS,
     subresources: &[SubresourceInfo::SCALE, SubresourceInfo::status("ReplicationController")],
 };
 
@@ -106,7 +98,7 @@ impl TypedRules for ReplicationControllerRules {
     ) -> ErrorList {
         let mut errors = ErrorList::new();
         match endpoint {
-            Endpoint::Status => validate_status(&Path::new("status"), &object.status, &mut errors),
+            Endpoint::Status => replicas::validate(&Path::new("status"), &counts(&object.status), &mut errors),
             _ => {
                 validate_spec(&Path::new("spec"), &object.spec, old.spec.template.as_ref(), &mut errors);
                 validate_inconvertible(object, old, &mut errors);
@@ -150,16 +142,8 @@ impl TypedRules for ReplicationControllerRules {
 
     fn cells(object: &ReplicationController, now: Time) -> Vec<Value> {
         let containers = object.spec.template.as_ref().map_or(&[][..], |template| &template.spec.containers);
-        vec![
-            object.metadata.name.clone().into(),
-            object.spec.replicas.unwrap_or_default().into(),
-            object.status.replicas.into(),
-            object.status.ready_replicas.into(),
-            table::age(&object.metadata, now),
-            table::names(containers),
-            table::images(containers),
-            table::labels(&object.spec.selector),
-        ]
+        let (pods, wanted) = ((containers, table::labels(&object.spec.selector)), object.spec.replicas);
+        replicas::cells(&object.metadata, wanted, &counts(&object.status), pods, now)
     }
 }
 
@@ -205,21 +189,13 @@ fn validate_inconvertible(object: &ReplicationController, old: &ReplicationContr
     }
 }
 
-fn validate_status(path: &Path, status: &ReplicationControllerStatus, errors: &mut ErrorList) {
-    let counters = [
-        ("replicas", status.replicas.into()),
-        ("fullyLabeledReplicas", status.fully_labeled_replicas.into()),
-        ("readyReplicas", status.ready_replicas.into()),
-        ("availableReplicas", status.available_replicas.into()),
-        ("observedGeneration", status.observed_generation),
-    ];
-    workload::not_negative(path, &counters, errors);
-    let parts = [
-        ("fullyLabeledReplicas", status.fully_labeled_replicas),
-        ("readyReplicas", status.ready_replicas),
-        ("availableReplicas", status.available_replicas),
-    ];
-    workload::parts_of(path, status.replicas, &parts, errors);
-    let ready = (status.available_replicas, status.ready_replicas);
-    workload::available_are_ready(path, ready, "readyReplicas", errors);
+fn counts(status: &ReplicationControllerStatus) -> Counts {
+    Counts {
+        all: status.replicas,
+        fully_labeled: status.fully_labeled_replicas,
+        ready: status.ready_replicas,
+        available: status.available_replicas,
+        terminating: None,
+        observed_generation: status.observed_generation,
+    }
 }

@@ -101,14 +101,10 @@ impl TypedRules for EventRules {
     }
 
     fn field(object: &Event, path: &str) -> Option<String> {
+        if let Some(field) = path.strip_prefix("regarding.") {
+            return event_rules::reference_field(&object.regarding, field);
+        }
         Some(match path {
-            "regarding.kind" => object.regarding.kind.clone(),
-            "regarding.namespace" => object.regarding.namespace.clone(),
-            "regarding.name" => object.regarding.name.clone(),
-            "regarding.uid" => object.regarding.uid.clone(),
-            "regarding.apiVersion" => object.regarding.api_version.clone(),
-            "regarding.resourceVersion" => object.regarding.resource_version.clone(),
-            "regarding.fieldPath" => object.regarding.field_path.clone(),
             "reason" => object.reason.clone(),
             "reportingController" => object.reporting_controller.clone(),
             "type" => object.type_.clone(),

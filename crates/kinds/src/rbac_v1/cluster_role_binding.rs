@@ -3,7 +3,7 @@
 use api_types::rbac_v1::ClusterRoleBinding;
 
 use super::validation::{self, Scope};
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
+use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_machinery::time::Time;
@@ -28,14 +28,7 @@ static INFO: ResourceInfo = ResourceInfo {
     create_on_update: true,
     unconditional_update: true,
     field_selectors: &[],
-    columns: &[
-        Column::NAME,
-        Column::text("Role"),
-        Column::AGE,
-        Column::wide("Users"),
-        Column::wide("Groups"),
-        Column::wide("ServiceAccounts"),
-    ],
+    columns: super::BINDING_COLUMNS,
     subresources: &[],
 };
 

@@ -11,6 +11,7 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::rbac_v1::{GROUP, RoleRef, Subject};
 
+use crate::info::Column;
 use crate::rules::{Rules, Typed};
 use crate::table;
 
@@ -34,7 +35,17 @@ fn set_binding_defaults(role: &mut RoleRef, subjects: &mut [Subject]) {
     }
 }
 
-/// The row of a binding.
+/// The columns of bindings.
+const BINDING_COLUMNS: &[Column] = &[
+    Column::NAME,
+    Column::text("Role"),
+    Column::AGE,
+    Column::wide("Users"),
+    Column::wide("Groups"),
+    Column::wide("ServiceAccounts"),
+];
+
+/// The row of a binding, in the order of [`BINDING_COLUMNS`].
 fn binding_cells(meta: &ObjectMeta, role: &RoleRef, subjects: &[Subject], now: Time) -> Vec<Value> {
     vec![
         meta.name.clone().into(),
