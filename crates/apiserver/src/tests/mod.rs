@@ -1,5 +1,6 @@
 //! The server as clients see it, called in process over the memory store.
 
+mod admitted;
 mod custom;
 mod fake_kubelet;
 mod harness;
