@@ -13,11 +13,9 @@ pub(crate) fn checks() -> Vec<Check> {
 /// A page that keeps what it is told, or passes everything on.
 fn page(name: &str, script: &str) -> Value {
     let labels = json!({"guestbook": name});
-    let serve = format!(
-        "mkdir -p /www/cgi-bin; printf \"%s\\n\" \"#!/bin/sh\" \"echo Content-Type: text/plain; echo\" \"$PAGE\" > /www/cgi-bin/book; \
-         chmod +x /www/cgi-bin/book; exec httpd -f -p 8080 -h /www"
-    );
-    let container = with(shell("main", &serve), json!({"env": [{"name": "PAGE", "value": script}]}));
+    let serve = "mkdir -p /www/cgi-bin; printf \"%s\\n\" \"#!/bin/sh\" \"echo Content-Type: text/plain; echo\" \"$PAGE\" \
+        > /www/cgi-bin/book; chmod +x /www/cgi-bin/book; exec httpd -f -p 8080 -h /www";
+    let container = with(shell("main", serve), json!({"env": [{"name": "PAGE", "value": script}]}));
     json!({"apiVersion": "v1", "kind": "List", "items": [
         {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
             "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template(&labels, &[container])}},
@@ -78,6 +76,29 @@ async fn running(place: &Place, name: &str, count: usize) -> Vec<Value> {
         .await
 }
 
+/// What must be seen of each kind.
+const DESCRIBED: &[(&str, &str)] = &[
+    (
+        "rc",
+        "Name:|Namespace:|Selector:|Labels:|Replicas:|Pods Status:|1 Running / 0 Waiting|Pod Template:|Image:|Events:",
+    ),
+    (
+        "pod",
+        "Name:|Namespace:|Node:|Status:|Running|IP:|Controlled By:  ReplicationController/described|Image:|State:|QoS Class:",
+    ),
+    (
+        "service",
+        "Name:|Namespace:|Labels:|Selector:|app=described|Type:|ClusterIP|IP:|Port:|6379/TCP|Endpoints:|Session Affinity:",
+    ),
+    (
+        "node",
+        "Name:|Labels:|Annotations:|CreationTimestamp:|Conditions:|Type|Status|LastHeartbeatTime|LastTransitionTime|Reason\
+        |Message|Addresses:|Capacity:|Version:|Kubelet Version:|Pods",
+    ),
+    ("namespace", "Name:|Labels:|Annotations:|Status:|Active"),
+    ("cronjob", "Name:|Schedule:|Concurrency Policy:|Suspend:|Starting Deadline Seconds:|Image:|Active Jobs:"),
+];
+
 fn describe() -> Check {
     const ITEM: &str =
         "Kubectl client Kubectl describe should check if kubectl describe prints relevant information for rc and pods";
@@ -85,102 +106,17 @@ fn describe() -> Check {
         let kubectl = &place.kubectl;
         kubectl.apply(&controller("described", 1).to_string()).await;
         let pods = running(&place, "described", 1).await;
-        let pod = pods.first().map(name_of).unwrap_or_default();
         kubectl.ok("expose rc described --port=6379 --target-port=8080 --name=described").await;
         kubectl.ok("create cronjob described --image=busybox:1.36 --schedule='0 0 1 1 *' -- true").await;
-        let namespace = &place.namespace;
-        let node = text(&pods[0]["spec"]["nodeName"]);
-        let cases: &[(&str, &str, &[&str])] = &[
-            (
-                "rc",
-                "described",
-                &[
-                    "Name:",
-                    "Namespace:",
-                    "Selector:",
-                    "Labels:",
-                    "Replicas:",
-                    "Pods Status:",
-                    "1 Running / 0 Waiting",
-                    "Pod Template:",
-                    "Image:",
-                    "Events:",
-                ],
-            ),
-            (
-                "pod",
-                pod,
-                &[
-                    "Name:",
-                    "Namespace:",
-                    "Node:",
-                    "Status:",
-                    "Running",
-                    "IP:",
-                    "Controlled By:  ReplicationController/described",
-                    "Image:",
-                    "State:",
-                    "QoS Class:",
-                ],
-            ),
-            (
-                "service",
-                "described",
-                &[
-                    "Name:",
-                    "Namespace:",
-                    "Labels:",
-                    "Selector:",
-                    "app=described",
-                    "Type:",
-                    "ClusterIP",
-                    "IP:",
-                    "Port:",
-                    "6379/TCP",
-                    "Endpoints:",
-                    "Session Affinity:",
-                ],
-            ),
-            (
-                "node",
-                node,
-                &[
-                    "Name:",
-                    "Labels:",
-                    "Annotations:",
-                    "CreationTimestamp:",
-                    "Conditions:",
-                    "Type",
-                    "Status",
-                    "LastHeartbeatTime",
-                    "LastTransitionTime",
-                    "Reason",
-                    "Message",
-                    "Addresses:",
-                    "Capacity:",
-                    "Version:",
-                    "Kubelet Version:",
-                    "Pods",
-                ],
-            ),
-            ("namespace", namespace, &["Name:", "Labels:", "Annotations:", "Status:", "Active"]),
-            (
-                "cronjob",
-                "described",
-                &[
-                    "Name:",
-                    "Schedule:",
-                    "Concurrency Policy:",
-                    "Suspend:",
-                    "Starting Deadline Seconds:",
-                    "Image:",
-                    "Active Jobs:",
-                ],
-            ),
-        ];
-        for (kind, name, wanted) in cases {
+        for (kind, wanted) in DESCRIBED {
+            let name = match *kind {
+                "pod" => name_of(&pods[0]),
+                "node" => text(&pods[0]["spec"]["nodeName"]),
+                "namespace" => &place.namespace,
+                _ => "described",
+            };
             let text = kubectl.ok(&format!("describe {kind} {name}")).await;
-            let missing: Vec<_> = wanted.iter().filter(|part| !text.contains(**part)).collect();
+            let missing: Vec<_> = wanted.split('|').filter(|part| !text.contains(part)).collect();
             assert!(missing.is_empty(), "describe {kind}: {missing:?} are not in {text}");
         }
     })

@@ -18,7 +18,7 @@ use crate::kubectl::Kubectl;
 
 /// How long anything may take to come about on a machine that has a lot else to do.
 const PATIENCE: Duration = Duration::from_secs(150);
-const POLL: Duration = Duration::from_millis(300);
+const POLL: Duration = Duration::from_millis(500);
 
 const JSON: &str = "application/json";
 pub(crate) const MERGE: &str = "application/merge-patch+json";

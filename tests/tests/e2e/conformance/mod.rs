@@ -10,6 +10,7 @@ mod live;
 mod object;
 mod rows;
 
+mod beyond;
 mod budgets;
 mod cli;
 mod containers;
@@ -90,6 +91,7 @@ fn areas() -> Vec<(&'static str, Vec<Check>)> {
         ("conformance-scheduling", scheduling::checks()),
         ("conformance-namespaces", namespaces::checks()),
         ("conformance-websockets", websockets::checks()),
+        ("conformance-beyond", beyond::checks()),
     ]
 }
 

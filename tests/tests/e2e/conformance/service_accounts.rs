@@ -97,6 +97,10 @@ fn discovery() -> Check {
         let configuration = get("/.well-known/openid-configuration").await;
         assert_eq!(configuration["issuer"], claims(&token, 1)["iss"], "{configuration}");
         assert!(text(&configuration["jwks_uri"]).ends_with("/openid/v1/jwks"), "{configuration}");
+        // The pod can reach where the keys are.
+        let uri: http::Uri = text(&configuration["jwks_uri"]).parse().expect("the keys have a place");
+        let (host, port) = (uri.host().unwrap_or_default(), uri.port_u16().unwrap_or(443));
+        place.exec("discovery", "main", &format!("nc -w 5 {host} {port} < /dev/null")).await;
         let keys = get("/openid/v1/jwks").await;
         let ids: Vec<&Value> = keys["keys"].as_array().into_iter().flatten().map(|key| &key["kid"]).collect();
         assert!(ids.contains(&&claims(&token, 0)["kid"]), "{keys}");

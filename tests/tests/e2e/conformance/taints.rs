@@ -33,6 +33,8 @@ async fn taint(place: &Place, is_there: bool) {
 }
 
 async fn taints(place: Place) {
+    // A run that failed may have left it.
+    taint(&place, false).await;
     for pod in [tolerating("short", 3), tolerating("long", 12)] {
         place.ready(&pod).await;
     }

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::check::Check;
 use super::live::Place;
-use super::rows::{self, Expect, Row, is};
+use super::object::{pod, shell, with};
+use super::rows::{self, AT, Expect, Row, is};
 
 /// What every row's objects hold.
 const DATA: &[(&str, &str)] = &[("data-1", "value-1"), ("data-2", "value-2"), ("data-3", "value-3")];
@@ -14,11 +15,12 @@ pub(crate) fn checks() -> Vec<Check> {
     let both = |rows: fn(Source) -> Vec<Row>, source: [Source; 2]| source.into_iter().flat_map(rows).collect();
     vec![
         rows::check("configmap-volumes", json!({}), both(config_maps, [CONFIG_MAP, PROJECTED_CONFIG_MAP]), prepare),
-        rows::check("secret-volumes", json!({}), both(secrets, [SECRET, PROJECTED_SECRET]), prepare_secrets),
+        rows::check("secret-volumes", json!({}), both(secrets, [SECRET, PROJECTED_SECRET]), prepare),
+        own_namespace(),
         rows::check("downward-volumes", json!({}), both(downward, [DOWNWARD, PROJECTED_DOWNWARD]), nothing),
-        rows::check("fs-group", fs_group(), both(group_rows, [SECRET, PROJECTED_SECRET]), nothing_yet),
-        rows::check("combined-volumes", json!({}), combined(), nothing_yet),
-        rows::check("sub-paths", json!({}), sub_paths(), nothing_yet),
+        rows::check("fs-group", fs_group(), both(group_rows, [SECRET, PROJECTED_SECRET]), prepare),
+        rows::check("combined-volumes", json!({}), combined(), prepare),
+        rows::check("sub-paths", json!({}), sub_paths(), prepare),
     ]
 }
 
@@ -42,7 +44,7 @@ impl Source {
     fn volume(self, mut source: Value, default_mode: Option<u32>) -> Value {
         let mode = default_mode.map_or(json!({}), |mode| json!({"defaultMode": mode}));
         if self.projected {
-            return json!({"projected": super::object::with(mode, json!({"sources": [{self.kind: source}]}))});
+            return json!({"projected": with(mode, json!({"sources": [{self.kind: source}]}))});
         }
         // A Secret by itself is named otherwise than a projected one.
         if self.kind == "secret"
@@ -50,7 +52,7 @@ impl Source {
         {
             source["secretName"] = name;
         }
-        json!({self.kind: super::object::with(source, mode)})
+        json!({self.kind: with(source, mode)})
     }
 
     fn row(self, what: &str, source: Value, mode: Option<u32>, script: &str, expected: &str) -> Row {
@@ -69,24 +71,13 @@ async fn prepare(place: Place) {
     place.create("configmaps", &binary).await;
 }
 
-/// The Secret of the same name in another namespace must not be the one that is mounted.
-async fn prepare_secrets(place: Place) {
-    prepare(place.clone()).await;
-    let other = place.another("conformance-volumes-other").await;
-    other.create("secrets", &json!({"metadata": {"name": "secret"}, "stringData": {"data-1": "other"}})).await.ok();
-}
-
-async fn nothing_yet(place: Place) {
-    prepare(place).await;
-}
-
 const CONTENT: &str = "cat /v/data-1; echo; stat -Lc %a /v/data-1";
 const MAPPED: &str = "cat /v/path/to/data-2; echo; stat -Lc %a /v/path/to/data-2; ls /v";
 
 /// One key at a path of its own.
 fn mapped(name: &str, mode: Option<u32>) -> Value {
     let item = json!({"key": "data-2", "path": "path/to/data-2"});
-    let item = mode.map_or(item.clone(), |mode| super::object::with(item, json!({"mode": mode})));
+    let item = mode.map_or(item.clone(), |mode| with(item, json!({"mode": mode})));
     json!({"name": name, "items": [item]})
 }
 
@@ -152,21 +143,34 @@ fn config_maps(source: Source) -> Vec<Row> {
 }
 
 fn secrets(source: Source) -> Vec<Row> {
-    let all = || json!({"name": "secret"});
+    let all = json!({"name": "secret"});
     let mut rows = common(source, "secret", "Mode");
-    rows.push(source.row("should be consumable in multiple volumes in a pod", all(), None, CONTENT, "value-1\n644"));
-    if !source.projected {
-        let item = "should be able to mount in a volume regardless of a different secret existing with same name in \
-                    different namespace";
-        rows.push(source.row(item, all(), None, CONTENT, "value-1\n644"));
-    }
+    rows.push(source.row("should be consumable in multiple volumes in a pod", all, None, CONTENT, "value-1\n644"));
     rows
+}
+
+/// The Secret of the same name in another namespace is not the one that is mounted.
+fn own_namespace() -> Check {
+    const ITEM: &str = "Secrets should be able to mount in a volume regardless of a different secret existing with same name in different namespace";
+    Check::new("own-secret", &[ITEM], async |place: Place| {
+        let other = place.another("conformance-volumes-other").await;
+        let secret = |value: &str| json!({"metadata": {"name": "same"}, "stringData": {"data-1": value}});
+        other.create("secrets", &secret("other")).await.ok();
+        place.create("secrets", &secret("own")).await.ok();
+        let mount = json!({"volumeMounts": [{"name": "secret", "mountPath": AT}]});
+        let volumes = json!([{"name": "secret", "secret": {"secretName": "same"}}]);
+        let spec = json!({"restartPolicy": "Never", "volumes": volumes});
+        let (_, log) =
+            place.result(&pod("own-secret", &[with(shell("main", "cat /v/data-1"), mount)], spec), "main").await;
+        assert_eq!(log, "own");
+        other.remove().await;
+    })
 }
 
 fn downward(source: Source) -> Vec<Row> {
     let field = |what: &str, path: &str, mode: Option<u32>, item_mode: Option<u32>, script: &str, expected: &str| {
         let item = json!({"path": "file", "fieldRef": {"fieldPath": path}});
-        let item = item_mode.map_or(item.clone(), |mode| super::object::with(item, json!({"mode": mode})));
+        let item = item_mode.map_or(item.clone(), |mode| with(item, json!({"mode": mode})));
         source.row(what, json!({"items": [item]}), mode, script, expected)
     };
     let name = "downward-volumes";
