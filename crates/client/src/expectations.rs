@@ -66,14 +66,21 @@ impl Expectations {
     /// Whether everything has been seen, nothing was expected, or the wait has lasted too long.
     #[must_use]
     pub fn satisfied(&self, owner: &ObjectKey) -> bool {
+        self.wait(owner).is_none()
+    }
+
+    /// How long to wait yet for what has not been seen: nothing may ever be heard of it, such as of an object that was
+    /// deleted before a watch that had broken off came back. None when [`Self::satisfied`].
+    #[must_use]
+    pub fn wait(&self, owner: &ObjectKey) -> Option<Duration> {
         let open = self.open.lock();
-        let Some(expected) = open.get(owner) else { return true };
-        let fulfilled = expected.creations <= 0 && expected.deletions.is_empty();
+        let expected = open.get(owner).filter(|own| own.creations > 0 || !own.deletions.is_empty())?;
         let age = self.clock.monotonic().saturating_duration_since(expected.since);
-        if !fulfilled && age > EXPIRY {
+        let left = EXPIRY.checked_sub(age).filter(|left| !left.is_zero());
+        if left.is_none() {
             tracing::warn!(%owner, "Expectations expired");
         }
-        fulfilled || age > EXPIRY
+        left
     }
 
     /// Forgets an owner, as when it is gone.
@@ -109,7 +116,10 @@ mod tests {
         expectations.deletion_observed(&owner, &pods[0]);
         expectations.creation_observed(&owner);
         assert!(!expectations.satisfied(&owner), "one is still to go");
-        tokio::time::advance(EXPIRY + Duration::from_secs(1)).await;
+        tokio::time::advance(Duration::from_secs(60)).await;
+        let left = expectations.wait(&owner).expect("not yet");
+        assert_eq!(left, Duration::from_secs(240));
+        tokio::time::advance(left).await;
         assert!(expectations.satisfied(&owner));
     }
 }

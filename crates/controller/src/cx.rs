@@ -54,6 +54,18 @@ pub enum Next {
     Again,
 }
 
+impl Next {
+    /// The same, but no later than after `wait`, if there is one.
+    #[must_use]
+    pub fn within(self, wait: Option<Duration>) -> Self {
+        match (wait, self) {
+            (Some(wait), Self::After(other)) => Self::After(wait.min(other)),
+            (Some(wait), Self::Done) => Self::After(wait),
+            (_, next) => next,
+        }
+    }
+}
+
 /// Whether and when something that failed is tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {

@@ -133,23 +133,14 @@ impl Controller for DaemonSetController {
         }
         let history = self.construct_history(cx, &set).await?;
         let hash = history.hash();
-        if !self.expectations.satisfied(key) {
+        if let Some(wait) = self.expectations.wait(key) {
             let observed = set.status.observed_generation;
-            return self.report(cx, &set, &hash, observed).await;
+            return Ok(self.report(cx, &set, &hash, observed).await?.within(Some(wait)));
         }
         let managed = self.bring_in_order(cx, key, &set, &history).await;
         let reported = self.report(cx, &set, &hash, set.metadata.generation).await;
         let look_again = managed?;
-        Ok(sooner(look_again, reported?))
-    }
-}
-
-/// The sooner of a wait and of what a report asks for.
-fn sooner(wait: Option<Duration>, next: Next) -> Next {
-    match (wait, next) {
-        (Some(wait), Next::After(other)) => Next::After(wait.min(other)),
-        (Some(wait), _) => Next::After(wait),
-        (None, next) => next,
+        Ok(reported?.within(look_again))
     }
 }
 

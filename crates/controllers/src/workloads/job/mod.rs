@@ -166,7 +166,8 @@ struct Managed {
 
 impl JobController {
     async fn bring_in_order(&self, cx: &Cx, key: &ObjectKey, job: Job) -> Result<Next, ReconcileError> {
-        let satisfied = self.records.expectations.satisfied(key);
+        let wait = self.records.expectations.wait(key);
+        let satisfied = wait.is_none();
         let pods = self.claim(cx, &job).await?;
         let stored = job.status.clone();
         let now = Time::from(cx.clock.wall());
@@ -204,8 +205,7 @@ impl JobController {
         }
         managed.error.map_or(Ok(()), Err)?;
         let deadline = view.until_deadline().filter(|left| !left.is_zero());
-        let soonest = managed.look_again.into_iter().chain(deadline).min();
-        Ok(soonest.map_or(Next::Done, Next::After))
+        Ok(Next::Done.within(wait).within(managed.look_again).within(deadline))
     }
 
     async fn claim(&self, cx: &Cx, job: &Job) -> Result<Vec<Arc<Pod>>, ReconcileError> {

@@ -60,7 +60,11 @@ fn tell_index(container: &mut Container) {
     let field_ref =
         ObjectFieldSelector { field_path: format!("metadata.labels['{INDEX}']"), ..ObjectFieldSelector::default() };
     let source = EnvVarSource { field_ref: Some(field_ref), ..EnvVarSource::default() };
-    container.env.push(EnvVar { name: INDEX_VARIABLE.to_owned(), value_from: Some(source.into()), ..EnvVar::default() });
+    container.env.push(EnvVar {
+        name: INDEX_VARIABLE.to_owned(),
+        value_from: Some(source.into()),
+        ..EnvVar::default()
+    });
 }
 
 fn name_prefix(job: &str, index: i32) -> String {

@@ -113,9 +113,9 @@ impl<O: Replicated> Controller for Replicator<O> {
             self.expectations.forget(key);
             return Ok(Next::Done);
         };
-        let satisfied = self.expectations.satisfied(key);
+        let wait = self.expectations.wait(key);
         let pods = self.claim(cx, &set).await?;
-        let scaling = if satisfied && set.meta().deletion_timestamp.is_none() {
+        let scaling = if wait.is_none() && set.meta().deletion_timestamp.is_none() {
             let now = MicroTime::from(cx.clock.wall());
             plan::scaling(&*set, &pods.active, || self.related(&set), now)
         } else {
@@ -126,7 +126,7 @@ impl<O: Replicated> Controller for Replicator<O> {
         let status = status::status_of(&*set, &pods, scaled.as_ref().err().map(ToString::to_string), now);
         self.report(cx, &set, &status).await?;
         scaled?;
-        Ok(status::look_again(&*set, &pods.active, &status, now).map_or(Next::Done, Next::After))
+        Ok(Next::Done.within(wait).within(status::look_again(&*set, &pods.active, &status, now)))
     }
 }
 
