@@ -8,7 +8,7 @@ use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use bytes::Bytes;
 use storage::{Backend, Expect, Key, KeyRange, KeyValue, LeasePool, Revision, StorageError, Txn, Write};
-use watch_cache::{Cache, Codec as _, Stored};
+use watch_cache::{Announcement, Cache, Codec as _, Stored};
 
 use crate::codec::ObjectCodec;
 use crate::failure;
@@ -161,25 +161,29 @@ impl Store {
         managed_fields: ManagedFields,
         operation: &str,
     ) -> Result<Swap, ApiError> {
-        let mut written = self.put(relative, expect, &value).await;
         let may_shrink = managed_fields == ManagedFields::MayGo && !object.meta().managed_fields.is_empty();
+        // What a reader sees: some defaults follow from what was filled in after the first time they were set.
+        self.codec.rules.set_defaults(&mut *object);
+        let mut announced = self.announce(relative, object, &value);
+        let mut written = self.put(relative, expect, &value).await;
         if matches!(written, Err(StorageError::RequestTooLarge)) && may_shrink {
+            let mut object = announced.withdraw();
             object.meta_mut().managed_fields.clear();
             value = self.codec.encode(&mut *object);
+            announced = self.announce(relative, object, &value);
             written = self.put(relative, expect, &value).await;
         }
         match written {
-            Ok(Txn::Committed { revision, .. }) => {
-                // What a reader sees: some defaults follow from what was filled in after the first time they were set.
-                self.codec.rules.set_defaults(&mut *object);
-                let written = Arc::new(Stored::new(Arc::clone(relative), revision, object, value.len()));
-                if let Some(cache) = &self.cache {
-                    cache.note_own_write(&written);
-                }
-                Ok(Swap::Done(written))
-            }
+            Ok(Txn::Committed { revision, .. }) => Ok(Swap::Done(announced.committed(revision))),
             Ok(Txn::Conflict { current, .. }) => self.lost(relative, current),
             Err(error) => Err(self.failed(operation, error)),
+        }
+    }
+
+    fn announce(&self, relative: &Arc<str>, object: Box<dyn Object>, value: &Bytes) -> Announcement<'_> {
+        match &self.cache {
+            Some(cache) => cache.announce(relative, object, value),
+            None => Announcement::unheard(relative, object, value),
         }
     }
 

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_machinery::object::Object;
 use api_machinery::reflect;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use base::{CancellationToken, SharedClock, TaskGroup};
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use parking_lot::{Mutex, RwLock};
 use storage::{Backend, Event, EventBatch, Key, KeyRange, KeyValue, ProgressHandle, Revision, StorageError, WatchItem};
@@ -13,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::direct::PAGE_KEYS;
 use crate::log::Log;
-use crate::own_writes::OwnWrites;
+use crate::own_writes::{Announcement, OwnWrites};
 use crate::signal::Signal;
 use crate::snapshot::{Index, Matcher, Scope, Snapshot};
 use crate::{CacheError, Codec, CorruptObject, Stored, Watcher};
@@ -211,10 +213,10 @@ impl Cache {
         }))
     }
 
-    /// Tells of a version that this process wrote: the store's watch will bring it, and it need not be parsed then. It
-    /// must be what its stored bytes decode to.
-    pub fn note_own_write(&self, written: &Arc<Stored>) {
-        self.own_writes.note(written);
+    /// Announces a write of this process, so that what the store's watch brings of it need not be parsed. The object must
+    /// be what `value` decodes to.
+    pub fn announce(&self, key: &Arc<str>, object: Box<dyn Object>, value: &Bytes) -> Announcement<'_> {
+        Announcement::new(&self.own_writes, key, object, value)
     }
 
     /// Starts a watch.
@@ -331,6 +333,7 @@ impl Cache {
             snapshot: ArcSwap::new(snapshot),
         });
         self.unready.lock().last_error = None;
+        self.own_writes.listed(epoch.revision.get());
         self.epoch.store(Some(Arc::clone(&epoch)));
         self.ready.set(true);
         epoch
@@ -383,13 +386,14 @@ impl Cache {
     }
 
     fn own_or_decoded(&self, kv: &KeyValue) -> Result<Arc<Stored>, CorruptObject> {
-        let Some(own) = self.own_writes.take(&self.relative(&kv.key), kv.mod_revision) else { return self.decode(kv) };
+        let key = self.relative(&kv.key);
+        let Some(own) = self.own_writes.brought(&key, kv.mod_revision, &kv.value) else { return self.decode(kv) };
         let written = own.object().as_reflect();
         debug_assert!(
             reflect::equal_structs(self.decode(kv)?.object().as_reflect(), written),
             "{own:?} is not what its stored bytes decode to"
         );
-        Ok(Arc::new(own.without_encodings()))
+        Ok(own)
     }
 
     fn decode(&self, kv: &KeyValue) -> Result<Arc<Stored>, CorruptObject> {

@@ -26,6 +26,7 @@ pub use codec::{Codec, CorruptObject};
 pub use direct::{DirectWatcher, PAGE_KEYS};
 pub use error::{CacheError, WatchFault};
 pub use event::{ChangeEvent, Event};
+pub use own_writes::Announcement;
 pub use snapshot::{Index, Matcher, Scope, Snapshot};
 pub use stored::Stored;
 pub use watcher::Watcher;

@@ -1,43 +1,158 @@
-//! Versions that this server wrote itself: when the store's watch brings one, there is nothing to parse.
+//! What this server writes itself: when the store's watch brings a version that is at hand, there is nothing to parse.
+//!
+//! The watch may bring a version before the store has answered the write. So a write is announced before it is made, and
+//! whoever learns its revision first, the writer or the watch, makes the version of it that both use.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use api_machinery::object::Object;
+use bytes::Bytes;
 use parking_lot::Mutex;
 use storage::Revision;
 
 use crate::Stored;
 
-/// More are not kept while the watch does not bring them: those are parsed like anybody else's.
+/// More are not kept: their versions are parsed like anybody else's.
 const MAX_WAITING: usize = 1024;
 
-/// Versions that the watch has not brought yet. One revision changes one object, so the revision tells them apart.
+/// The writes under way and those that the watch has not brought yet, one per key.
 #[derive(Default)]
-pub(crate) struct OwnWrites(Mutex<BTreeMap<Revision, Arc<Stored>>>);
+pub(crate) struct OwnWrites(Mutex<HashMap<Arc<str>, Write>>);
+
+enum Write {
+    /// The store has it, or soon will.
+    Announced(Box<dyn Object>, Bytes),
+    /// The watch brought it before the store answered.
+    Brought(Arc<Stored>),
+    /// The store answered before the watch brought it.
+    Answered(Arc<Stored>),
+}
 
 impl OwnWrites {
-    /// Remembers a version that was just written.
-    pub(crate) fn note(&self, written: &Arc<Stored>) {
-        let mut waiting = self.0.lock();
-        if waiting.len() < MAX_WAITING {
-            waiting.insert(written.revision(), Arc::clone(written));
+    /// Announces a write of `value`, which `object` is decoded from; gives the object back where another write of the key
+    /// is under way, or too many are.
+    fn announce(&self, key: &Arc<str>, object: Box<dyn Object>, value: &Bytes) -> Option<Box<dyn Object>> {
+        let mut writes = self.0.lock();
+        let is_free = match writes.get(key) {
+            None => writes.len() < MAX_WAITING,
+            // Of one key the watch brings what came first, first; this one can only be forgotten.
+            Some(other) => matches!(other, Write::Answered(_)),
+        };
+        if !is_free {
+            return Some(object);
+        }
+        writes.insert(Arc::clone(key), Write::Announced(object, value.clone()));
+        None
+    }
+
+    /// The version that the watch brings, if it is an own one.
+    pub(crate) fn brought(&self, key: &str, revision: Revision, value: &Bytes) -> Option<Arc<Stored>> {
+        let mut writes = self.0.lock();
+        let (key, write) = writes.remove_entry(key)?;
+        let (stored, left) = match write {
+            Write::Announced(object, own) if own == *value => {
+                let stored = Arc::new(Stored::new(Arc::clone(&key), revision, object, own.len()));
+                (Some(Arc::clone(&stored)), Some(Write::Brought(stored)))
+            }
+            Write::Answered(stored) if stored.revision() == revision => (Some(stored), None),
+            // Of a revision to come.
+            Write::Answered(stored) if stored.revision() > revision => (None, Some(Write::Answered(stored))),
+            Write::Answered(_) => (None, None),
+            other => (None, Some(other)),
+        };
+        if let Some(left) = left {
+            writes.insert(key, left);
+        }
+        stored
+    }
+
+    /// Forgets what the watch will not bring, because everything up to this revision was listed.
+    pub(crate) fn listed(&self, revision: Revision) {
+        self.0.lock().retain(|_, write| !matches!(write, Write::Answered(stored) if stored.revision() <= revision));
+    }
+
+    /// The version that was written, now that the store has answered.
+    fn answered(&self, key: &Arc<str>, revision: Revision) -> Arc<Stored> {
+        let mut writes = self.0.lock();
+        match writes.remove(key).expect(ENDED_BY_ITSELF) {
+            Write::Announced(object, value) => {
+                let stored = Arc::new(Stored::new(Arc::clone(key), revision, object, value.len()));
+                writes.insert(Arc::clone(key), Write::Answered(Arc::clone(&stored)));
+                stored
+            }
+            Write::Brought(stored) | Write::Answered(stored) if stored.revision() == revision => stored,
+            // Somebody else wrote the same bytes, and that was brought first.
+            Write::Brought(stored) | Write::Answered(stored) => Arc::new(stored.at(revision)),
         }
     }
 
-    /// The version that `key` has had since `revision`, if it was noted. Earlier ones are forgotten: the watch brought
-    /// them before they were noted, and never goes back.
-    pub(crate) fn take(&self, key: &str, revision: Revision) -> Option<Arc<Stored>> {
-        let mut waiting = self.0.lock();
-        while let Some(first) = waiting.first_entry() {
-            if *first.key() > revision {
-                return None;
-            }
-            let written = first.remove();
-            if written.revision() == revision && **written.key() == *key {
-                return Some(written);
-            }
+    fn withdrawn(&self, key: &str) -> Box<dyn Object> {
+        match self.0.lock().remove(key).expect(ENDED_BY_ITSELF) {
+            Write::Announced(object, _) => object,
+            Write::Brought(stored) | Write::Answered(stored) => stored.object().clone_object(),
         }
-        None
+    }
+}
+
+/// Why an announcement finds its write: [`OwnWrites`] only lets go of answered ones, and has one per key.
+const ENDED_BY_ITSELF: &str = "invariant: a write stays announced until its announcement ends";
+
+/// A write under way. Dropped without an answer, it is withdrawn.
+pub struct Announcement<'a> {
+    key: Arc<str>,
+    value_bytes: usize,
+    /// `None` once it has ended.
+    state: Option<State<'a>>,
+}
+
+enum State<'a> {
+    Heard(&'a OwnWrites),
+    /// Nobody was told.
+    Unheard(Box<dyn Object>),
+}
+
+impl<'a> Announcement<'a> {
+    pub(crate) fn new(writes: &'a OwnWrites, key: &Arc<str>, object: Box<dyn Object>, value: &Bytes) -> Self {
+        let state = writes.announce(key, object, value).map_or(State::Heard(writes), State::Unheard);
+        Self { key: Arc::clone(key), value_bytes: value.len(), state: Some(state) }
+    }
+
+    /// A write that no watch is told of.
+    #[must_use]
+    pub fn unheard(key: &Arc<str>, object: Box<dyn Object>, value: &Bytes) -> Self {
+        Self { key: Arc::clone(key), value_bytes: value.len(), state: Some(State::Unheard(object)) }
+    }
+
+    /// The write happened: the version that it made.
+    #[must_use]
+    pub fn committed(mut self, revision: Revision) -> Arc<Stored> {
+        Arc::new(match self.end() {
+            // The cache keeps its version for long, and without the encodings that the writer's answer needs.
+            State::Heard(writes) => writes.answered(&self.key, revision).without_encodings(),
+            State::Unheard(object) => Stored::new(Arc::clone(&self.key), revision, object, self.value_bytes),
+        })
+    }
+
+    /// The write did not happen: the object.
+    #[must_use]
+    pub fn withdraw(mut self) -> Box<dyn Object> {
+        match self.end() {
+            State::Heard(writes) => writes.withdrawn(&self.key),
+            State::Unheard(object) => object,
+        }
+    }
+
+    fn end(&mut self) -> State<'a> {
+        self.state.take().expect("invariant: only what consumes an announcement ends it")
+    }
+}
+
+impl Drop for Announcement<'_> {
+    fn drop(&mut self) {
+        if let Some(State::Heard(writes)) = self.state.take() {
+            drop(writes.withdrawn(&self.key));
+        }
     }
 }
 
@@ -47,34 +162,74 @@ mod tests {
 
     use super::*;
 
-    fn written(key: &str, revision: i64) -> Arc<Stored> {
-        let object = Unstructured::new("example.com/v1", "Thing");
-        Arc::new(Stored::new(key.into(), Revision(revision), Box::new(object), 10))
+    const VALUE: Bytes = Bytes::from_static(b"{}");
+
+    fn announce<'a>(writes: &'a OwnWrites, key: &str) -> Announcement<'a> {
+        let object = Box::new(Unstructured::new("example.com/v1", "Thing"));
+        Announcement::new(writes, &key.into(), object, &VALUE)
+    }
+
+    fn brought(writes: &OwnWrites, key: &str, revision: i64) -> Option<(i64, String)> {
+        let found = writes.brought(key, Revision(revision), &VALUE)?;
+        Some((found.revision().0, found.object().meta().resource_version.clone()))
+    }
+
+    fn waiting(writes: &OwnWrites) -> usize {
+        writes.0.lock().len()
     }
 
     #[test]
-    fn each_is_taken_once_and_in_order() {
-        let own = OwnWrites::default();
-        for (key, revision) in [("a", 3), ("b", 5), ("a", 7)] {
-            own.note(&written(key, revision));
-        }
-        let took = |key: &str, revision: i64| own.take(key, Revision(revision)).map(|found| found.revision().0);
-        assert_eq!(took("c", 2), None, "somebody else's");
-        assert_eq!(took("a", 3), Some(3));
-        assert_eq!(took("a", 3), None);
-        assert_eq!(took("c", 5), None, "another key's revision");
-        assert_eq!(took("a", 7), Some(7));
-        own.note(&written("a", 6));
-        assert_eq!(took("b", 8), None, "noted after the watch had brought it");
-        assert!(own.0.lock().is_empty());
+    fn whoever_is_first_makes_the_version() {
+        let writes = OwnWrites::default();
+        let answered_first = announce(&writes, "a").committed(Revision(3));
+        assert_eq!(answered_first.revision(), Revision(3));
+        assert_eq!(brought(&writes, "a", 3), Some((3, "3".into())));
+        assert_eq!(brought(&writes, "a", 3), None, "once");
+
+        let announced = announce(&writes, "a");
+        assert_eq!(brought(&writes, "b", 4), None, "of another key");
+        assert_eq!(brought(&writes, "a", 5), Some((5, "5".into())));
+        assert_eq!(announced.committed(Revision(5)).revision(), Revision(5));
+        assert_eq!(waiting(&writes), 0);
+    }
+
+    #[test]
+    fn versions_of_others_are_not_taken_for_own_ones() {
+        let writes = OwnWrites::default();
+        let announced = announce(&writes, "a");
+        assert!(writes.brought("a", Revision(4), &Bytes::from_static(b"other")).is_none());
+        assert_eq!(brought(&writes, "a", 5), Some((5, "5".into())), "the same bytes are the same object");
+        let own = announced.committed(Revision(6));
+        assert_eq!(own.object().meta().resource_version, "6");
+        let _answered = announce(&writes, "a").committed(Revision(8));
+        assert_eq!(brought(&writes, "a", 7), None);
+        assert_eq!(brought(&writes, "a", 8), Some((8, "8".into())));
+        assert_eq!(waiting(&writes), 0);
+    }
+
+    #[test]
+    fn what_does_not_happen_leaves_nothing() {
+        let writes = OwnWrites::default();
+        assert_eq!(announce(&writes, "a").withdraw().kind(), "Thing");
+        drop(announce(&writes, "a"));
+        let first = announce(&writes, "a");
+        let second = announce(&writes, "a");
+        assert_eq!(second.committed(Revision(9)).revision(), Revision(9), "unheard, as the first is under way");
+        drop(first);
+        assert_eq!(waiting(&writes), 0);
+        let _answered = announce(&writes, "b").committed(Revision(10));
+        writes.listed(Revision(9));
+        assert_eq!(waiting(&writes), 1);
+        writes.listed(Revision(10));
+        assert_eq!(waiting(&writes), 0);
     }
 
     #[test]
     fn a_watch_that_brings_nothing_costs_no_more_than_the_bound() {
-        let own = OwnWrites::default();
-        (0..2_000).for_each(|revision| own.note(&written("a", revision)));
-        assert_eq!(own.0.lock().len(), MAX_WAITING);
-        assert!(own.take("a", Revision(5_000)).is_none());
-        assert!(own.0.lock().is_empty());
+        let writes = OwnWrites::default();
+        for number in 0..2_000 {
+            let _answered = announce(&writes, &format!("k{number}")).committed(Revision(number));
+        }
+        assert_eq!(waiting(&writes), MAX_WAITING);
     }
 }
