@@ -36,8 +36,7 @@ const SHORT_TIMINGS: &[&str] = &[
     "kubelet=--node-status-update-frequency=2s",
 ];
 /// Fields of the kubelet's configuration that have no flag.
-const KUBELET_DROP_IN: &str =
-    "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nnodeLeaseDurationSeconds: 8\nsyncFrequency: 10s\n";
+const KUBELET_DROP_IN: &str = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nnodeLeaseDurationSeconds: 8\nsyncFrequency: 10s\n";
 
 /// What kind of cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
