@@ -35,7 +35,6 @@ use stories::{Report, Story};
 
 /// What none of these does concerns anybody else's objects.
 const SIDE_BY_SIDE: &[Story] = &[
-    Story { name: "node-conformance", run: |cluster| Box::pin(conformance::story(cluster)) },
     Story { name: "application", run: |cluster| Box::pin(application::story(cluster)) },
     Story { name: "kubectl-1.36", run: |cluster| Box::pin(kubectl_story::story(cluster, "1.36")) },
     Story { name: "kubectl-1.32", run: |cluster| Box::pin(kubectl_story::story(cluster, "1.32")) },
@@ -43,8 +42,9 @@ const SIDE_BY_SIDE: &[Story] = &[
     Story { name: "self-healing", run: |cluster| Box::pin(self_healing::story(cluster)) },
     Story { name: "rolling-update", run: |cluster| Box::pin(rolling::story(cluster)) },
 ];
-/// These stop nodes and processes.
+/// These stop nodes and processes, or need all of the machine to themselves.
 const ONE_BY_ONE: &[Story] = &[
+    Story { name: "node-conformance", run: |cluster| Box::pin(conformance::story(cluster)) },
     Story { name: "node-conformance-taints", run: |cluster| Box::pin(conformance::serial_story(cluster)) },
     Story { name: "cloud", run: |cluster| Box::pin(cloud::story(cluster)) },
     Story { name: "maintenance", run: |cluster| Box::pin(maintenance::story(cluster)) },

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::live::Place;
 
 /// No check waits longer for all that it waits for together.
-const DEADLINE: Duration = Duration::from_secs(240);
+const DEADLINE: Duration = Duration::from_secs(300);
 
 type Run = Box<dyn FnOnce(Place) -> LocalBoxFuture<'static, ()>>;
 
