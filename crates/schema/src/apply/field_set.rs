@@ -16,11 +16,11 @@ pub struct FieldSet {
 
 /// What a set says of one step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Entry {
+pub(super) struct Entry {
     /// The place itself is in the set.
-    owned: bool,
+    pub(super) owned: bool,
     /// Places below that are.
-    below: FieldSet,
+    pub(super) below: FieldSet,
 }
 
 impl Entry {
@@ -58,6 +58,13 @@ impl FieldSet {
         }
         let Some(entry) = self.entries.get_mut(first) else { return };
         if rest.is_empty() { entry.owned = true } else { entry.below.insert(rest) }
+    }
+
+    /// Adds what a walk found at and below a step that it has not been at before; nothing where it found nothing.
+    pub(super) fn put(&mut self, step: &Element, found: Entry) {
+        if !found.is_empty() {
+            self.entries.insert(step.clone(), found);
+        }
     }
 
     /// Whether a place is in the set.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{granular, is_hollow, items_by_step, member_type};
-use crate::apply::field_set::FieldSet;
-use crate::apply::path::{Element, FieldPath, same_value};
+use crate::apply::field_set::{Entry, FieldSet};
+use crate::apply::path::{Element, same_value};
 use crate::type_node::{Class, ListKind, TypeNode};
 
 /// Places that appeared, changed or disappeared.
@@ -45,45 +45,53 @@ impl Comparison {
 
 /// Compares two values of one type. The order of keyed lists and sets does not count.
 pub fn compare(old: &Value, new: &Value, node: TypeNode<'_>) -> Comparison {
-    let mut walk = Walk { path: Vec::new(), found: Comparison::default() };
-    walk.visit(Some(old), Some(new), node);
-    walk.found
+    let found = Difference::of(Some(old), Some(new), node);
+    Comparison { added: found.added.below, modified: found.modified.below, removed: found.removed.below }
 }
 
-struct Walk {
-    path: FieldPath,
-    found: Comparison,
+/// How two values differ at one place, and below it: sets grow from the leaves, so that no path is walked twice.
+#[derive(Default)]
+struct Difference {
+    added: Entry,
+    modified: Entry,
+    removed: Entry,
 }
 
-impl Walk {
-    fn visit(&mut self, old: Option<&Value>, new: Option<&Value>, node: TypeNode<'_>) {
-        let Some(value) = new.filter(|value| !value.is_null()).or(old).or(new) else { return };
+impl Difference {
+    fn of(old: Option<&Value>, new: Option<&Value>, node: TypeNode<'_>) -> Self {
+        let mut here = Self::default();
+        let Some(value) = new.filter(|value| !value.is_null()).or(old).or(new) else { return here };
         let class = node.class_for(value);
         let other_class = old.filter(|value| !value.is_null()).map_or(class, |value| node.class_for(value));
         let hollow = |value: Option<&Value>| value.is_none_or(is_hollow);
         if !granular(class) || class != other_class || (hollow(old) && hollow(new)) {
-            return self.leaf(old, new);
+            here.leaf(old, new);
+            return here;
         }
         match class {
-            Class::List(kind) => self.lists(old, new, node, kind),
-            _ => self.maps(old, new, node),
+            Class::List(kind) => here.lists(old, new, node, kind),
+            _ => here.maps(old, new, node),
         }
-        self.presence(old, new);
+        here.presence(old, new);
+        here
     }
 
     fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) {
         match (old, new) {
-            (Some(old), Some(new)) if !same_value(old, new) => self.found.modified.insert(&self.path),
+            (Some(old), Some(new)) => self.modified.owned = !same_value(old, new),
             _ => self.presence(old, new),
         }
     }
 
     fn presence(&mut self, old: Option<&Value>, new: Option<&Value>) {
-        match (old, new) {
-            (None, Some(_)) => self.found.added.insert(&self.path),
-            (Some(_), None) => self.found.removed.insert(&self.path),
-            _ => {}
-        }
+        self.added.owned = old.is_none() && new.is_some();
+        self.removed.owned = old.is_some() && new.is_none();
+    }
+
+    fn put(&mut self, step: &Element, below: Self) {
+        self.added.below.put(step, below.added);
+        self.modified.below.put(step, below.modified);
+        self.removed.below.put(step, below.removed);
     }
 
     fn maps(&mut self, old: Option<&Value>, new: Option<&Value>, node: TypeNode<'_>) {
@@ -92,18 +100,12 @@ impl Walk {
         let only_old =
             old_map.into_iter().flatten().filter(|(name, _)| new_map.is_none_or(|map| !map.contains_key(*name)));
         for (name, value) in only_old {
-            self.step(Element::field(name), Some(value), None, member_type(node, name));
+            self.put(&Element::field(name), Self::of(Some(value), None, member_type(node, name)));
         }
         for (name, value) in new_map.into_iter().flatten() {
             let before = old_map.and_then(|map| map.get(name));
-            self.step(Element::field(name), before, Some(value), member_type(node, name));
+            self.put(&Element::field(name), Self::of(before, Some(value), member_type(node, name)));
         }
-    }
-
-    fn step(&mut self, step: Element, old: Option<&Value>, new: Option<&Value>, node: TypeNode<'_>) {
-        self.path.push(step);
-        self.visit(old, new, node);
-        self.path.pop();
     }
 
     fn lists(&mut self, old: Option<&Value>, new: Option<&Value>, node: TypeNode<'_>, kind: ListKind) {
@@ -121,23 +123,22 @@ impl Walk {
         for (step, (before, after)) in twins {
             match (before.as_slice(), after.as_slice()) {
                 ([_] | [], [_] | []) => {
-                    self.step(step, before.first().copied(), after.first().copied(), node.item());
+                    self.put(&step, Self::of(before.first().copied(), after.first().copied(), node.item()));
                 }
-                _ => self.repeated(step, &before, &after),
+                _ => self.put(&step, Self::of_repeated(&before, &after)),
             }
         }
     }
 
     /// Items that occur twice are compared as one opaque place.
-    fn repeated(&mut self, step: Element, before: &[&Value], after: &[&Value]) {
-        self.path.push(step);
+    fn of_repeated(before: &[&Value], after: &[&Value]) -> Self {
         let same = before.len() == after.len() && before.iter().zip(after).all(|(a, b)| same_value(a, b));
+        let mut here = Self::default();
         match (before.is_empty(), after.is_empty()) {
-            (true, _) => self.found.added.insert(&self.path),
-            (_, true) => self.found.removed.insert(&self.path),
-            _ if !same => self.found.modified.insert(&self.path),
-            _ => {}
+            (true, _) => here.added.owned = true,
+            (_, true) => here.removed.owned = true,
+            _ => here.modified.owned = !same,
         }
-        self.path.pop();
+        here
     }
 }
