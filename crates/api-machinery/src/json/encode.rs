@@ -45,16 +45,6 @@ impl Writer {
         }
     }
 
-    /// The kind of a struct that is one of the core group and stands within an object, such as the claim templates of
-    /// a StatefulSet: clients are shown what those are.
-    fn kind_within(&self, value: &dyn Reflect) -> Option<&'static str> {
-        if !self.shows_kinds {
-            return None;
-        }
-        let table = value.struct_type();
-        (table.type_meta && table.package == "io.k8s.api.core.v1").then_some(table.name)
-    }
-
     fn separate(&mut self, first: &mut bool) {
         if !std::mem::replace(first, false) {
             self.symbol(',');
@@ -79,7 +69,7 @@ impl Writer {
                 self.raw(&base64::engine::general_purpose::STANDARD.encode(value));
                 self.symbol('"');
             }
-            View::Struct(value) => match self.kind_within(value) {
+            View::Struct(value) => match self.shows_kinds.then(|| value.struct_type().core_kind()).flatten() {
                 Some(kind) => self.typed_structure(kind, "v1", value),
                 None => self.structure(value),
             },

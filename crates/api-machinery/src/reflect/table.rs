@@ -46,6 +46,14 @@ impl StructType {
         self.fields.iter().position(|field| field.inline)
     }
 
+    /// The kind of an object of the core group, which also stands within others, such as a claim template; everything else
+    /// that stands within objects is no kind.
+    #[must_use]
+    pub fn core_kind(&self) -> Option<&'static str> {
+        let is_kind = self.type_meta && self.package == "io.k8s.api.core.v1" && self.index_of("metadata").is_some();
+        is_kind.then_some(self.name)
+    }
+
     /// The struct's version, such as `v1`, as it shows in type names of decode errors.
     #[must_use]
     pub fn version(&self) -> &'static str {

@@ -3,7 +3,7 @@
 use api_machinery::api;
 
 /// Refers to another object, possibly to a part of it.
-#[api(group = "", version = "v1", kind = "ObjectReference", atomic)]
+#[api(atomic)]
 pub struct ObjectReference {
     /// Kind of the object.
     #[field(1)]

@@ -132,3 +132,14 @@ async fn claim_templates_say_what_they_are() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn references_say_what_they_name() {
+    let api = Api::start().await;
+    let spec = r#"{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"hostPath":{"path":"/data"},
+        "claimRef":{"kind":"Banana","namespace":"default","name":"data"}}"#;
+    let made = api.post("/api/v1/persistentvolumes", &format!(r#"{{"metadata":{{"name":"v"}},"spec":{spec}}}"#)).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    let named = r#""claimRef":{"kind":"Banana","namespace":"default","name":"data"}"#;
+    assert!(made.text.contains(named), "{}", made.text);
+}

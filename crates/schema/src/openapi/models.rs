@@ -217,10 +217,9 @@ impl Builder {
             schema.insert("x-kubernetes-map-type".into(), "atomic".into());
         }
         self.models.insert(name.clone(), Value::Object(schema));
-        // Core kinds also stand inside others (a claim template), where no resource tells what they are.
-        let is_kind = table.type_meta && table.index_of("metadata").is_some();
-        if is_kind && table.package == "io.k8s.api.core.v1" {
-            self.name_kind(&name, "", "v1", table.name);
+        // Where they stand inside others, no resource tells what they are.
+        if let Some(kind) = table.core_kind() {
+            self.name_kind(&name, "", "v1", kind);
         }
     }
 
