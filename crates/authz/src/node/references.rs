@@ -22,9 +22,7 @@ pub(super) fn of_pod(pod: &Pod) -> Vec<Vertex> {
     };
     push(Kind::ServiceAccount, &pod.spec.service_account_name);
     for volume in &pod.spec.volumes {
-        let mut has_claim = false;
-        walk(volume, &mut |member, _| has_claim |= member == "ephemeral");
-        if has_claim {
+        if volume.volume_source.ephemeral.is_some() {
             push(Kind::Claim, &format!("{}-{}", pod.metadata.name, volume.name));
         }
     }

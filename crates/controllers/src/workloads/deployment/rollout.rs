@@ -40,7 +40,8 @@ impl Draft<'_> {
         }
         let unhealthy = |set: &ReplicaSet| size(set) - set.status.available_replicas;
         let mut shrunk = self.take(&active, budget, unhealthy);
-        let available = |index: usize| self.sets[index].status.available_replicas;
+        // A set that was just shrunk still reports the pods that are about to go.
+        let available = |index: usize| self.sets[index].status.available_replicas.min(size(&self.sets[index]));
         let available = active.iter().map(|index| available(*index)).sum::<i32>() + available(new);
         if available > at_least {
             shrunk |= self.take(&active, available - at_least, size);

@@ -83,6 +83,7 @@ fn rolling_updates() {
         ("create beside a full old one", vec![set("v1", 1, 3, 3)], "create 1"),
         ("steady state", vec![set("v2", 2, 3, 3)], ""),
         ("old shrinks as far as may be missing", vec![set("v1", 1, 3, 3), set("v2", 2, 1, 0)], "web-v1 3>2"),
+        ("pods that are about to go no longer count", vec![set("v1", 1, 2, 3), set("v2", 2, 2, 1)], "web-v1 2>1"),
         ("nothing can move", vec![set("v1", 1, 2, 2), set("v2", 2, 2, 0)], ""),
         ("new grows first", vec![set("v1", 1, 2, 2), set("v2", 2, 1, 1)], "web-v2 1>2"),
         ("old goes when new is there", vec![set("v1", 1, 1, 1), set("v2", 2, 3, 3)], "web-v1 1>0"),
