@@ -21,6 +21,8 @@ pub use settings::Settings;
 
 /// Every controller, in the order in which they start.
 pub const ALL: &[Descriptor] = &[
+    // First, as the others may get their credentials from it.
+    cluster::service_account_tokens::DESCRIPTOR,
     workloads::deployment::DESCRIPTOR,
     workloads::replica_set::DESCRIPTOR,
     workloads::replica_set::REPLICATION_CONTROLLER,
@@ -35,6 +37,7 @@ pub const ALL: &[Descriptor] = &[
     nodes::ipam::DESCRIPTOR,
     nodes::health::DESCRIPTOR,
     nodes::taint_eviction::DESCRIPTOR,
+    nodes::ttl::DESCRIPTOR,
     cluster::garbage_collector::DESCRIPTOR,
     certificates::approving::DESCRIPTOR,
     certificates::signing::DESCRIPTOR,
@@ -48,4 +51,7 @@ pub const ALL: &[Descriptor] = &[
     network::endpoint_slice_mirroring::DESCRIPTOR,
     cluster::service_account::DESCRIPTOR,
     cluster::root_ca::DESCRIPTOR,
+    cluster::legacy_tokens::DESCRIPTOR,
+    cluster::bootstrap_tokens::signer::DESCRIPTOR,
+    cluster::bootstrap_tokens::cleaner::DESCRIPTOR,
 ];

@@ -10,6 +10,8 @@ pub struct Settings {
     pub deployment_syncs: usize,
     /// `--concurrent-replicaset-syncs`.
     pub replica_set_syncs: usize,
+    /// `--concurrent-rc-syncs`.
+    pub replication_controller_syncs: usize,
     /// `--concurrent-daemonset-syncs`, for each of the two queues.
     pub daemon_set_syncs: usize,
     /// `--concurrent-job-syncs`, for each of the two queues.
@@ -52,6 +54,12 @@ pub struct Settings {
     pub max_endpoints_per_slice: usize,
     /// The content of `--root-ca-file`, else the client's own CA; empty for none.
     pub root_ca: String,
+    /// `--service-account-private-key-file`: what signs the tokens in Secrets; empty for none.
+    pub token_key_file: PathBuf,
+    /// `--concurrent-serviceaccount-token-syncs`.
+    pub service_account_token_syncs: usize,
+    /// `--legacy-service-account-token-clean-up-period`.
+    pub legacy_token_clean_up_period: Duration,
     /// When a node counts as unhealthy and how fast pods are moved away.
     pub node_health: NodeHealthSettings,
     /// The nodes' pod addresses.
@@ -129,6 +137,7 @@ impl Default for Settings {
         Self {
             deployment_syncs: 5,
             replica_set_syncs: 5,
+            replication_controller_syncs: 5,
             daemon_set_syncs: 2,
             job_syncs: 5,
             cron_job_syncs: 5,
@@ -150,6 +159,9 @@ impl Default for Settings {
             endpoint_slice_batch_period: Duration::ZERO,
             max_endpoints_per_slice: 100,
             root_ca: String::new(),
+            token_key_file: PathBuf::new(),
+            service_account_token_syncs: 5,
+            legacy_token_clean_up_period: Duration::from_secs(365 * 24 * 3600),
             node_health: NodeHealthSettings::default(),
             ipam: IpamSettings::default(),
             signing: SigningSettings::default(),

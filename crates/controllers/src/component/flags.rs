@@ -33,6 +33,8 @@ const MANAGER: FlagSet = FlagSet {
             .help("How long to wait for the controllers at the end; zero waits without limit."),
         Flag::string("root-ca-file", "")
             .help("CA bundle for the ConfigMap kube-root-ca.crt of each namespace; by default the kubeconfig's."),
+        Flag::string("service-account-private-key-file", "")
+            .help("Private key (RSA or ECDSA) that signs the tokens in Secrets; without it they are not filled."),
         Flag::bool("use-service-account-credentials", "false")
             .help("If true, each controller uses a service account of its own in kube-system."),
     ],
@@ -48,16 +50,20 @@ const CONTROLLERS: FlagSet = FlagSet {
         Flag::int32("concurrent-gc-syncs", "20").help("How many objects are checked for owners at a time."),
         Flag::int32("concurrent-job-syncs", "5").help("How many jobs are synced at a time."),
         Flag::int32("concurrent-namespace-syncs", "10").help("How many namespaces are emptied at a time."),
+        Flag::int32("concurrent-rc-syncs", "5").help("How many replication controllers are synced at a time."),
         Flag::int32("concurrent-replicaset-syncs", "5").help("How many replica sets are synced at a time."),
         Flag::int32("concurrent-resource-quota-syncs", "5").help("How many quotas are counted at a time."),
         Flag::int32("concurrent-service-endpoint-syncs", "5")
             .help("How many services' endpoint slices are synced at a time (1 to 50)."),
+        Flag::int32("concurrent-serviceaccount-token-syncs", "5").help("How many token Secrets are filled at a time."),
         Flag::int32("concurrent-statefulset-syncs", "5").help("How many stateful sets are synced at a time."),
         Flag::int32("concurrent-ttl-after-finished-syncs", "5").help("How many finished jobs are handled at a time."),
         Flag::bool("enable-garbage-collector", "true")
             .help("Run the garbage collector; must agree with the API server's flag."),
         Flag::duration("endpoint-updates-batch-period", "0s").help("How long to gather pod changes for Endpoints."),
         Flag::duration("endpointslice-updates-batch-period", "0s").help("How long to gather pod changes for slices."),
+        Flag::duration("legacy-service-account-token-clean-up-period", "8760h0m0s")
+            .help("How long automatic token Secrets must have been unused before they are marked, and then deleted."),
         Flag::int32("max-endpoints-per-slice", "100").help("The most endpoints of one slice (1 to 1000)."),
         Flag::int32("mirroring-concurrent-service-endpoint-syncs", "5")
             .help("How many Endpoints are mirrored into slices at a time."),
@@ -123,10 +129,11 @@ const CERTIFICATES: FlagSet = FlagSet {
     ],
 };
 
-/// Without effect upstream too, but for the key: it signs the token Secrets of old, which nothing here fills.
+/// Without effect upstream too.
 const WITHOUT_EFFECT: FlagSet = FlagSet {
     title: "without effect",
     flags: &[
+        Flag::bool("allow-untagged-cloud", "false").deprecated("This flag has no effect."),
         Flag::string("cloud-config", "").hidden(),
         Flag::string("cloud-provider", "").help("Empty or \"external\"."),
         Flag::string("cluster-name", "kubernetes").help("The name of the cluster; only clouds use it."),
@@ -135,16 +142,37 @@ const WITHOUT_EFFECT: FlagSet = FlagSet {
         Flag::string("external-cloud-volume-plugin", "").hidden(),
         Flag::duration("node-sync-period", "0s").deprecated("This flag has no effect."),
         Flag::duration("route-reconciliation-period", "10s").hidden(),
-        Flag::string("service-account-private-key-file", "").help(
-            "Key of service account tokens. Token Secrets are not filled; tokens come from the TokenRequest API.",
-        ),
     ],
 };
 
+/// Of what is not part of this build, most of them of absent controllers.
 const UNSUPPORTED: FlagSet = FlagSet {
     title: "unsupported",
     flags: &[
         Flag::bool("contention-profiling", "false").hidden(),
+        Flag::duration("attach-detach-reconcile-sync-period", "1m0s").hidden(),
+        Flag::int32("concurrent-device-taint-eviction-syncs", "8").hidden(),
+        Flag::int32("concurrent-ephemeralvolume-syncs", "5").hidden(),
+        Flag::int32("concurrent-horizontal-pod-autoscaler-syncs", "5").hidden(),
+        Flag::int32("concurrent-resourceclaim-syncs", "50").hidden(),
+        Flag::int32("concurrent-validating-admission-policy-status-syncs", "5").hidden(),
+        Flag::bool("disable-attach-detach-reconcile-sync", "false").hidden(),
+        Flag::bool("disable-force-detach-on-timeout", "false").hidden(),
+        Flag::bool("enable-dynamic-provisioning", "true").hidden(),
+        Flag::bool("enable-hostpath-provisioner", "false").hidden(),
+        Flag::string("flex-volume-plugin-dir", "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/").hidden(),
+        Flag::duration("horizontal-pod-autoscaler-cpu-initialization-period", "5m0s").hidden(),
+        Flag::duration("horizontal-pod-autoscaler-downscale-stabilization", "5m0s").hidden(),
+        Flag::duration("horizontal-pod-autoscaler-initial-readiness-delay", "30s").hidden(),
+        Flag::duration("horizontal-pod-autoscaler-sync-period", "15s").hidden(),
+        Flag::float("horizontal-pod-autoscaler-tolerance", "0.1").hidden(),
+        Flag::int32("pv-recycler-increment-timeout-nfs", "30").hidden(),
+        Flag::int32("pv-recycler-minimum-timeout-hostpath", "60").hidden(),
+        Flag::int32("pv-recycler-minimum-timeout-nfs", "300").hidden(),
+        Flag::string("pv-recycler-pod-template-filepath-hostpath", "").hidden(),
+        Flag::string("pv-recycler-pod-template-filepath-nfs", "").hidden(),
+        Flag::int32("pv-recycler-timeout-increment-hostpath", "30").hidden(),
+        Flag::duration("pvclaimbinder-sync-period", "15s").hidden(),
         Flag::string_slice("emulated-version", "").hidden(),
         Flag::bool("enable-leader-migration", "false").hidden(),
         Flag::string("leader-migration-config", "").hidden(),

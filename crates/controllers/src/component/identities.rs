@@ -27,7 +27,7 @@ const TRIES: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 /// What the process itself asks for, with its own credentials in any case.
-const OF_PROCESS: &[&str] = &["shared-informers", "metadata-informers", "controller-discovery"];
+const OF_PROCESS: &[&str] = &["shared-informers", "metadata-informers", "controller-discovery", "tokens-controller"];
 
 /// Makes the clients of a process.
 ///

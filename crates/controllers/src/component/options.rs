@@ -14,25 +14,39 @@ use super::{NAME, flags};
 use crate::settings::{IpamSettings, NodeHealthSettings, SignerFiles, SigningSettings};
 use crate::{ALL, Settings};
 
-/// Names that upstream has and this build does not: naming one is no mistake, but it does not run.
+/// Names and aliases that upstream has and this build does not: naming one is no mistake, but it does not run.
 const ABSENT: &[&str] = &[
-    "bootstrap-signer-controller",
+    "attachdetach",
+    "cloud-node-lifecycle",
     "cloud-node-lifecycle-controller",
+    "device-taint-eviction-controller",
+    "ephemeral-volume",
     "ephemeral-volume-controller",
     "horizontal-pod-autoscaler-controller",
-    "legacy-serviceaccount-token-cleaner-controller",
+    "horizontalpodautoscaling",
+    "kube-apiserver-serving-clustertrustbundle-publisher-controller",
     "node-route-controller",
     "persistentvolume-attach-detach-controller",
+    "persistentvolume-binder",
     "persistentvolume-binder-controller",
+    "persistentvolume-expander",
     "persistentvolume-expander-controller",
+    "podcertificaterequest-cleaner-controller",
+    "podgroup-protection-controller",
+    "resource-claim-controller",
     "resourceclaim-controller",
+    "resourcepoolstatusrequest-controller",
+    "route",
+    "selinux-warning-controller",
+    "service",
     "service-cidr-controller",
     "service-lb-controller",
-    "serviceaccount-token-controller",
+    "storage-version-gc",
     "storage-version-migrator-controller",
-    "token-cleaner-controller",
-    "ttl-controller",
+    "storageversion-garbage-collector-controller",
+    "svm",
     "validatingadmissionpolicy-status-controller",
+    "volumeattributesclass-protection-controller",
 ];
 
 /// Everything that the flags say.
@@ -75,7 +89,7 @@ fn selection(list: &[String]) -> Result<Selection, controller::UnknownController
     for entry in list {
         let name = entry.strip_prefix('-').unwrap_or(entry);
         // An entry without a sign asks for the controller, and must not be taken for granted.
-        if ABSENT.contains(&name) && !ALL.iter().any(|descriptor| descriptor.name == name) {
+        if ABSENT.contains(&name) {
             if name == entry {
                 tracing::warn!(controller = name, "This controller is not part of this build");
             }
@@ -92,12 +106,18 @@ fn settings(options: &Options, client: &ClientConfig, errors: &mut Errors) -> Se
     errors.check((1..=50).contains(&slices), "concurrent-service-endpoint-syncs must be between 1 and 50");
     let per_slice = options.int("max-endpoints-per-slice");
     errors.check((1..=1000).contains(&per_slice), "max-endpoints-per-slice must be between 1 and 1000");
+    let clean_up = options.duration("legacy-service-account-token-clean-up-period");
+    errors.check(!clean_up.is_zero(), "the legacy service account token cleanup period must be greater than zero");
     let threshold = options.int("terminated-pod-gc-threshold");
     Settings {
         deployment_syncs: workers("concurrent-deployment-syncs"),
         replica_set_syncs: workers("concurrent-replicaset-syncs"),
         daemon_set_syncs: workers("concurrent-daemonset-syncs"),
         job_syncs: workers("concurrent-job-syncs"),
+        replication_controller_syncs: workers("concurrent-rc-syncs"),
+        service_account_token_syncs: workers("concurrent-serviceaccount-token-syncs"),
+        legacy_token_clean_up_period: options.duration("legacy-service-account-token-clean-up-period"),
+        token_key_file: PathBuf::from(options.string("service-account-private-key-file")),
         cron_job_syncs: workers("concurrent-cron-job-syncs"),
         resource_quota_syncs: workers("concurrent-resource-quota-syncs"),
         resource_quota_sync_period: options.duration("resource-quota-sync-period"),
@@ -184,6 +204,10 @@ fn signing(options: &Options) -> SigningSettings {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use component_base::flags::check_table;
+
     use super::*;
 
     #[test]
@@ -192,8 +216,55 @@ mod tests {
             let list: Vec<String> = list.iter().map(|entry| (*entry).to_owned()).collect();
             selection(&list).map(|selection| ALL.iter().filter(|one| selection.wants(one)).count())
         };
-        assert_eq!(wants(&["*", "-ttl-controller"]), wants(&["*"]));
-        assert_eq!(wants(&["ttl-controller"]), Ok(0));
+        assert_eq!(wants(&["*", "-service-cidr-controller"]), wants(&["*"]));
+        assert_eq!(wants(&["service-cidr-controller"]), Ok(0));
+        assert_eq!(wants(&["*", "bootstrapsigner", "tokencleaner"]), wants(&["*"]).map(|all| all + 2));
         assert!(wants(&["no-such-controller"]).is_err());
+    }
+
+    /// Upstream's file of that name; nothing where the reference material is not at hand.
+    fn upstream(file: &str) -> Option<serde_json::Value> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api").join(file);
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            println!("skipped: no {file} to compare with");
+            return None;
+        };
+        Some(serde_json::from_str(&text).unwrap())
+    }
+
+    #[test]
+    fn every_controller_of_upstream_is_known() {
+        let Some(table) = upstream("kcm-controllers.json") else { return };
+        for entry in table["controllers"].as_array().unwrap() {
+            let aliases = entry["aliases"].as_array().into_iter().flatten();
+            for name in std::iter::once(&entry["name"]).chain(aliases) {
+                let entry = format!("-{}", name.as_str().unwrap());
+                assert!(selection(&[entry]).is_ok(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn flags_are_upstreams() {
+        // Hidden flags need no help.
+        let problems = check_table(flags::FLAGS).into_iter().filter(|problem| !problem.ends_with("has no help"));
+        assert_eq!(problems.collect::<Vec<_>>(), [] as [String; 0]);
+        let Some(table) = upstream("flags/kube-controller-manager.json") else { return };
+        let own: Vec<_> = flags::FLAGS.iter().flat_map(|set| set.flags).collect();
+        for facts in table["flags"].as_array().unwrap() {
+            // Both ways to write a name are the same.
+            let name = facts["flag"].as_str().unwrap().replace('_', "-");
+            let flag = own.iter().find(|flag| flag.name == name).unwrap_or_else(|| panic!("--{name} is missing"));
+            let expected = match &facts["default"] {
+                serde_json::Value::String(text) if text == "[]" => String::new(),
+                serde_json::Value::String(text) => text.clone(),
+                serde_json::Value::Array(items) => {
+                    items.iter().filter_map(serde_json::Value::as_str).collect::<Vec<_>>().join(",")
+                }
+                serde_json::Value::Number(number) if number.is_f64() => number.as_f64().unwrap_or_default().to_string(),
+                other => other.to_string(),
+            };
+            assert_eq!(flag.default, expected, "--{name}");
+        }
     }
 }

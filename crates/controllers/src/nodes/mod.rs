@@ -5,3 +5,4 @@ mod node_taints;
 pub(crate) mod health;
 pub(crate) mod ipam;
 pub(crate) mod taint_eviction;
+pub(crate) mod ttl;

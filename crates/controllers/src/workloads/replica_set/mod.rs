@@ -57,14 +57,13 @@ pub(crate) const REPLICATION_CONTROLLER: Descriptor = Descriptor {
     event_component: "replication-controller",
     disabled_by_default: false,
     build: |build| {
-        start::<ReplicationController>(build, "replicationmanager", WORKERS);
+        let workers = build.settings::<Settings>()?.replication_controller_syncs;
+        start::<ReplicationController>(build, "replicationmanager", workers);
         Ok(())
     },
 };
 
 const PODS: &str = "pods";
-/// Workers for replication controllers; no flag tells how many.
-const WORKERS: usize = 5;
 
 fn start<O: Replicated>(build: &mut Build<'_>, queue: &str, workers: usize) {
     let queue = build.queue(queue);
