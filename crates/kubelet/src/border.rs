@@ -256,6 +256,10 @@ pub struct PodSettings {
     pub seccomp_default: bool,
     /// Gate `PreventStaticPodAPIReferences`.
     pub prevent_static_pod_api_references: bool,
+    /// What the node declares of features that pods may need; `None` where nobody asks (gate `NodeDeclaredFeatures`).
+    pub declared_features: Option<Vec<String>>,
+    /// Whether the machine's kernel enforces AppArmor profiles.
+    pub enforces_app_armor: bool,
     /// `maxPods`.
     pub max_pods: usize,
     /// `allowedUnsafeSysctls`; a trailing `*` matches any rest.
@@ -293,6 +297,8 @@ impl Default for PodSettings {
             log_monitor_interval: Duration::from_secs(10),
             seccomp_default: false,
             prevent_static_pod_api_references: true,
+            declared_features: None,
+            enforces_app_armor: false,
             max_pods: 110,
             allowed_unsafe_sysctls: Vec::new(),
         }

@@ -138,6 +138,12 @@ pub(crate) fn counts_swap(version: Version) -> bool {
     Path::new(&file).exists()
 }
 
+/// Whether the kernel enforces AppArmor profiles.
+pub(crate) fn enforces_app_armor() -> bool {
+    let enabled = std::fs::read_to_string("/sys/module/apparmor/parameters/enabled");
+    enabled.is_ok_and(|text| text.starts_with('Y'))
+}
+
 /// Makes the directories that the kubelet works in.
 pub(crate) fn make_directories(layout: &Layout, plan: &Plan) -> Result<(), BoxError> {
     let make = |path: &Path, mode: u32| -> Result<(), BoxError> {

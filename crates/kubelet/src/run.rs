@@ -57,6 +57,8 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let config = config::load(&options)?;
     let facts = Facts::system();
     let plan = config::plan(&options, config, &facts.proc().hostname()?)?;
+    let mut plan = plan.with_gates(lifecycle.gates());
+    plan.pods.enforces_app_armor = host::enforces_app_armor();
     let cgroups: Arc<dyn Cgroups> = Arc::new(LinuxCgroups::detect());
     let warnings = host::check(&plan, &facts, cgroups.as_ref())?;
     let access = certificates::client_config(&plan, &lifecycle).await?;

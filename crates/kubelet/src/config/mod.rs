@@ -23,6 +23,8 @@ const fn gate(name: &'static str, stage: Stage, default: bool) -> Gate {
 /// The gates that change something here; others are known to the upstream kubelet only and warn.
 const GATES: &[Gate] = &[
     gate("ExtendWebSocketsToKubelet", Stage::Beta, true),
+    gate("InPlacePodVerticalScalingInitContainers", Stage::Beta, true),
+    gate("NodeDeclaredFeatures", Stage::Beta, true),
     gate("PreventStaticPodAPIReferences", Stage::Beta, true),
     gate("RotateKubeletServerCertificate", Stage::Beta, true),
 ];

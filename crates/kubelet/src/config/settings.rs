@@ -8,6 +8,7 @@ use std::time::Duration;
 use api_machinery::quantity::Quantity;
 use api_machinery::time::GoDuration;
 use api_types::kubelet_config_v1beta1::KubeletConfiguration;
+use base::Gates;
 use component_base::flags::{Errors, Invalid, Options};
 
 use crate::border::PodSettings;
@@ -86,6 +87,7 @@ pub(crate) fn plan(options: &Options, config: KubeletConfiguration, os_hostname:
         report_frequency: config.node_status_report_frequency.to_std(),
         lease_seconds: config.node_lease_duration_seconds,
         root_dir: root_dir.clone(),
+        declared_features: Vec::new(),
         reservations,
     };
     let dns = Dns {
@@ -231,7 +233,24 @@ fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), String> {
     ))
 }
 
+/// Features that pods may need of a node, in the order of their names. Each stands for a gate that is on, and for what
+/// is implemented here.
+const DECLARED: [&str; 2] = ["ExtendWebSocketsToKubelet", "InPlacePodVerticalScalingInitContainers"];
+
 impl Plan {
+    /// What follows from gates.
+    #[must_use]
+    pub(crate) fn with_gates(mut self, gates: &Gates) -> Self {
+        if gates.enabled("NodeDeclaredFeatures") {
+            let declared = DECLARED.into_iter().filter(|name| gates.enabled(name));
+            let declared: Vec<String> = declared.map(ToOwned::to_owned).collect();
+            self.node.declared_features.clone_from(&declared);
+            self.pods.declared_features = Some(declared);
+        }
+        self.pods.prevent_static_pod_api_references = gates.enabled("PreventStaticPodAPIReferences");
+        self
+    }
+
     /// How control groups are laid out; `driver` may come from the runtime.
     pub(crate) fn cgroups(&self, driver: Driver) -> Option<CgroupSettings> {
         let config = &self.config;

@@ -1,5 +1,6 @@
 //! Flags and files together.
 
+use base::Gates;
 use component_base::flags::{check_table, parse};
 
 use super::*;
@@ -138,4 +139,23 @@ fn the_file_sets_the_log_and_gates() {
     prepare(&mut options).unwrap();
     assert_eq!((options.int("v"), options.string("logging-format")), (4, "text"));
     assert_eq!(options.map("feature-gates")["ExtendWebSocketsToKubelet"], "false");
+}
+
+#[test]
+fn gates_that_are_off_take_effect() {
+    let planned = |off: &[&str]| {
+        let options = options("");
+        let mut gates = Gates::new(GATES);
+        off.iter().for_each(|name| gates.set(name, false).unwrap());
+        plan(&options, load(&options).unwrap(), "host").unwrap().with_gates(&gates)
+    };
+    let all = planned(&[]);
+    let declared = ["ExtendWebSocketsToKubelet", "InPlacePodVerticalScalingInitContainers"];
+    assert_eq!(all.node.declared_features, declared);
+    assert!(all.pods.prevent_static_pod_api_references);
+    assert_eq!(all.pods.declared_features.as_deref(), Some(&declared.map(ToOwned::to_owned)[..]));
+    let some = planned(&["ExtendWebSocketsToKubelet", "PreventStaticPodAPIReferences"]);
+    assert_eq!((some.node.declared_features.len(), some.pods.prevent_static_pod_api_references), (1, false));
+    let none = planned(&["NodeDeclaredFeatures"]);
+    assert_eq!((none.node.declared_features.len(), none.pods.declared_features), (0, None));
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api_types::core_v1::Pod;
+use api_types::core_v1::{Node, Pod};
 
 use super::{Eviction, Inner};
 use crate::border::Level;
@@ -25,21 +25,12 @@ impl Inner {
     async fn judge(&self, pod: &Arc<Pod>) -> Result<(), Refusal> {
         let others = self.other_pods(pod);
         let pressures = self.side.node.pressures();
-        let features = self.health.status().and_then(|status| status.features);
         let mut node = self.side.node.node();
         for fresh in [false, true] {
             if fresh {
                 node = self.side.node.fresh_node().await.or(node);
             }
-            let situation = Situation {
-                node: node.as_deref(),
-                others: &others,
-                pressures: &pressures,
-                shutting_down: self.side.node.shutting_down(),
-                unsafe_sysctls: &self.settings.allowed_unsafe_sysctls,
-                strict_groups: features.is_some_and(|features| features.supplemental_groups_policy),
-            };
-            match admit(pod, &situation) {
+            match admit(pod, &self.situation(node.as_deref(), &others, &pressures)) {
                 // Labels may lag behind, above all at start.
                 Err(refusal) if refusal.may_be_stale() && !fresh => {}
                 verdict => return verdict,
@@ -48,11 +39,30 @@ impl Inner {
         Ok(())
     }
 
+    fn situation<'a>(
+        &'a self,
+        node: Option<&'a Node>,
+        others: &'a [Arc<Pod>],
+        pressures: &'a [String],
+    ) -> Situation<'a> {
+        let features = self.health.status().and_then(|status| status.features);
+        Situation {
+            node,
+            others,
+            pressures,
+            shutting_down: self.side.node.shutting_down(),
+            unsafe_sysctls: &self.settings.allowed_unsafe_sysctls,
+            strict_groups: features.is_some_and(|features| features.supplemental_groups_policy),
+            enforces_app_armor: self.settings.enforces_app_armor,
+            declared_features: self.settings.declared_features.as_deref(),
+        }
+    }
+
     /// Ends other pods so that a critical one has room, if nothing else is in its way.
     async fn make_room(&self, pod: &Arc<Pod>, refusal: Refusal) -> Result<(), Refusal> {
         let Some(node) = self.side.node.node() else { return Err(refusal) };
         let others = self.other_pods(pod);
-        if placed(pod, &node, &others, self.side.node.shutting_down()).is_err() {
+        if placed(pod, &node, &self.situation(Some(&node), &others, &[])).is_err() {
             return Err(refusal);
         }
         let missing = shortages(pod, &node, &others);

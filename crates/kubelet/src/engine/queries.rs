@@ -175,11 +175,8 @@ impl PodEngine {
     /// What keeps the node from being ready, as far as the runtime is concerned.
     #[must_use]
     pub fn ready_errors(&self) -> Vec<String> {
-        let mut out = self.inner.health.runtime_errors();
+        let mut out = self.inner.runtime_errors();
         out.extend(self.inner.health.network_error());
-        if let Err(error) = self.inner.pleg.health() {
-            out.push(format!("PLEG is not healthy: {error}"));
-        }
         out
     }
 
@@ -197,6 +194,11 @@ impl PodEngine {
 }
 
 impl Inner {
+    /// Why the runtime cannot be used, if it cannot.
+    pub(super) fn runtime_errors(&self) -> Vec<String> {
+        self.health.runtime_errors(self.pleg.health())
+    }
+
     pub(super) async fn evict(&self, uid: &str, eviction: Eviction) -> Result<(), SideError> {
         let Some(pod) = self.workers.pod(uid) else {
             return Err(SideError::new(format!("pod {uid:?} is not running")));

@@ -34,7 +34,7 @@ impl Inner {
         let mut back_off = BACK_OFF_FIRST;
         loop {
             *self.loop_seen.lock() = Instant::now();
-            let errors = self.health.runtime_errors();
+            let errors = self.runtime_errors();
             if !errors.is_empty() {
                 tracing::info!(?errors, "Skipping pod synchronization");
                 tokio::time::sleep(back_off).await;

@@ -360,3 +360,25 @@ async fn a_pod_that_is_to_end_waits_neither_for_its_image_nor_for_its_hook() {
         machine.tasks.shutdown(Duration::from_secs(5)).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_begun_while_the_runtime_cannot_be_listed() {
+    let machine = Machine::start().await;
+    machine.write("early", APP);
+    machine.wait("early", "ready", |pod| first(pod).ready).await;
+    assert_eq!(machine.engine.ready_errors(), Vec::<String>::new());
+    machine.runtime.fail_always("list_containers", Some(CriError::rpc("list_containers", Code::Unknown, "stuck")));
+    tokio::time::sleep(Duration::from_secs(185)).await;
+    let errors = machine.engine.ready_errors();
+    let [error] = errors.as_slice() else { panic!("{errors:?}") };
+    assert!(error.starts_with("PLEG is not healthy: pleg was last seen active 3m"), "{error}");
+    assert!(error.ends_with("s ago; threshold is 3m0s"), "{error}");
+    machine.write("late", APP);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(machine.pod("late"), None, "nobody has looked at it");
+    machine.runtime.fail_always("list_containers", None);
+    machine.wait("late", "ready", |pod| first(pod).ready).await;
+    let pod = machine.wait("early", "ready", |pod| first(pod).ready).await;
+    assert_eq!((first(&pod).restart_count, machine.engine.ready_errors()), (0, Vec::new()));
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}

@@ -27,6 +27,8 @@ const FAST_PERIOD: Duration = Duration::from_millis(100);
 const FAST_PHASE: Duration = Duration::from_secs(120);
 /// How long the list of images is good.
 const IMAGES_TTL: Duration = Duration::from_secs(30);
+/// How long the status waits for a new list of images: of a runtime that is stuck there is more to tell.
+const IMAGES_LIMIT: Duration = Duration::from_secs(2);
 
 /// What the reporter works with.
 pub(crate) struct Reporter {
@@ -58,6 +60,8 @@ struct Remembered {
     last_report: Option<Instant>,
     report_after: Option<Duration>,
     boot_id_told: bool,
+    /// Whether the node was closed to new pods when it was last looked at.
+    unschedulable: bool,
 }
 
 impl Reporter {
@@ -150,6 +154,7 @@ impl Reporter {
             Some(node) => node,
             None => Arc::new(api.get(&self.settings.name).await?),
         };
+        self.tell_schedulable(&old);
         let observed = self.observe(Some(&old)).await;
         let mut new = Node::clone(&old);
         let mut reasons = status::compute(&mut new, &self.settings, &observed, self.now());
@@ -162,8 +167,7 @@ impl Reporter {
         if let Some(patch) = patch::of(&old, &new) {
             let sent = api.patch_status(&self.settings.name, &Patch::Strategic(patch)).await?;
             for reason in reasons {
-                let text = format!("Node {} status is now: {reason}", self.settings.name);
-                self.events.event(reference(&self.settings.name), Level::Normal, reason, &text);
+                self.tell_status(reason);
             }
             self.state.set_own(new);
             self.remember(sent);
@@ -188,6 +192,19 @@ impl Reporter {
         memory.last_report = Some(Instant::now());
         // After a change the next report is shifted, so that nodes that changed together do not report together.
         memory.report_after = Some(self.settings.report_frequency.mul_f64(0.5 + self.rng.unit()));
+    }
+
+    fn tell_status(&self, reason: &str) {
+        let text = format!("Node {} status is now: {reason}", self.settings.name);
+        self.events.event(reference(&self.settings.name), Level::Normal, reason, &text);
+    }
+
+    /// Somebody closed the node to new pods, or opened it again.
+    fn tell_schedulable(&self, node: &Node) {
+        let closed = node.spec.unschedulable;
+        if std::mem::replace(&mut self.memory.0.lock().unschedulable, closed) != closed {
+            self.tell_status(if closed { "NodeNotSchedulable" } else { "NodeSchedulable" });
+        }
     }
 
     fn tell_reboot(&self, old: &Node, new: &Node) {
@@ -237,19 +254,15 @@ impl Reporter {
                 return memory.images.clone();
             }
         }
-        match self.images.list_images(None).await {
-            Ok(images) => {
-                let images = image_list::of(&images, self.settings.max_images);
-                let mut memory = self.memory.0.lock();
-                memory.images.clone_from(&images);
-                memory.images_at = Some(Instant::now());
-                images
-            }
-            Err(error) => {
-                tracing::error!(%error, "Error getting image list");
-                self.memory.0.lock().images.clone()
-            }
+        let listed = tokio::time::timeout(IMAGES_LIMIT, self.images.list_images(None)).await;
+        let mut memory = self.memory.0.lock();
+        memory.images_at = Some(Instant::now());
+        match listed {
+            Ok(Ok(images)) => memory.images = image_list::of(&images, self.settings.max_images),
+            Ok(Err(error)) => tracing::error!(%error, "Error getting image list"),
+            Err(_) => tracing::error!("Error getting image list: the runtime does not answer"),
         }
+        memory.images.clone()
     }
 }
 

@@ -48,6 +48,7 @@ struct Bench {
     server: Arc<FakeServer>,
     errors: Arc<Errors>,
     events: Arc<RecordedEvents>,
+    runtime: FakeRuntime,
     state: Arc<NodeState>,
     _dir: tempfile::TempDir,
 }
@@ -62,13 +63,14 @@ fn start(server: Arc<FakeServer>) -> Bench {
     let (errors, events) = (Arc::new(Errors::default()), Arc::new(RecordedEvents::default()));
     errors.0.lock().push("container runtime is down".into());
     state.set_health(errors.clone());
-    let runtime = Arc::new(FakeRuntime::new(TokioClock::shared(), client.tasks()));
+    let runtime = FakeRuntime::new(TokioClock::shared(), client.tasks());
     let settings = NodeSettings {
         name: "n1".into(),
         hostname: "n1".into(),
         register: true,
         max_pods: 110,
         max_images: 50,
+        declared_features: vec!["A".into(), "B".into()],
         update_frequency: Duration::from_secs(10),
         report_frequency: Duration::from_secs(300),
         root_dir: dir.path().into(),
@@ -79,8 +81,8 @@ fn start(server: Arc<FakeServer>) -> Bench {
         state: state.clone(),
         facts: Facts::system(),
         addresses: Arc::new(OneAddress),
-        runtime: runtime.clone(),
-        images: runtime,
+        runtime: Arc::new(runtime.clone()),
+        images: Arc::new(runtime.clone()),
         events: events.clone(),
         clock: TokioClock::shared(),
         rng: Rng::seeded(3),
@@ -88,7 +90,7 @@ fn start(server: Arc<FakeServer>) -> Bench {
         memory: Memory::default(),
     });
     client.tasks().spawn_cancellable("reporter", reporter.run());
-    Bench { server, errors, events, state, _dir: dir }
+    Bench { server, errors, events, runtime, state, _dir: dir }
 }
 
 fn node(server: &FakeServer) -> Value {
@@ -113,6 +115,7 @@ async fn a_node_registers_and_becomes_ready() {
     assert_eq!(ready(&made), "False: container runtime is down");
     assert_eq!(made["status"]["addresses"][0], json!({"type": "InternalIP", "address": "10.0.0.5"}));
     assert_eq!(made["metadata"]["labels"]["kubernetes.io/hostname"], "n1");
+    assert_eq!(made["status"]["declaredFeatures"], json!(["A", "B"]));
 
     bench.errors.0.lock().clear();
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -149,4 +152,33 @@ async fn an_object_that_is_there_is_taken_over() {
     assert_eq!(node["metadata"]["labels"]["kubernetes.io/os"], "linux");
     let events = bench.events.taken();
     assert_eq!(events.iter().filter(|event| event.reason == "Rebooted").count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_a_node_and_opening_it_is_told_of() {
+    let server = Arc::new(FakeServer::new());
+    let object = |closed: bool| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "spec": {"unschedulable": closed}});
+    server.put("v1/nodes", object(true));
+    let bench = start(server);
+    let told = |bench: &Bench| {
+        let events = bench.events.taken().into_iter();
+        events.map(|event| event.message).filter(|text| text.contains("chedulable")).collect::<Vec<_>>()
+    };
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(told(&bench), ["Node n1 status is now: NodeNotSchedulable"]);
+    bench.server.put("v1/nodes", object(false));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(told(&bench), ["Node n1 status is now: NodeSchedulable"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runtime_that_hangs_holds_up_no_status() {
+    let bench = start(Arc::new(FakeServer::new()));
+    bench.errors.0.lock().clear();
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(ready(&node(&bench.server)), "True: kubelet is posting ready status");
+    bench.runtime.delay("list_images", Duration::from_secs(120));
+    bench.errors.0.lock().push("container runtime is down".into());
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(ready(&node(&bench.server)), "False: container runtime is down");
 }

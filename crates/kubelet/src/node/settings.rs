@@ -46,6 +46,8 @@ pub(crate) struct NodeSettings {
     pub(crate) lease_seconds: i32,
     /// `--root-dir`.
     pub(crate) root_dir: PathBuf,
+    /// What `status.declaredFeatures` says; sorted.
+    pub(crate) declared_features: Vec<String>,
     /// What the node keeps for itself.
     pub(crate) reservations: Reservations,
 }

@@ -90,6 +90,7 @@ pub(super) fn compute(node: &mut Node, settings: &NodeSettings, observed: &Obser
     status.node_info = observed.info.clone();
     status.daemon_endpoints.kubelet_endpoint.port = settings.port;
     status.images.clone_from(&observed.images);
+    status.declared_features.clone_from(&settings.declared_features);
     if let Some(runtime) = &observed.runtime {
         status.runtime_handlers = handlers(runtime);
         status.features = runtime

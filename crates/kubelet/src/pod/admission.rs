@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use api_machinery::quantity::Quantity;
-use api_types::core_v1::{Node, Pod, Taint, Toleration};
+use api_types::core_v1::{AppArmorProfile, Node, Pod, Taint, Toleration};
 use component_helpers::{node_affinity, pod_requests, qos, taints};
 
+use super::containers::members;
 use super::{is_critical, is_static};
 
 /// Why a pod may not run here.
@@ -55,6 +56,10 @@ pub(crate) struct Situation<'a> {
     pub(crate) unsafe_sysctls: &'a [String],
     /// Whether the runtime can keep to the listed groups.
     pub(crate) strict_groups: bool,
+    /// Whether AppArmor profiles mean something here.
+    pub(crate) enforces_app_armor: bool,
+    /// What the node declares; `None` where that does not count.
+    pub(crate) declared_features: Option<&'a [String]>,
 }
 
 /// `Ok` where the pod may run.
@@ -71,13 +76,17 @@ pub(crate) fn admit(pod: &Pod, situation: &Situation<'_>) -> Result<(), Refusal>
         return Err(Refusal::new("SupplementalGroupsPolicyNotSupported", text));
     }
     fits(pod, node, situation.others)?;
-    placed(pod, node, situation.others, situation.shutting_down)
+    placed(pod, node, situation)
 }
 
 /// What beside room the node must have for the pod.
-pub(crate) fn placed(pod: &Pod, node: &Node, others: &[Arc<Pod>], shutting_down: bool) -> Result<(), Refusal> {
-    placement(pod, node, others)?;
-    if shutting_down {
+pub(crate) fn placed(pod: &Pod, node: &Node, situation: &Situation<'_>) -> Result<(), Refusal> {
+    placement(pod, node, situation.others)?;
+    app_armor(pod, situation.enforces_app_armor)?;
+    if let Some(declared) = situation.declared_features {
+        features(pod, declared)?;
+    }
+    if situation.shutting_down {
         return Err(Refusal::new("NodeShutdown", "Pod was rejected as the node is shutting down."));
     }
     Ok(())
@@ -246,6 +255,48 @@ fn placement(pod: &Pod, node: &Node, others: &[Arc<Pod>]) -> Result<(), Refusal>
     Ok(())
 }
 
+/// Profiles need a kernel that knows them. Pods that run already are not asked again.
+fn app_armor(pod: &Pod, enforced: bool) -> Result<(), Refusal> {
+    let of_pod = pod.spec.security_context.iter().filter_map(|context| context.app_armor_profile.as_ref());
+    let contexts = members(pod).filter_map(|member| member.container.security_context.clone());
+    let of_containers = contexts.filter_map(|context| context.app_armor_profile.clone());
+    let mut profiles: Vec<AppArmorProfile> = of_pod.cloned().chain(of_containers).collect();
+    profiles.retain(|profile| profile.type_ != "Unconfined");
+    let pending = matches!(pod.status.phase.as_str(), "" | "Pending");
+    if profiles.is_empty() || !pending {
+        return Ok(());
+    }
+    let failed = |why: &str| Err(Refusal::new("AppArmor", format!("Cannot enforce AppArmor: {why}")));
+    if !enforced {
+        return failed("AppArmor is not enabled on the host");
+    }
+    let nameless = |profile: &AppArmorProfile| {
+        profile.type_ == "Localhost" && profile.localhost_profile.as_deref().is_none_or(|name| name.trim().is_empty())
+    };
+    if profiles.iter().any(nameless) { failed("invalid empty AppArmor profile name: \"\"") } else { Ok(()) }
+}
+
+type Needed = fn(&Pod) -> bool;
+
+/// Features of nodes, and which pods need them.
+const FEATURES: [(&str, Needed); 2] = [
+    ("RestartAllContainersOnContainerExits", |pod| {
+        let mut rules = members(pod).flat_map(|member| member.container.restart_policy_rules.clone());
+        rules.any(|rule| rule.action == "RestartAllContainers")
+    }),
+    ("UserNamespacesHostNetworkSupport", |pod| pod.spec.host_network && pod.spec.host_users == Some(false)),
+];
+
+fn features(pod: &Pod, declared: &[String]) -> Result<(), Refusal> {
+    let needed = FEATURES.into_iter().filter(|(_, needs)| needs(pod)).map(|(name, _)| name);
+    let missing: Vec<&str> = needed.filter(|name| !declared.iter().any(|own| own == name)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let text = format!("Pod requires node features that are not available: {}", missing.join(", "));
+    Err(Refusal::new("PodFeatureUnsupported", text))
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct HostPort {
     protocol: String,
@@ -305,6 +356,8 @@ mod tests {
             shutting_down: false,
             unsafe_sysctls: &["kernel.msg*".to_owned()],
             strict_groups: false,
+            enforces_app_armor: false,
+            declared_features: Some(&[]),
         };
         admit(pod, &situation)
             .err()
@@ -339,6 +392,44 @@ mod tests {
         let mut fixed = pod("0", 0);
         fixed.metadata.annotations.insert(super::super::CONFIG_SOURCE.into(), "file".into());
         assert_eq!(reason(&fixed, &tainted, &[], &[]), "");
+    }
+
+    #[test]
+    fn profiles_and_features() {
+        let spec = |text: &str| -> Pod {
+            let text = format!("{{\"spec\": {{\"containers\": [{{\"name\": \"main\"}}], {text}}}}}");
+            api_machinery::object::from_json(text.as_bytes()).unwrap().0
+        };
+        let profile = |kind: &str| {
+            spec(&format!(
+                "\"initContainers\": [{{\"securityContext\": {{\"appArmorProfile\": {{\"type\": \"{kind}\"}}}}}}]"
+            ))
+        };
+        let none = "AppArmor: Cannot enforce AppArmor: AppArmor is not enabled on the host";
+        let of_pod = spec("\"securityContext\": {\"appArmorProfile\": {\"type\": \"RuntimeDefault\"}}");
+        let mut running = of_pod.clone();
+        running.status.phase = "Running".into();
+        let rules = "\"initContainers\": [{\"restartPolicyRules\": [{\"action\": \"RestartAllContainers\"}]}]";
+        let users = "\"hostNetwork\": true, \"hostUsers\": false";
+        let missing = "PodFeatureUnsupported: Pod requires node features that are not available: ";
+        let (restart, network) = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport");
+        let cases = [
+            (profile("Unconfined"), String::new()),
+            (profile("RuntimeDefault"), none.to_owned()),
+            (of_pod, none.to_owned()),
+            (running, String::new()),
+            (spec(rules), format!("{missing}{restart}")),
+            (spec(&format!("{rules}, {users}")), format!("{missing}{restart}, {network}")),
+        ];
+        for (pod, expected) in cases {
+            assert_eq!(reason(&pod, &node(), &[], &[]), expected);
+        }
+        let nameless = profile("Localhost");
+        assert_eq!(
+            app_armor(&nameless, true).unwrap_err().message.split(": ").nth(1),
+            Some("invalid empty AppArmor profile name")
+        );
+        assert_eq!(features(&spec(rules), &[restart.to_owned()]), Ok(()));
     }
 
     #[test]
