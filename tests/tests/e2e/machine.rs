@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use rustix::process::{Pid, Signal, kill_process};
 use sys::exec::{Command, Exec, LinuxExec};
 use sys::proc::Proc;
 use sys::process::Process;
@@ -109,9 +110,23 @@ pub(crate) fn kill(process: &Process) {
 
 /// SIGKILL to the process that has this number.
 pub(crate) fn kill_number(pid: u32) {
-    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    signal(pid, Signal::KILL);
+}
+
+/// Lets a process stand still until [`go_on`].
+pub(crate) fn stop(process: &Process) {
+    signal(process.pid(), Signal::STOP);
+}
+
+/// Lets a process that stands still go on.
+pub(crate) fn go_on(process: &Process) {
+    signal(process.pid(), Signal::CONT);
+}
+
+fn signal(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     if let Some(pid) = pid {
-        // One that is gone already is what was wanted.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        // One that is gone already has nothing to be told.
+        let _ = kill_process(pid, signal);
     }
 }

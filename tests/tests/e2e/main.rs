@@ -13,7 +13,9 @@ mod background;
 mod cloud;
 mod cluster;
 mod conformance;
+mod frozen;
 mod installer;
+mod interactive;
 mod kills;
 mod kubectl;
 mod kubectl_story;
@@ -26,6 +28,7 @@ mod self_healing;
 mod services;
 mod static_pods;
 mod stories;
+mod terminal;
 mod units;
 
 use std::process::ExitCode;
@@ -38,6 +41,8 @@ const SIDE_BY_SIDE: &[Story] = &[
     Story { name: "application", run: |cluster| Box::pin(application::story(cluster)) },
     Story { name: "kubectl-1.36", run: |cluster| Box::pin(kubectl_story::story(cluster, "1.36")) },
     Story { name: "kubectl-1.32", run: |cluster| Box::pin(kubectl_story::story(cluster, "1.32")) },
+    Story { name: "interactive-1.36", run: |cluster| Box::pin(interactive::story(cluster, "1.36")) },
+    Story { name: "interactive-1.32", run: |cluster| Box::pin(interactive::story(cluster, "1.32")) },
     Story { name: "services", run: |cluster| Box::pin(services::story(cluster)) },
     Story { name: "self-healing", run: |cluster| Box::pin(self_healing::story(cluster)) },
     Story { name: "rolling-update", run: |cluster| Box::pin(rolling::story(cluster)) },
@@ -50,6 +55,7 @@ const ONE_BY_ONE: &[Story] = &[
     Story { name: "maintenance", run: |cluster| Box::pin(maintenance::story(cluster)) },
     Story { name: "killed-processes", run: |cluster| Box::pin(kills::story(cluster)) },
     Story { name: "node-loss", run: |cluster| Box::pin(node_loss::story(cluster)) },
+    Story { name: "frozen-processes", run: |cluster| Box::pin(frozen::story(cluster)) },
     Story { name: "reboot", run: |cluster| Box::pin(reboot::story(cluster)) },
 ];
 /// A cluster that brings its own control plane up.

@@ -57,6 +57,17 @@ const ATTACHING: &[Row] = &[
     ),
 ];
 
+/// What comes after the end.
+const TOO_LATE: &[Row] = &[
+    Row::new("get pod talker -o jsonpath={.status.phase}", Shows(&["Succeeded"])),
+    Row::new("attach talker", Fails(&["cannot attach a container in a completed pod; current phase is Succeeded"])),
+    Row::new(
+        "exec talker -- true",
+        Fails(&["cannot exec into a container in a completed pod; current phase is Succeeded"]),
+    ),
+    Row::new("logs talker --tail=1", Prints("last line")),
+];
+
 pub(super) async fn story(desk: &Desk, cluster: &Cluster) {
     desk.work_through(LOGS).await;
     desk.work_through(EXEC).await;
@@ -70,17 +81,23 @@ pub(super) async fn story(desk: &Desk, cluster: &Cluster) {
     forward(desk, cluster, "service/web", "80").await;
 }
 
-/// Two that follow a pod's output from their moment on until it ends.
+/// Two that follow a pod's output from their moment on until it ends. The pod talks until both are there, however long
+/// that takes: a container that has ended cannot be attached to.
 async fn attach_and_follow(desk: &Desk) {
-    let script = "i=0; while [ $i -lt 12 ]; do echo line $i; i=$((i+1)); sleep 0.5; done";
+    let script = "i=0; until [ -e /tmp/enough ]; do echo line $i; i=$((i+1)); sleep 0.2; done; echo last line; sleep 1";
     let run = "run talker --image=busybox:1.36 --image-pull-policy=IfNotPresent --restart=Never -- sh -c";
     desk.kubectl.ok(&format!("{run} '{script}'")).await;
     desk.kubectl.ok("wait --for=condition=Ready pod/talker --timeout=60s").await;
     let (attached, followed) =
         (desk.kubectl.background("attach talker").await, desk.kubectl.background("logs -f talker").await);
+    for one in [&attached, &followed] {
+        one.until(|text| text.contains("line ")).await;
+    }
+    desk.kubectl.ok("exec talker -- touch /tmp/enough").await;
     let (attached, followed) = (attached.ended().await, followed.ended().await);
-    assert!(attached.contains("line 11"), "{attached}");
-    assert!(followed.contains("line 0\nline 1\n") && followed.contains("line 11"), "{followed}");
+    assert!(attached.contains("last line"), "{attached}");
+    assert!(followed.contains("line 0\nline 1\n") && followed.contains("last line"), "{followed}");
+    desk.work_through(TOO_LATE).await;
     desk.kubectl.ok("delete pod talker --now").await;
 }
 
