@@ -19,6 +19,7 @@ mod field_rules;
 pub mod info;
 pub mod info_pool;
 mod internal_json;
+mod internal_layout;
 mod label_selector;
 mod networking_v1;
 mod node_v1;
@@ -34,6 +35,9 @@ mod storage_v1;
 pub mod strategy;
 mod table;
 mod workload;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use rules::Rules;
 
@@ -65,8 +69,11 @@ pub fn all() -> impl Iterator<Item = &'static dyn Rules> {
 /// The kind behind a group, version and plural name.
 #[must_use]
 pub fn find(group: &str, version: &str, resource: &str) -> Option<&'static dyn Rules> {
-    all().find(|rules| {
-        let info = rules.info();
-        info.group == group && info.version == version && info.resource == resource
-    })
+    /// Every request asks several times.
+    static BY_NAME: LazyLock<HashMap<[&str; 3], &dyn Rules>> = LazyLock::new(|| {
+        let named = |rules: &'static dyn Rules| ([rules.info().group, rules.info().version, rules.info().resource], rules);
+        all().map(named).collect()
+    });
+    let by_name: &HashMap<[&str; 3], _> = &BY_NAME;
+    by_name.get(&[group, version, resource]).copied()
 }

@@ -84,7 +84,7 @@ impl RegistryOptions {
 }
 
 /// Group, version and plural name.
-type Place = (String, String, String);
+type Place = [&'static str; 3];
 
 /// All resources of a server.
 pub struct Registry {
@@ -172,8 +172,8 @@ impl Registry {
 
     /// Takes a resource away. Its watches end; its objects stay in the store.
     pub fn remove(&self, group: &str, version: &str, resource: &str) {
-        let place = (group.to_owned(), version.to_owned(), resource.to_owned());
-        let former = self.resources.write().remove(&place);
+        let Some(named) = self.resource(group, version, resource) else { return };
+        let former = self.resources.write().remove(&place(named.info()));
         if let Some(former) = former {
             self.close(&former);
         }
@@ -182,8 +182,9 @@ impl Registry {
     /// A resource.
     #[must_use]
     pub fn resource(&self, group: &str, version: &str, resource: &str) -> Option<Arc<Resource>> {
-        let place = (group.to_owned(), version.to_owned(), resource.to_owned());
-        self.resources.read().get(&place).cloned()
+        let resources = self.resources.read();
+        let resources: &BTreeMap<[&str; 3], _> = &resources;
+        resources.get(&[group, version, resource]).cloned()
     }
 
     /// All resources, by group, version and name.
@@ -268,7 +269,7 @@ impl Registry {
 }
 
 fn place(info: &ResourceInfo) -> Place {
-    (info.group.to_owned(), info.version.to_owned(), info.resource.to_owned())
+    [info.group, info.version, info.resource]
 }
 
 impl std::fmt::Debug for Registry {
