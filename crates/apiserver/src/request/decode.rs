@@ -164,6 +164,21 @@ fn decode_json(
     target: &mut dyn Reflect,
     needs_type: bool,
 ) -> Result<(TypeMeta, Problems), ApiError> {
+    let unhandled =
+        |error: json::DecodeError| expected.unhandled(&expected.kind, &expected.version, &error.to_string());
+    match json::decode(body, target) {
+        Ok(decoded) if expected.is_named_by(&decoded.type_meta) => Ok((decoded.type_meta, decoded.problems)),
+        // What is wrong with the kind is said before anything else, wherever in the text it stands.
+        other => {
+            let type_meta = named_kind(expected, body, needs_type)?;
+            let decoded = other.map_err(unhandled)?;
+            Ok((type_meta, decoded.problems))
+        }
+    }
+}
+
+/// What the text says it is, which fits what is expected.
+fn named_kind(expected: &Expected, body: &[u8], needs_type: bool) -> Result<TypeMeta, ApiError> {
     let text = String::from_utf8_lossy(body);
     let type_meta = json::read_type_meta(&text).map_err(|error| {
         expected.unrecognized(&format!("couldn't get version/kind; json parse error: {error}"), body)
@@ -175,14 +190,21 @@ fn decode_json(
         }
     }
     expected.check_type(&type_meta)?;
-    let decoded = json::decode(body, target)
-        .map_err(|error| expected.unhandled(&expected.kind, &expected.version, &error.to_string()))?;
-    Ok((type_meta, decoded.problems))
+    Ok(type_meta)
 }
 
 impl Expected {
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// Whether the body says that it is of this kind, leaving nothing out.
+    fn is_named_by(&self, found: &TypeMeta) -> bool {
+        let same_version = match found.api_version.split_once('/') {
+            Some((group, version)) => !group.is_empty() && group == self.group && version == self.version,
+            None => self.group.is_empty() && found.api_version == self.version,
+        };
+        same_version && found.kind == self.kind
     }
 
     /// Whether the body is of this kind; what it leaves out is taken from here.

@@ -35,6 +35,8 @@ fn refused_bodies_say_why() {
             "Foo in version \"v1\" cannot be handled as a ConfigMap: no kind \"Foo\" is registered for version \"v1\" in scheme {SCHEME:?}"
         )
     );
+    let late = json(r#"{"data":[],"kind":"Secret","apiVersion":"v1"}"#);
+    assert!(late.starts_with("Secret in version"), "the kind comes first, wherever it stands: {late}");
     assert!(json(r#"{"data":[]}"#).starts_with(
         "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal array into Go struct field"
     ));
