@@ -127,6 +127,12 @@ pub trait Change: Send + Sync {
     fn creates(&self) -> CreateWhenAbsent {
         CreateWhenAbsent::AsTheKind
     }
+
+    /// Whether a uid in the new object says which object is meant, as in a `PUT`: another one is then a conflict. What
+    /// patches put there is a change like any other, which the rules refuse.
+    fn names_uid(&self) -> bool {
+        true
+    }
 }
 
 /// Whether an update may create.

@@ -165,7 +165,7 @@ impl Resource {
         let (wanted, present) = (&object.meta().uid, &old.meta().uid);
         if wanted.is_empty() {
             object.meta_mut().uid = present.clone();
-        } else if wanted != present {
+        } else if wanted != present && request.change.names_uid() {
             return Err(self.precondition_failed(request.cx, request.name, "UID", wanted, present));
         }
         Ok(())

@@ -17,7 +17,7 @@ pub const MAX_COPY_BYTES: usize = 3 * 1024 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonPatchError {
     /// The body is not a list of operations: a bad request.
-    #[error("error decoding patch: {0}")]
+    #[error("{0}")]
     Decode(String),
     /// Too many operations: the request is too large.
     #[error("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {0}")]
@@ -46,7 +46,7 @@ struct Operation {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JsonPatch {
     operations: Vec<Operation>,
-    /// Members that no operation has, such as `json patch unknown field "[0].foo"`: warnings, or errors when strict.
+    /// Members that no operation has, such as `unknown field "[0].foo"`: warnings, or errors when strict.
     pub unknown_fields: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ impl JsonPatch {
     pub fn parse(patch: &Value) -> Result<Self, JsonPatchError> {
         let Value::Array(items) = patch else {
             return Err(JsonPatchError::Decode(format!(
-                "json: cannot unmarshal {} into Go value of type jsonpatch.Patch",
+                "json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
                 json_type(patch)
             )));
         };
@@ -66,7 +66,7 @@ impl JsonPatch {
         for (index, item) in items.iter().enumerate() {
             let Value::Object(members) = item else {
                 return Err(JsonPatchError::Decode(format!(
-                    "json: cannot unmarshal {} into Go value of type jsonpatch.Operation",
+                    "json: cannot unmarshal {} into Go value of type handlers.jsonPatchOp",
                     json_type(item)
                 )));
             };
@@ -78,7 +78,7 @@ impl JsonPatch {
                 value: members.get("value").cloned().unwrap_or_default(),
             });
             let unknown = members.keys().filter(|name| !["op", "path", "from", "value"].contains(&name.as_str()));
-            read.unknown_fields.extend(unknown.map(|name| format!("json patch unknown field \"[{index}].{name}\"")));
+            read.unknown_fields.extend(unknown.map(|name| format!("unknown field \"[{index}].{name}\"")));
         }
         Ok(read)
     }
@@ -232,7 +232,7 @@ fn position(key: &str, limit: usize) -> Result<usize, String> {
 }
 
 /// The name of a value's type in decode errors.
-fn json_type(value: &Value) -> &'static str {
+pub fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

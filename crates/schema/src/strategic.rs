@@ -61,11 +61,14 @@ fn merge_map(
     mut patch: Map<String, Value>,
     node: TypeNode<'_>,
 ) -> Result<Map<String, Value>, StrategicError> {
-    if let Some(directive) = patch.remove(DIRECTIVE) {
+    if let Some(directive) = patch.get(DIRECTIVE) {
         return match directive.as_str() {
-            Some("replace") => Ok(patch),
+            Some("replace") => {
+                patch.remove(DIRECTIVE);
+                Ok(patch)
+            }
             Some("delete") => Ok(Map::new()),
-            _ => Err(unknown_directive(&directive, patch)),
+            _ => Err(unknown_directive(directive, &patch)),
         };
     }
     retain_keys(&mut original, &mut patch)?;
@@ -88,16 +91,40 @@ fn merge_map(
             (Some(Value::Array(before)), Value::Array(change)) => {
                 Value::Array(lists::merge_list(before, change, member_type(node, &name))?)
             }
-            (_, change) => without_directives(change),
+            (_, change) => match without_directives(change) {
+                Some(taken) => taken,
+                None => continue,
+            },
         };
         original.insert(name, merged);
     }
     Ok(original)
 }
 
-fn unknown_directive(directive: &Value, patch: Map<String, Value>) -> StrategicError {
-    let name = directive.as_str().map_or_else(|| directive.to_string(), ToOwned::to_owned);
-    StrategicError::Other(format!("unknown patch type: {name} in map: {}", Value::Object(patch)))
+fn unknown_directive(directive: &Value, patch: &Map<String, Value>) -> StrategicError {
+    StrategicError::Other(format!("unknown patch type: {} in map: {}", go_value(directive), go_map(patch)))
+}
+
+/// A value as Go prints it: the texts of errors hold maps and lists in that form.
+pub fn go_value(value: &Value) -> String {
+    match value {
+        Value::Object(map) => go_map(map),
+        Value::Array(items) => go_list(items),
+        Value::String(text) => text.clone(),
+        Value::Null => "<nil>".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn go_map(map: &Map<String, Value>) -> String {
+    let mut members: Vec<String> = map.iter().map(|(key, value)| format!("{key}:{}", go_value(value))).collect();
+    members.sort();
+    format!("map[{}]", members.join(" "))
+}
+
+fn go_list(items: &[Value]) -> String {
+    let items: Vec<String> = items.iter().map(go_value).collect();
+    format!("[{}]", items.join(" "))
 }
 
 /// Obeys `$retainKeys`: live members that it does not list go, and the patch may not set others.
@@ -113,24 +140,24 @@ fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>
     Ok(())
 }
 
-/// A value that is taken whole: directives and nulls of maps disappear.
-fn without_directives(value: Value) -> Value {
+/// A value that is taken whole, where there is nothing to merge it with: maps that carry a `$patch` vanish with all that
+/// they hold, and so do the nulls of maps. `None` where nothing is left.
+fn without_directives(value: Value) -> Option<Value> {
     match value {
+        Value::Object(map) if map.contains_key(DIRECTIVE) => None,
         Value::Object(map) => {
-            let deletes_all = map.get(DIRECTIVE).and_then(Value::as_str) == Some("delete");
-            let kept = map.into_iter().filter(|(name, value)| !deletes_all && !is_directive(name) && !value.is_null());
-            Value::Object(kept.map(|(name, value)| (name, without_directives(value))).collect())
+            let set = map.into_iter().filter(|(_, value)| !value.is_null());
+            let kept = set.filter_map(|(name, value)| Some((name, without_directives(value)?)));
+            Some(Value::Object(kept.collect()))
         }
-        Value::Array(list) => {
-            let kept = list.into_iter().filter(|item| item.get(DIRECTIVE).is_none());
-            Value::Array(kept.map(without_directives).collect())
-        }
-        scalar => scalar,
+        Value::Array(list) => Some(Value::Array(items_without_directives(list))),
+        scalar => Some(scalar),
     }
 }
 
-fn is_directive(name: &str) -> bool {
-    matches!(name, DIRECTIVE | RETAIN_KEYS) || name.starts_with(DELETE_FROM_PREFIX) || name.starts_with(ORDER_PREFIX)
+/// The items of a list that is taken whole.
+fn items_without_directives(list: Vec<Value>) -> Vec<Value> {
+    list.into_iter().filter_map(without_directives).collect()
 }
 
 #[cfg(test)]

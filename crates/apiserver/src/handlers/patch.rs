@@ -14,7 +14,7 @@ use super::admitting::Admitting;
 use super::bounded_write::bounded;
 use super::incoming::{self, When};
 use super::ownership::Ownership;
-use super::patch_body::{PatchBody, as_object};
+use super::patch_body::{Form, PatchBody, as_object};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::{PatchType, patch_type};
@@ -67,12 +67,12 @@ struct Patching<'a> {
 impl Change for Patching<'_> {
     fn apply(&self, live: Option<&dyn Object>) -> Result<Box<dyn Object>, ApiError> {
         let (target, options) = (self.target, self.options);
-        let patched = match (self.patch, live) {
-            (PatchBody::Apply(applied), live) => {
+        let patched = match (&self.patch.form, live) {
+            (Form::Apply(applied), live) => {
                 refuse_uid_of_absent(target, live, applied)?;
                 self.ownership.apply(live, applied, &options.manager, options.force)?
             }
-            (patch, Some(live)) => patch.apply(live.to_value(), target.type_node())?,
+            (_, Some(live)) => self.patch.apply(live.to_value(), target.type_node())?,
             (_, None) => return Err(ApiError::not_found(target.resource.group_resource(), target.name()?)),
         };
         let mut object = as_object(target, &patched, self.patch, options.strictness, self.warnings)?;
@@ -82,9 +82,13 @@ impl Change for Patching<'_> {
         Ok(object)
     }
 
+    fn names_uid(&self) -> bool {
+        false
+    }
+
     fn creates(&self) -> CreateWhenAbsent {
-        match (self.patch, self.endpoint) {
-            (PatchBody::Apply(_), Endpoint::Main) => CreateWhenAbsent::Always,
+        match (&self.patch.form, self.endpoint) {
+            (Form::Apply(_), Endpoint::Main) => CreateWhenAbsent::Always,
             _ => CreateWhenAbsent::Never,
         }
     }

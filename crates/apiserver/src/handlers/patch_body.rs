@@ -5,10 +5,11 @@ use api_machinery::gvk::GroupKind;
 use api_machinery::json;
 use api_machinery::object::{Object, Unstructured};
 use api_machinery::status::{ApiError, ErrorDetails, reason};
-use api_machinery::value::Value;
+use api_machinery::value::{Value, ValueMap};
 use api_machinery::yaml;
+use api_types::autoscaling_v1::Scale;
 use schema::TypeNode;
-use schema::json_patch::{JsonPatch, JsonPatchError};
+use schema::json_patch::{JsonPatch, JsonPatchError, json_type};
 use schema::{merge_patch, strategic};
 
 use super::Target;
@@ -18,7 +19,15 @@ use crate::warnings::Warnings;
 
 /// A patch, read.
 #[derive(Debug)]
-pub(super) enum PatchBody {
+pub(super) struct PatchBody {
+    pub(super) form: Form,
+    /// Members that are there twice or that no operation has; they count like those of the patched document.
+    problems: Vec<String>,
+}
+
+/// What a patch says.
+#[derive(Debug)]
+pub(super) enum Form {
     Json(JsonPatch),
     Merge(Value),
     Strategic(Value),
@@ -38,28 +47,33 @@ impl PatchBody {
     ) -> Result<Self, ApiError> {
         let text = String::from_utf8_lossy(body);
         if kind == PatchType::Apply {
-            let error = |error: String| ApiError::bad_request(format!("error decoding YAML: {error}"));
-            let document = yaml::parse(&text).map_err(|found| error(found.to_string()))?;
-            if !document.value.is_object() {
-                return Err(error("json: cannot unmarshal into Go value of type map[string]interface {}".into()));
-            }
-            settle(strictness, document.duplicates, warnings, "error strict decoding YAML: ")?;
-            return Ok(Self::Apply(document.value));
+            return Ok(Self { form: Form::Apply(applied(&text, strictness, warnings)?), problems: Vec::new() });
         }
-        let parsed = json::parse_value_strict(&text);
-        let (value, problems) =
-            parsed.map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
-        settle(strictness, problems, warnings, "error decoding patch: ")?;
-        match kind {
-            PatchType::Json => {
-                let patch = JsonPatch::parse(&value).map_err(json_patch_error)?;
-                settle(strictness, patch.unknown_fields.clone(), warnings, "error decoding patch: ")?;
-                Ok(Self::Json(patch))
+        let refuse = |error: String| match strictness {
+            Strictness::Ignore => ApiError::bad_request(error),
+            _ => ApiError::bad_request(format!("error decoding patch: {error}")),
+        };
+        let (value, mut problems) = json::parse_value_strict(&text).map_err(|error| refuse(error.to_string()))?;
+        let form = match (kind, &value) {
+            (PatchType::Json, _) => {
+                let patch = JsonPatch::parse(&value).map_err(|error| json_patch_error(error, &refuse))?;
+                problems.extend(patch.unknown_fields.iter().cloned());
+                problems = problems.iter().map(|problem| format!("json patch {problem}")).collect();
+                Form::Json(patch)
             }
-            _ if !value.is_object() => Err(ApiError::bad_request("error decoding patch: Invalid JSON Patch")),
-            PatchType::Merge => Ok(Self::Merge(value)),
-            _ => Ok(Self::Strategic(value)),
-        }
+            (PatchType::Merge, Value::Null) => return Err(ApiError::bad_request("Invalid JSON Patch")),
+            // Nothing to merge.
+            (_, Value::Null) => Form::Strategic(Value::Object(ValueMap::new())),
+            (PatchType::Merge, Value::Object(_)) => Form::Merge(value),
+            (_, Value::Object(_)) => Form::Strategic(value),
+            (_, other) => {
+                let kind = json_type(other);
+                return Err(refuse(format!(
+                    "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+                )));
+            }
+        };
+        Ok(Self { form, problems })
     }
 
     /// What the patch makes of a document; an apply is not made this way.
@@ -67,10 +81,10 @@ impl PatchBody {
     /// # Errors
     /// 400, 413, 422, 500.
     pub(super) fn apply(&self, document: Value, node: TypeNode<'_>) -> Result<Value, ApiError> {
-        match self {
-            Self::Json(patch) => patch.apply(document).map_err(json_patch_error),
-            Self::Merge(patch) | Self::Apply(patch) => Ok(merge_patch::apply(document, patch)),
-            Self::Strategic(patch) => strategic::apply(document, patch, node).map_err(|error| match error.code() {
+        match &self.form {
+            Form::Json(patch) => patch.apply(document).map_err(|error| json_patch_error(error, ApiError::bad_request)),
+            Form::Merge(patch) | Form::Apply(patch) => Ok(merge_patch::apply(document, patch)),
+            Form::Strategic(patch) => strategic::apply(document, patch, node).map_err(|error| match error.code() {
                 400 => ApiError::bad_request(error.to_string()),
                 422 => unprocessable(),
                 _ => ApiError::unclassified(error.to_string()),
@@ -78,28 +92,62 @@ impl PatchBody {
         }
     }
 
+    /// The answer when what the patch makes of a document is no object of the kind.
+    fn misfit(&self, patched: &Value, why: String) -> ApiError {
+        let mut errors = ErrorList::default();
+        errors.push(Path::new("patch").invalid(self.shown(patched).as_str(), why));
+        ApiError::invalid(&GroupKind::default(), "", &errors)
+    }
+
+    /// Tells or refuses what the patch and the patched document have that nobody knows.
+    fn settle(
+        &self,
+        patched: &Value,
+        found: Vec<String>,
+        strictness: Strictness,
+        warnings: &Warnings,
+    ) -> Result<(), ApiError> {
+        let problems = [self.problems.as_slice(), &found].concat();
+        match strictness {
+            Strictness::Strict if !problems.is_empty() => {
+                return Err(self.misfit(patched, format!("strict decoding error: {}", problems.join(", "))));
+            }
+            Strictness::Warn => warnings.extend(problems),
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// The patched document as errors show it: the text, or the patch in Go's form for a strategic one.
     fn shown(&self, patched: &Value) -> String {
-        match self {
-            Self::Strategic(patch) => go_map(patch),
+        match &self.form {
+            Form::Strategic(patch) => strategic::go_value(patch),
             _ => json::encode_value(patched),
         }
     }
 }
 
-fn settle(strictness: Strictness, problems: Vec<String>, warnings: &Warnings, prefix: &str) -> Result<(), ApiError> {
-    match strictness {
-        Strictness::Ignore => {}
-        Strictness::Warn => warnings.extend(problems),
-        Strictness::Strict if problems.is_empty() => {}
-        Strictness::Strict => return Err(ApiError::bad_request(format!("{prefix}{}", problems.join(", ")))),
+/// Reads the YAML of an apply.
+fn applied(text: &str, strictness: Strictness, warnings: &Warnings) -> Result<Value, ApiError> {
+    let refuse = |error: String| ApiError::bad_request(format!("error decoding YAML: {error}"));
+    let document = yaml::parse(text).map_err(|found| refuse(found.to_string()))?;
+    if !document.value.is_object() {
+        return Err(refuse("json: cannot unmarshal into Go value of type map[string]interface {}".into()));
     }
-    Ok(())
+    let repeated = document.duplicates;
+    match strictness {
+        Strictness::Warn => warnings.extend(repeated),
+        Strictness::Strict if !repeated.is_empty() => {
+            return Err(ApiError::bad_request(format!("error strict decoding YAML: {}", repeated.join(", "))));
+        }
+        _ => {}
+    }
+    Ok(document.value)
 }
 
-fn json_patch_error(error: JsonPatchError) -> ApiError {
+fn json_patch_error(error: JsonPatchError, refuse: impl Fn(String) -> ApiError) -> ApiError {
     match error {
-        JsonPatchError::Decode(_) => ApiError::bad_request(error.to_string()),
+        JsonPatchError::Decode(text) => refuse(text),
         JsonPatchError::TooManyOperations(_) => ApiError::request_entity_too_large(error),
         JsonPatchError::Operation(_) | JsonPatchError::CopyTooLarge(_) => {
             tracing::debug!(%error, "A JSON patch did not apply");
@@ -130,14 +178,10 @@ pub(super) fn as_object(
     strictness: Strictness,
     warnings: &Warnings,
 ) -> Result<Box<dyn Object>, ApiError> {
-    let refuse = |why: String| {
-        let mut errors = ErrorList::default();
-        errors.push(Path::new("patch").invalid(patch.shown(patched).as_str(), why));
-        ApiError::invalid(&GroupKind::default(), "", &errors)
-    };
     let mut object = target.rules().new_object();
     let text = json::encode_value(patched);
-    let decoded = json::decode(text.as_bytes(), object.as_reflect_mut()).map_err(|error| refuse(error.to_string()))?;
+    let decoded = json::decode(text.as_bytes(), object.as_reflect_mut())
+        .map_err(|error| patch.misfit(patched, error.to_string()))?;
     let mut problems = decoded.problems;
     if let Some(unstructured) = object.downcast_mut::<Unstructured>() {
         unstructured.type_meta = decoded.type_meta;
@@ -145,59 +189,80 @@ pub(super) fn as_object(
             problems.extend(custom.prune(unstructured));
         }
     }
-    match strictness {
-        Strictness::Strict if !problems.is_empty() => {
-            return Err(refuse(format!("strict decoding error: {}", problems.join(", "))));
-        }
-        Strictness::Warn => warnings.extend(problems),
-        _ => {}
-    }
+    patch.settle(patched, problems, strictness, warnings)?;
     target.rules().set_defaults(&mut *object);
     Ok(object)
 }
 
-/// A value as Go prints maps.
-fn go_map(value: &Value) -> String {
-    match value {
-        Value::Object(map) => {
-            let members: Vec<String> = map.iter().map(|(key, value)| format!("{key}:{}", go_map(value))).collect();
-            format!("map[{}]", members.join(" "))
-        }
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(go_map).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::String(text) => text.clone(),
-        Value::Null => "<nil>".to_owned(),
-        other => other.to_string(),
-    }
+/// Turns a patched document back into a scale; errors as of [`as_object`].
+pub(super) fn as_scale(
+    patched: &Value,
+    patch: &PatchBody,
+    strictness: Strictness,
+    warnings: &Warnings,
+) -> Result<Scale, ApiError> {
+    let mut scale = Scale::default();
+    let text = json::encode_value(patched);
+    let decoded =
+        json::decode(text.as_bytes(), &mut scale).map_err(|error| patch.misfit(patched, error.to_string()))?;
+    patch.settle(patched, decoded.problems, strictness, warnings)?;
+    Ok(scale)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Strictness::{Ignore, Strict, Warn};
     use super::*;
 
     #[test]
     fn bad_patches_are_refused() {
-        let read = |kind, body: &str| {
-            let read = PatchBody::read(kind, body.as_bytes(), Strictness::Warn, &Warnings::default());
-            read.err().map_or_else(String::new, |error| format!("{} {}", error.code, error.message))
-        };
-        assert!(read(PatchType::Json, "{}").starts_with("400 error decoding patch: json: cannot unmarshal object"));
-        assert_eq!(read(PatchType::Merge, "[]"), "400 error decoding patch: Invalid JSON Patch");
-        assert!(read(PatchType::Strategic, "{").starts_with("400 error decoding patch: "));
-        assert!(read(PatchType::Apply, "a: [").starts_with("400 error decoding YAML: "));
-        assert_eq!(read(PatchType::Merge, r#"{"a":null}"#), "");
+        let map = "json: cannot unmarshal array into Go value of type map[string]interface {}";
+        let patch = "json: cannot unmarshal object into Go value of type";
+        let cases = [
+            (PatchType::Json, Warn, "{}", format!("400 error decoding patch: {patch} []handlers.jsonPatchOp")),
+            (PatchType::Json, Ignore, "{}", format!("400 {patch} []handlers.jsonPatchOp")),
+            (PatchType::Json, Strict, r#"[{"op":"add","foo":1}]"#, String::new()),
+            (PatchType::Merge, Warn, "[]", format!("400 error decoding patch: {map}")),
+            (PatchType::Merge, Warn, "null", "400 Invalid JSON Patch".to_owned()),
+            (PatchType::Merge, Warn, r#"{"a":null}"#, String::new()),
+            (PatchType::Strategic, Strict, "[]", format!("400 error decoding patch: {map}")),
+            (PatchType::Strategic, Ignore, "{", "400 unexpected end of JSON input".to_owned()),
+            (PatchType::Strategic, Warn, "null", String::new()),
+            (
+                PatchType::Apply,
+                Strict,
+                "a: 1\na: 2",
+                "400 error strict decoding YAML: line 2: key \"a\" already set in map".to_owned(),
+            ),
+            (
+                PatchType::Apply,
+                Warn,
+                "1",
+                "400 error decoding YAML: json: cannot unmarshal into Go value of type map[string]interface {}"
+                    .to_owned(),
+            ),
+        ];
+        for (kind, strictness, body, expected) in cases {
+            assert_eq!(refusal(kind, strictness, body), expected, "{kind:?} {strictness:?} {body}");
+        }
+        assert!(refusal(PatchType::Apply, Warn, "a: [").starts_with("400 error decoding YAML: "));
         let long = format!("[{}]", vec![r#"{"op":"add","path":"/a","value":1}"#; 10_001].join(","));
         assert_eq!(
-            read(PatchType::Json, &long),
+            refusal(PatchType::Json, Warn, &long),
             "413 Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
         );
     }
 
+    fn refusal(kind: PatchType, strictness: Strictness, body: &str) -> String {
+        let read = PatchBody::read(kind, body.as_bytes(), strictness, &Warnings::default());
+        read.err().map_or_else(String::new, |error| format!("{} {}", error.code, error.message))
+    }
+
     #[test]
-    fn maps_print_as_gos() {
-        let value = serde_json::json!({"a": {"b": [1, "x"]}, "c": null});
-        assert_eq!(go_map(&value), "map[a:map[b:[1 x]] c:<nil>]");
+    fn problems_of_patches_are_kept_for_later() {
+        let problems =
+            |kind, body: &str| PatchBody::read(kind, body.as_bytes(), Strict, &Warnings::default()).unwrap().problems;
+        assert_eq!(problems(PatchType::Merge, r#"{"a":{"b":1,"b":2}}"#), ["duplicate field \"a.b\""]);
+        assert_eq!(problems(PatchType::Json, r#"[{"op":"add","foo":1}]"#), ["json patch unknown field \"[0].foo\""]);
     }
 }

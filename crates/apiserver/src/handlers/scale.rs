@@ -20,7 +20,7 @@ use super::admitting::Admitting;
 use super::bounded_write::bounded;
 use super::incoming;
 use super::ownership::Ownership;
-use super::patch_body::PatchBody;
+use super::patch_body::{Form, PatchBody, as_scale};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::{PatchType, patch_type};
@@ -54,14 +54,13 @@ pub(super) async fn patch(
     let class = if kind == PatchType::Apply { PatchKind::Apply } else { PatchKind::Other };
     let options = WriteOptions::of_patch(class, request.query(), request.user_agent())?;
     let patch = PatchBody::read(kind, &body, options.strictness, request.warnings())?;
-    if let PatchBody::Apply(applied) = &patch {
+    if let Form::Apply(applied) = &patch.form {
         return apply(cx, &request, target, &options, applied).await;
     }
     write(cx, &request, target, &options, Record::Tracked, |live| {
         let node = TypeNode::of_struct(live.struct_type());
         let patched = patch.apply((live as &dyn Object).to_value(), node)?;
-        let mut wanted: Scale =
-            object::from_value(&patched).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let mut wanted = as_scale(&patched, &patch, options.strictness, request.warnings())?;
         incoming::settle_namespace(target, &mut wanted.metadata)?;
         incoming::check_name(target, &wanted.metadata)?;
         Ok(wanted)

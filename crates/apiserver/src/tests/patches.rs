@@ -31,6 +31,13 @@ async fn patches_change_objects() {
     }
     assert_eq!(api.patch("merge-patch", &format!("{MAP}none"), "{}").await.code, 404);
     assert_eq!(api.patch("merge-patch", &format!("{MAP}?force=true"), "{}").await.code, 422);
+    let refused = api.patch("merge-patch", MAP, r#"{"metadata":{"uid":"other"}}"#).await.refusal();
+    let text = "ConfigMap \"a\" is invalid: metadata.uid: Invalid value: \"other\": field is immutable";
+    assert_eq!(refused, (422, text.to_owned()), "a patch changes a uid as it does anything");
+    let strict = format!("{MAP}?fieldValidation=Strict");
+    let refused = api.patch("json-patch", &strict, r#"[{"op":"add","path":"/foo","value":1,"bar":2}]"#).await.refusal();
+    let text = "strict decoding error: json patch unknown field \"[0].bar\", unknown field \"foo\"";
+    assert!(refused.0 == 422 && refused.1.ends_with(text), "{refused:?}");
     let refused = api.patch("merge-patch", MAP, r#"{"data":[]}"#).await.refusal().1;
     assert!(refused.starts_with(" \"\" is invalid: patch: Invalid value: \"{"), "{refused}");
 }

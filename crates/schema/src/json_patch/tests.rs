@@ -60,7 +60,7 @@ fn failures_say_why() {
         ),
         (json!([{"op": "test", "path": "/l", "value": 1}]), "testing value /l failed: test failed"),
         (json!([{"op": "grow", "path": "/l"}]), "Unexpected kind: grow"),
-        (json!({}), "error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
+        (json!({}), "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"),
     ];
     for (patch, expected) in cases {
         assert_eq!(run(json!({"l": [1]}), &patch).unwrap_err().to_string(), expected, "{patch}");
@@ -78,7 +78,7 @@ fn size_is_bounded_and_unknown_members_are_told() {
     let error = run(json!({"a": ["x".repeat(1000)]}), &Value::Array(doubling)).unwrap_err();
     assert!(matches!(error, JsonPatchError::CopyTooLarge(_)));
     let patch = JsonPatch::parse(&json!([{"op": "add", "path": "/a", "foo": 1}])).unwrap();
-    assert_eq!(patch.unknown_fields, ["json patch unknown field \"[0].foo\""]);
+    assert_eq!(patch.unknown_fields, ["unknown field \"[0].foo\""]);
 }
 
 /// Where upstream's library is more lenient than the RFC.

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::{DIRECTIVE, ORDER_PREFIX, StrategicError, member_type, merge_map, unknown_directive, without_directives};
+use super::{
+    DIRECTIVE, ORDER_PREFIX, StrategicError, go_list, go_map, items_without_directives, member_type, merge_map,
+    unknown_directive, without_directives,
+};
 use crate::apply::path::Element;
 use crate::type_node::TypeNode;
 
@@ -15,7 +18,7 @@ pub(super) fn merge_list(
     node: TypeNode<'_>,
 ) -> Result<Vec<Value>, StrategicError> {
     if !node.patch_strategy().merge {
-        return Ok(patch.into_iter().map(without_directives).collect());
+        return Ok(items_without_directives(patch));
     }
     if original.is_empty() && patch.is_empty() {
         return Ok(original);
@@ -50,10 +53,14 @@ fn holds_maps(original: &[Value], patch: &[Value]) -> Result<bool, StrategicErro
         Value::Object(_) => "map",
     });
     let first = kinds.next().unwrap_or("map");
-    if let Some(other) = kinds.find(|kind| *kind != first) {
-        return Err(StrategicError::Other(format!("list element types are not identical: {{{first} {other}}}")));
+    if first == "list" {
+        return Err(StrategicError::ListOfLists);
     }
-    if first == "list" { Err(StrategicError::ListOfLists) } else { Ok(first == "map") }
+    if kinds.any(|kind| kind != first) {
+        let both = format!("[{} {}]", go_list(original), go_list(patch));
+        return Err(StrategicError::Other(format!("list element types are not identical: {both}")));
+    }
+    Ok(first == "map")
 }
 
 /// Removes later duplicates; the last item takes the place of each, as upstream does it.
@@ -80,8 +87,8 @@ fn obey_item_directives(
     let mut deleted = BTreeSet::new();
     let mut replaces = false;
     for item in patch {
-        let Value::Object(mut map) = item else { continue };
-        let Some(directive) = map.remove(DIRECTIVE) else {
+        let Value::Object(map) = item else { continue };
+        let Some(directive) = map.get(DIRECTIVE) else {
             plain.push(Value::Object(map));
             continue;
         };
@@ -94,7 +101,7 @@ fn obey_item_directives(
             Some("merge") => {
                 return Err(StrategicError::Other("merging lists cannot yet be specified in the patch".into()));
             }
-            _ => return Err(unknown_directive(&directive, map)),
+            _ => return Err(unknown_directive(directive, &map)),
         }
     }
     if replaces {
@@ -107,8 +114,7 @@ fn obey_item_directives(
 }
 
 fn no_merge_key(map: &Map<String, Value>, key: &str) -> StrategicError {
-    let map = Value::Object(map.clone());
-    StrategicError::Other(format!("map: {map} does not contain declared merge key: {key}"))
+    StrategicError::Other(format!("map: {} does not contain declared merge key: {key}", go_map(map)))
 }
 
 fn merge_items(
@@ -128,7 +134,7 @@ fn merge_items(
             }
             None => {
                 places.first.insert(wanted, original.len());
-                original.push(without_directives(Value::Object(change)));
+                original.extend(without_directives(Value::Object(change)));
             }
         }
     }
@@ -210,12 +216,11 @@ pub(super) fn merge_ordered_lists(
         };
         let key = list_type.patch_strategy().merge_key;
         check_order(&change, &order, key)?;
-        let live = match original.get(name) {
-            Some(Value::Array(live)) => live.clone(),
+        let (live, merged) = match original.get(name) {
+            Some(Value::Array(live)) => (live.clone(), merge_list(live.clone(), change, list_type)?),
             _ if change.is_empty() => continue,
-            _ => Vec::new(),
+            _ => (Vec::new(), items_without_directives(change)),
         };
-        let merged = merge_list(live.clone(), change, list_type)?;
         original.insert(name.to_owned(), Value::Array(in_order(merged, &order, &live, key)));
     }
     Ok(())
@@ -223,17 +228,19 @@ pub(super) fn merge_ordered_lists(
 
 /// The patch's items must stand in the order that `$setElementOrder` gives them.
 fn check_order(change: &[Value], order: &[Value], key: &str) -> Result<(), StrategicError> {
+    if order.is_empty() {
+        return Ok(());
+    }
     let kept = change.iter().filter(|item| item.get(DIRECTIVE).is_none());
     let ordered = Places::of(order, key);
     let places: Option<Vec<usize>> = kept.map(|item| ordered.get(item)).collect();
     if places.is_some_and(|places| places.is_sorted()) {
         return Ok(());
     }
-    let print = |list: &[Value]| Value::Array(list.to_vec()).to_string();
     Err(StrategicError::Other(format!(
         "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
-        print(change),
-        print(order)
+        go_list(change),
+        go_list(order)
     )))
 }
 

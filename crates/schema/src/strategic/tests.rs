@@ -62,6 +62,51 @@ fn patches_apply() {
             json!({"inner": {"b": "2"}}),
         ),
         ("nulls of new values go", json!({}), json!({"inner": {"a": null, "b": "2"}}), json!({"inner": {"b": "2"}})),
+        // What is taken whole, since there is nothing to merge it with, loses its directives.
+        (
+            "atomic list, directive",
+            json!({"args": ["a"]}),
+            json!({"args": [{"$patch": "delete"}]}),
+            json!({"args": []}),
+        ),
+        (
+            "atomic list, directive beside items",
+            json!({"raws": [{"a": "1"}]}),
+            json!({"raws": [{"a": "2"}, {"$patch": "replace"}]}),
+            json!({"raws": [{"a": "2"}]}),
+        ),
+        (
+            "new list, directive",
+            json!({}),
+            json!({"items": [{"name": "a", "$patch": "delete"}, {"name": "b"}]}),
+            json!({"items": [{"name": "b"}]}),
+        ),
+        (
+            "new ordered list, directive",
+            json!({}),
+            json!({"$setElementOrder/items": [{"name": "c"}, {"name": "b"}], "items": [{"name": "a", "$patch": "delete"}, {"name": "c"}, {"name": "b"}]}),
+            json!({"items": [{"name": "c"}, {"name": "b"}]}),
+        ),
+        ("new map, delete", json!({}), json!({"inner": {"$patch": "delete"}}), json!({})),
+        ("new map, replace", json!({}), json!({"inner": {"$patch": "replace", "a": "1"}}), json!({})),
+        (
+            "new item, directive below",
+            items(&["a"]),
+            json!({"items": [{"name": "b", "sub": {"$patch": "delete"}}]}),
+            items(&["b", "a"]),
+        ),
+        (
+            "directives that nobody obeys stay",
+            json!({}),
+            json!({"inner": {"$retainKeys": ["a"], "a": "1"}}),
+            json!({"inner": {"$retainKeys": ["a"], "a": "1"}}),
+        ),
+        (
+            "empty order",
+            items(&["a"]),
+            json!({"$setElementOrder/items": [], "items": [{"name": "b"}]}),
+            items(&["a", "b"]),
+        ),
         ("type change", json!({"labels": "x"}), json!({"labels": {"a": "1"}}), json!({"labels": {"a": "1"}})),
     ];
     for (name, document, patch, expected) in cases {
@@ -85,10 +130,16 @@ fn failures_follow_upstream() {
     let live = json!({"items": [{"name": "a"}], "marks": ["a"], "inner": {"a": "1"}, "labels": {"a": "1"}});
     let cases = [
         (json!([]), 400, "invalid JSON document"),
-        (json!({"items": [{"value": "1"}]}), 500, "map: {\"value\":\"1\"} does not contain declared merge key: name"),
+        (json!({"items": [{"value": "1"}]}), 500, "map: map[value:1] does not contain declared merge key: name"),
+        (
+            json!({"items": [{"$patch": "delete", "value": "1"}]}),
+            500,
+            "map: map[$patch:delete value:1] does not contain declared merge key: name",
+        ),
+        (json!({"items": [{"$patch": "grow"}]}), 500, "unknown patch type: grow in map: map[$patch:grow]"),
         (json!({"items": [{"$patch": "merge"}]}), 500, "merging lists cannot yet be specified in the patch"),
-        (json!({"labels": {"$patch": "grow"}}), 500, "unknown patch type: grow in map: {}"),
-        (json!({"marks": [["x"]]}), 500, "list element types are not identical: {string list}"),
+        (json!({"labels": {"$patch": "grow"}}), 500, "unknown patch type: grow in map: map[$patch:grow]"),
+        (json!({"marks": [["x"]]}), 500, "list element types are not identical: [[a] [[x]]]"),
         (json!({"inner": {"$retainKeys": ["b"], "a": "2"}}), 422, "patch content doesn't match retainKeys list"),
         (json!({"inner": {"$retainKeys": "b"}}), 400, "invalid patch format of retainKeys"),
         (json!({"$deleteFromPrimitiveList/marks": "a"}), 400, "invalid patch format of primitive list"),
@@ -100,5 +151,6 @@ fn failures_follow_upstream() {
     }
     let unordered = json!({"$setElementOrder/items": [{"name": "x"}], "items": [{"name": "y"}]});
     let error = apply(live, &unordered, node()).unwrap_err();
-    assert!(error.to_string().starts_with("The order in patch list:\n"), "{error}");
+    let text = "The order in patch list:\n[map[name:y]]\n doesn't match $setElementOrder list:\n[map[name:x]]\n";
+    assert_eq!(error.to_string(), text);
 }
