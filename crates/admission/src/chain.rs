@@ -1,9 +1,11 @@
 //! The chosen plugins, run in order.
 
+use std::time::Duration;
+
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 
-use crate::{ALL, Attributes, Context, Plugin, Settings};
+use crate::{ALL, Attributes, Context, Pass, Passes, Plugin, PluginEntry, Run, Settings};
 
 /// `--enable-admission-plugins` and `--disable-admission-plugins`.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +65,13 @@ pub(crate) const NOT_YET: &[&str] = &[
 /// The chosen plugins.
 pub struct Chain {
     context: Context,
-    plugins: Vec<(&'static str, Box<dyn Plugin>)>,
+    plugins: Vec<Chosen>,
+}
+
+struct Chosen {
+    name: &'static str,
+    passes: Passes,
+    plugin: Box<dyn Plugin>,
 }
 
 impl Selection {
@@ -98,12 +106,14 @@ impl Chain {
     #[must_use]
     pub fn new(selection: &Selection, settings: &Settings, context: Context) -> Self {
         let chosen = ALL.iter().filter(|entry| selection.chooses(entry.name, entry.enabled_by_default));
-        Self { context, plugins: chosen.map(|entry| (entry.name, (entry.build)(settings))).collect() }
+        let build =
+            |entry: &PluginEntry| Chosen { name: entry.name, passes: entry.passes, plugin: (entry.build)(settings) };
+        Self { context, plugins: chosen.map(build).collect() }
     }
 
     /// The names of the chosen plugins in order.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.plugins.iter().map(|(name, _)| *name)
+        self.plugins.iter().map(|chosen| chosen.name)
     }
 
     /// Runs the mutating pass; the first refusal ends it.
@@ -116,11 +126,22 @@ impl Chain {
         mut object: Option<&mut dyn Object>,
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
-        for (_, plugin) in self.plugins.iter().filter(|(_, plugin)| plugin.handles(attributes)) {
+        let (clock, mut outcome) = (&self.context.clock, Ok(()));
+        let begun = clock.monotonic();
+        let mut since = begun;
+        for Chosen { name, plugin, .. } in self.for_pass(Pass::Mutating, attributes) {
             let object = object.as_deref_mut();
-            plugin.mutate(&self.context, attributes, object, old).await?;
+            outcome = plugin.mutate(&self.context, attributes, object, old).await;
+            let now = clock.monotonic();
+            let run = run(Pass::Mutating, attributes, &outcome, now - since);
+            self.context.recorder.plugin(name, &run);
+            since = now;
+            if outcome.is_err() {
+                break;
+            }
         }
-        Ok(())
+        self.context.recorder.pass(&run(Pass::Mutating, attributes, &outcome, since - begun));
+        outcome
     }
 
     /// Runs the validating pass; the first refusal ends it.
@@ -133,11 +154,31 @@ impl Chain {
         object: Option<&dyn Object>,
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
-        for (_, plugin) in self.plugins.iter().filter(|(_, plugin)| plugin.handles(attributes)) {
-            plugin.validate(&self.context, attributes, object, old).await?;
+        let (clock, mut outcome) = (&self.context.clock, Ok(()));
+        let begun = clock.monotonic();
+        let mut since = begun;
+        for Chosen { name, plugin, .. } in self.for_pass(Pass::Validating, attributes) {
+            outcome = plugin.validate(&self.context, attributes, object, old).await;
+            let now = clock.monotonic();
+            let run = run(Pass::Validating, attributes, &outcome, now - since);
+            self.context.recorder.plugin(name, &run);
+            since = now;
+            if outcome.is_err() {
+                break;
+            }
         }
-        Ok(())
+        self.context.recorder.pass(&run(Pass::Validating, attributes, &outcome, since - begun));
+        outcome
     }
+
+    /// The plugins that have anything to do in a pass of a request.
+    fn for_pass<'a>(&'a self, pass: Pass, attributes: &'a Attributes) -> impl Iterator<Item = &'a Chosen> + use<'a> {
+        self.plugins.iter().filter(move |chosen| chosen.passes.has(pass) && chosen.plugin.handles(attributes))
+    }
+}
+
+fn run(pass: Pass, attributes: &Attributes, outcome: &Result<(), ApiError>, took: Duration) -> Run {
+    Run { pass, operation: attributes.operation, rejected: outcome.is_err(), took }
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@ mod chain;
 mod lookup;
 mod plugin;
 mod plugins;
+mod recorder;
 
 pub use attributes::{Attributes, Findings, Operation, Warnings};
 pub use chain::{Chain, SelectError, Selection};
 pub use lookup::Lookup;
-pub use plugin::{Context, Plugin, PluginEntry, Settings};
+pub use plugin::{Context, Passes, Plugin, PluginEntry, Settings};
 pub use plugins::{ALL, PodSecurityConfig};
+pub use recorder::{NoRecorder, Pass, PodSecurityEvaluation, PodSecurityRequest, Recorder, Run};

@@ -7,7 +7,7 @@ use api_machinery::status::ApiError;
 use async_trait::async_trait;
 use base::{SharedClock, SharedRng};
 
-use crate::{Attributes, Lookup, PodSecurityConfig};
+use crate::{Attributes, Lookup, Pass, PodSecurityConfig, Recorder};
 
 /// What plugins are given besides the request.
 #[derive(Clone)]
@@ -18,6 +18,8 @@ pub struct Context {
     pub clock: SharedClock,
     /// Randomness for generated names.
     pub rng: SharedRng,
+    /// What is counted and timed.
+    pub recorder: Arc<dyn Recorder>,
 }
 
 /// The flags that configure plugins.
@@ -71,12 +73,35 @@ pub trait Plugin: Send + Sync {
     }
 }
 
+/// The passes of a plugin. It is not asked, and not measured, in the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passes {
+    /// It changes objects.
+    Mutating,
+    /// It refuses requests.
+    Validating,
+    /// It does both.
+    Both,
+}
+
+impl Passes {
+    /// Whether this pass is one of them.
+    pub(crate) fn has(self, pass: Pass) -> bool {
+        matches!(
+            (self, pass),
+            (Self::Both, _) | (Self::Mutating, Pass::Mutating) | (Self::Validating, Pass::Validating)
+        )
+    }
+}
+
 /// A line of the list of plugins.
 pub struct PluginEntry {
     /// The name in flags.
     pub name: &'static str,
     /// Whether it runs unless it is switched off.
     pub enabled_by_default: bool,
+    /// In which passes it does anything.
+    pub passes: Passes,
     /// Makes the plugin.
     pub build: fn(&Settings) -> Box<dyn Plugin>,
 }

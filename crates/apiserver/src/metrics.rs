@@ -1,13 +1,25 @@
 //! What the server counts about requests, with upstream's names. Label values come from the routes, never from clients.
 
+mod admission;
+mod identity;
+
 use std::sync::Arc;
 
 use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability};
+
+pub(crate) use admission::AdmissionMetrics;
+use identity::IdentityMetrics;
+pub(crate) use identity::decisions;
 
 const SECONDS: &[f64] = &[
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
     45.0, 60.0,
 ];
+const SLI_SECONDS: &[f64] =
+    &[0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0];
+const WATCH_LIST_SECONDS: &[f64] =
+    &[0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0];
+const EVENT_BYTES: &[f64] = &[1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0];
 const BYTES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
 const TOTAL: Desc =
@@ -54,14 +66,24 @@ const OBJECTS: Desc = Desc::new("apiserver_resource_objects", "Objects in the st
 const OLD_OBJECTS: Desc =
     Desc::new("apiserver_storage_objects", "Objects in the store, by resource.", Stability::Stable)
         .labels(&["resource"]);
-const AUTHENTICATION: Desc =
-    Desc::new("authentication_attempts", "Authentications by result.", Stability::Alpha).labels(&["result"]);
-const USERS: Desc =
-    Desc::new("authenticated_user_requests", "Requests by user, as far as users are told apart.", Stability::Alpha)
-        .labels(&["username"]);
-const AUTHORIZATION: Desc =
-    Desc::new("authorization_attempts_total", "Authorizations by result.", Stability::Alpha).labels(&["result"]);
-
+const SLI: Desc = Desc::new(
+    "apiserver_request_sli_duration_seconds",
+    "Time from arrival to the end of the answer, without what others took.",
+    Stability::Alpha,
+)
+.labels(&["verb", "group", "version", "resource", "subresource", "scope", "component"])
+.buckets(SLI_SECONDS);
+const WATCH_SIZES: Desc =
+    Desc::new("apiserver_watch_events_sizes", "Bytes of events sent to watchers.", Stability::Alpha)
+        .labels(&["group", "version", "resource"])
+        .buckets(EVENT_BYTES);
+const WATCH_LISTS: Desc = Desc::new(
+    "apiserver_watch_list_duration_seconds",
+    "Time from the beginning of a watch until all objects were sent that were there already.",
+    Stability::Beta,
+)
+.labels(&["group", "version", "resource", "scope"])
+.buckets(WATCH_LIST_SECONDS);
 const TRANSLATED: Desc = Desc::new(
     "apiserver_stream_translator_requests_total",
     "Commands over WebSocket that were translated to SPDY, by what came of them.",
@@ -87,6 +109,12 @@ const POD_LOGS: Desc = Desc::new(
 )
 .labels(&["usage"]);
 
+const LOG_TLS_FAILURES: Desc = Desc::new(
+    "kube_apiserver_pod_logs_backend_tls_failure_total",
+    "Requests for logs that failed because the node agent's certificate is not good.",
+    Stability::Alpha,
+);
+
 /// The families.
 pub(crate) struct ApiMetrics {
     pub(crate) registry: Arc<Metrics>,
@@ -102,9 +130,11 @@ pub(crate) struct ApiMetrics {
     pub(crate) deprecated: Gauges,
     pub(crate) objects: Gauges,
     pub(crate) old_objects: Gauges,
-    pub(crate) authentication: Counters,
-    pub(crate) users: Counters,
-    pub(crate) authorization: Counters,
+    pub(crate) identity: IdentityMetrics,
+    pub(crate) sli: Histograms,
+    pub(crate) watch_sizes: Histograms,
+    pub(crate) watch_lists: Histograms,
+    pub(crate) log_tls_failures: Counters,
     pub(crate) translated: Counters,
     pub(crate) tunnelled: Counters,
     pub(crate) streaming: Counters,
@@ -125,9 +155,11 @@ impl ApiMetrics {
             deprecated: registry.gauges(&DEPRECATED),
             objects: registry.gauges(&OBJECTS),
             old_objects: registry.gauges(&OLD_OBJECTS),
-            authentication: registry.counters(&AUTHENTICATION),
-            users: registry.counters(&USERS),
-            authorization: registry.counters(&AUTHORIZATION),
+            identity: IdentityMetrics::new(&registry),
+            sli: registry.histograms(&SLI),
+            watch_sizes: registry.histograms(&WATCH_SIZES),
+            watch_lists: registry.histograms(&WATCH_LISTS),
+            log_tls_failures: registry.counters(&LOG_TLS_FAILURES),
             translated: registry.counters(&TRANSLATED),
             tunnelled: registry.counters(&TUNNELLED),
             streaming: registry.counters(&STREAMING),

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
-use http::{Request, StatusCode};
+use http::header::ORIGIN;
+use http::{HeaderMap, Request, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
@@ -19,8 +20,8 @@ pub enum EventForm {
     Binary,
 }
 
-/// Accepts a WebSocket client of a watch. There are no subprotocols to choose from: one that the client names is taken
-/// for granted, several cannot be.
+/// Accepts a WebSocket client of a watch. It must name its origin, as browsers do, which is what watches over WebSocket
+/// are for. There are no subprotocols to choose from: one that the client names is taken for granted, several cannot be.
 ///
 /// # Errors
 /// The answer to send when the request cannot be upgraded.
@@ -32,7 +33,19 @@ pub fn accept_event_stream<B>(request: &mut Request<B>, form: EventForm) -> Resu
         _ => return Err(Refusal::new(StatusCode::BAD_REQUEST, "")),
     };
     let response = websocket_response(request, chosen)?;
+    if !names_origin(request.headers()) {
+        return Err(Refusal::new(StatusCode::FORBIDDEN, ""));
+    }
     Ok(Accepted { response, dialect: form, upgrade: PendingUpgrade::of(request) })
+}
+
+/// Whether there is an origin that is a URI; upstream asks for no more.
+fn names_origin(headers: &HeaderMap) -> bool {
+    let origin = headers.get(ORIGIN).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let scheme = origin.split_once(':').map_or("", |(scheme, _)| scheme);
+    let has_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.chars().all(|part| part.is_ascii_alphanumeric() || "+-.".contains(part));
+    origin.starts_with('/') || has_scheme
 }
 
 /// Sends events to their end, or until the client goes away.
@@ -95,10 +108,27 @@ mod tests {
         sent.unwrap();
     }
 
+    fn asking(origin: &str) -> Request<()> {
+        let mut request = crate::websocket_request("/", "hub", &[], &base::Rng::seeded(1)).unwrap();
+        if !origin.is_empty() {
+            request.headers_mut().insert(ORIGIN, origin.parse().unwrap());
+        }
+        request
+    }
+
+    #[test]
+    fn clients_name_their_origin() {
+        for (origin, accepted) in [("", false), ("null", false), ("http://localhost", true), ("/here", true)] {
+            let answer = accept_event_stream(&mut asking(origin), EventForm::Text);
+            let expected = if accepted { Ok(()) } else { Err((StatusCode::FORBIDDEN, String::new())) };
+            assert_eq!(answer.map(drop).map_err(|refusal| (refusal.status, refusal.body)), expected, "{origin}");
+        }
+    }
+
     #[test]
     fn one_subprotocol_is_echoed_and_several_are_refused() {
         for (wanted, expected) in [("", Ok("")), ("x.example.com", Ok("x.example.com")), ("a, b", Err(400))] {
-            let mut request = crate::websocket_request("/", "hub", &[], &base::Rng::seeded(1)).unwrap();
+            let mut request = asking("https://here");
             if !wanted.is_empty() {
                 request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, wanted.parse().unwrap());
             }

@@ -6,11 +6,12 @@ use api_types::certificates_v1::CertificateSigningRequest;
 use async_trait::async_trait;
 use pki::CertificateRequest;
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
 pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "CertificateSubjectRestriction",
     enabled_by_default: true,
+    passes: Passes::Validating,
     build: |_| Box::new(SubjectRestriction),
 };
 

@@ -7,10 +7,14 @@ use api_machinery::status::ApiError;
 use api_types::networking_v1::{Ingress, IngressClass};
 use async_trait::async_trait;
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
-pub(super) const ENTRY: PluginEntry =
-    PluginEntry { name: "DefaultIngressClass", enabled_by_default: true, build: |_| Box::new(DefaultIngressClass) };
+pub(super) const ENTRY: PluginEntry = PluginEntry {
+    name: "DefaultIngressClass",
+    enabled_by_default: true,
+    passes: Passes::Mutating,
+    build: |_| Box::new(DefaultIngressClass),
+};
 
 /// Where the class of an Ingress was before it had a field.
 const OWN_CLASS: &str = "kubernetes.io/ingress.class";

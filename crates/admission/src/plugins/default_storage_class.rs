@@ -8,10 +8,14 @@ use api_types::core_v1::PersistentVolumeClaim;
 use api_types::storage_v1::StorageClass;
 use async_trait::async_trait;
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
-pub(super) const ENTRY: PluginEntry =
-    PluginEntry { name: "DefaultStorageClass", enabled_by_default: true, build: |_| Box::new(DefaultStorageClass) };
+pub(super) const ENTRY: PluginEntry = PluginEntry {
+    name: "DefaultStorageClass",
+    enabled_by_default: true,
+    passes: Passes::Mutating,
+    build: |_| Box::new(DefaultStorageClass),
+};
 
 const OWN_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const DEFAULT_MARKS: [&str; 2] =

@@ -6,11 +6,12 @@ use api_machinery::status::ApiError;
 use api_types::core_v1::{Pod, Toleration};
 use async_trait::async_trait;
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry, Settings};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry, Settings};
 
 pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "DefaultTolerationSeconds",
     enabled_by_default: true,
+    passes: Passes::Mutating,
     build: |settings| Box::new(DefaultTolerationSeconds(settings.clone())),
 };
 

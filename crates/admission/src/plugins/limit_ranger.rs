@@ -12,10 +12,14 @@ use api_machinery::status::ApiError;
 use api_types::core_v1::{LimitRange, PersistentVolumeClaim, Pod};
 use async_trait::async_trait;
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
-pub(super) const ENTRY: PluginEntry =
-    PluginEntry { name: "LimitRanger", enabled_by_default: true, build: |_| Box::new(LimitRanger) };
+pub(super) const ENTRY: PluginEntry = PluginEntry {
+    name: "LimitRanger",
+    enabled_by_default: true,
+    passes: Passes::Both,
+    build: |_| Box::new(LimitRanger),
+};
 
 struct LimitRanger;
 

@@ -9,10 +9,14 @@ use api_machinery::status::ApiError;
 use api_types::core_v1::constants::namespace_phase;
 use async_trait::async_trait;
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
-pub(super) const ENTRY: PluginEntry =
-    PluginEntry { name: "NamespaceLifecycle", enabled_by_default: true, build: |_| Box::new(NamespaceLifecycle) };
+pub(super) const ENTRY: PluginEntry = PluginEntry {
+    name: "NamespaceLifecycle",
+    enabled_by_default: true,
+    passes: Passes::Mutating,
+    build: |_| Box::new(NamespaceLifecycle),
+};
 
 /// Namespaces that cannot be deleted.
 const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];

@@ -10,10 +10,14 @@ use async_trait::async_trait;
 
 use super::node_labels;
 use super::node_references::api_reference;
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
-pub(super) const ENTRY: PluginEntry =
-    PluginEntry { name: "NodeRestriction", enabled_by_default: false, build: |_| Box::new(NodeRestriction) };
+pub(super) const ENTRY: PluginEntry = PluginEntry {
+    name: "NodeRestriction",
+    enabled_by_default: false,
+    passes: Passes::Mutating,
+    build: |_| Box::new(NodeRestriction),
+};
 
 const NODES_GROUP: &str = "system:nodes";
 const USER_PREFIX: &str = "system:node:";

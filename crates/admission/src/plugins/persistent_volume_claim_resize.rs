@@ -6,10 +6,14 @@ use api_types::core_v1::PersistentVolumeClaim;
 use async_trait::async_trait;
 use component_helpers::pod_requests::amount;
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
-pub(super) const ENTRY: PluginEntry =
-    PluginEntry { name: "PersistentVolumeClaimResize", enabled_by_default: true, build: |_| Box::new(ClaimResize) };
+pub(super) const ENTRY: PluginEntry = PluginEntry {
+    name: "PersistentVolumeClaimResize",
+    enabled_by_default: true,
+    passes: Passes::Validating,
+    build: |_| Box::new(ClaimResize),
+};
 
 /// Where the class of a claim was before it had a field.
 const OWN_CLASS: &str = "volume.beta.kubernetes.io/storage-class";

@@ -7,10 +7,14 @@ use api_types::core_v1::{Node, Pod};
 use async_trait::async_trait;
 use component_helpers::pod_requests::{amount, requests};
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
-pub(super) const ENTRY: PluginEntry =
-    PluginEntry { name: "PodResizeValidator", enabled_by_default: true, build: |_| Box::new(PodResizeValidator) };
+pub(super) const ENTRY: PluginEntry = PluginEntry {
+    name: "PodResizeValidator",
+    enabled_by_default: true,
+    passes: Passes::Validating,
+    build: |_| Box::new(PodResizeValidator),
+};
 
 const OS: &str = "kubernetes.io/os";
 

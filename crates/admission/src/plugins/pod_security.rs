@@ -24,7 +24,7 @@ use api_types::batch_v1::{CronJob, Job};
 use api_types::core_v1::{Namespace, Pod, PodSpec, PodTemplate, PodTemplateSpec, ReplicationController};
 use async_trait::async_trait;
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry, PodSecurityEvaluation, PodSecurityRequest};
 pub use config::PodSecurityConfig;
 use policy::{Level, LevelVersion, Policy};
 use subject::Subject;
@@ -32,6 +32,7 @@ use subject::Subject;
 pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "PodSecurity",
     enabled_by_default: true,
+    passes: Passes::Validating,
     build: |settings| Box::new(PodSecurity(settings.pod_security.clone())),
 };
 
@@ -119,6 +120,7 @@ impl Plugin for PodSecurity {
             return check_namespace(config, cx, attributes, namespace, old.and_then(|old| old.downcast_ref()));
         }
         if config.exempts_namespace(&attributes.namespace) || config.exempts_user(&attributes.user.username) {
+            cx.recorder.pod_security_exempted(&request(attributes));
             return Ok(());
         }
         if let Some(pod) = object.downcast_ref::<Pod>() {
@@ -126,9 +128,12 @@ impl Plugin for PodSecurity {
         }
         let Some(template) = template(object) else { return Ok(()) };
         let policy = policy_of(config, cx, attributes).await?;
-        if !config.exempts_class(template.spec.runtime_class_name.as_deref()) {
-            warn(attributes, &policy.warn, &template.metadata, &template.spec);
+        if config.exempts_class(template.spec.runtime_class_name.as_deref()) {
+            cx.recorder.pod_security_exempted(&request(attributes));
+            return Ok(());
         }
+        audit(cx, attributes, &policy.audit, &template.metadata, &template.spec);
+        warn(cx, attributes, &policy.warn, &template.metadata, &template.spec);
         Ok(())
     }
 }
@@ -140,14 +145,40 @@ async fn policy_of(config: &PodSecurityConfig, cx: &Context, attributes: &Attrib
         Some(namespace) => namespace.metadata.labels.clone(),
         None => match cx.lookup.live_namespace(name).await {
             Ok(namespace) => namespace.metadata.labels,
-            Err(_) => return Err(ApiError::internal(format_args!("failed to lookup namespace {name:?}"))),
+            Err(_) => {
+                cx.recorder.pod_security_failed(&request(attributes));
+                return Err(ApiError::internal(format_args!("failed to lookup namespace {name:?}")));
+            }
         },
     };
     Ok(Policy::of(&labels, &config.defaults, &mut ErrorList::new()))
 }
 
-fn warn(attributes: &Attributes, level: &LevelVersion, metadata: &ObjectMeta, spec: &PodSpec) {
+/// The request as metrics know it.
+fn request(attributes: &Attributes) -> PodSecurityRequest<'_> {
+    let resource = match attributes.resource.as_str() {
+        "pods" => "pod",
+        "namespaces" => "namespace",
+        _ => "controller",
+    };
+    PodSecurityRequest { operation: attributes.operation, resource, subresource: &attributes.subresource }
+}
+
+fn record(cx: &Context, attributes: &Attributes, mode: &'static str, level: &LevelVersion, fits: bool) {
+    let evaluation = PodSecurityEvaluation { fits, mode, level: level.level.name(), minor: level.named_minor() };
+    cx.recorder.pod_security_evaluated(&request(attributes), &evaluation);
+}
+
+/// Counts what would be noted in an audit log.
+fn audit(cx: &Context, attributes: &Attributes, level: &LevelVersion, metadata: &ObjectMeta, spec: &PodSpec) {
+    if violations(level, metadata, spec).is_some() {
+        record(cx, attributes, "audit", level, false);
+    }
+}
+
+fn warn(cx: &Context, attributes: &Attributes, level: &LevelVersion, metadata: &ObjectMeta, spec: &PodSpec) {
     if let Some(detail) = violations(level, metadata, spec) {
+        record(cx, attributes, "warn", level, false);
         attributes.warnings.add(format!("would violate PodSecurity {:?}: {detail}", level.to_string()));
     }
 }
@@ -160,17 +191,25 @@ async fn check_pod(
     old: Option<&Pod>,
 ) -> Result<(), ApiError> {
     let policy = policy_of(config, cx, attributes).await?;
-    if policy.is_privileged()
-        || old.is_some_and(|old| !matters(&pod.spec, &old.spec))
-        || config.exempts_class(pod.spec.runtime_class_name.as_deref())
-    {
+    if old.is_some_and(|old| !matters(&pod.spec, &old.spec)) {
         return Ok(());
     }
-    if let Some(detail) = violations(&policy.enforce, &pod.metadata, &pod.spec) {
+    if config.exempts_class(pod.spec.runtime_class_name.as_deref()) {
+        cx.recorder.pod_security_exempted(&request(attributes));
+        return Ok(());
+    }
+    if policy.is_privileged() {
+        record(cx, attributes, "enforce", &policy.enforce, true);
+        return Ok(());
+    }
+    let violations_of_enforced = violations(&policy.enforce, &pod.metadata, &pod.spec);
+    record(cx, attributes, "enforce", &policy.enforce, violations_of_enforced.is_none());
+    audit(cx, attributes, &policy.audit, &pod.metadata, &pod.spec);
+    if let Some(detail) = violations_of_enforced {
         let level = policy.enforce.to_string();
         return Err(attributes.forbidden(format_args!("violates PodSecurity {level:?}: {detail}")));
     }
-    warn(attributes, &policy.warn, &pod.metadata, &pod.spec);
+    warn(cx, attributes, &policy.warn, &pod.metadata, &pod.spec);
     Ok(())
 }
 
@@ -211,6 +250,7 @@ fn check_namespace(
     let is_exempt = config.exempts_namespace(name);
     let Some(former) = former else {
         if is_exempt {
+            cx.recorder.pod_security_exempted(&request(attributes));
             note_exemption(config, attributes, &policy, namespace);
         }
         return Ok(());
@@ -221,6 +261,7 @@ fn check_namespace(
         return Ok(());
     }
     if is_exempt {
+        cx.recorder.pod_security_exempted(&request(attributes));
         note_exemption(config, attributes, &policy, namespace);
         return Ok(());
     }

@@ -8,10 +8,14 @@ use api_machinery::status::ApiError;
 use api_types::core_v1::{Binding, Pod};
 use async_trait::async_trait;
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
-pub(super) const ENTRY: PluginEntry =
-    PluginEntry { name: "PodTopologyLabels", enabled_by_default: true, build: |_| Box::new(PodTopologyLabels) };
+pub(super) const ENTRY: PluginEntry = PluginEntry {
+    name: "PodTopologyLabels",
+    enabled_by_default: true,
+    passes: Passes::Mutating,
+    build: |_| Box::new(PodTopologyLabels),
+};
 
 const COPIED: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 

@@ -8,10 +8,10 @@ use api_types::core_v1::Pod;
 use api_types::scheduling_v1::PriorityClass;
 use async_trait::async_trait;
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
 pub(super) const ENTRY: PluginEntry =
-    PluginEntry { name: "Priority", enabled_by_default: true, build: |_| Box::new(Priority) };
+    PluginEntry { name: "Priority", enabled_by_default: true, passes: Passes::Both, build: |_| Box::new(Priority) };
 
 const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 

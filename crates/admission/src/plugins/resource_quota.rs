@@ -17,13 +17,14 @@ use api_types::core_v1::{PersistentVolumeClaim, Pod, ResourceQuota as Quota};
 use async_trait::async_trait;
 use component_helpers::quota::Evaluator;
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 use check::Request;
 use turns::Turns;
 
 pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "ResourceQuota",
     enabled_by_default: true,
+    passes: Passes::Validating,
     build: |_| Box::new(ResourceQuota { turns: Turns::default() }),
 };
 

@@ -8,10 +8,14 @@ use api_types::core_v1::Pod;
 use api_types::node_v1::{RuntimeClass as Class, Scheduling};
 use async_trait::async_trait;
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
-pub(super) const ENTRY: PluginEntry =
-    PluginEntry { name: "RuntimeClass", enabled_by_default: true, build: |_| Box::new(RuntimeClass) };
+pub(super) const ENTRY: PluginEntry = PluginEntry {
+    name: "RuntimeClass",
+    enabled_by_default: true,
+    passes: Passes::Both,
+    build: |_| Box::new(RuntimeClass),
+};
 
 struct RuntimeClass;
 

@@ -14,10 +14,14 @@ use api_types::core_v1::{
 use async_trait::async_trait;
 use base::Rng;
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
-pub(super) const ENTRY: PluginEntry =
-    PluginEntry { name: "ServiceAccount", enabled_by_default: true, build: |_| Box::new(ServiceAccounts) };
+pub(super) const ENTRY: PluginEntry = PluginEntry {
+    name: "ServiceAccount",
+    enabled_by_default: true,
+    passes: Passes::Both,
+    build: |_| Box::new(ServiceAccounts),
+};
 
 const DEFAULT_ACCOUNT: &str = "default";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";

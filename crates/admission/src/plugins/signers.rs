@@ -5,12 +5,20 @@ use api_machinery::status::ApiError;
 use api_types::certificates_v1::CertificateSigningRequest;
 use async_trait::async_trait;
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
-pub(super) const APPROVAL: PluginEntry =
-    PluginEntry { name: "CertificateApproval", enabled_by_default: true, build: |_| Box::new(Approval) };
-pub(super) const SIGNING: PluginEntry =
-    PluginEntry { name: "CertificateSigning", enabled_by_default: true, build: |_| Box::new(Signing) };
+pub(super) const APPROVAL: PluginEntry = PluginEntry {
+    name: "CertificateApproval",
+    enabled_by_default: true,
+    passes: Passes::Validating,
+    build: |_| Box::new(Approval),
+};
+pub(super) const SIGNING: PluginEntry = PluginEntry {
+    name: "CertificateSigning",
+    enabled_by_default: true,
+    passes: Passes::Validating,
+    build: |_| Box::new(Signing),
+};
 
 const GROUP: &str = "certificates.k8s.io";
 const REQUESTS: &str = "certificatesigningrequests";

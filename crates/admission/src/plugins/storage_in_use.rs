@@ -5,10 +5,14 @@ use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use async_trait::async_trait;
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
-pub(super) const ENTRY: PluginEntry =
-    PluginEntry { name: "StorageObjectInUseProtection", enabled_by_default: true, build: |_| Box::new(Protection) };
+pub(super) const ENTRY: PluginEntry = PluginEntry {
+    name: "StorageObjectInUseProtection",
+    enabled_by_default: true,
+    passes: Passes::Mutating,
+    build: |_| Box::new(Protection),
+};
 
 struct Protection;
 

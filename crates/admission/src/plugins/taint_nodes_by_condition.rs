@@ -5,10 +5,14 @@ use api_machinery::status::ApiError;
 use api_types::core_v1::{Node, Taint};
 use async_trait::async_trait;
 
-use crate::{Attributes, Context, Operation, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
-pub(super) const ENTRY: PluginEntry =
-    PluginEntry { name: "TaintNodesByCondition", enabled_by_default: true, build: |_| Box::new(TaintNodesByCondition) };
+pub(super) const ENTRY: PluginEntry = PluginEntry {
+    name: "TaintNodesByCondition",
+    enabled_by_default: true,
+    passes: Passes::Mutating,
+    build: |_| Box::new(TaintNodesByCondition),
+};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 

@@ -15,7 +15,7 @@ use api_types::storage_v1::StorageClass;
 use async_trait::async_trait;
 use base::{Rng, TokioClock};
 
-use crate::{Attributes, Context, Findings, Lookup, Operation, PluginEntry, Settings, Warnings};
+use crate::{Attributes, Context, Findings, Lookup, NoRecorder, Operation, PluginEntry, Settings, Warnings};
 
 #[derive(Clone, Default)]
 pub(super) struct Fixture {
@@ -62,7 +62,12 @@ impl Fixture {
     }
 
     pub(super) fn context(&self) -> Context {
-        Context { lookup: Arc::new(self.clone()), clock: TokioClock::shared(), rng: Rng::seeded(1) }
+        Context {
+            lookup: Arc::new(self.clone()),
+            clock: TokioClock::shared(),
+            rng: Rng::seeded(1),
+            recorder: Arc::new(NoRecorder),
+        }
     }
 
     pub(super) async fn mutate(

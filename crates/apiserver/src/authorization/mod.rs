@@ -1,5 +1,6 @@
 //! The authorizers that the configuration asks for.
 
+mod counted;
 mod nodes;
 mod roles;
 
@@ -9,11 +10,13 @@ use authz::node::{Graph, NodeAuthorizer};
 use authz::rbac::Rbac;
 use authz::{AlwaysAllow, AlwaysDeny, Authorizer, Chain};
 use base::{SharedClock, TaskGroup};
+use component_base::metrics::Counters;
 use registry::Registry;
 
 pub(crate) use roles::MirroredRoles;
 
 use crate::config::{AuthorizationConfig, AuthorizationMode};
+use counted::Counted;
 
 /// RBAC over what the server has seen of roles and bindings.
 pub(crate) type RbacAuthorizer = Rbac<MirroredRoles>;
@@ -25,18 +28,20 @@ pub(crate) fn build(
     registry: &Registry,
     clock: &SharedClock,
     tasks: &TaskGroup,
+    decisions: &Counters,
 ) -> Chain {
     let authorizer = |mode: &AuthorizationMode| -> Arc<dyn Authorizer> {
-        match mode {
-            AuthorizationMode::AlwaysAllow => Arc::new(AlwaysAllow),
-            AuthorizationMode::AlwaysDeny => Arc::new(AlwaysDeny),
+        let (kind, authorizer): (_, Arc<dyn Authorizer>) = match mode {
+            AuthorizationMode::AlwaysAllow => ("AlwaysAllow", Arc::new(AlwaysAllow)),
+            AuthorizationMode::AlwaysDeny => ("AlwaysDeny", Arc::new(AlwaysDeny)),
             AuthorizationMode::Node => {
                 let graph = Arc::new(Graph::default());
                 nodes::keep(&graph, registry, clock, tasks);
-                Arc::new(NodeAuthorizer::new(graph))
+                ("Node", Arc::new(NodeAuthorizer::new(graph)))
             }
-            AuthorizationMode::Rbac => Arc::clone(rbac) as _,
-        }
+            AuthorizationMode::Rbac => ("RBAC", Arc::clone(rbac) as _),
+        };
+        Arc::new(Counted::new(authorizer, kind, decisions))
     };
     Chain::new(config.modes.iter().map(authorizer).collect())
 }

@@ -17,6 +17,7 @@ pub(super) async fn authenticate(
     if let Some(warning) = ignored_header_warning(request.headers()) {
         request.warnings().add(warning);
     }
+    let begun = cx.clock().monotonic();
     let outcome = cx.authentication.chain.authenticate(request.parts(), request.peer_certificates()).await;
     if outcome.as_ref().map_or(true, |identity| identity.as_ref().is_none_or(is_anonymous)) {
         go_away::after(request.parts());
@@ -26,7 +27,9 @@ pub(super) async fn authenticate(
         Ok(None) => "failure",
         Err(_) => "error",
     };
-    cx.metrics.authentication.with(&[result]).inc();
+    let (metrics, took) = (&cx.metrics.identity, (cx.clock().monotonic() - begun).as_secs_f64());
+    metrics.attempts.with(&[result]).inc();
+    metrics.authentication_time.with(&[result]).observe(took);
     let identity = match outcome {
         Ok(Some(identity)) => identity,
         Ok(None) => return Err(ApiError::unauthorized(UNAUTHORIZED).into()),
@@ -35,7 +38,8 @@ pub(super) async fn authenticate(
             return Err(ApiError::unauthorized(UNAUTHORIZED).into());
         }
     };
-    cx.metrics.users.with(&[counted_as(&identity.user.username)]).inc();
+    metrics.authentication_filter.observe(took);
+    metrics.users.with(&[counted_as(&identity.user.username)]).inc();
     request.warnings().extend(identity.warnings);
     strip_credentials(request.headers_mut(), cx.authentication.proxy_headers.as_ref());
     Ok(request.authenticated(identity.user))

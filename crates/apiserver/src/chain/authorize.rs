@@ -15,6 +15,7 @@ use crate::respond;
 /// Asks the authorizers.
 pub(super) fn authorize(cx: &ApiCx, request: Request<Authenticated>) -> Result<Request<Authorized>, Refusal> {
     let attributes = attributes(request.sender(), request.info());
+    let begun = cx.clock().monotonic();
     let outcome = cx.authorizer.authorize(&attributes);
     let result = match (outcome.decision, &outcome.error) {
         (Decision::Allow, _) => "allowed",
@@ -22,12 +23,17 @@ pub(super) fn authorize(cx: &ApiCx, request: Request<Authenticated>) -> Result<R
         (Decision::Deny, None) => "denied",
         (Decision::NoOpinion, None) => "no-opinion",
     };
-    cx.metrics.authorization.with(&[result]).inc();
+    let (metrics, took) = (&cx.metrics.identity, (cx.clock().monotonic() - begun).as_secs_f64());
+    metrics.authorizations.with(&[result]).inc();
+    metrics.authorization_time.with(&[result]).observe(took);
     match (outcome.decision, &outcome.error) {
-        (Decision::Allow, _) => Ok(request.authorized()),
+        (Decision::Allow, _) => {
+            metrics.authorization_filter.observe(took);
+            Ok(request.authorized())
+        }
         (Decision::NoOpinion, Some(error)) => {
             tracing::error!(error, path = request.info().path, "Authorizing a request failed");
-            Err(respond::plain_error(&request.uri().to_string(), error).into())
+            Err(respond::plain_error(request.uri(), error).into())
         }
         _ => {
             let mut response = respond::error(request.wish(), &forbidden(&attributes, &outcome));

@@ -11,6 +11,7 @@ use crate::cx::ApiCx;
 
 /// Continues as the user that the headers name, once each part of it is allowed.
 pub(super) fn impersonate(cx: &ApiCx, mut request: Request<Authenticated>) -> Result<Request<Authenticated>, Refusal> {
+    let begun = cx.clock().monotonic();
     let wish =
         Impersonation::from_headers(request.headers()).map_err(|error| ApiError::bad_request(error.to_string()))?;
     let Some(wish) = wish else { return Ok(request) };
@@ -24,6 +25,7 @@ pub(super) fn impersonate(cx: &ApiCx, mut request: Request<Authenticated>) -> Re
         }
     }
     Impersonation::strip(request.headers_mut());
+    cx.metrics.identity.impersonation_filter.observe((cx.clock().monotonic() - begun).as_secs_f64());
     Ok(request.impersonating(wish.target()))
 }
 

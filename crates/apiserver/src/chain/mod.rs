@@ -72,7 +72,7 @@ pub(crate) async fn serve(cx: &Arc<ApiCx>, request: serving::Request) -> Respons
             };
             observed.watch_over(answer.unwrap_or_else(|_| text(StatusCode::INTERNAL_SERVER_ERROR, PANIC_TEXT)))
         }
-        Err(error) => respond::plain_error(&parts.uri.to_string(), &format!("failed to create RequestInfo: {error}")),
+        Err(error) => respond::plain_error(&parts.uri, &format!("failed to create RequestInfo: {error}")),
     };
     let headers = response.headers_mut();
     headers.entry(audit_id::HEADER).or_insert(audit_id);

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::held;
 use crate::cx::ApiCx;
 use crate::request::{Query, RequestInfo};
+use crate::respond::path_and_query;
 
 /// Subresources that connect to somewhere else.
 const CONNECTING: [&str; 5] = ["log", "exec", "portforward", "attach", "proxy"];
@@ -186,6 +187,9 @@ impl Drop for Observation {
             self.cx.metrics.self_requests.with(&[verb, group, resource, subresource]).inc();
         }
         self.cx.metrics.duration.with(&head).observe(elapsed.as_secs_f64());
+        if self.dry_run.is_empty() && verb != "WATCH" {
+            self.cx.metrics.sli.with(&self.values()).observe(elapsed.as_secs_f64());
+        }
         let [verb, dry_run, group, version, resource, subresource, scope, component] = head;
         let all = [verb, dry_run, group, version, resource, subresource, scope, component, &self.code];
         self.cx.metrics.total.with(&all).inc();
@@ -197,7 +201,7 @@ impl Line {
         let remote = parts.extensions.get::<component_base::serving::RemoteAddr>();
         let agent = parts.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok());
         Self {
-            uri: parts.uri.to_string(),
+            uri: path_and_query(&parts.uri).to_owned(),
             user_agent: agent.unwrap_or_default().to_owned(),
             source: remote.map(|remote| remote.0.to_string()).unwrap_or_default(),
         }

@@ -37,6 +37,9 @@ struct Own;
 impl Endpoint for Own {
     async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
         let path = request.info().path.as_str();
+        if HEALTH_BELOW.contains(&path) {
+            return Ok(not_found());
+        }
         if Health::serves(path) {
             return Ok(health(cx, path, &request).await);
         }
@@ -57,11 +60,16 @@ impl Endpoint for Own {
 
 async fn health(cx: &ApiCx, path: &str, request: &Request<Authorized>) -> Response {
     let answer = cx.health.answer(path, request.uri().query()).await;
-    let answer = answer.unwrap_or_else(|| text(StatusCode::NOT_FOUND, "404 page not found\n"));
+    let answer = answer.unwrap_or_else(not_found);
     if path == "/readyz" && answer.status() == StatusCode::OK {
         cx.lifecycle.events().has_been_ready.signal();
     }
     answer
+}
+
+/// No such path, not such an object: plain text.
+fn not_found() -> Response {
+    text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
 fn version_document() -> Response {

@@ -10,6 +10,7 @@ use api_machinery::status::ApiError;
 use bytes::Bytes;
 use kinds::info::ResourceInfo;
 use registry::{Event, Resource, watch_fault};
+use tokio::time::Instant;
 
 use super::Target;
 use crate::chain::{Authorized, Request};
@@ -30,6 +31,10 @@ pub(super) struct Frames {
     list_kind: String,
     is_first: bool,
     sent: prometheus::Counter,
+    sizes: prometheus::Histogram,
+    /// When the watch began.
+    begun: Instant,
+    scope: &'static str,
 }
 
 impl Frames {
@@ -51,12 +56,27 @@ impl Frames {
             list_kind: target.list_kind(),
             is_first: true,
             sent: cx.metrics.watch_events.with(&[info.group, info.version, info.resource]),
+            sizes: cx.metrics.watch_sizes.with(&[info.group, info.version, info.resource]),
+            begun: cx.clock().monotonic(),
+            scope: scope(target),
         })
     }
 
-    /// The frame of an event.
+    /// The frame of an event, counted.
     pub(super) fn encode(&mut self, event: &Event) -> Bytes {
+        let frame = self.frame_of(event);
         self.sent.inc();
+        #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes")]
+        self.sizes.observe(frame.len() as f64);
+        if let Event::Bookmark { initial_events_end: true, .. } = event {
+            let values = [self.info.group, self.info.version, self.info.resource, self.scope];
+            let took = self.cx.clock().monotonic() - self.begun;
+            self.cx.metrics.watch_lists.with(&values).observe(took.as_secs_f64());
+        }
+        frame
+    }
+
+    fn frame_of(&mut self, event: &Event) -> Bytes {
         let is_protobuf = self.choice.media == MediaType::Protobuf;
         match event {
             Event::Change(change) if self.choice.target == Projection::Object => {
@@ -116,6 +136,15 @@ impl Frames {
                 json_frame(kind, &table::of_event(&shown, object, version, is_first))
             }
         }
+    }
+}
+
+/// How much is watched, as metrics have it.
+fn scope(target: &Target) -> &'static str {
+    match (&target.name, target.namespace.is_empty()) {
+        (Some(_), _) => "resource",
+        (None, false) => "namespace",
+        (None, true) => "cluster",
     }
 }
 

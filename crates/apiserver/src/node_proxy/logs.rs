@@ -57,10 +57,20 @@ impl Endpoint for Logs {
         let onward = onward.map_err(ApiError::internal)?;
         let url = format!("https://{}{target}", backend.authority);
         let failed = |error: std::io::Error| ApiError::internal(format_args!("Get {url:?}: {error}"));
-        let io = backend.dial().await.map_err(failed)?;
+        let dialled = backend.dial().await;
+        if dialled.as_ref().is_err_and(is_tls) {
+            cx.metrics.log_tls_failures.with(&[]).inc();
+        }
+        let io = dialled.map_err(failed)?;
         let log = answer(forward::send(io, onward, cx.tasks()).await.map_err(failed)?, &url).await?;
         Ok(if is_websocket(request.headers()) { over_websocket(cx, request, log) } else { log })
     }
+}
+
+/// Whether it is the other side's certificate that was found wanting.
+fn is_tls(error: &std::io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
 }
 
 /// The log as messages. It is there already, so what went wrong on the way to it was answered in plain HTTP.

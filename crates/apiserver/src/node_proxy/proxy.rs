@@ -137,7 +137,12 @@ async fn pass_on(
     Ok(page_body::with_links(response, move |link| rewritten(link, &authority, &prefix)))
 }
 
+/// Takes away what is about one connection only, and what `Connection` says is.
 fn strip_connection(headers: &mut HeaderMap) {
+    let listed = headers.get_all(CONNECTION).into_iter().filter_map(|value| value.to_str().ok());
+    let names: Vec<HeaderName> =
+        listed.flat_map(|names| names.split(',')).filter_map(|name| name.trim().parse().ok()).collect();
+    names.iter().for_each(|name| drop(headers.remove(name)));
     HOP_BY_HOP.iter().for_each(|name| drop(headers.remove(*name)));
     for name in [CONNECTION, TRANSFER_ENCODING, UPGRADE] {
         headers.remove(name);
@@ -177,6 +182,16 @@ mod tests {
             let place = Place::of(path, &info);
             assert_eq!((place.prefix, place.rest), (prefix, rest));
         }
+    }
+
+    #[test]
+    fn headers_of_one_connection_stay_behind() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [("connection", "close, X-Own"), ("x-own", "1"), ("keep-alive", "5"), ("x-kept", "1")] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        strip_connection(&mut headers);
+        assert_eq!(headers.keys().collect::<Vec<_>>(), ["x-kept"]);
     }
 
     #[test]

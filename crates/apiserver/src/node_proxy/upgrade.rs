@@ -1,11 +1,12 @@
 //! Passing upgrades on: what the client gets, and the copying that goes on behind the answer.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use api_machinery::status::ApiError;
 use component_base::serving::{Body, Response, empty, full};
 use http::header::HeaderName;
-use http::{HeaderValue, Request as HttpRequest};
+use http::{HeaderMap, HeaderValue, Request as HttpRequest};
 use streaming::{Proxied, ProxyError, Refusal};
 
 use crate::chain::{Authorized, Request};
@@ -20,13 +21,18 @@ pub(super) fn prepared(request: Request<Authorized>) -> HttpRequest<Body> {
     let client = request.remote_address();
     let (mut parts, body) = request.into_parts();
     if let Some(client) = client {
-        let former = parts.headers.get(&FORWARDED_FOR).and_then(|value| value.to_str().ok());
-        let chain = former.map_or_else(|| client.ip().to_string(), |former| format!("{former}, {}", client.ip()));
-        if let Ok(chain) = HeaderValue::from_str(&chain) {
-            parts.headers.insert(FORWARDED_FOR, chain);
-        }
+        append_forwarded_for(&mut parts.headers, client.ip());
     }
     HttpRequest::from_parts(parts, body)
+}
+
+/// Notes whom the request came from, behind whoever passed it on before.
+fn append_forwarded_for(headers: &mut HeaderMap, client: IpAddr) {
+    let former = headers.get_all(&FORWARDED_FOR).into_iter().filter_map(|value| value.to_str().ok());
+    let chain: Vec<String> = former.map(str::to_owned).chain([client.to_canonical().to_string()]).collect();
+    if let Ok(chain) = HeaderValue::from_str(&chain.join(", ")) {
+        headers.insert(FORWARDED_FOR, chain);
+    }
 }
 
 /// Answers the client and copies until one side ends.
@@ -63,5 +69,28 @@ pub(super) fn require_upgrade(request: &Request<Authorized>) -> Result<(), ApiEr
         Ok(())
     } else {
         Err(ApiError::bad_request("Upgrade request required"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_comes_last() {
+        let cases: [(&[&str], &str); 3] = [
+            (&[], "192.0.2.1"),
+            (&["10.0.0.1"], "10.0.0.1, 192.0.2.1"),
+            (&["10.0.0.1, 10.0.0.2", "10.0.0.3"], "10.0.0.1, 10.0.0.2, 10.0.0.3, 192.0.2.1"),
+        ];
+        for (former, expected) in cases {
+            let mut headers = HeaderMap::new();
+            for value in former {
+                headers.append(FORWARDED_FOR, HeaderValue::from_static(value));
+            }
+            append_forwarded_for(&mut headers, "::ffff:192.0.2.1".parse().unwrap());
+            let values: Vec<_> = headers.get_all(FORWARDED_FOR).iter().collect();
+            assert_eq!(values, [expected]);
+        }
     }
 }

@@ -9,7 +9,7 @@ use api_machinery::yaml;
 use bytes::Bytes;
 use component_base::serving::{Response, full, text};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode, Uri};
 
 use super::indent::indent;
 use super::status::status_of;
@@ -62,10 +62,16 @@ fn status_response(wish: &Wish, code: StatusCode, status: &Status) -> Response {
 }
 
 /// An error from before the API begins: plain text, with what came from the client escaped.
-pub(crate) fn plain_error(uri: &str, why: &str) -> Response {
+pub(crate) fn plain_error(uri: &Uri, why: &str) -> Response {
+    let uri = path_and_query(uri);
     let escape = |raw: &str| raw.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let body = format!("Internal Server Error: {}: {}\n", escape(&format!("{uri:?}")), escape(why));
     text(StatusCode::INTERNAL_SERVER_ERROR, body)
+}
+
+/// What was asked for, as in the first line of an HTTP/1.1 request: HTTP/2 adds scheme and host.
+pub(crate) fn path_and_query(uri: &Uri) -> &str {
+    uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str)
 }
 
 /// Compact JSON as JSON or YAML.

@@ -21,7 +21,7 @@ use crate::config::ServerConfig;
 use crate::custom_kinds::CustomKinds;
 use crate::cx::ApiCx;
 use crate::hooks::Hooks;
-use crate::metrics::ApiMetrics;
+use crate::metrics::{AdmissionMetrics, ApiMetrics, decisions};
 use crate::routes::Routes;
 use crate::{extensions, handlers, object_counts, storage_ready};
 
@@ -48,11 +48,13 @@ pub(super) fn assemble(
     let authentication = Authentication::build(&parts)?;
     roles.follow(&registry, clock, tasks);
     let rbac = Arc::new(RbacAuthorizer::new(roles));
-    let authorizer = Arc::new(authorization::build(&config.authorization, &rbac, &registry, clock, tasks));
+    let authorizer =
+        Arc::new(authorization::build(&config.authorization, &rbac, &registry, clock, tasks, &decisions(&metrics)));
     let admission = admission::Context {
         lookup: Arc::new(RegistryLookup::new(&registry, clock, Arc::clone(&authorizer) as _)),
         clock: Arc::clone(clock),
         rng: Arc::clone(rng),
+        recorder: Arc::new(AdmissionMetrics::new(&metrics)),
     };
     let admission = admission::Chain::new(&config.admission.selection, &config.admission.settings, admission);
 
@@ -109,7 +111,7 @@ pub(super) fn connect_loopback(cx: &Arc<ApiCx>, handler: Arc<dyn ApiHandler>) ->
     let transport = Arc::new(InProcess::new(handler, Peer::default()));
     let mut config = ClientConfig::for_server("https://in-process").with_component("kube-apiserver").with_rate(-1.0, 0);
     config.credentials = Credentials::Token(cx.authentication.loopback_token.clone());
-    let process = ClientCx { clock: Arc::clone(cx.clock()), rng: Arc::clone(cx.rng()), tasks: cx.tasks().clone() };
+    let process = ClientCx::new(Arc::clone(cx.clock()), Arc::clone(cx.rng()), cx.tasks().clone());
     let client = Client::with_transport(transport, config, process)?;
     if cx.loopback.set(client).is_err() {
         tracing::error!("The server's own client was set twice");

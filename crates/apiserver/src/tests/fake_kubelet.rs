@@ -40,6 +40,7 @@ fn answer(tasks: &TaskGroup, request: Request) -> Response {
         ["", "containerLogs", "default", "p", "c"] => text(StatusCode::OK, LOG),
         ["", "exec", "default", "p", "c"] => command(tasks, request, &query, query.all("command").collect()),
         ["", "attach", "default", "p", "c"] => command(tasks, request, &query, vec!["attached"]),
+        ["", "headers"] => text(StatusCode::OK, format!("{:?}", request.headers())),
         ["", "portForward", "default", "p"] => forward(tasks, request, &query),
         _ => text(StatusCode::NOT_FOUND, "pod does not exist"),
     }

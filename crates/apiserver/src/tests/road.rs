@@ -155,4 +155,72 @@ async fn the_server_tells_about_itself() {
     assert!(api.get("/readyz?verbose").await.text.ends_with("readyz check passed\n"));
     assert_eq!(api.get("/healthz/ping").await.text, "ok");
     assert_eq!(api.get("/healthz/none").await.code, 404);
+    assert_eq!(api.get("/healthz/").await.code, 404);
+}
+
+/// Every family that upstream has too is declared as upstream declares it.
+#[tokio::test(start_paused = true)]
+async fn metrics_are_upstreams() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/metrics.json");
+    let Ok(facts) = std::fs::read_to_string(&path) else {
+        println!("skipped: {} is not there", path.display());
+        return;
+    };
+    let facts: serde_json::Value = serde_json::from_str(&facts).unwrap();
+    let api = Api::start().await;
+    api.config_map("a").await;
+    let shown = api.get("/metrics").await.text;
+    let declared = |word: &str, name: &str| -> Option<String> {
+        let start = format!("# {word} {name} ");
+        shown.lines().find_map(|line| line.strip_prefix(&start)).map(str::to_owned)
+    };
+    let mut compared = 0;
+    for fact in facts["metrics"].as_array().unwrap() {
+        let name = fact["name"].as_str().unwrap();
+        let (Some(help), Some(kind)) = (declared("HELP", name), declared("TYPE", name)) else { continue };
+        // Those of every component are tested with it.
+        if name.starts_with("kubernetes_") {
+            continue;
+        }
+        compared += 1;
+        assert!(help.starts_with(&format!("[{}] ", fact["stability"].as_str().unwrap())), "{name}: {help}");
+        let expected = fact["type"].as_str().unwrap().to_lowercase();
+        assert!(kind == expected || expected == "custom", "{name}: {kind}");
+        let texts = |member: &str| -> Vec<String> {
+            let values = fact[member].as_array().into_iter().flatten();
+            values.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect()
+        };
+        let (labels, bounds) = series(&shown, name);
+        assert_eq!(labels, texts("labels").into_iter().collect(), "{name}");
+        let number = |text: &String| text.parse::<f64>().unwrap();
+        if fact["buckets"].is_array() {
+            let expected: Vec<f64> = texts("buckets").iter().map(number).collect();
+            assert_eq!(bounds, expected, "{name}");
+        }
+    }
+    assert!(compared > 20, "only {compared} families");
+}
+
+/// The labels of a family's first series, and the bounds of its buckets.
+fn series(shown: &str, name: &str) -> (std::collections::BTreeSet<String>, Vec<f64>) {
+    let (mut labels, mut bounds) = (std::collections::BTreeSet::new(), Vec::new());
+    let mut first = None;
+    for line in shown.lines() {
+        let Some(rest) = line.strip_prefix(name) else { continue };
+        let Some(inside) = rest.strip_prefix("_bucket{").or_else(|| rest.strip_prefix('{')) else { continue };
+        let pairs: Vec<(&str, &str)> =
+            inside.split("\"").collect::<Vec<_>>().chunks(2).filter(|c| c.len() == 2).map(|c| (c[0], c[1])).collect();
+        let own: Vec<(String, String)> = pairs
+            .iter()
+            .map(|(key, value)| (key.trim_matches(|c| c == ',' || c == '=').to_owned(), (*value).to_owned()))
+            .collect();
+        let identity: Vec<_> = own.iter().filter(|(key, _)| key != "le").cloned().collect();
+        if first.get_or_insert_with(|| identity.clone()) != &identity {
+            break;
+        }
+        labels.extend(identity.into_iter().map(|(key, _)| key));
+        let bound = own.iter().find(|(key, _)| key == "le").and_then(|(_, bound)| bound.parse().ok());
+        bounds.extend(bound.filter(|bound: &f64| bound.is_finite()));
+    }
+    (labels, bounds)
 }

@@ -7,7 +7,9 @@ use component_base::serving::ServerHandle;
 use component_base::tls::{ClientTls, ServerTrust};
 use futures_util::StreamExt as _;
 use http::Request;
-use http::header::{ACCEPT, AUTHORIZATION};
+use http::header::{ACCEPT, AUTHORIZATION, ORIGIN};
+use http_body_util::BodyExt as _;
+use hyper_util::rt::TokioIo;
 use streaming::{DialError, UpgradedIo, dial_spdy, dial_websocket, spdy_request, websocket_request};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -72,6 +74,17 @@ impl Sockets {
         dial_websocket(self.connect().await, authorized(request)).await
     }
 
+    /// The body of a plain request with one header.
+    pub(super) async fn get(&self, target: &str, (name, value): (&'static str, &str)) -> String {
+        let io = TokioIo::new(self.connect().await);
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+        self.tasks.spawn_cancellable("client", async move { drop(connection.await) });
+        let request = Request::get(target).header("host", "127.0.0.1").header(name, value).body(()).unwrap();
+        let request = authorized(request).map(|()| http_body_util::Empty::<bytes::Bytes>::new());
+        let answer = sender.send_request(request).await.unwrap().into_body().collect().await.unwrap();
+        String::from_utf8(answer.to_bytes().to_vec()).unwrap()
+    }
+
     /// Opens SPDY streams.
     pub(super) async fn spdy(&self, target: &str, protocols: &[&str]) -> Result<(UpgradedIo, String), DialError> {
         dial_spdy(self.connect().await, authorized(spdy_request(target, "127.0.0.1", protocols).unwrap())).await
@@ -83,6 +96,7 @@ impl Sockets {
         let request = websocket_request(target, "127.0.0.1", &protocols, &Rng::seeded(1)).unwrap();
         let mut request = authorized(request);
         request.headers_mut().insert(ACCEPT, accept.parse().unwrap());
+        request.headers_mut().insert(ORIGIN, "http://localhost".parse().unwrap());
         let (io, chosen) = dial_websocket(self.connect().await, request).await.unwrap();
         assert_eq!(chosen, protocol);
         WebSocketStream::from_raw_socket(io, Role::Client, None).await

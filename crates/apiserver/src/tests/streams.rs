@@ -188,7 +188,22 @@ async fn watches_come_in_messages() {
 
     let mut short = sockets.messages(&format!("{target}&timeoutSeconds=1"), "", "application/json").await;
     assert_eq!(to_close(&mut short).await, []);
+    let (code, _) = refusal(sockets.websocket(target, &[]).await);
+    assert_eq!(code, 403, "who names no origin is no browser");
     let (code, text) = refusal(sockets.websocket("/api/v1/nothing?watch=true", &[]).await);
     assert_eq!(code, 404, "{text}");
+    sockets.stop().await;
+}
+
+#[tokio::test]
+async fn proxied_requests_say_whom_they_are_from() {
+    let sockets = Sockets::start().await;
+    let headers = sockets.get("/api/v1/nodes/n1/proxy/headers", ("x-forwarded-for", "10.0.0.1")).await;
+    for part in
+        [r#""x-forwarded-for": "10.0.0.1, 127.0.0.1""#, r#""x-forwarded-uri": "/api/v1/nodes/n1/proxy/headers""#]
+    {
+        assert!(headers.contains(part), "{part} in {headers}");
+    }
+    assert!(!headers.contains("authorization"), "{headers}");
     sockets.stop().await;
 }

@@ -46,11 +46,7 @@ pub(super) const MODES: [&str; 3] = ["enforce", "audit", "warn"];
 
 impl fmt::Display for LevelVersion {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let level = match self.level {
-            Level::Privileged => "privileged",
-            Level::Baseline => "baseline",
-            Level::Restricted => "restricted",
-        };
+        let level = self.level.name();
         match self.version {
             Version::Latest => write!(out, "{level}:latest"),
             Version::Minor(minor) => write!(out, "{level}:v1.{minor}"),
@@ -58,7 +54,26 @@ impl fmt::Display for LevelVersion {
     }
 }
 
+impl Level {
+    /// As labels and texts have it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Privileged => "privileged",
+            Self::Baseline => "baseline",
+            Self::Restricted => "restricted",
+        }
+    }
+}
+
 impl LevelVersion {
+    /// The version that was asked for, unless that is the newest. What is allowed anything has no version.
+    pub(super) fn named_minor(&self) -> Option<u32> {
+        match self.version {
+            Version::Minor(minor) if self.level != Level::Privileged => Some(minor),
+            _ => None,
+        }
+    }
+
     /// The version by which checks are chosen.
     pub(super) fn minor(&self) -> u32 {
         match self.version {

@@ -1,0 +1,82 @@
+//! What admission tells whoever keeps the metrics.
+
+use std::time::Duration;
+
+use crate::Operation;
+
+/// One of the two passes over the plugins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    /// Objects may change.
+    Mutating,
+    /// Requests may be refused.
+    Validating,
+}
+
+impl Pass {
+    /// The pass as metrics name it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Mutating => "admit",
+            Self::Validating => "validate",
+        }
+    }
+}
+
+/// One run of a plugin, or of a whole pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// In which pass.
+    pub pass: Pass,
+    /// What the request does.
+    pub operation: Operation,
+    /// Whether it ended with a refusal.
+    pub rejected: bool,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// What PodSecurity looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PodSecurityRequest<'a> {
+    /// What the request does.
+    pub operation: Operation,
+    /// `pod`, `namespace`, or `controller` for what makes pods.
+    pub resource: &'static str,
+    /// The subresource.
+    pub subresource: &'a str,
+}
+
+/// A level that PodSecurity held a pod against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PodSecurityEvaluation {
+    /// Whether the pod fits.
+    pub fits: bool,
+    /// `enforce`, `audit` or `warn`.
+    pub mode: &'static str,
+    /// `privileged`, `baseline` or `restricted`.
+    pub level: &'static str,
+    /// The minor version of the standards; nothing for the newest.
+    pub minor: Option<u32>,
+}
+
+/// Keeps the metrics of admission.
+pub trait Recorder: Send + Sync {
+    /// A plugin ran.
+    fn plugin(&self, _name: &'static str, _run: &Run) {}
+    /// A whole pass ended.
+    fn pass(&self, _run: &Run) {}
+    /// PodSecurity held a pod against a level.
+    fn pod_security_evaluated(&self, _request: &PodSecurityRequest<'_>, _evaluation: &PodSecurityEvaluation) {}
+    /// PodSecurity looked away.
+    fn pod_security_exempted(&self, _request: &PodSecurityRequest<'_>) {}
+    /// PodSecurity could not find out what holds for a namespace.
+    fn pod_security_failed(&self, _request: &PodSecurityRequest<'_>) {}
+}
+
+/// Nobody keeps them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoRecorder;
+
+impl Recorder for NoRecorder {}

@@ -1,0 +1,40 @@
+//! An authorizer whose decisions are counted.
+
+use std::sync::Arc;
+
+use api_types::authentication_v1::UserInfo;
+use authz::{Attributes, Authorizer, Decision, Outcome, RuleSet};
+use component_base::metrics::Counters;
+use prometheus::Counter;
+
+/// Counts what another decides; having no opinion is no decision.
+pub(super) struct Counted {
+    inner: Arc<dyn Authorizer>,
+    allowed: Counter,
+    denied: Counter,
+}
+
+impl Counted {
+    /// `kind` is the authorizer's mode; its name in metrics is the same in small letters.
+    pub(super) fn new(inner: Arc<dyn Authorizer>, kind: &str, decisions: &Counters) -> Self {
+        let name = kind.to_ascii_lowercase();
+        let of = |decision: &str| decisions.with(&[decision, &name, kind]);
+        Self { inner, allowed: of("allowed"), denied: of("denied") }
+    }
+}
+
+impl Authorizer for Counted {
+    fn authorize(&self, attributes: &Attributes) -> Outcome {
+        let outcome = self.inner.authorize(attributes);
+        match outcome.decision {
+            Decision::Allow => self.allowed.inc(),
+            Decision::Deny => self.denied.inc(),
+            Decision::NoOpinion => {}
+        }
+        outcome
+    }
+
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> RuleSet {
+        self.inner.rules_for(user, namespace)
+    }
+}

@@ -1,0 +1,137 @@
+//! What admission counts and times.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use admission::{Operation, Pass, PodSecurityEvaluation, PodSecurityRequest, Recorder, Run};
+use component_base::metrics::{Counters, Desc, Histograms, Metrics, Stability};
+use component_base::version;
+use prometheus::Histogram;
+
+const SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
+
+const PLUGINS: Desc = Desc::new(
+    "apiserver_admission_controller_admission_duration_seconds",
+    "Time that admission plugins take, by what the request does and whether the plugin refused it.",
+    Stability::Stable,
+)
+.labels(&["name", "operation", "rejected", "type"])
+.buckets(SECONDS);
+const PASSES: Desc = Desc::new(
+    "apiserver_admission_step_admission_duration_seconds",
+    "Time that a pass over all admission plugins takes.",
+    Stability::Stable,
+)
+.labels(&["operation", "rejected", "type"])
+.buckets(SECONDS);
+const EVALUATIONS: Desc =
+    Desc::new("pod_security_evaluations_total", "Pods that were held against a policy.", Stability::Alpha).labels(&[
+        "decision",
+        "mode",
+        "policy_level",
+        "policy_version",
+        "request_operation",
+        "resource",
+        "subresource",
+    ]);
+const EXEMPTIONS: Desc =
+    Desc::new("pod_security_exemptions_total", "Requests that are exempt from policies.", Stability::Alpha).labels(&[
+        "request_operation",
+        "resource",
+        "subresource",
+    ]);
+const ERRORS: Desc =
+    Desc::new("pod_security_errors_total", "Requests whose policy could not be told.", Stability::Alpha).labels(&[
+        "fatal",
+        "request_operation",
+        "resource",
+        "subresource",
+    ]);
+
+/// The families. The series of plugins and passes are found once: every write has dozens of samples.
+pub(crate) struct AdmissionMetrics {
+    plugins: Histograms,
+    by_plugin: BTreeMap<&'static str, Series>,
+    passes: Histograms,
+    by_pass: Series,
+    evaluations: Counters,
+    exemptions: Counters,
+    errors: Counters,
+}
+
+/// A series for each pass, operation and outcome.
+type Series = [OnceLock<Histogram>; 16];
+
+impl AdmissionMetrics {
+    pub(crate) fn new(registry: &Metrics) -> Self {
+        Self {
+            plugins: registry.histograms(&PLUGINS),
+            by_plugin: admission::ALL.iter().map(|entry| (entry.name, Series::default())).collect(),
+            passes: registry.histograms(&PASSES),
+            by_pass: Series::default(),
+            evaluations: registry.counters(&EVALUATIONS),
+            exemptions: registry.counters(&EXEMPTIONS),
+            errors: registry.counters(&ERRORS),
+        }
+    }
+}
+
+/// The place of a run in a [`Series`].
+fn place(run: &Run) -> usize {
+    let operation = match run.operation {
+        Operation::Create => 0,
+        Operation::Update => 1,
+        Operation::Delete => 2,
+        Operation::Connect => 3,
+    };
+    operation * 4 + usize::from(run.pass == Pass::Validating) * 2 + usize::from(run.rejected)
+}
+
+fn rejected(run: &Run) -> &'static str {
+    if run.rejected { "true" } else { "false" }
+}
+
+/// An operation as the metrics of PodSecurity name it.
+fn lower_case(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Create => "create",
+        Operation::Update => "update",
+        Operation::Delete => "delete",
+        Operation::Connect => "connect",
+    }
+}
+
+impl Recorder for AdmissionMetrics {
+    fn plugin(&self, name: &'static str, run: &Run) {
+        let Some(cell) = self.by_plugin.get(name).and_then(|series| series.get(place(run))) else { return };
+        let find = || self.plugins.with(&[name, run.operation.as_str(), rejected(run), run.pass.as_str()]);
+        cell.get_or_init(find).observe(run.took.as_secs_f64());
+    }
+
+    fn pass(&self, run: &Run) {
+        let Some(cell) = self.by_pass.get(place(run)) else { return };
+        let find = || self.passes.with(&[run.operation.as_str(), rejected(run), run.pass.as_str()]);
+        cell.get_or_init(find).observe(run.took.as_secs_f64());
+    }
+
+    fn pod_security_evaluated(&self, request: &PodSecurityRequest<'_>, evaluation: &PodSecurityEvaluation) {
+        let version = match evaluation.minor {
+            None => "latest".to_owned(),
+            Some(minor) if minor > version::BINARY.minor => "future".to_owned(),
+            Some(minor) => format!("v1.{minor}"),
+        };
+        let decision = if evaluation.fits { "allow" } else { "deny" };
+        let PodSecurityEvaluation { mode, level, .. } = *evaluation;
+        let PodSecurityRequest { operation, resource, subresource } = *request;
+        let values = [decision, mode, level, &version, lower_case(operation), resource, subresource];
+        self.evaluations.with(&values).inc();
+    }
+
+    fn pod_security_exempted(&self, request: &PodSecurityRequest<'_>) {
+        self.exemptions.with(&[lower_case(request.operation), request.resource, request.subresource]).inc();
+    }
+
+    fn pod_security_failed(&self, request: &PodSecurityRequest<'_>) {
+        self.errors.with(&["true", lower_case(request.operation), request.resource, request.subresource]).inc();
+    }
+}
