@@ -10,19 +10,24 @@ pub(super) const ALL: &[FlagSet] = &[
     GENERIC,
     ETCD,
     SECURE_SERVING,
+    unsupported::AUDITING,
+    FEATURES,
     AUTHENTICATION,
     AUTHORIZATION,
+    API_ENABLEMENT,
+    unsupported::EGRESS,
     ADMISSION,
-    MISC,
-    FEATURES,
     METRICS,
     LOGS,
+    unsupported::TRACES,
+    MISC,
     GLOBAL,
-    unsupported::AUDITING,
     unsupported::GENERIC,
     unsupported::ETCD,
     unsupported::AUTHENTICATION,
     unsupported::AUTHORIZATION,
+    unsupported::ADMISSION,
+    unsupported::FEATURES,
     unsupported::MISC,
 ];
 
@@ -41,6 +46,10 @@ const GENERIC: FlagSet = FlagSet {
         Flag::string("external-hostname", "")
             .help("The hostname to use when generating externalized URLs for this master."),
         FEATURE_GATES,
+        Flag::float("goaway-chance", "0").help(
+            "To prevent HTTP/2 clients from getting stuck on a single apiserver, close their connections at random \
+             with this probability, at most 0.02.",
+        ),
         Flag::duration("livez-grace-period", "0s").help(
             "The longest that the server may take to start. Until it is over, /livez counts unfinished start-up work as \
              done.",
@@ -55,10 +64,6 @@ const GENERIC: FlagSet = FlagSet {
         ),
         Flag::duration("request-timeout", "1m0s").help(
             "How long a request may take before it is timed out. Watches are bounded by --min-request-timeout instead.",
-        ),
-        Flag::map_bare_keys("runtime-config", "").help(
-            "Which versions and resources of the API are served, as key=value pairs: api/all, api/ga, api/beta, \
-             api/alpha, group/version (v1 for core) or group/version/resource, each true or false.",
         ),
         Flag::duration("shutdown-delay-duration", "0s").help(
             "Time to delay the termination. Until it is over the server keeps serving normally, but /readyz fails.",
@@ -197,6 +202,14 @@ const ADMISSION: FlagSet = FlagSet {
     ],
 };
 
+const API_ENABLEMENT: FlagSet = FlagSet {
+    title: "API enablement",
+    flags: &[Flag::map_bare_keys("runtime-config", "").help(
+        "Which versions and resources of the API are served, as key=value pairs: api/all, api/ga, api/beta, \
+             api/alpha, group/version (v1 for core) or group/version/resource, each true or false.",
+    )],
+};
+
 const MISC: FlagSet = FlagSet {
     title: "misc",
     flags: &[
@@ -242,9 +255,5 @@ const FEATURES: FlagSet = FlagSet {
              refused.",
         ),
         Flag::bool("profiling", "true").help("Enable profiling via web interface, and resetting of metrics."),
-        Flag::float("goaway-chance", "0").help(
-            "To prevent HTTP/2 clients from getting stuck on a single apiserver, close their connections at random \
-             with this probability, at most 0.02.",
-        ),
     ],
 };

@@ -17,11 +17,71 @@ const fn list(name: &'static str, default: &'static str) -> Flag {
     Flag::string_slice(name, default).help(NOT_SUPPORTED)
 }
 
-/// Tuning of audit that does nothing without a backend; the backends themselves are refused.
+const fn number(name: &'static str, default: &'static str) -> Flag {
+    Flag::int(name, default).help(NOT_SUPPORTED)
+}
+
+const fn time(name: &'static str, default: &'static str) -> Flag {
+    Flag::duration(name, default).help(NOT_SUPPORTED)
+}
+
+const fn float(name: &'static str, default: &'static str) -> Flag {
+    Flag::float(name, default).help(NOT_SUPPORTED)
+}
+
 pub(super) const AUDITING: FlagSet = FlagSet {
     title: "auditing",
-    flags: &[text("audit-log-path", ""), text("audit-policy-file", ""), text("audit-webhook-config-file", "")],
+    flags: &[
+        text("audit-log-path", ""),
+        text("audit-policy-file", ""),
+        text("audit-webhook-config-file", ""),
+        number("audit-log-batch-buffer-size", "10000"),
+        number("audit-log-batch-max-size", "1"),
+        time("audit-log-batch-max-wait", "0s"),
+        number("audit-log-batch-throttle-burst", "0"),
+        off("audit-log-batch-throttle-enable"),
+        float("audit-log-batch-throttle-qps", "0"),
+        off("audit-log-compress"),
+        text("audit-log-format", "json"),
+        number("audit-log-maxage", "366"),
+        number("audit-log-maxbackup", "100"),
+        number("audit-log-maxsize", "100"),
+        text("audit-log-mode", "blocking"),
+        off("audit-log-truncate-enabled"),
+        number("audit-log-truncate-max-batch-size", "10485760"),
+        number("audit-log-truncate-max-event-size", "102400"),
+        text("audit-log-version", "audit.k8s.io/v1"),
+        number("audit-webhook-batch-buffer-size", "10000"),
+        time("audit-webhook-batch-initial-backoff", "10s")
+            .deprecated("Deprecated, use --audit-webhook-initial-backoff instead."),
+        number("audit-webhook-batch-max-size", "400"),
+        time("audit-webhook-batch-max-wait", "30s"),
+        number("audit-webhook-batch-throttle-burst", "15"),
+        Flag::bool("audit-webhook-batch-throttle-enable", "true").help(NOT_SUPPORTED),
+        float("audit-webhook-batch-throttle-qps", "10"),
+        time("audit-webhook-initial-backoff", "10s"),
+        text("audit-webhook-mode", "batch"),
+        off("audit-webhook-truncate-enabled"),
+        number("audit-webhook-truncate-max-batch-size", "10485760"),
+        number("audit-webhook-truncate-max-event-size", "102400"),
+        text("audit-webhook-version", "audit.k8s.io/v1"),
+    ],
 };
+
+pub(super) const ADMISSION: FlagSet = FlagSet {
+    title: "admission",
+    flags: &[list("admission-control", "").deprecated(
+        "Use --enable-admission-plugins or --disable-admission-plugins instead. Will be removed in a future version.",
+    )],
+};
+
+pub(super) const TRACES: FlagSet = FlagSet { title: "traces", flags: &[text("tracing-config-file", "")] };
+
+pub(super) const EGRESS: FlagSet =
+    FlagSet { title: "egress selector", flags: &[text("egress-selector-config-file", "")] };
+
+pub(super) const FEATURES: FlagSet =
+    FlagSet { title: "features", flags: &[off("contention-profiling"), text("debug-socket-path", "")] };
 
 pub(super) const GENERIC: FlagSet = FlagSet {
     title: "generic",
@@ -30,8 +90,6 @@ pub(super) const GENERIC: FlagSet = FlagSet {
         off("emulation-forward-compatible"),
         list("min-compatibility-version", ""),
         off("runtime-config-emulation-forward-compatible"),
-        text("tracing-config-file", ""),
-        text("egress-selector-config-file", ""),
     ],
 };
 
@@ -54,7 +112,9 @@ pub(super) const AUTHENTICATION: FlagSet = FlagSet {
     title: "authentication",
     flags: &[
         text("authentication-config", ""),
+        time("authentication-token-webhook-cache-ttl", "2m0s"),
         text("authentication-token-webhook-config-file", ""),
+        text("authentication-token-webhook-version", "v1beta1"),
         text("oidc-ca-file", ""),
         text("oidc-client-id", ""),
         text("oidc-issuer-url", ""),
@@ -65,7 +125,6 @@ pub(super) const AUTHENTICATION: FlagSet = FlagSet {
         list("oidc-signing-algs", "RS256"),
         Flag::map("oidc-required-claim", "").help(NOT_SUPPORTED),
         Flag::bool("service-account-lookup", "true").help(NOT_SUPPORTED),
-        text("service-account-signing-endpoint", ""),
     ],
 };
 
@@ -74,7 +133,10 @@ pub(super) const AUTHORIZATION: FlagSet = FlagSet {
     flags: &[
         text("authorization-config", ""),
         text("authorization-policy-file", ""),
+        time("authorization-webhook-cache-authorized-ttl", "5m0s"),
+        time("authorization-webhook-cache-unauthorized-ttl", "30s"),
         text("authorization-webhook-config-file", ""),
+        text("authorization-webhook-version", "v1beta1"),
     ],
 };
 
@@ -82,21 +144,30 @@ pub(super) const MISC: FlagSet = FlagSet {
     title: "misc",
     flags: &[
         Flag::bool("aggregator-reject-forwarding-redirect", "true").help(NOT_SUPPORTED),
-        off("contention-profiling"),
-        text("debug-socket-path", ""),
+        time("coordinated-leadership-lease-duration", "15s"),
+        time("coordinated-leadership-renew-deadline", "10s"),
+        time("coordinated-leadership-retry-period", "2s"),
         off("enable-aggregator-routing"),
-        off("enable-logs-handler"),
+        off("enable-logs-handler").deprecated("This flag will be removed in v1.19"),
+        Flag::uint("kubelet-read-only-port", "10255")
+            .help("Has no effect.")
+            .deprecated("kubelet-read-only-port is deprecated and will be removed."),
         Flag::int("max-connection-bytes-per-sec", "0").help(NOT_SUPPORTED),
         text("peer-advertise-ip", ""),
         text("peer-advertise-port", ""),
         text("peer-ca-file", ""),
+        text("service-account-signing-endpoint", ""),
     ],
 };
 
+/// Flags that do nothing upstream either: any value is accepted.
+const IDLE: [&str; 2] = ["default-watch-cache-size", "kubelet-read-only-port"];
+
 /// Refuses every value but the default.
 pub(super) fn refuse(options: &Options, errors: &mut Errors) {
-    let unsupported = [AUDITING, GENERIC, ETCD, AUTHENTICATION, AUTHORIZATION, MISC];
-    for flag in unsupported.iter().flat_map(|set| set.flags).filter(|flag| flag.deprecated.is_none()) {
+    let unsupported =
+        [AUDITING, GENERIC, ETCD, AUTHENTICATION, AUTHORIZATION, ADMISSION, TRACES, EGRESS, FEATURES, MISC];
+    for flag in unsupported.iter().flat_map(|set| set.flags).filter(|flag| !IDLE.contains(&flag.name)) {
         if options.is_set(flag.name) && !is_default(options, flag) {
             errors.push(format!("--{} is not supported by this server; leave it at its default", flag.name));
         }
