@@ -14,6 +14,10 @@ fn schema() -> Structural {
                 "required": ["size"],
                 "properties": {
                     "size": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 9, "exclusiveMaximum": true},
+                    "asn": {"type": "integer", "format": "int32", "maximum": 4_294_967_295_u32},
+                    "few": {"type": "array", "minItems": 1, "items": {"type": "string"}},
+                    "small": {"type": "object", "minProperties": 1},
+                    "amount": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
                     "mode": {"type": "string", "enum": ["A", "B"], "default": "A"},
                     "name": {"type": "string", "minLength": 2, "maxLength": 4, "pattern": "^[a-z]+$"},
                     "maybe": {"type": "string", "nullable": true},
@@ -96,6 +100,28 @@ fn values_are_checked_with_upstream_texts() {
         (
             json!({"size": 1.5}),
             "spec.size: Invalid value: \"number\": spec.size in body must be of type integer: \"number\"",
+        ),
+        (json!({"size": 1.0}), "[]"),
+        (
+            json!({"size": 5_000_000_000_i64}),
+            "[<nil>: Invalid value: \"\": Checked value must be of type integer with format int32 in spec.size, spec.size: Invalid value: 5000000000: spec.size in body should be less than 9]",
+        ),
+        (
+            json!({"size": 1, "asn": 1}),
+            "<nil>: Invalid value: \"\": Maximum boundary value must be of type integer with format int32 in spec.asn",
+        ),
+        (
+            json!({"size": 1, "few": [], "small": {}}),
+            "[spec.few: Invalid value: 0: spec.few in body should have at least 1 items, spec.small: Invalid value: 0: spec.small in body should have at least 1 properties]",
+        ),
+        // All rules are looked at, in their order.
+        (
+            json!({"size": 1, "mode": 5}),
+            "[spec.mode: Invalid value: \"integer\": spec.mode in body must be of type string: \"integer\", spec.mode: Unsupported value: 5: supported values: \"A\", \"B\"]",
+        ),
+        (
+            json!({"size": 1, "amount": 0.5}),
+            "[spec.amount: Invalid value: \"number\": spec.amount in body must be of type integer,string: \"number\", <nil>: Invalid value: \"\": \"spec.amount\" must validate at least one schema (anyOf), spec.amount: Invalid value: \"number\": spec.amount in body must be of type integer: \"number\"]",
         ),
         (json!({"size": 0}), "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"),
         (json!({"size": 9}), "spec.size: Invalid value: 9: spec.size in body should be less than 9"),

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use api_machinery::field_path::{BadValue, ErrorList, Path};
+use api_machinery::field_path::{BadValue, ErrorList, FieldError, Path};
 use api_machinery::json;
 use serde_json::{Map, Value};
 
 use super::{Structural, formats, is_type_meta, junctors};
 use crate::apply::path::{Element, same_value};
+
+/// The first number that 64 bits do not hold, which is also the nearest to the last one that they do.
+const INT64_BOUND: f64 = 9_223_372_036_854_775_808.0;
 
 /// All that is wrong with a value; `path` is where it stands.
 pub fn validate(path: &Path, value: &Value, schema: &Structural) -> ErrorList {
@@ -36,6 +39,7 @@ fn printed(value: &Value) -> BadValue {
     }
 }
 
+/// Each rule is looked at even where the type is wrong already, in upstream's order.
 pub(super) fn visit(path: &Path, value: &Value, old: Option<&Value>, schema: &Structural, errors: &mut ErrorList) {
     if old == Some(value) || (value.is_null() && schema.nullable) {
         return;
@@ -44,22 +48,27 @@ pub(super) fn visit(path: &Path, value: &Value, old: Option<&Value>, schema: &St
         let actual = type_name(value);
         let detail = format!("{} in body must be of type {expected}: \"{actual}\"", place(path));
         errors.push(path.type_invalid(actual, detail));
-        return;
     }
-    check_enum(path, value, schema, errors);
+    if value.is_null() {
+        return check_enum(path, value, schema, errors);
+    }
+    junctors::check(path, value, schema, errors);
     match value {
         Value::String(text) => check_string(path, text, schema, errors),
         Value::Number(number) => check_number(path, number, schema, errors),
         Value::Array(items) => check_list(path, items, old, schema, errors),
-        Value::Object(map) => check_object(path, map, old, schema, errors),
         _ => {}
     }
-    junctors::check(path, value, schema, errors);
+    check_enum(path, value, schema, errors);
+    if let Value::Object(map) = value {
+        check_object(path, map, old, schema, errors);
+    }
 }
 
 /// The type that was expected, when the value has another.
 fn wrong_type(value: &Value, schema: &Structural) -> Option<&'static str> {
-    let integral = |value: &Value| matches!(value, Value::Number(number) if !number.is_f64());
+    // A number without a fraction is an integer, however it is written.
+    let integral = |value: &Value| value.as_f64().is_some_and(|number| number.fract() == 0.0);
     if schema.int_or_string {
         return (!integral(value) && !value.is_string()).then_some("integer,string");
     }
@@ -96,51 +105,77 @@ fn check_enum(path: &Path, value: &Value, schema: &Structural, errors: &mut Erro
     errors.push(path.not_supported_in_order(printed(value), &names));
 }
 
+/// Of length and pattern only the first fault is told.
 fn check_string(path: &Path, text: &str, schema: &Structural, errors: &mut ErrorList) {
     let rules = &schema.rules;
     let length = text.chars().count() as u64;
-    let mut refuse = |detail: String| errors.push(path.invalid(text, format!("{} in body {detail}", place(path))));
-    if let Some(minimum) = rules.min_length.filter(|minimum| length < *minimum) {
-        refuse(format!("should be at least {minimum} chars long"));
-    }
-    if let Some((pattern, regex)) = &rules.pattern
-        && !regex.is_match(text)
-    {
-        refuse(format!("should match '{pattern}'"));
-    }
-    if !schema.int_or_string && !formats::matches(&rules.format, text) {
-        refuse(format!("must be of type {}: {}", rules.format, api_machinery::quote::go_quote(text)));
-    }
+    let refused = |detail: String| path.invalid(text, format!("{} in body {detail}", place(path)));
     if let Some(maximum) = rules.max_length.filter(|maximum| length > *maximum) {
         errors.push(path.too_long(usize::try_from(maximum).unwrap_or(usize::MAX)));
+    } else if let Some(minimum) = rules.min_length.filter(|minimum| length < *minimum) {
+        errors.push(refused(format!("should be at least {minimum} chars long")));
+    } else if let Some((pattern, regex)) = &rules.pattern
+        && !regex.is_match(text)
+    {
+        errors.push(refused(format!("should match '{pattern}'")));
+    }
+    if !schema.int_or_string && !formats::matches(&rules.format, text) {
+        let shown = api_machinery::quote::go_quote(text);
+        let detail = format!("{} in body must be of type {}: {shown}", place(path), rules.format);
+        errors.push(path.type_invalid(text, detail));
+    }
+}
+
+/// Whether a number is one of the type and format of a schema.
+fn is_in_range(number: f64, schema: &Structural) -> bool {
+    // The bounds of 64 bits are not exact in floating point; what rounds to them is let through.
+    match (schema.kind.as_str(), schema.rules.format.as_str()) {
+        ("integer", "int32") => number.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number),
+        ("integer", "" | "int64") => number.fract() == 0.0 && number.abs() <= INT64_BOUND,
+        ("number", "float") => number.abs() <= f64::from(f32::MAX),
+        _ => true,
+    }
+}
+
+/// Tells of a value, or of a bound that the schema sets, that the schema's own type cannot hold.
+fn check_range(path: &Path, what: &str, number: f64, schema: &Structural, errors: &mut ErrorList) {
+    if !is_in_range(number, schema) && (what != "Checked" || number.fract() == 0.0) {
+        let format = match schema.rules.format.as_str() {
+            "" => "(default format)".to_owned(),
+            format => format!("with format {format}"),
+        };
+        let detail = format!("{what} value must be of type {} {format} in {}", schema.kind, place(path));
+        errors.push(Path::nil().invalid("", detail));
     }
 }
 
 fn check_number(path: &Path, number: &serde_json::Number, schema: &Structural, errors: &mut ErrorList) {
     let rules = &schema.rules;
     let Some(value) = number.as_f64() else { return };
-    let shown = || BadValue::json(number.to_string());
-    let mut refuse = |detail: String| errors.push(path.invalid(shown(), format!("{} in body {detail}", place(path))));
-    if rules.multiple_of.is_some_and(|step| (value / step).fract() != 0.0) {
-        refuse(format!("should be a multiple of {}", rules.multiple_of.unwrap_or_default()));
+    let refused =
+        |detail: String| path.invalid(BadValue::json(number.to_string()), format!("{} in body {detail}", place(path)));
+    check_range(path, "Checked", value, schema, errors);
+    if let Some(step) = rules.multiple_of {
+        check_range(path, "MultipleOf", step, schema, errors);
+        if (value / step).fract() != 0.0 {
+            errors.push(refused(format!("should be a multiple of {step}")));
+        }
     }
-    match rules.maximum {
-        Some((bound, true)) if value >= bound => refuse(format!("should be less than {bound}")),
-        Some((bound, false)) if value > bound => refuse(format!("should be less than or equal to {bound}")),
-        _ => {}
+    if let Some((bound, excluded)) = rules.minimum {
+        check_range(path, "Minimum boundary", bound, schema, errors);
+        match excluded {
+            true if value <= bound => errors.push(refused(format!("should be greater than {bound}"))),
+            false if value < bound => errors.push(refused(format!("should be greater than or equal to {bound}"))),
+            _ => {}
+        }
     }
-    match rules.minimum {
-        Some((bound, true)) if value <= bound => refuse(format!("should be greater than {bound}")),
-        Some((bound, false)) if value < bound => refuse(format!("should be greater than or equal to {bound}")),
-        _ => {}
-    }
-    let outside = match rules.format.as_str() {
-        "int32" => number.as_i64().is_none_or(|value| i32::try_from(value).is_err()),
-        "int64" => number.as_i64().is_none(),
-        _ => false,
-    };
-    if outside && schema.kind == "integer" {
-        refuse(format!("must be of type {}: \"{number}\"", rules.format));
+    if let Some((bound, excluded)) = rules.maximum {
+        check_range(path, "Maximum boundary", bound, schema, errors);
+        match excluded {
+            true if value >= bound => errors.push(refused(format!("should be less than {bound}"))),
+            false if value > bound => errors.push(refused(format!("should be less than or equal to {bound}"))),
+            _ => {}
+        }
     }
 }
 
@@ -148,20 +183,24 @@ fn too_many(count: usize, limit: Option<u64>) -> Option<usize> {
     limit.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| count > *limit)
 }
 
+/// What has too few items or members is told with the number that there are.
+fn too_few(path: &Path, count: usize, minimum: Option<u64>, what: &str) -> Option<FieldError> {
+    let minimum = minimum.filter(|minimum| (count as u64) < *minimum)?;
+    let detail = format!("{} in body should have at least {minimum} {what}", place(path));
+    Some(path.invalid(BadValue::json(count.to_string()), detail))
+}
+
 fn check_list(path: &Path, items: &[Value], old: Option<&Value>, schema: &Structural, errors: &mut ErrorList) {
-    let rules = &schema.rules;
-    if let Some(limit) = too_many(items.len(), rules.max_items) {
+    if let Some(of) = schema.items.as_deref() {
+        let old_items = old_items(old, schema);
+        for (index, item) in items.iter().enumerate() {
+            let before = old_items.get(&keys_of(item, schema)).copied();
+            visit(&path.index(index), item, before, of, errors);
+        }
+    }
+    errors.extend(too_few(path, items.len(), schema.rules.min_items, "items"));
+    if let Some(limit) = too_many(items.len(), schema.rules.max_items) {
         errors.push(path.too_many(items.len(), limit));
-    }
-    if let Some(minimum) = rules.min_items.filter(|minimum| (items.len() as u64) < *minimum) {
-        let shown = BadValue::json(json::encode_value(&Value::Array(items.to_vec())));
-        errors.push(path.invalid(shown, format!("{} in body should have at least {minimum} items", place(path))));
-    }
-    let Some(of) = schema.items.as_deref() else { return };
-    let old_items = old_items(old, schema);
-    for (index, item) in items.iter().enumerate() {
-        let before = old_items.get(&keys_of(item, schema)).copied();
-        visit(&path.index(index), item, before, of, errors);
     }
 }
 
@@ -184,12 +223,13 @@ fn check_object(
     errors: &mut ErrorList,
 ) {
     let rules = &schema.rules;
+    if let Some(error) = too_few(path, map.len(), rules.min_properties, "properties") {
+        errors.push(error);
+        return;
+    }
     if let Some(limit) = too_many(map.len(), rules.max_properties) {
         errors.push(path.too_many(map.len(), limit));
-    }
-    if let Some(minimum) = rules.min_properties.filter(|minimum| (map.len() as u64) < *minimum) {
-        let shown = BadValue::json(json::encode_value(&Value::Object(map.clone())));
-        errors.push(path.invalid(shown, format!("{} in body should have at least {minimum} properties", place(path))));
+        return;
     }
     for name in rules.required.iter().filter(|name| !map.contains_key(*name)) {
         errors.push(path.child(name.clone()).required(""));
