@@ -2,15 +2,21 @@
 
 use api_machinery::json::Reader;
 use api_machinery::reflect::{Reflect, Shape, StructType};
+use api_machinery::value::Value;
 
 use crate::*;
 
 /// Calls `visit` with every struct below `table` once.
-fn walk(table: &'static StructType, seen: &mut Vec<&'static str>, visit: &mut dyn FnMut(&'static StructType)) {
-    if seen.contains(&table.name) {
+fn walk(
+    table: &'static StructType,
+    seen: &mut Vec<(&'static str, &'static str)>,
+    visit: &mut dyn FnMut(&'static StructType),
+) {
+    let name = (table.package, table.name);
+    if seen.contains(&name) {
         return;
     }
-    seen.push(table.name);
+    seen.push(name);
     visit(table);
     for field in table.fields {
         let mut shape = (field.shape)();
@@ -41,6 +47,76 @@ fn defaults_are_json() {
         });
     }
     assert!(count > 30, "{count} defaults");
+}
+
+/// Set by the rules of their kinds: the templates of cron jobs go without the first, and volumes with any other source
+/// without the last.
+const BY_RULES: [(&str, &str); 4] = [
+    ("JobSpec", "completionMode"),
+    ("JobSpec", "manualSelector"),
+    ("JobSpec", "suspend"),
+    ("VolumeSource", "emptyDir"),
+];
+
+/// The package of a table as the facts call it: `core/v1` for `io.k8s.api.core.v1`.
+fn package(table: &StructType) -> String {
+    let mut parts = table.package.rsplit('.');
+    let (version, group) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    format!("{group}/{version}")
+}
+
+/// The default that a table states for a field.
+fn stated(table: &StructType, field: &str) -> Value {
+    let row = table.index_of(field).and_then(|index| table.fields.get(index));
+    let text = row.map(|row| row.fill).filter(|fill| !fill.is_empty()).unwrap_or("null");
+    serde_json::from_str(text).expect("defaults are JSON")
+}
+
+/// Where a default hangs on other fields, the facts have it under `conditional`, and that holds.
+#[test]
+fn defaults_are_upstreams() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/defaults.json");
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        println!("skipped: there is no {}", path.display());
+        return;
+    };
+    let facts: Value = serde_json::from_str(&text).expect("facts are JSON");
+    let conditional: Vec<(&str, &str)> = facts["conditional"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|one| Some((one["type"].as_str()?, one["field"].as_str()?)))
+        .collect();
+    let (mut seen, mut tables) = (Vec::new(), Vec::new());
+    for root in crate::roundtrip::tables() {
+        walk(root, &mut seen, &mut |table| tables.push(table));
+    }
+    let (mut differences, mut compared) = (Vec::new(), 0);
+    for table in tables {
+        let (package, name) = (package(table), table.name);
+        let known = facts["api"][&package][name].as_array().cloned().unwrap_or_default();
+        let by_condition = |field: &str| {
+            conditional.contains(&(&format!("{package}.{name}"), field)) || BY_RULES.contains(&(name, field))
+        };
+        for fact in &known {
+            let field = fact["field"].as_str().unwrap_or_default();
+            compared += 1;
+            if !by_condition(field) && stated(table, field) != fact["value"] {
+                differences.push(format!(
+                    "{package} {name}.{field}: ours {}, upstream's {}",
+                    stated(table, field),
+                    fact["value"]
+                ));
+            }
+        }
+        for row in table.fields.iter().filter(|row| !row.fill.is_empty() && !by_condition(row.name)) {
+            if !known.iter().any(|fact| fact["field"] == row.name) {
+                differences.push(format!("{package} {name}.{}: upstream has no default", row.name));
+            }
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    assert!(compared > 60, "only {compared} defaults were compared");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use api_machinery::json;
 use api_machinery::meta;
 use api_machinery::object::Kind;
 use api_machinery::protobuf;
-use api_machinery::reflect::Reflect;
+use api_machinery::reflect::{Reflect, StructType};
 use api_machinery::value::Value;
 
 use crate::*;
@@ -59,6 +59,11 @@ macro_rules! kinds {
         fn golden_objects_survive_every_road() {
             let found = [$(check::<$kind>()),*];
             println!("{} of {} kinds had golden objects", found.iter().filter(|found| **found).count(), found.len());
+        }
+
+        /// The tables of the kinds.
+        pub(crate) fn tables() -> Vec<&'static StructType> {
+            vec![$(<$kind>::STRUCT_TYPE),*]
         }
     };
 }

@@ -4,26 +4,12 @@
 use api_machinery::field_path::BadValue;
 use api_machinery::reflect::{Field, Reflect, View};
 
+use crate::internal_layout::{self, Member};
+
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
 /// Beyond this many lines on either side the difference is not worked out line by line, as that takes the product.
 const MAX_DIFF_LINES: usize = 4000;
-
-/// Initialisms that upstream's names keep in capitals.
-const CAPITALS: [(&str, &str); 12] = [
-    ("seLinux", "SELinux"),
-    ("uid", "UID"),
-    ("ip", "IP"),
-    ("tcpSocket", "TCPSocket"),
-    ("httpGet", "HTTPGet"),
-    ("httpHeaders", "HTTPHeaders"),
-    ("grpc", "GRPC"),
-    ("dns", "DNS"),
-    ("os", "OS"),
-    ("nfs", "NFS"),
-    ("gce", "GCE"),
-    ("aws", "AWS"),
-];
 
 /// A struct as the bad value of an error.
 pub(crate) fn bad_value(value: &dyn Reflect) -> BadValue {
@@ -44,18 +30,6 @@ pub(crate) fn indented(value: &dyn Reflect) -> String {
     out
 }
 
-fn go_name(name: &str) -> String {
-    for (from, to) in CAPITALS {
-        let Some(rest) = name.strip_prefix(from) else { continue };
-        let ends = rest.is_empty() || rest.starts_with(|next: char| next.is_ascii_uppercase());
-        if ends {
-            return format!("{to}{rest}");
-        }
-    }
-    let mut letters = name.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
-}
-
 fn line(depth: Option<usize>, out: &mut String) {
     if let Some(depth) = depth {
         out.push('\n');
@@ -63,29 +37,24 @@ fn line(depth: Option<usize>, out: &mut String) {
     }
 }
 
-/// Members of an inline struct stand among those of its parent.
-fn members<'a>(value: &'a dyn Reflect, into: &mut Vec<(String, &'a dyn Field)>) {
-    for (index, field) in value.struct_type().fields.iter().enumerate() {
-        match value.field(index).view() {
-            View::Struct(inner) if field.inline => members(inner, into),
-            _ => into.push((go_name(field.name), value.field(index))),
-        }
-    }
+fn structure(value: &dyn Reflect, depth: Option<usize>, out: &mut String) {
+    group(internal_layout::members(value), depth, out);
 }
 
-fn structure(value: &dyn Reflect, depth: Option<usize>, out: &mut String) {
-    let mut fields = Vec::new();
-    members(value, &mut fields);
+fn group(members: Vec<(String, Member<'_>)>, depth: Option<usize>, out: &mut String) {
     let inner = depth.map(|depth| depth + 1);
     let colon = if depth.is_some() { ": " } else { ":" };
     out.push('{');
-    for (index, (name, field)) in fields.into_iter().enumerate() {
+    for (index, (name, member)) in members.into_iter().enumerate() {
         if index > 0 {
             out.push(',');
         }
         line(inner, out);
         out.push_str(&format!("\"{name}\"{colon}"));
-        item(field, inner, out);
+        match member {
+            Member::Field(field) => item(field, inner, out),
+            Member::Group(members) => group(members, inner, out),
+        }
     }
     line(depth, out);
     out.push('}');
@@ -241,7 +210,7 @@ fn hunks(edits: &[(Side, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use api_types::core_v1::{ContainerPort, SecurityContext, Toleration};
+    use api_types::core_v1::{ContainerPort, PodSpec, SecurityContext, Toleration};
 
     use super::*;
 
@@ -252,6 +221,21 @@ mod tests {
         assert_eq!(bad_value(&port), BadValue::json(expected));
         let text = indented(&SecurityContext::default());
         assert!(text.contains("\n \"SELinuxOptions\": null,"), "{text}");
+    }
+
+    /// What the wire has beside each other stands elsewhere inside.
+    #[test]
+    fn specs_of_pods_have_an_order_of_their_own() {
+        let old = PodSpec::default();
+        let new = PodSpec { hostname: "h".into(), ..PodSpec::default() };
+        let expected = "@@ -32,7 +32,7 @@\n   \"SELinuxChangePolicy\": null\n  },\n  \"ImagePullSecrets\": null,\n- \
+                        \"Hostname\": \"\",\n+ \"Hostname\": \"h\",\n  \"Subdomain\": \"\",\n  \"SetHostnameAsFQDN\": null,\n  \
+                        \"Affinity\": null,\n";
+        assert_eq!(difference(&old, &new), expected);
+        let text = compact(&PodSpec { host_users: Some(false), ..PodSpec::default() });
+        let context = "\"NodeName\":\"\",\"SecurityContext\":{\"HostNetwork\":false,\"HostPID\":false,\"HostIPC\":false,\
+                       \"ShareProcessNamespace\":null,\"HostUsers\":false,\"SELinuxOptions\":null,";
+        assert!(text.contains(context), "{text}");
     }
 
     #[test]

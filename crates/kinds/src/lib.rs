@@ -16,6 +16,7 @@ mod discovery_v1;
 mod event_rules;
 mod events_v1;
 mod field_rules;
+mod go_json;
 pub mod info;
 pub mod info_pool;
 mod internal_json;
@@ -71,7 +72,8 @@ pub fn all() -> impl Iterator<Item = &'static dyn Rules> {
 pub fn find(group: &str, version: &str, resource: &str) -> Option<&'static dyn Rules> {
     /// Every request asks several times.
     static BY_NAME: LazyLock<HashMap<[&str; 3], &dyn Rules>> = LazyLock::new(|| {
-        let named = |rules: &'static dyn Rules| ([rules.info().group, rules.info().version, rules.info().resource], rules);
+        let named =
+            |rules: &'static dyn Rules| ([rules.info().group, rules.info().version, rules.info().resource], rules);
         all().map(named).collect()
     });
     let by_name: &HashMap<[&str; 3], _> = &BY_NAME;

@@ -51,7 +51,7 @@ pub struct JobSpec {
     #[field(4)]
     pub selector: Option<LabelSelector>,
     /// Whether the user sets selector and labels. Default is false.
-    #[field(5, fill = "false")]
+    #[field(5)]
     pub manual_selector: Option<bool>,
     /// Pod to run. Its restart policy must be Never or OnFailure.
     #[field(6, always, required)]
@@ -60,10 +60,10 @@ pub struct JobSpec {
     #[field(8)]
     pub ttl_seconds_after_finished: Option<i32>,
     /// NonIndexed (default) counts successes, Indexed gives each pod an index.
-    #[field(9, fill = "\"NonIndexed\"")]
+    #[field(9)]
     pub completion_mode: Option<String>,
     /// Whether pods are held back or removed. Default is false.
-    #[field(10, fill = "false")]
+    #[field(10)]
     pub suspend: Option<bool>,
     /// When pods are replaced: TerminatingOrFailed (default) or Failed.
     #[field(14)]

@@ -6,10 +6,12 @@ use api_types::apiextensions_v1::{
     CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionVersion,
 };
 
-use super::definition_validation as validation;
+use super::{definition_schema, definition_validation as validation};
 use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
+
+const HTTPS: i32 = 443;
 
 /// The finalizer that holds a definition until its objects are gone.
 pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -61,6 +63,10 @@ impl TypedRules for CustomResourceDefinitionRules {
         if conversion.strategy.is_empty() {
             conversion.strategy = "None".to_owned();
         }
+        let config = conversion.webhook.as_mut().and_then(|webhook| webhook.client_config.as_mut());
+        if let Some(service) = config.and_then(|config| config.service.as_mut()) {
+            service.port.get_or_insert(HTTPS);
+        }
     }
 
     fn prepare_create(_: &RuleContext, object: &mut CustomResourceDefinition) {
@@ -85,9 +91,7 @@ impl TypedRules for CustomResourceDefinitionRules {
     }
 
     fn validate(_: &RuleContext, object: &CustomResourceDefinition) -> ErrorList {
-        let mut errors = ErrorList::new();
-        validation::check(object, &mut errors);
-        errors
+        validation::validate(object)
     }
 
     fn validate_update(
@@ -96,13 +100,14 @@ impl TypedRules for CustomResourceDefinitionRules {
         object: &CustomResourceDefinition,
         old: &CustomResourceDefinition,
     ) -> ErrorList {
-        let mut errors = ErrorList::new();
-        validation::check_stored_versions(object, &mut errors);
-        if endpoint != Endpoint::Status && object.spec != old.spec {
-            validation::check(object, &mut errors);
-            validation::check_immutable(object, old, &mut errors);
+        match endpoint {
+            Endpoint::Status => validation::validate_status(object),
+            Endpoint::Main | Endpoint::Other(_) => validation::validate_update(object, old),
         }
-        errors
+    }
+
+    fn warnings(object: &CustomResourceDefinition, old: Option<&CustomResourceDefinition>) -> Vec<String> {
+        definition_schema::warnings(object, old)
     }
 }
 

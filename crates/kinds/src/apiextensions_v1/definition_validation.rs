@@ -1,318 +1,272 @@
-//! What a definition may declare.
+//! What a definition may declare, in upstream's order.
+//!
+//! Upstream looks at an internal form, in which what all versions declare alike stands once, at the top of the spec: the
+//! paths of errors are those of that form.
 
 use std::collections::BTreeSet;
 
-use api_machinery::field_path::{ErrorList, Path};
-use api_machinery::names::{dns1035_label, dns1123_subdomain};
-use api_machinery::value::Value;
+use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_types::apiextensions_v1::{
-    CustomResourceDefinition, CustomResourceDefinitionNames, CustomResourceDefinitionVersion,
+    CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
 };
-use schema::JsonPath;
-use schema::structural::structure;
+use schema::Structural;
 
 use super::approval::{APPROVED, Approval};
-use super::custom_resource_definition::schema_of;
-use super::schema_defaults;
+use super::{definition_names as names, definition_parts as parts, definition_schema};
+use crate::field_rules::{self as rules, IMMUTABLE};
+use crate::internal_json;
 
-const NO_EXPRESSIONS: &str = "validation rules in the expression language are not supported by this server";
 const NO_WEBHOOK: &str = "conversion by webhook is not supported by this server: use None";
-const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
-/// The most selectable fields.
-const MAX_SELECTABLE: usize = 8;
-/// The deepest schema that is searched.
-const MAX_DEPTH: usize = 200;
 
-/// The checks of creations, and of updates that change what is declared.
-pub(super) fn check(definition: &CustomResourceDefinition, errors: &mut ErrorList) {
-    let (spec, at) = (&definition.spec, Path::new("spec"));
-    let wanted = format!("{}.{}", spec.names.plural, spec.group);
+/// What all versions declare alike.
+struct Alike {
+    schema: bool,
+    subresources: bool,
+    columns: bool,
+    fields: bool,
+}
+
+impl Alike {
+    fn of(versions: &[CustomResourceDefinitionVersion]) -> Self {
+        type Version = CustomResourceDefinitionVersion;
+        let all = |same: fn(&Version, &Version) -> bool| {
+            versions.first().is_none_or(|first| versions.iter().all(|other| same(first, other)))
+        };
+        Self {
+            schema: all(|one, other| one.schema == other.schema),
+            subresources: all(|one, other| one.subresources == other.subresources),
+            columns: all(|one, other| one.additional_printer_columns == other.additional_printer_columns),
+            fields: all(|one, other| one.selectable_fields == other.selectable_fields),
+        }
+    }
+
+    /// Versions without what stands at the top, as errors print them.
+    fn rest(&self, versions: &[CustomResourceDefinitionVersion]) -> Vec<CustomResourceDefinitionVersion> {
+        let mut versions = versions.to_vec();
+        for version in &mut versions {
+            version.schema.take_if(|_| self.schema);
+            version.subresources.take_if(|_| self.subresources);
+            if self.columns {
+                version.additional_printer_columns.clear();
+            }
+            if self.fields {
+                version.selectable_fields.clear();
+            }
+        }
+        versions
+    }
+}
+
+fn has_status(version: &CustomResourceDefinitionVersion) -> bool {
+    version.subresources.as_ref().is_some_and(|subresources| subresources.status.is_some())
+}
+
+fn has_schema(version: &CustomResourceDefinitionVersion) -> bool {
+    version.schema.as_ref().is_some_and(|schema| schema.open_apiv3_schema.is_some())
+}
+
+/// Checks a definition that is to be created.
+pub(super) fn validate(definition: &CustomResourceDefinition) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let wanted = format!("{}.{}", definition.spec.names.plural, definition.spec.group);
     if definition.metadata.name != wanted {
         let path = Path::new("metadata").child("name");
         errors.push(path.invalid(&definition.metadata.name, "must be spec.names.plural+\".\"+spec.group"));
     }
-    check_group(definition, &at, errors);
-    check_names(&spec.names, &at.child("names"), errors);
-    match spec.scope.as_str() {
-        "" => errors.push(at.child("scope").required("")),
-        "Cluster" | "Namespaced" => {}
-        other => errors.push(at.child("scope").not_supported(other, &["Cluster", "Namespaced"])),
+    check_spec(&definition.spec, None, &mut errors);
+    check_rest(definition, None, &mut errors);
+    errors
+}
+
+/// Checks a definition that is to replace `old`.
+pub(super) fn validate_update(definition: &CustomResourceDefinition, old: &CustomResourceDefinition) -> ErrorList {
+    let mut errors = ErrorList::new();
+    check_spec(&definition.spec, Some(&old.spec), &mut errors);
+    check_immutable(definition, old, &mut errors);
+    check_rest(definition, Some(old), &mut errors);
+    errors
+}
+
+/// Checks the status that is to replace the stored one.
+pub(super) fn validate_status(definition: &CustomResourceDefinition) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let at = Path::new("status").child("acceptedNames");
+    names::check(&definition.status.accepted_names, &at, &mut errors);
+    errors
+}
+
+fn check_spec(spec: &CustomResourceDefinitionSpec, old: Option<&CustomResourceDefinitionSpec>, errors: &mut ErrorList) {
+    let at = Path::new("spec");
+    names::check_group(&spec.group, &at.child("group"), errors);
+    rules::choice(&at.child("scope"), &spec.scope, &["Cluster", "Namespaced"], errors);
+    check_schemas_present(spec, old, &at.child("versions"), errors);
+    let alike = Alike::of(&spec.versions);
+    check_versions(&spec.versions, &alike, &at.child("versions"), errors);
+    names::check_present(&spec.names, &at.child("names"), errors);
+    names::check(&spec.names, &at.child("names"), errors);
+    if let Some(first) = spec.versions.first() {
+        let any_status = spec.versions.iter().any(has_status);
+        check_parts(first, any_status, &alike, &at, "validation", errors);
     }
-    check_versions(&spec.versions, &at.child("versions"), errors);
-    if spec.preserve_unknown_fields {
-        let detail =
-            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
-        errors.push(at.child("preserveUnknownFields").invalid(true, detail));
+    if let Some(conversion) = &spec.conversion {
+        check_conversion(conversion, &at.child("conversion"), errors);
     }
-    if let Some(conversion) = &spec.conversion
-        && conversion.strategy != "None"
-    {
-        let path = at.child("conversion").child("strategy");
-        match conversion.strategy.as_str() {
-            "Webhook" => errors.push(path.forbidden(NO_WEBHOOK)),
-            other => errors.push(path.not_supported(other, &["None", "Webhook"])),
+}
+
+/// Every version has a schema; of definitions that had none before, only those that are served.
+fn check_schemas_present(
+    spec: &CustomResourceDefinitionSpec,
+    old: Option<&CustomResourceDefinitionSpec>,
+    at: &Path,
+    errors: &mut ErrorList,
+) {
+    let always = old.is_none_or(|old| old.versions.iter().all(has_schema));
+    let missing = spec.versions.iter().enumerate().filter(|(_, version)| !has_schema(version));
+    for (index, version) in missing {
+        let at = at.index(index).child("schema").child("openAPIV3Schema");
+        if always {
+            errors.push(at.required("schemas are required"));
+        } else if version.served && !spec.preserve_unknown_fields {
+            errors.push(at.required("because otherwise all fields are pruned"));
         }
     }
 }
 
-fn check_group(definition: &CustomResourceDefinition, at: &Path, errors: &mut ErrorList) {
-    let (group, path) = (&definition.spec.group, at.child("group"));
-    if group.is_empty() {
-        errors.push(path.required(""));
-        return;
-    }
-    errors.push_invalid(&path, group, dns1123_subdomain(group));
-    if !group.contains('.') {
-        errors.push(path.invalid(group, "should be a domain with at least one dot"));
-    }
-    let approval = Approval::of(definition);
-    let path = Path::new("metadata").child("annotations").key(APPROVED);
-    match approval {
-        Approval::Missing => errors.push(path.required(approval.message())),
-        Approval::Invalid(value) => errors.push(path.invalid(value, approval.message())),
-        Approval::NotNeeded | Approval::Approved(_) | Approval::Unapproved(_) => {}
-    }
-}
-
-fn check_names(names: &CustomResourceDefinitionNames, at: &Path, errors: &mut ErrorList) {
-    for (member, value) in [("plural", &names.plural), ("singular", &names.singular)] {
-        errors.push_invalid(&at.child(member), value, dns1035_label(value));
-    }
-    for (member, list) in [("shortNames", &names.short_names), ("categories", &names.categories)] {
-        for (index, value) in list.iter().enumerate() {
-            errors.push_invalid(&at.child(member).index(index), value, dns1035_label(value));
-        }
-    }
-    for (member, value) in [("kind", &names.kind), ("listKind", &names.list_kind)] {
-        if value.is_empty() {
-            errors.push(at.child(member).required(""));
-            continue;
-        }
-        for problem in dns1035_label(&value.to_lowercase()) {
-            let detail = format!("may have mixed case, but should otherwise match: {problem}");
-            errors.push(at.child(member).invalid(value, detail));
-        }
-    }
-    if !names.kind.is_empty() && names.kind == names.list_kind {
-        errors.push(at.child("listKind").invalid(&names.list_kind, "kind and listKind may not be the same"));
-    }
-}
-
-fn check_versions(versions: &[CustomResourceDefinitionVersion], at: &Path, errors: &mut ErrorList) {
-    let mut seen = BTreeSet::new();
+fn check_versions(versions: &[CustomResourceDefinitionVersion], alike: &Alike, at: &Path, errors: &mut ErrorList) {
+    let own = Alike {
+        schema: !alike.schema,
+        subresources: !alike.subresources,
+        columns: !alike.columns,
+        fields: !alike.fields,
+    };
     for (index, version) in versions.iter().enumerate() {
-        let path = at.index(index);
-        errors.push_invalid(&path.child("name"), &version.name, dns1035_label(&version.name));
-        if !seen.insert(version.name.as_str()) {
-            errors.push(at.invalid(&version.name, "must contain unique version names"));
+        let at = at.index(index);
+        let problems = api_machinery::names::dns1035_label(&version.name);
+        if !problems.is_empty() {
+            errors.push(at.child("name").invalid(&version.name, problems.join(",")));
         }
-        check_version(version, &path, errors);
+        parts::check_deprecation(version, &at, errors);
+        check_parts(version, has_status(version), &own, &at, "schema", errors);
+    }
+    let shown = || {
+        let texts: Vec<String> = alike.rest(versions).iter().map(|one| internal_json::compact(one)).collect();
+        if texts.is_empty() { BadValue::null() } else { BadValue::json(format!("[{}]", texts.join(","))) }
+    };
+    let names: BTreeSet<&str> = versions.iter().map(|version| version.name.as_str()).collect();
+    if names.len() != versions.len() {
+        errors.push(at.invalid(shown(), "must contain unique version names"));
     }
     if versions.iter().filter(|version| version.storage).count() != 1 {
-        errors.push(at.invalid("", "must have exactly one version marked as storage version"));
+        errors.push(at.invalid(shown(), "must have exactly one version marked as storage version"));
     }
 }
 
-fn check_version(version: &CustomResourceDefinitionVersion, at: &Path, errors: &mut ErrorList) {
-    let declared = version.schema.as_ref().and_then(|schema| schema.open_apiv3_schema.as_ref());
-    let path = at.child("schema").child("openAPIV3Schema");
-    if declared.is_none() {
-        errors.push(path.required("schemas are required"));
-    } else {
-        let schema = schema_of(version);
-        for error in structure::check(&path, &schema).iter() {
-            errors.push(error.clone());
-        }
-        refuse_expressions(&path, &schema, 0, errors);
-        schema_defaults::check(&path, &schema, errors);
+/// The parts of a version that are `chosen`, below `at`; the schema is held by its member `holder`.
+fn check_parts(
+    version: &CustomResourceDefinitionVersion,
+    has_status: bool,
+    chosen: &Alike,
+    at: &Path,
+    holder: &'static str,
+    errors: &mut ErrorList,
+) {
+    if chosen.schema {
+        definition_schema::check(version.schema.as_ref(), has_status, &at.child(holder), errors);
     }
-    for (index, column) in version.additional_printer_columns.iter().enumerate() {
-        let path = at.child("additionalPrinterColumns").index(index);
-        if column.name.is_empty() {
-            errors.push(path.child("name").required(""));
-        }
-        if !COLUMN_TYPES.contains(&column.type_.as_str()) {
-            let types = COLUMN_TYPES.join(",");
-            errors.push(path.child("type").invalid(&column.type_, format!("must be one of {types}")));
-        }
-        if JsonPath::parse(&column.json_path).is_none() {
-            let detail = "must be a simple json path starting with .";
-            errors.push(path.child("jsonPath").invalid(&column.json_path, detail));
-        }
+    if chosen.subresources {
+        parts::check_subresources(version.subresources.as_ref(), &at.child("subresources"), errors);
     }
-    check_subresources(version, at, errors);
-    if version.selectable_fields.len() > MAX_SELECTABLE {
-        errors.push(at.child("selectableFields").too_many(version.selectable_fields.len(), MAX_SELECTABLE));
+    if chosen.columns {
+        parts::check_columns(&version.additional_printer_columns, &at.child("additionalPrinterColumns"), errors);
     }
-    for (index, field) in version.selectable_fields.iter().enumerate() {
-        let path = at.child("selectableFields").index(index).child("jsonPath");
-        if JsonPath::parse(&field.json_path).and_then(|path| path.members().map(|_| ())).is_none() {
-            errors.push(path.invalid(&field.json_path, "is an invalid path: must be in the dot notation"));
-        } else if field.json_path.starts_with(".metadata") {
-            errors.push(path.invalid(&field.json_path, "must not point to fields in metadata"));
-        }
+    if chosen.fields && !version.selectable_fields.is_empty() {
+        let schema = Structural::root(&super::schema_of(version));
+        parts::check_selectable(&version.selectable_fields, &schema, &at.child("selectableFields"), errors);
     }
 }
 
-fn check_subresources(version: &CustomResourceDefinitionVersion, at: &Path, errors: &mut ErrorList) {
-    let Some(scale) = version.subresources.as_ref().and_then(|subresources| subresources.scale.as_ref()) else {
-        return;
-    };
-    let at = at.child("subresources").child("scale");
-    let mut check = |member: &'static str, value: &str, roots: &[&str], detail: &str| {
-        let path = at.child(member);
-        let parsed = JsonPath::parse(value);
-        let first =
-            parsed.as_ref().and_then(JsonPath::members).and_then(|names| names.first().map(|&name| name.to_owned()));
-        if value.is_empty() {
-            errors.push(path.required(""));
-        } else if !first.is_some_and(|first| roots.contains(&first.as_str())) {
-            errors.push(path.invalid(value, detail));
-        }
-    };
-    check("specReplicasPath", &scale.spec_replicas_path, &["spec"], "should be a json path under .spec");
-    check("statusReplicasPath", &scale.status_replicas_path, &["status"], "should be a json path under .status");
-    if let Some(selector) = scale.label_selector_path.as_deref().filter(|selector| !selector.is_empty()) {
-        check(
-            "labelSelectorPath",
-            selector,
-            &["spec", "status"],
-            "should be a json path under either .spec or .status",
-        );
-    }
-}
-
-/// What would not be enforced must not be declared.
-fn refuse_expressions(at: &Path, schema: &Value, depth: usize, errors: &mut ErrorList) {
-    const RULES: &str = "x-kubernetes-validations";
-    if depth > MAX_DEPTH {
+fn check_conversion(conversion: &CustomResourceConversion, at: &Path, errors: &mut ErrorList) {
+    const ONLY_WEBHOOK: &str = "should not be set when strategy is not set to Webhook";
+    let path = at.child("strategy");
+    rules::choice(&path, &conversion.strategy, &["None", "Webhook"], errors);
+    if conversion.strategy == "Webhook" {
+        errors.push(path.forbidden(NO_WEBHOOK));
         return;
     }
-    if schema.get(RULES).and_then(Value::as_array).is_some_and(|rules| !rules.is_empty()) {
-        errors.push(at.child(RULES).forbidden(NO_EXPRESSIONS));
+    let Some(webhook) = &conversion.webhook else { return };
+    if webhook.client_config.is_some() {
+        errors.push(at.child("webhookClientConfig").forbidden(ONLY_WEBHOOK));
     }
-    for (name, below) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        refuse_expressions(&at.child("properties").key(name), below, depth + 1, errors);
-    }
-    for member in ["items", "additionalProperties"] {
-        if let Some(below) = schema.get(member).filter(|below| below.is_object()) {
-            refuse_expressions(&at.child(member), below, depth + 1, errors);
-        }
-    }
-    for member in ["allOf", "anyOf", "oneOf"] {
-        for (index, below) in schema.get(member).and_then(Value::as_array).into_iter().flatten().enumerate() {
-            refuse_expressions(&at.child(member).index(index), below, depth + 1, errors);
-        }
+    if !webhook.conversion_review_versions.is_empty() {
+        errors.push(at.child("conversionReviewVersions").forbidden(ONLY_WEBHOOK));
     }
 }
 
 /// What may not change.
-pub(super) fn check_immutable(
-    definition: &CustomResourceDefinition,
-    old: &CustomResourceDefinition,
-    errors: &mut ErrorList,
-) {
-    const IMMUTABLE: &str = "field is immutable";
+fn check_immutable(definition: &CustomResourceDefinition, old: &CustomResourceDefinition, errors: &mut ErrorList) {
     let (spec, former, at) = (&definition.spec, &old.spec, Path::new("spec"));
+    if old.status.conditions.iter().any(|own| own.type_ == "Established" && own.status == "True") {
+        if spec.scope != former.scope {
+            errors.push(at.child("scope").invalid(BadValue::named(&spec.scope), IMMUTABLE));
+        }
+        if spec.names.kind != former.names.kind {
+            errors.push(at.child("names").child("kind").invalid(&spec.names.kind, IMMUTABLE));
+        }
+    }
     if spec.group != former.group {
         errors.push(at.child("group").invalid(&spec.group, IMMUTABLE));
     }
     if spec.names.plural != former.names.plural {
         errors.push(at.child("names").child("plural").invalid(&spec.names.plural, IMMUTABLE));
     }
-    if !old.status.conditions.iter().any(|own| own.type_ == "Established" && own.status == "True") {
-        return;
+}
+
+/// What comes after the spec: the status, the approval of protected groups, and a switch that is no more.
+fn check_rest(definition: &CustomResourceDefinition, old: Option<&CustomResourceDefinition>, errors: &mut ErrorList) {
+    errors.extend(validate_status(definition));
+    check_stored_versions(definition, errors);
+    let approval = Approval::of(definition);
+    let as_before =
+        old.is_some_and(|old| std::mem::discriminant(&Approval::of(old)) == std::mem::discriminant(&approval));
+    if !as_before {
+        let path = Path::new("metadata").child("annotations").key(APPROVED);
+        match approval {
+            Approval::Missing => errors.push(path.required(approval.message())),
+            Approval::Invalid(value) => errors.push(path.invalid(value, approval.message())),
+            Approval::NotNeeded | Approval::Approved(_) | Approval::Unapproved(_) => {}
+        }
     }
-    if spec.scope != former.scope {
-        errors.push(at.child("scope").invalid(&spec.scope, IMMUTABLE));
-    }
-    if spec.names.kind != former.names.kind {
-        errors.push(at.child("names").child("kind").invalid(&spec.names.kind, IMMUTABLE));
+    if definition.spec.preserve_unknown_fields && !old.is_some_and(|old| old.spec.preserve_unknown_fields) {
+        let detail =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        errors.push(Path::new("spec").child("preserveUnknownFields").invalid(true, detail));
     }
 }
 
 /// No version of which objects may still be stored is dropped.
-pub(super) fn check_stored_versions(definition: &CustomResourceDefinition, errors: &mut ErrorList) {
+fn check_stored_versions(definition: &CustomResourceDefinition, errors: &mut ErrorList) {
     let path = Path::new("status").child("storedVersions");
-    let stored = &definition.status.stored_versions;
+    let (stored, versions) = (&definition.status.stored_versions, &definition.spec.versions);
     if stored.is_empty() {
-        errors.push(path.invalid("", "must have at least one stored version"));
+        errors.push(path.invalid(BadValue::null(), "must have at least one stored version"));
+        return;
     }
-    for version in &definition.spec.versions {
-        if version.storage && !stored.contains(&version.name) {
-            let name = &version.name;
-            errors.push(path.invalid(name, format!("must have the storage version {name}")));
-        }
+    let shown = Alike::of(versions).rest(versions);
+    for version in shown.iter().filter(|version| version.storage && !stored.contains(&version.name)) {
+        let detail = format!("must have the storage version {}", version.name);
+        errors.push(path.invalid(internal_json::bad_value(version), detail));
     }
-    for (index, name) in stored.iter().enumerate() {
-        if !definition.spec.versions.iter().any(|version| version.name == *name) {
-            errors.push(path.index(index).invalid(name, format!("missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions")));
-        }
+    let is_there = |name: &String| versions.iter().any(|version| version.name == *name);
+    for (index, name) in stored.iter().enumerate().filter(|(_, name)| !is_there(name)) {
+        let detail = format!(
+            "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until \
+             a storage migration ensures no data remains persisted in {name} and removes {name} from \
+             status.storedVersions"
+        );
+        errors.push(path.index(index).invalid(name, detail));
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use api_machinery::object;
-    use serde_json::json;
-
-    use super::*;
-
-    fn problems(change: impl FnOnce(&mut Value)) -> String {
-        let mut value = json!({
-            "metadata": {"name": "apples.example.com"},
-            "spec": {
-                "group": "example.com",
-                "scope": "Namespaced",
-                "names": {"plural": "apples", "singular": "apple", "kind": "Apple", "listKind": "AppleList"},
-                "versions": [{"name": "v1", "served": true, "storage": true,
-                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}}}}],
-            },
-        });
-        change(&mut value);
-        let definition: CustomResourceDefinition = object::from_value(&value).unwrap();
-        let mut errors = ErrorList::default();
-        check(&definition, &mut errors);
-        errors.to_string()
-    }
-
-    #[test]
-    fn definitions_are_checked() {
-        assert_eq!(problems(|_| {}), "[]");
-        let version = |value: &mut Value, member: &str, to: Value| value["spec"]["versions"][0][member] = to;
-        type Change = Box<dyn FnOnce(&mut Value)>;
-        let cases: [(&str, Change); 9] = [
-            ("must be spec.names.plural", Box::new(|value| value["metadata"]["name"] = "x".into())),
-            ("should be a domain with at least one dot", Box::new(|value| value["spec"]["group"] = "example".into())),
-            ("protected groups must have approval", Box::new(|value| value["spec"]["group"] = "x.k8s.io".into())),
-            ("exactly one version marked as storage", Box::new(move |value| version(value, "storage", false.into()))),
-            ("schemas are required", Box::new(move |value| version(value, "schema", json!({})))),
-            (NO_WEBHOOK, Box::new(|value| value["spec"]["conversion"] = json!({"strategy": "Webhook"}))),
-            (
-                NO_EXPRESSIONS,
-                Box::new(|value| {
-                    let schema = &mut value["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-                    schema["properties"]["spec"]["x-kubernetes-validations"] = json!([{"rule": "true"}]);
-                }),
-            ),
-            (
-                "must be a simple json path",
-                Box::new(move |value| {
-                    let column = json!([{"name": "A", "type": "string", "jsonPath": "spec"}]);
-                    version(value, "additionalPrinterColumns", column);
-                }),
-            ),
-            (
-                "should be a json path under .spec",
-                Box::new(move |value| {
-                    let scale = json!({"specReplicasPath": ".status.x", "statusReplicasPath": ".status.x"});
-                    version(value, "subresources", json!({"scale": scale}));
-                }),
-            ),
-        ];
-        for (expected, change) in cases {
-            let found = problems(change);
-            assert!(found.contains(expected), "{expected}: {found}");
-        }
-    }
-}
+#[path = "definition_test.rs"]
+mod tests;

@@ -2,6 +2,9 @@
 
 pub mod approval;
 mod custom_resource_definition;
+mod definition_names;
+mod definition_parts;
+mod definition_schema;
 mod definition_validation;
 mod schema_defaults;
 

@@ -55,7 +55,11 @@ impl TypedRules for JobRules {
 
     fn set_defaults(object: &mut Job) {
         crate::pod_spec::defaults::set_defaults(&mut object.spec.template.spec);
+        // None of these is set in the templates of cron jobs.
         let spec = &mut object.spec;
+        spec.manual_selector.get_or_insert(false);
+        spec.completion_mode.get_or_insert_with(|| "NonIndexed".to_owned());
+        spec.suspend.get_or_insert(false);
         if spec.completions.is_none() && spec.parallelism.is_none() {
             spec.completions = Some(1);
         }

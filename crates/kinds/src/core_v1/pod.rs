@@ -161,7 +161,7 @@ impl TypedRules for PodRules {
                 problems.join(" ")
             ));
         }
-        texts.extend(warnings::of(&Path::nil(), &object.metadata, &object.spec));
+        texts.extend(warnings::of_pod(&object.metadata, &object.spec));
         texts
     }
 

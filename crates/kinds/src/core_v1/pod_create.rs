@@ -54,6 +54,10 @@ pub(super) fn sync_apparmor(pod: &mut Pod) {
     for container in pod.spec.init_containers.iter_mut().chain(&mut pod.spec.containers) {
         let Some(annotation) = pod.metadata.annotations.get(&format!("{APPARMOR}{}", container.name)) else { continue };
         let Some((type_, file)) = apparmor_of(annotation) else { continue };
+        // A file that could not be a field's is left to the annotation.
+        if file.is_some_and(|file| file.is_empty() || file.trim() != file) {
+            continue;
+        }
         let profile = AppArmorProfile { type_: type_.into(), localhost_profile: file.map(ToOwned::to_owned) };
         let has_own = container.security_context.as_ref().is_some_and(|context| context.app_armor_profile.is_some());
         if !has_own && shared.as_ref() != Some(&profile) {
@@ -92,5 +96,9 @@ mod tests {
         let context = pod.spec.containers[0].security_context.clone().unwrap_or_default();
         let expected = AppArmorProfile { type_: "Localhost".into(), localhost_profile: Some("tight".into()) };
         assert_eq!(context.app_armor_profile, Some(expected));
+        pod.spec.containers = vec![Container { name: "c".into(), ..Container::default() }];
+        pod.metadata.annotations.insert(format!("{APPARMOR}c"), "localhost/".into());
+        sync_apparmor(&mut pod);
+        assert_eq!(pod.spec.containers[0].security_context, None);
     }
 }

@@ -52,11 +52,12 @@ fn removed(new: &ResourceList, old: &ResourceList) -> bool {
 }
 
 fn validate_pod_level(path: &Path, pod: &Pod, old: &Pod, errors: &mut ErrorList) {
-    let Some(stored) = &old.spec.resources else { return };
     let at = path.child("resources");
-    let Some(new) = &pod.spec.resources else {
-        errors.push(at.forbidden("pod-level resources cannot be removed"));
-        return;
+    let none = ResourceRequirements::default();
+    let (stored, new) = match (&old.spec.resources, &pod.spec.resources) {
+        (None, None) => return,
+        (Some(_), None) => return errors.push(at.forbidden("pod-level resources cannot be removed")),
+        (stored, Some(new)) => (stored.as_ref().unwrap_or(&none), new),
     };
     if removed(&new.requests, &stored.requests) {
         errors.push(at.child("requests").forbidden("pod-level resource requests cannot be removed"));

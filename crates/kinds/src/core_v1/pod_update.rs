@@ -19,20 +19,27 @@ pub(super) fn validate(pod: &Pod, old: &Pod) -> ErrorList {
     let mut errors = pod_spec::validate_pod(pod, Some(old));
     validate_annotations(pod, old, &mut errors);
     let path = Path::new("spec");
-    let mut counted = true;
-    for (field, new, stored) in [
-        ("containers", &pod.spec.containers, &old.spec.containers),
-        ("initContainers", &pod.spec.init_containers, &old.spec.init_containers),
-    ] {
+    let lists = [
+        (path.child("containers"), &pod.spec.containers, &old.spec.containers),
+        (path.child("initContainers"), &pod.spec.init_containers, &old.spec.init_containers),
+    ];
+    for (path, new, stored) in lists {
         if new.len() != stored.len() {
-            errors.push(path.child(field).forbidden("pod updates may not add or remove containers"));
-            counted = false;
+            errors.push(path.forbidden("pod updates may not add or remove containers"));
+            return errors;
         }
+        validate_images(&path, new, &mut errors);
     }
-    if counted {
-        validate_spec(&path, pod, old, &mut errors);
-    }
+    validate_spec(&path, pod, old, &mut errors);
     errors
+}
+
+fn validate_images(path: &Path, containers: &[Container], errors: &mut ErrorList) {
+    for (index, container) in containers.iter().enumerate() {
+        let at = path.index(index).child("image");
+        crate::field_rules::required(&at, &container.image, errors);
+        pod_spec::validate_image_space(&at, &container.image, errors);
+    }
 }
 
 /// The annotations that may not change, at every endpoint but those that restore them anyway.
@@ -44,13 +51,6 @@ pub(super) fn validate_annotations(pod: &Pod, old: &Pod, errors: &mut ErrorList)
 }
 
 fn validate_spec(path: &Path, pod: &Pod, old: &Pod, errors: &mut ErrorList) {
-    for (field, containers) in [("containers", &pod.spec.containers), ("initContainers", &pod.spec.init_containers)] {
-        for (index, container) in containers.iter().enumerate() {
-            let at = path.child(field).index(index).child("image");
-            crate::field_rules::required(&at, &container.image, errors);
-            pod_spec::validate_image_space(&at, &container.image, errors);
-        }
-    }
     if !validate_deadline(&path.child("activeDeadlineSeconds"), &pod.spec, &old.spec, errors) {
         return;
     }

@@ -52,6 +52,21 @@ fn only_a_few_fields_may_change() {
     }
 }
 
+/// The first list of another length ends it; images of lists before are told twice.
+#[test]
+fn lists_are_looked_at_one_after_the_other() {
+    let mut old = pod();
+    old.spec.init_containers = vec![Container { name: "i".into(), ..old.spec.containers[0].clone() }];
+    let mut new = old.clone();
+    new.spec.init_containers.clear();
+    new.spec.containers[0].image = " i".into();
+    let image = "spec.containers[0].image: Invalid value: \" i\": must not have leading or trailing whitespace";
+    let count = "pod updates may not add or remove containers";
+    assert_eq!(first_lines(&validate(&new, &old)), [image, image, &format!("spec.initContainers: Forbidden: {count}")]);
+    new.spec.containers.push(Container { name: "d".into(), ..old.spec.containers[0].clone() });
+    assert_eq!(first_lines(&validate(&new, &old)), [image, &format!("spec.containers: Forbidden: {count}")]);
+}
+
 #[test]
 fn gates_only_go_and_selectors_only_grow_meanwhile() {
     let mut old = pod();
@@ -99,6 +114,12 @@ fn resizes_change_compute_and_keep_the_class() {
         first_lines(&super::super::pod_resize::validate(&new, &old))
     };
     assert_eq!(resized("1500m", None), Vec::<String>::new());
+    let mut whole = old.clone();
+    let limits = [("hugepages-2Mi".to_owned(), Quantity::parse("2Mi").expect("a quantity"))];
+    whole.spec.resources.get_or_insert_default().limits = limits.into();
+    prepare_resize(&mut whole, &old);
+    let text = "spec: Forbidden: only cpu and memory resources are mutable at pod-level";
+    assert!(first_lines(&super::super::pod_resize::validate(&whole, &old)).iter().any(|line| line == text));
     assert_eq!(resized("1", Some("1Gi")), ["spec: Forbidden: only cpu and memory resources are mutable"]);
     let text =
         "spec.containers[0].resources.requests: Invalid value: \"3\": must be less than or equal to cpu limit of 2";

@@ -148,8 +148,8 @@ fn validate_json(object: &Secret, key: &str, errors: &mut ErrorList) {
         errors.push(at.required(""));
         return;
     };
-    if let Err(error) = serde_json::from_slice::<serde_json::Map<String, Value>>(&text.0) {
-        errors.push(at.invalid("<secret contents redacted>", error.to_string()));
+    if let Err(problem) = crate::go_json::check_object(&text.0) {
+        errors.push(at.invalid("<secret contents redacted>", problem));
     }
 }
 

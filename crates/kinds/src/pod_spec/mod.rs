@@ -2,5 +2,6 @@
 
 pub(crate) mod defaults;
 pub(crate) mod disabled;
+mod image_reference;
 pub(crate) mod validation;
 pub(crate) mod warnings;

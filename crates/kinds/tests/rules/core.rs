@@ -53,6 +53,14 @@ fn secrets() {
                 &["metadata.annotations[kubernetes.io/service-account.name]: Required value"],
             ),
             (r#"{"type":"kubernetes.io/tls"}"#, &["data[tls.crt]: Required value", "data[tls.key]: Required value"]),
+            (
+                r#"{"type":"kubernetes.io/dockerconfigjson","stringData":{".dockerconfigjson":"[]"}}"#,
+                &[
+                    "data[.dockerconfigjson]: Invalid value: \"<secret contents redacted>\": json: cannot unmarshal array into \
+                   Go value of type map[string]interface {}",
+                ],
+            ),
+            (r#"{"type":"kubernetes.io/dockercfg","stringData":{".dockercfg":"null"}}"#, &[]),
             // The text counts as data.
             (r#"{"type":"kubernetes.io/basic-auth","stringData":{"username":"u"}}"#, &[]),
         ],
@@ -333,7 +341,8 @@ fn events() {
     check_updated(
         "events.k8s.io/events",
         &[
-            (NEW, &NEW.replace(r#""R""#, r#""S""#), &["reason: Invalid value: \"S\": field is immutable"]),
+            // Upstream looks at the reason twice.
+            (NEW, &NEW.replace(r#""R""#, r#""S""#), &["reason: Invalid value: \"S\": field is immutable"; 2]),
             (
                 NEW,
                 &NEW.replace(r#""type""#, r#""note":"x","type""#),

@@ -5,6 +5,8 @@
 
 mod cluster;
 mod core;
+mod defaults;
+mod facts;
 mod storage;
 mod workloads;
 

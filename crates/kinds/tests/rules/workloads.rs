@@ -91,7 +91,7 @@ fn pods_that_change() {
             (&pod(""), &pod("").replace(r#""image":"i""#, r#""image":"j""#), &[]),
             (
                 &pod(""),
-                &pod("").replace(r#""image":"i""#, r#""image":" j""#),
+                &pod("").replace(r#""image":"i""#, r#""image":" j","imagePullPolicy":"Always""#),
                 &[
                     "spec.containers[0].image: Invalid value: \" j\": must not have leading or trailing whitespace",
                     "spec.containers[0].image: Invalid value: \" j\": must not have leading or trailing whitespace",

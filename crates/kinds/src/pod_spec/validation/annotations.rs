@@ -9,6 +9,7 @@ use api_types::core_v1::{AppArmorProfile, PodSpec, SeccompProfile, Toleration};
 
 use super::{each_container, validate_tolerations};
 use crate::field_rules as rules;
+use crate::go_json;
 
 /// Marks the mirror of a static pod.
 pub(crate) const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -48,11 +49,8 @@ pub(crate) fn validate_pod_annotations(path: &Path, meta: &ObjectMeta, spec: &Po
 
 fn validate_tolerations_annotation(path: &Path, annotations: &Annotations, errors: &mut ErrorList) {
     let Some(text) = annotations.get(TOLERATIONS).filter(|text| !text.is_empty()) else { return };
-    let parsed: Result<Vec<Toleration>, String> = match serde_json::from_str::<serde_json::Value>(text) {
-        Err(error) => Err(error.to_string()),
-        Ok(serde_json::Value::Array(items)) => items.iter().map(toleration).collect(),
-        Ok(_) => Err("json: cannot unmarshal the value into Go value of type []core.Toleration".into()),
-    };
+    let items = go_json::list(text, "core.Toleration");
+    let parsed: Result<Vec<Toleration>, String> = items.and_then(|items| items.iter().map(toleration).collect());
     match parsed {
         Ok(tolerations) => validate_tolerations(&path.child(TOLERATIONS), &tolerations, errors),
         Err(error) => errors.push(path.invalid(TOLERATIONS, error)),

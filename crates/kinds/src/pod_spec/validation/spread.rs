@@ -1,6 +1,7 @@
 //! Rules of the constraints that spread pods over a topology.
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
+use api_machinery::names;
 use api_types::core_v1::{PodSpec, TopologySpreadConstraint};
 
 use super::Around;
@@ -14,6 +15,7 @@ pub(super) fn validate(around: &Around<'_>, path: &Path, errors: &mut ErrorList)
     for (index, constraint) in constraints.iter().enumerate() {
         let path = path.index(index);
         validate_constraint(constraint, &path, errors);
+        validate_keys(constraint, around.stored(has_odd_keys), &path, errors);
         let same = |other: &&TopologySpreadConstraint| {
             other.topology_key == constraint.topology_key && other.when_unsatisfiable == constraint.when_unsatisfiable
         };
@@ -60,5 +62,34 @@ fn validate_constraint(constraint: &TopologySpreadConstraint, path: &Path, error
         errors,
     );
     rules::one_of_if_set(&path.child("nodeTaintsPolicy"), constraint.node_taints_policy.as_ref(), &policies, errors);
-    validate_label_keys(&constraint.match_label_keys, &[], &constraint.label_selector, path, errors);
+}
+
+/// Keys whose values come from the pod's labels. A pod that was stored when there were other rules keeps to those.
+fn validate_keys(constraint: &TopologySpreadConstraint, stored_otherwise: bool, path: &Path, errors: &mut ErrorList) {
+    let (keys, selector) = (&constraint.match_label_keys, &constraint.label_selector);
+    if !stored_otherwise {
+        return validate_label_keys(keys, &[], selector, path, errors);
+    }
+    let at = path.child("matchLabelKeys");
+    if selector.is_none() && !keys.is_empty() {
+        errors.push(at.forbidden("must not be specified when labelSelector is not set"));
+    }
+    let Some(selector) = selector else { return };
+    let selects = |key: &String| {
+        selector.match_labels.contains_key(key) || selector.match_expressions.iter().any(|one| one.key == *key)
+    };
+    for (index, key) in keys.iter().enumerate() {
+        errors.push_invalid(&at.index(index), key, names::qualified_name(key));
+        if selects(key) {
+            errors.push(at.index(index).invalid(key.as_str(), "exists in both matchLabelKeys and labelSelector"));
+        }
+    }
+}
+
+fn has_odd_keys(spec: &PodSpec) -> bool {
+    let mut errors = ErrorList::new();
+    for constraint in &spec.topology_spread_constraints {
+        validate_keys(constraint, false, &Path::nil(), &mut errors);
+    }
+    !errors.is_empty()
 }

@@ -212,6 +212,29 @@ fn what_is_stored_already_is_not_held_against_an_update() {
     assert!(validate_template(&path, &template, Some(&template)).is_empty());
 }
 
+/// Keys that a stored pod has beside its selector are held to the rules of its time.
+#[test]
+fn spread_keys_of_old_pods() {
+    let spread = |labels: &str| {
+        let constraint = format!(
+            r#"{{"maxSkew":1,"topologyKey":"t","whenUnsatisfiable":"DoNotSchedule","labelSelector":{{"matchLabels":{labels},
+               "matchExpressions":[{{"key":"k","operator":"Exists"}}]}},"matchLabelKeys":["k"]}}"#
+        );
+        let spec =
+            format!(r#"{{"containers":[{{"name":"c","image":"i"}}],"topologySpreadConstraints":[{constraint}]}}"#);
+        PodTemplateSpec { spec: pod(&spec).spec, ..PodTemplateSpec::default() }
+    };
+    let texts = |new: &PodTemplateSpec, old: Option<&PodTemplateSpec>| -> Vec<String> {
+        validate_template(&Path::new("t"), new, old).iter().map(ToString::to_string).collect()
+    };
+    let (good, odd) = (spread("{}"), spread(r#"{"k":"v"}"#));
+    let text = "Invalid value: \"k\": exists in both matchLabelKeys and labelSelector";
+    let at = "t.spec.topologySpreadConstraints[0]";
+    assert_eq!(texts(&good, None), Vec::<String>::new());
+    assert_eq!(texts(&odd, None), [format!("{at}[0]: {text}")]);
+    assert_eq!(texts(&good, Some(&odd)), [format!("{at}.matchLabelKeys[0]: {text}")]);
+}
+
 #[test]
 fn privileges_where_the_server_allows_none() {
     use crate::rules::{ALLOW_PRIVILEGED, RuleContext, Rules};

@@ -14,7 +14,7 @@ use api_machinery::field_path::Path;
 use api_machinery::meta::ObjectMeta;
 use api_types::core_v1::{Container, PodSpec};
 
-use super::validation::{APPARMOR, SECCOMP_CONTAINER, SECCOMP_POD, each_container};
+use super::validation::{APPARMOR, Form, SECCOMP_CONTAINER, SECCOMP_POD, each_container};
 use crate::address_warnings;
 
 pub(crate) use containers::fractional_bytes;
@@ -52,8 +52,17 @@ pub(crate) fn deprecated_label(key: &str) -> Option<&'static str> {
     })
 }
 
-/// The warnings of a pod, with an empty path, or of a template at its path.
+/// The warnings of a pod.
+pub(crate) fn of_pod(meta: &ObjectMeta, spec: &PodSpec) -> Vec<String> {
+    all(Form::Pod, &Path::nil(), meta, spec)
+}
+
+/// The warnings of a template at its path.
 pub(crate) fn of(path: &Path, meta: &ObjectMeta, spec: &PodSpec) -> Vec<String> {
+    all(Form::Template, path, meta, spec)
+}
+
+fn all(form: Form, path: &Path, meta: &ObjectMeta, spec: &PodSpec) -> Vec<String> {
     let mut texts = Vec::new();
     let at = path.child("spec");
     scheduling::of(&at, spec, &mut texts);
@@ -65,7 +74,7 @@ pub(crate) fn of(path: &Path, meta: &ObjectMeta, spec: &PodSpec) -> Vec<String> 
     references(&at, spec, &mut texts);
     fractional_bytes(&at.child("overhead"), &spec.overhead, &BYTES, &mut texts);
     let containers = each_container(spec, &at);
-    of_profiles(&annotations, &meta.annotations, spec, &containers, &mut texts);
+    of_profiles(&annotations, &meta.annotations, spec, (form, &containers), &mut texts);
     let mut ports = containers::Ports::default();
     for (path, container) in &containers {
         let resources = path.child("resources");
@@ -87,7 +96,7 @@ fn of_profiles(
     path: &Path,
     annotations: &BTreeMap<String, String>,
     spec: &PodSpec,
-    containers: &[(Path, Container)],
+    (form, containers): (Form, &[(Path, Container)]),
     texts: &mut Vec<String>,
 ) {
     let mut useless = |key: &str, has_field: bool| {
@@ -103,9 +112,17 @@ fn of_profiles(
         let has_field = context.is_some_and(|context| context.seccomp_profile.is_some());
         useless(&format!("{SECCOMP_CONTAINER}{}", container.name), has_field);
     }
-    for key in annotations.keys().filter(|key| key.starts_with(APPARMOR)) {
+    let has_field = |container: &Container| {
+        container.security_context.as_ref().is_some_and(|context| context.app_armor_profile.is_some())
+    };
+    for (_, container) in containers {
+        let key = format!("{APPARMOR}{}", container.name);
+        // The field of a pod's container may have come from the annotation; that of a template's has not.
+        if !annotations.contains_key(&key) || (form == Form::Template && has_field(container)) {
+            continue;
+        }
         let text = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
-        texts.push(format!("{}: {text}", path.key(key)));
+        texts.push(format!("{}: {text}", path.key(&key)));
     }
 }
 

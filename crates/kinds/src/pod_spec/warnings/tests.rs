@@ -175,3 +175,18 @@ fn amounts_addresses_and_profiles() {
     spec.security_context.get_or_insert_default().seccomp_profile.get_or_insert_default();
     assert_eq!(of(&Path::nil(), &meta, &spec), Vec::<String>::new());
 }
+
+#[test]
+fn profiles_in_annotations() {
+    use api_types::core_v1::{AppArmorProfile, SecurityContext};
+    let key = format!("{APPARMOR}c");
+    let meta = ObjectMeta { annotations: [(key.clone(), "unconfined".to_owned())].into(), ..ObjectMeta::default() };
+    let mut spec =
+        PodSpec { containers: vec![Container { name: "c".into(), ..Container::default() }], ..PodSpec::default() };
+    let text = format!("annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead");
+    assert_eq!(of(&Path::new("t"), &meta, &spec), [format!("t.metadata.{text}")]);
+    let context: &mut SecurityContext = spec.containers[0].security_context.get_or_insert_default();
+    context.app_armor_profile = Some(AppArmorProfile::default());
+    assert_eq!(of(&Path::new("t"), &meta, &spec), Vec::<String>::new());
+    assert_eq!(of_pod(&meta, &spec), [format!("metadata.{text}")]);
+}

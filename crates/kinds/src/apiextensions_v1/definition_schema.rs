@@ -1,0 +1,132 @@
+//! What the schema of a version may declare, and what is told of one that is accepted.
+
+use std::collections::BTreeSet;
+
+use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::value::{Value, struct_to_map};
+use api_types::apiextensions_v1::{CustomResourceDefinition, CustomResourceValidation, JSONSchemaProps};
+use schema::structural::{is_known_format, structure};
+
+use super::schema_defaults;
+use crate::internal_json;
+
+const NO_EXPRESSIONS: &str = "validation rules in the expression language are not supported by this server";
+/// The deepest schema that is searched.
+const MAX_DEPTH: usize = 200;
+/// What may stand at the root where the status is a part of its own, by the internal name and that of the wire.
+const AT_ROOT: [(&str, &str); 22] = [
+    ("Description", "description"),
+    ("Type", "type"),
+    ("Format", "format"),
+    ("Title", "title"),
+    ("Maximum", "maximum"),
+    ("ExclusiveMaximum", "exclusiveMaximum"),
+    ("Minimum", "minimum"),
+    ("ExclusiveMinimum", "exclusiveMinimum"),
+    ("MaxLength", "maxLength"),
+    ("MinLength", "minLength"),
+    ("Pattern", "pattern"),
+    ("MaxItems", "maxItems"),
+    ("MinItems", "minItems"),
+    ("UniqueItems", "uniqueItems"),
+    ("MultipleOf", "multipleOf"),
+    ("Required", "required"),
+    ("Items", "items"),
+    ("Properties", "properties"),
+    ("ExternalDocs", "externalDocs"),
+    ("Example", "example"),
+    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields"),
+    ("XValidations", "x-kubernetes-validations"),
+];
+
+/// Checks a schema; `at` is the path of what holds it, `has_status` whether the status is a subresource.
+pub(super) fn check(of: Option<&CustomResourceValidation>, has_status: bool, at: &Path, errors: &mut ErrorList) {
+    let Some(declared) = of.and_then(|validation| validation.open_apiv3_schema.as_ref()) else { return };
+    let schema = Value::Object(struct_to_map(declared));
+    let at = at.child("openAPIV3Schema");
+    if has_status {
+        check_root(declared, &schema, &at, errors);
+    }
+    let problems = structure::check(&at, &schema);
+    let is_structural = problems.is_empty();
+    errors.extend(problems);
+    refuse_expressions(&at, &schema, 0, errors);
+    if is_structural {
+        schema_defaults::check(&at, &schema, errors);
+    }
+}
+
+/// The schema of the status is taken out of the whole, so that nothing may be said of both together.
+fn check_root(declared: &JSONSchemaProps, schema: &Value, at: &Path, errors: &mut ErrorList) {
+    const WHEN: &str = "at the root of the schema if the status subresource is enabled";
+    if !declared.type_.is_empty() && declared.type_ != "object" {
+        let detail = format!("only \"object\" is allowed as the type {WHEN}");
+        errors.push(at.child("type").invalid(&declared.type_, detail));
+        return;
+    }
+    let mut members = schema.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    if members.any(|name| !AT_ROOT.iter().any(|(_, allowed)| *allowed == name)) {
+        let names: Vec<&str> = AT_ROOT.iter().map(|(name, _)| *name).collect();
+        let detail = format!("only [{}] fields are allowed {WHEN}", names.join(" "));
+        errors.push(at.invalid(internal_json::bad_value(declared), detail));
+    }
+}
+
+/// Calls `visit` for every node of a schema, with its path.
+fn walk(at: &Path, schema: &Value, depth: usize, visit: &mut dyn FnMut(&Path, &Value)) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    visit(at, schema);
+    for (name, below) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        walk(&at.child("properties").key(name), below, depth + 1, visit);
+    }
+    for member in ["items", "additionalProperties", "not"] {
+        if let Some(below) = schema.get(member).filter(|below| below.is_object()) {
+            walk(&at.child(member), below, depth + 1, visit);
+        }
+    }
+    for member in ["allOf", "anyOf", "oneOf"] {
+        for (index, below) in schema.get(member).and_then(Value::as_array).into_iter().flatten().enumerate() {
+            walk(&at.child(member).index(index), below, depth + 1, visit);
+        }
+    }
+}
+
+/// What would not be enforced must not be declared.
+fn refuse_expressions(at: &Path, schema: &Value, depth: usize, errors: &mut ErrorList) {
+    const RULES: &str = "x-kubernetes-validations";
+    walk(at, schema, depth, &mut |at, node| {
+        if node.get(RULES).and_then(Value::as_array).is_some_and(|rules| !rules.is_empty()) {
+            errors.push(at.child(RULES).forbidden(NO_EXPRESSIONS));
+        }
+    });
+}
+
+/// Formats that nothing will enforce and that `old` has not got yet.
+pub(super) fn warnings(definition: &CustomResourceDefinition, old: Option<&CustomResourceDefinition>) -> Vec<String> {
+    let known = old.map(unknown_formats).unwrap_or_default();
+    let formats = unknown_formats(definition).into_iter().filter(|format| !known.contains(format));
+    formats.map(|format| format!("unrecognized format {}", api_machinery::quote::go_quote(&format))).collect()
+}
+
+fn unknown_formats(definition: &CustomResourceDefinition) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for version in &definition.spec.versions {
+        let schema = super::schema_of(version);
+        walk(&Path::nil(), &schema, 0, &mut |_, node| {
+            let text = |name: &str| node.get(name).and_then(Value::as_str).unwrap_or_default();
+            let format = text("format");
+            let is_known = match text("type") {
+                "string" => is_known_format(format),
+                "integer" => matches!(format, "int32" | "int64"),
+                "number" => matches!(format, "float" | "double"),
+                _ => true,
+            };
+            if !format.is_empty() && !is_known {
+                found.insert(format.to_owned());
+            }
+        });
+    }
+    found
+}

@@ -1,0 +1,190 @@
+//! The names that upstream's internal types give their fields, and their order where it is not that of the wire.
+
+use std::sync::LazyLock;
+
+use api_machinery::reflect::{Field, Reflect, View};
+use api_types::core_v1::PodSecurityContext;
+
+/// Initialisms and words that upstream's names write in their own way where the wire begins with them.
+const CAPITALS: [(&str, &str); 29] = [
+    ("seLinux", "SELinux"),
+    ("uid", "UID"),
+    ("ip", "IP"),
+    ("tcpSocket", "TCPSocket"),
+    ("httpGet", "HTTPGet"),
+    ("httpHeaders", "HTTPHeaders"),
+    ("grpc", "GRPC"),
+    ("dns", "DNS"),
+    ("os", "OS"),
+    ("nfs", "NFS"),
+    ("gce", "GCE"),
+    ("aws", "AWS"),
+    ("api", "API"),
+    ("json", "JSON"),
+    ("id", "ID"),
+    ("url", "URL"),
+    ("ca", "CA"),
+    ("tty", "TTY"),
+    ("rbd", "RBD"),
+    ("fs", "FS"),
+    ("fc", "FC"),
+    ("csi", "CSI"),
+    ("iscsi", "ISCSI"),
+    ("iqn", "IQN"),
+    ("gmsa", "GMSA"),
+    ("cephfs", "CephFS"),
+    ("storageos", "StorageOS"),
+    ("wwids", "WWIDs"),
+    ("pdName", "PDName"),
+];
+/// The fields of a pod's spec, by their names on the wire.
+const POD_SPEC: [&str; 36] = [
+    "volumes",
+    "initContainers",
+    "containers",
+    "ephemeralContainers",
+    "restartPolicy",
+    "terminationGracePeriodSeconds",
+    "activeDeadlineSeconds",
+    "dnsPolicy",
+    "nodeSelector",
+    "serviceAccountName",
+    "automountServiceAccountToken",
+    "nodeName",
+    "securityContext",
+    "imagePullSecrets",
+    "hostname",
+    "subdomain",
+    "setHostnameAsFQDN",
+    "affinity",
+    "schedulerName",
+    "tolerations",
+    "hostAliases",
+    "priorityClassName",
+    "priority",
+    "preemptionPolicy",
+    "dnsConfig",
+    "readinessGates",
+    "runtimeClassName",
+    "overhead",
+    "enableServiceLinks",
+    "topologySpreadConstraints",
+    "os",
+    "schedulingGates",
+    "resourceClaims",
+    "resources",
+    "hostnameOverride",
+    "schedulingGroup",
+];
+/// Those of them that stand within the security context.
+const HOST_FLAGS: [&str; 5] = ["hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers"];
+/// The other fields of the security context.
+const POD_CONTEXT: [&str; 13] = [
+    "seLinuxOptions",
+    "windowsOptions",
+    "runAsUser",
+    "runAsGroup",
+    "runAsNonRoot",
+    "supplementalGroups",
+    "supplementalGroupsPolicy",
+    "fsGroup",
+    "fsGroupChangePolicy",
+    "sysctls",
+    "seccompProfile",
+    "appArmorProfile",
+    "seLinuxChangePolicy",
+];
+static NO_CONTEXT: LazyLock<PodSecurityContext> = LazyLock::new(PodSecurityContext::default);
+
+/// A member of a struct as it is printed: a field, or a group of fields that is no struct on the wire.
+pub(crate) enum Member<'a> {
+    /// A field.
+    Field(&'a dyn Field),
+    /// Fields under one name.
+    Group(Vec<(String, Member<'a>)>),
+}
+
+/// The members of a struct, each with its internal name; those of an inline struct stand among them.
+pub(crate) fn members(value: &dyn Reflect) -> Vec<(String, Member<'_>)> {
+    if value.struct_type().name == "PodSpec" {
+        return POD_SPEC.iter().filter_map(|name| Some((go_name(name), pod_member(value, name)?))).collect();
+    }
+    let mut all = Vec::new();
+    collect(value, &mut all);
+    all
+}
+
+fn collect<'a>(value: &'a dyn Reflect, into: &mut Vec<(String, Member<'a>)>) {
+    for (index, field) in value.struct_type().fields.iter().enumerate() {
+        match value.field(index).view() {
+            View::Struct(inner) if field.inline => collect(inner, into),
+            _ => into.push((go_name(field.name), Member::Field(value.field(index)))),
+        }
+    }
+}
+
+fn pod_member<'a>(spec: &'a dyn Reflect, name: &str) -> Option<Member<'a>> {
+    if name != "securityContext" {
+        return named(spec, name);
+    }
+    let context: &dyn Reflect = match spec.field(spec.struct_type().index_of(name)?).view() {
+        View::Optional(Some(context)) => match context.view() {
+            View::Struct(context) => context,
+            _ => &*NO_CONTEXT,
+        },
+        _ => &*NO_CONTEXT,
+    };
+    let flags = HOST_FLAGS.iter().filter_map(|name| Some((go_name(name), named(spec, name)?)));
+    let others = POD_CONTEXT.iter().filter_map(|name| Some((go_name(name), named(context, name)?)));
+    Some(Member::Group(flags.chain(others).collect()))
+}
+
+fn named<'a>(value: &'a dyn Reflect, name: &str) -> Option<Member<'a>> {
+    value.struct_type().index_of(name).map(|index| Member::Field(value.field(index)))
+}
+
+/// The internal name of a field by that of the wire.
+fn go_name(name: &str) -> String {
+    if let Some(words) = name.strip_prefix("x-kubernetes-") {
+        return std::iter::once("X".to_owned()).chain(words.split('-').map(go_name)).collect();
+    }
+    let name = name.trim_start_matches('$');
+    for (from, to) in CAPITALS {
+        let Some(rest) = name.strip_prefix(from) else { continue };
+        if rest.is_empty() || rest.starts_with(|next: char| next.is_ascii_uppercase()) {
+            return format!("{to}{rest}");
+        }
+    }
+    let mut letters = name.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for (wire, internal) in [
+            ("name", "Name"),
+            ("fsGroup", "FSGroup"),
+            ("apiVersion", "APIVersion"),
+            ("identity", "Identity"),
+            ("$ref", "Ref"),
+            ("x-kubernetes-int-or-string", "XIntOrString"),
+            ("hostIP", "HostIP"),
+        ] {
+            assert_eq!(go_name(wire), internal);
+        }
+    }
+
+    /// Nothing of a pod is left out but the account's older name.
+    #[test]
+    fn the_order_has_every_field_of_a_pod() {
+        let named = |name: &str| POD_SPEC.contains(&name) || HOST_FLAGS.contains(&name);
+        let fields = api_types::core_v1::PodSpec::STRUCT_TYPE.fields.iter().map(|field| field.name);
+        assert_eq!(fields.filter(|name| !named(name)).collect::<Vec<_>>(), ["serviceAccount"]);
+        let fields = PodSecurityContext::STRUCT_TYPE.fields.iter().map(|field| field.name);
+        assert_eq!(fields.filter(|name| !POD_CONTEXT.contains(name)).count(), 0);
+    }
+}

@@ -1,0 +1,116 @@
+//! The tables of names, verbs, columns and storage beside the facts of upstream's release, where those are at hand.
+
+use kinds::info::{ResourceInfo, SubresourceInfo};
+use serde_json::{Value, json};
+
+/// The facts; nothing, with a word about it, where the file is not there.
+#[expect(clippy::print_stdout, reason = "a skipped test says so")]
+fn facts(name: &str) -> Option<Value> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api").join(name);
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        println!("skipped: there is no {}", path.display());
+        return None;
+    };
+    Some(serde_json::from_str(&text).expect("facts are JSON"))
+}
+
+fn texts(value: &Value, member: &str) -> Vec<String> {
+    value[member].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// A resource of the facts in the shape of [`ours`].
+fn stated(fact: &Value) -> Value {
+    let prefix = fact["storage"]["etcdPrefix"].as_str().map(|prefix| prefix.trim_start_matches("/registry/"));
+    let storage = prefix.map(|prefix| {
+        let stored = &fact["storage"];
+        json!({"prefix": prefix, "group": stored["gvk"]["group"], "version": stored["gvk"]["version"], "hash": stored["hash"]})
+    });
+    let mut fields = texts(fact, "fieldSelectors");
+    fields.retain(|field| !field.starts_with("metadata."));
+    let columns = |column: &Value| {
+        let format = column["format"].as_str().unwrap_or_default();
+        json!([column["name"], column["type"], format, column["priority"]])
+    };
+    let parts = |part: &Value| {
+        let text = |member: &str| part[member].as_str().unwrap_or_default().to_owned();
+        json!([part["name"], part["kind"], text("kindGroup"), text("kindVersion"), texts(part, "verbs")])
+    };
+    let list = |member: &str| fact[member].as_array().cloned().unwrap_or_default();
+    json!({
+        "kind": fact["kind"], "singular": fact["singular"], "namespaced": fact["namespaced"],
+        "shortNames": texts(fact, "shortNames"), "categories": texts(fact, "categories"), "verbs": texts(fact, "verbs"),
+        "storage": storage,
+        "createOnUpdate": fact["strategy"]["createOnUpdate"].as_bool().unwrap_or_default(),
+        "unconditionalUpdate": fact["strategy"]["unconditionalUpdate"].as_bool().unwrap_or_default(),
+        "fieldSelectors": fields,
+        "columns": list("columns").iter().map(columns).collect::<Vec<_>>(),
+        "subresources": list("subresources").iter().map(parts).collect::<Vec<_>>(),
+    })
+}
+
+/// A row of our table.
+fn ours(info: &ResourceInfo) -> Value {
+    let storage = info.storage.as_ref().map(|stored| {
+        json!({"prefix": stored.prefix, "group": stored.group, "version": stored.version, "hash": stored.hash})
+    });
+    let part = |part: &SubresourceInfo| json!([part.name, part.kind, part.group, part.version, part.verbs]);
+    let columns: Vec<Value> =
+        info.columns.iter().map(|column| json!([column.name, column.type_, column.format, column.priority])).collect();
+    json!({
+        "kind": info.kind, "singular": info.singular, "namespaced": info.namespaced,
+        "shortNames": info.short_names, "categories": info.categories, "verbs": info.verbs,
+        "storage": storage,
+        "createOnUpdate": info.create_on_update, "unconditionalUpdate": info.unconditional_update,
+        "fieldSelectors": info.field_selectors,
+        "columns": columns,
+        "subresources": info.subresources.iter().map(part).collect::<Vec<_>>(),
+    })
+}
+
+#[test]
+fn every_row_is_upstreams() {
+    let Some(facts) = facts("resources.json") else { return };
+    let known = facts["resources"].as_array().expect("resources");
+    let mut differences = Vec::new();
+    for info in kinds::all().map(|rules| rules.info()) {
+        let name = format!("{}/{}/{}", info.group, info.version, info.resource);
+        let is_it = |fact: &&Value| {
+            fact["group"] == info.group && fact["version"] == info.version && fact["resource"] == info.resource
+        };
+        let Some(fact) = known.iter().find(is_it) else {
+            differences.push(format!("{name}: unknown to upstream"));
+            continue;
+        };
+        let (stated, ours) = (stated(fact), ours(info));
+        for (member, wanted) in stated.as_object().into_iter().flatten() {
+            if ours[member] != *wanted {
+                differences.push(format!("{name} {member}: ours {}, upstream's {wanted}", ours[member]));
+            }
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// A row has as many cells as its kind has columns, even of an object that says nothing.
+#[test]
+fn rows_have_a_cell_for_each_column() {
+    for rules in kinds::all().filter(|rules| rules.info().storage.is_some()) {
+        let info = rules.info();
+        let cells = rules.cells(&*rules.new_object(), super::context().now);
+        let wanted = if info.columns.is_empty() { 2 } else { info.columns.len() };
+        assert_eq!(cells.len(), wanted, "{}/{}", info.group, info.resource);
+    }
+}
+
+/// Every field that can be selected by has a value, and no other field has.
+#[test]
+fn selectable_fields_have_values() {
+    for rules in kinds::all() {
+        let info = rules.info();
+        let object = rules.new_object();
+        for field in info.field_selectors {
+            assert!(rules.field(&*object, field).is_some(), "{}/{} {field}", info.group, info.resource);
+        }
+        assert_eq!(rules.field(&*object, "spec.nothing"), None, "{}/{}", info.group, info.resource);
+    }
+}
