@@ -2,8 +2,7 @@
 //! tokens and the reading of impersonation headers.
 //!
 //! Deliberately not here: whether the user may do something (authorization), OIDC issuers and webhook authenticators (they need
-//! a client), and the older service account tokens that live in Secrets. Failures are 401 with no detail; the reason is for the
-//! log and TokenReview.
+//! a client). Failures are 401 with no detail; the reason is for the log and TokenReview.
 
 mod anonymous;
 mod authenticator;

@@ -1,16 +1,18 @@
 //! Service accounts as users: names, groups, and tokens bound to objects.
 //!
-//! Only bound tokens (TokenRequest) are made and accepted here; the older tokens that live in Secrets are not.
+//! Bound tokens (TokenRequest) are made and accepted here; the older ones that live in Secrets are accepted only.
 
 mod authenticator;
 mod claims;
 mod issuer;
+mod legacy;
 
 pub use authenticator::{BoundObjects, ObjectState, ServiceAccountTokens};
 pub use claims::{BoundObject, Claims, ObjectRef};
 pub use issuer::{
     ExpirationExtension, IssuedToken, TokenIssuer, TokenWish, expiration_problem, may_bind_to_pod, uid_conflict,
 };
+pub use legacy::{LAST_USED, LegacyTokens, TokenSecrets};
 
 /// Prefix of user names.
 const USERNAME_PREFIX: &str = "system:serviceaccount:";

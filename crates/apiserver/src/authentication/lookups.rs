@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use api_types::core_v1::Secret;
+use api_types::core_v1::{Secret, ServiceAccount};
 use async_trait::async_trait;
-use authn::service_account::{BoundObjects, ObjectState};
+use authn::service_account::{BoundObjects, LAST_USED, ObjectState, TokenSecrets};
 use authn::{LookupError, Secrets};
 use base::SharedClock;
-use registry::{Registry, Stored};
+use kinds::rules::Endpoint;
+use registry::{AdmitAll, Hooks, Registry, Replace, Stored};
 
 use crate::cx::server_request;
 
@@ -63,5 +64,30 @@ impl Secrets for RegistryObjects {
     async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Arc<Secret>>, LookupError> {
         let found = self.find("secrets", namespace, name).await?;
         Ok(found.and_then(|stored| (stored.object()).downcast_ref::<Secret>().cloned().map(Arc::new)))
+    }
+}
+
+#[async_trait]
+impl TokenSecrets for RegistryObjects {
+    async fn token_secret(&self, namespace: &str, name: &str) -> Result<Option<Arc<Secret>>, LookupError> {
+        Secrets::secret(self, namespace, name).await
+    }
+
+    async fn account(&self, namespace: &str, name: &str) -> Result<Option<Arc<ServiceAccount>>, LookupError> {
+        let found = self.find("serviceaccounts", namespace, name).await?;
+        Ok(found.and_then(|stored| (stored.object()).downcast_ref::<ServiceAccount>().cloned().map(Arc::new)))
+    }
+
+    async fn note_use(&self, secret: &Secret, date: &str) {
+        let Some(resource) = self.registry.resource("", "v1", "secrets") else { return };
+        let cx = server_request(&self.clock, &secret.metadata.namespace);
+        let mut noted = secret.clone();
+        noted.metadata.labels.insert(LAST_USED.to_owned(), date.to_owned());
+        let name = noted.metadata.name.clone();
+        // Whoever changed the Secret meanwhile wins; the next use is noted.
+        let (change, hooks) = (Replace(Box::new(noted)), Hooks { admission: &AdmitAll, track: None });
+        if let Err(error) = resource.update(&cx, &name, Endpoint::Main, &change, &hooks).await {
+            tracing::warn!(%error, secret = name, "Noting the use of a token Secret failed");
+        }
     }
 }

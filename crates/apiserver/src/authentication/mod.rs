@@ -6,7 +6,7 @@ mod service_accounts;
 use std::path::Path;
 use std::sync::Arc;
 
-use authn::service_account::ServiceAccountTokens;
+use authn::service_account::{LegacyTokens, ServiceAccountTokens};
 use authn::{
     Anonymous, Authenticator, BearerHeader, BootstrapTokens, Chain, ClientCertificate, FrontProxy, ProxyHeaders,
     StaticTokens, SubjectUid, TokenAuthenticator, TokenCache, TokenUnion, WebSocketBearer,
@@ -105,6 +105,12 @@ fn token_sources(
     }
     if let Some(accounts) = accounts {
         let settings = &parts.config.service_accounts;
+        sources.push(Arc::new(LegacyTokens::new(
+            accounts.keys.clone(),
+            settings.api_audiences.clone(),
+            Arc::clone(&objects) as _,
+            Arc::clone(parts.clock),
+        )));
         sources.push(Arc::new(ServiceAccountTokens::new(
             settings.issuers.clone(),
             accounts.keys.clone(),

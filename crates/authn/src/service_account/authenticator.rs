@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use base::SharedClock;
 use pki::PublicKey;
 use pki::jws::UnverifiedToken;
+use serde_json::{Map, Value};
 
 use super::claims::{Claims, ObjectRef};
 use super::{group_names, username};
@@ -66,21 +67,10 @@ impl ServiceAccountTokens {
         Self { issuers, keys, api_audiences, objects, clock }
     }
 
-    /// Checks the signature with the keys of the token's `kid`, or with all keys when it names none.
     fn verified_claims(&self, token: &UnverifiedToken) -> Result<Claims, AuthnError> {
-        let fits = |key: &&PublicKey| token.key_id().is_empty() || key.key_id() == token.key_id();
-        let mut errors = Vec::new();
-        for key in self.keys.iter().filter(fits) {
-            match token.verify(key) {
-                Ok(payload) => {
-                    let malformed =
-                        "service account token claims could not be validated due to unexpected private claims";
-                    return Claims::from_payload(payload).ok_or_else(|| AuthnError::refused(malformed));
-                }
-                Err(error) => errors.push(AuthnError::Refused(error.to_string())),
-            }
-        }
-        Err(AuthnError::join(errors).unwrap_or_else(|| AuthnError::refused("invalid signature, no keys found")))
+        let malformed = "service account token claims could not be validated due to unexpected private claims";
+        let payload = verified_payload(&self.keys, token)?;
+        Claims::from_payload(payload).ok_or_else(|| AuthnError::refused(malformed))
     }
 
     /// The audiences asked for (or the API server's) that the token names. A token without any is good for the API server.
@@ -89,9 +79,7 @@ impl ServiceAccountTokens {
         let named = if claims.audiences.is_empty() { &self.api_audiences } else { &claims.audiences };
         let granted: Vec<String> = named.iter().filter(|one| targets.contains(one)).cloned().collect();
         if granted.is_empty() {
-            let text =
-                format!("token audiences {} is invalid for the target audiences {}", quoted(named), quoted(targets));
-            return Err(AuthnError::Refused(text));
+            return Err(AuthnError::Refused(audience_mismatch(named, targets)));
         }
         Ok(granted)
     }
@@ -124,7 +112,7 @@ impl ServiceAccountTokens {
 impl TokenAuthenticator for ServiceAccountTokens {
     async fn authenticate_token(&self, token: &str, audiences: &[String]) -> Result<Option<Identity>, AuthnError> {
         let Ok(token) = UnverifiedToken::parse(token) else { return Ok(None) };
-        let issuer = token.unverified_claim("iss").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let issuer = token.unverified_claim("iss").and_then(Value::as_str).unwrap_or_default();
         if !self.issuers.iter().any(|known| known == issuer) {
             return Ok(None);
         }
@@ -135,6 +123,27 @@ impl TokenAuthenticator for ServiceAccountTokens {
         self.check_objects(&claims, now).await?;
         Ok(Some(identity(&claims, granted, now)))
     }
+}
+
+/// Checks the signature with the keys of the token's `kid`, or with all keys when it names none.
+pub(super) fn verified_payload<'a>(
+    keys: &[PublicKey],
+    token: &'a UnverifiedToken,
+) -> Result<&'a Map<String, Value>, AuthnError> {
+    let fits = |key: &&PublicKey| token.key_id().is_empty() || key.key_id() == token.key_id();
+    let mut errors = Vec::new();
+    for key in keys.iter().filter(fits) {
+        match token.verify(key) {
+            Ok(payload) => return Ok(payload),
+            Err(error) => errors.push(AuthnError::Refused(error.to_string())),
+        }
+    }
+    Err(AuthnError::join(errors).unwrap_or_else(|| AuthnError::refused("invalid signature, no keys found")))
+}
+
+/// Why a token is not good for what was asked.
+pub(super) fn audience_mismatch(named: &[String], targets: &[String]) -> String {
+    format!("token audiences {} is invalid for the target audiences {}", quoted(named), quoted(targets))
 }
 
 fn quoted(list: &[String]) -> String {
@@ -193,7 +202,7 @@ fn identity(claims: &Claims, audiences: Vec<String>, now: i64) -> Identity {
     identity
 }
 
-fn annotate(identity: &mut Identity, key: &str, value: String) {
+pub(super) fn annotate(identity: &mut Identity, key: &str, value: String) {
     identity.audit_annotations.push((key.to_owned(), value));
 }
 
