@@ -17,6 +17,7 @@ use crate::codec;
 use crate::config::{ClientConfig, ConfigError, DEFAULT_BURST, DEFAULT_QPS};
 use crate::credentials::Identity;
 use crate::error::ClientError;
+use crate::metrics::RequestMetrics;
 use crate::rate_limit::TokenBucket;
 use crate::request::{RawResponse, Request};
 use crate::resource::{Codec, ResourceInfo};
@@ -43,13 +44,21 @@ pub struct ClientCx {
     pub rng: SharedRng,
     /// Where connections, informers and recorders live.
     pub tasks: TaskGroup,
+    metrics: Option<Arc<RequestMetrics>>,
 }
 
 impl ClientCx {
     /// The parts together.
     #[must_use]
     pub fn new(clock: SharedClock, rng: SharedRng, tasks: TaskGroup) -> Self {
-        Self { clock, rng, tasks }
+        Self { clock, rng, tasks, metrics: None }
+    }
+
+    /// The same, with requests counted.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: Arc<RequestMetrics>) -> Self {
+        self.metrics = Some(metrics);
+        self
     }
 }
 
@@ -63,6 +72,8 @@ struct Inner {
     transport: Arc<dyn Transport>,
     config: ClientConfig,
     prefix: String,
+    /// Host and port, for metrics.
+    host: String,
     user_agent: Option<HeaderValue>,
     identity: Identity,
     limiter: Option<TokenBucket>,
@@ -97,7 +108,9 @@ impl Client {
         let burst = if config.burst == 0 { DEFAULT_BURST } else { config.burst };
         let limiter = (qps > 0.0).then(|| TokenBucket::new(qps, burst, cx.clock.monotonic()));
         let user_agent = HeaderValue::from_str(&config.user_agent).ok();
-        Ok(Self { inner: Arc::new(Inner { transport, config, prefix, user_agent, identity, limiter, cx }) })
+        let server = transport.server();
+        let host = server.split_once("://").map_or(server, |(_, host)| host).to_owned();
+        Ok(Self { inner: Arc::new(Inner { transport, config, prefix, host, user_agent, identity, limiter, cx }) })
     }
 
     /// A client over the same connection with a changed configuration and a rate limit of its own.
@@ -193,6 +206,11 @@ impl Client {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn transport_host(&self) -> &str {
+        &self.inner.host
+    }
+
     fn timed_out(&self, request: &Request) -> ClientError {
         ClientError::Timeout { method: request.method.to_string(), url: self.url(request) }
     }
@@ -203,12 +221,27 @@ impl Client {
 
     /// Tries until there is an answer that is worth handing out.
     async fn attempts(&self, request: &Request) -> Result<http::Response<Body>, ClientError> {
+        let started = self.inner.cx.clock.monotonic();
+        let outcome = self.try_attempts(request).await;
+        if let Some(metrics) = self.inner.cx.metrics.as_ref().filter(|_| !request.watch) {
+            let took = self.inner.cx.clock.monotonic().saturating_duration_since(started);
+            metrics.done(&request.method, &self.inner.host, took);
+        }
+        outcome
+    }
+
+    async fn try_attempts(&self, request: &Request) -> Result<http::Response<Body>, ClientError> {
         let mut retries = Retries::new(&request.method, request.watch);
         loop {
             if !(request.watch && retries.is_first()) {
                 self.wait_for_turn(request).await;
             }
             let outcome = self.inner.transport.send(self.build(request)?).await;
+            let status = outcome.as_ref().ok().map(http::Response::status);
+            if let Some(metrics) = &self.inner.cx.metrics {
+                let answer = outcome.as_ref().ok().map(|response| (response.status(), response.headers()));
+                metrics.tried(&request.method, &self.inner.host, request.body.len(), answer);
+            }
             if let Ok(response) = &outcome {
                 warn_of(response.headers());
                 if response.status() == StatusCode::UNAUTHORIZED {
@@ -219,6 +252,9 @@ impl Client {
                 Attempt::Finished => return self.finish(request, outcome).await,
                 Attempt::Again(delay) => delay,
             };
+            if let Some(metrics) = &self.inner.cx.metrics {
+                metrics.retried(&request.method, &self.inner.host, status);
+            }
             tracing::debug!(method = %request.method, path = %request.path, ?delay, "Retrying request");
             tokio::time::sleep(delay).await;
         }
@@ -227,6 +263,9 @@ impl Client {
     async fn wait_for_turn(&self, request: &Request) {
         let Some(limiter) = &self.inner.limiter else { return };
         let delay = limiter.reserve(self.inner.cx.clock.monotonic());
+        if let Some(metrics) = &self.inner.cx.metrics {
+            metrics.waited(&request.method, &self.inner.host, delay);
+        }
         if delay.is_zero() {
             return;
         }

@@ -15,6 +15,7 @@ pub mod fake;
 mod informer;
 mod kubeconfig;
 mod leader;
+mod metrics;
 mod object_key;
 mod patch;
 mod rate_limit;
@@ -41,6 +42,7 @@ pub use kubeconfig::{
     NamedExtension, NamedUser, Overrides, Preferences, User,
 };
 pub use leader::{LeaderConfig, LeaderElector, LeaderEnd};
+pub use metrics::RequestMetrics;
 pub use object_key::ObjectKey;
 pub use patch::Patch;
 pub use rate_limit::TokenBucket;

@@ -14,6 +14,8 @@ use client::{
     RateLimit, ResourceInfo, RestMapper, Scope, WorkQueue,
 };
 
+use component_base::metrics::Metrics;
+
 use crate::claim::controller_of;
 use crate::cx::Controller;
 use crate::descriptor::Descriptor;
@@ -44,6 +46,7 @@ pub(crate) struct Shared {
     pub(crate) gates: Gates,
     pub(crate) settings: Arc<dyn Any + Send + Sync>,
     pub(crate) metrics: Option<QueueMetricFamilies>,
+    pub(crate) registry: Arc<Metrics>,
 }
 
 /// Who works on a queue.
@@ -133,6 +136,12 @@ impl<'a> Build<'a> {
     #[must_use]
     pub fn mapper(&self) -> &RestMapper {
         &self.shared.mapper
+    }
+
+    /// Where the controller's own metrics go.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.shared.registry
     }
 
     /// The component's own options.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base::{CancellationToken, Drained, Gates, TaskGroup};
 use client::{Client, ConfigError, EventRecorder, InformerOptions, Informers, RestMapper};
 use component_base::health::Check;
-use component_base::metrics::Metrics;
+use component_base::metrics::{Metrics, MetricsOptions};
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 
@@ -165,6 +165,7 @@ impl ControllerSet {
             gates: env.gates.clone(),
             settings: Arc::clone(&env.settings),
             metrics: env.metrics.as_deref().map(QueueMetricFamilies::new),
+            registry: env.metrics.clone().unwrap_or_else(|| Metrics::new(MetricsOptions::default())),
         })
     }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::{Client, ClientConfig, ClientCx, InformerOptions, Informers};
+use client::{Client, ClientConfig, ClientCx, InformerOptions, Informers, RequestMetrics};
 use component_base::flags::{self, Errors, Flag, FlagSet, Options};
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{BoxError, PortSharing, Request, Security, Server, bind, handler_fn, text};
@@ -103,7 +103,8 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
 
     let tasks = lifecycle.tasks();
     let config = ClientConfig::load(options.string("kubeconfig"), options.string("master"))?;
-    let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), tasks.clone());
+    let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), tasks.clone())
+        .with_metrics(RequestMetrics::new(&metrics));
     let client = Client::new(config.with_component("cluster-dns"), cx)?;
     let informers = Informers::new(&client, InformerOptions::default());
     let data: Arc<dyn ClusterData> = Arc::new(Informed::new(&informers, lifecycle.clock()));

@@ -13,8 +13,9 @@ use sys::packet_filter::{FilterError, PacketFilter};
 use tokio::time::Instant;
 
 use crate::Family;
-use crate::endpoints::{Endpoint, Place, gather, select};
+use crate::endpoints::{Endpoint, Place, Selection, gather, select};
 use crate::health_ports::Check;
+use crate::metrics::WithoutLocal;
 use crate::nftables::{self, Desired, Present, TABLE, TableOptions};
 use crate::service::{PortKey, ServedPort, served_ports};
 
@@ -40,6 +41,7 @@ struct Applied {
     datagrams: BTreeMap<PortKey, Datagrams>,
     /// What load balancers may ask about it.
     check: Option<Check>,
+    without_local: WithoutLocal,
 }
 
 /// A UDP port whose clients the kernel remembers.
@@ -181,7 +183,8 @@ impl Engine {
                 (port.key.clone(), Datagrams { addresses, endpoints })
             });
         let check = check_of(&ports, endpoints.values().flatten());
-        Applied { rules, datagrams: datagrams.collect(), check }
+        let without_local = without_local(ports.iter().zip(&selections));
+        Applied { rules, datagrams: datagrams.collect(), check, without_local }
     }
 
     /// The kernel goes on sending a UDP client to an endpoint that is gone, or nowhere when there was none before,
@@ -229,6 +232,16 @@ impl Engine {
         self.applied.iter().filter_map(|(key, applied)| Some((key.clone(), applied.check?))).collect()
     }
 
+    /// How many Service ports want an endpoint here and have none, as of the last sync.
+    #[must_use]
+    pub fn without_local(&self) -> WithoutLocal {
+        let all = self.applied.values().map(|applied| applied.without_local);
+        all.fold(WithoutLocal::default(), |sum, one| WithoutLocal {
+            internal: sum.internal + one.internal,
+            external: sum.external + one.external,
+        })
+    }
+
     /// Whether emptied chains wait to be deleted.
     #[must_use]
     pub fn has_stale(&self) -> bool {
@@ -246,6 +259,16 @@ impl Engine {
         }
         present
     }
+}
+
+/// The ports that have endpoints, but none where their policy wants one.
+fn without_local<'a>(ports: impl Iterator<Item = (&'a ServedPort, &'a Selection)>) -> WithoutLocal {
+    let mut count = WithoutLocal::default();
+    for (port, _) in ports.filter(|(_, selection)| selection.any && selection.local.is_empty()) {
+        count.internal += usize::from(port.internal_local);
+        count.external += usize::from(port.external_local);
+    }
+    count
 }
 
 /// A Service counts the ready endpoints of this node once, whatever their ports.

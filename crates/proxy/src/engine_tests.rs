@@ -99,6 +99,21 @@ async fn the_first_sync_writes_all_and_later_ones_what_changed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn ports_without_the_local_endpoints_they_want_are_counted() {
+    let mut bench = Bench::new();
+    let one = bench.put("one", "10.96.0.1", &["10.0.0.1"]);
+    bench.sync(&[]).await.unwrap();
+    assert_eq!(bench.engine.without_local(), WithoutLocal::default());
+    let local = |service: &mut Service| service.spec.internal_traffic_policy = Some("Local".into());
+    local(bench.source.0.lock().0.get_mut(&one).unwrap());
+    bench.sync(&[&one]).await.unwrap();
+    assert_eq!(bench.engine.without_local(), WithoutLocal { internal: 1, external: 0 });
+    bench.source.0.lock().1.clear();
+    bench.sync(&[&one]).await.unwrap();
+    assert_eq!(bench.engine.without_local(), WithoutLocal::default(), "there are none anywhere");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deleted_service_leaves_nothing_behind() {
     let mut bench = Bench::new();
     let one = bench.put("one", "10.96.0.1", &["10.0.0.1"]);

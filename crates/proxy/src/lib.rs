@@ -10,6 +10,7 @@ pub mod engine;
 mod family;
 pub mod health;
 pub mod health_ports;
+pub mod metrics;
 pub mod nftables;
 pub mod options;
 mod run;

@@ -7,9 +7,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_machinery::time::Time;
+use api_types::core_v1::constants::ENDPOINTS_LAST_CHANGE_TRIGGER_TIME;
 use api_types::core_v1::{Node, Service};
 use api_types::discovery_v1::EndpointSlice;
-use client::{Client, ClientConfig, ClientCx, Informer, InformerOptions, Informers, ObjectKey, Scope, SeriesRecorder};
+use base::TaskGroup;
+use client::{
+    Client, ClientConfig, ClientCx, Informer, InformerOptions, Informers, ObjectKey, RequestMetrics, Scope,
+    SeriesRecorder,
+};
 use component_base::flags::{Errors, Options};
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{BoxError, PortSharing, Request, Response, Security, Server, bind, handler_fn, text};
@@ -24,9 +30,10 @@ use crate::engine::{Engine, Source};
 use crate::family::contains;
 use crate::health::Health;
 use crate::health_ports::HealthPorts;
+use crate::metrics::{Changed, ProxyMetrics};
 use crate::nftables::{NodePorts, TableOptions};
 use crate::options::{self, Settings};
-use crate::worker::{self, Pace, Pending};
+use crate::worker::{self, Pace, Pending, Reports};
 use crate::{Family, cleanup};
 
 /// How long to wait for the node to be known before going on without its addresses.
@@ -69,7 +76,8 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         .with_component("kube-proxy")
         .with_rate(settings.rate.0, settings.rate.1);
     let tasks = lifecycle.tasks();
-    let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), tasks.clone());
+    let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), tasks.clone())
+        .with_metrics(RequestMetrics::new(&metrics));
     let client = Client::new(config, cx)?;
     if let Err(error) = proc.set_oom_score_adj(std::process::id(), settings.oom_score_adj) {
         tracing::warn!(error = %error, "could not set the OOM score");
@@ -91,7 +99,8 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         .map_err(|error| format!("could not set conntrack parameters from kube-proxy configuration: {error}"))?;
     let events = SeriesRecorder::new(&client, "kube-proxy", &settings.node);
     let health = Health::new(lifecycle.clock().clone(), settings.sync_period.saturating_mul(2));
-    serve(&settings, &health, &metrics, &lifecycle)?;
+    let proxy_metrics = ProxyMetrics::new(&metrics);
+    serve(&settings, &health, (&metrics, &proxy_metrics), &lifecycle)?;
 
     let options = InformerOptions { resync: Some(settings.config_sync_period), ..InformerOptions::default() };
     let informers = Informers::new(&client, options);
@@ -106,30 +115,53 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         node: settings.node.clone(),
         zone: node.as_ref().and_then(|node| node.metadata.labels.get(ZONE).cloned()).unwrap_or_default(),
     };
+    let reports =
+        Reports { health: Arc::clone(&health), metrics: Arc::clone(&proxy_metrics), clock: lifecycle.clock().clone() };
+    let parts = Parts { settings, filter, network, cluster, place, events, reports, tasks: tasks.clone() };
     for family in families() {
-        let table = table_options(&settings, family, &addresses, network.as_ref()).await;
-        let ports = HealthPorts::new(
-            health_addresses(&table),
-            Arc::clone(&health),
-            tasks.clone(),
-            &settings.node,
-            Some(events.clone()),
-        );
-        let engine = Engine::new(table, place.clone(), Arc::clone(&filter), Arc::clone(&network));
-        let pending = Arc::new(Pending::default());
-        cluster.subscribe(family, &pending, &health);
-        let (source, health) = (Arc::clone(&cluster), Arc::clone(&health));
-        let pace = Pace { min: settings.min_sync_period, retry: settings.sync_period };
-        let (stop, synced) = (tasks.token(), Arc::clone(&cluster));
-        tasks.spawn_cancellable("sync", async move {
-            // Rules made from half of the Services would refuse traffic for the other half.
-            synced.wait_synced().await;
-            worker::run(engine, ports, source, pending, health, pace, stop).await;
-        });
+        parts.start(family, &addresses).await;
     }
     notify::ready();
     lifecycle.shutdown_requested().await;
     Ok(())
+}
+
+/// What the loops of all families share.
+struct Parts {
+    settings: Settings,
+    filter: Arc<dyn PacketFilter>,
+    network: Arc<dyn Network>,
+    cluster: Arc<Cluster>,
+    place: Place,
+    events: SeriesRecorder,
+    reports: Reports,
+    tasks: TaskGroup,
+}
+
+impl Parts {
+    /// Starts the loop of a family.
+    async fn start(&self, family: Family, addresses: &[IpAddr]) {
+        let settings = &self.settings;
+        let table = table_options(settings, family, addresses, self.network.as_ref()).await;
+        let ports = HealthPorts::new(
+            health_addresses(&table),
+            Arc::clone(&self.reports.health),
+            self.tasks.clone(),
+            &settings.node,
+            Some(self.events.clone()),
+        );
+        let engine = Engine::new(table, self.place.clone(), Arc::clone(&self.filter), Arc::clone(&self.network));
+        let pending = Arc::new(Pending::default());
+        self.cluster.subscribe(family, &pending, &self.reports);
+        let (source, reports) = (Arc::clone(&self.cluster), self.reports.clone());
+        let pace = Pace { min: settings.min_sync_period, retry: settings.sync_period };
+        let (stop, synced) = (self.tasks.token(), Arc::clone(&self.cluster));
+        self.tasks.spawn_cancellable("sync", async move {
+            // Rules made from half of the Services would refuse traffic for the other half.
+            synced.wait_synced().await;
+            worker::run(engine, ports, source, pending, reports, pace, stop).await;
+        });
+    }
 }
 
 /// Takes away all rules.
@@ -182,26 +214,40 @@ impl Cluster {
         self.slices.wait_synced().await;
     }
 
-    fn subscribe(&self, family: Family, pending: &Arc<Pending>, health: &Arc<Health>) {
-        let (to, seen) = (Arc::clone(pending), Arc::clone(health));
+    fn subscribe(&self, family: Family, pending: &Arc<Pending>, reports: &Reports) {
+        let (to, seen) = (Arc::clone(pending), reports.clone());
         self.services.subscribe(move |change| {
             if !change.is_resync() {
-                seen.queued(family);
+                seen.health.queued(family);
+                seen.metrics.queued(family, Changed::Service, seen.seconds());
                 to.add(change.key());
             }
         });
-        let (to, seen) = (Arc::clone(pending), Arc::clone(health));
+        let (to, seen) = (Arc::clone(pending), reports.clone());
+        let started = Time::from(seen.clock.wall());
         self.slices.subscribe(move |change| {
+            // What happened before this process was started says nothing about it.
+            let at = trigger_time(change.object()).filter(|at| *at > started);
+            let news = !change.is_deleted() && change.old().is_none_or(|old| trigger_time(old) != at);
+            if let Some(at) = at.filter(|_| news) {
+                to.triggered(at);
+            }
             let keys: BTreeSet<ObjectKey> = [service_of(change.object()), change.old().and_then(|old| service_of(old))]
                 .into_iter()
                 .flatten()
                 .collect();
             for key in keys.into_iter().filter(|_| !change.is_resync()) {
-                seen.queued(family);
+                seen.health.queued(family);
+                seen.metrics.queued(family, Changed::Endpoints, seen.seconds());
                 to.add(key);
             }
         });
     }
+}
+
+/// When what a slice says happened, if it tells.
+fn trigger_time(slice: &EndpointSlice) -> Option<Time> {
+    Time::parse(slice.metadata.annotations.get(ENDPOINTS_LAST_CHANGE_TRIGGER_TIME)?).ok()
 }
 
 fn service_of(slice: &EndpointSlice) -> Option<ObjectKey> {
@@ -294,18 +340,21 @@ async fn table_options(
 fn serve(
     settings: &Settings,
     health: &Arc<Health>,
-    metrics: &Arc<Metrics>,
+    (metrics, own): (&Arc<Metrics>, &Arc<ProxyMetrics>),
     lifecycle: &Lifecycle,
 ) -> Result<(), BoxError> {
-    let own = Arc::clone(health);
+    let (health, counted) = (Arc::clone(health), Arc::clone(own));
     listen(settings.healthz, lifecycle, move |request: Request| {
-        let answer = own.answer(request.uri().path());
+        let answer = health.answer(request.uri().path());
+        if let Some(answer) = &answer {
+            counted.answered(request.uri().path(), answer.status());
+        }
         async move { answer.unwrap_or_else(not_found) }
     })?;
-    let own = Arc::clone(metrics);
+    let all = Arc::clone(metrics);
     listen(settings.metrics, lifecycle, move |request: Request| {
         let answer = match request.uri().path() {
-            "/metrics" => own.answer(),
+            "/metrics" => all.answer(),
             "/healthz" => text(StatusCode::OK, "ok"),
             "/proxyMode" => text(StatusCode::OK, "nftables"),
             _ => not_found(),

@@ -2,22 +2,10 @@
 
 use std::time::Duration;
 
-use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability};
+use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability, exponential};
 
 use crate::cache::CacheSize;
 use crate::queue::QueueSize;
-
-/// `start * factor^i`.
-const fn exponential<const N: usize>(start: f64, factor: f64) -> [f64; N] {
-    let mut bounds = [0.0; N];
-    let (mut bound, mut index) = (start, 0);
-    while index < N {
-        bounds[index] = bound;
-        bound *= factor;
-        index += 1;
-    }
-    bounds
-}
 
 const ATTEMPT_SECONDS: &[f64] = &exponential::<15>(0.001, 2.0);
 const SLI_SECONDS: &[f64] = &exponential::<20>(0.01, 2.0);

@@ -36,7 +36,7 @@ async fn clients_come_over_https() {
         config.content = content;
         config.credentials = Credentials::Token("root".into());
         let tasks = TaskGroup::new("client");
-        let process = ClientCx { clock: SystemClock::shared(), rng: Rng::seeded(1), tasks: tasks.clone() };
+        let process = ClientCx::new(SystemClock::shared(), Rng::seeded(1), tasks.clone());
         let client = Client::new(config, process).unwrap();
         let maps = client.namespaced::<ConfigMap>("default");
         let mut map = ConfigMap::default();

@@ -10,6 +10,19 @@ pub const MAX_SERIES: usize = 50_000;
 /// The bounds of a histogram in seconds where none are given, as in Prometheus' client.
 pub const DEFAULT_BUCKETS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
+/// Bounds that grow by a factor: `start * factor^i`.
+#[must_use]
+pub const fn exponential<const N: usize>(start: f64, factor: f64) -> [f64; N] {
+    let mut bounds = [0.0; N];
+    let (mut bound, mut index) = (start, 0);
+    while index < N {
+        bounds[index] = bound;
+        bound *= factor;
+        index += 1;
+    }
+    bounds
+}
+
 /// What users may rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stability {

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use prometheus::core::Collector;
 use prometheus::{HistogramOpts, Registry, TextEncoder};
 
-pub use desc::{DEFAULT_BUCKETS, Desc, MAX_SERIES, Stability};
+pub use desc::{DEFAULT_BUCKETS, Desc, MAX_SERIES, Stability, exponential};
 pub use family::{Counters, Family, Gauges, Histograms, Vector};
 pub use options::MetricsOptions;
 

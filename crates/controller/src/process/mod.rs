@@ -13,11 +13,12 @@ use api_machinery::value::Value;
 use base::{CancellationToken, SharedClock, SharedRng};
 use client::{
     Client, ClientConfig, ClientCx, ConfigError, ContentType, EventRecorder, LeaderConfig, LeaderElector, LeaderEnd,
+    RequestMetrics,
 };
 use component_base::Lifecycle;
 use component_base::flags::{Errors, Options};
 use component_base::health::{Check, Endpoint as HealthEndpoint, Health};
-use component_base::metrics::{Metrics, MetricsOptions};
+use component_base::metrics::{Desc, Metrics, MetricsOptions, Stability};
 use component_base::serving::{BoxError, SecureServing};
 use pki::{AltNames, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
 
@@ -29,6 +30,12 @@ const SELF_SIGNED_VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How long the API server may take to be healthy before the controllers are built.
 const HEALTHY_LIMIT: Duration = Duration::from_secs(10);
 const HEALTHY_INTERVAL: Duration = Duration::from_secs(1);
+const MASTER_STATUS: Desc = Desc::new(
+    "leader_election_master_status",
+    "Whether this process leads, by the lock's name: 1 for the leader, 0 for those that wait.",
+    Stability::Alpha,
+)
+.labels(&["name"]);
 const HOSTNAME_FILE: &str = "/proc/sys/kernel/hostname";
 
 /// What a manager is told by the flags that all managers have.
@@ -42,7 +49,8 @@ pub struct ProcessOptions {
     pub leader: Option<LeaderConfig>,
     serving: SecureServing,
     access: AccessOptions,
-    metrics: MetricsOptions,
+    metrics_options: MetricsOptions,
+    registry: Registry,
     profiling: bool,
     probes: Option<Probes>,
 }
@@ -57,7 +65,35 @@ impl std::fmt::Debug for Probes {
     }
 }
 
+/// The metrics of the process.
+#[derive(Clone)]
+struct Registry {
+    metrics: Arc<Metrics>,
+    requests: Arc<RequestMetrics>,
+}
+
+impl Registry {
+    fn new(options: &MetricsOptions) -> Self {
+        let metrics = Metrics::of_process(options.clone());
+        let requests = RequestMetrics::new(&metrics);
+        Self { metrics, requests }
+    }
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Registry")
+    }
+}
+
 impl ProcessOptions {
+    /// What the process's clients need. Their requests are counted in the process's metrics.
+    #[must_use]
+    pub fn client_cx(&self, lifecycle: &Lifecycle) -> ClientCx {
+        ClientCx::new(Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()), lifecycle.tasks().clone())
+            .with_metrics(Arc::clone(&self.registry.requests))
+    }
+
     /// Serves `/livez` and `/readyz` too, the latter with these checks and that of the election.
     #[must_use]
     pub fn with_probes(mut self, checks: Vec<Check>) -> Self {
@@ -78,7 +114,8 @@ impl ProcessOptions {
         let leader = options.bool("leader-elect").then(|| leader_config(options, rng, errors));
         let serving = SecureServing::from_options(options, name, errors);
         let access = AccessOptions::from_options(options, errors);
-        let metrics = MetricsOptions::from_options(options, errors);
+        let metrics_options = MetricsOptions::from_options(options, errors);
+        let registry = Registry::new(&metrics_options);
         let profiling = options.bool("profiling");
         let mut client =
             ClientConfig::load(options.string("kubeconfig"), options.string("master"))?.with_component(name);
@@ -89,7 +126,7 @@ impl ProcessOptions {
             "application/json" => client.content = ContentType::Json,
             other => errors.push(format!("--kube-api-content-type: unsupported content type {other:?}")),
         }
-        Ok(Self { name, client, leader, serving, access, metrics, profiling, probes: None })
+        Ok(Self { name, client, leader, serving, access, metrics_options, registry, profiling, probes: None })
     }
 }
 
@@ -136,14 +173,14 @@ where
     F: FnOnce(Leading) -> A,
     A: Future<Output = Result<(), BoxError>>,
 {
-    let cx = ClientCx::new(Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()), lifecycle.tasks().clone());
+    let cx = options.client_cx(lifecycle);
     let client = Client::new(options.client.clone(), cx.clone())?;
     let elector = options.leader.clone().map(|config| {
         let recorder = EventRecorder::new(&client, options.name, "");
         LeaderElector::new(&client, config, Some(recorder))
     });
     let elector = elector.transpose()?;
-    let metrics = Metrics::of_process(options.metrics.clone());
+    let metrics = Arc::clone(&options.registry.metrics);
     metrics.show_gates(lifecycle.gates());
     let checks = election_check(elector.as_ref()).into_iter().chain(checks).collect();
     let ready =
@@ -152,18 +189,33 @@ where
     let leading = Leading { client, metrics, stop: lifecycle.events().shutdown_initiated.token() };
     match elector {
         None => lead_when_healthy(leading, lead).await,
-        Some(elector) => elect(&elector, leading, lead).await,
+        Some(elector) => {
+            let lease = options.leader.as_ref().map(|leader| leader.name.as_str()).unwrap_or_default();
+            let leads = leading.metrics.gauges(&MASTER_STATUS).with(&[lease]);
+            elect(&elector, leading, leads, lead).await
+        }
     }
 }
 
-async fn elect<F, A>(elector: &LeaderElector, leading: Leading, lead: F) -> Result<(), BoxError>
+async fn elect<F, A>(
+    elector: &LeaderElector,
+    leading: Leading,
+    leads: prometheus::Gauge,
+    lead: F,
+) -> Result<(), BoxError>
 where
     F: FnOnce(Leading) -> A,
     A: Future<Output = Result<(), BoxError>>,
 {
     let mut outcome = Ok(());
     let stop = leading.stop.clone();
-    let end = elector.run(stop, |_| async { outcome = lead_when_healthy(leading, lead).await }).await;
+    leads.set(0.0);
+    let work = async {
+        leads.set(1.0);
+        outcome = lead_when_healthy(leading, lead).await;
+    };
+    let end = elector.run(stop, |_| work).await;
+    leads.set(0.0);
     match end {
         LeaderEnd::Lost => Err("leaderelection lost".into()),
         LeaderEnd::Stopped | LeaderEnd::Finished => outcome,
@@ -211,7 +263,7 @@ fn serve(
     if !options.serving.is_enabled() {
         return Ok(());
     }
-    let slis = Metrics::new(options.metrics.clone());
+    let slis = Metrics::new(options.metrics_options.clone());
     let health = Health::new(&slis, Duration::ZERO);
     for check in checks {
         health.add(&[HealthEndpoint::Healthz], &check)?;

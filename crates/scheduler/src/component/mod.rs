@@ -14,7 +14,7 @@ use std::time::Duration;
 use api_machinery::value::{Value, ValueMap};
 use api_types::scheduler_config_v1::KubeSchedulerConfiguration;
 use base::{Gate, Stage};
-use client::{Client, ClientCx};
+use client::Client;
 use component_base::flags::Options;
 use component_base::health::Check;
 use component_base::metrics::{Metrics, MetricsOptions};
@@ -93,7 +93,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         return Ok(());
     }
     let settings = Settings::new(configuration, &options, lifecycle.rng())?;
-    let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), lifecycle.tasks().clone());
+    let cx = settings.process.client_cx(&lifecycle);
     let client = Client::new(settings.process.client.clone().with_user_agent_suffix("scheduler"), cx)?;
     try_profiles(&settings.configuration, &client)?;
     let watches = Arc::new(Watches::new(&client));
