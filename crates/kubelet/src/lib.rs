@@ -24,6 +24,7 @@ mod hosts;
 pub mod metrics;
 mod node;
 mod objects;
+mod oom_watch;
 mod resources;
 mod run;
 mod server;

@@ -40,6 +40,23 @@ impl KubeletMetrics {
         }
     }
 
+    /// An image of this size was pulled.
+    pub(crate) fn pulled(&self, bytes: u64, took: Duration) {
+        self.image_pulls.with(&[size_label(bytes)]).observe(took.as_secs_f64());
+    }
+
+    /// A container that mounts so many images was made, or not.
+    pub(crate) fn image_volumes(&self, count: usize, made: bool) {
+        let family = if made { &self.image_volumes_mounted } else { &self.image_volumes_failed };
+        (0..count).for_each(|_| family.with(&[]).inc());
+    }
+
+    /// A pod runs so long after its object was made, of which this was spent on images and init containers.
+    pub(crate) fn pod_runs(&self, total: Duration, spent: Duration) {
+        self.pod_start_total.with(&[]).observe(total.as_secs_f64());
+        self.pod_start_sli.with(&[]).observe(total.saturating_sub(spent).as_secs_f64());
+    }
+
     /// A pod was refused.
     pub(crate) fn refused(&self, reason: &str) {
         self.rejections.with(&[rejection(reason)]).inc();
@@ -149,6 +166,26 @@ const REJECTION_REASONS: [&str; 18] = [
     "UnexpectedAdmissionError",
 ];
 
+/// Sizes of images and what stands for those above them.
+const SIZES: [(u64, &str); 12] = [
+    (0, "0-10MB"),
+    (10 << 20, "10MB-100MB"),
+    (100 << 20, "100MB-500MB"),
+    (500 << 20, "500MB-1GB"),
+    (1 << 30, "1GB-5GB"),
+    (5 << 30, "5GB-10GB"),
+    (10 << 30, "10GB-20GB"),
+    (20 << 30, "20GB-30GB"),
+    (30 << 30, "30GB-40GB"),
+    (40 << 30, "40GB-60GB"),
+    (60 << 30, "60GB-100GB"),
+    (100 << 30, "GT100GB"),
+];
+
+fn size_label(bytes: u64) -> &'static str {
+    SIZES.iter().rev().find(|(above, _)| bytes > *above).map_or("N/A", |(_, label)| label)
+}
+
 fn rejection(reason: &str) -> &str {
     match reason {
         reason if REJECTION_REASONS.contains(&reason) => reason,
@@ -174,6 +211,10 @@ mod tests {
             Duration::from_millis(3),
             Err(&CriError::rpc("exec_sync", node_api::cri::Code::Unknown, "no")),
         );
+        own.pulled(15 << 20, Duration::from_secs(20));
+        own.pulled(0, Duration::from_secs(1));
+        own.pod_runs(Duration::from_secs(9), Duration::from_secs(7));
+        own.image_volumes(2, false);
         let present = Present { running_pods: 3, desired: [2, 1], ..Present::default() };
         own.show(&present);
         let text = metrics.text();
@@ -185,6 +226,11 @@ mod tests {
             "kubelet_admission_rejections_total{reason=\"OutOfcpu\"} 1",
             "kubelet_runtime_operations_errors_total{operation_type=\"exec_sync\"} 1",
             "kubelet_running_pods 3",
+            "kubelet_image_pull_duration_seconds_bucket{image_size_in_bytes=\"10MB-100MB\",le=\"20\"} 1",
+            "kubelet_image_pull_duration_seconds_sum{image_size_in_bytes=\"N/A\"} 1",
+            "kubelet_pod_start_total_duration_seconds_sum 9",
+            "kubelet_pod_start_sli_duration_seconds_sum 2",
+            "kubelet_image_volume_mounted_errors_total 2",
             "kubelet_desired_pods{static=\"true\"} 1",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");

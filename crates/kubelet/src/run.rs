@@ -46,6 +46,10 @@ const DRIVER_TRIES: usize = 3;
 const DRIVER_PAUSE: Duration = Duration::from_secs(2);
 /// Objects that nobody reads are forgotten after this many sync periods.
 const IDLE_SYNCS: u32 = 5;
+/// Time that an event gets to be sent before the process ends.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// From this version of upstream on, a runtime must tell its driver of control groups.
+const DRIVER_REQUIRED_FROM: &str = "1.37.0";
 /// Time that requests get to end.
 const SERVER_DRAIN: Duration = Duration::from_secs(1);
 
@@ -61,10 +65,11 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     plan.pods.enforces_app_armor = host::enforces_app_armor();
     let cgroups: Arc<dyn Cgroups> = Arc::new(LinuxCgroups::detect());
     let warnings = host::check(&plan, &facts, cgroups.as_ref())?;
-    let access = certificates::client_config(&plan, &lifecycle).await?;
+    let metrics = Registries::new();
+    let access = certificates::client_config(&plan, &lifecycle, &metrics.own).await?;
     let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), lifecycle.tasks().clone());
     let clients = access.map(|access| Clients::new(access, &plan, cx)).transpose()?;
-    let parts = Parts::new(&plan, &lifecycle, facts, cgroups, clients).await?;
+    let parts = Parts::new(&plan, &lifecycle, facts, cgroups, clients, metrics).await?;
     for (reason, message) in warnings {
         parts.events.event(node::reference(&plan.node.name), Level::Warning, reason, &message);
     }
@@ -72,7 +77,13 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         let about = node::reference(&plan.node.name);
         parts.events.event(about, Level::Warning, "CheckLimitsForResolvConf", &message);
     }
-    parts.start(&plan, &lifecycle).await?;
+    if let Err(error) = parts.start(&plan, &lifecycle).await {
+        let about = node::reference(&plan.node.name);
+        parts.events.event(about, Level::Warning, "KubeletSetupFailed", &error.to_string());
+        // So that somebody hears of it.
+        tokio::time::sleep(LAST_WORDS).await;
+        return Err(error);
+    }
     let servers = serve(&parts, &plan, &lifecycle).await?;
     parts.events.event(node::reference(&plan.node.name), Level::Normal, "Starting", "Starting kubelet.");
     component_base::notify::ready();
@@ -109,6 +120,22 @@ impl Clients {
     }
 }
 
+/// What is counted, and where it is shown.
+struct Registries {
+    all: Arc<Metrics>,
+    probes: Arc<Metrics>,
+    own: Arc<KubeletMetrics>,
+}
+
+impl Registries {
+    fn new() -> Self {
+        let all = Metrics::of_process(MetricsOptions::default());
+        let probes = Metrics::new(MetricsOptions::default());
+        let own = KubeletMetrics::new(&all, &probes);
+        Self { all, probes, own }
+    }
+}
+
 /// What the engine tells the node's reporter.
 struct EngineHealth(PodEngine);
 
@@ -124,9 +151,7 @@ impl RuntimeHealth for EngineHealth {
 
 /// Everything that is made before something runs.
 struct Parts {
-    metrics: Arc<Metrics>,
-    probe_metrics: Arc<Metrics>,
-    own_metrics: Arc<KubeletMetrics>,
+    metrics: Registries,
     clients: Option<Clients>,
     informers: Option<Informers>,
     runtime: Arc<CriClient>,
@@ -146,16 +171,15 @@ impl Parts {
         facts: Facts,
         cgroups: Arc<dyn Cgroups>,
         clients: Option<Clients>,
+        metrics: Registries,
     ) -> Result<Self, BoxError> {
-        let metrics = Metrics::of_process(MetricsOptions::default());
-        let probe_metrics = Metrics::new(MetricsOptions::default());
-        let own_metrics = KubeletMetrics::new(&metrics, &probe_metrics);
+        let own_metrics = metrics.own.clone();
         own_metrics.node_name.with(&[&plan.node.name]).set(1.0);
         own_metrics.cgroup_version.with(&[]).set(if cgroups.version() == Version::V2 { 2.0 } else { 1.0 });
         let observer: Arc<dyn Observer> = own_metrics.clone();
         let options = ClientOptions { observer: Some(observer), ..cri_options(plan) };
         let runtime = Arc::new(CriClient::connect(&options).await?);
-        let driver = cgroup_driver(&runtime, plan).await?;
+        let driver = cgroup_driver(&runtime, plan, &own_metrics).await?;
         let settings = plan.cgroups(driver).ok_or("invalid cgroup root")?;
         let groups = PodGroups::new(cgroups, settings);
         let events: Arc<dyn Events> = match &clients {
@@ -177,7 +201,7 @@ impl Parts {
             images: images.clone(),
             clock: lifecycle.clock().clone(),
             rng: lifecycle.rng().clone(),
-            metrics: own_metrics.clone(),
+            metrics: own_metrics,
             tasks: lifecycle.tasks().clone(),
         });
         state.set_health(Arc::new(EngineHealth(engine.clone())));
@@ -200,8 +224,6 @@ impl Parts {
         };
         Ok(Self {
             metrics,
-            probe_metrics,
-            own_metrics,
             clients,
             informers,
             runtime,
@@ -227,6 +249,10 @@ impl Parts {
             crate::resources::reserve::Reservations::default().enforced(&capacity)
         };
         self.groups.start(&all_pods_limits(cpu, memory, None))?;
+        if enforced {
+            let text = "Updated Node Allocatable limit across pods";
+            self.events.event(node::reference(&plan.node.name), Level::Normal, "NodeAllocatableEnforced", text);
+        }
         if let Some(informers) = &self.informers {
             informers.start();
         }
@@ -244,6 +270,8 @@ impl Parts {
         if plan.config.make_ip_tables_util_chains == Some(true) {
             tasks.spawn_cancellable("host-rules", crate::host_rules::keep(Arc::new(LinuxExec)));
         }
+        let watch = crate::oom_watch::run(self.events.clone(), plan.node.name.clone());
+        tasks.spawn_cancellable("oom-watch", watch);
         let evictor = self.evictor(plan, lifecycle);
         tasks.spawn_cancellable("eviction", evictor.run());
         Ok(())
@@ -251,7 +279,7 @@ impl Parts {
 
     /// The watch over what the node has left.
     fn evictor(&self, plan: &Plan, lifecycle: &Lifecycle) -> Evictor {
-        let metrics = self.own_metrics.clone();
+        let metrics = self.metrics.own.clone();
         Evictor {
             settings: plan.eviction.clone(),
             node_name: plan.node.name.clone(),
@@ -356,7 +384,7 @@ fn cri_options(plan: &Plan) -> ClientOptions {
 }
 
 /// What the runtime says wins; one that does not know the question leaves it to the configuration.
-async fn cgroup_driver(runtime: &CriClient, plan: &Plan) -> Result<Driver, BoxError> {
+async fn cgroup_driver(runtime: &CriClient, plan: &Plan, metrics: &KubeletMetrics) -> Result<Driver, BoxError> {
     use node_api::cri::v1::CgroupDriver;
     let configured = Driver::from_name(&plan.config.cgroup_driver).ok_or("unknown cgroup driver")?;
     let mut last = None;
@@ -374,6 +402,7 @@ async fn cgroup_driver(runtime: &CriClient, plan: &Plan) -> Result<Driver, BoxEr
                 tracing::warn!(
                     "CRI implementation should be updated to support RuntimeConfig. Falling back to the configured cgroup driver"
                 );
+                metrics.losing_support.with(&[DRIVER_REQUIRED_FROM]).set(1.0);
                 return Ok(configured);
             }
             Err(error) => last = Some(error),
@@ -421,7 +450,7 @@ async fn serve(
 }
 
 fn api(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxError> {
-    let (metrics, slis) = (parts.metrics.clone(), Metrics::new(MetricsOptions::default()));
+    let (metrics, slis) = (parts.metrics.all.clone(), Metrics::new(MetricsOptions::default()));
     metrics.show_gates(lifecycle.gates());
     let health = Health::new(&slis, Duration::ZERO);
     let engine = parts.engine.clone();
@@ -442,8 +471,9 @@ fn api(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxErro
         health,
         metrics,
         slis,
-        probes: parts.probe_metrics.clone(),
-        own: parts.own_metrics.clone(),
+        probes: parts.metrics.probes.clone(),
+        own: parts.metrics.own.clone(),
+        cert_dir: plan.cert_dir.clone(),
         stats: Stats::new(
             &plan.node.name,
             &plan.node.root_dir,
@@ -517,7 +547,13 @@ async fn serving_certs(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Res
     }
     let requested = config.server_tls_bootstrap && lifecycle.gates().enabled("RotateKubeletServerCertificate");
     if let (true, Some(clients)) = (requested, &parts.clients) {
-        return Ok(certificates::request_serving(plan, lifecycle, &clients.main, parts.state.clone())?);
+        return Ok(certificates::request_serving(
+            plan,
+            lifecycle,
+            &clients.main,
+            parts.state.clone(),
+            &parts.metrics.own,
+        )?);
     }
     let now: SystemTime = lifecycle.clock().wall();
     Ok(certificates::self_signed(plan, lifecycle.rng(), now)?)

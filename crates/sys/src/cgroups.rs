@@ -106,6 +106,26 @@ pub struct Usage {
     pub page_faults: u64,
     pub major_page_faults: u64,
     pub pids: u64,
+    /// CPU time spent in programs and in the kernel for them.
+    pub user_ns: u64,
+    pub system_ns: u64,
+    /// Memory that holds parts of files.
+    pub cache_bytes: u64,
+    pub swap_bytes: u64,
+    /// How often the kernel killed a process because memory ran out.
+    pub oom_kills: u64,
+    pub throttling: Throttling,
+}
+
+/// What a limit on CPU time did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Throttling {
+    /// Periods in which something ran.
+    pub periods: u64,
+    /// Those in which the time was used up.
+    pub throttled_periods: u64,
+    /// How long something had to wait.
+    pub throttled_ns: u64,
 }
 
 /// Makes, limits and removes groups.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use parse::{Memory, Stat};
+pub use parse::{Counts, Interface, Memory, Stat};
 
 /// A file larger than this is not read whole; nothing here comes near.
 const READ_LIMIT_BYTES: u64 = 4 * 1024 * 1024;
@@ -87,6 +87,15 @@ impl Proc {
         let limits = [limit("kernel/pid_max"), limit("kernel/threads-max")];
         let most = limits.into_iter().flatten().min();
         Ok((now.ok_or_else(|| malformed("loadavg"))?, most.ok_or_else(|| malformed("pid_max"))?))
+    }
+
+    /// The network interfaces that a process sees, with their counters; this process's own without a number.
+    ///
+    /// # Errors
+    /// There is no such process.
+    pub fn interfaces(&self, pid: Option<u32>) -> io::Result<Vec<Interface>> {
+        let of = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
+        Ok(parse::interfaces(&self.read(&format!("proc/{of}/net/dev"))?))
     }
 
     /// The machine's memory.
@@ -274,6 +283,12 @@ mod tests {
         assert_eq!(proc.command_line(7).unwrap(), ["sh", "-c", "two words"]);
         assert_eq!(proc.pids().unwrap(), [7]);
         assert_eq!(proc.threads().unwrap(), (345, 3000));
+        let head =
+            "Inter-|   Receive  | Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes\n";
+        put("proc/7/net/dev", &format!("{head}  eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\nbroken: 1 2\n"));
+        let counts = |bytes, packets, errors, dropped| Counts { bytes, packets, errors, dropped };
+        let eth0 = Interface { name: "eth0".into(), received: counts(1, 2, 3, 4), sent: counts(9, 10, 11, 12) };
+        assert_eq!(proc.interfaces(Some(7)).unwrap(), [eth0]);
         proc.set_sysctl("net.ipv4.ip_forward", "1").unwrap();
         assert_eq!(proc.sysctl("net/ipv4/ip_forward").unwrap(), "1");
         assert_eq!(proc.set_oom_score_adj(7, 999).unwrap(), OomScore::Set);

@@ -1,6 +1,7 @@
 //! With which identity the kubelet talks to the API server.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use client::{
     CertSource, Client, ClientConfig, ClientCx, Cluster, Context, Kubeconfig, NamedCluster, NamedContext, NamedUser,
@@ -9,11 +10,12 @@ use client::{
 use component_base::Lifecycle;
 use pki::{AltNames, Certificate, Name};
 
-use super::CertificateError;
 use super::request::Wish;
 use super::rotation::{Rotation, obtain_surely};
 use super::store::{Pair, Store};
+use super::{CLIENT, CertificateError};
 use crate::config::Plan;
+use crate::metrics::KubeletMetrics;
 
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 const GROUP: &str = "system:nodes";
@@ -30,15 +32,16 @@ pub(crate) struct ClientAccess {
 pub(crate) async fn client_config(
     plan: &Plan,
     lifecycle: &Lifecycle,
+    metrics: &Arc<KubeletMetrics>,
 ) -> Result<Option<ClientAccess>, CertificateError> {
     if plan.kubeconfig.is_empty() {
         tracing::warn!("Standalone mode, no API client");
         return Ok(None);
     }
     let path = Path::new(&plan.kubeconfig);
-    let store = Store::new(&plan.cert_dir, "kubelet-client");
+    let store = Store::new(&plan.cert_dir, CLIENT);
     if !plan.bootstrap_kubeconfig.is_empty() && !is_usable(path, lifecycle) {
-        bootstrap(plan, lifecycle, &store).await?;
+        bootstrap(plan, lifecycle, &store, metrics).await?;
     }
     let mut config = ClientConfig::from_kubeconfig_file(path)?;
     if !plan.config.rotate_certificates {
@@ -52,16 +55,17 @@ pub(crate) async fn client_config(
     if store.load().is_some() {
         config.identity = CertSource::Files { cert: store.current(), key: store.current() };
     }
-    let rotation = Rotation { store, wish: wish(&plan.node.name) };
+    let rotation = Rotation { store, wish: wish(&plan.node.name, metrics) };
     Ok(Some(ClientAccess { config, rotation: Some(rotation) }))
 }
 
-fn wish(node: &str) -> Wish {
+fn wish(node: &str, metrics: &Arc<KubeletMetrics>) -> Wish {
     Wish {
         signer: SIGNER,
         subject: Name::new(&format!("system:node:{node}"), &[GROUP.to_owned()]),
         alt_names: AltNames::default(),
         usage: "client auth",
+        metrics: metrics.clone(),
     }
 }
 
@@ -88,7 +92,12 @@ fn is_usable(path: &Path, lifecycle: &Lifecycle) -> bool {
 }
 
 /// Gets the first certificate and writes the kubeconfig that uses it.
-async fn bootstrap(plan: &Plan, lifecycle: &Lifecycle, store: &Store) -> Result<(), CertificateError> {
+async fn bootstrap(
+    plan: &Plan,
+    lifecycle: &Lifecycle,
+    store: &Store,
+    metrics: &Arc<KubeletMetrics>,
+) -> Result<(), CertificateError> {
     tracing::info!("Using bootstrap kubeconfig to generate TLS client cert, key and kubeconfig file");
     let file = Kubeconfig::read(&plan.bootstrap_kubeconfig)?;
     let config = ClientConfig::from_kubeconfig(&file, &Overrides::default())?.with_component("kubelet");
@@ -96,7 +105,7 @@ async fn bootstrap(plan: &Plan, lifecycle: &Lifecycle, store: &Store) -> Result<
     let tasks = lifecycle.tasks().child("bootstrap");
     let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), tasks.clone());
     let client = Client::new(config.clone(), cx)?;
-    let pair = obtain_surely(&client, &wish(&plan.node.name)).await;
+    let pair = obtain_surely(&client, &wish(&plan.node.name, metrics)).await;
     store.save(&pair, lifecycle.clock().wall())?;
     tasks.cancel();
     write_kubeconfig(Path::new(&plan.kubeconfig), &config, &store.current())?;

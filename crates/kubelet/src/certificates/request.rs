@@ -1,5 +1,6 @@
 //! One certificate by CertificateSigningRequest.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::meta::ListOptions;
@@ -9,6 +10,7 @@ use pki::{AltNames, Certificate, CertificateRequest, KeyAlgorithm, Name, Private
 
 use super::CertificateError;
 use super::store::Pair;
+use crate::metrics::KubeletMetrics;
 
 /// How long a signature is waited for.
 pub(super) const SIGNATURE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
@@ -22,6 +24,19 @@ pub(super) struct Wish {
     pub(super) alt_names: AltNames,
     /// `client auth` or `server auth`.
     pub(super) usage: &'static str,
+    /// Where attempts that fail are counted.
+    pub(super) metrics: Arc<KubeletMetrics>,
+}
+
+impl Wish {
+    /// An attempt to fulfil it failed.
+    pub(super) fn count_failure(&self) {
+        let family = match self.usage {
+            "client auth" => &self.metrics.client_certificate_errors,
+            _ => &self.metrics.serving_certificate_errors,
+        };
+        family.with(&[]).inc();
+    }
 }
 
 /// Makes a key, asks for its certificate and waits until it is there.

@@ -39,6 +39,7 @@ pub(super) async fn obtain_surely(client: &Client, wish: &Wish) -> Pair {
         match obtain(client, wish).await {
             Ok(pair) => return pair,
             Err(error) => {
+                wish.count_failure();
                 tracing::error!(%error, signer = wish.signer, "Failed while requesting a signed certificate from the control plane");
                 tokio::time::sleep(pause.step(client.rng())).await;
             }

@@ -9,14 +9,15 @@ use base::{Rng, SharedRng};
 use client::Client;
 use component_base::Lifecycle;
 use component_base::tls::{CertFiles, ServingCerts};
-use pki::{AltNames, CertificateAuthority, CertificateSpec, KeyAlgorithm, Name, PrivateKey};
+use pki::{AltNames, Certificate, CertificateAuthority, CertificateSpec, KeyAlgorithm, Name, PrivateKey};
 
-use super::CertificateError;
 use super::request::Wish;
 use super::rotation::{deadline, obtain_surely, wait_until};
 use super::store::Store;
+use super::{CertificateError, SERVER};
 use crate::border::NodeView;
 use crate::config::Plan;
+use crate::metrics::KubeletMetrics;
 use crate::node::NodeState;
 
 const SIGNER: &str = "kubernetes.io/kubelet-serving";
@@ -59,9 +60,10 @@ pub(crate) fn request_serving(
     lifecycle: &Lifecycle,
     client: &Client,
     node: Arc<NodeState>,
+    metrics: &Arc<KubeletMetrics>,
 ) -> Result<Arc<ServingCerts>, CertificateError> {
     let certs = ServingCerts::empty();
-    let store = Store::new(&plan.cert_dir, "kubelet-server");
+    let store = Store::new(&plan.cert_dir, SERVER);
     if let Some(pair) = store.load() {
         certs.set_default(&pair.chain, &pair.key)?;
     }
@@ -72,6 +74,7 @@ pub(crate) fn request_serving(
         node,
         name: plan.node.name.clone(),
         rng: lifecycle.rng().clone(),
+        metrics: metrics.clone(),
     };
     lifecycle.tasks().spawn_cancellable("serving-certificate", async move { keeper.run().await });
     Ok(certs)
@@ -84,6 +87,7 @@ struct Keeper {
     node: Arc<NodeState>,
     name: String,
     rng: SharedRng,
+    metrics: Arc<KubeletMetrics>,
 }
 
 impl Keeper {
@@ -92,6 +96,7 @@ impl Keeper {
             let wanted = self.names().await;
             let leaf = self.store.load().and_then(|pair| pair.leaf().ok());
             let now = self.client.clock().wall();
+            let before = leaf.as_ref().map(Certificate::not_before);
             if let Some(leaf) = leaf.filter(|leaf| leaf.alt_names().covers(&wanted) && now < leaf.not_after()) {
                 let until = deadline(&leaf, &self.rng);
                 tokio::select! {
@@ -104,8 +109,12 @@ impl Keeper {
                 subject: Name::new(&format!("system:node:{}", self.name), &["system:nodes".to_owned()]),
                 alt_names: wanted,
                 usage: "server auth",
+                metrics: self.metrics.clone(),
             };
             let pair = obtain_surely(&self.client, &wish).await;
+            if let Some(lived) = before.and_then(|from| self.client.clock().wall().duration_since(from).ok()) {
+                self.metrics.serving_certificate_life.with(&[]).observe(lived.as_secs_f64());
+            }
             let kept = self.store.save(&pair, self.client.clock().wall());
             let used = self.certs.set_default(&pair.chain, &pair.key);
             if let Err(error) = kept.and(used.map_err(Into::into)) {

@@ -56,16 +56,18 @@ impl DeadContainers {
     }
 }
 
-/// One pass over everything the runtime has.
+/// One pass over everything the runtime has; tells what could not be removed.
 pub(crate) async fn collect(
     runtime: &PodRuntime,
     pods: &[Arc<RuntimePod>],
     fate: &(dyn Fn(&str) -> Fate + Sync),
     now: SystemTime,
-) {
+) -> Vec<String> {
+    let mut errors = Vec::new();
     for record in superfluous(pods, fate, &runtime.settings, now) {
         if let Err(error) = runtime.runtime.remove_container(&record.id).await {
             tracing::warn!(container = %record.id, %error, "Removing a dead container failed");
+            errors.push(error.to_string());
             continue;
         }
         remove_log_files(record);
@@ -78,8 +80,10 @@ pub(crate) async fn collect(
         };
         if let Err(error) = removed {
             tracing::warn!(sandbox = %id, %error, "Removing a sandbox failed");
+            errors.push(error.to_string());
         }
     }
+    errors
 }
 
 /// Containers beyond what is kept, those of gone pods first.

@@ -10,6 +10,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::Inner;
 use super::state::{Input, Stage};
+use crate::border::Level;
 use crate::collect;
 use crate::pod::mirror;
 use crate::runtime::image_name::ImageName;
@@ -120,12 +121,21 @@ impl Inner {
         ticks.tick().await;
         loop {
             ticks.tick().await;
-            self.collect_containers_once(Finished::Kept).await;
+            let errors = self.collect_containers_once(Finished::Kept).await;
+            if !errors.is_empty() {
+                self.node_event("ContainerGCFailed", &errors.join(", "));
+            }
         }
     }
 
-    /// One collection of dead containers, sandboxes and logs.
-    pub(super) async fn collect_containers_once(&self, finished: Finished) {
+    /// A warning about the node.
+    fn node_event(&self, reason: &str, message: &str) {
+        let Some(node) = self.side.node.node() else { return };
+        self.side.events.event(client::object_reference(&*node), Level::Warning, reason, message);
+    }
+
+    /// One collection of dead containers, sandboxes and logs; tells what could not be removed.
+    pub(super) async fn collect_containers_once(&self, finished: Finished) -> Vec<String> {
         let (ready, pods) = (self.sources_ready(), self.runtime.cache.all());
         let housekept = *self.housekept.lock();
         let fate = |uid: &str| match self.workers.state(uid) {
@@ -137,10 +147,11 @@ impl Inner {
             None if ready && housekept && self.store.get(uid).is_none() => collect::containers::Fate::Gone,
             None => collect::containers::Fate::Kept,
         };
-        collect::containers::collect(&self.runtime, &pods, &fate, self.clock.wall()).await;
+        let errors = collect::containers::collect(&self.runtime, &pods, &fate, self.clock.wall()).await;
         if ready {
             collect::containers::collect_logs(&self.settings, &fate, &pods);
         }
+        errors
     }
 
     pub(super) async fn collect_images(self: Arc<Self>) {
@@ -157,10 +168,8 @@ impl Inner {
             };
             tracing::error!(%error, "Image garbage collection failed");
             let repeated = std::mem::replace(&mut failed, true).then_some("ImageGCFailed");
-            let Some(node) = self.side.node.node() else { continue };
             for reason in error.event().into_iter().chain(repeated) {
-                let about = client::object_reference(&*node);
-                self.side.events.event(about, crate::border::Level::Warning, reason, &error.to_string());
+                self.node_event(reason, &error.to_string());
             }
         }
     }

@@ -382,3 +382,17 @@ async fn nothing_is_begun_while_the_runtime_cannot_be_listed() {
     assert_eq!((first(&pod).restart_count, machine.engine.ready_errors()), (0, Vec::new()));
     machine.tasks.shutdown(Duration::from_secs(5)).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_collected_is_told_of() {
+    let machine = Machine::start().await;
+    machine.runtime.script("main", [Script::exits(Duration::from_secs(1), 3)]);
+    machine.write("crash", APP);
+    machine.wait("crash", "backed off", |pod| first(pod).restart_count >= 2).await;
+    let refused = CriError::rpc("remove_container", Code::Unknown, "device busy");
+    machine.runtime.fail_always("remove_container", Some(refused));
+    machine.wait("crash", "restarted", |pod| first(pod).restart_count >= 4).await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert!(machine.node.told("Warning ContainerGCFailed  rpc error: code = Unknown desc = device busy"));
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}

@@ -334,9 +334,22 @@ impl Inner {
         let starts = computed.phase == "Running" && old.phase != "Running" && of_api.phase != "Running";
         if let Some(age) = self.workers.age(uid).filter(|_| starts) {
             self.metrics.pod_start.with(&[]).observe(age.as_secs_f64());
+            self.measure_start(pod, &computed);
         }
         self.board.set(pod, computed.clone());
         computed
+    }
+
+    /// A pod of the API runs: how long after its object was made, and how long it waited for images and init containers.
+    fn measure_start(&self, pod: &Pod, status: &PodStatus) {
+        if is_static(pod) {
+            return;
+        }
+        let seconds = |count: i64| Duration::from_secs(u64::try_from(count).unwrap_or_default());
+        let ended = status.init_container_statuses.iter().filter_map(|own| own.state.terminated.as_ref());
+        let ran = ended.map(|ended| seconds(ended.finished_at.seconds_since(ended.started_at))).sum::<Duration>();
+        let total = seconds(self.now().seconds_since(pod.metadata.creation_timestamp));
+        self.metrics.pod_runs(total, ran + self.runtime.puller.spent(&pod.metadata.uid));
     }
 
     /// The failure of a pod that has been active for longer than it may.

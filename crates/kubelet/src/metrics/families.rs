@@ -4,6 +4,10 @@ use std::sync::Arc;
 
 use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability};
 
+const fn beta(name: &'static str, help: &'static str) -> Desc {
+    Desc::new(name, help, Stability::Beta)
+}
+
 const fn alpha(name: &'static str, help: &'static str) -> Desc {
     Desc::new(name, help, Stability::Alpha)
 }
@@ -30,6 +34,15 @@ const OPERATION_BUCKETS: &[f64] = &[
     298.0232238769531,
     745.0580596923828,
 ];
+
+/// From a second to an hour, for pulls of images.
+const PULL_BUCKETS: &[f64] = &[
+    1.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 240.0, 300.0, 360.0, 480.0, 600.0, 900.0, 1200.0, 1800.0, 2700.0,
+    3600.0,
+];
+/// From a minute to four years, for lives of certificates.
+const LIFE_BUCKETS: &[f64] =
+    &[60.0, 3600.0, 14_400.0, 86_400.0, 604_800.0, 2_592_000.0, 7_776_000.0, 15_552_000.0, 31_104_000.0, 124_416_000.0];
 
 const HTTP_LABELS: &[&str] = &["long_running", "method", "path", "server_type"];
 
@@ -128,6 +141,51 @@ families! {
         pod_start: Histograms =
             alpha("kubelet_pod_start_duration_seconds", "From the first sight of a pod to its running.")
                 .buckets(START_BUCKETS);
+        pod_start_total: Histograms = alpha(
+            "kubelet_pod_start_total_duration_seconds",
+            "From the making of a pod's object to its running, pulls of images and init containers included.",
+        )
+        .buckets(START_BUCKETS);
+        pod_start_sli: Histograms = alpha(
+            "kubelet_pod_start_sli_duration_seconds",
+            "From the making of a pod's object to its running, pulls of images and init containers left out.",
+        )
+        .buckets(START_BUCKETS);
+        image_pulls: Histograms = alpha("kubelet_image_pull_duration_seconds", "How long pulling an image takes.")
+            .labels(&["image_size_in_bytes"])
+            .buckets(PULL_BUCKETS);
+        image_volumes: Counters =
+            beta("kubelet_image_volume_requested_total", "Images that were to be mounted as volumes.");
+        image_volumes_mounted: Counters =
+            beta("kubelet_image_volume_mounted_succeed_total", "Images that were mounted as volumes.");
+        image_volumes_failed: Counters =
+            beta("kubelet_image_volume_mounted_errors_total", "Images that could not be mounted as volumes.");
+        client_certificate_left: Gauges = alpha(
+            "kubelet_certificate_manager_client_ttl_seconds",
+            "Seconds until the client certificate expires; infinite where none is kept.",
+        );
+        client_certificate_errors: Counters = alpha(
+            "kubelet_certificate_manager_client_expiration_renew_errors",
+            "Attempts to renew the client certificate that failed.",
+        );
+        serving_certificate_left: Gauges = alpha(
+            "kubelet_certificate_manager_server_ttl_seconds",
+            "Seconds until the serving certificate expires; infinite where none is kept.",
+        );
+        serving_certificate_life: Histograms = alpha(
+            "kubelet_certificate_manager_server_rotation_seconds",
+            "How long serving certificates lived before they were replaced.",
+        )
+        .buckets(LIFE_BUCKETS);
+        serving_certificate_errors: Counters = alpha(
+            "kubelet_server_expiration_renew_errors",
+            "Attempts to renew the serving certificate that failed.",
+        );
+        losing_support: Gauges = alpha(
+            "kubelet_cri_losing_support",
+            "The version from which on the runtime is too old; 1 where there is one.",
+        )
+        .labels(&["version"]);
         worker_duration: Histograms = alpha("kubelet_pod_worker_duration_seconds", "How long one sync of a pod takes.")
             .labels(&["operation_type"]);
         worker_start: Histograms =

@@ -3,6 +3,7 @@
 //! Deliberately not here yet: the records by which images pulled with one pod's credentials are kept from others
 //! (gate `KubeletEnsureSecretPulledImages`); images on disk count as preloaded.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use base::SharedClock;
 use client::TokenBucket;
 use node_api::cri::v1::{AuthConfig, Image, ImageSpec, PodSandboxConfig};
 use node_api::cri::{CriError, Images};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::back_off::KeyedBackOff;
@@ -19,6 +21,7 @@ use super::image_name::ImageName;
 use super::registry_auth::Keyring;
 use super::text::go_duration;
 use crate::border::{Events, Level, PodSettings};
+use crate::metrics::KubeletMetrics;
 
 const BACK_OFF_INITIAL: Duration = Duration::from_secs(10);
 const BACK_OFF_MAX: Duration = Duration::from_secs(300);
@@ -35,6 +38,9 @@ pub(crate) struct ImagePuller {
     last_errors: super::failure::Failures,
     slots: Semaphore,
     rate: Option<TokenBucket>,
+    metrics: Arc<KubeletMetrics>,
+    /// How long the images of each pod took to pull.
+    spent: Mutex<HashMap<String, Duration>>,
 }
 
 /// An image that is there.
@@ -63,6 +69,7 @@ impl ImagePuller {
         events: Arc<dyn Events>,
         clock: SharedClock,
         settings: &PodSettings,
+        metrics: Arc<KubeletMetrics>,
     ) -> Self {
         let parallel = match (settings.serialize_image_pulls, settings.max_parallel_image_pulls) {
             (true, _) => 1,
@@ -79,6 +86,8 @@ impl ImagePuller {
             slots: Semaphore::new(parallel),
             rate,
             clock,
+            metrics,
+            spent: Mutex::default(),
         }
     }
 
@@ -175,6 +184,8 @@ impl ImagePuller {
             found.size
         );
         self.normal(wanted, "Pulled", &text);
+        self.metrics.pulled(found.size, now - asked);
+        *self.spent.lock().entry(wanted.pod.metadata.uid.clone()).or_default() += now - asked;
         Ok(ready(found, Some(reference)))
     }
 
@@ -206,7 +217,13 @@ impl ImagePuller {
         self.back_off.collect(self.clock.monotonic());
     }
 
+    /// How long a pod waited for its images.
+    pub(crate) fn spent(&self, uid: &str) -> Duration {
+        self.spent.lock().get(uid).copied().unwrap_or_default()
+    }
+
     pub(crate) fn forget_pod(&self, uid: &str) {
+        self.spent.lock().remove(uid);
         self.last_errors.forget_pod(uid);
     }
 

@@ -73,7 +73,8 @@ impl PodRuntime {
         rng: SharedRng,
         metrics: Arc<KubeletMetrics>,
     ) -> Self {
-        let puller = ImagePuller::new(Arc::clone(&images), Arc::clone(&side.events), Arc::clone(&clock), &settings);
+        let (images_, events) = (Arc::clone(&images), Arc::clone(&side.events));
+        let puller = ImagePuller::new(images_, events, Arc::clone(&clock), &settings, Arc::clone(&metrics));
         let crashes = KeyedBackOff::new(settings.crash_loop_initial, settings.crash_loop_max, CRASH_EXPIRY);
         let actuated = Actuated::new(&settings.root_dir);
         Self {

@@ -89,6 +89,7 @@ impl PodRuntime {
                 image_pull_policy: source.pull_policy.clone(),
                 ..Container::default()
             };
+            self.metrics.image_volumes.with(&[]).inc();
             self.puller.ensure(&Wanted { container: &stand_in, ..*wanted }).await?;
         }
         Ok(())
@@ -203,7 +204,9 @@ impl PodRuntime {
     }
 
     async fn create(&self, made: ContainerConfig, place: &Place, about: &ObjectReference) -> Result<String, Failure> {
+        let images = made.mounts.iter().filter(|mount| mount.image.is_some()).count();
         let created = self.runtime.create_container(&place.sandbox_id, made, place.config.clone()).await;
+        self.metrics.image_volumes(images, created.is_ok());
         created.map_err(|error| {
             self.failed(about, &error.message());
             Failure::new(reason::CREATE, error.message())

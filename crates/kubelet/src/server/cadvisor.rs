@@ -1,7 +1,7 @@
 //! `/metrics/cadvisor`: what containers, pods and the machine use, in the families that dashboards know.
 //!
-//! From the runtime's figures and the pods' groups. Families about devices, networks and tasks, which neither tells, are
-//! left out.
+//! From the runtime's figures, the groups of pods and containers, and the counters of network interfaces. Families about
+//! devices and tasks are left out.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use api_types::core_v1::Pod;
 use component_base::serving::{Response, text};
 use http::{HeaderValue, StatusCode, header};
 use node_api::cri::v1::{ContainerStats, UInt64Value};
-use sys::cgroups::Usage;
-use sys::proc::Proc;
+use sys::cgroups::{CgroupPath, Usage};
+use sys::proc::{Interface, Proc};
 
-use super::Api;
 use super::stats::{Exposition, Sample, by_pod, name_of, seconds, started_at};
+use super::{Api, network};
 use crate::resources::node_usage;
 
 /// Samples by family.
@@ -37,11 +37,51 @@ impl Families {
         self.put("container_memory_working_set_bytes", labels, usage.working_set_bytes.to_string());
         self.put("container_memory_rss", labels, usage.rss_bytes.to_string());
         self.put("container_processes", labels, usage.pids.to_string());
+        self.beyond_runtime(labels, usage);
+    }
+
+    /// What only a group tells.
+    fn beyond_runtime(&mut self, labels: &str, usage: &Usage) {
+        self.put("container_cpu_user_seconds_total", labels, seconds(usage.user_ns));
+        self.put("container_cpu_system_seconds_total", labels, seconds(usage.system_ns));
+        self.put("container_memory_cache", labels, usage.cache_bytes.to_string());
+        self.put("container_memory_swap", labels, usage.swap_bytes.to_string());
+        self.put("container_oom_events_total", labels, usage.oom_kills.to_string());
+        let throttling = &usage.throttling;
+        if throttling.periods > 0 {
+            self.put("container_cpu_cfs_periods_total", labels, throttling.periods.to_string());
+            self.put("container_cpu_cfs_throttled_periods_total", labels, throttling.throttled_periods.to_string());
+            self.put("container_cpu_cfs_throttled_seconds_total", labels, seconds(throttling.throttled_ns));
+        }
+    }
+
+    fn of_interfaces(&mut self, labels: &str, interfaces: &[Interface]) {
+        for interface in interfaces {
+            let own = with(labels, "interface", &interface.name);
+            let ways = [(&interface.received, &RECEIVED), (&interface.sent, &SENT)];
+            for (counts, names) in ways {
+                let values = [counts.bytes, counts.packets, counts.errors, counts.dropped];
+                for (name, value) in names.iter().zip(values) {
+                    self.put(name, &own, value.to_string());
+                }
+            }
+        }
     }
 }
 
-/// Kinds of families that are not gauges.
-const COUNTERS: [&str; 2] = ["container_cpu_usage_seconds_total", "container_memory_failures_total"];
+/// Families of what went through interfaces: bytes, packets, errors and what was dropped.
+const RECEIVED: [&str; 4] = [
+    "container_network_receive_bytes_total",
+    "container_network_receive_packets_total",
+    "container_network_receive_errors_total",
+    "container_network_receive_packets_dropped_total",
+];
+const SENT: [&str; 4] = [
+    "container_network_transmit_bytes_total",
+    "container_network_transmit_packets_total",
+    "container_network_transmit_errors_total",
+    "container_network_transmit_packets_dropped_total",
+];
 
 pub(super) async fn answer(api: &Api) -> Response {
     let stats = api.runtime.list_container_stats(None).await.unwrap_or_default();
@@ -55,13 +95,14 @@ pub(super) async fn answer(api: &Api) -> Response {
         if let Ok(usage) = api.stats.groups.cgroups().usage(&group) {
             families.of_group(&labels(&group.to_string(), "", "", &pod, ""), &usage);
         }
+        families.of_interfaces(&labels(&group.to_string(), "", "", &pod, ""), &network::of_pod(api, &pod));
         for one in by_pod.get(pod.metadata.uid.as_str()).into_iter().flatten() {
-            of_container(&mut families, &group.to_string(), &pod, one, now);
+            of_container(api, &mut families, &group, &pod, one, now);
         }
     }
     let mut out = Exposition::new(std::time::SystemTime::UNIX_EPOCH, api.clock.wall());
     for (name, samples) in &families.0 {
-        let kind = if COUNTERS.contains(name) { "counter" } else { "gauge" };
+        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
         out.family(name, kind, samples);
     }
     let mut response = text(StatusCode::OK, out.text);
@@ -91,18 +132,23 @@ fn of_machine(api: &Api, families: &mut Families) {
     if let Some(usage) = node_usage(cgroups, &proc) {
         families.of_group(&labels("/", "", "", &nobody, ""), &usage);
     }
+    families.of_interfaces(&labels("/", "", "", &nobody, ""), &network::of_node(api));
     let all = api.stats.groups.all_pods();
     if let Ok(usage) = cgroups.usage(&all) {
         families.of_group(&labels(&all.to_string(), "", "", &nobody, ""), &usage);
     }
 }
 
-fn of_container(families: &mut Families, group: &str, pod: &Pod, stats: &ContainerStats, now: u64) {
+fn of_container(api: &Api, families: &mut Families, group: &CgroupPath, pod: &Pod, stats: &ContainerStats, now: u64) {
     let id = stats.attributes.as_ref().map(|attributes| attributes.id.clone()).unwrap_or_default();
     let name = name_of(stats);
     let image = pod.status.container_statuses.iter().find(|status| status.name == name);
     let image = image.map(|status| status.image.as_str()).unwrap_or_default();
-    let own = labels(&format!("{group}/{id}"), &id, image, pod, name);
+    let group = group_of(api, group, &id);
+    let own = labels(&group.as_ref().map_or_else(String::new, ToString::to_string), &id, image, pod, name);
+    if let Some(usage) = group.and_then(|group| api.stats.groups.cgroups().usage(&group).ok()) {
+        families.beyond_runtime(&own, &usage);
+    }
     if let Some(used) = stats.cpu.as_ref().and_then(|cpu| cpu.usage_core_nano_seconds.as_ref()) {
         families.put("container_cpu_usage_seconds_total", &with(&own, "cpu", "total"), seconds(used.value));
     }
@@ -125,6 +171,12 @@ fn of_container(families: &mut Families, group: &str, pod: &Pod, stats: &Contain
     let limit = pod.spec.containers.iter().find(|container| container.name == name);
     let limit = limit.and_then(|container| container.resources.limits.get("memory")).map_or(0, |limit| limit.value());
     families.put("container_spec_memory_limit_bytes", &own, limit.to_string());
+}
+
+/// The group that the runtime made for a container: by its id, under systemd as a scope.
+fn group_of(api: &Api, pod: &CgroupPath, id: &str) -> Option<CgroupPath> {
+    let scope = pod.child(&format!("cri-containerd-{id}.scope"));
+    scope.filter(|scope| api.stats.groups.cgroups().exists(scope)).or_else(|| pod.child(id))
 }
 
 /// The labels that all families of containers have.
@@ -152,5 +204,28 @@ mod tests {
             "{container=\"main\",id=\"/kubepods/podu\",image=\"app:1\",name=\"abc\",namespace=\"ns\",pod=\"web\"";
         assert_eq!(own, format!("{expected}}}"));
         assert_eq!(with(&own, "cpu", "total"), format!("{expected},cpu=\"total\"}}"));
+    }
+
+    #[test]
+    fn groups_and_interfaces_become_samples() {
+        use sys::cgroups::Throttling;
+        use sys::proc::Counts;
+
+        let mut families = Families::default();
+        let mut usage = Usage { cache_bytes: 7, oom_kills: 2, ..Usage::default() };
+        families.beyond_runtime("{a=\"1\"}", &usage);
+        assert!(!families.0.contains_key("container_cpu_cfs_periods_total"), "nothing is limited");
+        assert_eq!(families.0["container_memory_cache"], [("{a=\"1\"}".to_owned(), "7".to_owned())]);
+        assert_eq!(families.0["container_oom_events_total"][0].1, "2");
+        usage.throttling = Throttling { periods: 3, throttled_periods: 2, throttled_ns: 1_500_000_000 };
+        families.beyond_runtime("{a=\"1\"}", &usage);
+        assert_eq!(families.0["container_cpu_cfs_throttled_seconds_total"][0].1, "1.500000000");
+
+        let counts = |bytes, dropped| Counts { bytes, packets: 0, errors: 0, dropped };
+        let eth0 = Interface { name: "eth0".into(), received: counts(5, 1), sent: counts(6, 2) };
+        families.of_interfaces("{a=\"1\"}", &[eth0]);
+        let sample = |value: &str| [("{a=\"1\",interface=\"eth0\"}".to_owned(), value.to_owned())];
+        assert_eq!(families.0["container_network_receive_bytes_total"], sample("5"));
+        assert_eq!(families.0["container_network_transmit_packets_dropped_total"], sample("2"));
     }
 }

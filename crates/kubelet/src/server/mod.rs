@@ -7,12 +7,14 @@ mod log_format;
 mod log_read;
 mod logs;
 mod metering;
+mod network;
 mod query;
 mod reviews;
 mod route;
 mod stats;
 mod streams;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use api_types::kubelet_config_v1beta1::KubeletConfiguration;
@@ -42,6 +44,8 @@ pub(crate) struct Api {
     /// Those of probes, which are served apart.
     pub(crate) probes: Arc<Metrics>,
     pub(crate) own: Arc<KubeletMetrics>,
+    /// `--cert-dir`.
+    pub(crate) cert_dir: PathBuf,
     pub(crate) stats: Stats,
     pub(crate) clock: SharedClock,
     /// Streams that outlive their request's answer.

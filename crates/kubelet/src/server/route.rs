@@ -82,6 +82,7 @@ async fn common(api: Arc<Api>, method: &Method, uri: &Uri) -> Option<Response> {
         }
         "/metrics" => {
             api.engine.show_metrics();
+            crate::certificates::show(&api.config, &api.cert_dir, &api.own, api.clock.wall());
             api.metrics.answer()
         }
         "/metrics/slis" => api.slis.answer(),

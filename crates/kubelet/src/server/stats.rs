@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 use sys::cgroups::Usage;
 use sys::proc::Proc;
 
-use super::Api;
 use super::route::json_answer;
+use super::{Api, network};
 use crate::eviction::{Gauge, PodUse, Room, Snapshot};
 use crate::node::{FileSystem, filesystem};
 use crate::resources::{PodGroups, node_usage};
@@ -70,6 +70,10 @@ impl Stats {
             gauge,
             readings: Mutex::default(),
         }
+    }
+
+    pub(super) fn proc(&self) -> &Proc {
+        &self.proc
     }
 
     pub(super) fn root_dir(&self) -> &Path {
@@ -129,6 +133,7 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
         node.insert("systemContainers".into(), json!([all]));
     }
     if extent == Extent::All {
+        node.extend(network::summary(&network::of_node(api), &time).map(|shown| ("network".to_owned(), shown)));
         if let Ok((threads, most)) = api.stats.proc.threads() {
             node.insert("rlimit".into(), json!({"time": time, "maxpid": most, "curproc": threads}));
         }
@@ -236,6 +241,10 @@ fn pod_stats(
     if let Ok(usage) = api.stats.groups.cgroups().usage(&group) {
         put_usage(&mut shown, &usage, api.stats.rate(&meta.uid, now, usage.cpu_ns), time, None);
         shown.insert("process_stats".into(), json!({"process_count": usage.pids}));
+    }
+    if extent == Extent::All {
+        let network = network::summary(&network::of_pod(api, pod), time);
+        shown.extend(network.map(|network| ("network".to_owned(), network)));
     }
     Value::Object(shown)
 }

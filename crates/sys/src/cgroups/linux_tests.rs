@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use super::super::{FakeCgroups, Limit, destroy};
+use super::super::{FakeCgroups, Limit, Throttling, destroy};
 use super::*;
 use crate::test_support::is_root;
 
@@ -90,7 +90,13 @@ fn usage_of_version_2() {
     let stat = "anon 4096\nfile 100\ninactive_file 600\npgfault 7\npgmajfault 2\n";
     files(
         &root.path().join("g"),
-        &[("cpu.stat", "usage_usec 5\nuser_usec 3\n"), ("memory.current", "1000\n"), ("memory.stat", stat)],
+        &[
+            ("cpu.stat", "usage_usec 5\nuser_usec 3\nsystem_usec 2\nnr_periods 9\nnr_throttled 4\nthrottled_usec 6\n"),
+            ("memory.current", "1000\n"),
+            ("memory.events", "oom 2\noom_kill 1\n"),
+            ("memory.stat", stat),
+            ("memory.swap.current", "70\n"),
+        ],
     );
     let expected = Usage {
         cpu_ns: 5000,
@@ -100,8 +106,52 @@ fn usage_of_version_2() {
         page_faults: 7,
         major_page_faults: 2,
         pids: 0,
+        user_ns: 3000,
+        system_ns: 2000,
+        cache_bytes: 100,
+        swap_bytes: 70,
+        oom_kills: 1,
+        throttling: Throttling { periods: 9, throttled_periods: 4, throttled_ns: 6000 },
     };
     assert_eq!(LinuxCgroups::at(root.path()).usage(&group("g")).unwrap(), expected);
+}
+
+#[test]
+fn usage_of_version_1() {
+    let root = tempfile::tempdir().unwrap();
+    let cpu = [
+        ("cgroup.procs", ""),
+        ("cpuacct.usage", "5\n"),
+        ("cpuacct.usage_user", "3\n"),
+        ("cpuacct.usage_sys", "2\n"),
+        ("cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_time 6\n"),
+    ];
+    files(&root.path().join("cpu,cpuacct"), &cpu);
+    for name in ["cpu", "cpuacct"] {
+        std::os::unix::fs::symlink("cpu,cpuacct", root.path().join(name)).unwrap();
+    }
+    let stat = "cache 1\ntotal_cache 100\ntotal_rss 4096\ntotal_swap 70\ntotal_inactive_file 600\n";
+    let memory = [
+        ("cgroup.procs", ""),
+        ("memory.usage_in_bytes", "1000\n"),
+        ("memory.stat", stat),
+        ("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n"),
+    ];
+    files(&root.path().join("memory"), &memory);
+    let expected = Usage {
+        cpu_ns: 5,
+        user_ns: 3,
+        system_ns: 2,
+        throttling: Throttling { periods: 9, throttled_periods: 4, throttled_ns: 6 },
+        memory_bytes: 1000,
+        working_set_bytes: 400,
+        rss_bytes: 4096,
+        cache_bytes: 100,
+        swap_bytes: 70,
+        oom_kills: 1,
+        ..Usage::default()
+    };
+    assert_eq!(LinuxCgroups::at(root.path()).usage(&group("")).unwrap(), expected);
 }
 
 /// The same steps on any implementation that is empty at first.

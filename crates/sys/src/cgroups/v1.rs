@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::hierarchy::{self, Hierarchy};
 use super::linux::is_hierarchy;
-use super::{CgroupError, CgroupPath, Limit, Limits, Usage};
+use super::{CgroupError, CgroupPath, Limit, Limits, Throttling, Usage};
 
 const CONTROLLERS: &[&str] = &[
     "blkio",
@@ -118,6 +118,16 @@ impl V1 {
         let mut usage = Usage::default();
         if let Some(cpu) = directory("cpuacct") {
             usage.cpu_ns = hierarchy::number(&cpu.join("cpuacct.usage"));
+            usage.user_ns = hierarchy::number(&cpu.join("cpuacct.usage_user"));
+            usage.system_ns = hierarchy::number(&cpu.join("cpuacct.usage_sys"));
+        }
+        if let Some(cpu) = directory("cpu") {
+            let stat = fs::read_to_string(cpu.join("cpu.stat")).unwrap_or_default();
+            usage.throttling = Throttling {
+                periods: hierarchy::keyed(&stat, "nr_periods"),
+                throttled_periods: hierarchy::keyed(&stat, "nr_throttled"),
+                throttled_ns: hierarchy::keyed(&stat, "throttled_time"),
+            };
         }
         if let Some(pids) = directory("pids") {
             usage.pids = hierarchy::number(&pids.join("pids.current"));
@@ -129,6 +139,10 @@ impl V1 {
             usage.rss_bytes = hierarchy::keyed(&stat, "total_rss");
             usage.page_faults = hierarchy::keyed(&stat, "total_pgfault");
             usage.major_page_faults = hierarchy::keyed(&stat, "total_pgmajfault");
+            usage.cache_bytes = hierarchy::keyed(&stat, "total_cache");
+            usage.swap_bytes = hierarchy::keyed(&stat, "total_swap");
+            let control = fs::read_to_string(memory.join("memory.oom_control")).unwrap_or_default();
+            usage.oom_kills = hierarchy::keyed(&control, "oom_kill");
         }
         usage
     }

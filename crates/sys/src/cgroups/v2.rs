@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::hierarchy::{self, Hierarchy};
-use super::{CgroupError, CgroupPath, Limit, Limits, Usage};
+use super::{CgroupError, CgroupPath, Limit, Limits, Throttling, Usage};
 
 const DEFAULT_PERIOD_US: u64 = 100_000;
 /// What is enabled for groups as far as the kernel has it.
@@ -84,6 +84,7 @@ impl V2 {
         // The root has no memory.current, and a group no memory.stat without the controller.
         let cpu = hierarchy::read(&directory.join("cpu.stat"))?;
         let stat = hierarchy::read(&directory.join("memory.stat")).unwrap_or_default();
+        let events = hierarchy::read(&directory.join("memory.events")).unwrap_or_default();
         let memory_bytes = hierarchy::number(&directory.join("memory.current"));
         Ok(Usage {
             cpu_ns: hierarchy::keyed(&cpu, "usage_usec").saturating_mul(1000),
@@ -93,6 +94,16 @@ impl V2 {
             page_faults: hierarchy::keyed(&stat, "pgfault"),
             major_page_faults: hierarchy::keyed(&stat, "pgmajfault"),
             pids: hierarchy::number(&directory.join("pids.current")),
+            user_ns: hierarchy::keyed(&cpu, "user_usec").saturating_mul(1000),
+            system_ns: hierarchy::keyed(&cpu, "system_usec").saturating_mul(1000),
+            cache_bytes: hierarchy::keyed(&stat, "file"),
+            swap_bytes: hierarchy::number(&directory.join("memory.swap.current")),
+            oom_kills: hierarchy::keyed(&events, "oom_kill"),
+            throttling: Throttling {
+                periods: hierarchy::keyed(&cpu, "nr_periods"),
+                throttled_periods: hierarchy::keyed(&cpu, "nr_throttled"),
+                throttled_ns: hierarchy::keyed(&cpu, "throttled_usec").saturating_mul(1000),
+            },
         })
     }
 

@@ -28,6 +28,38 @@ pub struct Memory {
     pub swap_free_bytes: u64,
 }
 
+/// A network interface, as `/proc/net/dev` has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    pub name: String,
+    pub received: Counts,
+    pub sent: Counts,
+}
+
+/// What went one way through an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    pub bytes: u64,
+    pub packets: u64,
+    pub errors: u64,
+    pub dropped: u64,
+}
+
+/// Lines that are not of an interface are left out.
+pub(super) fn interfaces(text: &str) -> Vec<Interface> {
+    let interface = |line: &str| {
+        let (name, numbers) = line.split_once(':')?;
+        let numbers: Vec<u64> = numbers.split_whitespace().map_while(|number| number.parse().ok()).collect();
+        // Eight numbers for each way, of which the first four are of use.
+        let [bytes, packets, errors, dropped, _, _, _, _, rest @ ..] = numbers.as_slice() else { return None };
+        let received = Counts { bytes: *bytes, packets: *packets, errors: *errors, dropped: *dropped };
+        let [bytes, packets, errors, dropped, ..] = rest else { return None };
+        let sent = Counts { bytes: *bytes, packets: *packets, errors: *errors, dropped: *dropped };
+        Some(Interface { name: name.trim().to_owned(), received, sent })
+    };
+    text.lines().filter_map(interface).collect()
+}
+
 pub(super) fn stat(text: &str) -> Option<Stat> {
     // The program's name is in parentheses and may itself contain blanks and parentheses.
     let (_, rest) = text.rsplit_once(')')?;
