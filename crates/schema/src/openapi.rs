@@ -18,7 +18,7 @@ mod wire;
 pub use models::{Dialect, definitions};
 pub use v2::swagger;
 pub use v3::{group_document, root_document, version_document};
-pub use wire::swagger_protobuf;
+pub use wire::{swagger_protobuf, version3_protobuf};
 
 /// What a resource's objects look like.
 #[derive(Clone, Copy)]

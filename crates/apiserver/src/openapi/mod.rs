@@ -1,37 +1,41 @@
-//! OpenAPI documents over HTTP: one of version 2, in JSON and protobuf, and many of version 3 with an index.
+//! OpenAPI documents over HTTP, in JSON and protobuf: one of version 2, and many of version 3 with an index.
 
+mod content;
 mod documents;
 mod http_date;
+mod range;
 mod resources;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use api_machinery::status::ApiError;
+use api_machinery::value::Value;
 use async_trait::async_trait;
 use bytes::Bytes;
-use component_base::serving::{Response, empty, full};
-use http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, EXPIRES, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
-    LOCATION, VARY,
-};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use component_base::serving::Response;
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, EXPIRES, LOCATION, VARY};
+use http::{HeaderValue, Method, StatusCode};
+use schema::openapi::version3_protobuf;
 
 use crate::chain::{Authorized, Request};
 use crate::custom_resources::ServedKinds;
 use crate::cx::ApiCx;
 use crate::negotiate::preferred;
-use crate::respond;
 use crate::routes::{Endpoint, Routes};
+use content::{Conditions, bare, mark, put};
 use documents::{Document, Documents, Whole};
 
 const VERSION_2: &str = "/openapi/v2";
 const VERSION_3: &str = "/openapi/v3";
+const BELOW_VERSION_3: &str = "/openapi/v3/";
 
 const JSON: &str = "application/json";
-const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-/// The name of the protobuf form that older clients know; `@` may not occur in media types.
-const OLD_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+const PROTOBUF_2: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const PROTOBUF_3: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
+/// The names of the protobuf forms that older clients know; `@` may not occur in media types.
+const OLD_PROTOBUF_2: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+const OLD_PROTOBUF_3: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 
 /// How long a document that was asked for by its hash may be kept.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -42,7 +46,7 @@ pub(crate) fn install(routes: &mut Routes, served: &Arc<ServedKinds>) {
     routes.exact(VERSION_2, Arc::new(Version2 { documents: Arc::clone(&documents) }));
     let endpoint: Arc<dyn Endpoint> = Arc::new(Version3 { documents });
     routes.exact(VERSION_3, Arc::clone(&endpoint));
-    routes.prefix("/openapi/v3/", endpoint);
+    routes.prefix(BELOW_VERSION_3, endpoint);
 }
 
 struct Version2 {
@@ -53,28 +57,31 @@ struct Version2 {
 impl Endpoint for Version2 {
     async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
         require_read(&request)?;
-        let Some(media) = preferred(request.wish().accept(), &[JSON, OLD_PROTOBUF, PROTOBUF]) else {
+        let Some(media) = preferred(request.wish().accept(), &[JSON, OLD_PROTOBUF_2, PROTOBUF_2]) else {
             return Ok(bare(StatusCode::NOT_ACCEPTABLE));
         };
-        let (documents, now, gzip) = (Arc::clone(&self.documents), cx.clock().wall(), request.wish().gzip);
-        let is_known = conditions(request.headers());
+        let conditions = Conditions::of(request.headers());
+        let (documents, now) = (Arc::clone(&self.documents), cx.clock().wall());
+        // Parts are those of the document itself.
+        let gzip = request.wish().gzip && !conditions.wants_part();
         // Making documents takes a while; other requests must not wait for it.
         let made = tokio::task::spawn_blocking(move || {
             let whole = documents.whole(now);
-            let content = if is_known(&whole) { None } else { Some(content(&whole, media, gzip)?) };
-            Ok((whole, content))
+            if conditions.has(&whole.hash, Some(whole.made)) {
+                return Ok((bare(StatusCode::NOT_MODIFIED), whole));
+            }
+            let content = content(&whole, media, gzip)?;
+            let media = if media == JSON { JSON } else { PROTOBUF_2 };
+            Ok((conditions.answer(content, media, &whole.hash, Some(whole.made)), whole))
         });
-        let (whole, content) = made.await.map_err(ApiError::internal)?.map_err(|error: std::io::Error| {
+        let (mut response, whole) = made.await.map_err(ApiError::internal)?.map_err(|error: std::io::Error| {
             ApiError::internal(format!("cannot unpack the OpenAPI document: {error}"))
         })?;
-        let mut response = match content {
-            None => bare(StatusCode::NOT_MODIFIED),
-            Some(content) => whole_answer(media, gzip, content),
-        };
-        let headers = response.headers_mut();
-        put(headers, ETAG, &format!("\"{}\"", whole.hash));
-        put(headers, LAST_MODIFIED, &http_date::render(whole.made));
-        headers.append(VARY, HeaderValue::from_static("Accept"));
+        if gzip && response.status() == StatusCode::OK {
+            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            response.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
+        mark(&mut response, &whole.hash, Some(whole.made));
         Ok(response)
     }
 }
@@ -82,32 +89,6 @@ impl Endpoint for Version2 {
 fn content(whole: &Whole, media: &str, gzip: bool) -> std::io::Result<Bytes> {
     let form = if media == JSON { &whole.json } else { &whole.protobuf };
     if gzip { Ok(form.packed()) } else { form.plain() }
-}
-
-fn whole_answer(media: &str, gzip: bool, content: Bytes) -> Response {
-    let mut response = Response::new(full(content));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(if media == JSON { JSON } else { PROTOBUF }));
-    if gzip {
-        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
-    }
-    response
-}
-
-/// Whether the client says that it has the document: by its tag, or else by its time.
-fn conditions(headers: &HeaderMap) -> impl Fn(&Whole) -> bool + Send + use<> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(ToOwned::to_owned);
-    let (tags, since) = (text(IF_NONE_MATCH), text(IF_MODIFIED_SINCE).as_deref().and_then(http_date::parse));
-    move |whole| match (&tags, since) {
-        (Some(tags), _) => has_tag(tags, &format!("\"{}\"", whole.hash)),
-        (None, Some(since)) => whole_seconds(whole.made) <= whole_seconds(since),
-        (None, None) => false,
-    }
-}
-
-fn whole_seconds(time: SystemTime) -> u64 {
-    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 struct Version3 {
@@ -118,25 +99,28 @@ struct Version3 {
 impl Endpoint for Version3 {
     async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
         require_read(&request)?;
-        if preferred(request.wish().accept(), &[JSON]).is_none() {
-            return Ok(bare(StatusCode::NOT_ACCEPTABLE));
-        }
         let path = request.info().path.clone();
+        let key = path.strip_prefix(BELOW_VERSION_3).map(|key| key.trim_end_matches('/').to_owned());
+        // The index has one form only.
+        let offered: &[&str] = if key.is_some() { &[JSON, PROTOBUF_3, OLD_PROTOBUF_3] } else { &[JSON] };
+        let Some(media) = preferred(request.wish().accept(), offered) else {
+            return Ok(bare(StatusCode::NOT_ACCEPTABLE));
+        };
         let documents = Arc::clone(&self.documents);
-        let wanted = path.clone();
-        let made = tokio::task::spawn_blocking(move || match wanted.as_str() {
-            VERSION_3 => Some(documents.index()),
-            part => documents.part(part.strip_prefix("/openapi/v3/")?.trim_end_matches('/')),
+        let is_part = key.is_some();
+        let made = tokio::task::spawn_blocking(move || match key {
+            None => Some(documents.index()),
+            Some(key) => documents.part(&key),
         });
         let Some(document) = made.await.map_err(ApiError::internal)? else {
             let mut response = bare(StatusCode::OK);
             response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
             return Ok(response);
         };
-        match request.query().first("hash").filter(|_| path.starts_with("/openapi/v3/")) {
+        match request.query().first("hash").filter(|_| is_part) {
             Some(hash) if hash != document.hash => redirect(&path, &document.hash),
-            Some(_) => Ok(answer(&request, &document, Some(cx))),
-            None => Ok(answer(&request, &document, None)),
+            Some(_) => answer(&request, document, media, Some(cx)).await,
+            None => answer(&request, document, media, None).await,
         }
     }
 }
@@ -146,40 +130,35 @@ fn require_read(request: &Request<Authorized>) -> Result<(), ApiError> {
     reads.then_some(()).ok_or_else(ApiError::method_not_allowed)
 }
 
-fn bare(status: StatusCode) -> Response {
-    let mut response = Response::new(empty());
-    *response.status_mut() = status;
-    response
-}
-
-fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        headers.insert(name, value);
-    }
-}
-
 /// The document; one that was asked for by its hash never changes, and may be kept for a year.
-fn answer(request: &Request<Authorized>, document: &Document, forever: Option<&ApiCx>) -> Response {
-    let etag = format!("\"{}\"", document.hash);
-    let known = request.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let mut response = if has_tag(known, &etag) {
+async fn answer(
+    request: &Request<Authorized>,
+    document: Document,
+    media: &str,
+    forever: Option<&ApiCx>,
+) -> Result<Response, ApiError> {
+    let conditions = Conditions::of(request.headers());
+    let Document { json, hash } = document;
+    let mut response = if conditions.has(&hash, None) {
         bare(StatusCode::NOT_MODIFIED)
+    } else if media == JSON {
+        conditions.answer(json, JSON, &hash, None)
     } else {
-        respond::json(request.wish(), StatusCode::OK, document.json.clone())
+        let packed = tokio::task::spawn_blocking(move || {
+            let value: Value = api_machinery::json::parse_value(&String::from_utf8_lossy(&json))?;
+            Ok(version3_protobuf(&value))
+        });
+        let packed = packed.await.map_err(ApiError::internal)?;
+        let packed = packed.map_err(|error: api_machinery::json::DecodeError| ApiError::internal(error))?;
+        conditions.answer(packed.into(), PROTOBUF_3, &hash, None)
     };
-    let headers = response.headers_mut();
-    put(headers, ETAG, &etag);
-    headers.append(VARY, HeaderValue::from_static("Accept"));
+    mark(&mut response, &hash, None);
     if let Some(cx) = forever {
+        let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
         put(headers, EXPIRES, &http_date::render(cx.clock().wall() + YEAR));
     }
-    response
-}
-
-/// Whether a tag is among those of a header.
-fn has_tag(tags: &str, etag: &str) -> bool {
-    tags.split(',').any(|tag| tag.trim().trim_start_matches("W/") == etag)
+    Ok(response)
 }
 
 fn redirect(path: &str, hash: &str) -> Result<Response, ApiError> {

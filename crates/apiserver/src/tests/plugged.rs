@@ -49,6 +49,38 @@ async fn openapi_documents_are_found_by_their_hash() {
     let unknown = api.get("/openapi/v3/apis/nothing/v1").await;
     assert_eq!((unknown.code, unknown.text.as_str()), (200, ""));
     assert_eq!(api.send("GET /openapi/v2", &[("accept", "text/html")], "").await.code, 406);
+
+    const OLD: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
+    const NEW: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
+    for accept in [OLD, NEW] {
+        let packed = api.send(&format!("GET {url}"), &[("accept", accept)], "").await;
+        assert_eq!((packed.code, packed.headers["content-type"].to_str().unwrap()), (200, NEW));
+        assert_eq!(packed.headers["etag"], found.headers["etag"], "one tag for both forms");
+        assert!(packed.text.starts_with("\n\x053.0.0"), "{:?}", packed.text.get(..20));
+    }
+    assert_eq!(api.send("GET /openapi/v3", &[("accept", NEW)], "").await.code, 406);
+    let packed = api.send(&format!("GET {url}"), &[("accept-encoding", "gzip")], "").await;
+    assert_eq!((packed.headers.get("content-encoding"), packed.text == found.text), (None, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn openapi_documents_come_in_parts() {
+    let api = Api::start().await;
+    for path in ["/openapi/v2", "/openapi/v3/apis/apps/v1"] {
+        let line = format!("GET {path}");
+        let whole = api.get(path).await;
+        let length = whole.text.len();
+        let etag = whole.headers["etag"].to_str().unwrap();
+        let part = api.send(&line, &[("range", "bytes=2-5"), ("accept-encoding", "gzip")], "").await;
+        assert_eq!((part.code, Some(part.text.as_str())), (206, whole.text.get(2..6)));
+        assert_eq!(part.headers["content-range"], format!("bytes 2-5/{length}"));
+        assert_eq!(part.headers["etag"], whole.headers["etag"]);
+        let none = api.send(&line, &[("range", "bytes=999999999-")], "").await;
+        assert_eq!((none.code, none.headers["content-range"].to_str().unwrap()), (416, &*format!("bytes */{length}")));
+        for (tag, code) in [(etag, 206), ("\"other\"", 200)] {
+            assert_eq!(api.send(&line, &[("range", "bytes=2-5"), ("if-range", tag)], "").await.code, code, "{tag}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

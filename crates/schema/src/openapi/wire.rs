@@ -1,13 +1,14 @@
 //! OpenAPI documents in protobuf, as gnostic's messages have them, made from the JSON form by tables of field numbers.
 //!
 //! Clients that have long been around (kubectl before 1.27, and later ones for kinds that nobody serves) ask for this
-//! form of version 2. A message is described by a table; what JSON leaves open (a type is one name or several, a
+//! form of version 2; few ask for it of version 3. A message is described by a table; what JSON leaves open (a type is one name or several, a
 //! parameter is of one of five kinds) is told apart by looking at the value.
 
 use api_machinery::protobuf::Encoder;
 use serde_json::{Map, Value};
 
 mod v2;
+mod v3;
 
 #[cfg(test)]
 mod tests;
@@ -62,6 +63,18 @@ pub fn swagger_protobuf(document: &Value) -> Vec<u8> {
     let mut out = Encoder::default();
     members(&mut out, document, &v2::DOCUMENT);
     out.into_vec()
+}
+
+/// A document of version 3 as a gnostic `openapi.v3.Document`.
+#[must_use]
+pub fn version3_protobuf(document: &Value) -> Vec<u8> {
+    let mut out = Encoder::default();
+    members(&mut out, document, &v3::DOCUMENT);
+    out.into_vec()
+}
+
+fn is_reference(value: &Value) -> bool {
+    value.get("$ref").is_some()
 }
 
 /// Writes the members of a message, the last one first, as the encoder wants it.

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::Form::{Any, Count, Each, Flag, Message as One, Number, OneOf, Text, Within};
-use super::{Alternative, Form, Message};
+use super::{Alternative, Form, Message, is_reference};
 
 const TEXTS: Form = Each(&Text);
 
@@ -204,7 +204,3 @@ static PARAMETER: [Alternative; 3] = [
     Alternative { is: |value| value["in"] == "query", path: &[2, 3], form: One(&QUERY_PARAMETER) },
     Alternative { is: |value| value["in"] == "path", path: &[2, 4], form: One(&PATH_PARAMETER) },
 ];
-
-fn is_reference(value: &Value) -> bool {
-    value.get("$ref").is_some()
-}
