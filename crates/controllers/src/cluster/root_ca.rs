@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use api_machinery::meta::ObjectMeta;
 use api_types::core_v1::{ConfigMap, Namespace};
-use client::{Change, Informer, ObjectKey};
+use client::{Change, ClientError, Informer, ObjectKey};
+use component_base::metrics::{Counters, Desc, Histograms, Stability, exponential};
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 
 use crate::Settings;
@@ -19,6 +20,12 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     build,
 };
 
+const SYNCS: Desc =
+    Desc::new("root_ca_cert_publisher_sync_total", "Looks at namespaces.", Stability::Alpha).labels(&["code"]);
+const DURATIONS: Desc =
+    Desc::new("root_ca_cert_publisher_sync_duration_seconds", "How long a look took.", Stability::Alpha)
+        .labels(&["code"])
+        .buckets(&exponential::<15>(0.001, 2.0));
 const NAME: &str = "kube-root-ca.crt";
 const KEY: &str = "ca.crt";
 const DESCRIPTION: &str = "kubernetes.io/description";
@@ -43,13 +50,16 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         ours.then(|| ObjectKey::cluster(change.key().namespace))
     };
     let maps = build.watch::<ConfigMap>().enqueue_keys(&queue, touched).informer();
-    build.run(&queue, 1, Arc::new(Publisher { maps, bundle }));
+    let (syncs, durations) = (build.metrics().counters(&SYNCS), build.metrics().histograms(&DURATIONS));
+    build.run(&queue, 1, Arc::new(Publisher { maps, bundle, syncs, durations }));
     Ok(())
 }
 
 struct Publisher {
     maps: Informer<ConfigMap>,
     bundle: String,
+    syncs: Counters,
+    durations: Histograms,
 }
 
 /// What to write.
@@ -82,16 +92,33 @@ fn plan(namespace: &str, present: Option<&ConfigMap>, bundle: &str) -> Plan {
 #[async_trait::async_trait]
 impl Controller for Publisher {
     async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
+        let started = cx.clock.monotonic();
+        let outcome = self.publish(cx, key).await;
+        let code = match &outcome {
+            Ok(()) => 200,
+            Err(ClientError::Api(error)) => error.code,
+            Err(_) => 500,
+        };
+        let took = cx.clock.monotonic().saturating_duration_since(started);
+        self.syncs.with(&[&code.to_string()]).inc();
+        self.durations.with(&[&code.to_string()]).observe(took.as_secs_f64());
+        outcome?;
+        Ok(Next::Done)
+    }
+}
+
+impl Publisher {
+    async fn publish(&self, cx: &Cx, key: &ObjectKey) -> Result<(), ClientError> {
         let present = self.maps.find(&key.name, NAME);
         let maps = cx.client.namespaced::<ConfigMap>(&key.name);
         let outcome = match plan(&key.name, present.as_deref(), &self.bundle) {
-            Plan::Nothing => return Ok(Next::Done),
+            Plan::Nothing => return Ok(()),
             Plan::Create(map) => maps.create(&map).await,
             Plan::Update(map) => maps.update(&map).await,
         };
         match outcome {
-            Err(error) if !error.is_not_found() && !error.is_namespace_terminating() => Err(error.into()),
-            _ => Ok(Next::Done),
+            Err(error) if !error.is_not_found() && !error.is_namespace_terminating() => Err(error),
+            _ => Ok(()),
         }
     }
 }

@@ -7,6 +7,7 @@ use base::SharedRng;
 use client::{ClientConfig, Trust};
 use component_base::flags::{Errors, Options};
 use component_base::serving::BoxError;
+use component_helpers::time_zone::TimeZone;
 use controller::Selection;
 use controller::process::ProcessOptions;
 
@@ -118,6 +119,7 @@ fn settings(options: &Options, client: &ClientConfig, errors: &mut Errors) -> Se
         service_account_token_syncs: workers("concurrent-serviceaccount-token-syncs"),
         legacy_token_clean_up_period: options.duration("legacy-service-account-token-clean-up-period"),
         token_key_file: PathBuf::from(options.string("service-account-private-key-file")),
+        local_zone: TimeZone::local(),
         cron_job_syncs: workers("concurrent-cron-job-syncs"),
         resource_quota_syncs: workers("concurrent-resource-quota-syncs"),
         resource_quota_sync_period: options.duration("resource-quota-sync-period"),

@@ -9,6 +9,7 @@ use api_machinery::time::Time;
 use api_machinery::value::{ValueMap, to_value};
 use api_types::core_v1::{Node, ObjectReference, Pod, PodCondition, Taint, Toleration};
 use client::{Change, ClientError, EventType, Informer, ObjectKey, Patch};
+use component_base::metrics::{Counters, Desc, Histograms, Stability};
 use component_helpers::conditions;
 use component_helpers::taints::tolerates;
 use controller::{Build, BuildError, Controller, Cx, Descriptor, NODE_NAME, Next, ReconcileError};
@@ -24,6 +25,15 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     disabled_by_default: false,
     build,
 };
+
+const DELETIONS: Desc =
+    Desc::new("taint_eviction_controller_pod_deletions_total", "Pods that were deleted.", Stability::Alpha);
+const DELAYS: Desc = Desc::new(
+    "taint_eviction_controller_pod_deletion_duration_seconds",
+    "From the time a pod had to leave until it was deleted.",
+    Stability::Alpha,
+)
+.buckets(&[0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 30.0, 60.0, 120.0, 180.0, 240.0]);
 
 const WORKERS: usize = 8;
 const NO_EXECUTE: &str = "NoExecute";
@@ -48,7 +58,8 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         pods.iter().map(|pod| ObjectKey::of(&pod.metadata)).collect()
     };
     drop(build.watch::<Node>().enqueue_keys(&queue, tainted));
-    build.run(&queue, WORKERS, Arc::new(TaintEviction { nodes, pods, plans: Mutex::default() }));
+    let (deletions, delays) = (build.metrics().counters(&DELETIONS), build.metrics().histograms(&DELAYS));
+    build.run(&queue, WORKERS, Arc::new(TaintEviction { nodes, pods, plans: Mutex::default(), deletions, delays }));
     Ok(())
 }
 
@@ -71,6 +82,8 @@ struct TaintEviction {
     pods: Informer<Pod>,
     /// Pods that are to go later, by uid, and since when; bounded by the pods there are.
     plans: Mutex<HashMap<ObjectKey, (String, Planned)>>,
+    deletions: Counters,
+    delays: Histograms,
 }
 
 /// An eviction to come.
@@ -141,7 +154,11 @@ impl Controller for TaintEviction {
         if !time.is_zero() && now < plan.fire {
             return Ok(Next::After(plan.fire - now));
         }
-        evict(cx, key, &pod).await?;
+        if evict(cx, key, &pod).await? {
+            self.deletions.with(&[]).inc();
+            let late = cx.clock.monotonic().saturating_duration_since(plan.fire);
+            self.delays.with(&[]).observe(late.as_secs_f64());
+        }
         self.plans.lock().remove(key);
         Ok(Next::Done)
     }
@@ -156,17 +173,18 @@ impl TaintEviction {
     }
 }
 
-async fn evict(cx: &Cx, key: &ObjectKey, seen: &Pod) -> Result<(), ClientError> {
+/// Says whether the pod was deleted here.
+async fn evict(cx: &Cx, key: &ObjectKey, seen: &Pod) -> Result<bool, ClientError> {
     if seen.metadata.deletion_timestamp.is_some() {
-        return Ok(());
+        return Ok(false);
     }
     tell(cx, key, format!("Marking for deletion Pod {key}"));
     let mut left = TRIES;
     loop {
         left -= 1;
         match evict_once(cx, key, &seen.metadata.uid).await {
-            Ok(()) => return Ok(()),
-            Err(error) if error.is_not_found() => return Ok(()),
+            Ok(()) => return Ok(true),
+            Err(error) if error.is_not_found() => return Ok(false),
             Err(error) if left == 0 => return Err(error),
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
@@ -290,5 +308,6 @@ mod tests {
         assert_eq!((deleted("none"), deleted("some"), deleted("all")), (1, 0, 0), "{:?}", running.server.requests());
         tokio::time::sleep(Duration::from_secs(300)).await;
         assert_eq!((deleted("none"), deleted("some"), deleted("all")), (1, 1, 0));
+        running.assert_shows("taint_eviction_controller_pod_deletions_total 2");
     }
 }

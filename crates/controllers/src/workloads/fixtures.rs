@@ -11,6 +11,7 @@ use api_types::core_v1::{Container, Pod, PodCondition, PodTemplateSpec};
 use base::{CancellationToken, TaskGroup};
 use client::Client;
 use client::fake::FakeServer;
+use component_base::metrics::{Metrics, MetricsOptions};
 use controller::{ControllerSet, Descriptor, Environment, Selection};
 
 use crate::Settings;
@@ -78,6 +79,7 @@ pub(crate) struct Running {
     pub server: FakeServer,
     /// A client of it.
     pub client: Client,
+    metrics: Arc<Metrics>,
     _group: TaskGroup,
 }
 
@@ -93,12 +95,20 @@ impl Running {
         let client = server.client();
         let mut env = Environment::new(&client);
         env.settings = Arc::new(settings);
+        let metrics = Metrics::new(MetricsOptions::default());
+        env.metrics = Some(Arc::clone(&metrics));
         let set = ControllerSet::new(known, &Selection::all(), &env.gates);
         let group = TaskGroup::new("test");
         group.spawn_cancellable("controllers", async move {
             set.run(&env, CancellationToken::new()).await.unwrap();
         });
-        Self { server, client, _group: group }
+        Self { server, client, metrics, _group: group }
+    }
+
+    /// Asserts that a metric is shown like this.
+    pub(crate) fn assert_shows(&self, line: &str) {
+        let text = self.metrics.text();
+        assert!(text.lines().any(|shown| shown == line), "{line}\nin\n{text}");
     }
 
     /// Puts an object into the server.

@@ -10,6 +10,7 @@ use api_machinery::time::Time;
 use api_machinery::value::to_value;
 use api_types::core_v1::{Node, Pod, PodCondition};
 use client::{Client, ClientError, Informer, ObjectKey, Patch};
+use component_base::metrics::{Counters, Desc, Stability};
 use component_helpers::{nodes, pod_state};
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 use futures_util::future::join_all;
@@ -29,6 +30,16 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     build,
 };
 
+const DELETIONS: Desc =
+    Desc::new("pod_gc_collector_force_delete_pods_total", "Pods that were to be removed by force.", Stability::Alpha)
+        .labels(&["namespace", "reason"]);
+const FAILURES: Desc = Desc::new(
+    "pod_gc_collector_force_delete_pod_errors_total",
+    "Pods that could not be removed by force.",
+    Stability::Alpha,
+)
+.labels(&["namespace", "reason"]);
+
 /// How often everything is looked at.
 const PERIOD: Duration = Duration::from_secs(20);
 /// How long a node must be missing from the cache before its absence is believed enough to ask the server.
@@ -45,6 +56,8 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         nodes: build.watch::<Node>().informer(),
         threshold,
         missing: Mutex::default(),
+        deletions: build.metrics().counters(&DELETIONS),
+        failures: build.metrics().counters(&FAILURES),
     };
     build.every("orphaned_pods_nodes", PERIOD, Arc::new(collector));
     Ok(())
@@ -56,6 +69,8 @@ struct PodGc {
     threshold: i32,
     /// Nodes that pods name and the cache does not have, with when that was seen first. Bounded by what pods name.
     missing: Mutex<BTreeMap<String, Instant>>,
+    deletions: Counters,
+    failures: Counters,
 }
 
 #[async_trait::async_trait]
@@ -65,15 +80,15 @@ impl Controller for PodGc {
         let nodes: BTreeMap<_, _> =
             self.nodes.list().into_iter().map(|node| (node.metadata.name.clone(), node)).collect();
         let mut errors = Vec::new();
-        errors.extend(collect_all(cx, &terminated(&pods, self.threshold), None).await);
-        errors.extend(collect_all(cx, &out_of_service(&pods, &nodes), None).await);
+        errors.extend(self.collect_all(cx, &terminated(&pods, self.threshold), "terminated").await);
+        errors.extend(self.collect_all(cx, &out_of_service(&pods, &nodes), "out-of-service").await);
         let deleted = self.deleted_nodes(cx, &pods, &nodes).await;
         let now = Time::from(cx.clock.wall());
         for pod in pods.iter().filter(|pod| deleted.contains(&pod.spec.node_name)) {
-            errors.extend(collect(&cx.client, pod, Some(node_is_gone(pod, now))).await.err());
+            errors.extend(self.counted(cx, pod, Some(node_is_gone(pod, now)), "orphaned").await.err());
         }
         for pod in never_scheduled(&pods) {
-            errors.extend(collect(&cx.client, &pod, None).await.err());
+            errors.extend(self.counted(cx, &pod, None, "unscheduled").await.err());
         }
         ReconcileError::join(errors.into_iter().map(ReconcileError::from).collect())?;
         Ok(Next::Done)
@@ -94,6 +109,34 @@ impl PodGc {
             }
         }
         deleted
+    }
+}
+
+impl PodGc {
+    async fn collect_all(&self, cx: &Cx, pods: &[Arc<Pod>], reason: &str) -> Vec<ClientError> {
+        let mut errors = Vec::new();
+        for some in pods.chunks(PARALLEL) {
+            let outcomes = join_all(some.iter().map(|pod| self.counted(cx, pod, None, reason))).await;
+            errors.extend(outcomes.into_iter().filter_map(Result::err));
+        }
+        errors
+    }
+
+    /// Collects a pod and counts it, and where that fails too.
+    async fn counted(
+        &self,
+        cx: &Cx,
+        pod: &Pod,
+        condition: Option<PodCondition>,
+        reason: &str,
+    ) -> Result<(), ClientError> {
+        let labels = &[pod.metadata.namespace.as_str(), reason];
+        self.deletions.with(labels).inc();
+        let outcome = collect(&cx.client, pod, condition).await;
+        if outcome.is_err() {
+            self.failures.with(labels).inc();
+        }
+        outcome
     }
 }
 
@@ -160,15 +203,6 @@ fn node_is_gone(pod: &Pod, now: Time) -> PodCondition {
         observed_generation: pod.metadata.generation,
         ..PodCondition::default()
     }
-}
-
-async fn collect_all(cx: &Cx, pods: &[Arc<Pod>], condition: Option<PodCondition>) -> Vec<ClientError> {
-    let mut errors = Vec::new();
-    for some in pods.chunks(PARALLEL) {
-        let outcomes = join_all(some.iter().map(|pod| collect(&cx.client, pod, condition.clone()))).await;
-        errors.extend(outcomes.into_iter().filter_map(Result::err));
-    }
-    errors
 }
 
 /// Marks a pod as failed, unless it has ended, and deletes it at once.
@@ -285,6 +319,7 @@ mod tests {
         let left = running.server.objects("v1/pods");
         assert_eq!((left.len(), &left[0]["metadata"]["name"]), (1, &json!(meta("fine").name)));
         assert_eq!(running.requests("PATCH", "/pods/lost/status"), 1);
+        running.assert_shows("pod_gc_collector_force_delete_pods_total{namespace=\"ns\",reason=\"orphaned\"} 1");
     }
 
     #[tokio::test(start_paused = true)]

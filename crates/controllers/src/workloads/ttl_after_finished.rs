@@ -8,6 +8,7 @@ use api_machinery::time::Time;
 use api_types::batch_v1::Job;
 use api_types::batch_v1::constants::job_condition_type::{COMPLETE, FAILED};
 use client::{Change, Informer, ObjectKey};
+use component_base::metrics::{Desc, Histograms, Stability, exponential};
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 
 use crate::Settings;
@@ -22,6 +23,13 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     build,
 };
 
+const DELAYS: Desc = Desc::new(
+    "ttl_after_finished_controller_job_deletion_duration_seconds",
+    "From the end of a job's time until it was deleted.",
+    Stability::Alpha,
+)
+.buckets(&exponential::<14>(0.1, 2.0));
+
 fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let workers = build.settings::<Settings>()?.ttl_after_finished_syncs;
     let queue = build.queue("ttl_jobs_to_delete");
@@ -30,12 +38,14 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         (!change.is_deleted() && time_to_live(job).is_some()).then(|| change.key())
     };
     let jobs = build.watch::<Job>().enqueue_keys(&queue, concerned).informer();
-    build.run(&queue, workers, Arc::new(TtlAfterFinished { jobs }));
+    let delays = build.metrics().histograms(&DELAYS);
+    build.run(&queue, workers, Arc::new(TtlAfterFinished { jobs, delays }));
     Ok(())
 }
 
 struct TtlAfterFinished {
     jobs: Informer<Job>,
+    delays: Histograms,
 }
 
 /// What to do about a job.
@@ -92,7 +102,12 @@ impl Controller for TtlAfterFinished {
             Plan::Delete => {
                 let options =
                     DeleteOptions { propagation_policy: Some("Foreground".to_owned()), ..DeleteOptions::default() };
-                jobs.delete_this(&live.metadata, options).await?;
+                if jobs.delete_this(&live.metadata, options).await?
+                    && let (Some(ttl), Some(finish)) = (time_to_live(&live), finish(&live))
+                {
+                    let late = Time::from(cx.clock.wall()).since(finish + ttl);
+                    self.delays.with(&[]).observe(late.as_secs_f64());
+                }
                 Ok(Next::Done)
             }
         }

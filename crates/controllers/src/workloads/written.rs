@@ -5,13 +5,22 @@ use std::collections::BTreeMap;
 
 use api_machinery::meta::ObjectMeta;
 use client::ObjectKey;
-use controller::ReconcileError;
+use component_base::metrics::{Counters, Desc, Stability};
+use controller::{Build, ReconcileError};
 use parking_lot::Mutex;
 
 /// The newest versions that were written, by owner and resource. Bounded by the number of owners.
 #[derive(Default)]
 pub(crate) struct Written {
     records: Mutex<BTreeMap<ObjectKey, Record>>,
+    /// How often a look was put off, by the group and resource of the cache.
+    skips: Option<Counters>,
+}
+
+/// The family that counts looks of a controller that were put off.
+pub(crate) const fn skips(name: &'static str) -> Desc {
+    Desc::new(name, "Looks that were put off because a cache was behind.", Stability::Alpha)
+        .labels(&["group", "resource"])
 }
 
 struct Record {
@@ -20,6 +29,11 @@ struct Record {
 }
 
 impl Written {
+    /// One that counts looks that are put off.
+    pub(crate) fn counted(build: &Build<'_>, skips: &'static Desc) -> Self {
+        Self { skips: Some(build.metrics().counters(skips)), ..Self::default() }
+    }
+
     /// An object of `resource` (such as `pods` or `replicasets.apps`) was written for `owner`.
     pub(crate) fn note(&self, owner: &ObjectMeta, resource: &'static str, version: &str) {
         let Ok(version) = version.parse::<u64>() else { return };
@@ -44,6 +58,10 @@ impl Written {
         for (resource, read) in caches {
             let Some(written) = record.versions.get(resource) else { continue };
             if read.parse::<u64>().is_ok_and(|read| read < *written) {
+                if let Some(skips) = &self.skips {
+                    let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+                    skips.with(&[group, resource]).inc();
+                }
                 return Err(ReconcileError::failed(format!(
                     "read version: {read} is not as new as written version: {written} for group resource {resource}"
                 )));

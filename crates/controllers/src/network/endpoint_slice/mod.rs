@@ -6,6 +6,7 @@
 mod desired;
 mod hints;
 pub(in crate::network) mod layout;
+mod metrics;
 mod pack;
 mod plan;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use super::backends::selects;
 use super::pod_events::concerned;
 use super::trigger_time::TriggerTimes;
 use crate::Settings;
+use metrics::{Effect, SliceMetrics, SyncResult};
 use tracker::Tracker;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -68,8 +70,8 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let slices =
         build.watch::<EndpointSlice>().index(BY_SERVICE, by_service).enqueue_after(&queue, of_slice).informer();
     let nodes = build.watch::<Node>().informer();
-    let controller =
-        EndpointSlices { services, pods, slices, nodes, tracker, trigger_times: TriggerTimes::default(), max };
+    let (trigger_times, metrics) = (TriggerTimes::default(), SliceMetrics::new(build.metrics()));
+    let controller = EndpointSlices { services, pods, slices, nodes, tracker, trigger_times, max, metrics };
     build.run(&queue, workers, Arc::new(controller)).drop_after(MAX_FAILURES);
     Ok(())
 }
@@ -90,6 +92,7 @@ struct EndpointSlices {
     tracker: Arc<Tracker>,
     trigger_times: TriggerTimes,
     max: usize,
+    metrics: SliceMetrics,
 }
 
 #[async_trait::async_trait]
@@ -98,6 +101,7 @@ impl Controller for EndpointSlices {
         let Some(service) = self.services.get(key) else {
             self.trigger_times.forget(key);
             self.tracker.forget(key);
+            self.metrics.forget(key);
             return Ok(Next::Done);
         };
         if service.spec.type_ == "ExternalName" || service.spec.selector.is_empty() {
@@ -107,16 +111,22 @@ impl Controller for EndpointSlices {
         pods.retain(|pod| selects(&service, &pod.metadata.labels));
         let mut slices = self.slices.by_index(BY_SERVICE, &key.to_string());
         if self.tracker.is_stale(key, &slices) {
+            self.metrics.ended(SyncResult::Stale);
             return Err(ReconcileError::failed("EndpointSlice informer cache is out of date"));
         }
         slices.retain(|slice| slice.metadata.deletion_timestamp.is_none());
         let trigger = self.trigger_times.of(key, &service, &pods);
         let node = |name: &str| self.nodes.find("", name);
         let plan = plan::plan(&service, &pods, &slices, node, self.max);
+        let effect = Effect::of(&slices, &plan.writes, self.max);
         let outcome = write::apply(cx, &self.tracker, &service, plan.writes, trigger).await;
+        if outcome.is_ok() {
+            self.metrics.carried_out(key, &service, &effect);
+        }
         let mut errors: Vec<ReconcileError> = plan.problems.into_iter().map(ReconcileError::failed).collect();
         errors.extend(outcome.err());
         let outcome = ReconcileError::join(errors);
+        self.metrics.ended(if outcome.is_ok() { SyncResult::Success } else { SyncResult::Error });
         if let Err(error) = &outcome {
             let message = format!("Error updating Endpoint Slices for Service {key}: {error}");
             cx.events.event(&*service, EventType::Warning, "FailedToUpdateEndpointSlices", message);

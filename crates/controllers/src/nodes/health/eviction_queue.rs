@@ -112,12 +112,16 @@ impl Controller for Tainter {
             state.queues.iter_mut().filter_map(next).collect()
         };
         for (zone, name) in due {
-            if let Err(error) = self.taint(cx, &name).await {
-                tracing::warn!(%error, node = name, "Tainting a node failed, trying again");
-                let mut state = self.0.state.lock();
-                if let Some(queue) = state.queues.get_mut(&zone) {
-                    queue.remove(&name);
-                    queue.add(&name);
+            match self.taint(cx, &name).await {
+                Ok(true) => self.0.metrics.evicted(&zone),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(%error, node = name, "Tainting a node failed, trying again");
+                    let mut state = self.0.state.lock();
+                    if let Some(queue) = state.queues.get_mut(&zone) {
+                        queue.remove(&name);
+                        queue.add(&name);
+                    }
                 }
             }
         }
@@ -126,11 +130,12 @@ impl Controller for Tainter {
 }
 
 impl Tainter {
-    async fn taint(&self, cx: &Cx, name: &str) -> Result<(), ReconcileError> {
-        let Some(node) = self.0.nodes.find("", name) else { return Ok(()) };
+    /// Says whether the node is one that pods must leave.
+    async fn taint(&self, cx: &Cx, name: &str) -> Result<bool, ReconcileError> {
+        let Some(node) = self.0.nodes.find("", name) else { return Ok(false) };
         let status = ready(&node).map(|ready| ready.status.clone()).unwrap_or_default();
-        let Some((add, remove)) = wanted(&status, Time::from(cx.clock.wall())) else { return Ok(()) };
+        let Some((add, remove)) = wanted(&status, Time::from(cx.clock.wall())) else { return Ok(false) };
         change(cx, name, &[add], &[remove]).await?;
-        Ok(())
+        Ok(true)
     }
 }

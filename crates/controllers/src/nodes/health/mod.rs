@@ -7,6 +7,7 @@
 
 mod conditions;
 mod eviction_queue;
+mod metrics;
 mod mirror;
 mod monitor;
 mod pods;
@@ -29,6 +30,7 @@ use parking_lot::Mutex;
 use crate::Settings;
 use crate::settings::NodeHealthSettings;
 use eviction_queue::{EvictionQueue, Tainter};
+use metrics::NodeMetrics;
 use mirror::Mirror;
 use monitor::Monitor;
 use pods::NewPods;
@@ -64,7 +66,8 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let leases = Scope { namespace: NAMESPACE_NODE_LEASE.to_owned(), ..Scope::default() };
     let leases = build.watch_scoped::<Lease>(&leases).informer();
     let period = settings.monitor_period;
-    let shared = Arc::new(Shared { nodes, pods, leases, settings, state: Mutex::default() });
+    let metrics = NodeMetrics::new(build.metrics());
+    let shared = Arc::new(Shared { nodes, pods, leases, settings, metrics, state: Mutex::default() });
     build.run(&node_queue, NODE_WORKERS, Arc::new(Mirror(Arc::clone(&shared)))).drop_after(0);
     build.run(&pod_queue, POD_WORKERS, Arc::new(NewPods(Arc::clone(&shared))));
     build.every("node_lifecycle_monitor", period, Arc::new(Monitor::new(Arc::clone(&shared))));
@@ -78,6 +81,7 @@ struct Shared {
     pods: Informer<Pod>,
     leases: Informer<Lease>,
     settings: NodeHealthSettings,
+    metrics: NodeMetrics,
     state: Mutex<State>,
 }
 

@@ -46,11 +46,12 @@ impl Monitor {
 #[async_trait::async_trait]
 impl Controller for Monitor {
     async fn reconcile(&self, cx: &Cx, _: &ObjectKey) -> Result<Next, ReconcileError> {
+        let started = cx.clock.monotonic();
         let nodes = self.shared.nodes.list();
         self.welcome(cx, &nodes).await?;
         let mut looks = Vec::with_capacity(nodes.len());
         for node in &nodes {
-            looks.push(self.look(cx, node));
+            looks.push(self.look_timed(cx, node));
         }
         let seen: Vec<Seen> =
             futures_util::stream::iter(looks).buffer_unordered(PARALLEL).filter_map(std::future::ready).collect().await;
@@ -58,6 +59,7 @@ impl Controller for Monitor {
             self.treat(cx, one).await;
         }
         self.judge_zones(cx, &seen).await;
+        self.shared.metrics.looked_at_all(cx.clock.monotonic().saturating_duration_since(started));
         Ok(Next::Done)
     }
 }
@@ -72,6 +74,7 @@ impl Monitor {
             let mut state = self.shared.state.lock();
             if state.zones.enter(&zone) {
                 let queue = EvictionQueue::new(self.shared.settings.eviction_rate, cx.clock.monotonic());
+                self.shared.metrics.entered(&zone);
                 state.queues.insert(zone, queue);
             }
         }
@@ -100,6 +103,13 @@ impl Monitor {
         }
         self.shared.state.lock().queues.values_mut().for_each(|queue| queue.remove(name));
         Ok(())
+    }
+
+    async fn look_timed(&self, cx: &Cx, node: &Arc<Node>) -> Option<Seen> {
+        let started = cx.clock.monotonic();
+        let seen = self.look(cx, node).await;
+        self.shared.metrics.looked(cx.clock.monotonic().saturating_duration_since(started));
+        seen
     }
 
     /// Listens to a node; says in its status when it is silent. Nothing where that could not be written.
@@ -199,6 +209,7 @@ impl Monitor {
             let count = counts.entry(one.zone.clone()).or_default();
             if one.now == "True" { count.ready += 1 } else { count.not_ready += 1 }
         }
+        self.shared.metrics.zones(counts.iter());
         let now = cx.clock.monotonic();
         let all_down = {
             let mut state = self.shared.state.lock();

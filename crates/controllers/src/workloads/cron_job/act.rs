@@ -22,6 +22,7 @@ pub(super) struct Run<'a> {
     next: CronJob,
     jobs: Vec<Arc<Job>>,
     now: Time,
+    own: &'a super::CronJobs,
 }
 
 fn reference(job: &Job) -> ObjectReference {
@@ -37,9 +38,9 @@ fn reference(job: &Job) -> ObjectReference {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(cx: &'a Cx, stored: &'a CronJob, jobs: Vec<Arc<Job>>) -> Self {
+    pub(super) fn new(cx: &'a Cx, stored: &'a CronJob, jobs: Vec<Arc<Job>>, own: &'a super::CronJobs) -> Self {
         let now = Time::from(cx.clock.wall());
-        Self { cx, stored, next: stored.clone(), jobs, now }
+        Self { cx, stored, next: stored.clone(), jobs, now, own }
     }
 
     fn event(&self, kind: EventType, reason: &str, message: String) {
@@ -79,7 +80,7 @@ impl<'a> Run<'a> {
             );
             self.event(EventType::Warning, "UnsupportedSchedule", text);
         }
-        let schedule = match plan::schedule_of(spec) {
+        let schedule = match plan::schedule_of(spec, &self.own.local_zone) {
             Ok(schedule) => schedule,
             Err(error) => {
                 let text = format!("unparseable schedule: {:?} : {error}", spec.schedule);
@@ -218,10 +219,12 @@ impl<'a> Run<'a> {
     }
 
     async fn create(&mut self, at: Time) -> Result<(), ReconcileError> {
-        let wanted = job_content::job(self.stored, at);
+        let wanted = job_content::job(self.stored, at, &self.own.local_zone);
         let jobs = self.cx.client.namespaced::<Job>(&wanted.metadata.namespace);
         let job = match jobs.create(&wanted).await {
             Ok(job) => {
+                let skew = job.metadata.creation_timestamp.since(at);
+                self.own.skew.with(&[]).observe(skew.as_secs_f64());
                 self.event(EventType::Normal, "SuccessfulCreate", format!("Created job {}", job.metadata.name));
                 job
             }

@@ -6,7 +6,7 @@ use api_types::batch_v1::{CronJob, Job};
 use component_helpers::time_zone::TimeZone;
 use controller::controller_ref;
 
-use super::plan::seconds;
+use super::plan::{seconds, zone_of};
 
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
@@ -16,11 +16,10 @@ pub(super) fn name(cron_job: &CronJob, at: Time) -> String {
 }
 
 /// The job for a time.
-pub(super) fn job(cron_job: &CronJob, at: Time) -> Job {
+pub(super) fn job(cron_job: &CronJob, at: Time, local: &TimeZone) -> Job {
     let template = &cron_job.spec.job_template;
-    let zone = cron_job.spec.time_zone.as_deref().and_then(|name| TimeZone::find(name).ok());
     let mut annotations = template.metadata.annotations.clone();
-    annotations.insert(SCHEDULED.to_owned(), zone.unwrap_or_else(TimeZone::utc).rfc3339(at));
+    annotations.insert(SCHEDULED.to_owned(), zone_of(&cron_job.spec, local).rfc3339(at));
     let metadata = ObjectMeta {
         name: name(cron_job, at),
         namespace: cron_job.metadata.namespace.clone(),

@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 use api_types::batch_v1::{CronJob, Job};
 use client::{Change, EventType, Informer, ObjectKey};
+use component_base::metrics::{Desc, Histograms, Stability, exponential};
+use component_helpers::time_zone::TimeZone;
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError, controller_of};
 
 use crate::Settings;
@@ -30,9 +32,18 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     build,
 };
 
+const SKEW: Desc = Desc::new(
+    "cronjob_controller_job_creation_skew_duration_seconds",
+    "From the time a job was due until it was created.",
+    Stability::Stable,
+)
+.buckets(&exponential::<10>(1.0, 2.0));
+
 fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
-    let workers = build.settings::<Settings>()?.cron_job_syncs;
+    let settings = build.settings::<Settings>()?;
+    let (workers, local_zone) = (settings.cron_job_syncs, settings.local_zone.clone());
     let queue = build.queue("cronjob");
+    let zone = local_zone.clone();
     let (own, clock, events) = (queue.clone(), Arc::clone(build.clock()), build.events().clone());
     let cron_jobs = build
         .watch::<CronJob>()
@@ -44,7 +55,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
             if !rescheduled {
                 return own.add(key);
             }
-            match plan::schedule_of(&new.spec) {
+            match plan::schedule_of(&new.spec, &zone) {
                 Ok(schedule) => own.add_after(key, plan::look_again(new, &schedule, clock.wall().into())),
                 Err(_) => {
                     let text = format!("unparseable schedule for cronjob: {}", new.spec.schedule);
@@ -69,13 +80,17 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         keys
     };
     let jobs = build.watch::<Job>().enqueue_keys(&queue, of_job).informer();
-    build.run(&queue, workers, Arc::new(CronJobs { cron_jobs, jobs }));
+    let skew = build.metrics().histograms(&SKEW);
+    build.run(&queue, workers, Arc::new(CronJobs { cron_jobs, jobs, local_zone, skew }));
     Ok(())
 }
 
 struct CronJobs {
     cron_jobs: Informer<CronJob>,
     jobs: Informer<Job>,
+    /// The zone of schedules that name none.
+    local_zone: TimeZone,
+    skew: Histograms,
 }
 
 #[async_trait::async_trait]
@@ -84,7 +99,7 @@ impl Controller for CronJobs {
         let Some(cron_job) = self.cron_jobs.get(key) else { return Ok(Next::Done) };
         let of_this = |job: &Arc<Job>| controller_of(&job.metadata).is_some_and(|owner| owner.name == key.name);
         let jobs: Vec<Arc<Job>> = self.jobs.in_namespace(&key.namespace).into_iter().filter(of_this).collect();
-        let mut run = Run::new(cx, &cron_job, jobs);
+        let mut run = Run::new(cx, &cron_job, jobs, self);
         let outcome = run.sync().await;
         let written = run.report().await;
         written?;

@@ -27,17 +27,17 @@ pub(super) struct Due {
     pub(super) many: bool,
 }
 
-/// The schedule in its zone. An unknown zone is the caller's to tell; times are UTC then.
+/// The schedule in its zone, or in the process's own. An unknown zone is the caller's to tell.
 ///
 /// # Errors
 /// The text is no schedule.
-pub(super) fn schedule_of(spec: &CronJobSpec) -> Result<Schedule, ScheduleError> {
-    let schedule = Schedule::parse(&spec.schedule)?;
-    let zone = spec.time_zone.as_deref().and_then(|name| TimeZone::find(name).ok());
-    Ok(match zone {
-        Some(zone) => schedule.in_zone(zone),
-        None => schedule,
-    })
+pub(super) fn schedule_of(spec: &CronJobSpec, local: &TimeZone) -> Result<Schedule, ScheduleError> {
+    Ok(Schedule::parse(&spec.schedule)?.in_zone(zone_of(spec, local)))
+}
+
+/// The zone of a schedule, or the process's own.
+pub(super) fn zone_of(spec: &CronJobSpec, local: &TimeZone) -> TimeZone {
+    spec.time_zone.as_deref().and_then(|name| TimeZone::find(name).ok()).unwrap_or_else(|| local.clone())
 }
 
 /// From when on times count.

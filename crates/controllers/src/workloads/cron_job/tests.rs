@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use api_machinery::time::Time;
+use api_types::batch_v1::CronJobSpec;
 use component_helpers::cron::Schedule;
 use serde_json::json;
 
@@ -67,7 +68,11 @@ fn old_jobs_are_surplus() {
 fn a_job_says_when_it_was_due() {
     let mut cron_job = cron_job("* * * * *");
     cron_job.spec.job_template.metadata.labels.insert("a".into(), "b".into());
-    let job = job_content::job(&cron_job, at(120));
+    let tokyo = TimeZone::find("Asia/Tokyo").unwrap();
+    let elsewhere = job_content::job(&cron_job, at(120), &tokyo);
+    let scheduled = &elsewhere.metadata.annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"];
+    assert_eq!(scheduled.ends_with("+09:00"), cron_job.spec.time_zone.is_none(), "{scheduled}");
+    let job = job_content::job(&cron_job, at(120), &TimeZone::utc());
     assert_eq!((job.metadata.name.as_str(), job.metadata.labels.len()), ("tick-2", 1));
     assert_eq!(job.metadata.annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"], "1970-01-01T00:02:00Z");
 }
@@ -103,4 +108,17 @@ async fn a_suspended_one_starts_nothing() {
     );
     tokio::time::sleep(Duration::from_secs(180)).await;
     assert_eq!(running.count("batch/v1/jobs"), 1);
+}
+
+#[test]
+fn schedules_without_a_zone_follow_the_processes_own() {
+    let tokyo = TimeZone::find("Asia/Tokyo").unwrap();
+    let noon = |spec: &CronJobSpec| {
+        let schedule = plan::schedule_of(spec, &tokyo).unwrap();
+        schedule.next_after(Time::parse("2026-01-01T00:00:00Z").unwrap()).unwrap().to_string()
+    };
+    let mut spec = cron_job("0 12 * * *").spec;
+    assert_eq!(noon(&spec), "2026-01-01T03:00:00Z");
+    spec.time_zone = Some("Europe/Berlin".into());
+    assert_eq!(noon(&spec), "2026-01-01T11:00:00Z");
 }

@@ -26,6 +26,7 @@ use api_types::apps_v1::constants::daemon_set_update_strategy_type::ROLLING_UPDA
 use api_types::apps_v1::{ControllerRevision, DaemonSet, DaemonSetStatus};
 use api_types::core_v1::{Node, Pod};
 use client::{Change, EventType, Expectations, Informer, ObjectKey};
+use component_base::metrics::Desc;
 use component_helpers::selectors::selector_of;
 use controller::{
     Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, NODE_NAME, Next, ReconcileError, controller_uid,
@@ -34,7 +35,7 @@ use controller::{
 use super::adoption::Claims;
 use super::owners::{concerned, selects_all};
 use super::pod_watch::PodWatch;
-use super::written::Written;
+use super::written::{Written, skips};
 use crate::Settings;
 use back_off::BackOff;
 use manage::Plan;
@@ -56,12 +57,14 @@ const SETS: &str = "daemonsets.apps";
 /// Owners look at a pod that became ready a little after `minReadySeconds`, as its time is in whole seconds.
 const SLACK: Duration = Duration::from_secs(1);
 
+const SKIPS: Desc = skips("daemonset_controller_stale_sync_skips_total");
+
 fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let workers = build.settings::<Settings>()?.daemon_set_syncs;
     let queue = build.queue("daemonset");
     let node_queue = build.queue("daemonset-node-updates");
     let expectations = Arc::new(Expectations::new(Arc::clone(build.clock())));
-    let written = Arc::new(Written::default());
+    let written = Arc::new(Written::counted(build, &SKIPS));
     let (forget, forget_written) = (Arc::clone(&expectations), Arc::clone(&written));
     let sets = build
         .watch::<DaemonSet>()

@@ -14,6 +14,7 @@ use serde_json::json;
 use super::super::owners::key;
 use super::super::pod_control::PodControl;
 use super::manage::Plan;
+use super::metrics::Action;
 use super::pod_content::{pod_for_index, pod_of};
 use super::view::View;
 use super::{JobController, Managed, PODS};
@@ -61,8 +62,10 @@ impl JobController {
         let look_again = plan.look_again;
         let mut managed = Managed { active: view.active_count(), ready: view.ready, look_again, ..Managed::default() };
         if !plan.remove.is_empty() {
+            managed.action = Action::PodsDeleted;
             self.remove(cx, owner, view, &plan.remove, &mut managed).await;
         } else if plan.create > 0 {
+            managed.action = Action::PodsCreated;
             self.create(cx, owner, view, &plan, &mut managed).await;
         }
         managed
@@ -120,6 +123,7 @@ impl JobController {
         for _ in 0..outcome.skipped {
             expectations.creation_observed(owner);
         }
+        self.records.metrics.created(view, outcome.done, outcome.errors.len());
         managed.active += i32::try_from(outcome.done).unwrap_or(i32::MAX);
         managed.error = outcome.errors.into_iter().next().map(ReconcileError::from);
     }

@@ -32,6 +32,7 @@ impl JobController {
         if view.job.status != last {
             self.store(cx, &mut view.job).await.map_err(|error| during("adding uncounted pods to status", &error))?;
             self.records.back_off.set(key, view.failures);
+            self.records.metrics.counted(&view.job, &last);
             last = view.job.status.clone();
         }
         let failed = self.release_all(cx, key, &mut tracking).await;
@@ -41,12 +42,14 @@ impl JobController {
             self.store(cx, &mut view.job)
                 .await
                 .map_err(|error| during("removing uncounted pods from status", &error))?;
+            self.records.metrics.counted(&view.job, &last);
         }
         if let Some(error) = failed {
             return Err(error);
         }
         if let Some(fate) = fate.filter(|_| finished) {
             self.records.finished.lock().insert(key.clone(), view.job.metadata.uid.clone());
+            self.records.metrics.finished(&view.job, &fate);
             announce(cx, view, &fate);
         }
         Ok(())

@@ -13,6 +13,7 @@ mod fate;
 mod flush;
 mod indexes;
 mod manage;
+mod metrics;
 mod orphans;
 mod pod_content;
 mod policy;
@@ -33,15 +34,17 @@ use api_types::batch_v1::constants::{JOB_CONTROLLER_NAME, JOB_TRACKING_FINALIZER
 use api_types::batch_v1::{Job, JobCondition};
 use api_types::core_v1::Pod;
 use client::{EventType, Expectations, Informer, ObjectKey, RateLimit};
+use component_base::metrics::Desc;
 use component_helpers::conditions::find;
 use component_helpers::selectors::selector_of;
 use controller::{Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, Next, ReconcileError, controller_uid};
 use parking_lot::Mutex;
 
 use super::adoption::Claims;
-use super::written::Written;
+use super::written::{Written, skips};
 use crate::Settings;
 use back_off::BackOff;
+use metrics::{Action, JobMetrics};
 use orphans::Orphans;
 use view::View;
 use watch::{Removals, Watch};
@@ -59,6 +62,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
 const PODS: &str = "pods";
 const JOBS: &str = "jobs.batch";
 
+const SKIPS: Desc = skips("job_controller_stale_sync_skips_total");
+
 /// Between tries of a job that cannot be brought in order.
 const RETRIES: RateLimit = RateLimit { base: Duration::from_secs(1), longest: Duration::from_secs(60), overall: None };
 
@@ -68,7 +73,8 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let orphan_queue = build.queue_with("job_orphan_pod", RETRIES);
     let records = Arc::new(Records {
         expectations: Expectations::new(Arc::clone(build.clock())),
-        written: Written::default(),
+        written: Written::counted(build, &SKIPS),
+        metrics: JobMetrics::new(build.metrics()),
         removals: Removals::default(),
         back_off: BackOff::default(),
         finished: Mutex::default(),
@@ -95,6 +101,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
 struct Records {
     expectations: Expectations,
     written: Written,
+    metrics: JobMetrics,
     removals: Removals,
     back_off: BackOff,
     /// The uids of jobs that this process has finished while the cache may not know yet.
@@ -147,7 +154,12 @@ impl Controller for JobController {
             cx.events.event(&*job, EventType::Warning, "UnknownCompletionMode", message);
             return Ok(Next::Done);
         }
-        self.bring_in_order(cx, key, Job::clone(&job)).await
+        let started = cx.clock.monotonic();
+        let mut action = Action::default();
+        let outcome = self.bring_in_order(cx, key, Job::clone(&job), &mut action).await;
+        let took = cx.clock.monotonic().saturating_duration_since(started);
+        self.records.metrics.synced(&job, action, outcome.is_err(), took);
+        outcome
     }
 }
 
@@ -162,10 +174,18 @@ struct Managed {
     error: Option<ReconcileError>,
     /// When to look again.
     look_again: Option<Duration>,
+    /// What was done.
+    action: Action,
 }
 
 impl JobController {
-    async fn bring_in_order(&self, cx: &Cx, key: &ObjectKey, job: Job) -> Result<Next, ReconcileError> {
+    async fn bring_in_order(
+        &self,
+        cx: &Cx,
+        key: &ObjectKey,
+        job: Job,
+        action: &mut Action,
+    ) -> Result<Next, ReconcileError> {
         let wait = self.records.expectations.wait(key);
         let satisfied = wait.is_none();
         let pods = self.claim(cx, &job).await?;
@@ -189,6 +209,7 @@ impl JobController {
             let manages = satisfied && view.job.metadata.deletion_timestamp.is_none();
             if manages {
                 managed = self.manage(cx, key, &view).await;
+                *action = managed.action;
             }
             fate = view.completion(managed.active);
             if fate.is_none() && manages {

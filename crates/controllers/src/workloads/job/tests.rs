@@ -204,6 +204,15 @@ async fn a_job_runs_to_its_end() {
     assert!(is_true(&job.status.conditions, "Complete"), "{:?}", job.status);
     assert_eq!((job.status.succeeded, job.status.failed, job.status.active), (3, 0, 0));
     assert_eq!((running.count(PODS_AT), tracked_pods(&running).await), (3, 0));
+    for line in [
+        "job_controller_jobs_finished_total{completion_mode=\"NonIndexed\",reason=\"CompletionsReached\",result=\"succeeded\"} 1",
+        "job_controller_job_pods_finished_total{completion_mode=\"NonIndexed\",result=\"succeeded\"} 3",
+        "job_controller_job_pods_creation_total{reason=\"new\",status=\"succeeded\"} 3",
+        "job_controller_terminated_pods_tracking_finalizer_total{event=\"add\"} 3",
+        "job_controller_terminated_pods_tracking_finalizer_total{event=\"delete\"} 3",
+    ] {
+        running.assert_shows(line);
+    }
     running.assert_steady().await;
 }
 
@@ -218,6 +227,7 @@ async fn an_indexed_job_does_every_index() {
     settle().await;
     let job = live(&running).await;
     assert_eq!((job.status.completed_indexes.as_str(), job.status.succeeded), ("0-2", 3));
+    running.assert_shows("job_controller_job_finished_indexes_total{backoffLimit=\"global\",status=\"succeeded\"} 3");
     assert!(is_true(&job.status.conditions, "Complete"));
     assert_eq!(tracked_pods(&running).await, 0);
 }
@@ -239,6 +249,9 @@ async fn failures_end_a_job_after_their_delays() {
     let job = live(&running).await;
     assert!(is_true(&job.status.conditions, "Failed") && is_true(&job.status.conditions, "FailureTarget"));
     assert_eq!((job.status.failed, tracked_pods(&running).await), (2, 0));
+    running.assert_shows(
+        "job_controller_jobs_finished_total{completion_mode=\"NonIndexed\",reason=\"BackoffLimitExceeded\",result=\"failed\"} 1",
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,9 +11,9 @@ use controller::{CONTROLLER_UID, Queue, controller_of};
 use parking_lot::Mutex;
 
 use super::super::owners::{key, owner_changed, resolve, suitors};
-use super::Records;
 use super::conditions::is_finished;
 use super::view::is_tracked;
+use super::{Records, is_managed_elsewhere};
 
 /// Changes of pods come in bursts; a job looks at them together.
 const BATCH: Duration = Duration::from_secs(1);
@@ -69,6 +69,11 @@ pub(super) struct Watch {
 impl Watch {
     pub(super) fn notice_job(&self, change: &Change<Job>) {
         let (job, owner) = (change.object(), change.key());
+        if matches!(change, Change::Added { .. })
+            && let Some(by) = job.spec.managed_by.as_deref().filter(|_| is_managed_elsewhere(job))
+        {
+            self.records.metrics.managed_elsewhere(by);
+        }
         match change {
             Change::Added { .. } => self.queue.add(owner),
             Change::Updated { .. } if is_finished(job) => {
@@ -94,6 +99,9 @@ impl Watch {
     }
 
     pub(super) fn notice_pod(&self, change: &Change<Pod>) {
+        let now = (!change.is_deleted()).then(|| &**change.object());
+        let before = if change.is_deleted() { Some(&**change.object()) } else { change.old().map(|old| &**old) };
+        self.records.metrics.pod_changed(before, now);
         match change {
             Change::Added { object, .. } if object.metadata.deletion_timestamp.is_some() => {
                 self.leaving(object, Leaving::Going);

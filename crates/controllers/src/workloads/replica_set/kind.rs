@@ -5,12 +5,19 @@ use api_types::core_v1::{
     PodTemplateSpec, ReplicationController, ReplicationControllerCondition, ReplicationControllerStatus,
 };
 
+use component_base::metrics::Desc;
+
 use super::super::owners::Owner;
+use super::super::written::skips;
+
+const SKIPS: Desc = skips("replicaset_controller_stale_sync_skips_total");
 
 /// A kind whose objects keep a number of equal pods. The status is that of a replica set.
 pub(super) trait Replicated: Owner {
     /// The resource with its group, as logs and errors name it.
     const RESOURCE: &'static str;
+    /// Where looks that are put off are counted, if they are.
+    const SKIPS: Option<&'static Desc>;
     /// How many pods are wanted; nothing below zero.
     fn wanted(&self) -> usize;
     /// The template of the pods.
@@ -29,6 +36,7 @@ fn count(replicas: Option<i32>) -> usize {
 
 impl Replicated for ReplicaSet {
     const RESOURCE: &'static str = "replicasets.apps";
+    const SKIPS: Option<&'static Desc> = Some(&SKIPS);
 
     fn wanted(&self) -> usize {
         count(self.spec.replicas)
@@ -49,6 +57,7 @@ impl Replicated for ReplicaSet {
 
 impl Replicated for ReplicationController {
     const RESOURCE: &'static str = "replicationcontrollers";
+    const SKIPS: Option<&'static Desc> = None;
 
     fn wanted(&self) -> usize {
         count(self.spec.replicas)

@@ -68,7 +68,7 @@ const PODS: &str = "pods";
 fn start<O: Replicated>(build: &mut Build<'_>, queue: &str, workers: usize) {
     let queue = build.queue(queue);
     let expectations = Arc::new(Expectations::new(Arc::clone(build.clock())));
-    let written = Arc::new(Written::default());
+    let written = Arc::new(O::SKIPS.map_or_else(Written::default, |skips| Written::counted(build, skips)));
     let (forget, forget_written) = (Arc::clone(&expectations), Arc::clone(&written));
     let sets = build
         .watch::<O>()

@@ -24,6 +24,7 @@ use api_machinery::time::Time;
 use api_types::apps_v1::{ControllerRevision, StatefulSet, StatefulSetStatus};
 use api_types::core_v1::{PersistentVolumeClaim, Pod};
 use client::{Expectations, Informer, ObjectKey};
+use component_base::metrics::Desc;
 use component_helpers::selectors::selector_of;
 use controller::{
     Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, Next, ReconcileError, controller_uid,
@@ -32,7 +33,7 @@ use controller::{
 
 use super::adoption::Claims;
 use super::pod_watch::PodWatch;
-use super::written::Written;
+use super::written::{Written, skips};
 use crate::Settings;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -49,10 +50,12 @@ const PODS: &str = "pods";
 const CLAIMS: &str = "persistentvolumeclaims";
 const SETS: &str = "statefulsets.apps";
 
+const SKIPS: Desc = skips("statefulset_controller_stale_sync_skips_total");
+
 fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let workers = build.settings::<Settings>()?.stateful_set_syncs;
     let queue = build.queue("statefulset");
-    let written = Arc::new(Written::default());
+    let written = Arc::new(Written::counted(build, &SKIPS));
     let forget = Arc::clone(&written);
     let sets = build
         .watch::<StatefulSet>()
