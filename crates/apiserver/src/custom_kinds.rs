@@ -21,6 +21,8 @@ pub(crate) struct CustomKind {
     pub list_kind: String,
     /// Where the scale subresource finds the wanted replicas; empty without one.
     pub replicas_path: String,
+    /// What clients are told at every request; nothing unless the version is deprecated.
+    pub deprecation: Option<String>,
     /// Whether unknown fields are kept everywhere.
     pub preserve_unknown_fields: bool,
 }

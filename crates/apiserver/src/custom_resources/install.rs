@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use api_machinery::value::Value;
-use api_types::apiextensions_v1::{CustomResourceDefinition, CustomResourceDefinitionVersion};
+use api_types::apiextensions_v1::{
+    CustomResourceDefinition, CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
+};
 use kinds::apiextensions_v1::schema_of;
 use kinds::info::ResourceInfo;
 use registry::{Resource, RulesRef, Setup};
@@ -16,6 +18,7 @@ use super::served::{ServedKind, ServedKinds};
 use super::version_rename::VersionRename;
 use crate::custom_kinds::CustomKind;
 use crate::cx::ApiCx;
+use crate::discovery::compare_versions;
 
 /// One version, ready to be served.
 struct Prepared {
@@ -126,9 +129,27 @@ fn prepare(
         schema: structural,
         list_kind: names.list_kind.clone(),
         replicas_path: subresources.scale.as_ref().map(|own| own.spec_replicas_path.clone()).unwrap_or_default(),
+        deprecation: deprecation(spec, version),
         preserve_unknown_fields: spec.preserve_unknown_fields,
     };
     Ok(Prepared { version: version.name.clone(), info, rules: Arc::new(rules), kind, schema })
+}
+
+/// What to say to who uses a deprecated version: what the definition says, or else which version to use.
+fn deprecation(spec: &CustomResourceDefinitionSpec, version: &CustomResourceDefinitionVersion) -> Option<String> {
+    if !version.deprecated {
+        return None;
+    }
+    if let Some(text) = version.deprecation_warning.as_ref().filter(|text| !text.is_empty()) {
+        return Some(text.clone());
+    }
+    let (group, kind) = (&spec.group, &spec.names.kind);
+    let newer = spec.versions.iter().filter(|other| other.served && !other.deprecated).map(|other| other.name.as_str());
+    let best = newer
+        .filter(|other| compare_versions(group, other, &version.name).is_lt())
+        .min_by(|a, b| compare_versions(group, a, b));
+    let instead = best.map_or_else(String::new, |best| format!("; use {group}/{best} {kind}"));
+    Some(format!("{group}/{} {kind} is deprecated{instead}", version.name))
 }
 
 /// `com.example.stable.v1.CronTab`

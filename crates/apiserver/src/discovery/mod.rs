@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 pub(crate) use address::{external_address, secure_port};
 pub(crate) use aggregated::digest;
 pub(crate) use catalog::Catalog;
+pub(crate) use order::compare_versions;
 
 use crate::chain::{Authorized, Request};
 use crate::custom_resources::ServedKinds;

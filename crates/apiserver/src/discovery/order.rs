@@ -56,7 +56,7 @@ fn priority(name: &str) -> i32 {
 }
 
 /// Compares two versions of a group: the preferred one is less.
-pub(super) fn compare_versions(group: &str, one: &str, other: &str) -> Ordering {
+pub(crate) fn compare_versions(group: &str, one: &str, other: &str) -> Ordering {
     let known = GROUPS.iter().find(|known| known.group == group);
     let priority = |version: &str| {
         let own = known.and_then(|known| known.versions.iter().find(|(name, _)| *name == version));

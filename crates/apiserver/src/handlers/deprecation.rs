@@ -24,6 +24,10 @@ const DEPRECATED: &[Deprecated] = &[Deprecated {
 /// Warns the client, and remembers that the version is in use.
 pub(super) fn note(cx: &ApiCx, request: &Request<Authorized>, target: &Target) {
     let info = target.info;
+    if let Some(text) = target.custom.as_ref().and_then(|custom| custom.deprecation.as_deref()) {
+        request.warnings().add(text);
+        return;
+    }
     let is_target =
         |own: &&Deprecated| (own.group, own.version, own.resource) == (info.group, info.version, info.resource);
     // The server keeps endpoints of its own for clients that have not moved on.

@@ -22,7 +22,7 @@ const DEFINITION: &str = r#"{
                  "spec": {"type": "object", "required": ["size"], "properties": {
                      "size": {"type": "integer", "minimum": 0}, "colour": {"type": "string", "default": "red"}}},
                  "status": {"type": "object", "properties": {"size": {"type": "integer"}}}}}}},
-            {"name": "v1beta1", "served": true, "storage": false,
+            {"name": "v1beta1", "served": true, "storage": false, "deprecated": true,
              "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}
         ]
     }
@@ -46,6 +46,15 @@ async fn with_apples() -> Api {
     assert_eq!(created.code, 201, "{}", created.text);
     until(&api, APPLES, |code, _| code == 200).await;
     api
+}
+
+#[tokio::test(start_paused = true)]
+async fn deprecated_versions_say_so() {
+    let api = with_apples().await;
+    assert_eq!(api.get(APPLES).await.warnings(), Vec::<&str>::new());
+    let old = api.get(&APPLES.replace("v1", "v1beta1")).await;
+    let text = "299 - \"example.com/v1beta1 Apple is deprecated; use example.com/v1 Apple\"";
+    assert_eq!((old.code, old.warnings()), (200, vec![text]));
 }
 
 #[tokio::test(start_paused = true)]
