@@ -63,6 +63,10 @@ bench-api: ## The API server beside raw etcd and a bare HTTPS server (FLAGS=--qu
 	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver
 	$(BIN)/bench-api --bin-dir=$(BIN) $(FLAGS)
 
+bench-soak: ## What the API server keeps after rounds of pods that came and went (FLAGS=--rounds=N for a long run)
+	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-soak --bin kube-apiserver
+	$(BIN)/bench-soak --bin-dir=$(BIN) $(FLAGS)
+
 bench-codec: ## JSON and protobuf beside serde and prost derives, and what api-types costs to build
 	$(CARGO) run --locked --release --manifest-path bench/codec/Cargo.toml -- $(FLAGS)
 	bench/codec/build-cost.sh
@@ -77,4 +81,4 @@ test-surroundings: ## The binaries and images that the end-to-end tests bring up
 	$(CARGO) xtask component-image $(TARGET_DIR)/debug/cluster-dns coxswain.local/cluster-dns:v1.36.3 $(IMAGES)/cluster-dns.tar
 	$(foreach bin,$(STATIC_PODS),$(call control_plane_image,$(TARGET_DIR)/debug,$(bin)))
 
-.PHONY: bench-api bench-codec bench-sched bench-up help up down build images deps verify fmt fmt-check lint check test sim test-surroundings
+.PHONY: bench-api bench-codec bench-sched bench-soak bench-up help up down build images deps verify fmt fmt-check lint check test sim test-surroundings

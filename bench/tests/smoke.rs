@@ -56,6 +56,18 @@ fn bench_api_measures_every_verb() {
 }
 
 #[test]
+fn bench_soak_sees_every_round() {
+    let directory = match bin_dir("kube-apiserver") {
+        Ok(directory) => directory,
+        Err(why) => return println!("{why}"),
+    };
+    let directory = directory.to_str().expect("a path that is text");
+    let found = figures(env!("CARGO_BIN_EXE_bench-soak"), &["--quick", "--bin-dir", directory]);
+    let wanted = ["soak-memory-1", "soak-store-1", "soak-memory-2", "soak-store-2", "soak-memory", "soak-store"];
+    assert_eq!(found, wanted);
+}
+
+#[test]
 fn bench_sched_places_every_pod() {
     let program = env!("CARGO_BIN_EXE_bench-sched");
     let in_process = figures(program, &["--quick", "--road", "inproc"]);

@@ -25,7 +25,7 @@ const STREAMS_PER_CONNECTION: usize = 90;
 const REPORTS: usize = 4096;
 
 /// Streams that count the lines they get.
-struct Watchers {
+pub(super) struct Watchers {
     reports: mpsc::Receiver<Bytes>,
     count: usize,
     /// Ends the tasks with the value.
@@ -39,7 +39,7 @@ impl Drop for Watchers {
 }
 
 impl Watchers {
-    async fn open(port: u16, path: &str, options: &Options, tls: &Arc<ClientConfig>) -> Result<Self> {
+    pub(super) async fn open(port: u16, path: &str, options: &Options, tls: &Arc<ClientConfig>) -> Result<Self> {
         let tasks = TaskGroup::new("watchers");
         let (send, reports) = mpsc::channel(REPORTS);
         let mut left = options.watchers;

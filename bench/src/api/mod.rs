@@ -13,7 +13,9 @@ mod pods;
 mod reads;
 mod run;
 mod site;
+mod soak;
 mod writes;
 
 pub use options::Options;
 pub use run::run;
+pub use soak::soak;

@@ -57,6 +57,12 @@ impl Site {
         self.call(Method::POST, pods::COLLECTION, pods::manifest(number)).await?.ok().map(drop)
     }
 
+    /// Deletes the pod with this number at once.
+    pub(super) async fn delete_pod(&self, number: usize) -> Result<()> {
+        let path = format!("{}?gracePeriodSeconds=0", pods::path(number));
+        self.call(Method::DELETE, &path, Bytes::new()).await?.ok().map(drop)
+    }
+
     /// Tells that the pod with this number runs, since a time that differs with `start`.
     pub(super) async fn patch_status(&self, number: usize, start: usize) -> Result<()> {
         let (path, body) = (format!("{}/status", pods::path(number)), pods::status_patch(number, start));

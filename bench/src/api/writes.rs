@@ -44,11 +44,8 @@ pub(super) async fn update_some(options: &Options, site: &Site, label: &str) -> 
 pub(super) async fn delete_some(options: &Options, site: &Site, label: &str) -> Result<()> {
     let count = options.pods / 10;
     let meter = CpuMeter::start(site.server.pid())?;
-    let delete = |number: usize| async move {
-        let path = format!("{}?gracePeriodSeconds=0", pods::path(number));
-        site.call(Method::DELETE, &path, Bytes::new()).await?.ok().map(drop)
-    };
-    let time = microseconds_each(options.pods - count..options.pods, options.parallel, delete).await?;
+    let last = options.pods - count..options.pods;
+    let time = microseconds_each(last, options.parallel, |number| site.delete_pod(number)).await?;
     Figure::alone(format!("delete-{label}-parallel"), time, "us").print()?;
     print_cpu(&format!("delete-{label}"), meter.seconds()?, count)
 }
