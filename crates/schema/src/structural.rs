@@ -12,6 +12,7 @@ mod defaults;
 mod formats;
 mod junctors;
 mod list_types;
+mod pattern;
 mod prune;
 mod rules;
 pub mod structure;

@@ -3,7 +3,7 @@
 use regex::Regex;
 use serde_json::Value;
 
-use super::Structural;
+use super::{Structural, pattern};
 
 /// What a value must be like, beyond its type.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +59,9 @@ impl Rules {
             required: list("required").filter_map(Value::as_str).map(ToOwned::to_owned).collect(),
             allowed: list("enum").cloned().collect(),
             format: text("format").to_owned(),
-            pattern: Regex::new(pattern).ok().filter(|_| !pattern.is_empty()).map(|regex| (pattern.to_owned(), regex)),
+            pattern: Some(pattern)
+                .filter(|pattern| !pattern.is_empty())
+                .and_then(|pattern| Some((pattern.to_owned(), pattern::compile(pattern).ok()?))),
             minimum: number("minimum").map(|bound| (bound, flag("exclusiveMinimum"))),
             maximum: number("maximum").map(|bound| (bound, flag("exclusiveMaximum"))),
             multiple_of: number("multipleOf").filter(|step| *step > 0.0),

@@ -3,6 +3,8 @@
 use api_machinery::field_path::{ErrorList, Path};
 use serde_json::{Map, Value};
 
+use super::pattern;
+
 mod extensions;
 mod nested;
 
@@ -115,7 +117,7 @@ fn check_keywords(path: &Path, node: &Map<String, Value>, errors: &mut ErrorList
         errors.push(path.child("additionalProperties").forbidden(detail));
     }
     let pattern = text(node, "pattern");
-    if let Err(error) = regex::Regex::new(pattern) {
+    if let Err(error) = pattern::compile(pattern) {
         let detail = format!("must be a valid regular expression, but isn't: {error}");
         errors.push(path.child("pattern").invalid(pattern, detail));
     }
