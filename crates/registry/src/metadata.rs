@@ -7,6 +7,7 @@ use api_machinery::names;
 use api_machinery::object::Object;
 use api_machinery::{json, reflect};
 use base::Rng;
+use kinds::info::ResourceInfo;
 use kinds::rules::Rules;
 
 /// Generated names end in this many random characters.
@@ -98,7 +99,8 @@ pub(crate) fn validate_create(rules: &dyn Rules, meta: &ObjectMeta) -> ErrorList
     if meta.generation < 0 {
         errors.push(path.child("generation").invalid(meta.generation, "must be greater than or equal to 0"));
     }
-    validate_common(info.group.is_empty(), meta, &path, &mut errors);
+    validate_common(meta, &path, &mut errors);
+    validate_standard_finalizers(info, meta, &path, &mut errors);
     errors
 }
 
@@ -113,60 +115,79 @@ pub(crate) fn validate_path_segment(meta: &ObjectMeta) -> ErrorList {
 pub(crate) fn validate_update(rules: &dyn Rules, meta: &ObjectMeta, old: &ObjectMeta) -> ErrorList {
     let path = Path::new("metadata");
     let mut errors = ErrorList::new();
+    validate_common(meta, &path, &mut errors);
     if old.deletion_timestamp.is_some() {
-        let added = |finalizer: &&String| !old.finalizers.contains(finalizer);
-        let new: Vec<String> = meta.finalizers.iter().filter(added).map(|name| format!("{name:?}")).collect();
+        let mut new: Vec<&String> = meta.finalizers.iter().filter(|one| !old.finalizers.contains(one)).collect();
+        new.sort();
         if !new.is_empty() {
+            let new: Vec<String> = new.into_iter().map(|name| format!("{name:?}")).collect();
             errors.push(path.child("finalizers").forbidden(format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
                 new.join(", ")
             )));
         }
     }
-    for (field, new, old) in
-        [("name", &meta.name, &old.name), ("namespace", &meta.namespace, &old.namespace), ("uid", &meta.uid, &old.uid)]
-    {
-        if new != old {
-            errors.push(path.child(field).invalid(new.as_str(), "field is immutable"));
-        }
+    if meta.resource_version.is_empty() {
+        errors.push(path.child("resourceVersion").invalid("", "must be specified for an update"));
     }
     if meta.generation < old.generation {
         errors.push(path.child("generation").invalid(meta.generation, "must not be decremented"));
     }
-    if meta.resource_version.is_empty() {
-        errors.push(path.child("resourceVersion").invalid("", "must be specified for an update"));
-    }
-    validate_common(rules.info().group.is_empty(), meta, &path, &mut errors);
+    validate_kept(meta, old, &path, &mut errors);
+    validate_standard_finalizers(rules.info(), meta, &path, &mut errors);
     errors
 }
 
-fn validate_common(core: bool, meta: &ObjectMeta, path: &Path, errors: &mut ErrorList) {
+/// What an object keeps as long as it is there. Nobody but the server marks it as deleted.
+fn validate_kept(meta: &ObjectMeta, old: &ObjectMeta, path: &Path, errors: &mut ErrorList) {
+    const IMMUTABLE: &str = "field is immutable";
+    for (field, new, old) in
+        [("name", &meta.name, &old.name), ("namespace", &meta.namespace, &old.namespace), ("uid", &meta.uid, &old.uid)]
+    {
+        if new != old {
+            errors.push(path.child(field).invalid(new.as_str(), IMMUTABLE));
+        }
+    }
+    if meta.creation_timestamp != old.creation_timestamp {
+        errors.push(path.child("creationTimestamp").invalid(meta.creation_timestamp, IMMUTABLE));
+    }
+    if meta.deletion_timestamp != old.deletion_timestamp {
+        errors.push(path.child("deletionTimestamp").invalid(meta.deletion_timestamp, IMMUTABLE));
+    }
+    let (seconds, stored) = (meta.deletion_grace_period_seconds, old.deletion_grace_period_seconds);
+    if seconds != stored {
+        errors.push(path.child("deletionGracePeriodSeconds").invalid(seconds, IMMUTABLE));
+    }
+}
+
+fn validate_common(meta: &ObjectMeta, path: &Path, errors: &mut ErrorList) {
     errors.extend(names::labels(&path.child("labels"), &meta.labels));
     errors.extend(names::annotations(&path.child("annotations"), &meta.annotations));
     validate_owners(&meta.owner_references, &path.child("ownerReferences"), errors);
-    validate_finalizers(core, &meta.finalizers, &path.child("finalizers"), errors);
+    validate_finalizers(&meta.finalizers, &path.child("finalizers"), errors);
     for (index, entry) in meta.managed_fields.iter().enumerate() {
         validate_manager(entry, &path.child("managedFields").index(index), errors);
     }
 }
 
+/// References are told apart by no index.
 fn validate_owners(owners: &[OwnerReference], path: &Path, errors: &mut ErrorList) {
     let mut controller: Option<&OwnerReference> = None;
-    for (index, owner) in owners.iter().enumerate() {
-        let at = path.index(index);
-        let version = owner.api_version.rsplit('/').next().unwrap_or_default();
-        if version.is_empty() {
+    for owner in owners {
+        // Two slashes are no group and version; what has none is a version alone.
+        let parts: Vec<&str> = owner.api_version.split('/').collect();
+        if parts.len() > 2 || parts.last().is_none_or(|version| version.is_empty()) {
             let value = owner.api_version.as_str();
-            errors.push(at.child("apiVersion").invalid(value, "version must not be empty"));
+            errors.push(path.child("apiVersion").invalid(value, "version must not be empty"));
         }
         for (field, value) in [("kind", &owner.kind), ("name", &owner.name), ("uid", &owner.uid)] {
             if value.is_empty() {
-                errors.push(at.child(field).invalid(value.as_str(), "must not be empty"));
+                errors.push(path.child(field).invalid(value.as_str(), "must not be empty"));
             }
         }
         if owner.api_version == "v1" && owner.kind == "Event" {
             let value = reference_json(owner);
-            errors.push(at.invalid(value, "/v1, Kind=Event is disallowed from being an owner"));
+            errors.push(path.invalid(value, "/v1, Kind=Event is disallowed from being an owner"));
         }
         if owner.controller == Some(true) {
             if let Some(first) = controller {
@@ -187,15 +208,24 @@ fn reference_json(owner: &OwnerReference) -> api_machinery::field_path::BadValue
     api_machinery::field_path::BadValue::json(json::encode(owner))
 }
 
-fn validate_finalizers(core: bool, finalizers: &[String], path: &Path, errors: &mut ErrorList) {
-    for finalizer in finalizers {
-        let problems = names::qualified_name(finalizer);
-        let qualified = problems.is_empty();
-        errors.push_invalid(path, finalizer, problems);
-        if core && qualified && !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer.as_str()) {
+/// Finalizers of the kinds that the release brings need a domain, but for the few of the system; budgets and definitions
+/// are not looked at so, and neither are custom objects.
+fn validate_standard_finalizers(info: &ResourceInfo, meta: &ObjectMeta, path: &Path, errors: &mut ErrorList) {
+    let is_exempt = matches!(info.group, "policy" | "apiextensions.k8s.io");
+    if is_exempt || kinds::find(info.group, info.version, info.resource).is_none() {
+        return;
+    }
+    for (index, finalizer) in meta.finalizers.iter().enumerate() {
+        if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer.as_str()) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(path.invalid(finalizer.as_str(), detail));
+            errors.push(path.child("finalizers").index(index).invalid(finalizer.as_str(), detail));
         }
+    }
+}
+
+fn validate_finalizers(finalizers: &[String], path: &Path, errors: &mut ErrorList) {
+    for finalizer in finalizers {
+        errors.push_invalid(path, finalizer, names::qualified_name(finalizer));
     }
     let has = |wanted: &str| finalizers.iter().any(|finalizer| finalizer == wanted);
     if has(FINALIZER_ORPHAN_DEPENDENTS) && has(FINALIZER_DELETE_DEPENDENTS) {
@@ -213,6 +243,11 @@ fn validate_manager(entry: &ManagedFieldsEntry, path: &Path, errors: &mut ErrorL
     }
     if entry.manager.len() > MAX_MANAGER_BYTES {
         errors.push(path.child("manager").too_long(MAX_MANAGER_BYTES));
+    }
+    let is_printable = |c: char| !c.is_control() && (c == ' ' || !c.is_whitespace());
+    for (index, c) in entry.manager.char_indices().filter(|(_, c)| !is_printable(*c)) {
+        let detail = format!("invalid character U+{:04X} (at position {index})", u32::from(c));
+        errors.push(path.child("manager").invalid(entry.manager.as_str(), detail));
     }
     if entry.subresource.len() > MAX_SUBRESOURCE_BYTES {
         errors.push(path.child("subresource").too_long(MAX_SUBRESOURCE_BYTES));
@@ -254,18 +289,90 @@ mod tests {
         assert!(generate_name(&"\u{e4}".repeat(40), &rng).starts_with('\u{e4}'), "cut between characters");
     }
 
+    fn meta(text: &str) -> ObjectMeta {
+        let mut meta = ObjectMeta::default();
+        json::decode(text.as_bytes(), &mut meta).expect("metadata");
+        meta.name = "n".into();
+        meta.resource_version = "1".into();
+        meta
+    }
+
+    fn texts(errors: &ErrorList) -> Vec<String> {
+        errors.iter().map(ToString::to_string).collect()
+    }
+
     #[test]
-    fn finalizers_of_core_kinds_need_a_domain() {
-        let path = Path::new("metadata").child("finalizers");
-        let texts = |core, names: &[&str]| {
-            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            let mut errors = ErrorList::new();
-            validate_finalizers(core, &names, &path, &mut errors);
-            errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    fn finalizers_need_a_domain() {
+        let told = |group: &str, resource: &str, finalizer: &str| {
+            let rules = kinds::find(group, "v1", resource).expect("a kind");
+            texts(&validate_update(rules, &meta(&format!(r#"{{"finalizers":["{finalizer}"]}}"#)), &meta("{}")))
         };
-        assert_eq!(texts(true, &["kubernetes", "example.com/hold"]), "");
-        assert_eq!(texts(false, &["hold"]), "");
-        assert!(texts(true, &["hold"]).contains("neither a standard finalizer name"));
-        assert!(texts(false, &["orphan", "foregroundDeletion"]).contains("cannot be both set"));
+        let text = "metadata.finalizers[0]: Invalid value: \"hold\": name is neither a standard finalizer name nor is it \
+                    fully qualified";
+        for (group, resource, finalizer, expected) in [
+            ("", "pods", "kubernetes", &[][..]),
+            ("", "pods", "example.com/hold", &[]),
+            ("", "pods", "hold", &[text]),
+            ("apps", "deployments", "hold", &[text]),
+            ("policy", "poddisruptionbudgets", "hold", &[]),
+            ("apiextensions.k8s.io", "customresourcedefinitions", "hold", &[]),
+        ] {
+            assert_eq!(told(group, resource, finalizer), expected, "{resource} {finalizer}");
+        }
+        let mut errors = ErrorList::new();
+        validate_finalizers(&["orphan".into(), "foregroundDeletion".into()], &Path::new("f"), &mut errors);
+        let expected = "f: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and foregroundDeletion \
+                        cannot be both set";
+        assert_eq!(texts(&errors), [expected]);
+    }
+
+    #[test]
+    fn what_updates_of_metadata_are_told() {
+        let rules = kinds::find("", "v1", "configmaps").expect("config maps");
+        let gone = r#"{"deletionTimestamp":"2026-01-01T00:00:00Z","deletionGracePeriodSeconds":0}"#;
+        let held = r#"{"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["a/b"]}"#;
+        for (new, old, expected) in [
+            ("{}", "{}", &[][..]),
+            (
+                gone,
+                "{}",
+                &[
+                    "metadata.deletionTimestamp: Invalid value: \"2026-01-01T00:00:00Z\": field is immutable",
+                    "metadata.deletionGracePeriodSeconds: Invalid value: 0: field is immutable",
+                ],
+            ),
+            (
+                &held.replace("\"a/b\"", "\"a/d\",\"a/c\",\"a/b\""),
+                held,
+                &[
+                    "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new \
+                   finalizers []string{\"a/c\", \"a/d\"}",
+                ],
+            ),
+            (
+                r#"{"ownerReferences":[{"apiVersion":"a/b/c","kind":"","name":"n","uid":"u"}]}"#,
+                "{}",
+                &[
+                    "metadata.ownerReferences.apiVersion: Invalid value: \"a/b/c\": version must not be empty",
+                    "metadata.ownerReferences.kind: Invalid value: \"\": must not be empty",
+                ],
+            ),
+            (
+                r#"{"ownerReferences":[{"apiVersion":"v1","kind":"Event","name":"n","uid":"u"}]}"#,
+                "{}",
+                &["metadata.ownerReferences: Invalid value: {\"apiVersion\":\"v1\",\"kind\":\"Event\",\"name\":\"n\",\
+                   \"uid\":\"u\"}: /v1, Kind=Event is disallowed from being an owner"],
+            ),
+            (
+                r#"{"managedFields":[{"manager":"a\u0007","operation":"Move"}]}"#,
+                "{}",
+                &[
+                    "metadata.managedFields[0].operation: Invalid value: \"Move\": must be `Apply` or `Update`",
+                    "metadata.managedFields[0].manager: Invalid value: \"a\\a\": invalid character U+0007 (at position 1)",
+                ],
+            ),
+        ] {
+            assert_eq!(texts(&validate_update(rules, &meta(new), &meta(old))), expected, "{new} {old}");
+        }
     }
 }

@@ -253,8 +253,9 @@ impl Resource {
         let (meta, live) = (object.meta_mut(), old.meta());
         meta.generation = live.generation;
         meta.creation_timestamp = live.creation_timestamp;
-        meta.deletion_timestamp = live.deletion_timestamp;
-        meta.deletion_grace_period_seconds = live.deletion_grace_period_seconds;
+        // What the stored object has not got is refused later.
+        meta.deletion_timestamp = live.deletion_timestamp.or(meta.deletion_timestamp);
+        meta.deletion_grace_period_seconds = meta.deletion_grace_period_seconds.or(live.deletion_grace_period_seconds);
         meta.self_link.clear();
         if !self.info().namespaced {
             meta.namespace.clear();
