@@ -144,3 +144,28 @@ fn statuses_only_go_forward() {
          cannot decrease the failed counter, status.active: Invalid value: 1: active>0 is invalid for finished job]"
     );
 }
+
+/// A job without labels has those of its template, with what is generated there.
+#[test]
+fn labels_of_the_template_are_those_of_the_job() {
+    let rules = crate::find("batch", "v1", "jobs").expect("jobs");
+    for (own, template, expected) in [
+        ("{}", "{}", &[][..]),
+        (r#"{"a":"b"}"#, r#"{"c":"d"}"#, &["a"]),
+        (
+            "{}",
+            r#"{"c":"d"}"#,
+            &["batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "c", "controller-uid", "job-name"],
+        ),
+    ] {
+        let text = format!(
+            r#"{{"metadata":{{"name":"j","uid":"u","labels":{own}}},"spec":{{"template":{{"metadata":{{"labels":{template}}}}}}}}}"#
+        );
+        let mut job = Job::default();
+        api_machinery::json::decode(text.as_bytes(), &mut job).expect("a job");
+        rules.set_defaults(&mut job);
+        rules.prepare_create(&crate::rules::RuleContext::default(), &mut job);
+        assert_eq!(job.metadata.labels.keys().collect::<Vec<_>>(), expected, "{text}");
+        assert_eq!(job.spec.template.metadata.labels["job-name"], "j");
+    }
+}

@@ -92,13 +92,49 @@ impl TypedRules for IngressRules {
     }
 }
 
+/// How many hosts a row has room for.
+const SHOWN_HOSTS: usize = 3;
+
 fn hosts(ingress: &Ingress) -> String {
     let rules = &ingress.spec.rules;
-    let shown = rules.iter().take(3).map(|rule| rule.host.as_str()).filter(|host| !host.is_empty());
-    let text = table::joined(shown, ",");
-    match (text.is_empty(), rules.len()) {
-        (true, _) => "*".into(),
-        (false, count) if count > 3 => format!("{text} + {} more...", count - 3),
-        _ => text,
+    let named: Vec<(usize, &str)> = rules
+        .iter()
+        .map(|rule| rule.host.as_str())
+        .enumerate()
+        .filter(|(_, host)| !host.is_empty())
+        .take(SHOWN_HOSTS)
+        .collect();
+    let text = table::joined(named.iter().map(|(_, host)| *host), ",");
+    match named.last() {
+        None => "*".into(),
+        // Rules behind the last host that is shown count, and so do those without one before it.
+        Some((last, _)) if named.len() == SHOWN_HOSTS && last + 1 < rules.len() => {
+            format!("{text} + {} more...", rules.len() - SHOWN_HOSTS)
+        }
+        Some(_) => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::networking_v1::IngressRule;
+
+    use super::*;
+
+    #[test]
+    fn the_first_hosts_are_shown() {
+        for (names, expected) in [
+            (&[][..], "*"),
+            (&[""], "*"),
+            (&["a", "b", "c"], "a,b,c"),
+            (&["a", "", "b", "c"], "a,b,c"),
+            (&["a", "b", "c", "", "d"], "a,b,c + 2 more..."),
+            (&["", "a", "b", "c", "d"], "a,b,c + 2 more..."),
+        ] {
+            let mut ingress = Ingress::default();
+            let rule = |name: &&str| IngressRule { host: (*name).into(), ..IngressRule::default() };
+            ingress.spec.rules = names.iter().map(rule).collect();
+            assert_eq!(hosts(&ingress), expected, "{names:?}");
+        }
     }
 }
