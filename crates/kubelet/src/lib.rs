@@ -29,7 +29,10 @@ mod resources;
 mod run;
 mod server;
 mod setup;
+#[cfg(test)]
+mod small_disk;
 mod volumes;
+mod watchdog;
 
 pub use config::COMPONENT;
 pub use run::run;

@@ -40,6 +40,7 @@ use crate::resources::{Driver, PodGroups, all_pods_limits};
 use crate::server::{Access, Api, Authorizer, Everyone, ReadOnly, ReviewAuthorizer, ReviewTokens, Secured, Stats};
 use crate::setup::Setup;
 use crate::volumes::{Layout, VolumeDeps, VolumeSet};
+use crate::watchdog;
 
 /// How often the runtime is asked for its cgroup driver, and the pause in between.
 const DRIVER_TRIES: usize = 3;
@@ -64,6 +65,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let mut plan = plan.with_gates(lifecycle.gates());
     plan.pods.enforces_app_armor = host::enforces_app_armor();
     let cgroups: Arc<dyn Cgroups> = Arc::new(LinuxCgroups::detect());
+    let watchdog = watchdog::interval(|name| std::env::var(name).ok())?;
     let warnings = host::check(&plan, &facts, cgroups.as_ref())?;
     let metrics = Registries::new();
     let access = certificates::client_config(&plan, &lifecycle, &metrics.own).await?;
@@ -84,7 +86,12 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         tokio::time::sleep(LAST_WORDS).await;
         return Err(error);
     }
-    let servers = serve(&parts, &plan, &lifecycle).await?;
+    let api = Arc::new(api(&parts, &plan, &lifecycle)?);
+    let servers = serve(&parts, &plan, &lifecycle, &api).await?;
+    if let Some(interval) = watchdog {
+        let tell = || component_base::notify::notify("WATCHDOG=1");
+        lifecycle.tasks().spawn_cancellable("watchdog", watchdog::run(interval, api.health.clone(), tell));
+    }
     parts.events.event(node::reference(&plan.node.name), Level::Normal, "Starting", "Starting kubelet.");
     component_base::notify::ready();
     lifecycle.shutdown_requested().await;
@@ -417,10 +424,10 @@ async fn serve(
     parts: &Parts,
     plan: &Plan,
     lifecycle: &Lifecycle,
+    api: &Arc<Api>,
 ) -> Result<Vec<component_base::serving::ServerHandle>, BoxError> {
     let (config, tasks) = (&plan.config, lifecycle.tasks());
     let mut servers = Vec::new();
-    let api = Arc::new(api(parts, plan, lifecycle)?);
     if config.enable_server != Some(false) {
         let (tls, authentication) = secure(parts, plan, lifecycle).await?;
         let access = Access { authentication, authorizer: authorizer(parts, plan)? };
@@ -434,7 +441,7 @@ async fn serve(
     if config.read_only_port > 0 {
         let address = SocketAddr::new(config.address.parse()?, u16::try_from(config.read_only_port)?);
         let listener = bind(address, PortSharing::Exclusive)?;
-        servers.push(Server::new(Arc::new(ReadOnly(api)), Security::Plain).spawn(tasks, listener)?);
+        servers.push(Server::new(Arc::new(ReadOnly(api.clone())), Security::Plain).spawn(tasks, listener)?);
     }
     let port = config.healthz_port.unwrap_or(10248);
     if port > 0 {

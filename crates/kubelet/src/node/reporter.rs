@@ -25,6 +25,9 @@ const RETRY_LAST: Duration = Duration::from_secs(7);
 /// How often the status is looked at until the node is ready, and for how long.
 const FAST_PERIOD: Duration = Duration::from_millis(100);
 const FAST_PHASE: Duration = Duration::from_secs(120);
+/// How long a kubelet that was started anew looks round before it says that the node is not ready: until the runtime has
+/// been asked once there is nothing to say, and pods would count as not ready with the node.
+const FIRST_LOOK: Duration = Duration::from_secs(2);
 /// How long the list of images is good.
 const IMAGES_TTL: Duration = Duration::from_secs(30);
 /// How long the status waits for a new list of images: of a runtime that is stuck there is more to tell.
@@ -74,6 +77,7 @@ impl Reporter {
             let node = self.register(&client).await;
             self.memory.0.lock().last = Some(node);
         }
+        let _ = tokio::time::timeout(FIRST_LOOK, self.well()).await;
         let started = Instant::now();
         loop {
             let ready = self.report(&client).await;
@@ -83,6 +87,13 @@ impl Reporter {
                 () = tokio::time::sleep(if fast { FAST_PERIOD } else { period }) => {}
                 () = self.state.changed() => {}
             }
+        }
+    }
+
+    /// Waits until nothing keeps the node from being ready.
+    async fn well(&self) {
+        while self.state.health().is_some_and(|health| !health.ready_errors().is_empty()) {
+            tokio::time::sleep(FAST_PERIOD).await;
         }
     }
 

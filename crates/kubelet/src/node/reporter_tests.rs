@@ -146,7 +146,7 @@ async fn an_object_that_is_there_is_taken_over() {
                "status": {"nodeInfo": {"bootID": "other"}}}),
     );
     let bench = start(server);
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
     let node = node(&bench.server);
     assert_eq!((&node["metadata"]["labels"]["mine"], &node["spec"]["unschedulable"]), (&json!("kept"), &json!(true)));
     assert_eq!(node["metadata"]["labels"]["kubernetes.io/os"], "linux");
@@ -181,4 +181,21 @@ async fn a_runtime_that_hangs_holds_up_no_status() {
     bench.errors.0.lock().push("container runtime is down".into());
     tokio::time::sleep(Duration::from_secs(15)).await;
     assert_eq!(ready(&node(&bench.server)), "False: container runtime is down");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubelet_that_is_started_anew_looks_round_before_it_complains() {
+    let server = Arc::new(FakeServer::new());
+    server.put(
+        "v1/nodes",
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"},
+               "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}}),
+    );
+    let bench = start(server);
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    bench.errors.0.lock().clear();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(ready(&node(&bench.server)), "True: kubelet is posting ready status");
+    let told: Vec<String> = bench.events.taken().into_iter().map(|event| event.reason).collect();
+    assert!(!told.iter().any(|reason| reason.ends_with("Ready")), "{told:?}");
 }

@@ -130,4 +130,23 @@ mod tests {
             assert!(matches!(file.load(), Err(CheckpointError::Corrupted { .. })));
         }
     }
+
+    #[test]
+    fn a_full_disk_keeps_what_was_saved_before() {
+        let Some(disk) = crate::small_disk::SmallDisk::new() else { return };
+        let file = Checkpoint::new(disk.path(), "state");
+        let entries = |count: usize| -> Entries {
+            let uids = (0..count).map(|number| format!("uid-{number}"));
+            uids.map(|uid| (uid, [("main".to_owned(), ResourceRequirements::default())].into())).collect()
+        };
+        file.save(&entries(1));
+        disk.fill();
+        file.save(&entries(500));
+        assert_eq!(file.load().unwrap(), entries(1));
+        disk.make_room();
+        file.save(&entries(500));
+        assert_eq!(file.load().unwrap(), entries(500));
+        let names: Vec<_> = std::fs::read_dir(disk.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["state"], "nothing half-written is left");
+    }
 }

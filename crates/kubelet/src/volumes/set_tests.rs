@@ -12,6 +12,7 @@ use sys::mounts::FakeMounts;
 use super::*;
 use crate::node::FixedNode;
 use crate::objects::FixedObjects;
+use crate::small_disk::SmallDisk;
 
 struct Bench {
     dir: tempfile::TempDir,
@@ -21,13 +22,19 @@ struct Bench {
 }
 
 fn bench() -> Bench {
-    let (dir, mounts) = (tempfile::tempdir().unwrap(), Arc::new(FakeMounts::new()));
+    let dir = tempfile::tempdir().unwrap();
+    let (mounts, objects, set) = parts(dir.path());
+    Bench { dir, mounts, objects, set }
+}
+
+fn parts(root: &Path) -> (Arc<FakeMounts>, Arc<FixedObjects>, Arc<VolumeSet>) {
+    let mounts = Arc::new(FakeMounts::new());
     let mut objects = FixedObjects::default();
     objects.put_config_map("ns", "cfg", [("key".to_owned(), "value".to_owned())]);
     objects.put_secret("ns", "login", [("token".to_owned(), b"hidden".to_vec())]);
     let objects = Arc::new(objects);
     let set = VolumeSet::new(VolumeDeps {
-        layout: Layout::new(dir.path()),
+        layout: Layout::new(root),
         mounts: mounts.clone(),
         objects: objects.clone(),
         client: None,
@@ -35,7 +42,7 @@ fn bench() -> Bench {
         clock: SystemClock::shared(),
         rng: Rng::seeded(1),
     });
-    Bench { dir, mounts, objects, set }
+    (mounts, objects, set)
 }
 
 fn pod(volumes: Vec<(&str, api_types::core_v1::VolumeSource)>) -> Pod {
@@ -104,6 +111,31 @@ async fn volumes_come_and_go() {
     bench.set.unmount("u1").await.unwrap();
     assert!(!at("volumes").exists() && bench.mounts.mounted().is_empty());
     bench.set.unmount("u1").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_of_and_forgotten_once_there_is_room() {
+    let Some(disk) = SmallDisk::new() else { return };
+    let (_, _, set) = parts(disk.path());
+    disk.fill();
+    for _ in 0..2 {
+        let error = set.mount(&usual()).await.unwrap_err();
+        let MountError::Volumes(messages) = &error else { panic!("{error:?}") };
+        let [cfg, login] = messages.as_slice() else { panic!("{messages:?}") };
+        assert!(cfg.starts_with("MountVolume.SetUp failed for volume \"cfg\" : "), "{cfg}");
+        assert!(login.starts_with("MountVolume.SetUp failed for volume \"login\" : "), "{login}");
+        assert!(messages.iter().all(|text| text.contains("No space left on device")), "{messages:?}");
+        assert!(set.place("u1", "cfg").is_none());
+    }
+    disk.make_room();
+    set.mount(&usual()).await.unwrap();
+    let volume = disk.path().join("pods/u1/volumes/kubernetes.io~configmap/cfg");
+    assert_eq!(std::fs::read_to_string(volume.join("key")).unwrap(), "value");
+    let mut names: Vec<_> = std::fs::read_dir(volume).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    let [stamped, data, key] = names.as_slice() else { panic!("something is left: {names:?}") };
+    assert!(stamped.to_str().is_some_and(|name| name.starts_with("..2")), "{names:?}");
+    assert_eq!((data.to_str(), key.to_str()), (Some("..data"), Some("key")));
 }
 
 #[tokio::test]
