@@ -63,9 +63,9 @@ bench-api: ## The API server beside raw etcd and a bare HTTPS server (FLAGS=--qu
 	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver
 	$(BIN)/bench-api --bin-dir=$(BIN) $(FLAGS)
 
-bench-soak: ## What the API server keeps after rounds of pods that came and went (FLAGS=--rounds=N for a long run)
-	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-soak --bin kube-apiserver
-	$(BIN)/bench-soak --bin-dir=$(BIN) $(FLAGS)
+bench-soak: ## What the API server keeps of pods that came and went (SOAK=N for more rounds)
+	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver
+	$(BIN)/bench-api --bin-dir=$(BIN) --soak=$(or $(SOAK),20) $(FLAGS)
 
 bench-codec: ## JSON and protobuf beside serde and prost derives, and what api-types costs to build
 	$(CARGO) run --locked --release --manifest-path bench/codec/Cargo.toml -- $(FLAGS)

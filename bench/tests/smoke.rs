@@ -62,7 +62,7 @@ fn bench_soak_sees_every_round() {
         Err(why) => return println!("{why}"),
     };
     let directory = directory.to_str().expect("a path that is text");
-    let found = figures(env!("CARGO_BIN_EXE_bench-soak"), &["--quick", "--bin-dir", directory]);
+    let found = figures(env!("CARGO_BIN_EXE_bench-api"), &["--quick", "--soak=2", "--bin-dir", directory]);
     let wanted = ["soak-memory-1", "soak-store-1", "soak-memory-2", "soak-store-2", "soak-memory", "soak-store"];
     assert_eq!(found, wanted);
 }

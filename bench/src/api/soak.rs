@@ -16,17 +16,17 @@ use crate::figure::Figure;
 use crate::identity::Identity;
 use crate::usage::resident_bytes;
 
-/// Does `options.rounds` rounds with the embedded store. The figures are sizes after the last round, beside those after
+/// Does so many rounds with the embedded store. The figures are sizes after the last round, beside those after
 /// the middle one.
 ///
 /// # Errors
 /// A process does not start, or an answer is not what it should be.
-pub async fn soak(options: &Options) -> Result<()> {
+pub async fn soak(options: &Options, rounds: usize) -> Result<()> {
     let home = tempfile::tempdir()?;
     let identity = Identity::create(&home.path().join("pki"))?;
     let site = Site::open(options, home.path(), &identity, Storage::Embedded).await?;
-    let mut sizes = Vec::with_capacity(options.rounds);
-    for number in 1..=options.rounds {
+    let mut sizes = Vec::with_capacity(rounds);
+    for number in 1..=rounds {
         round(options, &site).await?;
         let memory = mebibytes(resident_bytes(site.server.pid())?);
         let store = mebibytes(bytes_in(&home.path().join("store"))?);

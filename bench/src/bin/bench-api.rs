@@ -22,6 +22,13 @@ fn command() -> Command {
         .arg(path("etcd", "FILE", "The etcd to use (default: the one that make deps installs)"))
         .arg(flag("quick", "Small numbers, to see that it works"))
         .arg(flag("creates-only", "Creates alone, for a profiler"))
+        .arg(
+            Arg::new("soak")
+                .long("soak")
+                .value_name("ROUNDS")
+                .help("Instead, how much the server keeps after so many rounds of pods that come, change and go")
+                .value_parser(value_parser!(usize)),
+        )
 }
 
 fn main() -> Result<()> {
@@ -38,5 +45,8 @@ fn main() -> Result<()> {
     options.creates_only = matches.get_flag("creates-only");
     // One thread, as a peer of a server on the same machine should have: what it uses is not there for the server.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(api::run(&options))
+    match matches.get_one("soak") {
+        Some(rounds) => runtime.block_on(api::soak(&options, *rounds)),
+        None => runtime.block_on(api::run(&options)),
+    }
 }
