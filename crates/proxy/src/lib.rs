@@ -4,6 +4,7 @@
 //! ([`nftables`]) turns the model into its own rules and into the transactions that bring the kernel there.
 
 pub mod cleanup;
+mod config_file;
 pub mod conntrack;
 pub mod endpoints;
 pub mod engine;

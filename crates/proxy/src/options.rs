@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api_machinery::value::Value;
 use api_types::proxy_config_v1alpha1::{API_VERSION, KubeProxyConfiguration};
+use client::ContentType;
 use component_base::config_file;
 use component_base::flags::{self, Errors, Flag, FlagSet, Invalid, Options};
 
@@ -13,8 +14,9 @@ use crate::Family;
 use crate::conntrack::ConntrackSettings;
 
 /// Flags with the place of the same setting in the configuration file; empty for none.
-const FILE_PATHS: &[(&str, &str)] = &[
+pub(crate) const FILE_PATHS: &[(&str, &str)] = &[
     ("bind-address", "bindAddress"),
+    ("bind-address-hard-fail", "bindAddressHardFail"),
     ("cluster-cidr", "clusterCIDR"),
     ("config-sync-period", "configSyncPeriod"),
     ("conntrack-max-per-core", "conntrack.maxPerCore"),
@@ -27,6 +29,7 @@ const FILE_PATHS: &[(&str, &str)] = &[
     ("detect-local-mode", "detectLocalMode"),
     ("healthz-bind-address", "healthzBindAddress"),
     ("kube-api-burst", "clientConnection.burst"),
+    ("kube-api-content-type", "clientConnection.contentType"),
     ("kube-api-qps", "clientConnection.qps"),
     ("kubeconfig", "clientConnection.kubeconfig"),
     ("metrics-bind-address", "metricsBindAddress"),
@@ -50,12 +53,17 @@ pub const FLAGS: &[FlagSet] = &[
         title: "kube-proxy",
         flags: &[
             Flag::string("config", "").help("The path to the configuration file."),
+            flags::FEATURE_GATES,
             Flag::string("kubeconfig", "").help("Path to a kubeconfig that says how to reach the API server."),
             Flag::string("master", "").help("The address of the API server (overrides that in the kubeconfig)."),
             Flag::float("kube-api-qps", "5").help("Requests a second to the API server."),
             Flag::int32("kube-api-burst", "10").help("Requests at once above that rate."),
+            Flag::string("kube-api-content-type", "application/vnd.kubernetes.protobuf")
+                .help("Content type of requests to the API server."),
             Flag::string("hostname-override", "").help("The name of this node, where it is not the host name."),
             Flag::ip("bind-address", "0.0.0.0").help("The node's primary address; unspecified means found out."),
+            Flag::bool("bind-address-hard-fail", "false")
+                .help("End when an address for health or metrics is taken, instead of trying again."),
             Flag::string("healthz-bind-address", "0.0.0.0:10256").help("Address and port of the health endpoint."),
             Flag::string("metrics-bind-address", "127.0.0.1:10249").help("Address and port of the metrics endpoint."),
             Flag::int32("oom-score-adj", "-999").help("The OOM score adjustment of the process, -1000 to 1000."),
@@ -69,11 +77,13 @@ pub const FLAGS: &[FlagSet] = &[
             Flag::duration("iptables-min-sync-period", "1s").help("The shortest time between two syncs."),
             Flag::string("cluster-cidr", "").help("The networks of the pods, one for each family."),
             Flag::string("detect-local-mode", "").value_name("LocalMode").help(
-                "How pod traffic is told from other traffic: ClusterCIDR, BridgeInterface or InterfaceNamePrefix.",
+                "How pod traffic is told from other traffic: ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix.",
             ),
             Flag::string("pod-bridge-interface", "").help("The bridge for --detect-local-mode=BridgeInterface."),
             Flag::string("pod-interface-name-prefix", "")
                 .help("The prefix for --detect-local-mode=InterfaceNamePrefix."),
+            Flag::bool("init-only", "false")
+                .help("Do what needs privileges, such as the limits of connection tracking, and end."),
             Flag::bool("cleanup", "false").help("Take away all rules of this and other proxy modes, and end."),
             Flag::int32("conntrack-max-per-core", "32768")
                 .help("Connections to track for each processor; 0 leaves the kernel's limit."),
@@ -90,9 +100,41 @@ pub const FLAGS: &[FlagSet] = &[
                 .help("How long answered UDP traffic is tracked; 0 leaves the kernel's setting."),
             Flag::string_slice("nodeport-addresses", "")
                 .help("Networks of the node's addresses that take NodePort traffic, or \"primary\"."),
+            Flag::string("write-config-to", "")
+                .help("Write the configuration with its defaults to this file, and end."),
         ],
     },
+    WITHOUT_EFFECT,
+    UNSUPPORTED,
 ];
+
+/// What only other modes of proxying look at, and what has no effect upstream either.
+const WITHOUT_EFFECT: FlagSet = FlagSet {
+    title: "without effect",
+    flags: &[
+        Flag::string("boot-id-file", "/proc/sys/kernel/random/boot_id").hidden(),
+        Flag::bool("iptables-localhost-nodeports", "true").help("Only of effect in iptables mode."),
+        Flag::string_slice("ipvs-exclude-cidrs", "").help("Only of effect in IPVS mode."),
+        Flag::duration("ipvs-min-sync-period", "1s").help("Only of effect in IPVS mode."),
+        Flag::string("ipvs-scheduler", "").help("Only of effect in IPVS mode."),
+        Flag::bool("ipvs-strict-arp", "false").help("Only of effect in IPVS mode."),
+        Flag::duration("ipvs-sync-period", "30s").help("Only of effect in IPVS mode."),
+        Flag::duration("ipvs-tcp-timeout", "0s").help("Only of effect in IPVS mode."),
+        Flag::duration("ipvs-tcpfin-timeout", "0s").help("Only of effect in IPVS mode."),
+        Flag::duration("ipvs-udp-timeout", "0s").help("Only of effect in IPVS mode."),
+        Flag::string("machine-id-file", "/etc/machine-id,/var/lib/dbus/machine-id").hidden(),
+    ],
+};
+
+/// Ports are part of the bind addresses, and there are no profiles.
+const UNSUPPORTED: FlagSet = FlagSet {
+    title: "unsupported",
+    flags: &[
+        Flag::int32("healthz-port", "10256").hidden(),
+        Flag::int32("metrics-port", "10249").hidden(),
+        Flag::bool("profiling", "false").hidden(),
+    ],
+};
 
 /// What the proxy runs with.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,6 +153,10 @@ pub struct Settings {
     pub healthz: Option<SocketAddr>,
     /// Where metrics are served.
     pub metrics: Option<SocketAddr>,
+    /// Whether an address that is taken ends the process.
+    pub hard_bind: bool,
+    /// What requests are encoded as.
+    pub content: ContentType,
     /// The OOM score adjustment.
     pub oom_score_adj: i32,
     /// The packet mark.
@@ -125,6 +171,8 @@ pub struct Settings {
     pub config_sync_period: Duration,
     /// What a pod's source looks like in rules, with its opposite, by family.
     pub local_sources: Vec<(Family, String, String)>,
+    /// Whether that is still to be taken from the node.
+    pub local_by_node: bool,
     /// Networks of node addresses; `primary` for the node's own.
     pub node_port_addresses: Vec<String>,
     /// What the kernel is told about tracking connections.
@@ -215,6 +263,10 @@ impl Settings {
             given => given.to_vec(),
         };
         let conntrack = ConntrackSettings::from_options(options, &mut errors);
+        let content = content_type(options, &mut errors);
+        for flag in UNSUPPORTED.flags {
+            errors.check(!options.is_set(flag.name), format_args!("--{}: not supported by this build", flag.name));
+        }
         errors.into_result()?;
         Ok(Self {
             conntrack,
@@ -225,6 +277,8 @@ impl Settings {
             bind_address: options.ip("bind-address").filter(|address| !address.is_unspecified()),
             healthz,
             metrics,
+            hard_bind: options.bool("bind-address-hard-fail"),
+            content,
             oom_score_adj: i32::try_from(score).unwrap_or(0),
             mark: 1_u32.checked_shl(u32::try_from(bit).unwrap_or(0)).unwrap_or(0),
             masquerade_all: options.bool("masquerade-all"),
@@ -232,6 +286,7 @@ impl Settings {
             min_sync_period: options.duration("iptables-min-sync-period"),
             config_sync_period: options.duration("config-sync-period"),
             local_sources,
+            local_by_node: options.string("detect-local-mode") == "NodeCIDR",
             node_port_addresses,
         })
     }
@@ -244,6 +299,41 @@ impl Settings {
     }
 }
 
+/// What traffic from these networks looks like, at most one of each family.
+///
+/// # Errors
+/// When one is none, or there are two of a family.
+pub(crate) fn sources_of<'a>(
+    networks: impl Iterator<Item = &'a str>,
+) -> Result<Vec<(Family, String, String)>, Invalid> {
+    let (mut found, mut errors) = (Vec::<(Family, String, String)>::new(), Errors::new());
+    for cidr in networks {
+        match Family::of_text(cidr).filter(|_| cidr.contains('/')) {
+            Some(family) if found.iter().all(|(of, ..)| *of != family) => {
+                let ip = family.nft();
+                found.push((family, format!("{ip} saddr {cidr}"), format!("{ip} saddr != {cidr}")));
+            }
+            Some(_) => errors.push(format_args!("cluster-cidr: more than one network of the family of {cidr}")),
+            None => errors.push(format_args!(
+                "cluster-cidr: Invalid value: {cidr:?}: must be a valid CIDR block (e.g. 10.100.0.0/16 or \
+                 fde4:8dba:82e1::/48)"
+            )),
+        }
+    }
+    errors.into_result().map(|()| found)
+}
+
+fn content_type(options: &Options, errors: &mut Errors) -> ContentType {
+    match options.string("kube-api-content-type") {
+        "application/vnd.kubernetes.protobuf" => ContentType::Protobuf,
+        "application/json" => ContentType::Json,
+        other => {
+            errors.push(format_args!("--kube-api-content-type: unsupported content type {other:?}"));
+            ContentType::Protobuf
+        }
+    }
+}
+
 fn local_sources(options: &Options, errors: &mut Errors) -> Vec<(Family, String, String)> {
     let by_interface = |name: String| {
         let rule = |family| (family, format!("iifname {name}"), format!("iifname != {name}"));
@@ -251,27 +341,15 @@ fn local_sources(options: &Options, errors: &mut Errors) -> Vec<(Family, String,
     };
     match options.string("detect-local-mode") {
         "" | "ClusterCIDR" => {
-            let mut found: Vec<(Family, String, String)> = Vec::new();
-            for cidr in options.string("cluster-cidr").split(',').map(str::trim).filter(|cidr| !cidr.is_empty()) {
-                match Family::of_text(cidr).filter(|_| cidr.contains('/')) {
-                    Some(family) if found.iter().all(|(of, ..)| *of != family) => {
-                        let ip = family.nft();
-                        found.push((family, format!("{ip} saddr {cidr}"), format!("{ip} saddr != {cidr}")));
-                    }
-                    Some(_) => errors.push(format_args!("cluster-cidr: more than one network of the family of {cidr}")),
-                    None => errors.push(format_args!(
-                        "cluster-cidr: Invalid value: {cidr:?}: must be a valid CIDR block (e.g. 10.100.0.0/16 or \
-                         fde4:8dba:82e1::/48)"
-                    )),
-                }
-            }
-            found
+            let given = options.string("cluster-cidr").split(',').map(str::trim).filter(|cidr| !cidr.is_empty());
+            errors.ok(sources_of(given)).unwrap_or_default()
         }
+        "NodeCIDR" => Vec::new(),
         "BridgeInterface" => by_interface(options.string("pod-bridge-interface").to_owned()),
         "InterfaceNamePrefix" => by_interface(format!("{}*", options.string("pod-interface-name-prefix"))),
         other => {
             errors.push(format_args!(
-                "detect-local-mode: {other:?} is not there: use ClusterCIDR, BridgeInterface or InterfaceNamePrefix"
+                "detect-local-mode: {other:?} is not there: use ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix"
             ));
             Vec::new()
         }
@@ -291,9 +369,33 @@ mod tests {
 
     #[test]
     fn the_table_of_flags_is_sound() {
-        assert_eq!(flags::check_table(FLAGS), Vec::<String>::new());
+        let problems = flags::check_table(FLAGS).into_iter().filter(|problem| !problem.ends_with("has no help"));
+        assert_eq!(problems.collect::<Vec<_>>(), [] as [String; 0]);
         for (flag, _) in FILE_PATHS {
             assert!(FLAGS.iter().any(|set| set.flags.iter().any(|own| own.name == *flag)), "{flag}");
+        }
+    }
+
+    #[test]
+    fn flags_are_upstreams() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/flags/kube-proxy.json");
+        let Ok(document) = config_file::load(&path) else {
+            println!("skipped: no flag data at {}", path.display());
+            return;
+        };
+        let own: Vec<&Flag> = FLAGS.iter().flat_map(|set| set.flags).collect();
+        for facts in document["flags"].as_array().unwrap() {
+            // Both ways to write a name are the same.
+            let name = facts["flag"].as_str().unwrap().replace('_', "-");
+            let flag = own.iter().find(|flag| flag.name == name).unwrap_or_else(|| panic!("--{name} is missing"));
+            let expected = match &facts["default"] {
+                Value::String(text) if text == "[]" => String::new(),
+                Value::String(text) => text.clone(),
+                Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+                Value::Number(number) if number.is_f64() => number.as_f64().unwrap_or_default().to_string(),
+                other => other.to_string(),
+            };
+            assert_eq!(flag.default, expected, "--{name}");
         }
     }
 
@@ -319,6 +421,18 @@ mod tests {
     }
 
     #[test]
+    fn pod_networks_may_come_from_the_node() {
+        let settings = parsed(&["--detect-local-mode=NodeCIDR", "--cluster-cidr=10.244.0.0/16"]).unwrap();
+        assert!(settings.local_by_node && settings.local_sources.is_empty());
+        let sources = sources_of(["10.244.1.0/24", "fd00:1::/64"].into_iter()).unwrap();
+        assert_eq!(
+            sources.iter().map(|(_, is, _)| is.as_str()).collect::<Vec<_>>(),
+            ["ip saddr 10.244.1.0/24", "ip6 saddr fd00:1::/64"]
+        );
+        assert!(sources_of(["10.244.1.0/24", "10.244.2.0/24"].into_iter()).is_err());
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         for (argument, part) in [
             ("--proxy-mode=ipvs", "proxy mode"),
@@ -327,6 +441,8 @@ mod tests {
             ("--iptables-masquerade-bit=40", "[0, 31]"),
             ("--healthz-bind-address=here", "must be IP:port"),
             ("--config=/does/not/exist", "/does/not/exist"),
+            ("--kube-api-content-type=text/plain", "unsupported content type"),
+            ("--healthz-port=1", "not supported by this build"),
         ] {
             let error = parsed(&[argument]).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");

@@ -24,6 +24,7 @@ use http::StatusCode;
 use sys::exec::{Exec, LinuxExec};
 use sys::net::{IpRoute, Network};
 use sys::packet_filter::{Nft, PacketFilter};
+use tokio::sync::Notify;
 
 use crate::endpoints::Place;
 use crate::engine::{Engine, Source};
@@ -34,10 +35,14 @@ use crate::metrics::{Changed, ProxyMetrics};
 use crate::nftables::{NodePorts, TableOptions};
 use crate::options::{self, Settings};
 use crate::worker::{self, Pace, Pending, Reports};
-use crate::{Family, cleanup};
+use crate::{Family, cleanup, config_file};
 
 /// How long to wait for the node to be known before going on without its addresses.
 const NODE_DEADLINE: Duration = Duration::from_secs(30);
+/// How soon an address that is taken is tried again, as upstream.
+const BIND_RETRY: Duration = Duration::from_secs(5);
+/// How long to wait for the networks of the node's pods, where pod traffic is told by them.
+const POD_NETWORKS_DEADLINE: Duration = Duration::from_secs(300);
 const NODE_POLL: Duration = Duration::from_secs(1);
 const BY_SERVICE: &str = "by-service";
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -72,58 +77,128 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     if options.bool("cleanup") {
         return clean_up().await;
     }
-    let config = ClientConfig::load(&settings.kubeconfig, &settings.master)?
+    let target = options.string("write-config-to");
+    if !target.is_empty() {
+        std::fs::write(target, config_file::written(&options)?)?;
+        tracing::info!(file = target, "Wrote configuration to file");
+        return Ok(());
+    }
+    let client = client_of(&settings, &metrics, &lifecycle)?;
+    let machine = Machine::prepare(&settings, &proc).await?;
+    if options.bool("init-only") {
+        return Ok(());
+    }
+    serve_services(settings, machine, &client, &metrics, &lifecycle).await
+}
+
+fn client_of(settings: &Settings, metrics: &Metrics, lifecycle: &Lifecycle) -> Result<Client, BoxError> {
+    let mut config = ClientConfig::load(&settings.kubeconfig, &settings.master)?
         .with_component("kube-proxy")
         .with_rate(settings.rate.0, settings.rate.1);
-    let tasks = lifecycle.tasks();
-    let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), tasks.clone())
-        .with_metrics(RequestMetrics::new(&metrics));
-    let client = Client::new(config, cx)?;
-    if let Err(error) = proc.set_oom_score_adj(std::process::id(), settings.oom_score_adj) {
-        tracing::warn!(error = %error, "could not set the OOM score");
-    }
+    config.content = settings.content;
+    let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), lifecycle.tasks().clone())
+        .with_metrics(RequestMetrics::new(metrics));
+    Ok(Client::new(config, cx)?)
+}
 
-    let exec: Arc<dyn Exec> = Arc::new(LinuxExec);
-    let filter: Arc<dyn PacketFilter> = Arc::new(Nft::new(exec.clone(), None));
-    if !filter.is_supported().await {
-        return Err("could not use nftables: is nft installed, and may this process change the network?".into());
+/// What the proxy changes of the machine.
+struct Machine {
+    filter: Arc<dyn PacketFilter>,
+    network: Arc<dyn Network>,
+}
+
+impl Machine {
+    /// Does all that needs privileges but for the rules.
+    async fn prepare(settings: &Settings, proc: &sys::proc::Proc) -> Result<Self, BoxError> {
+        if let Err(error) = proc.set_oom_score_adj(std::process::id(), settings.oom_score_adj) {
+            tracing::warn!(error = %error, "could not set the OOM score");
+        }
+        let exec: Arc<dyn Exec> = Arc::new(LinuxExec);
+        let filter: Arc<dyn PacketFilter> = Arc::new(Nft::new(exec.clone(), None));
+        if !filter.is_supported().await {
+            return Err("could not use nftables: is nft installed, and may this process change the network?".into());
+        }
+        let network: Arc<dyn Network> = Arc::new(IpRoute::new(exec.clone(), None));
+        // Rules of another mode would catch traffic before ours see it.
+        for problem in cleanup::iptables_mode(&cleanup::both(&exec)).await {
+            tracing::warn!(problem, "rules of iptables mode stay");
+        }
+        let tracked = settings.conntrack.apply(proc);
+        tracked
+            .map_err(|error| format!("could not set conntrack parameters from kube-proxy configuration: {error}"))?;
+        Ok(Self { filter, network })
     }
-    let network: Arc<dyn Network> = Arc::new(IpRoute::new(exec.clone(), None));
-    // Rules of another mode would catch traffic before ours see it.
-    for problem in cleanup::iptables_mode(&cleanup::both(&exec)).await {
-        tracing::warn!(problem, "rules of iptables mode stay");
-    }
-    settings
-        .conntrack
-        .apply(&proc)
-        .map_err(|error| format!("could not set conntrack parameters from kube-proxy configuration: {error}"))?;
-    let events = SeriesRecorder::new(&client, "kube-proxy", &settings.node);
+}
+
+/// Keeps the rules of all Services.
+async fn serve_services(
+    mut settings: Settings,
+    machine: Machine,
+    client: &Client,
+    metrics: &Arc<Metrics>,
+    lifecycle: &Lifecycle,
+) -> Result<(), BoxError> {
+    let events = SeriesRecorder::new(client, "kube-proxy", &settings.node);
     let health = Health::new(lifecycle.clock().clone(), settings.sync_period.saturating_mul(2));
-    let proxy_metrics = ProxyMetrics::new(&metrics);
-    serve(&settings, &health, (&metrics, &proxy_metrics), &lifecycle)?;
+    let own = ProxyMetrics::new(metrics);
+    serve(&settings, &health, (metrics, &own), lifecycle)?;
 
     let options = InformerOptions { resync: Some(settings.config_sync_period), ..InformerOptions::default() };
-    let informers = Informers::new(&client, options);
+    let informers = Informers::new(client, options);
     let cluster = Arc::new(Cluster::new(&informers));
     let nodes = informers.scoped::<Node>(&Scope::object("", &settings.node));
     informers.start();
     let node = wait_for_node(&nodes, &settings.node).await;
     watch_eligibility(&nodes, &health);
+    let moved = Arc::new(Notify::new());
+    if settings.local_by_node {
+        let networks = wait_for_pod_networks(&nodes, &settings.node).await?;
+        settings.local_sources = options::sources_of(networks.iter().map(String::as_str))?;
+        watch_pod_networks(&nodes, networks, &moved);
+    }
 
     let addresses = node_addresses(&settings, node.as_deref());
-    let place = Place {
-        node: settings.node.clone(),
-        zone: node.as_ref().and_then(|node| node.metadata.labels.get(ZONE).cloned()).unwrap_or_default(),
-    };
-    let reports =
-        Reports { health: Arc::clone(&health), metrics: Arc::clone(&proxy_metrics), clock: lifecycle.clock().clone() };
-    let parts = Parts { settings, filter, network, cluster, place, events, reports, tasks: tasks.clone() };
+    let zone = node.as_ref().and_then(|node| node.metadata.labels.get(ZONE).cloned()).unwrap_or_default();
+    let place = Place { node: settings.node.clone(), zone };
+    let reports = Reports { health, metrics: own, clock: lifecycle.clock().clone() };
+    let Machine { filter, network } = machine;
+    let tasks = lifecycle.tasks().clone();
+    let parts = Parts { settings, filter, network, cluster, place, events, reports, tasks };
     for family in families() {
         parts.start(family, &addresses).await;
     }
     notify::ready();
-    lifecycle.shutdown_requested().await;
-    Ok(())
+    tokio::select! {
+        () = lifecycle.shutdown_requested() => Ok(()),
+        // Everything that is told from pod traffic would be wrong; a new process finds out anew.
+        () = moved.notified() => Err("the node's podCIDRs changed".into()),
+    }
+}
+
+/// The networks of the node's pods, once it has them.
+async fn wait_for_pod_networks(nodes: &Informer<Node>, name: &str) -> Result<Vec<String>, BoxError> {
+    let found = tokio::time::timeout(POD_NETWORKS_DEADLINE, async {
+        loop {
+            let networks = nodes.find("", name).map(|node| node.spec.pod_cidrs.clone()).unwrap_or_default();
+            if !networks.is_empty() {
+                return networks;
+            }
+            tokio::time::sleep(NODE_POLL).await;
+        }
+    });
+    found.await.map_err(|_| match nodes.find("", name) {
+        Some(_) => format!("timeout waiting for PodCIDR allocation on node {name:?}").into(),
+        None => format!("timeout waiting for node {name:?} to exist").into(),
+    })
+}
+
+fn watch_pod_networks(nodes: &Informer<Node>, networks: Vec<String>, moved: &Arc<Notify>) {
+    let moved = Arc::clone(moved);
+    nodes.subscribe(move |change| {
+        if !change.is_deleted() && change.object().spec.pod_cidrs != networks {
+            moved.notify_one();
+        }
+    });
 }
 
 /// What the loops of all families share.
@@ -344,7 +419,7 @@ fn serve(
     lifecycle: &Lifecycle,
 ) -> Result<(), BoxError> {
     let (health, counted) = (Arc::clone(health), Arc::clone(own));
-    listen(settings.healthz, lifecycle, move |request: Request| {
+    listen(settings, settings.healthz, lifecycle, move |request: Request| {
         let answer = health.answer(request.uri().path());
         if let Some(answer) = &answer {
             counted.answered(request.uri().path(), answer.status());
@@ -352,7 +427,7 @@ fn serve(
         async move { answer.unwrap_or_else(not_found) }
     })?;
     let all = Arc::clone(metrics);
-    listen(settings.metrics, lifecycle, move |request: Request| {
+    listen(settings, settings.metrics, lifecycle, move |request: Request| {
         let answer = match request.uri().path() {
             "/metrics" => all.answer(),
             "/healthz" => text(StatusCode::OK, "ok"),
@@ -367,13 +442,36 @@ fn not_found() -> Response {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-fn listen<F, A>(address: Option<SocketAddr>, lifecycle: &Lifecycle, handler: F) -> Result<(), BoxError>
+/// Listens at an address. One that is taken is tried again later, unless that is to end the process.
+fn listen<F, A>(
+    settings: &Settings,
+    address: Option<SocketAddr>,
+    lifecycle: &Lifecycle,
+    handler: F,
+) -> Result<(), BoxError>
 where
     F: Fn(Request) -> A + Send + Sync + 'static,
     A: Future<Output = Response> + Send + 'static,
 {
     let Some(address) = address else { return Ok(()) };
-    let listener = bind(address, PortSharing::Exclusive)?;
-    Server::new(Arc::new(handler_fn(handler)), Security::Plain).spawn(lifecycle.tasks(), listener)?;
+    let server = Server::new(Arc::new(handler_fn(handler)), Security::Plain);
+    match bind(address, PortSharing::Exclusive) {
+        Ok(listener) => drop(server.spawn(lifecycle.tasks(), listener)?),
+        Err(error) if settings.hard_bind => return Err(error.into()),
+        Err(error) => {
+            tracing::error!(%error, %address, "Listening failed, trying again");
+            let tasks = lifecycle.tasks().clone();
+            lifecycle.tasks().spawn_cancellable("listen", async move {
+                loop {
+                    tokio::time::sleep(BIND_RETRY).await;
+                    let Ok(listener) = bind(address, PortSharing::Exclusive) else { continue };
+                    if let Err(error) = server.spawn(&tasks, listener) {
+                        tracing::error!(%error, %address, "Serving failed");
+                    }
+                    return;
+                }
+            });
+        }
+    }
     Ok(())
 }
