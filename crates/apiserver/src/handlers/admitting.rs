@@ -190,6 +190,10 @@ impl Admission for Admitting<'_> {
             self.check_escalation(object, old)?;
         }
         let attributes = self.attributes(operation, object.or(old));
+        if operation == Operation::Delete {
+            // There is no object to change, but some who may change objects refuse deletions.
+            self.cx.admission.mutate(&attributes, None, old).await?;
+        }
         self.cx.admission.validate(&attributes, object, old).await?;
         self.warn(&attributes);
         Ok(())

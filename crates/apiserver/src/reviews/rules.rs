@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use api_machinery::status::ApiError;
 use api_types::authorization_v1::{NonResourceRule, ResourceRule, SelfSubjectRulesReview, SubjectRulesReviewStatus};
-use api_types::rbac_v1::PolicyRule;
 use async_trait::async_trait;
 use authz::RuleSet;
 use component_base::serving::Response;
@@ -28,21 +27,10 @@ impl Endpoint for SelfSubjectRulesReviews {
         if review.spec.namespace.is_empty() {
             return Err(ApiError::bad_request("no namespace on request"));
         }
-        let mut set = cx.authorizer().rules_for(request.user(), &review.spec.namespace);
-        if authz::in_group(request.user(), authn::MASTERS) {
-            set.rules.splice(0..0, everything());
-        }
+        let set = cx.authorizer().rules_for(request.user(), &review.spec.namespace);
         let answer = SelfSubjectRulesReview { status: status(set), ..SelfSubjectRulesReview::default() };
         respond::object(request.wish(), StatusCode::CREATED, &answer)
     }
-}
-
-fn everything() -> [PolicyRule; 2] {
-    let all = || vec!["*".to_owned()];
-    [
-        PolicyRule { verbs: all(), api_groups: all(), resources: all(), ..PolicyRule::default() },
-        PolicyRule { verbs: all(), non_resource_urls: all(), ..PolicyRule::default() },
-    ]
 }
 
 /// Rules that name resources and rules that name paths are listed apart.

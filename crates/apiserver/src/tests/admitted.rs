@@ -120,3 +120,20 @@ async fn pods_do_not_outgrow_their_node() {
     assert_eq!(outgrown.refusal(), (403, expected.to_owned()));
     assert_eq!(outgrown.json()["details"]["causes"][0]["reason"], "NodeCapacity");
 }
+
+#[tokio::test(start_paused = true)]
+async fn deletions_pass_plugins_that_change_objects_too() {
+    let api = Api::with(|config| config.admission.selection.enabled.push("NodeRestriction".to_owned())).await;
+    let refused = api.delete("/api/v1/namespaces/default").await.refusal();
+    let text = "namespaces \"default\" is forbidden: this namespace may not be deleted";
+    assert_eq!(refused, (403, text.to_owned()));
+
+    for (name, node) in [("own", "n1"), ("other", "n2")] {
+        made(&api, PODS, &pod(name, node)).await;
+    }
+    let node = [("authorization", "Bearer system:node:n1")];
+    let refused = api.send(&format!("DELETE {PODS}/other"), &node, "").await.refusal();
+    let text = "pods \"other\" is forbidden: node \"n1\" can only delete pods with spec.nodeName set to itself";
+    assert_eq!(refused, (403, text.to_owned()));
+    assert_eq!(api.send(&format!("DELETE {PODS}/own"), &node, "").await.code, 200);
+}
