@@ -7,6 +7,7 @@
 mod images;
 mod node_order;
 mod snapshot;
+mod spread;
 #[cfg(test)]
 mod tests;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::spread::Spread;
 use crate::node_info::{NodeInfo, NodeView};
 use crate::resources::Resources;
 
@@ -21,6 +22,8 @@ pub struct Snapshot {
     /// What is left on each node, side by side, so that full nodes are passed over without looking at them.
     room: Vec<Room>,
     topologies: Mutex<HashMap<String, Arc<Topology>>>,
+    /// The pods of the domains, for labels that were asked for.
+    spreads: Mutex<HashMap<String, Arc<Spread>>>,
 }
 
 /// What is left on a node.
@@ -48,6 +51,7 @@ pub struct Topology {
     pub key: String,
     domains: Vec<u32>,
     ids: HashMap<String, u32>,
+    complete: bool,
 }
 
 /// Nodes without the label are in no domain.
@@ -68,7 +72,8 @@ impl Topology {
                 id
             })
             .collect();
-        Self { key: key.to_owned(), domains, ids }
+        let complete = nodes.iter().all(|node| node.node.is_none() || node.label(key).is_some());
+        Self { key: key.to_owned(), domains, ids, complete }
     }
 
     /// The domain of the node at a place.
@@ -81,6 +86,12 @@ impl Topology {
     #[must_use]
     pub fn domain_of_value(&self, value: &str) -> Option<usize> {
         self.ids.get(value).map(|id| *id as usize)
+    }
+
+    /// Whether every node is in a domain.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.complete
     }
 
     /// How many domains there are.
@@ -182,6 +193,22 @@ impl Snapshot {
         topology
     }
 
+    /// The pods of the domains of a label. Kept up to date until a node's labels change.
+    #[must_use]
+    pub(crate) fn spread(&self, key: &str) -> Arc<Spread> {
+        let topology = self.topology(key);
+        let mut known = self.spreads.lock();
+        if let Some(spread) = known.get(key) {
+            return Arc::clone(spread);
+        }
+        let spread = Arc::new(Spread::new(topology, &self.nodes));
+        if known.len() >= MAX_TOPOLOGIES {
+            known.clear();
+        }
+        known.insert(key.to_owned(), Arc::clone(&spread));
+        spread
+    }
+
     /// Takes over all nodes, in a new order.
     pub(crate) fn replace_all(&mut self, nodes: Vec<Arc<NodeInfo>>) {
         self.index = nodes.iter().enumerate().map(|(index, node)| (Arc::clone(&node.name), index)).collect();
@@ -193,6 +220,7 @@ impl Snapshot {
             self.note_sums(index);
         }
         self.topologies.get_mut().clear();
+        self.spreads.get_mut().clear();
     }
 
     /// Takes over a newer version of one node; says whether the node is known.
@@ -204,9 +232,14 @@ impl Snapshot {
             (Some(old), Some(new)) => Arc::ptr_eq(&old, &new) || old.metadata.labels == new.metadata.labels,
             _ => false,
         };
-        *slot = Arc::clone(info);
-        if !same_labels {
+        let old = std::mem::replace(slot, Arc::clone(info));
+        if same_labels {
+            for spread in self.spreads.get_mut().values_mut() {
+                Arc::make_mut(spread).replace(index, &old, info);
+            }
+        } else {
             self.topologies.get_mut().clear();
+            self.spreads.get_mut().clear();
         }
         self.note_sums(index);
         true

@@ -9,6 +9,8 @@ use component_helpers::selectors::selector_of;
 use component_helpers::{node_affinity, owners, taints};
 
 use super::PodTopologySpread;
+use super::counts::DomainCounts;
+use crate::cache::Snapshot;
 use crate::framework::Status;
 use crate::listers::Listers;
 use crate::node_info::NodeView;
@@ -44,6 +46,30 @@ impl Constraint {
     pub(super) fn includes(&self, pod: &Pod, node: NodeView<'_>) -> bool {
         let affinity = !self.honor_affinity || node_affinity::accepts(pod, node.node);
         affinity && (!self.honor_taints || tolerated(pod, node))
+    }
+
+    /// Whether pods on every node count, whatever the node is like.
+    pub(super) fn includes_all(&self, pod: &Pod) -> bool {
+        let affinity = pod.spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+        let required =
+            affinity.is_some_and(|affinity| affinity.required_during_scheduling_ignored_during_execution.is_some());
+        (!self.honor_affinity || (pod.spec.node_selector.is_empty() && !required)) && !self.honor_taints
+    }
+
+    /// Adds the pods that count to domains that have a count, where pods on every node count.
+    pub(super) fn add_up(&self, namespace: &str, snapshot: &Snapshot, counts: &mut DomainCounts) {
+        if self.selector.is_everything() {
+            return;
+        }
+        snapshot.spread(&self.topology_key).for_each(
+            namespace,
+            |class| self.selector.matches(&class.labels),
+            |domain, pods| {
+                if counts.get(domain).is_some() {
+                    counts.add(domain, pods);
+                }
+            },
+        );
     }
 
     /// The pods of a node that count: of the namespace, not being deleted, selected. An empty selector counts none.

@@ -21,6 +21,34 @@ impl HardState {
         self.0.iter().all(|(_, counts)| counts.topology.domain(node.index).is_some())
     }
 
+    /// Whether pods count wherever they are, so that the sums by domain are enough.
+    fn counts_every_node(&self, pod: &PodInfo) -> bool {
+        self.0.iter().all(|(constraint, counts)| counts.topology.is_complete() && constraint.includes_all(&pod.pod))
+    }
+
+    fn add_up(&mut self, cx: CycleCx<'_>, pod: &PodInfo) {
+        for (constraint, counts) in &mut self.0 {
+            (0..counts.topology.len()).for_each(|domain| counts.add(domain, 0));
+            constraint.add_up(&pod.pod.metadata.namespace, cx.snapshot, counts);
+        }
+    }
+
+    fn count_each_node(&mut self, cx: CycleCx<'_>, pod: &PodInfo) {
+        let mut memos: Vec<ClassMemo<bool>> = self.0.iter().map(|_| ClassMemo::new()).collect();
+        for node in cx.snapshot.views() {
+            if !self.has_all_keys(node) {
+                continue;
+            }
+            for ((constraint, counts), memo) in self.0.iter_mut().zip(&mut memos) {
+                if constraint.includes(&pod.pod, node)
+                    && let Some(domain) = counts.topology.domain(node.index)
+                {
+                    counts.add(domain, constraint.count(&pod.pod.metadata.namespace, node, memo));
+                }
+            }
+        }
+    }
+
     fn change(&mut self, pod: &PodInfo, other: &PodInfo, node: NodeView<'_>, step: i64) {
         if pod.pod.metadata.namespace != other.pod.metadata.namespace || !self.has_all_keys(node) {
             return;
@@ -47,18 +75,10 @@ impl PreFilter for PodTopologySpread {
             (constraint, counts)
         };
         let mut hard = HardState(constraints.into_iter().map(with_counts).collect());
-        let mut memos: Vec<ClassMemo<bool>> = hard.0.iter().map(|_| ClassMemo::new()).collect();
-        for node in cx.snapshot.views() {
-            if !hard.has_all_keys(node) {
-                continue;
-            }
-            for ((constraint, counts), memo) in hard.0.iter_mut().zip(&mut memos) {
-                if constraint.includes(&pod.pod, node)
-                    && let Some(domain) = counts.topology.domain(node.index)
-                {
-                    counts.add(domain, constraint.count(&pod.pod.metadata.namespace, node, memo));
-                }
-            }
+        if hard.counts_every_node(pod) {
+            hard.add_up(cx, pod);
+        } else {
+            hard.count_each_node(cx, pod);
         }
         state.put(hard);
         Ok(PreFiltered::All)
@@ -93,5 +113,40 @@ impl Filter for PodTopologySpread {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::random_clusters::{ZONE, for_each};
+    use super::*;
+    use crate::test_objects::pod;
+
+    #[test]
+    fn sums_by_domain_are_those_of_the_nodes() {
+        let plugin = PodTopologySpread { defaults: Vec::new(), system_defaults: false };
+        let mut by_sums = 0;
+        for_each(
+            || pod("probe").label("app", "a").spread("a", ZONE, 1, HARD).spread("b", "kubernetes.io/hostname", 2, HARD),
+            |snapshot, listers, cache, probe| {
+                let (pod, cx) = (probe.info(cache.classes()), CycleCx { snapshot, listers });
+                let mut state = CycleState::default();
+                plugin.pre_filter(cx, &mut state, &pod).unwrap();
+                let counted = state.get::<HardState>().unwrap();
+                by_sums += usize::from(counted.counts_every_node(&pod));
+                let fresh = |(constraint, _): &(Constraint, DomainCounts)| {
+                    (constraint.clone(), DomainCounts::new(snapshot.topology(&constraint.topology_key)))
+                };
+                let mut walked = HardState(counted.0.iter().map(fresh).collect());
+                walked.count_each_node(cx, &pod);
+                for ((_, one), (constraint, other)) in counted.0.iter().zip(&walked.0) {
+                    assert_eq!(one.minimum(1), other.minimum(1), "{}", constraint.topology_key);
+                    for domain in 0..one.topology.len() {
+                        assert_eq!(one.get(domain), other.get(domain), "{} {domain}", constraint.topology_key);
+                    }
+                }
+            },
+        );
+        assert!(by_sums > 500, "{by_sums}");
     }
 }

@@ -4,6 +4,8 @@ mod constraint;
 mod counts;
 mod filtering;
 mod hints;
+#[cfg(test)]
+mod random_clusters;
 mod scoring;
 
 use std::sync::Arc;

@@ -77,6 +77,25 @@ impl SoftState {
         if self.constraints.iter().all(Soft::is_by_node) {
             return;
         }
+        if self.counts_every_node(pod) {
+            for soft in self.constraints.iter_mut().filter(|soft| !soft.is_by_node()) {
+                soft.constraint.add_up(namespace, cx.snapshot, &mut soft.counts);
+            }
+            return;
+        }
+        self.count_each_node(cx, pod);
+    }
+
+    /// Whether pods count wherever they are, so that the sums by domain are enough.
+    fn counts_every_node(&self, pod: &PodInfo) -> bool {
+        let complete = || self.constraints.iter().all(|soft| soft.counts.topology.is_complete());
+        let mut by_domain = self.constraints.iter().filter(|soft| !soft.is_by_node());
+        (!self.all_keys || complete()) && by_domain.all(|soft| soft.constraint.includes_all(&pod.pod))
+    }
+
+    fn count_each_node(&mut self, cx: CycleCx<'_>, pod: &PodInfo) {
+        let namespace = &pod.pod.metadata.namespace;
+        let mut memos: Vec<ClassMemo<bool>> = self.constraints.iter().map(|_| ClassMemo::new()).collect();
         for node in cx.snapshot.views() {
             if self.ignores(node) {
                 continue;
@@ -154,5 +173,44 @@ impl Score for PodTopologySpread {
                 MAX_SCORE * (highest + lowest - *score) / highest
             };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::random_clusters::{ZONE, for_each};
+    use super::*;
+    use crate::test_objects::pod;
+
+    #[test]
+    fn sums_by_domain_are_those_of_the_nodes() {
+        let plugin = PodTopologySpread { defaults: Vec::new(), system_defaults: false };
+        let (mut by_sums, mut by_nodes) = (0, 0);
+        for_each(
+            || pod("probe").label("app", "a").spread("a", ZONE, 1, SOFT),
+            |snapshot, listers, cache, probe| {
+                let (pod, cx) = (probe.info(cache.classes()), CycleCx { snapshot, listers });
+                let nodes: Vec<NodeView<'_>> = snapshot.views().filter(|node| node.index % 4 != 1).collect();
+                let mut state = CycleState::default();
+                plugin.pre_score(cx, &mut state, &pod, &nodes).unwrap();
+                let counted = state.get::<SoftState>().unwrap();
+                if counted.counts_every_node(&pod) {
+                    by_sums += 1
+                } else {
+                    by_nodes += 1
+                }
+                let mut walked = counted.clone();
+                for soft in &mut walked.constraints {
+                    soft.counts = DomainCounts::new(snapshot.topology(&soft.constraint.topology_key));
+                }
+                walked.note_domains(&nodes);
+                walked.count_each_node(cx, &pod);
+                let counts = |soft: &SoftState, domain| soft.constraints.first().unwrap().counts.get(domain);
+                for domain in 0..snapshot.topology(ZONE).len() {
+                    assert_eq!(counts(counted, domain), counts(&walked, domain), "{domain}");
+                }
+            },
+        );
+        assert!(by_sums > 500 && by_nodes > 100, "both ways are tried: {by_sums}, {by_nodes}");
     }
 }
