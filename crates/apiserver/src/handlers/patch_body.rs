@@ -56,7 +56,7 @@ impl PatchBody {
         let (value, mut problems) = json::parse_value_strict(&text).map_err(|error| refuse(error.to_string()))?;
         let form = match (kind, &value) {
             (PatchType::Json, _) => {
-                let patch = JsonPatch::parse(&value).map_err(|error| json_patch_error(error, &refuse))?;
+                let patch = JsonPatch::parse(&value).map_err(|error| json_patch_error(error, refuse))?;
                 problems.extend(patch.unknown_fields.iter().cloned());
                 problems = problems.iter().map(|problem| format!("json patch {problem}")).collect();
                 Form::Json(patch)
