@@ -9,7 +9,7 @@ use api_machinery::time::{GoDuration, Time};
 use api_types::core_v1::{Node, Service};
 use api_types::node_v1::RuntimeClass;
 use authn::{Anonymous, Authenticator, BearerHeader, Chain, ClientCertificate, SubjectUid, TokenCache};
-use client::{Client, ClientCx, EventRecorder, InformerOptions, Informers, Scope};
+use client::{Client, ClientCx, EventRecorder, InformerOptions, Informers, RequestMetrics, Scope};
 use component_base::Lifecycle;
 use component_base::flags::Options;
 use component_base::health::{Check, Endpoint, Health};
@@ -69,7 +69,8 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let warnings = host::check(&plan, &facts, cgroups.as_ref())?;
     let metrics = Registries::new();
     let access = certificates::client_config(&plan, &lifecycle, &metrics.own).await?;
-    let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), lifecycle.tasks().clone());
+    let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), lifecycle.tasks().clone())
+        .with_metrics(RequestMetrics::new(&metrics.all));
     let clients = access.map(|access| Clients::new(access, &plan, cx)).transpose()?;
     let parts = Parts::new(&plan, &lifecycle, facts, cgroups, clients, metrics).await?;
     for (reason, message) in warnings {

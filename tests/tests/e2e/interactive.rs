@@ -39,6 +39,7 @@ pub(crate) async fn story(cluster: Cluster, version: &str) {
     coming_and_going(&kubectl).await;
     debugging_a_pod(&kubectl).await;
     debugging_a_node(&kubectl).await;
+    taken_away(&kubectl).await;
     kubectl.ok(&format!("delete namespace {namespace} --timeout=120s")).await;
 }
 
@@ -153,4 +154,15 @@ async fn debugging_a_node(kubectl: &Kubectl) {
     terminal.ended().await;
     let name = "get pods -o name --field-selector=status.phase=Failed";
     kubectl.until(name, |names| names.starts_with("pod/node-debugger-node-2-")).await;
+}
+
+/// The pod goes while its user is in it: the session ends with what ended its shell.
+async fn taken_away(kubectl: &Kubectl) {
+    kubectl.ok("wait --for=condition=Ready pod/shell --timeout=90s").await;
+    let mut terminal = open(kubectl, &format!("exec -it shell -- env 'PS1={READY}' sh"));
+    terminal.until(READY).await;
+    kubectl.ok("delete pod shell --now --wait=false").await;
+    let (code, shown) = terminal.ended().await;
+    assert_eq!(code, Some(137), "{shown:?}");
+    assert!(terminal.echoes(), "the user's terminal is as it was");
 }

@@ -179,6 +179,12 @@ fn group_of(api: &Api, pod: &CgroupPath, id: &str) -> Option<CgroupPath> {
     scope.filter(|scope| api.stats.groups.cgroups().exists(scope)).or_else(|| pod.child(id))
 }
 
+/// What a container of a pod uses, by its group.
+pub(super) fn usage_of(api: &Api, pod: &Pod, id: &str) -> Option<Usage> {
+    let group = group_of(api, &api.stats.groups.group(pod), id)?;
+    api.stats.groups.cgroups().usage(&group).ok()
+}
+
 /// The labels that all families of containers have.
 fn labels(group: &str, id: &str, image: &str, pod: &Pod, container: &str) -> String {
     let (name, namespace) = (&pod.metadata.name, &pod.metadata.namespace);

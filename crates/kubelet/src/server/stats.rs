@@ -106,6 +106,10 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
         Extent::All => api.stats.gauge.read().await.unwrap_or_default(),
         Extent::CpuAndMemory => Snapshot::default(),
     };
+    let shared = match extent {
+        Extent::All => Shared::look(api).await,
+        Extent::CpuAndMemory => Shared::default(),
+    };
     let by_pod = by_pod(&stats);
     let mut pods = Vec::new();
     for pod in api.engine.active_pods() {
@@ -113,7 +117,7 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
         if !containers.is_empty() {
             let mut shown = pod_stats(api, &pod, containers, now, &time, extent);
             if let Some(used) = disks.pods.get(&pod.metadata.uid) {
-                put_disk(&mut shown, used, &time);
+                put_disk(&mut shown, used, &shared, &time);
             }
             pods.push(shown);
         }
@@ -137,7 +141,7 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
         if let Ok((threads, most)) = api.stats.proc.threads() {
             node.insert("rlimit".into(), json!({"time": time, "maxpid": most, "curproc": threads}));
         }
-        put_filesystems(api, &mut node, &time).await;
+        put_filesystems(&shared, &mut node, &time);
     }
     let mut summary = json!({"node": node, "pods": pods});
     drop_absent(&mut summary);
@@ -156,37 +160,61 @@ fn drop_absent(value: &mut Value) {
     }
 }
 
-/// Adds what a pod has on the disk: its volumes, its logs, and all of its ephemeral storage.
-fn put_disk(pod: &mut Value, used: &PodUse, time: &str) {
-    let room = |room: Room| json!({"time": time, "usedBytes": room.bytes, "inodesUsed": room.inodes});
+/// The file systems that pods share, and what of the runtime's is used.
+#[derive(Default)]
+struct Shared {
+    node: Option<FileSystem>,
+    image: Option<(FileSystem, Option<u64>)>,
+    container: Option<(FileSystem, Option<u64>)>,
+}
+
+impl Shared {
+    async fn look(api: &Api) -> Self {
+        let info = api.stats.images.image_fs_info().await.unwrap_or_default();
+        let read = |usage: Option<&FilesystemUsage>| {
+            let usage = usage?;
+            let place = usage.fs_id.as_ref().map(|id| id.mountpoint.clone()).unwrap_or_default();
+            let fs = filesystem(Path::new(&place)).ok()?;
+            Some((fs, usage.used_bytes.as_ref().map(|bytes| bytes.value)))
+        };
+        let image = read(info.image_filesystems.first());
+        let container = read(info.container_filesystems.first()).or_else(|| read(info.image_filesystems.first()));
+        Self { node: filesystem(&api.stats.root).ok(), image, container }
+    }
+}
+
+/// Adds what a pod has on the disk: its volumes, its logs, its containers' own files, and all of its ephemeral storage.
+fn put_disk(pod: &mut Value, used: &PodUse, shared: &Shared, time: &str) {
+    let part = |room: Room, fs: Option<&FileSystem>| {
+        let mut shown = fs.map_or_else(|| json!({}), |fs| file_system(fs, None, time));
+        (shown["time"], shown["usedBytes"]) = (json!(time), json!(room.bytes));
+        shown["inodesUsed"] = json!(room.inodes);
+        shown
+    };
+    let node = shared.node.as_ref();
     let volumes = used.volumes.iter().map(|volume| {
-        let mut shown = room(volume.used);
+        let mut shown = part(volume.used, node.filter(|_| !volume.in_memory));
         shown["name"] = json!(volume.name);
         shown
     });
     pod["volume"] = volumes.collect();
-    pod["ephemeral-storage"] = room(used.ephemeral());
+    pod["ephemeral-storage"] = part(used.ephemeral(), node);
     for container in pod["containers"].as_array_mut().into_iter().flatten() {
         let own = container["name"].as_str().and_then(|name| used.container(name));
         if let Some(own) = own {
-            container["logs"] = room(own.logs);
+            container["logs"] = part(own.logs, node);
+            container["rootfs"] = part(own.layer, shared.container.as_ref().map(|(fs, _)| fs));
         }
     }
 }
 
-async fn put_filesystems(api: &Api, node: &mut Map<String, Value>, time: &str) {
-    if let Ok(fs) = filesystem(&api.stats.root) {
-        node.insert("fs".into(), file_system(&fs, None, time));
+fn put_filesystems(shared: &Shared, node: &mut Map<String, Value>, time: &str) {
+    if let Some(fs) = &shared.node {
+        node.insert("fs".into(), file_system(fs, None, time));
     }
-    if let Ok(info) = api.stats.images.image_fs_info().await {
-        let shown = |usage: Option<&FilesystemUsage>| {
-            let usage = usage?;
-            let place = usage.fs_id.as_ref().map(|id| id.mountpoint.clone()).unwrap_or_default();
-            let fs = filesystem(Path::new(&place)).ok()?;
-            Some(file_system(&fs, usage.used_bytes.as_ref().map(|bytes| bytes.value), time))
-        };
-        let image = shown(info.image_filesystems.first());
-        let container = shown(info.container_filesystems.first()).or_else(|| image.clone());
+    let shown = |part: &Option<(FileSystem, Option<u64>)>| part.as_ref().map(|(fs, used)| file_system(fs, *used, time));
+    let (image, container) = (shown(&shared.image), shown(&shared.container));
+    if image.is_some() || container.is_some() {
         node.insert("runtime".into(), json!({"imageFs": image, "containerFs": container}));
     }
 }
@@ -296,7 +324,10 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
     let stats = api.runtime.list_container_stats(None).await;
     let mut out = Exposition::new(std::time::SystemTime::UNIX_EPOCH, api.clock.wall());
     let groups = api.stats.groups.cgroups();
+    let swaps = api.stats.proc.memory().is_ok_and(|memory| memory.swap_total_bytes > 0);
+    let mut swap = Swap { swaps, ..Swap::default() };
     if let Some(usage) = node_usage(groups, &api.stats.proc) {
+        swap.take(Swap::NODE, String::new(), Some(usage));
         out.family("node_cpu_usage_seconds_total", "counter", &[(String::new(), seconds(usage.cpu_ns))]);
         out.family("node_memory_working_set_bytes", "gauge", &[(String::new(), usage.working_set_bytes.to_string())]);
     }
@@ -309,6 +340,8 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
         let (name, namespace) = (&pod.metadata.name, &pod.metadata.namespace);
         for one in by_pod.get(pod.metadata.uid.as_str()).into_iter().flatten() {
             let labels = format!("{{container={:?},namespace={namespace:?},pod={name:?}}}", name_of(one));
+            let id = one.attributes.as_ref().map(|attributes| attributes.id.as_str()).unwrap_or_default();
+            swap.take(Swap::CONTAINER, labels.clone(), super::cadvisor::usage_of(api, &pod, id));
             let used = one.cpu.as_ref().and_then(|cpu| cpu.usage_core_nano_seconds.as_ref());
             cpu.extend(used.map(|used| (labels.clone(), seconds(used.value))));
             let set = one.memory.as_ref().and_then(|memory| memory.working_set_bytes.as_ref());
@@ -323,6 +356,7 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
         if let Ok(usage) = groups.usage(&api.stats.groups.group(&pod)) {
             let labels = format!("{{namespace={namespace:?},pod={name:?}}}");
             pod_cpu.push((labels.clone(), seconds(usage.cpu_ns)));
+            swap.take(Swap::POD, labels.clone(), Some(usage));
             pod_memory.push((labels, usage.working_set_bytes.to_string()));
         }
     }
@@ -333,11 +367,33 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
     }
     out.family("pod_cpu_usage_seconds_total", "counter", &pod_cpu);
     out.family("pod_memory_working_set_bytes", "gauge", &pod_memory);
+    for (name, samples) in &swap.families {
+        out.family(name, "gauge", samples);
+    }
     out.plain("resource_scrape_error", if failed { "1" } else { "0" });
     let mut response = text(StatusCode::OK, out.text);
     let kind = http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(http::header::CONTENT_TYPE, kind);
     response
+}
+
+/// Memory that was moved to disks, on machines that do that.
+#[derive(Default)]
+struct Swap {
+    swaps: bool,
+    families: BTreeMap<&'static str, Vec<Sample>>,
+}
+
+impl Swap {
+    const NODE: &'static str = "node_swap_usage_bytes";
+    const POD: &'static str = "pod_swap_usage_bytes";
+    const CONTAINER: &'static str = "container_swap_usage_bytes";
+
+    fn take(&mut self, family: &'static str, labels: String, usage: Option<Usage>) {
+        if let Some(usage) = usage.filter(|_| self.swaps) {
+            self.families.entry(family).or_default().push((labels, usage.swap_bytes.to_string()));
+        }
+    }
 }
 
 pub(super) fn seconds(nanos: u64) -> String {
@@ -389,10 +445,21 @@ mod tests {
             ..PodUse::default()
         };
         let mut pod = json!({"containers": [{"name": "main"}, {"name": "other"}]});
-        put_disk(&mut pod, &used, "now");
+        put_disk(&mut pod, &used, &Shared::default(), "now");
         assert_eq!(pod["ephemeral-storage"], json!({"time": "now", "usedBytes": 116, "inodesUsed": 8}));
         assert_eq!(pod["volume"], json!([{"time": "now", "usedBytes": 100, "inodesUsed": 2, "name": "v"}]));
         assert_eq!(pod["containers"][0]["logs"]["usedBytes"], 10);
+        let fs = |capacity| FileSystem { capacity, available: 7, inodes: 50, inodes_free: 5 };
+        let shared = Shared { node: Some(fs(1000)), container: Some((fs(2000), None)), ..Shared::default() };
+        put_disk(&mut pod, &used, &shared, "now");
+        let shown = |used: u64, capacity: u64| {
+            json!({"time": "now", "usedBytes": used, "inodesUsed": 2, "availableBytes": 7, "capacityBytes": capacity,
+                   "inodes": 50, "inodesFree": 5})
+        };
+        assert_eq!(pod["containers"][0]["logs"], shown(10, 1000));
+        assert_eq!(pod["containers"][0]["rootfs"], shown(5, 2000));
+        assert_eq!(pod["ephemeral-storage"]["capacityBytes"], 1000);
+        assert_eq!(pod["volume"][0]["availableBytes"], 7);
         assert!(pod["containers"][1].get("logs").is_none());
     }
 }
