@@ -4,6 +4,8 @@
 //! A [`TypeNode`] is a cheap cursor: it says what kind of node it stands on and gives the nodes below. Where nothing is
 //! known (free-form JSON) it is *deduced*: scalars and lists as a whole, maps key by key.
 
+mod misfit;
+
 use api_machinery::leaf::LeafType;
 use api_machinery::reflect::{FieldType, ListType, PatchStrategy, Shape, StructType};
 use serde_json::Value;

@@ -4,6 +4,7 @@ use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::gvk::GroupKind;
 use api_machinery::json;
 use api_machinery::object::{Object, Unstructured};
+use api_machinery::reflect::Reflect as _;
 use api_machinery::status::{ApiError, ErrorDetails, reason};
 use api_machinery::value::{Value, ValueMap};
 use api_machinery::yaml;
@@ -99,6 +100,12 @@ impl PatchBody {
         ApiError::invalid(&GroupKind::default(), "", &errors)
     }
 
+    /// Why a patched document is no object: upstream converts the outcome of strategic patches without JSON in between.
+    fn why(&self, patched: &Value, node: TypeNode<'_>, error: &json::DecodeError) -> String {
+        let converted = matches!(self.form, Form::Strategic(_)).then(|| node.misfit(patched)).flatten();
+        converted.unwrap_or_else(|| error.to_string())
+    }
+
     /// Tells or refuses what the patch and the patched document have that nobody knows.
     fn settle(
         &self,
@@ -181,7 +188,7 @@ pub(super) fn as_object(
     let mut object = target.rules().new_object();
     let text = json::encode_value(patched);
     let decoded = json::decode(text.as_bytes(), object.as_reflect_mut())
-        .map_err(|error| patch.misfit(patched, error.to_string()))?;
+        .map_err(|error| patch.misfit(patched, patch.why(patched, target.type_node(), &error)))?;
     let mut problems = decoded.problems;
     if let Some(unstructured) = object.downcast_mut::<Unstructured>() {
         unstructured.type_meta = decoded.type_meta;
@@ -203,8 +210,9 @@ pub(super) fn as_scale(
 ) -> Result<Scale, ApiError> {
     let mut scale = Scale::default();
     let text = json::encode_value(patched);
-    let decoded =
-        json::decode(text.as_bytes(), &mut scale).map_err(|error| patch.misfit(patched, error.to_string()))?;
+    let node = TypeNode::of_struct(scale.struct_type());
+    let decoded = json::decode(text.as_bytes(), &mut scale)
+        .map_err(|error| patch.misfit(patched, patch.why(patched, node, &error)))?;
     patch.settle(patched, decoded.problems, strictness, warnings)?;
     Ok(scale)
 }

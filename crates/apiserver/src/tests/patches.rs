@@ -31,6 +31,9 @@ async fn patches_change_objects() {
     }
     assert_eq!(api.patch("merge-patch", &format!("{MAP}none"), "{}").await.code, 404);
     assert_eq!(api.patch("merge-patch", &format!("{MAP}?force=true"), "{}").await.code, 422);
+    let refused = api.patch("strategic-merge-patch", MAP, r#"{"data":{"x":1}}"#).await.refusal();
+    let text = " \"\" is invalid: patch: Invalid value: \"map[data:map[x:1]]\": cannot convert int64 to string";
+    assert_eq!(refused, (422, text.to_owned()));
     let refused = api.patch("merge-patch", MAP, r#"{"metadata":{"uid":"other"}}"#).await.refusal();
     let text = "ConfigMap \"a\" is invalid: metadata.uid: Invalid value: \"other\": field is immutable";
     assert_eq!(refused, (422, text.to_owned()), "a patch changes a uid as it does anything");
