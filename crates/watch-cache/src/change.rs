@@ -71,10 +71,10 @@ impl Change {
         }
     }
 
-    /// How many bytes of objects it keeps alive at most.
+    /// About how many bytes it keeps alive: what came before mostly is in the log as well, as what an earlier change led to.
     pub(crate) fn size_bytes(&self) -> usize {
-        let size = |stored: &Option<Arc<Stored>>| stored.as_ref().map_or(0, |stored| stored.size_bytes());
-        size_of::<Self>() + size(&self.current) + size(&self.previous)
+        let kept = self.current.as_ref().or(self.previous.as_ref());
+        size_of::<Self>() + kept.map_or(0, |stored| stored.size_bytes())
     }
 
     /// What a watcher with this filter sees of it: nothing, or its kind and the object to show. A deletion shows the

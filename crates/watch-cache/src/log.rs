@@ -24,8 +24,9 @@ pub(crate) const MIN_CHANGES: usize = 100;
 pub(crate) const MAX_CHANGES: usize = 102_400;
 /// Never more bytes of changes than this, beyond [`MIN_CHANGES`]: a hundred thousand large objects would not fit.
 const MAX_BYTES: usize = 256 << 20;
-/// A snapshot is kept every so many changes; those between are reached from the next by undoing changes.
-const CHECKPOINT_EVERY: u64 = 64;
+/// A snapshot is kept every so many changes; those between are reached from the next by undoing changes, which takes a
+/// millisecond at most. Each keeps alive what was changed of the tables since: kilobytes a change, were they near.
+pub(crate) const CHECKPOINT_EVERY: u64 = 512;
 /// How many changes a watcher takes at a time.
 pub(crate) const BATCH: usize = 64;
 

@@ -8,7 +8,7 @@ use api_machinery::object::{Object, Unstructured};
 use base::{Rng, TaskGroup, TokioClock};
 use storage::{Backend, Expect, Memory, MemoryOptions, Revision, Write};
 
-use crate::log::Log;
+use crate::log::{CHECKPOINT_EVERY, Log};
 use crate::*;
 
 struct JsonCodec;
@@ -91,7 +91,7 @@ fn snapshots_behave_like_a_plain_map_at_every_revision() {
         if revision % 101 == 0 {
             let back = revision - i64::try_from(rng.below(revision as u64 - 1)).unwrap();
             let (base, changes) = log.undo_to(Revision(back)).unwrap();
-            assert!(changes.len() <= 64, "{} changes to undo", changes.len());
+            assert!(changes.len() as u64 <= CHECKPOINT_EVERY, "{} changes to undo", changes.len());
             let mut snapshot = Snapshot::clone(&base);
             for change in changes.iter().rev() {
                 snapshot.replace(&change.key, change.previous.clone());
@@ -102,6 +102,29 @@ fn snapshots_behave_like_a_plain_map_at_every_revision() {
     // Later changes have not touched the snapshots that were kept.
     for (snapshot, model) in &kept {
         assert_same(snapshot, model, &rng);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_is_bounded_by_age_and_bytes_but_keeps_a_few() {
+    const MEGABYTE: usize = 1 << 20;
+    let started = tokio::time::Instant::now();
+    let minute = Duration::from_secs(60);
+    for (name, changes, bytes, aged, kept) in [
+        ("young", 300, 10, minute, 301),
+        ("old", 300, 10, 2 * minute, 100),
+        ("large", 300, MEGABYTE / 2, minute, 127),
+        ("too large for even a few", 300, 10 * MEGABYTE, minute, 100),
+    ] {
+        let mut log = Log::new(Arc::new(Snapshot::empty(Revision(0), indexes())), indexes());
+        for number in 1..=changes + 1 {
+            let at = if number <= changes { started } else { started + aged };
+            let revision = Revision(number);
+            let object = Box::new(Unstructured::new("example.com/v1", "Thing"));
+            let item = Arc::new(Stored::new("n/k".into(), revision, object, bytes));
+            log.apply(revision, vec![(Arc::clone(item.key()), Some(item))], at);
+        }
+        assert_eq!(log.len(), kept, "{name}");
     }
 }
 
