@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability, exponential};
 
+use tokio::time::Instant;
+
 use crate::cache::CacheSize;
+use crate::framework::{Code, Status};
 use crate::queue::QueueSize;
 
 const ATTEMPT_SECONDS: &[f64] = &exponential::<15>(0.001, 2.0);
 const SLI_SECONDS: &[f64] = &exponential::<20>(0.01, 2.0);
+const POINT_SECONDS: &[f64] = &exponential::<12>(0.0001, 2.0);
 const ATTEMPTS: &[f64] = &exponential::<5>(1.0, 2.0);
 const VICTIMS: &[f64] = &exponential::<7>(1.0, 2.0);
 
@@ -52,6 +56,13 @@ const PREEMPTION_ATTEMPTS: Desc =
     Desc::new("scheduler_preemption_attempts_total", "Searches for pods to evict.", Stability::Stable);
 const PREEMPTION_VICTIMS: Desc =
     Desc::new("scheduler_preemption_victims", "How many pods a preemption evicts.", Stability::Stable).buckets(VICTIMS);
+const POINT_DURATION: Desc = Desc::new(
+    "scheduler_framework_extension_point_duration_seconds",
+    "How long all plugins of an extension point took.",
+    Stability::Stable,
+)
+.labels(&["extension_point", "status", "profile"])
+.buckets(POINT_SECONDS);
 const CACHE_SIZE: Desc =
     Desc::new("scheduler_cache_size", "How much the cache holds, by type.", Stability::Alpha).labels(&["type"]);
 
@@ -68,6 +79,7 @@ pub struct SchedulerMetrics {
     preemption_attempts: Counters,
     preemption_victims: Histograms,
     cache_size: Gauges,
+    points: Histograms,
 }
 
 /// How an attempt ended.
@@ -107,6 +119,7 @@ impl SchedulerMetrics {
             preemption_attempts: metrics.counters(&PREEMPTION_ATTEMPTS),
             preemption_victims: metrics.histograms(&PREEMPTION_VICTIMS),
             cache_size: metrics.gauges(&CACHE_SIZE),
+            points: metrics.histograms(&POINT_DURATION),
         }
     }
 
@@ -114,6 +127,25 @@ impl SchedulerMetrics {
     pub fn attempt(&self, result: AttemptResult, profile: &str, took: Duration) {
         self.attempts.with(&[result.name(), profile]).inc();
         self.attempt_duration.with(&[result.name(), profile]).observe(took.as_secs_f64());
+    }
+
+    /// The plugins of an extension point have run; `failure` is how they ended if not well.
+    pub(crate) fn point(&self, point: &str, profile: &str, failure: Option<Code>, took: Duration) {
+        let status = failure.map_or("Success", Code::name);
+        self.points.with(&[point, status, profile]).observe(took.as_secs_f64());
+    }
+
+    /// Runs the plugins of an extension point and notes how long that took.
+    pub(crate) fn timed<T>(
+        &self,
+        point: &str,
+        profile: &str,
+        run: impl FnOnce() -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        let started = Instant::now();
+        let outcome = run();
+        self.point(point, profile, outcome.as_ref().err().map(|status| status.code), started.elapsed());
+        outcome
     }
 
     /// A decision was made.

@@ -29,6 +29,7 @@ pub(super) struct Endpoint {
     pub(super) profiling: bool,
     /// Whether `/livez` and `/readyz` exist.
     pub(super) probes: bool,
+    pub(super) page: Option<super::Page>,
 }
 
 #[async_trait::async_trait]
@@ -54,6 +55,9 @@ impl Endpoint {
                 || (self.probes && (is_health(path, "/livez") || is_health(path, "/readyz"))) =>
             {
                 self.health.answer(path, query).await.unwrap_or_else(not_found)
+            }
+            _ if self.page.as_ref().is_some_and(|page| page.path == path) => {
+                self.page.as_ref().map_or_else(not_found, |page| (page.answer)())
             }
             ("/metrics", _) => self.metrics.answer(),
             ("/metrics/slis", &Method::DELETE) => {

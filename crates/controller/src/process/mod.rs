@@ -19,7 +19,7 @@ use component_base::Lifecycle;
 use component_base::flags::{Errors, Options};
 use component_base::health::{Check, Endpoint as HealthEndpoint, Health};
 use component_base::metrics::{Desc, Metrics, MetricsOptions, Stability};
-use component_base::serving::{BoxError, SecureServing};
+use component_base::serving::{BoxError, Response, SecureServing};
 use pki::{AltNames, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
 
 pub use access::{AccessError, AccessOptions};
@@ -53,6 +53,20 @@ pub struct ProcessOptions {
     registry: Registry,
     profiling: bool,
     probes: Option<Probes>,
+    page: Option<Page>,
+}
+
+/// A page of the process's own.
+#[derive(Clone)]
+struct Page {
+    path: &'static str,
+    answer: Arc<dyn Fn() -> Response + Send + Sync>,
+}
+
+impl std::fmt::Debug for Page {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.path)
+    }
 }
 
 /// The checks of `/readyz`, for processes that have the newer endpoints.
@@ -101,6 +115,13 @@ impl ProcessOptions {
         self
     }
 
+    /// Serves a page of the process's own.
+    #[must_use]
+    pub fn with_page(mut self, path: &'static str, answer: impl Fn() -> Response + Send + Sync + 'static) -> Self {
+        self.page = Some(Page { path, answer: Arc::new(answer) });
+        self
+    }
+
     /// Reads the flags, adding what is wrong with them to `errors`.
     ///
     /// # Errors
@@ -126,7 +147,18 @@ impl ProcessOptions {
             "application/json" => client.content = ContentType::Json,
             other => errors.push(format!("--kube-api-content-type: unsupported content type {other:?}")),
         }
-        Ok(Self { name, client, leader, serving, access, metrics_options, registry, profiling, probes: None })
+        Ok(Self {
+            name,
+            client,
+            leader,
+            serving,
+            access,
+            metrics_options,
+            registry,
+            profiling,
+            probes: None,
+            page: None,
+        })
     }
 }
 
@@ -281,6 +313,7 @@ fn serve(
         logging: lifecycle.logging().cloned(),
         profiling: options.profiling,
         probes: options.probes.is_some(),
+        page: options.page.clone(),
     };
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let (clock, rng) = (Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()));

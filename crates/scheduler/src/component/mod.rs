@@ -2,6 +2,7 @@
 
 mod client_writer;
 mod flags;
+mod resource_metrics;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ mod watches;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api_machinery::value::{Value, ValueMap};
@@ -18,9 +20,10 @@ use client::Client;
 use component_base::flags::Options;
 use component_base::health::Check;
 use component_base::metrics::{Metrics, MetricsOptions};
-use component_base::serving::BoxError;
+use component_base::serving::{BoxError, text};
 use component_base::{Component, Lifecycle};
 use controller::process::{Leading, run_process};
+use http::StatusCode;
 
 pub use client_writer::ClientWriter;
 pub use watches::Watches;
@@ -104,9 +107,20 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let check = Check::instant("sched-handler-sync", move || {
         if synced.has_synced() { Ok(()) } else { Err("handlers are not fully synchronized".to_owned()) }
     });
-    let process = settings.process.clone().with_probes(vec![check]);
+    let (leads, shown_pods) = (Arc::new(AtomicBool::new(false)), Arc::clone(&watches));
+    let leading_now = Arc::clone(&leads);
+    let page = move || {
+        // Those that wait show nothing, so that sums over all instances are right.
+        let pods = if leading_now.load(Ordering::Relaxed) { shown_pods.pods() } else { Vec::new() };
+        text(StatusCode::OK, resource_metrics::page(&pods))
+    };
+    let process = settings.process.clone().with_probes(vec![check]).with_page("/metrics/resources", page);
     let shown = config_shown(&settings.configuration)?;
-    run_process(process, &lifecycle, Vec::new(), shown, |leading| lead(settings, client, watches, leading)).await
+    let work = |leading| {
+        leads.store(true, Ordering::Relaxed);
+        lead(settings, client, watches, leading)
+    };
+    run_process(process, &lifecycle, Vec::new(), shown, work).await
 }
 
 /// Plugins that cannot be built are a reason not to start, not one to fail when the election is won.

@@ -63,6 +63,12 @@ impl Watches {
             && self.budgets.has_synced()
     }
 
+    /// The pods that have not ended.
+    #[must_use]
+    pub fn pods(&self) -> Vec<Arc<Pod>> {
+        self.pods.list()
+    }
+
     /// Waits until everything has been listed.
     pub async fn wait_synced(&self) {
         self.informers.wait_synced().await;

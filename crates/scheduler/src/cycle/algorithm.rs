@@ -6,6 +6,7 @@ use base::Rng;
 
 use crate::framework::{Code, CycleCx, CycleState, Diagnosis, Profile, Restriction, Status};
 use crate::known_answers::ShapeAnswers;
+use crate::metrics::SchedulerMetrics;
 use crate::node_info::NodeView;
 use crate::plugins;
 use crate::pod_info::PodInfo;
@@ -23,6 +24,7 @@ pub(super) struct Search<'a> {
     pub(super) nominated: &'a NominatedPods,
     pub(super) percentage: i32,
     pub(super) rng: &'a Rng,
+    pub(super) metrics: &'a SchedulerMetrics,
 }
 
 /// The node for a pod, and what plugins remember of it.
@@ -61,7 +63,9 @@ impl<'a> Search<'a> {
         }
         let mut state = CycleState::default();
         let mut diagnosis = Diagnosis { nodes: self.cx.snapshot.len(), ..Diagnosis::default() };
-        let restriction = match self.profile.run_pre_filter(self.cx, &mut state, pod, &mut diagnosis) {
+        let name = self.profile.name.as_str();
+        let pre_filter = || self.profile.run_pre_filter(self.cx, &mut state, pod, &mut diagnosis);
+        let restriction = match self.metrics.timed("PreFilter", name, pre_filter) {
             Ok(restriction) => restriction,
             Err(status) if !status.code.is_rejection() => return Err(NoFit::Failed(status)),
             Err(status) => {
@@ -74,7 +78,8 @@ impl<'a> Search<'a> {
         if let Some(node) = self.nominated_node(&state, pod) {
             return Ok(Decision { node: Arc::clone(&node.info.name), state });
         }
-        let feasible = self.filter(&state, pod, &restriction, &mut diagnosis, start, known).map_err(NoFit::Failed)?;
+        let filter = || self.filter(&state, pod, &restriction, &mut diagnosis, start, known);
+        let feasible = self.metrics.timed("Filter", name, filter).map_err(NoFit::Failed)?;
         match feasible.as_slice() {
             [] => Err(NoFit::Nowhere { state, diagnosis: Box::new(diagnosis) }),
             [only] => Ok(Decision { node: Arc::clone(&only.info.name), state }),
@@ -161,7 +166,9 @@ impl<'a> Search<'a> {
         nodes: &[NodeView<'a>],
         known: &mut ShapeAnswers,
     ) -> Result<Arc<str>, Status> {
-        let totals = self.profile.run_scores(self.cx, state, pod, nodes, known)?;
+        let (profile, name) = (self.profile, self.profile.name.as_str());
+        self.metrics.timed("PreScore", name, || profile.run_pre_score(self.cx, state, pod, nodes))?;
+        let totals = self.metrics.timed("Score", name, || profile.run_score(state, pod, nodes, known))?;
         let mut best: Option<(i64, NodeView<'a>)> = None;
         let mut ties: u64 = 0;
         for (total, node) in totals.iter().zip(nodes) {

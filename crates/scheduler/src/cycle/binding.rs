@@ -68,10 +68,29 @@ impl BindingCycle {
         }
         // From here on failures are errors: no plugin rejects the pod any more.
         self.scheduler.queue.done(info.uid());
-        for at in working {
-            let done = at.plugin.pre_bind(&self.state, info, &self.node).await;
-            done.map_err(|status| status.wrap(&format!("running PreBind plugin {:?}", at.name)))?;
-        }
+        let pre_bind = async {
+            for at in working {
+                let done = at.plugin.pre_bind(&self.state, info, &self.node).await;
+                done.map_err(|status| status.wrap(&format!("running PreBind plugin {:?}", at.name)))?;
+            }
+            Ok(())
+        };
+        self.timed("PreBind", pre_bind).await?;
+        self.timed("Bind", self.run_bind()).await
+    }
+
+    /// Notes how long the plugins of a point took.
+    async fn timed(&self, point: &str, run: impl Future<Output = Result<(), Status>>) -> Result<(), Status> {
+        let started = self.scheduler.clock.monotonic();
+        let outcome = run.await;
+        let took = self.scheduler.clock.monotonic().saturating_duration_since(started);
+        let code = outcome.as_ref().err().map(|status| status.code);
+        self.scheduler.metrics.point(point, &self.profile.name, code, took);
+        outcome
+    }
+
+    async fn run_bind(&self) -> Result<(), Status> {
+        let info = &self.pod.info;
         for at in &self.profile.bind {
             match at.plugin.bind(info, &self.node).await {
                 Ok(Bound::Done) => return Ok(()),

@@ -206,8 +206,12 @@ impl Scheduler {
         let nominated = self.queue.nominator().pods();
         let percentage = profile.percentage_of_nodes_to_score.unwrap_or(self.percentage);
         let mut known = pass.known.take(&profile.name, PodShape::of(&pod.info), pass.snapshot.len());
-        let found = algorithm::Search { profile: &profile, cx, nominated: &nominated, percentage, rng: &self.rng }
-            .find(&pod.info, &mut pass.start, &mut known);
+        let (rng, metrics) = (&*self.rng, &*self.metrics);
+        let found = algorithm::Search { profile: &profile, cx, nominated: &nominated, percentage, rng, metrics }.find(
+            &pod.info,
+            &mut pass.start,
+            &mut known,
+        );
         pass.known.put(known);
         let outcome = match found {
             Ok(decision) => self.assume(pod, &profile, decision, started),
@@ -253,7 +257,8 @@ impl Scheduler {
             return Outcome::of(self.failed(pod, profile, failure, Nomination::Clear, started));
         }
         self.queue.nominator().remove(pod.info.uid());
-        if let Err(status) = profile.run_reserve(&mut state, &pod.info, &node) {
+        let reserve = || profile.run_reserve(&mut state, &pod.info, &node);
+        if let Err(status) = self.metrics.timed("Reserve", &profile.name, reserve) {
             profile.run_unreserve(&state, &pod.info, &node);
             self.forget(&pod.info);
             let failure = Failure::of_chosen(&status);
@@ -287,7 +292,11 @@ impl Scheduler {
         }
         let now = Time::from(self.clock.wall());
         let cx = PostFilterCx { cycle, profile, diagnosis: &diagnosis, nominated, rng: &self.rng, now };
+        let began = self.clock.monotonic();
         let found = profile.run_post_filters(cx, state, &pod.info);
+        let took = self.clock.monotonic().saturating_duration_since(began);
+        let code = found.status.as_ref().map(|status| status.code);
+        self.metrics.point("PostFilter", &profile.name, code, took);
         if let Some(status) = &found.status {
             diagnosis.post_filter_message = status.message();
             if status.code == Code::Error {

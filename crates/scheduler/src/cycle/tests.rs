@@ -6,11 +6,13 @@ use std::time::Duration;
 use api_types::core_v1::{Pod, PodStatus};
 use async_trait::async_trait;
 use base::{Rng, TokioClock};
+use component_base::metrics::{Metrics, MetricsOptions};
 use parking_lot::Mutex;
 
 use super::*;
 use crate::config::{build_profiles, default_configuration};
 use crate::listers::MemoryListers;
+use crate::metrics::SchedulerMetrics;
 use crate::plugins::{BuildCx, build_cx};
 use crate::queue::QueueSize;
 use crate::test_objects::{PodBuilder, node, pod};
@@ -55,12 +57,15 @@ struct Fixture {
     scheduler: Arc<Scheduler>,
     listers: Arc<MemoryListers>,
     notes: Arc<Notes>,
+    shown: Arc<Metrics>,
 }
 
 impl Fixture {
     fn new() -> Self {
         let (listers, notes) = (Arc::new(MemoryListers::default()), Arc::new(Notes::default()));
-        let cx = BuildCx { writer: notes.clone(), ..build_cx() };
+        let shown = Metrics::new(MetricsOptions::default());
+        let metrics = Arc::new(SchedulerMetrics::new(&shown));
+        let cx = BuildCx { writer: notes.clone(), metrics, ..build_cx() };
         let parts = Parts {
             profiles: build_profiles(&default_configuration(), &cx).unwrap(),
             percentage_of_nodes_to_score: 0,
@@ -73,7 +78,7 @@ impl Fixture {
             clock: TokioClock::shared(),
             rng: Rng::seeded(1),
         };
-        Self { scheduler: Scheduler::new(parts).unwrap(), listers, notes }
+        Self { scheduler: Scheduler::new(parts).unwrap(), listers, notes, shown }
     }
 
     fn pod(&self, pod: PodBuilder) -> Arc<Pod> {
@@ -110,6 +115,21 @@ async fn a_pod_is_bound_and_counts() {
                 1 No preemption victims found for incoming pod.";
     let expected = [format!("FailedScheduling q: {text}"), "patch q \"PodScheduled Unschedulable\" []".to_owned()];
     assert_eq!(fixture.lines(), expected);
+    let text = fixture.shown.text();
+    for (point, status, count) in [
+        ("PreFilter", "Success", 2),
+        ("Filter", "Success", 2),
+        ("PostFilter", "Unschedulable", 1),
+        ("Reserve", "Success", 1),
+        ("PreBind", "Success", 1),
+        ("Bind", "Success", 1),
+    ] {
+        let line = format!(
+            "scheduler_framework_extension_point_duration_seconds_count{{extension_point=\"{point}\",\
+             profile=\"default-scheduler\",status=\"{status}\"}} {count}\n"
+        );
+        assert!(text.contains(&line), "{line}\nin\n{text}");
+    }
     // The room comes back with the first pod's end.
     let gone = pod("p").request("cpu", "3").on("a").build();
     fixture.scheduler.pod_added(&gone);

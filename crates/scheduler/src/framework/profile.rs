@@ -236,10 +236,8 @@ impl Profile {
         PostFiltered { nomination, preemption: None, status: Some(status) }
     }
 
-    /// Scores the nodes: one total for each. Scores that are known are not asked for again.
-    ///
-    /// # Errors
-    /// When a plugin fails.
+    /// Prepares and scores in one go.
+    #[cfg(test)]
     pub(crate) fn run_scores(
         &self,
         cx: CycleCx<'_>,
@@ -248,6 +246,21 @@ impl Profile {
         nodes: &[NodeView<'_>],
         known: &mut ShapeAnswers,
     ) -> Result<Vec<i64>, Status> {
+        self.run_pre_score(cx, state, pod, nodes)?;
+        self.run_score(state, pod, nodes, known)
+    }
+
+    /// Prepares for scoring the nodes.
+    ///
+    /// # Errors
+    /// When a plugin fails.
+    pub(crate) fn run_pre_score(
+        &self,
+        cx: CycleCx<'_>,
+        state: &mut CycleState,
+        pod: &PodInfo,
+        nodes: &[NodeView<'_>],
+    ) -> Verdict {
         let mut skip = PluginMask::default();
         for at in &self.pre_score {
             let scored = at.plugin.pre_score(cx, state, pod, nodes);
@@ -258,6 +271,21 @@ impl Profile {
             }
         }
         state.skip_score = skip;
+        Ok(())
+    }
+
+    /// Scores the nodes: one total for each. Scores that are known are not asked for again.
+    ///
+    /// # Errors
+    /// When a plugin fails.
+    pub(crate) fn run_score(
+        &self,
+        state: &CycleState,
+        pod: &PodInfo,
+        nodes: &[NodeView<'_>],
+        known: &mut ShapeAnswers,
+    ) -> Result<Vec<i64>, Status> {
+        let skip = state.skip_score;
         let mut totals = vec![0; nodes.len()];
         let mut scores = Vec::with_capacity(nodes.len());
         for at in self.score.iter().filter(|at| !skip.contains(at.place)) {
