@@ -148,9 +148,9 @@ pub(super) fn generated_labels(job: &Job) -> [(&'static str, &str); 4] {
 /// Selects the job's own pods by its uid. What the client wrote stays, and validation refuses it where it is wrong.
 fn generate_selector(job: &mut Job) {
     let labels = generated_labels(job).map(|(key, value)| (key, value.to_owned()));
-    // Upstream's defaults give a job without labels the very map of its template, so that both get what is added here. A
-    // copy cannot be told from equal labels of its own, which get them, too.
-    let shares = !job.metadata.labels.is_empty() && job.metadata.labels == job.spec.template.metadata.labels;
+    // Upstream's defaults give a job without labels those of its template, and again on every read, so that both have
+    // what is added here. A copy cannot be told from equal labels of its own, which get them, too.
+    let shares = job.metadata.labels == job.spec.template.metadata.labels;
     for (key, value) in labels {
         job.spec.template.metadata.labels.entry(key.to_owned()).or_insert(value);
     }

@@ -49,13 +49,12 @@ impl TypedRules for NamespaceRules {
     }
 
     fn set_defaults(object: &mut Namespace) {
-        let name = object.metadata.name.clone();
-        if !name.is_empty() {
-            object.metadata.labels.insert(LABEL_METADATA_NAME.into(), name);
-        }
+        label_with_name(object);
     }
 
     fn prepare_create(_: &RuleContext, object: &mut Namespace) {
+        // The name may have been generated since the defaults were set.
+        label_with_name(object);
         object.status.phase = namespace_phase::ACTIVE.into();
         if !object.spec.finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
             object.spec.finalizers.push(FINALIZER.into());
@@ -63,6 +62,7 @@ impl TypedRules for NamespaceRules {
     }
 
     fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut Namespace, old: &Namespace) {
+        label_with_name(object);
         match endpoint {
             Endpoint::Main => object.spec.finalizers.clone_from(&old.spec.finalizers),
             Endpoint::Status => {}
@@ -110,6 +110,14 @@ impl TypedRules for NamespaceRules {
     }
 }
 
+/// Selectors can name every namespace by a label.
+fn label_with_name(namespace: &mut Namespace) {
+    let name = namespace.metadata.name.clone();
+    if !name.is_empty() {
+        namespace.metadata.labels.insert(LABEL_METADATA_NAME.into(), name);
+    }
+}
+
 fn validate_finalizer(path: &Path, finalizer: &str, errors: &mut ErrorList) {
     let value = || BadValue::named(finalizer);
     let problems = names::qualified_name(finalizer);
@@ -134,6 +142,19 @@ fn validate_phase(object: &Namespace, errors: &mut ErrorList) {
 #[cfg(test)]
 mod validation_tests {
     use super::*;
+
+    #[test]
+    fn generated_names_are_labels_too() {
+        let mut namespace = Namespace::default();
+        NamespaceRules::set_defaults(&mut namespace);
+        namespace.metadata.name = "n-abcde".into();
+        NamespaceRules::prepare_create(&RuleContext::default(), &mut namespace);
+        assert_eq!(namespace.metadata.labels[LABEL_METADATA_NAME], "n-abcde");
+        let old = namespace.clone();
+        namespace.metadata.labels.clear();
+        NamespaceRules::prepare_update(&RuleContext::default(), Endpoint::Status, &mut namespace, &old);
+        assert_eq!(namespace.metadata.labels[LABEL_METADATA_NAME], "n-abcde");
+    }
 
     #[test]
     fn phases_follow_deletion_and_finalizers_have_domains() {

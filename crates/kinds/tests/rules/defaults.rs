@@ -217,3 +217,33 @@ fn the_rest() {
         ],
     );
 }
+
+/// What is stored is shown by the cache as it was written, and read with defaults elsewhere: both must be the same.
+#[test]
+fn what_is_prepared_needs_no_more_defaults() {
+    for rules in kinds::all().filter(|rules| rules.info().storage.is_some()) {
+        let info = rules.info();
+        let template = r#"{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+        let texts = [
+            "{}".to_owned(),
+            format!(r#"{{"spec":{{"template":{template}}}}}"#),
+            r#"{"spec":{"type":"LoadBalancer","resources":{"requests":{"storage":"1"}},"containers":[{"name":"c"}]}}"#
+                .into(),
+        ];
+        for text in texts {
+            let mut object = rules.new_object();
+            if !api_machinery::json::decode(text.as_bytes(), object.as_reflect_mut())
+                .is_ok_and(|one| one.problems.is_empty())
+            {
+                continue;
+            }
+            object.meta_mut().name = "n".into();
+            object.meta_mut().uid = "u".into();
+            rules.set_defaults(&mut *object);
+            rules.prepare_create(&super::context(), &mut *object);
+            let written = json::encode(object.as_reflect());
+            rules.set_defaults(&mut *object);
+            assert_eq!(written, json::encode(object.as_reflect()), "{}/{} {text}", info.group, info.resource);
+        }
+    }
+}

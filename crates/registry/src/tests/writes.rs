@@ -101,6 +101,18 @@ async fn updates_respect_versions_and_uids() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn clients_mark_nothing_as_deleted() {
+    let fixture = Fixture::new().await;
+    let (maps, cx) = (fixture.resource("configmaps"), fixture.cx("default"));
+    maps.create(&cx, config_map("one", "a"), &Hooks::none()).await.unwrap();
+    let mut marked = config_map("one", "b");
+    marked.meta_mut().deletion_timestamp = Some(api_machinery::time::Time::from_unix_seconds(1));
+    let refused = maps.update(&cx, "one", Endpoint::Main, &Replace(marked), &Hooks::none()).await.unwrap_err();
+    let text = "metadata.deletionTimestamp: Invalid value: \"1970-01-01T00:00:01Z\": field is immutable";
+    assert!(refused.code == 422 && refused.message.ends_with(text), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn writing_what_is_there_writes_nothing() {
     let fixture = Fixture::new().await;
     let (maps, cx) = (fixture.resource("configmaps"), fixture.cx("default"));
