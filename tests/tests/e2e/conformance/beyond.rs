@@ -9,7 +9,7 @@ use super::networking::{client, http_name, on};
 use super::object::{IDLE, container, echo, phase, pod, restarts, shell, text, with};
 
 pub(crate) fn checks() -> Vec<Check> {
-    vec![sidecars(), unready_addresses(), internal_traffic(), nodes()]
+    vec![sidecars(), unready_addresses(), internal_traffic(), nodes(), statistics()]
 }
 
 /// One that runs beside the others from before their start until after their end.
@@ -104,5 +104,51 @@ fn nodes() -> Check {
             assert!(get("configz").await.body["kubeletconfig"].is_object());
             assert!(get("pods").await.body["items"].is_array());
         }
+    })
+}
+
+/// What the metrics server, dashboards and alerts read of a pod.
+fn statistics() -> Check {
+    Check::new("node-statistics", &[], async |place: Place| {
+        let more =
+            json!({"resources": {"limits": {"cpu": "100m"}}, "volumeMounts": [{"name": "v", "mountPath": "/v"}]});
+        let busy = with(shell("main", "head -c 300000 /dev/zero > /v/file; while :; do :; done"), more);
+        let spec = with(on("node-1"), json!({"volumes": [{"name": "v", "emptyDir": {}}]}));
+        place.ready(&pod("measured", &[busy], spec)).await;
+        let get = async |path: &str| place.get(&format!("/api/v1/nodes/node-1/proxy/{path}")).await;
+        let summary = async || {
+            let body = get("stats/summary").await.ok();
+            let mut pods = body["pods"].as_array().into_iter().flatten();
+            let found = pods.find(|one| {
+                one["podRef"]["name"] == "measured" && one["podRef"]["namespace"] == place.namespace.as_str()
+            });
+            let own = found.ok_or_else(|| format!("the pod is not there: {body}"))?;
+            let container = &own["containers"][0];
+            let parts = [&container["rootfs"], &container["logs"], &own["ephemeral-storage"], &own["volume"][0]];
+            let whole = parts.iter().all(|part| part["capacityBytes"].is_u64() && part["inodesFree"].is_u64());
+            let used = [&own["network"]["rxBytes"], &container["cpu"]["usageCoreNanoSeconds"]];
+            let counted = used.iter().all(|number| number.as_u64().is_some_and(|number| number > 0));
+            if whole && counted { Ok(()) } else { Err(own.to_string()) }
+        };
+        place.eventually(summary).await;
+        let of_pod = format!("namespace={:?},pod=\"measured\"", place.namespace);
+        let pages = [
+            ("metrics/cadvisor", "container_network_receive_bytes_total", "interface=\"eth0\""),
+            ("metrics/cadvisor", "container_cpu_cfs_throttled_periods_total", "container=\"main\""),
+            ("metrics/cadvisor", "container_memory_cache", "container=\"main\""),
+            ("metrics/resource", "container_cpu_usage_seconds_total", "container=\"main\""),
+            ("metrics/resource", "pod_memory_working_set_bytes", ""),
+        ];
+        for (page, family, label) in pages {
+            let positive = async || {
+                let page = get(page).await.text;
+                let mut lines = page.lines().filter(|line| line.starts_with(&format!("{family}{{")));
+                let own = lines.find(|line| line.contains(&of_pod) && line.contains(label));
+                let value = own.and_then(|line| line.split_once("} ")?.1.split(' ').next()?.parse::<f64>().ok());
+                if value.is_some_and(|value| value > 0.0) { Ok(()) } else { Err(format!("{family}: {own:?}")) }
+            };
+            place.eventually(positive).await;
+        }
+        place.delete(&place.path("pods/measured")).await.ok();
     })
 }
