@@ -38,11 +38,7 @@ pub enum SelectError {
 /// Plugins that upstream has and this server does not have yet, in upstream's order. Switching one off is accepted,
 /// asking for it is not: a check that silently does not happen would be worse than a server that does not start.
 pub(crate) const NOT_YET: &[&str] = &[
-    "AlwaysAdmit",
     "NamespaceAutoProvision",
-    "NamespaceExists",
-    "LimitPodHardAntiAffinityTopology",
-    "AlwaysPullImages",
     "ImagePolicyWebhook",
     "PodNodeSelector",
     "PodTolerationRestriction",
@@ -51,7 +47,6 @@ pub(crate) const NOT_YET: &[&str] = &[
     "PodGroupProtection",
     "OwnerReferencesPermissionEnforcement",
     "ClusterTrustBundleAttest",
-    "DenyServiceExternalIPs",
     "PodGroupWorkloadExists",
     "NodeDeclaredFeatureValidator",
     "JobValidation",
@@ -59,7 +54,6 @@ pub(crate) const NOT_YET: &[&str] = &[
     "MutatingAdmissionWebhook",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionWebhook",
-    "AlwaysDeny",
 ];
 
 /// The chosen plugins.

@@ -1,11 +1,16 @@
 //! The plugins in the order in which they run. The order is upstream's: what sets a service account comes before what
-//! checks its pods, quota comes last.
+//! checks its pods, quota comes last of what most clusters have.
 
+mod always;
+mod always_pull_images;
 mod certificate_subject_restriction;
 mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
+mod deny_service_external_ips;
+mod hard_anti_affinity_topology;
 mod limit_ranger;
+mod namespace_exists;
 mod namespace_lifecycle;
 mod node_labels;
 mod node_references;
@@ -29,11 +34,15 @@ pub use pod_security::PodSecurityConfig;
 
 /// Every plugin, in order.
 pub const ALL: &[PluginEntry] = &[
+    always::ADMIT,
     namespace_lifecycle::ENTRY,
+    namespace_exists::ENTRY,
+    hard_anti_affinity_topology::ENTRY,
     limit_ranger::ENTRY,
     service_account::ENTRY,
     node_restriction::ENTRY,
     taint_nodes_by_condition::ENTRY,
+    always_pull_images::ENTRY,
     pod_security::ENTRY,
     priority::ENTRY,
     default_toleration_seconds::ENTRY,
@@ -45,9 +54,11 @@ pub const ALL: &[PluginEntry] = &[
     signers::SIGNING,
     certificate_subject_restriction::ENTRY,
     default_ingress_class::ENTRY,
+    deny_service_external_ips::ENTRY,
     pod_topology_labels::ENTRY,
     pod_resize_validator::ENTRY,
     resource_quota::ENTRY,
+    always::DENY,
 ];
 
 #[cfg(test)]
