@@ -187,6 +187,9 @@ impl StatefulSetController {
     async fn mend(&self, cx: &Cx, set: &StatefulSet, pod: &Pod) -> Result<(), ReconcileError> {
         let claims = self.settle_claims(cx, set, pod).await;
         if identity::is_settled(set, pod) {
+            if let Err(error) = &claims {
+                tell(cx, set, "Update", &pod.metadata.name, Some(error));
+            }
             return claims;
         }
         let mut mended = pod.clone();
@@ -194,7 +197,7 @@ impl StatefulSetController {
             identity::settle(set, &mut mended, ordinal);
         }
         let outcome = cx.client.namespaced::<Pod>(&pod.metadata.namespace).update(&mended).await;
-        tell(cx, set, "Update", &pod.metadata.name, outcome.as_ref().err());
+        tell(cx, set, "Update", &pod.metadata.name, outcome.as_ref().err().map(as_text));
         self.written.note(&set.metadata, PODS, &outcome?.metadata.resource_version);
         claims
     }
@@ -216,12 +219,16 @@ async fn delete(cx: &Cx, set: &StatefulSet, pod: &Pod) -> Result<(), ClientError
     }
     let pods = cx.client.namespaced::<Pod>(&pod.metadata.namespace);
     let outcome = pods.delete_this(&pod.metadata, DeleteOptions::default()).await.map(drop);
-    tell(cx, set, "Delete", &pod.metadata.name, outcome.as_ref().err());
+    tell(cx, set, "Delete", &pod.metadata.name, outcome.as_ref().err().map(as_text));
     outcome
 }
 
+fn as_text(error: &ClientError) -> &dyn std::fmt::Display {
+    error
+}
+
 /// Tells how something that was done to a pod went.
-fn tell(cx: &Cx, set: &StatefulSet, verb: &str, pod: &str, error: Option<&ClientError>) {
+fn tell(cx: &Cx, set: &StatefulSet, verb: &str, pod: &str, error: Option<&dyn std::fmt::Display>) {
     let name = &set.metadata.name;
     let (kind, outcome, reason) = match error {
         None => (EventType::Normal, "successful".to_owned(), format!("Successful{verb}")),
