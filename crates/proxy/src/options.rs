@@ -250,23 +250,17 @@ impl Settings {
         };
         errors.check(!name.is_empty(), "empty hostname is invalid");
         let local_sources = local_sources(options, &mut errors);
-        let address = |flag: &str, port: u16, errors: &mut Errors| {
-            let text = options.string(flag);
-            let full = if text.parse::<IpAddr>().is_ok() { format!("{text}:{port}") } else { text.to_owned() };
-            let wrong = || format!("{flag}: Invalid value: {text:?}: must be IP:port");
-            if text.is_empty() { None } else { errors.ok(full.parse::<SocketAddr>().map_err(|_| wrong())) }
-        };
-        let (healthz, metrics) =
-            (address("healthz-bind-address", 10256, &mut errors), address("metrics-bind-address", 10249, &mut errors));
+        let (healthz, metrics) = (
+            address(options, "healthz-bind-address", 10256, &mut errors),
+            address(options, "metrics-bind-address", 10249, &mut errors),
+        );
         let node_port_addresses = match options.strings("nodeport-addresses") {
             [] => vec!["primary".to_owned()],
             given => given.to_vec(),
         };
         let conntrack = ConntrackSettings::from_options(options, &mut errors);
         let content = content_type(options, &mut errors);
-        for flag in UNSUPPORTED.flags {
-            errors.check(!options.is_set(flag.name), format_args!("--{}: not supported by this build", flag.name));
-        }
+        refuse_unsupported(options, &mut errors);
         errors.into_result()?;
         Ok(Self {
             conntrack,
@@ -321,6 +315,20 @@ pub(crate) fn sources_of<'a>(
         }
     }
     errors.into_result().map(|()| found)
+}
+
+/// An address to listen at, with a port where it names none; nothing where it is blank.
+fn address(options: &Options, flag: &str, port: u16, errors: &mut Errors) -> Option<SocketAddr> {
+    let text = options.string(flag);
+    let full = if text.parse::<IpAddr>().is_ok() { format!("{text}:{port}") } else { text.to_owned() };
+    let wrong = || format!("{flag}: Invalid value: {text:?}: must be IP:port");
+    if text.is_empty() { None } else { errors.ok(full.parse::<SocketAddr>().map_err(|_| wrong())) }
+}
+
+fn refuse_unsupported(options: &Options, errors: &mut Errors) {
+    for flag in UNSUPPORTED.flags {
+        errors.check(!options.is_set(flag.name), format_args!("--{}: not supported by this build", flag.name));
+    }
 }
 
 fn content_type(options: &Options, errors: &mut Errors) -> ContentType {

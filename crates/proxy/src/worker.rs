@@ -110,10 +110,12 @@ pub async fn run(
     let mut failed = false;
     let mut first = true;
     loop {
-        let limit = match (failed, engine.has_stale()) {
-            (true, _) => pace.retry,
-            (false, true) => STALE_POLL,
-            (false, false) => IDLE,
+        let limit = if failed {
+            pace.retry
+        } else if engine.has_stale() {
+            STALE_POLL
+        } else {
+            IDLE
         };
         if !std::mem::take(&mut first) {
             tokio::select! {
