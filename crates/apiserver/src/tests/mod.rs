@@ -6,6 +6,7 @@ mod fake_kubelet;
 mod harness;
 mod hostile;
 mod https;
+mod legacy_tokens;
 mod origins;
 mod patches;
 mod plugged;
