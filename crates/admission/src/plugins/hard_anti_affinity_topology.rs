@@ -63,7 +63,7 @@ mod tests {
                 ..PodAntiAffinity::default()
             };
             let mut pod = Pod::default();
-            pod.spec.affinity = Some(Affinity { pod_anti_affinity: Some(apart), ..Affinity::default() }.into());
+            pod.spec.affinity = Some(Affinity { pod_anti_affinity: Some(apart), ..Affinity::default() });
             let outcome = fixture.validate(&ENTRY, &create("", "pods"), &pod).await;
             assert_eq!(outcome.is_ok(), passes, "{key}: {outcome:?}");
         }

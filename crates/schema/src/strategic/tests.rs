@@ -7,9 +7,6 @@ use crate::test_types::node;
 
 #[test]
 fn patches_apply() {
-    let items = |names: &[&str]| -> Value {
-        json!({"items": names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>()})
-    };
     let cases = [
         (
             "keyed merge",
@@ -62,7 +59,21 @@ fn patches_apply() {
             json!({"inner": {"b": "2"}}),
         ),
         ("nulls of new values go", json!({}), json!({"inner": {"a": null, "b": "2"}}), json!({"inner": {"b": "2"}})),
-        // What is taken whole, since there is nothing to merge it with, loses its directives.
+        ("type change", json!({"labels": "x"}), json!({"labels": {"a": "1"}}), json!({"labels": {"a": "1"}})),
+    ];
+    for (name, document, patch, expected) in cases {
+        assert_eq!(apply(document, &patch, node()), Ok(expected), "{name}");
+    }
+}
+
+/// Items that have nothing but a name.
+fn items(names: &[&str]) -> Value {
+    json!({"items": names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>()})
+}
+
+#[test]
+fn what_is_taken_whole_loses_its_directives() {
+    let cases = [
         (
             "atomic list, directive",
             json!({"args": ["a"]}),
@@ -107,7 +118,6 @@ fn patches_apply() {
             json!({"$setElementOrder/items": [], "items": [{"name": "b"}]}),
             items(&["a", "b"]),
         ),
-        ("type change", json!({"labels": "x"}), json!({"labels": {"a": "1"}}), json!({"labels": {"a": "1"}})),
     ];
     for (name, document, patch, expected) in cases {
         assert_eq!(apply(document, &patch, node()), Ok(expected), "{name}");
