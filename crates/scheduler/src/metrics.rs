@@ -63,6 +63,12 @@ const POINT_DURATION: Desc = Desc::new(
 )
 .labels(&["extension_point", "status", "profile"])
 .buckets(POINT_SECONDS);
+const UNSCHEDULABLE: Desc = Desc::new(
+    "scheduler_unschedulable_pods",
+    "Pods in the queue that a plugin rejected, by plugin; one that several rejected counts for each.",
+    Stability::Beta,
+)
+.labels(&["plugin", "profile"]);
 const CACHE_SIZE: Desc =
     Desc::new("scheduler_cache_size", "How much the cache holds, by type.", Stability::Alpha).labels(&["type"]);
 
@@ -80,6 +86,7 @@ pub struct SchedulerMetrics {
     preemption_victims: Histograms,
     cache_size: Gauges,
     points: Histograms,
+    unschedulable: Gauges,
 }
 
 /// How an attempt ended.
@@ -120,6 +127,7 @@ impl SchedulerMetrics {
             preemption_victims: metrics.histograms(&PREEMPTION_VICTIMS),
             cache_size: metrics.gauges(&CACHE_SIZE),
             points: metrics.histograms(&POINT_DURATION),
+            unschedulable: metrics.gauges(&UNSCHEDULABLE),
         }
     }
 
@@ -182,6 +190,11 @@ impl SchedulerMetrics {
         for (queue, pods) in all {
             self.pending.with(&[queue]).set(pods as f64);
         }
+    }
+
+    /// A pod that a plugin rejected entered the queue (1), or left it (-1).
+    pub(crate) fn rejected(&self, plugin: &str, profile: &str, step: f64) {
+        self.unschedulable.with(&[plugin, profile]).add(step);
     }
 
     /// A search for pods to evict.

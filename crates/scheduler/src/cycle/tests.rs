@@ -130,11 +130,20 @@ async fn a_pod_is_bound_and_counts() {
         );
         assert!(text.contains(&line), "{line}\nin\n{text}");
     }
+    let rejected = |count: u32| {
+        let line = format!(
+            "scheduler_unschedulable_pods{{plugin=\"NodeResourcesFit\",profile=\"default-scheduler\"}} {count}\n"
+        );
+        assert!(fixture.shown.text().contains(&line), "{line}");
+    };
+    rejected(1);
     // The room comes back with the first pod's end.
     let gone = pod("p").request("cpu", "3").on("a").build();
     fixture.scheduler.pod_added(&gone);
     fixture.scheduler.pod_deleted(&gone);
+    rejected(1);
     assert_eq!(fixture.step().await.as_deref(), Some("a"));
+    rejected(0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -104,6 +104,7 @@ impl State {
     /// Takes a pod out, wherever it is.
     pub(super) fn take(&mut self, key: &str) -> Option<QueuedPod> {
         let entry = self.pods.remove(key)?;
+        self.count_rejections(&entry.pod, -1.0);
         match entry.place {
             Place::Active(sort, number) => drop(self.active.remove(&(sort, number))),
             Place::Backoff(expiry, sort, number) => drop(self.backoff.remove(&(expiry, sort, number))),
@@ -133,7 +134,15 @@ impl State {
                 self.gated += usize::from(pod.gating_plugin.is_some());
             }
         }
+        self.count_rejections(&pod, 1.0);
         self.pods.insert(key, Entry { pod, place });
+    }
+
+    /// Pods count for the plugins that rejected them until they are tried again or gone.
+    fn count_rejections(&self, pod: &QueuedPod, step: f64) {
+        for plugin in &pod.unschedulable_plugins {
+            self.metrics.rejected(plugin, &pod.info.pod.spec.scheduler_name, step);
+        }
     }
 
     fn put_unschedulable(&mut self, pod: QueuedPod) {
