@@ -33,6 +33,7 @@ impl JobController {
             self.store(cx, &mut view.job).await.map_err(|error| during("adding uncounted pods to status", &error))?;
             self.records.back_off.set(key, view.failures);
             self.records.metrics.counted(&view.job, &last);
+            self.records.metrics.judged(&tracking.actions);
             last = view.job.status.clone();
         }
         let failed = self.release_all(cx, key, &mut tracking).await;

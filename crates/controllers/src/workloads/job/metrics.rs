@@ -40,6 +40,12 @@ const TRACKED: Desc = Desc::new(
     Stability::Beta,
 )
 .labels(&["event"]);
+const POLICY: Desc = Desc::new(
+    "job_controller_pod_failures_handled_by_failure_policy_total",
+    "Failed pods that a rule of the failure policy matched, by its action.",
+    Stability::Beta,
+)
+.labels(&["action"]);
 const EXTERNAL: Desc = Desc::new(
     "job_controller_jobs_by_external_controller_total",
     "Jobs that another controller manages.",
@@ -76,6 +82,7 @@ pub(super) struct JobMetrics {
     pods_created: Counters,
     tracked: Counters,
     external: Counters,
+    policy: Counters,
 }
 
 fn mode(job: &Job) -> &'static str {
@@ -97,6 +104,7 @@ impl JobMetrics {
             pods_created: metrics.counters(&PODS_CREATED),
             tracked: metrics.counters(&TRACKED),
             external: metrics.counters(&EXTERNAL),
+            policy: metrics.counters(&POLICY),
         }
     }
 
@@ -146,6 +154,13 @@ impl JobMetrics {
         };
         for (succeeded, count) in [(true, created), (false, failed)] {
             self.pods_created.with(&[reason, outcome(succeeded)]).inc_by(count as f64);
+        }
+    }
+
+    /// Rules of the failure policy with these actions matched failed pods.
+    pub(super) fn judged(&self, actions: &[String]) {
+        for action in actions {
+            self.policy.with(&[action]).inc();
         }
     }
 

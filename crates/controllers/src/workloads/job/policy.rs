@@ -20,19 +20,29 @@ pub(super) enum Meaning {
 
 /// What a failed pod means for a job: what the first rule that matches says.
 pub(super) fn meaning(job: &Job, pod: &Pod) -> Meaning {
-    let rules = job.spec.pod_failure_policy.iter().flat_map(|policy| &policy.rules).enumerate();
-    let mut matched = rules.filter_map(|(place, rule)| {
-        // Without a limit per index there are no indexes to fail.
-        let usable = rule.action != FAIL_INDEX || job.spec.backoff_limit_per_index.is_some();
-        usable.then(|| why(rule, pod)).flatten().map(|why| (place, rule, why))
-    });
-    let Some((place, rule, why)) = matched.next() else { return Meaning::Counts };
+    let Some((place, rule, why)) = first_match(job, pod) else { return Meaning::Counts };
     match rule.action.as_str() {
         IGNORE => Meaning::Ignored,
         FAIL_INDEX => Meaning::FailsIndex,
         FAIL_JOB => Meaning::FailsJob(format!("{why} matching FailJob rule at index {place}")),
         _ => Meaning::Counts,
     }
+}
+
+/// The action of the first rule that matches a failed pod, if any does.
+pub(super) fn action<'a>(job: &'a Job, pod: &Pod) -> Option<&'a str> {
+    first_match(job, pod).map(|(_, rule, _)| rule.action.as_str())
+}
+
+/// The first rule that matches, with its place and why.
+fn first_match<'a>(job: &'a Job, pod: &Pod) -> Option<(usize, &'a PodFailurePolicyRule, String)> {
+    let rules = job.spec.pod_failure_policy.iter().flat_map(|policy| &policy.rules).enumerate();
+    let mut matched = rules.filter_map(|(place, rule)| {
+        // Without a limit per index there are no indexes to fail.
+        let usable = rule.action != FAIL_INDEX || job.spec.backoff_limit_per_index.is_some();
+        usable.then(|| why(rule, pod)).flatten().map(|why| (place, rule, why))
+    });
+    matched.next()
 }
 
 /// Why a rule matches a pod, if it does.

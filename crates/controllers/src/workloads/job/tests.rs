@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 
 use api_machinery::meta::ListOptions;
 use api_types::batch_v1::constants::JOB_COMPLETION_INDEX_ANNOTATION as INDEX;
-use api_types::batch_v1::{SuccessPolicy, SuccessPolicyRule, UncountedTerminatedPods};
+use api_types::batch_v1::{
+    PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyRule, SuccessPolicy, SuccessPolicyRule,
+    UncountedTerminatedPods,
+};
+use api_types::core_v1::{ContainerStateTerminated, ContainerStatus};
 use component_helpers::conditions::is_true;
 
 use super::super::fixtures::{Running, at, dying, meta, pod, selector, settle, template};
@@ -74,6 +78,32 @@ fn as_many_pods_as_wanted() {
     ] {
         assert_eq!(summary(&look(job, pods)), expected, "{name}");
     }
+}
+
+#[test]
+fn the_failure_policy_says_what_a_failed_pod_means() {
+    let rule = |action: &str, code| PodFailurePolicyRule {
+        action: action.into(),
+        on_exit_codes: Some(PodFailurePolicyOnExitCodesRequirement {
+            operator: "In".into(),
+            values: vec![code],
+            ..PodFailurePolicyOnExitCodesRequirement::default()
+        }),
+        ..PodFailurePolicyRule::default()
+    };
+    let mut strict = job(1, Some(1));
+    strict.spec.pod_failure_policy = Some(PodFailurePolicy { rules: vec![rule("Ignore", 42), rule("Count", 7)] });
+    let exited = |name: &str, exit_code| {
+        let mut pod = tracked(name, "Failed");
+        let mut status = ContainerStatus { name: "c".into(), ..ContainerStatus::default() };
+        status.state.terminated = Some(ContainerStateTerminated { exit_code, ..ContainerStateTerminated::default() });
+        pod.status.container_statuses.push(status);
+        pod
+    };
+    let mut view = look(strict, vec![exited("a", 42), exited("b", 7), exited("c", 1)]);
+    let tracking = view.track(None);
+    assert_eq!(tracking.actions, ["Ignore", "Count"], "no rule is about the third");
+    assert_eq!(view.job.status.uncounted_terminated_pods.unwrap().failed, ["b-uid", "c-uid"]);
 }
 
 #[test]

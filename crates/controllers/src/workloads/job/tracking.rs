@@ -12,7 +12,7 @@ use api_types::core_v1::constants::pod_phase::SUCCEEDED;
 
 use super::conditions::{is_success, set, terminal};
 use super::indexes::{Indexes, index_of};
-use super::policy::{Meaning, meaning};
+use super::policy::{Meaning, action, meaning};
 use super::view::{View, completions, has_failed, is_indexed, valid_index};
 
 /// Most pods that wait to be counted in one status.
@@ -26,6 +26,8 @@ pub(super) struct Tracking {
     pub cut: bool,
     /// Pods, by uid, that still have the finalizer.
     pub tracked: BTreeSet<String>,
+    /// What the failure policy said of pods that failed, one for each that a rule matched.
+    pub actions: Vec<String>,
 }
 
 /// Moves uids of pods that have no finalizer any more into the counters.
@@ -50,14 +52,14 @@ impl View {
         if is_indexed(&self.job) {
             pending.sort_by_key(|pod| index_of(pod));
         }
-        let mut tracking = Tracking { release: Vec::new(), cut: false, tracked };
+        let mut tracking = Tracking { release: Vec::new(), cut: false, tracked, actions: Vec::new() };
         let mut done = Indexes::parse(&self.job.status.completed_indexes, completions(&self.job));
         let mut new_done = BTreeSet::new();
         for pod in pending {
             if !self.may_release(&pod, fate) {
                 continue;
             }
-            self.count(&pod, fate, &done, &mut new_done);
+            tracking.actions.extend(self.count(&pod, fate, &done, &mut new_done));
             tracking.release.push(pod);
             let uncounted = self.job.status.uncounted_terminated_pods.clone().unwrap_or_default();
             if new_done.len() + uncounted.succeeded.len() + uncounted.failed.len() >= MAX_UNCOUNTED {
@@ -86,12 +88,21 @@ impl View {
         has_failed(&self.job, pod) && !kept()
     }
 
-    fn count(&mut self, pod: &Pod, fate: Option<&JobCondition>, done: &Indexes, new_done: &mut BTreeSet<i32>) {
+    /// Counts a pod. Answers with what the failure policy says of it, where it failed and a rule matches.
+    fn count(
+        &mut self,
+        pod: &Pod,
+        fate: Option<&JobCondition>,
+        done: &Indexes,
+        new_done: &mut BTreeSet<i32>,
+    ) -> Option<String> {
         let uid = &pod.metadata.uid;
         let index = valid_index(&self.job, pod);
         let indexed = is_indexed(&self.job);
         let failed = has_failed(&self.job, pod) || fate.is_some_and(|fate| !is_success(fate));
-        let counts = (!indexed || index.is_some()) && meaning(&self.job, pod) != Meaning::Ignored;
+        let valid = !indexed || index.is_some();
+        let counts = meaning(&self.job, pod) != Meaning::Ignored;
+        let said = action(&self.job, pod).map(str::to_owned);
         let uncounted = self.job.status.uncounted_terminated_pods.get_or_insert_default();
         if pod.status.phase == SUCCEEDED && !uncounted.failed.contains(uid) {
             if indexed {
@@ -99,9 +110,13 @@ impl View {
             } else if !uncounted.succeeded.contains(uid) {
                 uncounted.succeeded.push(uid.clone());
             }
-        } else if failed && counts && !uncounted.failed.contains(uid) {
-            uncounted.failed.push(uid.clone());
+        } else if failed && valid && !uncounted.failed.contains(uid) {
+            if counts {
+                uncounted.failed.push(uid.clone());
+            }
+            return said;
         }
+        None
     }
 
     /// Ends the job when everything is counted and no pod is left; says whether it did.
