@@ -5,13 +5,15 @@
 
 mod families;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use component_base::metrics::{Metrics, MetricsOptions};
 use node_api::cri::{CriError, Observer};
 
+use crate::node::FileSystem;
+use crate::volumes::ClaimRoom;
 pub use families::KubeletMetrics;
 
 impl KubeletMetrics {
@@ -55,6 +57,31 @@ impl KubeletMetrics {
     pub(crate) fn pod_runs(&self, total: Duration, spent: Duration) {
         self.pod_start_total.with(&[]).observe(total.as_secs_f64());
         self.pod_start_sli.with(&[]).observe(total.saturating_sub(spent).as_secs_f64());
+    }
+
+    /// Sets what there is of claims; those that were shown before and are no more go.
+    pub(crate) fn show_claims(&self, rooms: &[ClaimRoom], shown: &mut BTreeSet<(String, String)>) {
+        let families = |room: FileSystem| {
+            [
+                (&self.claim_capacity, room.capacity),
+                (&self.claim_available, room.available),
+                (&self.claim_used, room.capacity.saturating_sub(room.available)),
+                (&self.claim_inodes, room.inodes),
+                (&self.claim_inodes_free, room.inodes_free),
+                (&self.claim_inodes_used, room.inodes.saturating_sub(room.inodes_free)),
+            ]
+        };
+        let before = std::mem::take(shown);
+        for room in rooms {
+            for (family, value) in families(room.room) {
+                #[expect(clippy::cast_precision_loss, reason = "metrics are floating point numbers")]
+                family.with(&[&room.namespace, &room.claim]).set(value as f64);
+            }
+            shown.insert((room.namespace.clone(), room.claim.clone()));
+        }
+        for (namespace, claim) in before.difference(shown) {
+            families(FileSystem::default()).iter().for_each(|(family, _)| family.remove(&[namespace, claim]));
+        }
     }
 
     /// A pod was refused.
@@ -235,6 +262,28 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
+        let room = FileSystem { capacity: 100, available: 30, inodes: 10, inodes_free: 4 };
+        let rooms = ["data", "logs"].map(|claim| ClaimRoom {
+            uid: "u".into(),
+            volume: "v".into(),
+            namespace: "ns".into(),
+            claim: claim.into(),
+            room,
+        });
+        let mut shown = BTreeSet::new();
+        own.show_claims(&rooms, &mut shown);
+        let line = |family: &str, claim: &str, value: u64| {
+            format!("kubelet_volume_stats_{family}{{namespace=\"ns\",persistentvolumeclaim=\"{claim}\"}} {value}\n")
+        };
+        let text = metrics.text();
+        for (family, value) in
+            [("capacity_bytes", 100), ("available_bytes", 30), ("used_bytes", 70), ("inodes_used", 6)]
+        {
+            assert!(text.contains(&line(family, "data", value)), "{family}\n{text}");
+        }
+        own.show_claims(&rooms[1..], &mut shown);
+        let text = metrics.text();
+        assert!(!text.contains("\"data\"") && text.contains(&line("inodes_free", "logs", 4)), "{text}");
         let of = Probed { namespace: "ns", pod: "web", uid: "u", container: "main", kind: "Liveness" };
         own.probed(&of, "successful", Duration::from_millis(2));
         assert!(probes.text().contains("pod_uid=\"u\",probe_type=\"Liveness\",result=\"successful\"} 1"));

@@ -167,6 +167,7 @@ struct Parts {
     groups: Arc<PodGroups>,
     state: Arc<NodeState>,
     engine: PodEngine,
+    volumes: Arc<VolumeSet>,
     gauge: Arc<dyn Gauge>,
     events: Arc<dyn Events>,
     facts: Facts,
@@ -199,7 +200,8 @@ impl Parts {
         let scope = Scope::fields(&format!("metadata.name={}", plan.node.name));
         let informer = informers.as_ref().map(|informers| informers.scoped::<Node>(&scope));
         let state = NodeState::new(&plan.node.name, client.clone(), informer);
-        let side = node_side(plan, lifecycle, &facts, &groups, &state, &events, client.as_ref(), informers.as_ref());
+        let (side, volumes) =
+            node_side(plan, lifecycle, &facts, &groups, &state, &events, client.as_ref(), informers.as_ref());
         let images: Arc<dyn Images> = runtime.clone();
         let engine = PodEngine::new(EngineDeps {
             settings: plan.pods.clone(),
@@ -239,6 +241,7 @@ impl Parts {
             groups,
             state,
             engine,
+            volumes,
             gauge: Arc::new(gauge),
             events,
             facts,
@@ -334,7 +337,7 @@ fn node_side(
     events: &Arc<dyn Events>,
     client: Option<&Client>,
     informers: Option<&Informers>,
-) -> NodeSide {
+) -> (NodeSide, Arc<VolumeSet>) {
     let objects: Arc<dyn Objects> = match client {
         Some(client) => {
             let idle = (plan.pods.sync_frequency * IDLE_SYNCS).max(Duration::from_secs(60));
@@ -364,7 +367,9 @@ fn node_side(
         runtime_classes: informers.map(Informers::of::<RuntimeClass>),
         node_reference: node::reference(&plan.node.name),
     };
-    NodeSide { volumes, setup: Arc::new(setup), cgroups: groups.clone(), node: view, events: events.clone() }
+    let (setup, cgroups) = (Arc::new(setup), groups.clone());
+    let side = NodeSide { volumes: volumes.clone(), setup, cgroups, node: view, events: events.clone() };
+    (side, volumes)
 }
 
 fn container_limits(plan: &Plan, facts: &Facts, cgroups: &dyn Cgroups) -> ContainerLimits {
@@ -458,6 +463,7 @@ async fn serve(
 }
 
 fn api(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxError> {
+    let volumes = parts.volumes.clone();
     let (metrics, slis) = (parts.metrics.all.clone(), Metrics::new(MetricsOptions::default()));
     metrics.show_gates(lifecycle.gates());
     let health = Health::new(&slis, Duration::ZERO);
@@ -481,6 +487,8 @@ fn api(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxErro
         slis,
         probes: parts.metrics.probes.clone(),
         own: parts.metrics.own.clone(),
+        claims: Box::new(move |pods| volumes.claimed_rooms(pods)),
+        claims_shown: Default::default(),
         cert_dir: plan.cert_dir.clone(),
         stats: Stats::new(
             &plan.node.name,

@@ -8,6 +8,10 @@ const fn beta(name: &'static str, help: &'static str) -> Desc {
     Desc::new(name, help, Stability::Beta)
 }
 
+const fn claim(name: &'static str, help: &'static str) -> Desc {
+    alpha(name, help).labels(&["namespace", "persistentvolumeclaim"])
+}
+
 const fn alpha(name: &'static str, help: &'static str) -> Desc {
     Desc::new(name, help, Stability::Alpha)
 }
@@ -186,6 +190,14 @@ families! {
             "The version from which on the runtime is too old; 1 where there is one.",
         )
         .labels(&["version"]);
+        claim_capacity: Gauges = claim("kubelet_volume_stats_capacity_bytes", "The size of a claim's file system.");
+        claim_available: Gauges = claim("kubelet_volume_stats_available_bytes", "What is free of a claim's file system.");
+        claim_used: Gauges = claim("kubelet_volume_stats_used_bytes", "What is used of a claim's file system.");
+        claim_inodes: Gauges = claim("kubelet_volume_stats_inodes", "The inodes of a claim's file system.");
+        claim_inodes_free: Gauges =
+            claim("kubelet_volume_stats_inodes_free", "The free inodes of a claim's file system.");
+        claim_inodes_used: Gauges =
+            claim("kubelet_volume_stats_inodes_used", "The used inodes of a claim's file system.");
         worker_duration: Histograms = alpha("kubelet_pod_worker_duration_seconds", "How long one sync of a pod takes.")
             .labels(&["operation_type"]);
         worker_start: Histograms =

@@ -14,9 +14,11 @@ mod route;
 mod stats;
 mod streams;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use api_types::core_v1::Pod;
 use api_types::kubelet_config_v1beta1::KubeletConfiguration;
 use async_trait::async_trait;
 use base::{SharedClock, TaskGroup};
@@ -24,14 +26,19 @@ use component_base::health::Health;
 use component_base::metrics::Metrics;
 use component_base::serving::{Handler, Request, Response};
 use node_api::cri::Runtime;
+use parking_lot::Mutex;
 
 use crate::engine::PodEngine;
 use crate::metrics::KubeletMetrics;
+use crate::volumes::ClaimRoom;
 use metering::{Metered, ServerType};
 
 pub(crate) use access::{Access, Authorizer, Everyone};
 pub(crate) use reviews::{ReviewAuthorizer, ReviewTokens};
 pub(crate) use stats::Stats;
+
+/// Tells of the claims that pods use.
+type Claims = Box<dyn Fn(&[Arc<Pod>]) -> Vec<ClaimRoom> + Send + Sync>;
 
 /// What the answers are made from.
 pub(crate) struct Api {
@@ -44,6 +51,9 @@ pub(crate) struct Api {
     /// Those of probes, which are served apart.
     pub(crate) probes: Arc<Metrics>,
     pub(crate) own: Arc<KubeletMetrics>,
+    pub(crate) claims: Claims,
+    /// Namespaces and names of those that the metrics told of last.
+    pub(crate) claims_shown: Mutex<BTreeSet<(String, String)>>,
     /// `--cert-dir`.
     pub(crate) cert_dir: PathBuf,
     pub(crate) stats: Stats,

@@ -21,6 +21,7 @@ use super::{Api, network};
 use crate::eviction::{Gauge, PodUse, Room, Snapshot};
 use crate::node::{FileSystem, filesystem};
 use crate::resources::{PodGroups, node_usage};
+use crate::volumes::ClaimRoom;
 
 /// Labels that the kubelet gives containers.
 const POD_UID: &str = "io.kubernetes.pod.uid";
@@ -112,13 +113,16 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
     };
     let by_pod = by_pod(&stats);
     let mut pods = Vec::new();
-    for pod in api.engine.active_pods() {
+    let active = api.engine.active_pods();
+    let claims = if extent == Extent::All { (api.claims)(&active) } else { Vec::new() };
+    for pod in active {
         let containers = by_pod.get(pod.metadata.uid.as_str()).map(Vec::as_slice).unwrap_or_default();
         if !containers.is_empty() {
             let mut shown = pod_stats(api, &pod, containers, now, &time, extent);
             if let Some(used) = disks.pods.get(&pod.metadata.uid) {
                 put_disk(&mut shown, used, &shared, &time);
             }
+            put_claims(&mut shown, claims.iter().filter(|claim| claim.uid == pod.metadata.uid), &time);
             pods.push(shown);
         }
     }
@@ -205,6 +209,20 @@ fn put_disk(pod: &mut Value, used: &PodUse, shared: &Shared, time: &str) {
             container["logs"] = part(own.logs, node);
             container["rootfs"] = part(own.layer, shared.container.as_ref().map(|(fs, _)| fs));
         }
+    }
+}
+
+/// Adds the volumes of a pod that are claims.
+fn put_claims<'a>(pod: &mut Value, claims: impl Iterator<Item = &'a ClaimRoom>, time: &str) {
+    let mut volumes = pod["volume"].as_array().cloned().unwrap_or_default();
+    for claim in claims {
+        let mut shown = file_system(&claim.room, None, time);
+        shown["name"] = json!(claim.volume);
+        shown["pvcRef"] = json!({"name": claim.claim, "namespace": claim.namespace});
+        volumes.push(shown);
+    }
+    if !volumes.is_empty() {
+        pod["volume"] = Value::Array(volumes);
     }
 }
 
@@ -460,6 +478,11 @@ mod tests {
         assert_eq!(pod["containers"][0]["rootfs"], shown(5, 2000));
         assert_eq!(pod["ephemeral-storage"]["capacityBytes"], 1000);
         assert_eq!(pod["volume"][0]["availableBytes"], 7);
+        let (uid, namespace) = ("u".to_owned(), "ns".to_owned());
+        let claim = ClaimRoom { uid, volume: "data".into(), namespace, claim: "disk".into(), room: fs(3000) };
+        put_claims(&mut pod, [&claim].into_iter(), "now");
+        assert_eq!(pod["volume"][1]["pvcRef"], json!({"name": "disk", "namespace": "ns"}));
+        assert_eq!((&pod["volume"][1]["name"], &pod["volume"][1]["usedBytes"]), (&json!("data"), &json!(2993)));
         assert!(pod["containers"][1].get("logs").is_none());
     }
 }

@@ -120,6 +120,8 @@ fn api(engine: PodEngine, runtime: Arc<FakeRuntime>, clock: SharedClock, tasks: 
         health: Health::new(&slis, Duration::ZERO),
         probes: metrics.clone(),
         own: KubeletMetrics::unseen(),
+        claims: Box::new(|_| Vec::new()),
+        claims_shown: Default::default(),
         cert_dir: "/nonexistent".into(),
         stats: Stats::new("node1", std::path::Path::new("/"), groups, runtime.clone(), boot, 0, Arc::new(Nothing)),
         metrics,

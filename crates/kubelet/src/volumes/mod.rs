@@ -3,6 +3,7 @@
 //! Everything is idempotent and found again on disk, so that a kubelet that was restarted goes on where the last one
 //! stopped. Not here: volumes of drivers (CSI) and network file systems.
 
+mod claim_stats;
 mod claims;
 mod empty_dir;
 mod host_path;
@@ -16,6 +17,7 @@ mod sub_path;
 mod tokens;
 mod writer;
 
+pub(crate) use claim_stats::ClaimRoom;
 pub(crate) use layout::{Layout, Plugin};
 pub(crate) use mount_list::{MountRequest, mounts_of};
 pub(crate) use set::{VolumeDeps, VolumeSet};
