@@ -48,7 +48,7 @@ pub(crate) async fn dispatch(cx: &Arc<ApiCx>, request: Request<Authorized>) -> R
     if !request.info().is_resource {
         return unknown_path(cx);
     }
-    if !target::is_served(cx, request.info()) {
+    if !target::is_served(cx, request.info()) || target::is_out_of_scope(cx, request.info()) {
         return unknown_path(cx);
     }
     let target = Target::find(cx, request.info())?;

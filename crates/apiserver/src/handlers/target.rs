@@ -39,6 +39,19 @@ pub(super) fn is_served(cx: &ApiCx, info: &RequestInfo) -> bool {
             || cx.registry.resource(&info.group, &info.version, &info.resource).is_some())
 }
 
+/// Whether the path is out of the scope of a kind that came at run time: nobody knows such a path.
+pub(super) fn is_out_of_scope(cx: &ApiCx, info: &RequestInfo) -> bool {
+    if cx.custom_kinds.get(&info.group, &info.version, &info.resource).is_none() {
+        return false;
+    }
+    let Some(resource) = cx.registry.resource(&info.group, &info.version, &info.resource) else { return false };
+    if resource.info().namespaced {
+        info.namespace.is_empty() && info.path_name().is_some() && !info.watch_prefix
+    } else {
+        !info.namespace.is_empty()
+    }
+}
+
 impl Target {
     /// Finds the target of a path.
     ///

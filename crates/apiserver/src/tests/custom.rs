@@ -49,6 +49,14 @@ async fn with_apples() -> Api {
 }
 
 #[tokio::test(start_paused = true)]
+async fn objects_are_found_in_their_scope_only() {
+    let api = with_apples().await;
+    let out_of_scope = api.get("/apis/example.com/v1/apples/a").await;
+    assert_eq!((out_of_scope.code, out_of_scope.text.as_str()), (404, "404 page not found\n"));
+    assert_eq!(api.get("/apis/example.com/v1/apples").await.code, 200, "all namespaces can be listed");
+}
+
+#[tokio::test(start_paused = true)]
 async fn deprecated_versions_say_so() {
     let api = with_apples().await;
     assert_eq!(api.get(APPLES).await.warnings(), Vec::<&str>::new());
