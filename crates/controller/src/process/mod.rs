@@ -54,6 +54,8 @@ pub struct ProcessOptions {
     profiling: bool,
     probes: Option<Probes>,
     page: Option<Page>,
+    /// Who tells of the election; the component itself where it is empty.
+    election_reporter: String,
 }
 
 /// A page of the process's own.
@@ -115,6 +117,13 @@ impl ProcessOptions {
         self
     }
 
+    /// Lets somebody else than the component tell of the election.
+    #[must_use]
+    pub fn with_election_reporter(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.election_reporter);
+        self
+    }
+
     /// Serves a page of the process's own.
     #[must_use]
     pub fn with_page(mut self, path: &'static str, answer: impl Fn() -> Response + Send + Sync + 'static) -> Self {
@@ -158,6 +167,7 @@ impl ProcessOptions {
             profiling,
             probes: None,
             page: None,
+            election_reporter: String::new(),
         })
     }
 }
@@ -208,7 +218,8 @@ where
     let cx = options.client_cx(lifecycle);
     let client = Client::new(options.client.clone(), cx.clone())?;
     let elector = options.leader.clone().map(|config| {
-        let recorder = EventRecorder::new(&client, options.name, "");
+        let reporter = if options.election_reporter.is_empty() { options.name } else { &options.election_reporter };
+        let recorder = EventRecorder::new(&client, reporter, "");
         LeaderElector::new(&client, config, Some(recorder))
     });
     let elector = elector.transpose()?;

@@ -114,7 +114,10 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         let pods = if leading_now.load(Ordering::Relaxed) { shown_pods.pods() } else { Vec::new() };
         text(StatusCode::OK, resource_metrics::page(&pods))
     };
+    // As upstream, the first profile's name stands for the scheduler there.
+    let profile = settings.configuration.profiles.first().and_then(|profile| profile.scheduler_name.as_deref());
     let process = settings.process.clone().with_probes(vec![check]).with_page("/metrics/resources", page);
+    let process = process.with_election_reporter(profile.unwrap_or_default());
     let shown = config_shown(&settings.configuration)?;
     let work = |leading| {
         leads.store(true, Ordering::Relaxed);
