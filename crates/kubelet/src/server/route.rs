@@ -48,7 +48,7 @@ pub(super) async fn full(api: Arc<Api>, request: Request) -> Response {
         (["checkpoint", rest @ ..], Some(query)) if is(&post) => debug::checkpoint(api, rest, &query).await,
         (["runningpods"], _) if is(&get) => pod_list(api.engine.running_pods().await.iter()),
         (["configz"], _) if is(&get) => configz(&api),
-        (["logs", rest @ ..], _) if is(&get) => debug::machine_logs(api, rest).await,
+        (["logs", rest @ ..], _) if is(&get) => debug::machine_logs(api, rest, request.headers()).await,
         (["debug", "flags", "v"], _) => debug::verbosity(api, request).await,
         (["debug", "pprof", ..], _) => debug::profiles(&api),
         (["exec" | "attach" | "portForward" | "run" | "checkpoint" | "containerLogs", ..], _) => {
