@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::core_v1::{Container, ContainerStatus, Pod};
-use node_api::cri::v1::StatusResponse;
+use node_api::cri::v1::{ContainerFilter, ContainerState, ContainerStateValue, StatusResponse};
 
 use super::state::Input;
 use super::{Inner, PodEngine};
 use crate::border::{Level, SideError};
 use crate::pod::containers::member;
 use crate::pod::status::Forced;
+use crate::runtime::labels;
 use crate::runtime::record::{ContainerRecord, RecordState, RuntimePod};
 use crate::runtime::text::full_name;
 
@@ -93,15 +94,23 @@ impl PodEngine {
         self.inner.workers.active()
     }
 
-    /// The running instance of a container.
+    /// The running instance of a container, asked of the runtime now: it may have been started anew a moment ago.
     ///
     /// # Errors
-    /// There is none.
-    pub fn container_id(&self, pod: &Pod, container: &str) -> Result<String, LookupError> {
-        let seen = self.inner.runtime.cache.get(&pod.metadata.uid);
-        let record = seen.as_ref().and_then(|seen| seen.records(container).find(|record| record.is_running()));
+    /// There is none, or the runtime does not tell.
+    pub async fn container_id(&self, pod: &Pod, container: &str) -> Result<String, LookupError> {
+        let own = [(labels::POD_UID, pod.metadata.uid.as_str()), (labels::CONTAINER_NAME, container)];
+        let running = ContainerStateValue { state: ContainerState::ContainerRunning.into() };
+        let filter = ContainerFilter {
+            state: Some(running),
+            label_selector: own.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            ..ContainerFilter::default()
+        };
+        let found = self.inner.runtime.runtime.list_containers(Some(filter)).await;
+        let found = found.map_err(|error| LookupError::NotAvailable(error.to_string()))?;
+        let newest = found.into_iter().max_by_key(|container| container.created_at);
         let missing = || LookupError::NotFound(format!("container not found ({container:?})"));
-        record.map(|record| record.id.clone()).ok_or_else(missing)
+        newest.map(|container| container.id).ok_or_else(missing)
     }
 
     /// The pod's ready sandbox.

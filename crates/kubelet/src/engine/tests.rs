@@ -396,3 +396,19 @@ async fn what_cannot_be_collected_is_told_of() {
     assert!(machine.node.told("Warning ContainerGCFailed  rpc error: code = Unknown desc = device busy"));
     machine.tasks.shutdown(Duration::from_secs(5)).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn commands_go_to_the_container_that_runs_now() {
+    let machine = Machine::start().await;
+    machine.write("web", APP);
+    let pod = machine.wait("web", "ready", |pod| first(pod).ready).await;
+    let id = machine.engine.container_id(&pod, "main").await.unwrap();
+    assert!(first(&pod).container_id.ends_with(&id));
+    assert!(machine.engine.container_id(&pod, "other").await.is_err());
+    machine.runtime.exit_container(&id, 1, "Error");
+    let gone = machine.engine.container_id(&pod, "main").await.unwrap_err();
+    assert_eq!(gone.to_string(), "container not found (\"main\")", "though the last look at the runtime saw it run");
+    machine.wait("web", "restarted", |pod| first(pod).restart_count == 1 && first(pod).ready).await;
+    assert_ne!(machine.engine.container_id(&pod, "main").await.unwrap(), id);
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}

@@ -32,7 +32,7 @@ pub(super) async fn run(api: Arc<Api>, path: &[&str], query: &Query) -> Response
         return text(StatusCode::NOT_FOUND, "pod does not exist");
     };
     let command = query.get("cmd").unwrap_or_default().split(' ').map(ToOwned::to_owned).collect();
-    let id = match api.engine.container_id(&pod, container) {
+    let id = match api.engine.container_id(&pod, container).await {
         Ok(id) => id,
         Err(error) => return text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
     };
@@ -48,7 +48,7 @@ pub(super) async fn checkpoint(api: Arc<Api>, path: &[&str], query: &Query) -> R
     let Some(pod) = api.engine.pod(namespace, name) else {
         return text(StatusCode::NOT_FOUND, "pod does not exist");
     };
-    let Ok(id) = api.engine.container_id(&pod, container) else {
+    let Ok(id) = api.engine.container_id(&pod, container).await else {
         return text(StatusCode::NOT_FOUND, format!("container {container} does not exist"));
     };
     let timeout = match query.get("timeout").map(str::parse::<i64>) {

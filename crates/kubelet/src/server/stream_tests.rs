@@ -95,7 +95,9 @@ impl Node {
 /// The pod, once its container runs.
 async fn running(engine: &PodEngine) -> Arc<Pod> {
     for _ in 0..600 {
-        if let Some(pod) = engine.pod("default", "web-node1").filter(|pod| engine.container_id(pod, "main").is_ok()) {
+        if let Some(pod) = engine.pod("default", "web-node1")
+            && engine.container_id(&pod, "main").await.is_ok()
+        {
             return pod;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -31,7 +31,7 @@ pub(super) async fn exec(api: Arc<Api>, request: Request, path: &[&str], query: 
         Ok(set) => set,
         Err(why) => return text(StatusCode::BAD_REQUEST, why),
     };
-    let id = match api.engine.container_id(&pod, &container) {
+    let id = match api.engine.container_id(&pod, &container).await {
         Ok(id) => id,
         Err(error) => return lookup_failed(&error),
     };
@@ -66,7 +66,7 @@ pub(super) async fn attach(api: Arc<Api>, request: Request, path: &[&str], query
     // The container has a terminal or not, whatever is asked for.
     set.tty = tty;
     set.stderr &= !tty;
-    let container_id = match api.engine.container_id(&pod, &container) {
+    let container_id = match api.engine.container_id(&pod, &container).await {
         Ok(id) => id,
         Err(error) => return lookup_failed(&error),
     };
