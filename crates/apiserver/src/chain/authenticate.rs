@@ -27,9 +27,8 @@ pub(super) async fn authenticate(
         Ok(None) => "failure",
         Err(_) => "error",
     };
-    let (metrics, took) = (&cx.metrics.identity, (cx.clock().monotonic() - begun).as_secs_f64());
-    metrics.attempts.with(&[result]).inc();
-    metrics.authentication_time.with(&[result]).observe(took);
+    let (metrics, took) = (&cx.metrics.identity, cx.clock().monotonic() - begun);
+    metrics.authentications.record(result, took);
     let identity = match outcome {
         Ok(Some(identity)) => identity,
         Ok(None) => return Err(ApiError::unauthorized(UNAUTHORIZED).into()),
@@ -38,7 +37,7 @@ pub(super) async fn authenticate(
             return Err(ApiError::unauthorized(UNAUTHORIZED).into());
         }
     };
-    metrics.authentication_filter.observe(took);
+    metrics.authentication_filter.observe(took.as_secs_f64());
     metrics.users.with(&[counted_as(&identity.user.username)]).inc();
     request.warnings().extend(identity.warnings);
     strip_credentials(request.headers_mut(), cx.authentication.proxy_headers.as_ref());

@@ -23,12 +23,11 @@ pub(super) fn authorize(cx: &ApiCx, request: Request<Authenticated>) -> Result<R
         (Decision::Deny, None) => "denied",
         (Decision::NoOpinion, None) => "no-opinion",
     };
-    let (metrics, took) = (&cx.metrics.identity, (cx.clock().monotonic() - begun).as_secs_f64());
-    metrics.authorizations.with(&[result]).inc();
-    metrics.authorization_time.with(&[result]).observe(took);
+    let (metrics, took) = (&cx.metrics.identity, cx.clock().monotonic() - begun);
+    metrics.authorizations.record(result, took);
     match (outcome.decision, &outcome.error) {
         (Decision::Allow, _) => {
-            metrics.authorization_filter.observe(took);
+            metrics.authorization_filter.observe(took.as_secs_f64());
             Ok(request.authorized())
         }
         (Decision::NoOpinion, Some(error)) => {

@@ -16,14 +16,16 @@ const PLUGINS: Desc = Desc::new(
     Stability::Stable,
 )
 .labels(&["name", "operation", "rejected", "type"])
-.buckets(SECONDS);
+.buckets(SECONDS)
+.kept();
 const PASSES: Desc = Desc::new(
     "apiserver_admission_step_admission_duration_seconds",
     "Time that a pass over all admission plugins takes.",
     Stability::Stable,
 )
 .labels(&["operation", "rejected", "type"])
-.buckets(SECONDS);
+.buckets(SECONDS)
+.kept();
 const EVALUATIONS: Desc =
     Desc::new("pod_security_evaluations_total", "Pods that were held against a policy.", Stability::Alpha).labels(&[
         "decision",

@@ -158,6 +158,26 @@ async fn the_server_tells_about_itself() {
     assert_eq!(api.get("/healthz/").await.code, 404);
 }
 
+#[tokio::test(start_paused = true)]
+async fn identities_and_decisions_are_counted() {
+    let api = Api::start().await;
+    let (alice, nobody) = ([("authorization", "Bearer alice")], [("authorization", "Bearer mallory")]);
+    assert_eq!(api.send("GET /api/v1/pods", &alice, "").await.code, 403);
+    assert_eq!(api.send("GET /api/v1/pods", &nobody, "").await.code, 401);
+    assert_eq!(api.send("DELETE /metrics", &[], "").await.text, "metrics reset\n");
+    let metrics = api.get("/metrics").await.text;
+    for line in [
+        "authentication_attempts{result=\"error\"} 1",
+        "authentication_duration_seconds_count{result=\"error\"} 1",
+        "authorization_attempts_total{result=\"no-opinion\"} 1",
+        "authorization_duration_seconds_count{result=\"no-opinion\"} 1",
+        "apiserver_authorization_decisions_total{decision=\"allowed\",name=\"rbac\",type=\"RBAC\"} 0",
+        "apiserver_admission_step_admission_duration_seconds_count{operation=\"CREATE\",rejected=\"false\",type=\"admit\"}",
+    ] {
+        assert!(metrics.contains(line), "{line} in {metrics}");
+    }
+}
+
 /// Every family that upstream has too is declared as upstream declares it.
 #[tokio::test(start_paused = true)]
 async fn metrics_are_upstreams() {

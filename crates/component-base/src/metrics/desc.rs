@@ -72,6 +72,8 @@ pub struct Desc {
     pub deprecated_since: Option<&'static str>,
     /// Series it may have.
     pub max_series: usize,
+    /// Whether its series outlive `DELETE /metrics`.
+    pub is_kept: bool,
 }
 
 impl Desc {
@@ -86,6 +88,7 @@ impl Desc {
             bucket_bounds: DEFAULT_BUCKETS,
             deprecated_since: None,
             max_series: MAX_SERIES,
+            is_kept: false,
         }
     }
 
@@ -107,6 +110,13 @@ impl Desc {
     #[must_use]
     pub const fn deprecated(mut self, release: &'static str) -> Self {
         self.deprecated_since = Some(release);
+        self
+    }
+
+    /// Its series outlive `DELETE /metrics`, so that they may be found once and held.
+    #[must_use]
+    pub const fn kept(mut self) -> Self {
+        self.is_kept = true;
         self
     }
 

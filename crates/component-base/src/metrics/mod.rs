@@ -136,7 +136,7 @@ impl Metrics {
         response
     }
 
-    /// Forgets all series of families with labels (`DELETE /metrics`).
+    /// Forgets all series of families with labels (`DELETE /metrics`), but for those that are kept.
     pub fn reset(&self) {
         for family in self.resettable.lock().iter() {
             family.reset();
@@ -147,7 +147,9 @@ impl Metrics {
         let vec = made.expect("invariant: families are constants with valid names");
         let family = Family::new(desc, vec.clone(), self.options.allowed(desc));
         self.register(desc, Box::new(vec));
-        self.resettable.lock().push(Box::new(family.clone()));
+        if !desc.is_kept {
+            self.resettable.lock().push(Box::new(family.clone()));
+        }
         family
     }
 
