@@ -12,7 +12,7 @@ pub use claims::{BoundObject, Claims, ObjectRef};
 pub use issuer::{
     ExpirationExtension, IssuedToken, TokenIssuer, TokenWish, expiration_problem, may_bind_to_pod, uid_conflict,
 };
-pub use legacy::{LAST_USED, LegacyTokens, TokenSecrets};
+pub use legacy::{LegacyTokens, TokenSecrets};
 
 /// Prefix of user names.
 const USERNAME_PREFIX: &str = "system:serviceaccount:";

@@ -3,6 +3,7 @@
 
 pub mod conditions;
 pub mod cron;
+pub mod legacy_tokens;
 pub mod node_affinity;
 pub mod nodes;
 pub mod owners;

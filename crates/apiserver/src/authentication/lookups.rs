@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use api_types::core_v1::{Secret, ServiceAccount};
 use async_trait::async_trait;
-use authn::service_account::{BoundObjects, LAST_USED, ObjectState, TokenSecrets};
+use authn::service_account::{BoundObjects, ObjectState, TokenSecrets};
 use authn::{LookupError, Secrets};
 use base::SharedClock;
+use component_helpers::legacy_tokens::LAST_USED;
 use kinds::rules::Endpoint;
 use registry::{AdmitAll, Hooks, Registry, Replace, Stored};
 

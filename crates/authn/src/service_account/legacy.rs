@@ -8,6 +8,7 @@ use api_types::core_v1::constants::SERVICE_ACCOUNT_TOKEN_KEY;
 use api_types::core_v1::{Secret, ServiceAccount};
 use async_trait::async_trait;
 use base::SharedClock;
+use component_helpers::legacy_tokens::{INVALID_SINCE, LAST_USED, date};
 use pki::PublicKey;
 use pki::jws::UnverifiedToken;
 use serde_json::{Map, Value};
@@ -20,9 +21,6 @@ use crate::identity::{Identity, UserInfo};
 /// Who signs these tokens.
 const ISSUER: &str = "kubernetes/serviceaccount";
 const CLAIM: &str = "kubernetes.io/serviceaccount";
-const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
-/// The label that says on which day a token was last used.
-pub const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 const AUTOMATIC_WARNING: &str = "Use tokens from the TokenRequest API or manually created secret-based tokens instead of \
                                  auto-generated secret-based tokens.";
 
@@ -122,10 +120,6 @@ impl LegacyTokens {
             self.objects.note_use(secret, &today).await;
         }
     }
-}
-
-fn date(time: Time) -> String {
-    time.to_string().chars().take("2006-01-02".len()).collect()
 }
 
 /// The audiences asked for, of those that the token is good for.

@@ -128,6 +128,7 @@ fn controller_manager(settings: &Settings, layout: &Layout) -> Vec<String> {
         flag("cluster-name", "kubernetes"),
         flag("cluster-signing-cert-file", pki("ca.crt")),
         flag("cluster-signing-key-file", pki("ca.key")),
+        flag("controllers", "*,bootstrapsigner,tokencleaner"),
         flag("requestheader-client-ca-file", pki("front-proxy-ca.crt")),
         flag("root-ca-file", pki("ca.crt")),
         flag("service-account-private-key-file", pki("sa.key")),

@@ -11,6 +11,9 @@ use api_machinery::time::Time;
 use api_machinery::value::{Value, ValueMap, to_value};
 use api_types::core_v1::{ConfigMap, Pod, Secret, ServiceAccount};
 use client::{Informer, ObjectKey, Patch};
+use component_helpers::legacy_tokens::{
+    INVALID_SINCE, LAST_USED, TRACKING_NAME, TRACKING_NAMESPACE, TRACKING_SINCE, date, day,
+};
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 
 use super::service_account_tokens::{account_name, is_for, token_secrets};
@@ -28,12 +31,6 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
 
 const PERIOD: Duration = Duration::from_secs(24 * 3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// Since when the API server notes the use of tokens.
-const TRACKING_NAMESPACE: &str = "kube-system";
-const TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
-const SINCE: &str = "since";
-const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
-const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 
 fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let period = build.settings::<Settings>()?.legacy_token_clean_up_period;
@@ -57,17 +54,6 @@ enum Plan {
     Keep,
     Mark,
     Delete,
-}
-
-/// The date of a time.
-fn date(time: Time) -> String {
-    time.to_string().chars().take("2006-01-02".len()).collect()
-}
-
-/// The start of a day, where the text is a date.
-fn day(text: &str) -> Option<Time> {
-    let time = Time::parse(&format!("{text}T00:00:00Z")).ok()?;
-    (date(time) == text).then_some(time)
 }
 
 /// Decides from the Secret's own marks; whether anybody refers to it is asked only where it matters.
@@ -118,7 +104,7 @@ impl Cleaner {
 
 /// Whether use has been noted for long enough. The first day was not noted as a whole.
 fn tracked_long_enough(map: &ConfigMap, now: Time, period: Duration) -> bool {
-    map.data.get(SINCE).and_then(|since| day(since)).is_some_and(|since| since + DAY + period <= now)
+    map.data.get(TRACKING_SINCE).and_then(|since| day(since)).is_some_and(|since| since + DAY + period <= now)
 }
 
 /// A patch that marks a Secret as invalid from today on.
@@ -137,7 +123,7 @@ fn mark(secret: &Secret, today: &str) -> Patch {
 impl Controller for Cleaner {
     async fn reconcile(&self, cx: &Cx, _: &ObjectKey) -> Result<Next, ReconcileError> {
         let now = Time::from(cx.clock.wall());
-        let tracking = cx.client.namespaced::<ConfigMap>(TRACKING_NAMESPACE).get_opt(TRACKING).await?;
+        let tracking = cx.client.namespaced::<ConfigMap>(TRACKING_NAMESPACE).get_opt(TRACKING_NAME).await?;
         if !tracking.is_some_and(|map| tracked_long_enough(&map, now, self.period)) {
             return Ok(Next::Done);
         }

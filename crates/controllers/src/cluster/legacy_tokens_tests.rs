@@ -50,7 +50,10 @@ fn secrets_are_marked_first_and_deleted_later() {
 
 #[test]
 fn use_must_have_been_noted_for_a_period_and_a_day() {
-    let map = |since: &str| ConfigMap { data: [(SINCE.to_owned(), since.to_owned())].into(), ..ConfigMap::default() };
+    let map = |since: &str| ConfigMap {
+        data: [(TRACKING_SINCE.to_owned(), since.to_owned())].into(),
+        ..ConfigMap::default()
+    };
     let year = Duration::from_secs(365 * 24 * 3600);
     for (since, now, expected) in [
         ("2025-01-01", "2026-01-01", false),
@@ -90,8 +93,9 @@ fn pods_name_secrets_in_many_places() {
 async fn only_automatic_secrets_that_no_pod_names_are_marked() {
     let settings = Settings { legacy_token_clean_up_period: DAY, ..Settings::default() };
     let running = Running::start_with(KNOWN, settings);
-    let mut map = ConfigMap { data: [(SINCE.to_owned(), "2020-01-01".to_owned())].into(), ..ConfigMap::default() };
-    (map.metadata.name, map.metadata.namespace) = (TRACKING.into(), TRACKING_NAMESPACE.into());
+    let mut map =
+        ConfigMap { data: [(TRACKING_SINCE.to_owned(), "2020-01-01".to_owned())].into(), ..ConfigMap::default() };
+    (map.metadata.name, map.metadata.namespace) = (TRACKING_NAME.into(), TRACKING_NAMESPACE.into());
     running.put("v1/configmaps", &map);
     let mut account = ServiceAccount { metadata: meta("a"), ..ServiceAccount::default() };
     for name in ["auto", "pulled"] {
