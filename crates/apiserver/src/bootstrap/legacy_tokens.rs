@@ -49,7 +49,7 @@ async fn ensure(cx: &ApiCx) -> Result<(), ClientError> {
             let data = [(SINCE.to_owned(), today)].into();
             api.create(&ConfigMap { metadata, data, ..ConfigMap::default() }).await?;
         }
-        Some(mut config) if !config.data.get(SINCE).is_some_and(|since| day(since).is_some()) => {
+        Some(mut config) if config.data.get(SINCE).is_none_or(|since| day(since).is_none()) => {
             config.data.insert(SINCE.to_owned(), today);
             api.update(&config).await?;
         }
