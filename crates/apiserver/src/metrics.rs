@@ -66,6 +66,9 @@ const OBJECTS: Desc = Desc::new("apiserver_resource_objects", "Objects in the st
 const OLD_OBJECTS: Desc =
     Desc::new("apiserver_storage_objects", "Objects in the store, by resource.", Stability::Stable)
         .labels(&["resource"]);
+const STORAGE_SIZE: Desc =
+    Desc::new("apiserver_storage_size_bytes", "Bytes that the store takes on disk.", Stability::Stable)
+        .labels(&["storage_cluster_id"]);
 const SLI: Desc = Desc::new(
     "apiserver_request_sli_duration_seconds",
     "Time from arrival to the end of the answer, without what others took.",
@@ -130,6 +133,7 @@ pub(crate) struct ApiMetrics {
     pub(crate) deprecated: Gauges,
     pub(crate) objects: Gauges,
     pub(crate) old_objects: Gauges,
+    pub(crate) storage_size: Gauges,
     pub(crate) identity: IdentityMetrics,
     pub(crate) sli: Histograms,
     pub(crate) watch_sizes: Histograms,
@@ -155,6 +159,7 @@ impl ApiMetrics {
             deprecated: registry.gauges(&DEPRECATED),
             objects: registry.gauges(&OBJECTS),
             old_objects: registry.gauges(&OLD_OBJECTS),
+            storage_size: registry.gauges(&STORAGE_SIZE),
             identity: IdentityMetrics::new(&registry),
             sli: registry.histograms(&SLI),
             watch_sizes: registry.histograms(&WATCH_SIZES),

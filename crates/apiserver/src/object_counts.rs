@@ -1,4 +1,4 @@
-//! How many objects there are of each resource, for dashboards: asked of the store every minute.
+//! How many objects there are of each resource, and how large the store is, for dashboards: asked every minute.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,8 @@ use crate::hooks::PostStartHook;
 const INTERVAL: Duration = Duration::from_secs(60);
 /// What stands for a count that could not be had.
 const UNKNOWN: f64 = -1.0;
+/// The only store, as upstream numbers them.
+const STORE: &str = "etcd-0";
 
 /// The hook `storage-object-count-tracker-hook`.
 pub(crate) fn hook() -> Arc<dyn PostStartHook> {
@@ -40,6 +42,10 @@ impl PostStartHook for ObjectCounts {
 }
 
 async fn count(cx: &ApiCx) {
+    #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+    if let Ok(size) = cx.backend().size_bytes().await {
+        cx.metrics.storage_size.with(&[STORE]).set(size as f64);
+    }
     for resource in cx.registry.resources() {
         #[expect(clippy::cast_precision_loss, reason = "a gauge")]
         let objects = resource.count().await.map_or(UNKNOWN, |count| count as f64);

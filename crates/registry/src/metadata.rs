@@ -1,6 +1,6 @@
 //! The rules of `metadata`, the same for every kind: what the server fills in and what a client may not do.
 
-use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::field_path::{ErrorList, FieldError, Path};
 use api_machinery::meta::constants::{FINALIZER_DELETE_DEPENDENTS, FINALIZER_ORPHAN_DEPENDENTS};
 use api_machinery::meta::{ManagedFieldsEntry, ObjectMeta, OwnerReference};
 use api_machinery::names;
@@ -97,7 +97,7 @@ pub(crate) fn validate_create(rules: &dyn Rules, meta: &ObjectMeta) -> ErrorList
         (false, _) => errors.push(path.child("namespace").forbidden("not allowed on this type")),
     }
     if meta.generation < 0 {
-        errors.push(path.child("generation").invalid(meta.generation, "must be greater than or equal to 0"));
+        errors.push(negative_generation(meta, &path));
     }
     validate_common(meta, &path, &mut errors);
     validate_standard_finalizers(info, meta, &path, &mut errors);
@@ -109,6 +109,27 @@ pub(crate) fn validate_path_segment(meta: &ObjectMeta) -> ErrorList {
     let mut errors = ErrorList::new();
     errors.push_invalid(&Path::new("metadata").child("name"), &meta.name, names::path_segment_name(&meta.name));
     errors
+}
+
+/// Checks the metadata of an object that stands within another: the rules of its kind are not known, and it needs no name.
+#[must_use]
+pub fn validate_embedded(meta: &ObjectMeta, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if !meta.name.is_empty() {
+        errors.push_invalid(&path.child("name"), &meta.name, names::path_segment_name(&meta.name));
+    }
+    if !meta.namespace.is_empty() {
+        errors.push_invalid(&path.child("namespace"), &meta.namespace, names::dns1123_label(&meta.namespace));
+    }
+    if meta.generation < 0 {
+        errors.push(negative_generation(meta, path));
+    }
+    validate_common(meta, path, &mut errors);
+    errors
+}
+
+fn negative_generation(meta: &ObjectMeta, path: &Path) -> FieldError {
+    path.child("generation").invalid(meta.generation, "must be greater than or equal to 0")
 }
 
 /// Checks the metadata of an object that is to replace `old`.

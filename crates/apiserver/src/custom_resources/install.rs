@@ -13,7 +13,8 @@ use schema::{JsonPath, Structural};
 
 use super::columns::{self, Cell};
 use super::info_pool::{Facts, InfoPool, PoolFull};
-use super::rules::{CustomRules, ScalePaths};
+use super::rules::CustomRules;
+use super::scale::{Place, ScalePaths};
 use super::served::{ServedKind, ServedKinds};
 use super::version_rename::VersionRename;
 use crate::custom_kinds::CustomKind;
@@ -102,9 +103,9 @@ fn prepare(
         .collect();
     let scale = subresources.scale.as_ref().and_then(|scale| {
         Some(ScalePaths {
-            spec_replicas: JsonPath::parse(&scale.spec_replicas_path)?,
-            status_replicas: JsonPath::parse(&scale.status_replicas_path)?,
-            selector: scale.label_selector_path.as_deref().and_then(JsonPath::parse),
+            spec_replicas: Place::parse(&scale.spec_replicas_path)?,
+            status_replicas: Place::parse(&scale.status_replicas_path)?,
+            selector: scale.label_selector_path.as_deref().and_then(Place::parse),
         })
     });
     let facts = Facts {

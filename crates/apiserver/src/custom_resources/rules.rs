@@ -13,14 +13,8 @@ use schema::structural::{check_list_types, drop_nulls, fill_defaults, validate, 
 use schema::{JsonPath, Structural};
 
 use super::columns::{self, Cell};
-
-/// Where the numbers of the scale subresource are.
-#[derive(Debug, Clone)]
-pub(super) struct ScalePaths {
-    pub(super) spec_replicas: JsonPath,
-    pub(super) status_replicas: JsonPath,
-    pub(super) selector: Option<JsonPath>,
-}
+use super::embedded;
+use super::scale::ScalePaths;
 
 /// The rules.
 pub(super) struct CustomRules {
@@ -59,6 +53,10 @@ impl CustomRules {
             Some(old) => validate_update(&root, &value, &old.to_value(), &self.schema),
             None => validate(&root, &value, &self.schema),
         };
+        if let Some(scale) = &self.scale {
+            scale.check(&value, &mut errors);
+        }
+        embedded::check(&root, &value, &self.schema, &mut errors);
         let had_duplicates = old.is_some_and(|old| !check_list_types(&root, &old.to_value(), &self.schema).is_empty());
         if !had_duplicates {
             for error in check_list_types(&root, &value, &self.schema).iter() {
@@ -66,10 +64,6 @@ impl CustomRules {
             }
         }
         errors
-    }
-
-    fn number(&self, path: &JsonPath, value: &Value) -> i32 {
-        path.first(value).and_then(Value::as_i64).and_then(|number| i32::try_from(number).ok()).unwrap_or_default()
     }
 }
 
@@ -160,17 +154,11 @@ impl Rules for CustomRules {
     }
 
     fn scale(&self, object: &dyn Object) -> Option<Scale> {
-        let (paths, value) = (self.scale.as_ref()?, object.to_value());
-        let selector = paths.selector.as_ref().and_then(|path| path.first(&value)).and_then(Value::as_str);
-        Some(Scale {
-            spec_replicas: self.number(&paths.spec_replicas, &value),
-            status_replicas: self.number(&paths.status_replicas, &value),
-            selector: selector.unwrap_or_default().to_owned(),
-        })
+        Some(self.scale.as_ref()?.scale(&object.to_value()))
     }
 
     fn set_replicas(&self, object: &mut dyn Object, replicas: i32) {
-        let Some(members) = self.scale.as_ref().and_then(|paths| paths.spec_replicas.members()) else { return };
+        let Some(members) = self.scale.as_ref().and_then(|paths| paths.spec_replicas.path.members()) else { return };
         with_content(custom_mut(object), |content| {
             let mut place = content;
             for name in members {
