@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::cluster::Cluster;
 use crate::kubectl::{Kubectl, PATIENCE};
 
@@ -61,12 +63,22 @@ pub(crate) async fn story(cluster: Cluster) {
         kubectl.ok("rollout status deployment/app --timeout=150s").await;
     };
     guarded(&cluster, &kubectl, &url, roll("set image deployment/app echo=k8s.gcr.io/echoserver:1.5")).await;
-    assert!(cluster.fetch(&url, PATIENCE).await.contains("echoserver: 1.5"));
+    serves_only(&cluster, &url, "echoserver: 1.5").await;
     roll("rollout undo deployment/app").await;
     kubectl.until("get pods -o jsonpath={.items[*].spec.containers[0].image}", |text| !text.contains("1.5")).await;
-    assert!(cluster.fetch(&url, PATIENCE).await.contains("echoserver: 1.4"));
+    serves_only(&cluster, &url, "echoserver: 1.4").await;
     stuck(&kubectl).await;
     kubectl.ok("delete namespace rolling --timeout=120s").await;
+}
+
+/// Waits until the old pods, which serve on until the proxies have heard that they end, answer no more.
+async fn serves_only(cluster: &Cluster, url: &str, version: &str) {
+    let (start, mut in_a_row) = (Instant::now(), 0);
+    while in_a_row < 20 {
+        let answer = cluster.fetch(url, PATIENCE).await;
+        in_a_row = if answer.contains(version) { in_a_row + 1 } else { 0 };
+        assert!(start.elapsed() < PATIENCE, "others than {version} still answer: {answer}");
+    }
 }
 
 /// Watches pods and traffic while the work goes on.
