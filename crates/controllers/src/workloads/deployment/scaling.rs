@@ -29,7 +29,7 @@ impl Draft<'_> {
     fn share_out(&mut self) {
         let wanted = wanted(&self.deployment);
         if let Some(only) = self.only_one() {
-            self.set_size(only, wanted);
+            self.resize_set(only, wanted);
         } else if self.new_is_saturated() {
             for index in self.active_old() {
                 self.set_size(index, 0);
@@ -73,10 +73,15 @@ impl Draft<'_> {
             *first = (*first + to_add - added).max(0);
         }
         for (index, size) in active.into_iter().zip(sizes) {
-            self.set_size(index, size);
-            let set = &mut self.sets[index];
-            revisions::note_size(&self.deployment, &mut set.metadata.annotations);
+            self.resize_set(index, size);
         }
+    }
+
+    /// Gives a set its share, and notes for which size of the deployment that is, also where it keeps its own: else the
+    /// deployment would be resized for ever, and never rolled.
+    fn resize_set(&mut self, index: usize, to: i32) {
+        self.set_size(index, to);
+        revisions::note_size(&self.deployment, &mut self.sets[index].metadata.annotations);
     }
 
     /// Large before small; of equal ones the newest gains first and the oldest loses first.

@@ -145,6 +145,17 @@ fn sizes_are_shared_out_in_proportion() {
 }
 
 #[test]
+fn a_roll_goes_on_after_a_resize_that_changes_no_set() {
+    let mut old = set("v1", 1, 3, 3);
+    old.metadata.annotations.insert("deployment.kubernetes.io/desired-replicas".into(), "4".into());
+    let sets = vec![old, set("v2", 2, 0, 0)];
+    let first = actions(&observed(deployment(3), sets.clone()));
+    let noted = |set: &ReplicaSet| first.updates.iter().find(|update| update.set.metadata.name == set.metadata.name);
+    let sets = sets.into_iter().map(|set| noted(&set).map_or(set.clone(), |update| update.set.clone())).collect();
+    assert_eq!(summary(&observed(deployment(3), sets)), "web-v2 0>1");
+}
+
+#[test]
 fn a_paused_deployment_scales_but_does_not_roll() {
     let mut paused = deployment(5);
     paused.spec.paused = true;
