@@ -7,6 +7,7 @@ pub mod legacy_tokens;
 pub mod node_affinity;
 pub mod nodes;
 pub mod owners;
+pub mod pod_references;
 pub mod pod_requests;
 pub mod pod_state;
 pub mod qos;

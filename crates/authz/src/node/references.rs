@@ -1,7 +1,7 @@
 //! What pods and volumes refer to, and what a node may therefore read.
 
-use api_machinery::reflect::{Reflect, View, written_fields};
 use api_types::core_v1::{PersistentVolume, Pod};
+use component_helpers::pod_references::{Reference, each_reference, text, walk};
 
 use super::graph::{Kind, Vertex};
 
@@ -35,20 +35,10 @@ pub(super) fn of_pod(pod: &Pod) -> Vec<Vertex> {
     if let Some(extended) = &pod.status.extended_resource_claim_status {
         push(Kind::ResourceClaim, &extended.resource_claim_name);
     }
-    walk(&pod.spec, &mut |member, value| {
-        let name = |key: &str| text(value, key);
-        match member {
-            "secretKeyRef" | "secretRef" | "nodePublishSecretRef" => push(Kind::Secret, name("name")),
-            "secret" => {
-                push(Kind::Secret, name("secretName"));
-                push(Kind::Secret, name("name"));
-            }
-            "azureFile" => push(Kind::Secret, name("secretName")),
-            "imagePullSecrets" => push(Kind::Secret, name("name")),
-            "configMapKeyRef" | "configMapRef" | "configMap" => push(Kind::ConfigMap, name("name")),
-            "persistentVolumeClaim" => push(Kind::Claim, name("claimName")),
-            _ => {}
-        }
+    each_reference(&pod.spec, &mut |reference| match reference {
+        Reference::Secret(name) => push(Kind::Secret, name),
+        Reference::ConfigMap(name) => push(Kind::ConfigMap, name),
+        Reference::Claim(name) => push(Kind::Claim, name),
     });
     found.sort_unstable();
     found.dedup();
@@ -77,53 +67,4 @@ pub(super) fn secrets_of_volume(volume: &PersistentVolume) -> Vec<Vertex> {
     found.sort_unstable();
     found.dedup();
     found
-}
-
-/// Shows every member that is a struct, and every struct in a list, with the member's name. Free maps of these types
-/// only hold texts.
-fn walk(value: &dyn Reflect, found: &mut dyn FnMut(&str, &dyn Reflect)) {
-    let fields = value.struct_type().fields;
-    for index in written_fields(value) {
-        match value.field(index).view() {
-            View::Struct(inner) if fields[index].inline => walk(inner, found),
-            view => walk_member(fields[index].name, view, found),
-        }
-    }
-}
-
-fn walk_member(name: &str, view: View<'_>, found: &mut dyn FnMut(&str, &dyn Reflect)) {
-    match view {
-        View::Struct(inner) => {
-            found(name, inner);
-            walk(inner, found);
-        }
-        View::Optional(Some(inner)) => walk_member(name, inner.view(), found),
-        View::List(items) => {
-            for item in (0..items.len()).filter_map(|index| items.item(index)) {
-                if let View::Struct(_) = item.view() {
-                    walk_member(name, item.view(), found);
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-/// A text member, also of the inline struct; empty where there is none.
-fn text<'a>(value: &'a dyn Reflect, name: &str) -> &'a str {
-    let table = value.struct_type();
-    match table.index_of(name) {
-        Some(index) => match value.field(index).view() {
-            View::Str(text) => text,
-            View::Optional(Some(inner)) => match inner.view() {
-                View::Str(text) => text,
-                _ => "",
-            },
-            _ => "",
-        },
-        None => match table.inline().map(|index| value.field(index).view()) {
-            Some(View::Struct(inner)) => text(inner, name),
-            _ => "",
-        },
-    }
 }

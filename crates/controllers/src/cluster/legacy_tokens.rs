@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use api_machinery::meta::{DeleteOptions, Preconditions};
 use api_machinery::time::Time;
-use api_machinery::value::{Value, ValueMap, to_value};
+use api_machinery::value::ValueMap;
 use api_types::core_v1::{ConfigMap, Pod, Secret, ServiceAccount};
 use client::{Informer, ObjectKey, Patch};
 use component_helpers::legacy_tokens::{
     INVALID_SINCE, LAST_USED, TRACKING_NAME, TRACKING_NAMESPACE, TRACKING_SINCE, date, day,
 };
+use component_helpers::pod_references::{Reference, each_reference};
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 
 use super::service_account_tokens::{account_name, is_for, token_secrets};
@@ -72,22 +73,11 @@ fn plan(secret: &Secret, limit: Time, is_candidate: impl FnOnce() -> bool) -> Pl
     }
 }
 
-/// Whether a part of a pod names the Secret: as the source of a variable, a volume, or to pull images with.
-fn names(value: &Value, member: &str, secret: &str) -> bool {
-    let here = |object: &ValueMap<String, Value>, key: &str| object.get(key).and_then(Value::as_str) == Some(secret);
-    match value {
-        Value::Array(items) => items.iter().any(|item| names(item, member, secret)),
-        Value::Object(object) => {
-            let named = match member {
-                "secretKeyRef" | "secretRef" | "nodePublishSecretRef" | "imagePullSecrets" => here(object, "name"),
-                "secret" => here(object, "secretName") || here(object, "name"),
-                "azureFile" => here(object, "secretName"),
-                _ => false,
-            };
-            named || object.iter().any(|(key, inner)| names(inner, key.as_str(), secret))
-        }
-        _ => false,
-    }
+/// Whether a pod names the Secret: as the source of a variable, a volume, or to pull images with.
+fn names(pod: &Pod, secret: &str) -> bool {
+    let mut named = false;
+    each_reference(&pod.spec, &mut |reference| named |= reference == Reference::Secret(secret));
+    named
 }
 
 impl Cleaner {
@@ -97,7 +87,7 @@ impl Cleaner {
         let account = self.accounts.find(&meta.namespace, account_name(secret));
         let Some(account) = account.filter(|account| is_for(secret, account)) else { return false };
         let automatic = account.secrets.iter().any(|reference| reference.name == meta.name);
-        let named = |pod: &Arc<Pod>| names(&to_value(&pod.spec), "", &meta.name);
+        let named = |pod: &Arc<Pod>| names(pod, &meta.name);
         automatic && !self.pods.in_namespace(&meta.namespace).iter().any(named)
     }
 }

@@ -65,30 +65,6 @@ fn use_must_have_been_noted_for_a_period_and_a_day() {
     }
 }
 
-#[test]
-fn pods_name_secrets_in_many_places() {
-    let named = |pod: &str| {
-        let value = api_machinery::json::parse_value(pod).unwrap();
-        names(&value, "", "t")
-    };
-    for (spec, expected) in [
-        (r#"{"imagePullSecrets": [{"name": "t"}]}"#, true),
-        (
-            r#"{"containers": [{"env": [{"name": "x", "valueFrom": {"secretKeyRef": {"name": "t", "key": "k"}}}]}]}"#,
-            true,
-        ),
-        (r#"{"initContainers": [{"envFrom": [{"secretRef": {"name": "t"}}]}]}"#, true),
-        (r#"{"volumes": [{"name": "v", "secret": {"secretName": "t"}}]}"#, true),
-        (r#"{"volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": "t"}}]}}]}"#, true),
-        (r#"{"volumes": [{"name": "v", "azureFile": {"secretName": "t", "shareName": "s"}}]}"#, true),
-        (r#"{"volumes": [{"name": "v", "csi": {"driver": "d", "nodePublishSecretRef": {"name": "t"}}}]}"#, true),
-        (r#"{"volumes": [{"name": "t", "configMap": {"name": "t"}}]}"#, false),
-        (r#"{"containers": [{"name": "t", "envFrom": [{"configMapRef": {"name": "t"}}]}]}"#, false),
-    ] {
-        assert_eq!(named(spec), expected, "{spec}");
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn only_automatic_secrets_that_no_pod_names_are_marked() {
     let settings = Settings { legacy_token_clean_up_period: DAY, ..Settings::default() };
