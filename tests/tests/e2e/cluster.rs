@@ -172,7 +172,10 @@ impl Cluster {
         let output = self.exec.run(&list).await.expect("ctr starts and ends in time");
         assert!(output.success(), "ctr tasks list: {}", output.error_text());
         let text = output.text();
-        let mut lines: Vec<&str> = text.lines().skip(1).filter(|line| line.contains("RUNNING")).collect();
+        // The columns are as wide as what else is listed makes them.
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let running = text.lines().skip(1).filter(|line| line.contains("RUNNING"));
+        let mut lines: Vec<String> = running.map(words).collect();
         lines.sort_unstable();
         lines.join("\n")
     }
