@@ -7,10 +7,11 @@ use std::ops::Deref;
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use base::{CancellationToken, TaskGroup};
+use base::{CancellationToken, Gathered, TaskGroup};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{StatusCode, header};
@@ -167,7 +168,13 @@ where
         move |request| answer(Arc::clone(&cx), Arc::clone(&activity), peer.clone(), request)
     });
     let builder = builder(&cx.server.limits, protocol, cx.requests.clone());
-    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+    // What takes a connection of HTTP/1.1 over need not flush what it writes.
+    let company = {
+        let activity = Arc::clone(&activity);
+        move || protocol == Protocol::Http2 && activity.handlers.load(Ordering::Relaxed) > 0
+    };
+    let stream = TokioIo::new(Gathered::new(stream, company));
+    let mut connection = pin!(builder.serve_connection_with_upgrades(stream, service));
     let mut draining = false;
     let check = IDLE_CHECK.min(cx.server.limits.idle / 2).max(Duration::from_millis(1));
     let mut ticks = tokio::time::interval_at(Instant::now() + check, check);
@@ -243,7 +250,10 @@ async fn answer(
         extensions.insert(name);
     }
     let is_http2 = request.version() == http::Version::HTTP_2;
-    let mut response = guarded(cx.server.handler.as_ref(), request).await;
+    let mut response = {
+        let _handling = Handling::new(&busy.0.handlers);
+        guarded(cx.server.handler.as_ref(), request).await
+    };
     // Go turns this header, which HTTP/2 does not know, into the end of the connection.
     if is_http2 && response.headers_mut().remove(header::CONNECTION).is_some_and(|value| value == "close") {
         go_away.send();
@@ -279,17 +289,38 @@ impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for GroupEx
 }
 
 /// How busy a connection is.
-struct Activity(Mutex<(usize, Instant)>);
+struct Activity {
+    /// How many requests are being answered, or since when there is none.
+    answering: Mutex<(usize, Instant)>,
+    /// How many of them have no answer yet.
+    handlers: AtomicUsize,
+}
 
 impl Activity {
     fn new() -> Self {
-        Self(Mutex::new((0, Instant::now())))
+        Self { answering: Mutex::new((0, Instant::now())), handlers: AtomicUsize::new(0) }
     }
 
     /// For how long there has been no request; none while there is one.
     fn idle(&self) -> Option<Duration> {
-        let (running, since) = *self.0.lock();
+        let (running, since) = *self.answering.lock();
         (running == 0).then(|| since.elapsed())
+    }
+}
+
+/// A request whose handler is at work.
+struct Handling<'a>(&'a AtomicUsize);
+
+impl<'a> Handling<'a> {
+    fn new(handlers: &'a AtomicUsize) -> Self {
+        handlers.fetch_add(1, Ordering::Relaxed);
+        Self(handlers)
+    }
+}
+
+impl Drop for Handling<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -298,14 +329,14 @@ struct Busy(Arc<Activity>);
 
 impl Busy {
     fn new(activity: Arc<Activity>) -> Self {
-        activity.0.lock().0 += 1;
+        activity.answering.lock().0 += 1;
         Self(activity)
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let mut activity = self.0.0.lock();
+        let mut activity = self.0.answering.lock();
         activity.0 = activity.0.saturating_sub(1);
         activity.1 = Instant::now();
     }

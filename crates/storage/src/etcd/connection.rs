@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use base::TaskGroup;
 use etcd_client::{
     Channel, Client, ConnectOptions, GetOptions, GetResponse, KvClient, LeaseClient, MaintenanceClient, StatusResponse,
     WatchClient,
 };
 use parking_lot::Mutex;
-use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+use tower::util::BoxCloneSyncService;
 
 use super::convert;
+use super::transport::{Target, Transport};
 use crate::{KeyRange, StorageError};
 
 /// How long a request may take; etcd gives up on its own after about 7 s, large ranges take longer to send.
@@ -21,15 +23,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a member may take to tell its status.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
-const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
-const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// How many watches share a connection; servers that serve gRPC through Go's own HTTP/2 stack allow 250 streams.
 const WATCHES_PER_CONNECTION: usize = 100;
-
-/// Flow control windows. Large ones also keep a burst of small frames within the HTTP/2 library's budget.
-const STREAM_WINDOW_BYTES: u32 = 4 << 20;
-const CONNECTION_WINDOW_BYTES: u32 = 32 << 20;
 
 /// Where etcd is.
 #[derive(Debug, Clone)]
@@ -65,8 +60,7 @@ impl std::fmt::Debug for EtcdTls {
     }
 }
 
-/// The clients of one member.
-#[derive(Clone)]
+/// The clients of one member; a call takes a clone of the one that it needs.
 pub(super) struct MemberClient {
     pub(super) kv: KvClient,
     pub(super) lease: LeaseClient,
@@ -74,7 +68,7 @@ pub(super) struct MemberClient {
 }
 
 struct Member {
-    endpoint: Endpoint,
+    target: Arc<Target>,
     client: MemberClient,
     /// Connections for watches, each with a token that its watches share.
     lanes: Mutex<Vec<(WatchClient, Arc<()>)>>,
@@ -87,25 +81,26 @@ pub(super) type WatchLane = (WatchClient, Arc<()>);
 pub(super) struct Members {
     members: Vec<Member>,
     active: AtomicUsize,
+    tasks: TaskGroup,
 }
 
 impl Members {
-    pub(super) async fn new(options: EtcdOptions) -> Result<Self, StorageError> {
+    pub(super) async fn new(options: EtcdOptions, tasks: TaskGroup) -> Result<Self, StorageError> {
         let mut members = Vec::with_capacity(options.endpoints.len());
         for url in &options.endpoints {
-            let endpoint = endpoint(url, options.tls.as_ref())?;
-            let client = connect(&endpoint).await?;
+            let target = Arc::new(Target::new(url, options.tls.as_ref())?);
+            let client = client(&target, &tasks).await?;
             let client = MemberClient {
                 kv: client.kv_client().max_decoding_message_size(usize::MAX).max_encoding_message_size(usize::MAX),
                 lease: client.lease_client(),
                 maintenance: client.maintenance_client(),
             };
-            members.push(Member { endpoint, client, lanes: Mutex::default() });
+            members.push(Member { target, client, lanes: Mutex::default() });
         }
         if members.is_empty() {
             return Err(StorageError::Invalid("no etcd endpoint is given"));
         }
-        Ok(Self { members, active: AtomicUsize::new(0) })
+        Ok(Self { members, active: AtomicUsize::new(0), tasks })
     }
 
     pub(super) fn count(&self) -> usize {
@@ -125,12 +120,12 @@ impl Members {
     }
 
     /// Asks the active member once.
-    pub(super) async fn write<T, F>(&self, call: impl FnOnce(MemberClient) -> F) -> Result<T, StorageError>
+    pub(super) async fn write<T, F>(&self, call: impl FnOnce(&MemberClient) -> F) -> Result<T, StorageError>
     where
         F: Future<Output = Result<T, etcd_client::Error>>,
     {
         let (index, member) = self.active()?;
-        let outcome = bounded(REQUEST_TIMEOUT, call(member.client.clone())).await;
+        let outcome = bounded(REQUEST_TIMEOUT, call(&member.client)).await;
         if outcome.as_ref().is_err_and(is_unreachable) {
             self.leave(index);
         }
@@ -138,7 +133,7 @@ impl Members {
     }
 
     /// Asks the active member, and each other once while they cannot be reached.
-    pub(super) async fn read<T, F>(&self, call: impl Fn(MemberClient) -> F) -> Result<T, StorageError>
+    pub(super) async fn read<T, F>(&self, call: impl Fn(&MemberClient) -> F) -> Result<T, StorageError>
     where
         F: Future<Output = Result<T, etcd_client::Error>>,
     {
@@ -154,9 +149,9 @@ impl Members {
 
     pub(super) async fn read_range(&self, range: &KeyRange, options: GetOptions) -> Result<GetResponse, StorageError> {
         let start = convert::range_start(range);
-        self.read(move |mut client| {
-            let (start, options) = (start.clone(), options.clone());
-            async move { client.kv.get(start, Some(options)).await }
+        self.read(move |client| {
+            let (mut kv, start, options) = (client.kv.clone(), start.clone(), options.clone());
+            async move { kv.get(start, Some(options)).await }
         })
         .await
     }
@@ -176,7 +171,7 @@ impl Members {
         if let Some(lane) = member.free_lane() {
             return Ok((index, lane));
         }
-        let client = connect(&member.endpoint).await?.watch_client().max_decoding_message_size(usize::MAX);
+        let client = client(&member.target, &self.tasks).await?.watch_client().max_decoding_message_size(usize::MAX);
         let lane = (client, Arc::new(()));
         member.lanes.lock().push(lane.clone());
         Ok((index, lane))
@@ -215,43 +210,10 @@ async fn bounded<T>(
     }
 }
 
-async fn connect(endpoint: &Endpoint) -> Result<Client, StorageError> {
-    let channel = Channel::Tonic(endpoint.connect_lazy());
+/// The clients of a member, over a connection of their own.
+async fn client(target: &Arc<Target>, tasks: &TaskGroup) -> Result<Client, StorageError> {
+    let transport = Transport::new(Arc::clone(target), tasks.clone());
+    let channel = Channel::Custom(BoxCloneSyncService::new(transport));
     let options = ConnectOptions::new().with_require_leader(true);
     Client::from_channel(channel, Some(options)).await.map_err(|error| convert::error(&error))
-}
-
-fn endpoint(url: &str, tls: Option<&EtcdTls>) -> Result<Endpoint, StorageError> {
-    let refused = |message: String| StorageError::Refused { message: format!("etcd endpoint {url}: {message}") };
-    let mut endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| refused(error.to_string()))?;
-    match (url.starts_with("https://"), tls) {
-        (true, Some(tls)) => {
-            let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&tls.ca_pem));
-            if let Some((chain, key)) = &tls.client {
-                config = config.identity(Identity::from_pem(chain, key));
-            }
-            endpoint = endpoint.tls_config(config).map_err(|error| refused(describe(&error)))?;
-        }
-        (true, None) => return Err(refused("https needs a CA file".to_owned())),
-        (false, Some(_)) => return Err(refused("TLS files are given, but the URL is not https".to_owned())),
-        (false, None) => {}
-    }
-    Ok(endpoint
-        .connect_timeout(Duration::from_secs(5))
-        .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
-        .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
-        .keep_alive_while_idle(true)
-        .tcp_nodelay(true)
-        .initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES))
-}
-
-fn describe(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

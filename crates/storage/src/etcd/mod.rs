@@ -8,6 +8,7 @@ mod connection;
 mod convert;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod version;
 mod watch;
 
@@ -49,7 +50,7 @@ impl Etcd {
     /// When an option is wrong, or no member answers in time.
     pub async fn connect(options: EtcdOptions, rng: SharedRng, group: &TaskGroup) -> Result<Arc<Self>, StorageError> {
         let dial_timeout = options.dial_timeout;
-        let members = Arc::new(Members::new(options).await?);
+        let members = Arc::new(Members::new(options, group.clone()).await?);
         let known = Mutex::new(vec![false; members.count()]);
         let etcd = Self { members, dependable_progress: Arc::default(), known, rng };
         let answered = tokio::time::timeout(dial_timeout, etcd.first_answer()).await;
@@ -105,9 +106,9 @@ impl Backend for Etcd {
         let bytes = key.as_bytes().to_vec();
         let mut response = self
             .members
-            .read(move |mut client| {
-                let bytes = bytes.clone();
-                async move { client.kv.get(bytes, None).await }
+            .read(move |client| {
+                let (mut kv, bytes) = (client.kv.clone(), bytes.clone());
+                async move { kv.get(bytes, None).await }
             })
             .await?;
         let revision = convert::revision(response.header())?;
@@ -163,7 +164,13 @@ impl Backend for Etcd {
             .when(compare)
             .and_then(vec![operation])
             .or_else(vec![TxnOp::get(bytes, Some(GetOptions::new()))]);
-        let response = self.members.write(|mut client| async move { client.kv.txn(txn).await }).await;
+        let response = self
+            .members
+            .write(|client| {
+                let mut kv = client.kv.clone();
+                async move { kv.txn(txn).await }
+            })
+            .await;
         let mut response = response.map_err(|error| convert::with_lease(error, lease))?;
         let revision =
             response.take_header().map_or(Err(convert::no_header()), |header| Ok(Revision(header.revision())))?;
@@ -190,9 +197,9 @@ impl Backend for Etcd {
         let options = GetOptions::new().with_count_only();
         let response = self
             .members
-            .read(move |mut client| {
-                let options = options.clone();
-                async move { client.kv.get(HEALTH_KEY, Some(options)).await }
+            .read(move |client| {
+                let (mut kv, options) = (client.kv.clone(), options.clone());
+                async move { kv.get(HEALTH_KEY, Some(options)).await }
             })
             .await?;
         convert::revision(response.header())
@@ -207,17 +214,35 @@ impl Backend for Etcd {
             return Err(StorageError::Invalid("the lifetime of a lease must be positive"));
         }
         let seconds = i64::try_from(ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0)).unwrap_or(i64::MAX);
-        let granted = self.members.write(|mut client| async move { client.lease.grant(seconds, None).await }).await?;
+        let granted = self
+            .members
+            .write(|client| {
+                let mut leases = client.lease.clone();
+                async move { leases.grant(seconds, None).await }
+            })
+            .await?;
         Ok(LeaseId(granted.id()))
     }
 
     async fn lease_revoke(&self, lease: LeaseId) -> Result<(), StorageError> {
-        let revoked = self.members.write(|mut client| async move { client.lease.revoke(lease.0).await }).await;
+        let revoked = self
+            .members
+            .write(|client| {
+                let mut leases = client.lease.clone();
+                async move { leases.revoke(lease.0).await }
+            })
+            .await;
         revoked.map(drop).map_err(|error| convert::with_lease(error, Some(lease)))
     }
 
     async fn compact(&self, at: Revision) -> Result<(), StorageError> {
-        let compacted = self.members.write(|mut client| async move { client.kv.compact(at.0, None).await }).await;
+        let compacted = self
+            .members
+            .write(|client| {
+                let mut kv = client.kv.clone();
+                async move { kv.compact(at.0, None).await }
+            })
+            .await;
         compacted.map(drop).map_err(|error| convert::at(error, Some(at)))
     }
 

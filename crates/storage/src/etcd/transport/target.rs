@@ -1,0 +1,91 @@
+//! Where a member is, and how it and this client know each other.
+
+use std::sync::Arc;
+
+use http::Uri;
+use http::uri::{Authority, Parts, Scheme};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+
+use super::super::connection::EtcdTls;
+use crate::StorageError;
+
+/// The protocol to agree on within TLS.
+const HTTP2: &[u8] = b"h2";
+
+/// A member's client URL, understood.
+pub(in super::super) struct Target {
+    scheme: Scheme,
+    authority: Authority,
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// How to speak TLS, and the name that the member must prove.
+    pub(super) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+}
+
+impl Target {
+    /// Reads a URL, `http://` or `https://`, and the keys and certificates that go with the latter.
+    pub(in super::super) fn new(url: &str, tls: Option<&EtcdTls>) -> Result<Self, StorageError> {
+        Self::read(url, tls)
+            .map_err(|reason| StorageError::Refused { message: format!("etcd endpoint {url}: {reason}") })
+    }
+
+    fn read(url: &str, tls: Option<&EtcdTls>) -> Result<Self, String> {
+        let Parts { scheme, authority, .. } = url.parse::<Uri>().map_err(|error| error.to_string())?.into_parts();
+        let scheme = scheme.filter(|scheme| [Scheme::HTTP, Scheme::HTTPS].contains(scheme));
+        let (Some(scheme), Some(authority)) = (scheme, authority) else {
+            return Err("it is not a URL of http or https".to_owned());
+        };
+        let host = authority.host().trim_matches(['[', ']']).to_owned();
+        let secure = scheme == Scheme::HTTPS;
+        let tls = match (secure, tls) {
+            (true, Some(tls)) => {
+                let name = ServerName::try_from(host.clone()).map_err(|error| error.to_string())?;
+                Some((Arc::new(client_config(tls)?), name))
+            }
+            (true, None) => return Err("https needs a CA file".to_owned()),
+            (false, Some(_)) => return Err("TLS files are given, but the URL is not https".to_owned()),
+            (false, None) => None,
+        };
+        let port = authority.port_u16().unwrap_or(if secure { 443 } else { 80 });
+        Ok(Self { scheme, authority, host, port, tls })
+    }
+
+    /// The URL of a method, of which only the path is given.
+    pub(super) fn uri(&self, method: &Uri) -> Result<Uri, http::Error> {
+        let builder = Uri::builder().scheme(self.scheme.clone()).authority(self.authority.clone());
+        builder.path_and_query(method.path()).build()
+    }
+}
+
+fn client_config(tls: &EtcdTls) -> Result<ClientConfig, String> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| error.to_string())?.with_root_certificates(roots(&tls.ca_pem)?);
+    let mut config = match &tls.client {
+        Some((chain, key)) => {
+            let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| format!("the client's key: {error}"))?;
+            let chain = certificates("the client's certificate", chain)?;
+            builder.with_client_auth_cert(chain, key).map_err(|error| format!("the client's certificate: {error}"))?
+        }
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![HTTP2.to_vec()];
+    Ok(config)
+}
+
+fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(certificates("the CA file", pem)?);
+    Ok(roots)
+}
+
+fn certificates(what: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match found {
+        Ok(found) if found.is_empty() => Err(format!("{what}: there is no certificate in it")),
+        Ok(found) => Ok(found),
+        Err(error) => Err(format!("{what}: {error}")),
+    }
+}
