@@ -21,7 +21,7 @@ async fn fixture(place: &Place) -> Value {
         .create("services", &json!({"metadata": {"name": NAME}, "spec": {"selector": {"pod": NAME}, "ports": ports}}))
         .await;
     let ready = place.shared(&pod(NAME, &[named], json!({}))).await;
-    place.until(&place.path(&format!("endpoints/{NAME}")), |found| !found["subsets"].is_null()).await;
+    place.until(&place.path(&format!("endpoints/{NAME}")), |found| !found["subsets"][0]["addresses"].is_null()).await;
     ready
 }
 

@@ -42,7 +42,7 @@ fn of_containers() -> Vec<Row> {
         ),
         Row::script(
             "Kubelet when scheduling a read only busybox container should not write to root filesystem",
-            "echo test > /file || echo ended",
+            "{ echo test > /file || echo ended; } 2>&1",
             context(json!({"readOnlyRootFilesystem": true})),
             is("sh: can't create /file: Read-only file system\nended"),
         ),
