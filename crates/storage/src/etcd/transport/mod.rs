@@ -88,18 +88,27 @@ impl Transport {
 
     /// A connection that takes one more request: the one there is, or, where that one ended, a new one.
     async fn sender(&self) -> Result<SendRequest<Bytes>, Status> {
-        let dial = self.dial();
-        let sender = dial.clone().await.map_err(|error| self.gone(&dial, error))?;
-        match sender.ready().await {
+        match self.connected().await? {
             Ok(sender) => Ok(sender),
             Err(ended) => {
                 tracing::debug!(%ended, "The connection to etcd ended");
-                self.forget(&dial);
-                let dial = self.dial();
-                let sender = dial.clone().await.map_err(|error| self.gone(&dial, error))?;
-                sender.ready().await.map_err(|error| self.gone(&dial, error.to_string()))
+                self.connected().await?.map_err(|error| broken(&error))
             }
         }
+    }
+
+    /// The connection there is, made if there is none. The inner error is that of one that has ended meanwhile; the
+    /// next call makes another.
+    async fn connected(&self) -> Result<Result<SendRequest<Bytes>, h2::Error>, Status> {
+        let dial = self.dial();
+        let ready = match dial.clone().await {
+            Ok(sender) => Ok(sender.ready().await),
+            Err(error) => Err(Status::unavailable(error)),
+        };
+        if !matches!(ready, Ok(Ok(_))) {
+            self.forget(&dial);
+        }
+        ready
     }
 
     fn dial(&self) -> Dial {
@@ -114,11 +123,6 @@ impl Transport {
         if dial.as_ref().is_some_and(|dial| dial.ptr_eq(ended)) {
             *dial = None;
         }
-    }
-
-    fn gone(&self, dial: &Dial, error: String) -> Status {
-        self.forget(dial);
-        Status::unavailable(error)
     }
 }
 
