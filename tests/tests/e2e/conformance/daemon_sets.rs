@@ -124,6 +124,8 @@ fn revisions() -> Check {
         let one = place.path("controllerrevisions/own-revision");
         let mut updated = place.get(&one).await.ok();
         updated["metadata"]["labels"]["updated"] = json!("yes");
+        // The controller may have numbered it meanwhile.
+        updated["metadata"]["resourceVersion"] = json!("");
         place.replace(&one, &updated).await.ok();
         let patch = json!({"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 2}}}});
         place.strategic(&place.path("daemonsets/revised"), &patch).await.ok();

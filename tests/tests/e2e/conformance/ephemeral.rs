@@ -32,6 +32,8 @@ async fn ephemeral(place: Place) {
     if let Some(list) = whole["spec"]["ephemeralContainers"].as_array_mut() {
         list.push(second);
     }
+    // The kubelet may have written the status meanwhile.
+    whole["metadata"]["resourceVersion"] = json!(null);
     place.replace(&path, &whole).await.ok();
     let pod = place.until(&place.path("pods/target"), running("debugger-2")).await;
     assert_eq!(pod["spec"]["ephemeralContainers"].as_array().map(Vec::len), Some(2), "{pod}");
