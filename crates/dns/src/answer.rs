@@ -1,15 +1,21 @@
 //! From a query's bytes to an answer's, without the network.
 
+use std::net::SocketAddr;
+
+use base::Rng;
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, ResponseCode};
 use hickory_proto::rr::{DNSClass, Name, RecordType};
 
+use crate::balance::balance;
 use crate::data::ClusterData;
 use crate::zone::{Outcome, Reply, Zone};
 
 /// The longest answer that a client takes over UDP unless it says more.
 const PLAIN_UDP_BYTES: u16 = 512;
-/// The most that is sent over UDP, whatever a client says: larger packets are lost on the way.
-const MAX_UDP_BYTES: u16 = 1232;
+/// The most that a packet can hold.
+const MAX_UDP_BYTES: u16 = 65_507;
+/// The largest query over UDP that is read, which is what answers tell.
+pub const MAX_QUERY_BYTES: u16 = 4096;
 /// The longest message over TCP.
 pub const MAX_TCP_BYTES: usize = 65_535;
 
@@ -20,6 +26,15 @@ pub enum Transport {
     Udp,
     /// Over a connection.
     Tcp,
+}
+
+/// Where a query came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source {
+    /// How it came.
+    pub transport: Transport,
+    /// Who sent it.
+    pub client: SocketAddr,
 }
 
 /// What to do with a query.
@@ -34,9 +49,9 @@ pub enum Step {
     Drop,
 }
 
-/// Decides about a query.
+/// Decides about a query. `rng` draws the order of what is equal in an answer.
 #[must_use]
-pub fn decide(zone: &Zone, data: &dyn ClusterData, bytes: &[u8], transport: Transport) -> Step {
+pub fn decide(zone: &Zone, data: &dyn ClusterData, bytes: &[u8], transport: Transport, rng: &Rng) -> Step {
     let Ok(query) = Message::from_vec(bytes) else { return malformed(bytes) };
     if query.metadata.message_type != MessageType::Query {
         return Step::Drop;
@@ -58,18 +73,19 @@ pub fn decide(zone: &Zone, data: &dyn ClusterData, bytes: &[u8], transport: Tran
         return Step::Forward;
     }
     let follow = reply.follow.take();
-    let message = filled(&query, reply);
+    let mut message = filled(&query, reply);
+    balance(&mut message, rng);
     match follow {
         Some(target) => Step::Follow(Box::new(message), target, kind),
         None => Step::Answer(encode(message, &query, transport)),
     }
 }
 
-/// An answer that says only that it failed.
+/// An answer that says only that and how it failed.
 #[must_use]
-pub fn failure(bytes: &[u8], transport: Transport) -> Option<Vec<u8>> {
+pub fn failure(bytes: &[u8], code: ResponseCode, transport: Transport) -> Option<Vec<u8>> {
     let query = Message::from_vec(bytes).ok()?;
-    Some(encode(response(&query, ResponseCode::ServFail), &query, transport))
+    Some(encode(response(&query, code), &query, transport))
 }
 
 /// Encodes an answer within what the client takes. The least needed goes first; a client that wants all of it asks again
@@ -143,7 +159,7 @@ fn response(query: &Message, code: ResponseCode) -> Message {
 pub fn with_edns(mut message: Message, query: &Message) -> Message {
     if let Some(asked) = &query.edns {
         let mut edns = Edns::new();
-        edns.set_max_payload(MAX_UDP_BYTES).set_dnssec_ok(asked.flags().dnssec_ok);
+        edns.set_max_payload(MAX_QUERY_BYTES).set_dnssec_ok(asked.flags().dnssec_ok);
         message.edns = Some(edns);
     }
     message

@@ -42,6 +42,15 @@ struct Shelf {
     order: VecDeque<Key>,
 }
 
+/// A sort of answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// Those with records.
+    Success,
+    /// Those without, and failures.
+    Denial,
+}
+
 /// The cache. Answers and denials have room of their own, so that a flood of names that do not exist leaves the rest.
 pub struct Cache {
     clock: SharedClock,
@@ -56,11 +65,21 @@ impl Cache {
         Self { clock, success: Mutex::default(), denial: Mutex::default() }
     }
 
+    /// How many answers of a sort are held, those that are too old included.
+    #[must_use]
+    pub fn len(&self, held: Held) -> usize {
+        match held {
+            Held::Success => self.success.lock().entries.len(),
+            Held::Denial => self.denial.lock().entries.len(),
+        }
+    }
+
     /// The answer to a query, with what is left of its time to live.
     #[must_use]
-    pub fn find(&self, query: &Message) -> Option<Message> {
+    pub fn find(&self, query: &Message) -> Option<(Message, Held)> {
         let (key, now) = (key(query)?, self.clock.monotonic());
-        let found = self.success.lock().find(&key, now).or_else(|| self.denial.lock().find(&key, now))?;
+        let success = self.success.lock().find(&key, now).map(|entry| (entry, Held::Success));
+        let (found, held) = success.or_else(|| Some((self.denial.lock().find(&key, now)?, Held::Denial)))?;
         let passed = u32::try_from(now.duration_since(found.stored).as_secs()).unwrap_or(u32::MAX);
         let mut message = found.message;
         message.metadata.id = query.metadata.id;
@@ -70,7 +89,7 @@ impl Cache {
         for record in message.answers.iter_mut().chain(&mut message.authorities).chain(&mut message.additionals) {
             record.ttl = record.ttl.saturating_sub(passed);
         }
-        Some(message)
+        Some((message, held))
     }
 
     /// Keeps an answer, if it is one that may be kept.
@@ -208,7 +227,8 @@ mod tests {
         cache.keep(&asked, &answer(&asked, ResponseCode::NoError, Some(20)));
         tokio::time::advance(Duration::from_secs(8)).await;
         let other = query("EXAMPLE.com.", 9);
-        let found = cache.find(&other).unwrap();
+        let (found, held) = cache.find(&other).unwrap();
+        assert_eq!((held, cache.len(Held::Success), cache.len(Held::Denial)), (Held::Success, 1, 0));
         assert_eq!((found.metadata.id, found.answers[0].ttl), (9, 12));
         assert_eq!(found.queries, other.queries);
         let mut unlike = query("example.com.", 9);

@@ -17,10 +17,16 @@ use crate::cache::Cache;
 use crate::data::ClusterData;
 use crate::forward::Upstreams;
 use crate::informed::Informed;
-use crate::server::{Responder, serve};
+use crate::metrics::DnsMetrics;
+use crate::responder::Responder;
+use crate::server::serve;
 use crate::zone::Zone;
 
 const MAX_TTL: i64 = 3600;
+/// How long the contents have to arrive before queries are answered without them.
+const FIRST_CONTENTS: Duration = Duration::from_secs(5);
+/// How long queries are still answered after the request to end, until clients have learnt of it.
+const LAME_DUCK: Duration = Duration::from_secs(5);
 
 /// The server's flags.
 pub(crate) const FLAGS: &[FlagSet] = &[
@@ -114,13 +120,21 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     page(settings.ready, &lifecycle, "/ready", move || {
         if seen.is_synced() { text(StatusCode::OK, "OK") } else { text(StatusCode::SERVICE_UNAVAILABLE, "kubernetes") }
     })?;
+    let counted = DnsMetrics::new(&metrics);
     page(settings.metrics, &lifecycle, "/metrics", move || metrics.answer())?;
     let (cache, rng) = (Cache::new(lifecycle.clock().clone()), lifecycle.rng().clone());
-    let responder = Responder::new(settings.zone, data, upstreams, cache, rng);
-    let address = serve(settings.dns, Arc::new(responder), tasks).await?;
+    let responder = Responder::new(settings.zone, data, upstreams, cache, rng).counting(counted);
+    let responder = Arc::new(responder);
+    tokio::select! {
+        _ = tokio::time::timeout(FIRST_CONTENTS, informers.wait_synced()) => {}
+        () = lifecycle.shutdown_requested() => return Ok(()),
+    }
+    let address = serve(settings.dns, Arc::clone(&responder), tasks).await?;
     tracing::info!(address = %address, "answering");
+    tasks.spawn_cancellable("loop", async move { responder.look_for_loops().await });
     notify::ready();
     lifecycle.shutdown_requested().await;
+    tokio::time::sleep(LAME_DUCK).await;
     Ok(())
 }
 

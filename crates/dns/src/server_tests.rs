@@ -1,11 +1,15 @@
 use std::net::IpAddr;
 
 use base::{Rng, SystemClock};
-use hickory_proto::op::{Query, ResponseCode};
+use hickory_proto::op::{Edns, Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RecordType};
 
 use super::*;
-use crate::data::{EndpointRecord, ServiceRecord};
+use crate::cache::Cache;
+use crate::data::{ClusterData, EndpointRecord, ServiceRecord};
+use crate::forward::Upstreams;
+use crate::responder::MAX_FORWARDS;
+use crate::zone::Zone;
 
 /// A cluster with one headless Service of many endpoints.
 struct Many(u8);
@@ -22,7 +26,8 @@ impl ClusterData for Many {
     }
     fn service(&self, namespace: &str, name: &str) -> Option<ServiceRecord> {
         let own = ServiceRecord { namespace: namespace.into(), name: name.into(), ..ServiceRecord::default() };
-        (name == "many").then_some(own)
+        let alias = ServiceRecord { external_name: "www.example.com".into(), ..own.clone() };
+        (name == "many").then_some(own).or((name == "alias").then_some(alias))
     }
     fn endpoints(&self, _: &str, _: &str) -> Vec<EndpointRecord> {
         let endpoint = |last| EndpointRecord {
@@ -148,4 +153,95 @@ async fn queries_are_handed_on_with_an_id_of_our_own() {
     let (seen, answer) = tokio::join!(answering, ask(server, "example.com.", Transport::Udp));
     assert_ne!(seen, 4711);
     assert_eq!((answer.metadata.id, answer.metadata.response_code), (4711, ResponseCode::NoError));
+}
+
+#[tokio::test]
+async fn the_order_of_addresses_changes() {
+    let tasks = TaskGroup::new("test");
+    let server = start(Upstreams::default(), &tasks).await;
+    let (mut firsts, mut cut_firsts) = (std::collections::HashSet::new(), std::collections::HashSet::new());
+    for _ in 0..20 {
+        for (transport, seen) in [(Transport::Tcp, &mut firsts), (Transport::Udp, &mut cut_firsts)] {
+            let answer = ask(server, "many.n.svc.cluster.local.", transport).await;
+            seen.insert(answer.answers[0].data.to_string());
+        }
+    }
+    assert!(firsts.len() > 3 && cut_firsts.len() > 3);
+}
+
+#[tokio::test]
+async fn a_client_that_takes_large_packets_gets_them() {
+    let tasks = TaskGroup::new("test");
+    let server = start(Upstreams::default(), &tasks).await;
+    let mut message = Message::from_vec(&query("many.n.svc.cluster.local.")).unwrap();
+    let mut edns = Edns::new();
+    edns.set_max_payload(4096).set_dnssec_ok(true);
+    message.edns = Some(edns);
+    let bytes = message.to_vec().unwrap();
+    let answer = Upstreams::new(vec![server]).ask(&bytes, Transport::Udp).await.unwrap();
+    assert!(answer.len() > 900);
+    let answer = Message::from_vec(&answer).unwrap();
+    assert_eq!((answer.metadata.truncation, answer.answers.len()), (false, 60));
+    assert!(answer.edns.is_some_and(|edns| edns.flags().dnssec_ok));
+}
+
+/// Answers queries over UDP only, and counts them.
+async fn packets_only(socket: UdpSocket, count: Arc<std::sync::atomic::AtomicUsize>) {
+    let mut buffer = [0; 512];
+    while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
+        let asked = Message::from_vec(&buffer[..length]).unwrap();
+        let mut answer = Message::response(asked.metadata.id, asked.metadata.op_code);
+        answer.queries.clone_from(&asked.queries);
+        let data = hickory_proto::rr::RData::A(hickory_proto::rr::rdata::A::new(192, 0, 2, 1));
+        answer.answers.push(hickory_proto::rr::Record::from_rdata(asked.queries[0].name().clone(), 60, data));
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        socket.send_to(&answer.to_vec().unwrap(), from).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_target_of_an_alias_is_asked_for_once_and_in_packets() {
+    let (tasks, count) = (TaskGroup::new("test"), Arc::default());
+    let upstream = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = upstream.local_addr().unwrap();
+    tasks.spawn_cancellable("upstream", packets_only(upstream, Arc::clone(&count)));
+    let server = start(Upstreams::new(vec![address]), &tasks).await;
+    for _ in 0..3 {
+        let answer = ask(server, "alias.n.svc.cluster.local.", Transport::Udp).await;
+        let texts: Vec<String> = answer.answers.iter().map(|record| record.data.to_string()).collect();
+        assert_eq!(texts, ["www.example.com.", "192.0.2.1"]);
+    }
+    assert_eq!(count.load(std::sync::atomic::Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn too_many_that_wait_for_others_are_refused() {
+    let tasks = TaskGroup::new("test");
+    let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let server = start(Upstreams::new(vec![silent.local_addr().unwrap()]), &tasks).await;
+    let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    for number in 0..2 * MAX_FORWARDS {
+        client.send_to(&query(&format!("n{number}.example.")), server).await.unwrap();
+        if number % 50 == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    let refused = ask(server, "last.example.", Transport::Udp).await;
+    assert_eq!(refused.metadata.response_code, ResponseCode::Refused);
+}
+
+#[tokio::test]
+async fn a_server_that_is_its_own_upstream_notices() {
+    let tasks = TaskGroup::new("test");
+    // The port is known before the server is: what it hands on comes back.
+    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let zone = Zone { domain: "cluster.local".into(), ttl: 30, own_service: ("k".into(), "dns".into()) };
+    let cache = Cache::new(SystemClock::shared());
+    let responder = Responder::new(zone, Arc::new(Many(3)), Upstreams::new(vec![port]), cache, Rng::seeded(1));
+    let responder = Arc::new(responder);
+    serve(port, Arc::clone(&responder), &tasks).await.unwrap();
+    timeout(Duration::from_secs(20), responder.look_for_loops()).await.unwrap();
+    let failed = timeout(Duration::from_secs(1), ask(port, "example.com.", Transport::Udp)).await.unwrap();
+    assert_eq!(failed.metadata.response_code, ResponseCode::ServFail);
+    assert!(!ask(port, "many.n.svc.cluster.local.", Transport::Udp).await.answers.is_empty());
 }

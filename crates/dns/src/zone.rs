@@ -1,5 +1,6 @@
 //! What the zone says to a question.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 use hickory_proto::rr::rdata::{A, AAAA, CNAME, NS, PTR, SOA, SRV, TXT};
@@ -151,14 +152,11 @@ impl Question<'_> {
 
     /// Those of the addresses that are of the family that was asked for, each once.
     fn addresses(&self, all: impl IntoIterator<Item = IpAddr>) -> Reply {
-        let mut reply = Reply::default();
-        for data in all.into_iter().filter_map(|address| address_data(address, self.kind)) {
-            let record = self.record(data);
-            if !reply.answers.contains(&record) {
-                reply.answers.push(record);
-            }
-        }
-        reply
+        let mut seen = HashSet::new();
+        let once = all.into_iter().filter(|address| seen.insert(*address));
+        let answers =
+            once.filter_map(|address| address_data(address, self.kind)).map(|data| self.record(data)).collect();
+        Reply { answers, ..Reply::default() }
     }
 
     fn own_addresses(&self) -> Vec<IpAddr> {
@@ -167,16 +165,17 @@ impl Question<'_> {
     }
 
     fn apex(&self) -> Reply {
-        let (namespace, name) = &self.zone.own_service;
         let mut reply = Reply::default();
         match self.kind {
             RecordType::SOA => reply.answers.push(self.zone.authority(self.data.serial())),
             RecordType::NS => {
-                let server = Name::from_ascii(self.zone.service_name(namespace, name)).unwrap_or_default();
-                reply.additionals = self.glue(&server, &self.own_addresses());
+                let (namespace, name) = &self.zone.own_service;
+                let known = self.data.service(namespace, name);
+                let service = || Name::from_ascii(self.zone.service_name(namespace, name)).ok();
+                let server = known.as_ref().and_then(|_| service()).unwrap_or_else(|| self.zone.absolute("ns.dns."));
+                reply.additionals = self.glue(&server, &known.map(|own| own.cluster_ips).unwrap_or_default());
                 reply.answers.push(self.record(RData::NS(NS(server))));
             }
-            RecordType::A | RecordType::AAAA => return self.addresses(self.own_addresses()),
             _ => {}
         }
         reply
@@ -209,7 +208,10 @@ impl Question<'_> {
         }
         let mut reply = Reply::default();
         if self.kind == RecordType::PTR {
-            let targets = names.iter().filter_map(|name| Name::from_ascii(name).ok());
+            // An endpoint may stand in several slices of its Service.
+            let mut seen = HashSet::new();
+            let once = names.iter().filter(|name| seen.insert(name.as_str()));
+            let targets = once.filter_map(|name| Name::from_ascii(name).ok());
             reply.answers = targets.map(|name| self.record(RData::PTR(PTR(name)))).collect();
         }
         Ok(reply)
@@ -219,14 +221,13 @@ impl Question<'_> {
         if !service.external_name.is_empty() {
             return self.alias(service, part);
         }
-        let endpoints = || self.data.endpoints(&service.namespace, &service.name);
+        let mut endpoints = self.data.endpoints(&service.namespace, &service.name);
         match part {
             Part::Endpoint(label) => {
-                let found: Vec<IpAddr> =
-                    endpoints().into_iter().filter(|one| one.label == *label).map(|one| one.address).collect();
-                if found.is_empty() { Err(Outcome::NoSuchName) } else { Ok(self.addresses(found)) }
+                endpoints.retain(|one| one.label == *label);
+                self.of_endpoints(service, part, &endpoints)
             }
-            _ if service.is_headless() => self.headless(service, part, &endpoints()),
+            _ if service.is_headless() => self.of_endpoints(service, part, &endpoints),
             _ => self.with_address(service, part),
         }
     }
@@ -259,7 +260,7 @@ impl Question<'_> {
         Ok(Reply { answers: self.locations(services), additionals, ..Reply::default() })
     }
 
-    fn headless(&self, service: &ServiceRecord, part: &Part, endpoints: &[EndpointRecord]) -> Found {
+    fn of_endpoints(&self, service: &ServiceRecord, part: &Part, endpoints: &[EndpointRecord]) -> Found {
         if endpoints.is_empty() {
             return Err(Outcome::NoSuchName);
         }
@@ -268,26 +269,34 @@ impl Question<'_> {
             .flat_map(|one| one.ports.iter().map(move |port| (one, port)))
             .filter(|(_, port)| is_asked(port, part))
             .collect();
-        if matching.is_empty() && *part != Part::Whole {
-            return Err(Outcome::NoSuchName);
+        match part {
+            Part::Port(..) if matching.is_empty() => Err(Outcome::NoSuchName),
+            _ if self.kind == RecordType::SRV => Ok(self.endpoint_locations(service, &matching)),
+            Part::Port(..) => Ok(self.addresses(matching.iter().map(|(one, _)| one.address))),
+            _ => Ok(self.addresses(endpoints.iter().map(|one| one.address))),
         }
-        if self.kind != RecordType::SRV {
-            return Ok(self.addresses(endpoints.iter().map(|one| one.address)));
-        }
+    }
+
+    /// Locations of endpoints: one for each name and port, however many addresses the name has.
+    fn endpoint_locations(&self, service: &ServiceRecord, matching: &[(&EndpointRecord, &PortRecord)]) -> Reply {
         let base = self.zone.service_name(&service.namespace, &service.name);
+        let (mut located, mut addressed) = (HashSet::new(), HashSet::new());
         let (mut services, mut additionals) = (Vec::new(), Vec::new());
         for (endpoint, port) in matching {
             let Ok(target) = Name::from_ascii(format!("{}.{base}", endpoint.label)) else { continue };
-            let glue = self.glue(&target, &[endpoint.address]);
-            additionals.extend(glue.into_iter().filter(|record| !additionals.contains(record)).collect::<Vec<_>>());
-            services.push((port.number, target));
+            if addressed.insert((&endpoint.label, endpoint.address)) {
+                additionals.extend(self.glue(&target, &[endpoint.address]));
+            }
+            if located.insert((&endpoint.label, port.number)) {
+                services.push((port.number, target));
+            }
         }
-        Ok(Reply { answers: self.locations(services), additionals, ..Reply::default() })
+        Reply { answers: self.locations(services), additionals, ..Reply::default() }
     }
 
     /// Service location records that share the load evenly.
     fn locations(&self, services: Vec<(u16, Name)>) -> Vec<Record> {
-        let weight = u16::try_from(100 / services.len().max(1)).unwrap_or(0);
+        let weight = u16::try_from(100 / services.len().max(1)).unwrap_or(0).max(1);
         services.into_iter().map(|(port, target)| self.record(RData::SRV(SRV::new(0, weight, port, target)))).collect()
     }
 
@@ -312,8 +321,7 @@ fn address_data(address: IpAddr, kind: RecordType) -> Option<RData> {
 /// Whether a port is the one that is asked for; all are when the Service is.
 fn is_asked(port: &PortRecord, part: &Part) -> bool {
     match part {
-        Part::Whole => true,
-        Part::Endpoint(_) => false,
+        Part::Whole | Part::Endpoint(_) => true,
         Part::Port(name, protocol) => !port.name.is_empty() && port.name == *name && port.protocol == *protocol,
     }
 }

@@ -27,6 +27,8 @@ fn all() -> Vec<ServiceRecord> {
         service("outside", &[], "example.com"),
         service("inside", &[], "web.n.svc.cluster.local"),
         service("literal", &[], "192.0.2.1"),
+        service("dual", &[], ""),
+        service("mixed", &[], ""),
     ]
 }
 
@@ -51,6 +53,12 @@ impl ClusterData for Fixed {
         };
         match name {
             "headless" => vec![endpoint("db-0", "10.0.0.1"), endpoint("10-0-0-2", "10.0.0.2")],
+            // Two slices, one for each family, as a pod with a hostname has them.
+            "dual" => vec![endpoint("db-0", "10.0.0.5"), endpoint("db-0", "fd00::5")],
+            "mixed" => {
+                let other = PortRecord { name: "ftp".into(), ..port(21) };
+                vec![endpoint("a", "10.0.0.6"), EndpointRecord { ports: vec![other], ..endpoint("b", "10.0.0.7") }]
+            }
             "web" => vec![endpoint("10-0-0-9", "10.0.0.9")],
             _ => Vec::new(),
         }
@@ -59,7 +67,8 @@ impl ClusterData for Fixed {
         all().into_iter().find(|service| service.cluster_ips.contains(&address))
     }
     fn endpoints_by_ip(&self, address: IpAddr) -> Vec<(String, String, EndpointRecord)> {
-        let own = self.endpoints("n", "headless").into_iter().filter(|one| one.address == address);
+        let twice = [self.endpoints("n", "headless"), self.endpoints("n", "headless")].concat();
+        let own = twice.into_iter().filter(|one| one.address == address);
         own.map(|one| ("n".into(), "headless".into(), one)).collect()
     }
 }
@@ -79,7 +88,7 @@ fn ask(name: &str, kind: RecordType) -> (Outcome, Vec<String>) {
 #[test]
 fn questions() {
     use Outcome::{Foreign, Found, NoSuchName};
-    use RecordType::{A, AAAA, CNAME, PTR, SRV, TXT};
+    use RecordType::{A, AAAA, CNAME, MX, NS, PTR, SOA, SRV, TXT};
     for (name, kind, outcome, answers) in [
         ("web.n.svc.cluster.local", A, Found, vec!["10.96.0.1"]),
         ("WEB.n.svc.Cluster.Local", AAAA, Found, vec!["fd00:96::1"]),
@@ -109,6 +118,22 @@ fn questions() {
         ("literal.n.svc.cluster.local", A, NoSuchName, vec![]),
         ("1-2-3-4.n.pod.cluster.local", A, Found, vec!["1.2.3.4"]),
         ("1-2-3-4.m.pod.cluster.local", A, NoSuchName, vec![]),
+        ("cluster.local", A, Found, vec![]),
+        ("cluster.local", NS, Found, vec!["web.n.svc.cluster.local."]),
+        ("cluster.local", SOA, Found, vec!["ns.dns.cluster.local. hostmaster.cluster.local. 7 7200 1800 86400 30"]),
+        ("ns.dns.cluster.local", A, Found, vec!["10.96.0.1"]),
+        ("web.n.svc.cluster.local", MX, Found, vec![]),
+        ("*.n.svc.cluster.local", A, NoSuchName, vec![]),
+        ("_http._tcp.web.n.svc.cluster.local", A, Found, vec!["10.96.0.1"]),
+        ("http.tcp.web.n.svc.cluster.local", SRV, Found, vec!["0 100 80 web.n.svc.cluster.local."]),
+        ("db-0.dual.n.svc.cluster.local", A, Found, vec!["10.0.0.5"]),
+        ("dual.n.svc.cluster.local", SRV, Found, vec!["0 100 8080 db-0.dual.n.svc.cluster.local."]),
+        ("db-0.headless.n.svc.cluster.local", SRV, Found, vec!["0 100 8080 db-0.headless.n.svc.cluster.local."]),
+        ("_ftp._tcp.mixed.n.svc.cluster.local", A, Found, vec!["10.0.0.7"]),
+        ("_http._tcp.outside.n.svc.cluster.local", SRV, NoSuchName, vec![]),
+        ("outside.n.svc.cluster.local", SRV, Found, vec![]),
+        ("n.pod.cluster.local", A, Found, vec![]),
+        ("pod.cluster.local", A, Found, vec![]),
         ("dns-version.cluster.local", TXT, Found, vec!["1.1.0"]),
         ("1.0.96.10.in-addr.arpa", PTR, Found, vec!["web.n.svc.cluster.local."]),
         ("1.0.0.10.in-addr.arpa", PTR, Found, vec!["db-0.headless.n.svc.cluster.local."]),
@@ -134,4 +159,29 @@ fn nothing_is_denied_before_the_contents_have_arrived() {
 fn service_locations_bring_their_addresses() {
     let name = Name::from_ascii("web.n.svc.cluster.local.").unwrap();
     assert_eq!(zone().reply(&Fixed { synced: true }, &name, RecordType::SRV).additionals.len(), 2);
+}
+
+#[test]
+fn a_target_with_two_addresses_brings_both() {
+    let name = Name::from_ascii("dual.n.svc.cluster.local.").unwrap();
+    let reply = zone().reply(&Fixed { synced: true }, &name, RecordType::SRV);
+    assert_eq!((reply.answers.len(), reply.additionals.len()), (1, 2));
+}
+
+#[test]
+fn the_zone_has_a_name_server_even_where_its_service_is_not_there() {
+    let other = Zone { own_service: ("n".into(), "nobody".into()), ..zone() };
+    let name = Name::from_ascii("cluster.local.").unwrap();
+    let reply = other.reply(&Fixed { synced: true }, &name, RecordType::NS);
+    assert_eq!(reply.answers[0].data.to_string(), "ns.dns.cluster.local.");
+}
+
+#[test]
+fn locations_of_many_endpoints_have_some_weight() {
+    let data = Fixed { synced: true };
+    let (zone, name) = (zone(), Name::from_ascii("web.n.svc.cluster.local.").unwrap());
+    let question = Question { zone: &zone, data: &data, name: &name, kind: RecordType::SRV };
+    let services = (0..200).map(|number| (number, name.clone())).collect();
+    let records = question.locations(services);
+    assert!(records.iter().all(|record| matches!(&record.data, RData::SRV(srv) if srv.weight == 1)));
 }
