@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use api_machinery::human_duration::age_text;
 use api_machinery::meta::{LabelSelector, ObjectMeta};
+use api_machinery::quantity::Quantity;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::Container;
@@ -65,6 +66,11 @@ pub(crate) fn first_few(items: &[String], shown: usize) -> String {
         Some(more) if more > 0 => format!("{text} + {more} more..."),
         _ => text,
     }
+}
+
+/// The storage among resources; none is nothing.
+pub(crate) fn storage(resources: &BTreeMap<String, Quantity>) -> String {
+    resources.get("storage").cloned().unwrap_or_default().to_string()
 }
 
 /// Access modes as `kubectl` abbreviates them, in a fixed order.

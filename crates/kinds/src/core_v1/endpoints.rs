@@ -78,21 +78,24 @@ impl TypedRules for EndpointsRules {
     }
 }
 
-/// Every address with every port; addresses alone where a subset has no ports.
+/// Every port with every address; addresses alone where a subset has no ports. Nothing where nobody is ready.
 fn addresses(endpoints: &Endpoints) -> String {
+    if endpoints.subsets.is_empty() {
+        return "<none>".into();
+    }
     let mut all = Vec::new();
     for subset in &endpoints.subsets {
-        for address in &subset.addresses {
-            if subset.ports.is_empty() {
-                all.push(address.ip.clone());
-            }
-            for port in &subset.ports {
-                let ip = if address.ip.contains(':') { format!("[{}]", address.ip) } else { address.ip.clone() };
-                all.push(format!("{ip}:{}", port.port));
-            }
+        if subset.ports.is_empty() {
+            all.extend(subset.addresses.iter().map(|address| address.ip.clone()));
+        }
+        for port in &subset.ports {
+            all.extend(subset.addresses.iter().map(|address| match address.ip.contains(':') {
+                true => format!("[{}]:{}", address.ip, port.port),
+                false => format!("{}:{}", address.ip, port.port),
+            }));
         }
     }
-    table::or_none(table::first_few(&all, 3))
+    table::first_few(&all, 3)
 }
 
 fn validate_subset(path: &Path, subset: &EndpointSubset, errors: &mut ErrorList) {

@@ -98,7 +98,7 @@ impl TypedRules for PersistentVolumeRules {
 
     fn cells(object: &PersistentVolume, now: Time) -> Vec<Value> {
         let spec = &object.spec;
-        let capacity = spec.capacity.get("storage").map(ToString::to_string).unwrap_or_default();
+        let capacity = table::storage(&spec.capacity);
         let deleting = object.metadata.deletion_timestamp.is_some();
         let phase = if deleting { "Terminating" } else { object.status.phase.as_str() };
         let claim =

@@ -99,8 +99,8 @@ impl TypedRules for PersistentVolumeClaimRules {
         let deleting = object.metadata.deletion_timestamp.is_some();
         let phase = if deleting { "Terminating" } else { status.phase.as_str() };
         let bound = !spec.volume_name.is_empty();
-        let amount = status.capacity.get("storage").filter(|_| bound).map(ToString::to_string);
-        let capacity = amount.unwrap_or_default();
+        // A claim that names its volume shows `0` until the volume is its own.
+        let capacity = if bound { table::storage(&status.capacity) } else { String::new() };
         let modes = if bound { table::joined(table::access_modes(&status.access_modes), ",") } else { String::new() };
         vec![
             object.metadata.name.clone().into(),

@@ -218,4 +218,78 @@ mod tests {
             assert_eq!((found.0.as_str(), found.1), expected);
         }
     }
+
+    /// The row of a pod.
+    fn row(text: &str) -> Vec<Value> {
+        let mut pod = Pod::default();
+        let decoded = api_machinery::json::decode(text.as_bytes(), &mut pod);
+        assert!(decoded.expect(text).problems.is_empty(), "{text}");
+        cells(&pod, Time::from_unix_seconds(1_767_225_600 + 200))
+    }
+
+    #[test]
+    fn sidecars_count_and_restarts_are_dated() {
+        let ran =
+            |at: &str| format!(r#""lastState":{{"terminated":{{"exitCode":1,"finishedAt":"2026-01-01T00:{at}Z"}}}}"#);
+        let (early, late) = (ran("00:20"), ran("02:20"));
+        let spec = r#""spec":{"initContainers":[{"name":"i"},{"name":"s","restartPolicy":"Always"}],
+            "containers":[{"name":"c"}]}"#;
+        let init = format!(
+            r#""initContainerStatuses":[
+                {{"name":"i","restartCount":5,{late},"state":{{"terminated":{{"exitCode":0,"reason":"Completed"}}}}}},
+                {{"name":"s","restartCount":2,{early},"started":true,"ready":true,"state":{{"running":{{}}}}}}]"#
+        );
+        let running = r#""containerStatuses":[{"name":"c","restartCount":1,"ready":true,"state":{"running":{}}}]"#;
+        let pod = format!(r#"{{{spec},"status":{{"phase":"Running",{init},{running}}}}}"#);
+        // Plain init containers count only as long as they hold the pod up.
+        assert_eq!(row(&pod)[1..4], ["2/2", "Running", "3 (3m ago)"]);
+        let holding = format!(
+            r#"{{{spec},"status":{{"phase":"Pending","initContainerStatuses":[{{"name":"i","restartCount":5,{late},
+                "state":{{"waiting":{{"reason":"CrashLoopBackOff"}}}}}}]}}}}"#
+        );
+        assert_eq!(row(&holding)[1..4], ["0/2", "Init:CrashLoopBackOff", "5 (60s ago)"]);
+        let undated = r#"{"status":{"phase":"Running","containerStatuses":[{"name":"c","restartCount":1}]}}"#;
+        assert_eq!(row(undated)[3], "1");
+    }
+
+    #[test]
+    fn more_words() {
+        let going = r#""metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"}"#;
+        let signal = |list: &str| {
+            format!(
+                r#"{{"status":{{"phase":"Pending","{list}":[{{"state":{{"terminated":{{"exitCode":137,"signal":9}}}}}}]}}}}"#
+            )
+        };
+        let rows = [
+            (r#"{"status":{"phase":"Failed","reason":"Evicted"}}"#.to_owned(), "Evicted"),
+            (
+                r#"{"status":{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False",
+                "reason":"SchedulingGated"}]}}"#
+                    .to_owned(),
+                "SchedulingGated",
+            ),
+            (signal("containerStatuses"), "Signal:9"),
+            (signal("initContainerStatuses"), "Init:Signal:9"),
+            (format!(r#"{{{going},"status":{{"phase":"Running","reason":"NodeLost"}}}}"#), "Unknown"),
+            (format!(r#"{{{going},"status":{{"phase":"Succeeded"}}}}"#), "Succeeded"),
+            (
+                r#"{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[
+                {"state":{"terminated":{"exitCode":0,"reason":"Completed"}}},{"ready":true,"state":{"running":{}}}]}}"#
+                    .to_owned(),
+                "Running",
+            ),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(row(&text)[2], expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wide() {
+        assert_eq!(row("{}")[5..], ["<none>", "<none>", "<none>", "<none>"]);
+        let text = r#"{"spec":{"nodeName":"node","readinessGates":[{"conditionType":"a"},{"conditionType":"b"}]},
+            "status":{"podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}],"nominatedNodeName":"other",
+            "conditions":[{"type":"a","status":"True"},{"type":"b","status":"False"}]}}"#;
+        assert_eq!(row(text)[5..], ["10.0.0.1", "node", "other", "1/2"]);
+    }
 }

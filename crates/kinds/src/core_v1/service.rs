@@ -172,7 +172,8 @@ fn external_addresses(service: &Service) -> String {
         service_type::LOAD_BALANCER => {
             let address =
                 |one: &LoadBalancerIngress| if one.ip.is_empty() { one.hostname.clone() } else { one.ip.clone() };
-            let ingress: BTreeSet<String> = service.status.load_balancer.ingress.iter().map(address).collect();
+            let ingress = service.status.load_balancer.ingress.iter().map(address);
+            let ingress: BTreeSet<String> = ingress.filter(|address| !address.is_empty()).collect();
             let all: Vec<String> = ingress.into_iter().chain(spec.external_ips.iter().cloned()).collect();
             table::or_else(all.join(","), "<pending>")
         }

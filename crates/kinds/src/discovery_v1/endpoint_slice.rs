@@ -117,8 +117,8 @@ impl TypedRules for EndpointSliceRules {
     fn cells(object: &EndpointSlice, now: Time) -> Vec<Value> {
         let port = |port: &EndpointPort| match (port.port, port.name.as_deref()) {
             (Some(number), _) => number.to_string(),
-            (None, Some(name)) if !name.is_empty() => name.to_owned(),
-            _ => "*".to_owned(),
+            (None, Some(name)) => name.to_owned(),
+            (None, None) => "*".to_owned(),
         };
         let ports: Vec<String> = object.ports.iter().map(port).collect();
         let endpoints: Vec<String> = object.endpoints.iter().flat_map(|one| one.addresses.iter().cloned()).collect();

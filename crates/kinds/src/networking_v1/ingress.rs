@@ -80,7 +80,8 @@ impl TypedRules for IngressRules {
         let ingress = &object.status.load_balancer.ingress;
         let address =
             |one: &IngressLoadBalancerIngress| if one.ip.is_empty() { one.hostname.clone() } else { one.ip.clone() };
-        let addresses = ingress.iter().map(address).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(",");
+        let addresses = ingress.iter().map(address).filter(|address| !address.is_empty()).collect::<BTreeSet<_>>();
+        let addresses = table::joined(addresses.iter().map(String::as_str), ",");
         vec![
             object.metadata.name.clone().into(),
             object.spec.ingress_class_name.clone().unwrap_or_else(|| "<none>".into()).into(),

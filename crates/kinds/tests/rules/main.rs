@@ -8,6 +8,7 @@ mod core;
 mod defaults;
 mod facts;
 mod storage;
+mod tables;
 mod workloads;
 
 use api_machinery::object::Object;
