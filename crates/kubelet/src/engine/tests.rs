@@ -128,6 +128,15 @@ async fn missing_images_are_pulled_or_waited_for() {
         message,
         "Back-off pulling image \"docker.io/library/none:2\": ErrImagePull: rpc error: code = Unknown desc = no such image"
     );
+    for (pod, word) in [
+        ("never", "ErrImageNeverPull"),
+        ("wrong", "InvalidImageName"),
+        ("pulls", "ErrImagePull"),
+        ("pulls", "ImagePullBackOff"),
+    ] {
+        let told = format!("Warning Failed spec.containers{{main}} Error: {word}");
+        assert!(machine.node.told(&told), "{pod}: {told}");
+    }
     // However long the back-off has become, a failure is soon followed by word of it.
     for _ in 0..3 {
         machine.wait("pulls", "failed again", |pod| waiting(pod) == "ErrImagePull").await;

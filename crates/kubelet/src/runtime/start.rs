@@ -68,12 +68,9 @@ impl PodRuntime {
 
     /// The container's image, after it those that it mounts as volumes.
     async fn ensure_images(&self, wanted: &Wanted<'_>) -> Result<Ready, Failure> {
-        let image = self.puller.ensure(wanted).await.inspect_err(|failure| {
-            // Back-offs were told of already; each other failure is told once more in the container's words.
-            if failure.reason != reason::IMAGE_PULL_BACK_OFF {
-                self.failed(wanted.about, &failure.message);
-            }
-        })?;
+        // The puller told of the cause; what the container waits for now is told by its reason, as upstream does.
+        let image =
+            self.puller.ensure(wanted).await.inspect_err(|failure| self.failed(wanted.about, failure.reason))?;
         self.ensure_image_volumes(wanted).await?;
         Ok(image)
     }

@@ -230,7 +230,8 @@ fn readiness(inputs: &Inputs<'_>, member: &Member<'_>, status: &mut ContainerSta
     match member.role {
         Role::Init => {
             status.ready = status.state.terminated.as_ref().is_some_and(|ended| ended.exit_code == 0);
-            status.started = Some(false);
+            // Init containers have no startup probe: to run is to be started.
+            status.started = Some(status.state.running.is_some());
             return;
         }
         Role::Ephemeral => return,

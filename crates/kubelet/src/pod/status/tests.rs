@@ -243,7 +243,9 @@ fn init_containers_hold_the_others_up() {
     let names: Vec<&str> = status.container_statuses.iter().map(|own| own.name.as_str()).collect();
     assert_eq!(names, ["a", "b"], "sorted by name");
     assert_eq!(status.container_statuses[0].state.waiting.as_ref().unwrap().reason, "PodInitializing");
-    assert!(status.init_container_statuses[0].ready && !status.init_container_statuses[1].ready);
+    let init = &status.init_container_statuses;
+    assert_eq!((init[0].ready, init[0].started), (true, Some(false)), "over");
+    assert_eq!((init[1].ready, init[1].started), (false, Some(true)), "at work");
     let later = Case::new(&pod, vec![record("a", Running, 0), record("b", Running, 0)]).status();
     assert_eq!(condition(&later, "Initialized"), "True");
     assert_eq!(later.init_container_statuses[0].state.terminated.as_ref().unwrap().reason, "Completed");
