@@ -58,6 +58,18 @@ pub struct RuleSet {
     pub errors: Vec<String>,
 }
 
+/// Errors as one text: equal ones once, several in brackets.
+#[must_use]
+pub fn aggregate(errors: Vec<String>) -> String {
+    let mut different: Vec<String> = Vec::new();
+    for error in errors {
+        if !different.contains(&error) {
+            different.push(error);
+        }
+    }
+    if let [one] = different.as_slice() { one.clone() } else { format!("[{}]", different.join(", ")) }
+}
+
 /// Somebody who decides about requests. It must answer from memory.
 pub trait Authorizer: Send + Sync {
     /// Decides about one request.

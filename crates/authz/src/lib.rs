@@ -8,4 +8,4 @@ pub mod node;
 pub mod rbac;
 
 pub use attributes::{Attributes, SelectorRequirement, in_group};
-pub use chain::{AlwaysAllow, AlwaysDeny, Authorizer, Chain, Decision, Outcome, RuleSet};
+pub use chain::{AlwaysAllow, AlwaysDeny, Authorizer, Chain, Decision, Outcome, RuleSet, aggregate};

@@ -1,21 +1,24 @@
 //! Admission of one request: the plugins, and what else must hold inside the transaction.
 
+use api_machinery::gvk::GroupResource;
 use api_machinery::meta::ObjectMeta;
 use api_machinery::object::Object;
 use api_machinery::reflect;
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
-use api_types::rbac_v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use api_types::rbac_v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding};
 use async_trait::async_trait;
-use authz::rbac::{EscalationError, check_binding, check_rules};
+use authz::rbac::{EscalationError, check_binding, check_rules, holds_all};
 use authz::{Attributes, Decision};
 use registry::{Admission, Operation};
 
 use super::Target;
 use super::incoming::{When, drop_duplicate_owners};
 use crate::chain::{self, Authorized, Request};
-use crate::cx::ApiCx;
+use crate::cx::{ApiCx, server_request};
 use crate::warnings::Warnings;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// The admission of one request.
 pub(super) struct Admitting<'a> {
@@ -102,7 +105,7 @@ impl<'a> Admitting<'a> {
     }
 
     /// Nobody hands out what they do not hold.
-    fn check_escalation(&self, object: &dyn Object, old: Option<&dyn Object>) -> Result<(), ApiError> {
+    async fn check_escalation(&self, object: &dyn Object, old: Option<&dyn Object>) -> Result<(), ApiError> {
         let authorizer = &*self.cx.authorizer;
         let attributes = || {
             let meta = object.meta();
@@ -135,7 +138,28 @@ impl<'a> Admitting<'a> {
             }
             check_binding(&self.cx.rbac, authorizer, &attributes(), role)
         };
-        checked.map_err(|error| self.refused(object, error))
+        match checked {
+            Ok(()) => Ok(()),
+            Err(EscalationError::RoleNotFound(resource, name)) => {
+                let rules = self.live_rules(resource, &object.meta().namespace, &name).await?;
+                let held = holds_all(&self.cx.rbac, self.user, &object.meta().namespace, &rules);
+                held.map_err(|error| self.refused(object, &error))
+            }
+            Err(error) => Err(self.refused(object, &error)),
+        }
+    }
+
+    /// The rules of a role that may have been written just now, as the store has them.
+    async fn live_rules(&self, resource: &str, namespace: &str, name: &str) -> Result<Vec<PolicyRule>, ApiError> {
+        let group_resource = GroupResource { group: RBAC.into(), resource: resource.to_owned().into() };
+        let missing = || ApiError::not_found(&group_resource, name);
+        let namespace = if resource == "roles" { namespace } else { "" };
+        let found = self.cx.registry.resource(RBAC, "v1", resource).ok_or_else(missing)?;
+        let stored = found.get(&server_request(self.cx.clock(), namespace), name, "").await?;
+        let object = stored.object();
+        let rules = object.downcast_ref::<Role>().map(|role| &role.rules);
+        let rules = rules.or_else(|| object.downcast_ref::<ClusterRole>().map(|role| &role.rules));
+        rules.cloned().ok_or_else(missing)
     }
 
     /// An aggregation rule can come to grant anything, so only who holds everything may set one.
@@ -154,14 +178,8 @@ impl<'a> Admitting<'a> {
         Err(ApiError::forbidden(self.target.resource.group_resource(), &role.metadata.name, text))
     }
 
-    fn refused(&self, object: &dyn Object, error: EscalationError) -> ApiError {
-        let resource = self.target.resource.group_resource();
-        match error {
-            EscalationError::Forbidden(text) => ApiError::forbidden(resource, &object.meta().name, text),
-            EscalationError::RoleNotFound(text) => {
-                ApiError { message: text, ..ApiError::not_found(resource, &object.meta().name) }
-            }
-        }
+    fn refused(&self, object: &dyn Object, error: &EscalationError) -> ApiError {
+        ApiError::forbidden(self.target.resource.group_resource(), &object.meta().name, error)
     }
 }
 
@@ -186,8 +204,8 @@ impl Admission for Admitting<'_> {
         object: Option<&dyn Object>,
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
-        if let (Some(object), "rbac.authorization.k8s.io") = (object, self.target.info.group) {
-            self.check_escalation(object, old)?;
+        if let (Some(object), RBAC) = (object, self.target.info.group) {
+            self.check_escalation(object, old).await?;
         }
         let attributes = self.attributes(operation, object.or(old));
         if operation == Operation::Delete {

@@ -37,7 +37,7 @@ impl Endpoint for SelfSubjectRulesReviews {
 fn status(set: RuleSet) -> SubjectRulesReviewStatus {
     let mut status = SubjectRulesReviewStatus {
         incomplete: set.incomplete,
-        evaluation_error: set.errors.join(", "),
+        evaluation_error: if set.errors.is_empty() { String::new() } else { authz::aggregate(set.errors) },
         ..SubjectRulesReviewStatus::default()
     };
     for rule in set.rules {

@@ -50,6 +50,48 @@ async fn roles_decide_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_role_is_bound_as_soon_as_it_is_made() {
+    let api = Api::start().await;
+    let group = "/apis/rbac.authorization.k8s.io/v1";
+    let name = |name: &str| format!(r#""metadata":{{"name":"{name}"}}"#);
+    let own = r#""rules":[{"apiGroups":["rbac.authorization.k8s.io"],"resources":["roles","rolebindings"],"verbs":["create"]},
+        {"apiGroups":[""],"resources":["configmaps"],"verbs":["list"]}]"#;
+    assert_eq!(api.post(&format!("{group}/clusterroles"), &format!("{{{},{own}}}", name("own"))).await.code, 201);
+    let binding = |kind: &str, role: &str| {
+        format!(
+            r#"{{{},"roleRef":{{"apiGroup":"rbac.authorization.k8s.io","kind":"{kind}","name":"{role}"}},
+            "subjects":[{{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"alice"}}]}}"#,
+            name(role)
+        )
+    };
+    assert_eq!(api.post(&format!("{group}/clusterrolebindings"), &binding("ClusterRole", "own")).await.code, 201);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let alice = [("authorization", "Bearer alice")];
+    let in_namespace = |resource: &str| format!("POST {group}/namespaces/default/{resource}");
+    let role = |role: &str, of: &str| {
+        let rules = format!(r#""rules":[{{"apiGroups":[""],"resources":["{of}"],"verbs":["list"]}}]"#);
+        format!("{{{},{rules}}}", name(role))
+    };
+    for index in 0..5 {
+        let fresh = format!("fresh-{index}");
+        let made = api.send(&in_namespace("roles"), &alice, role(&fresh, "configmaps")).await;
+        assert_eq!(made.code, 201, "{}", made.text);
+        let bound = api.send(&in_namespace("rolebindings"), &alice, binding("Role", &fresh)).await;
+        assert_eq!(bound.code, 201, "{}", bound.text);
+    }
+    assert_eq!(api.post(&format!("{group}/namespaces/default/roles"), &role("more", "secrets")).await.code, 201);
+    let refused = api.send(&in_namespace("rolebindings"), &alice, binding("Role", "more")).await.refusal();
+    let text = "rolebindings.rbac.authorization.k8s.io \"more\" is forbidden: user \"alice\" (groups=[\"system:authenticated\"]) \
+                is attempting to grant RBAC permissions not currently held:\n\
+                {APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"list\"]}";
+    assert_eq!(refused, (403, text.to_owned()));
+    for (kind, resource) in [("Role", "roles"), ("ClusterRole", "clusterroles")] {
+        let missing = api.send(&in_namespace("rolebindings"), &alice, binding(kind, "none")).await.refusal();
+        assert_eq!(missing, (404, format!("{resource}.rbac.authorization.k8s.io \"none\" not found")));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn nodes_read_what_their_pods_need() {
     let api = Api::start().await;
     for name in ["used", "unused"] {

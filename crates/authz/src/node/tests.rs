@@ -117,6 +117,7 @@ fn nodes_keep_their_own_objects() {
             "get coordination.k8s.io/leases default/one",
             Some("can only access leases in the \"kube-node-lease\" system namespace"),
         ),
+        ("get /persistentvolumeclaims/status n/claim", Some("can only get/update/patch this type")),
         ("update /secrets n/pull", Some("can only read resources of this type")),
         ("get /secrets n/other", Some("no relationship found between node 'one' and this object")),
         ("get /secrets s/controller", Some("no relationship found between node 'one' and this object")),

@@ -1,13 +1,13 @@
 //! Nobody grants what they do not hold: the checks on writes of roles and bindings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api_types::rbac_v1::{PolicyRule, RoleRef};
 
 use super::{Rbac, RoleSource, covers};
 use api_types::authentication_v1::UserInfo;
 
-use crate::{Attributes, Authorizer, Decision, in_group};
+use crate::{Attributes, Authorizer, Decision, aggregate, in_group};
 
 /// Why a write of a role or binding was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,8 +16,8 @@ pub enum EscalationError {
     #[error("{0}")]
     Forbidden(String),
     /// The role that a binding refers to does not exist.
-    #[error("{0}")]
-    RoleNotFound(String),
+    #[error("{0} {1:?} not found")]
+    RoleNotFound(&'static str, String),
 }
 
 /// Checks that `user` may write a role with these rules: it may `escalate` the role, or holds them all.
@@ -56,7 +56,9 @@ pub fn check_binding<S: RoleSource>(
     if is_superuser(&binding.user) || authorizer.authorize(&bind).decision == Decision::Allow {
         return Ok(());
     }
-    let rules = rbac.rules_of_reference(role, &binding.namespace).map_err(EscalationError::RoleNotFound)?;
+    let resource = if role.kind == "Role" { "roles" } else { "clusterroles" };
+    let missing = |_| EscalationError::RoleNotFound(resource, role.name.clone());
+    let rules = rbac.rules_of_reference(role, &binding.namespace).map_err(missing)?;
     holds_all(rbac, &binding.user, &binding.namespace, &rules)
 }
 
@@ -71,7 +73,11 @@ fn is_superuser(user: &UserInfo) -> bool {
     in_group(user, "system:masters")
 }
 
-fn holds_all<S: RoleSource>(
+/// Checks that `user` holds all these rules in the namespace, empty for the cluster.
+///
+/// # Errors
+/// When it does not; the text lists what is missing.
+pub fn holds_all<S: RoleSource>(
     rbac: &Rbac<S>,
     user: &UserInfo,
     namespace: &str,
@@ -89,30 +95,38 @@ fn holds_all<S: RoleSource>(
         compact(&missing).join("\n")
     );
     if !errors.is_empty() {
-        text.push_str(&format!("; resolution errors: [{}]", errors.join(", ")));
+        text.push_str(&format!("; resolution errors: [{}]", aggregate(errors)));
     }
     Err(EscalationError::Forbidden(text))
 }
 
-/// The rules as sorted lines, those that differ only in the verb in one.
+/// The rules as sorted lines, those about one resource that differ only in the verb in one.
 fn compact(missing: &[PolicyRule]) -> Vec<String> {
-    let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut lines = BTreeSet::new();
+    let mut of_resources: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for rule in missing {
-        let mut key = String::from("{");
-        if rule.non_resource_urls.is_empty() {
-            key.push_str(&format!("APIGroups:{}, Resources:{}", quoted(&rule.api_groups), quoted(&rule.resources)));
-            if !rule.resource_names.is_empty() {
-                key.push_str(&format!(", ResourceNames:{}", quoted(&rule.resource_names)));
-            }
-        } else {
-            key.push_str(&format!("NonResourceURLs:{}", quoted(&rule.non_resource_urls)));
+        if !rule.non_resource_urls.is_empty() {
+            let (urls, verbs) = (quoted(&rule.non_resource_urls), quoted(&rule.verbs));
+            lines.insert(format!("{{NonResourceURLs:{urls}, Verbs:{verbs}}}"));
+            continue;
         }
-        lines.entry(key).or_default().extend(rule.verbs.iter().cloned());
+        let mut key = format!("{{APIGroups:{}, Resources:{}", quoted(&rule.api_groups), quoted(&rule.resources));
+        if !rule.resource_names.is_empty() {
+            key.push_str(&format!(", ResourceNames:{}", quoted(&rule.resource_names)));
+        }
+        let verbs = of_resources.entry(key).or_default();
+        for verb in &rule.verbs {
+            if !verbs.contains(verb) {
+                verbs.push(verb.clone());
+            }
+        }
     }
-    lines.into_iter().map(|(key, verbs)| format!("{key}, Verbs:{}}}", quoted(&verbs))).collect()
+    lines.extend(of_resources.into_iter().map(|(key, verbs)| format!("{key}, Verbs:{}}}", quoted(&verbs))));
+    lines.into_iter().collect()
 }
 
+/// A list as Go's `%q` writes it.
 fn quoted(list: &[String]) -> String {
     let items: Vec<String> = list.iter().map(|item| format!("{item:?}")).collect();
-    format!("[{}]", items.join(" ")).replace("\" \"", "\", \"")
+    format!("[{}]", items.join(" "))
 }

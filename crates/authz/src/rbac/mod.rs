@@ -11,13 +11,13 @@ use std::sync::Arc;
 use api_types::rbac_v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject};
 
 pub use cover::{break_down, covers, is_cluster_admin};
-pub use escalation::{EscalationError, check_binding, check_rules, may_escalate};
+pub use escalation::{EscalationError, check_binding, check_rules, holds_all, may_escalate};
 pub use rules::rule_allows;
 pub use subjects::{describe, matches};
 
 use api_types::authentication_v1::UserInfo;
 
-use crate::{Attributes, Authorizer, Outcome, RuleSet};
+use crate::{Attributes, Authorizer, Outcome, RuleSet, aggregate};
 
 /// Where roles and bindings come from; answers are snapshots.
 pub trait RoleSource: Send + Sync {
@@ -153,11 +153,8 @@ impl<S: RoleSource> Authorizer for Rbac<S> {
         if let Some(reason) = allowed {
             return Outcome::allow(reason);
         }
-        Outcome::no_opinion(match errors.as_slice() {
-            [] => String::new(),
-            [one] => format!("RBAC: {one}"),
-            many => format!("RBAC: [{}]", many.join(", ")),
-        })
+        let reason = if errors.is_empty() { String::new() } else { format!("RBAC: {}", aggregate(errors)) };
+        Outcome::no_opinion(reason)
     }
 
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> RuleSet {

@@ -100,7 +100,9 @@ fn a_binding_grants_in_its_namespace_only() {
         "RBAC: allowed by RoleBinding \"read/a\" of ClusterRole \"reader\" to Group \"readers\""
     );
     assert_eq!(rbac.authorize(&get("pods", "", "c")), Outcome::no_opinion(""));
-    let broken = rbac.authorize(&get("pods", "", "b"));
+    let mut doubled = bound();
+    doubled.bindings.push(doubled.bindings[1].clone());
+    let broken = Rbac::new(doubled).authorize(&get("pods", "", "b"));
     assert_eq!(broken.reason, "RBAC: clusterrole.rbac.authorization.k8s.io \"missing\" not found");
 }
 
@@ -118,7 +120,37 @@ fn nobody_grants_what_they_do_not_hold() {
          {APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"list\"]}"
     );
     let reference = RoleRef { kind: "ClusterRole".into(), name: "missing".into(), ..RoleRef::default() };
-    assert!(matches!(check_binding(&rbac, &rbac, &write, &reference), Err(EscalationError::RoleNotFound(_))));
+    let missing = check_binding(&rbac, &rbac, &write, &reference).unwrap_err();
+    assert_eq!(missing, EscalationError::RoleNotFound("clusterroles", "missing".into()));
+}
+
+#[test]
+fn refusals_list_what_is_missing_as_upstream_does() {
+    let rbac = Rbac::new(bound());
+    let mut write = Attributes { verb: "create".into(), ..get("roles", "", "b") };
+    write.user.groups.push("system:authenticated".into());
+    let mut named = rule(&["get"], &["apps"], &["deployments"]);
+    named.resource_names = list(&["x"]);
+    let urls =
+        PolicyRule { verbs: list(&["get", "post"]), non_resource_urls: list(&["/a", "/b"]), ..PolicyRule::default() };
+    let wanted = [rule(&["get", "list"], &[""], &["secrets", "pods"]), rule(&["get"], &[""], &["pods"]), named, urls];
+    // A broken binding in the namespace counts once, however many name the missing role.
+    let mut source = bound();
+    source.bindings.push(source.bindings[1].clone());
+    let refused = check_rules(&Rbac::new(source), &rbac, &write, &wanted).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "user \"eve\" (groups=[\"readers\" \"system:authenticated\"]) is attempting to grant RBAC permissions not \
+         currently held:\n\
+         {APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"get\" \"list\"]}\n\
+         {APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\" \"list\"]}\n\
+         {APIGroups:[\"apps\"], Resources:[\"deployments\"], ResourceNames:[\"x\"], Verbs:[\"get\"]}\n\
+         {NonResourceURLs:[\"/a\"], Verbs:[\"get\"]}\n\
+         {NonResourceURLs:[\"/a\"], Verbs:[\"post\"]}\n\
+         {NonResourceURLs:[\"/b\"], Verbs:[\"get\"]}\n\
+         {NonResourceURLs:[\"/b\"], Verbs:[\"post\"]}; \
+         resolution errors: [clusterrole.rbac.authorization.k8s.io \"missing\" not found]"
+    );
 }
 
 #[test]
