@@ -10,7 +10,7 @@ mod recorder;
 
 pub use attributes::{Attributes, Findings, Operation, Warnings};
 pub use chain::{Chain, SelectError, Selection};
-pub use lookup::Lookup;
+pub use lookup::{Lookup, Wish};
 pub use plugin::{Context, Passes, Plugin, PluginEntry, Settings};
 pub use plugins::{ALL, PodSecurityConfig};
 pub use recorder::{NoRecorder, Pass, PodSecurityEvaluation, PodSecurityRequest, Recorder, Run};

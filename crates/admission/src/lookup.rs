@@ -4,12 +4,28 @@
 use std::sync::Arc;
 
 use api_machinery::status::ApiError;
+use api_types::authentication_v1::UserInfo;
 use api_types::core_v1::{LimitRange, Namespace, Node, PersistentVolumeClaim, Pod, ResourceQuota, ServiceAccount};
 use api_types::networking_v1::IngressClass;
 use api_types::node_v1::RuntimeClass;
 use api_types::scheduling_v1::PriorityClass;
 use api_types::storage_v1::StorageClass;
 use async_trait::async_trait;
+
+/// What a plugin asks whether the caller may do it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wish<'a> {
+    /// The verb.
+    pub verb: &'a str,
+    /// The API group; empty for core.
+    pub group: &'a str,
+    /// The plural resource name.
+    pub resource: &'a str,
+    /// The namespace; empty for the cluster.
+    pub namespace: &'a str,
+    /// The object's name.
+    pub name: &'a str,
+}
 
 /// Reads of cluster state.
 #[async_trait]
@@ -47,12 +63,5 @@ pub trait Lookup: Send + Sync {
     /// Every ingress class.
     fn ingress_classes(&self) -> Vec<Arc<IngressClass>>;
     /// Whether the caller may do something else, which some plugins ask.
-    fn is_allowed(
-        &self,
-        user: &api_types::authentication_v1::UserInfo,
-        verb: &str,
-        group: &str,
-        resource: &str,
-        name: &str,
-    ) -> bool;
+    fn is_allowed(&self, user: &UserInfo, wish: &Wish<'_>) -> bool;
 }

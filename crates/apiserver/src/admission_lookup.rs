@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
+use admission::Wish;
 use api_machinery::meta::ListOptions;
 use api_machinery::object::{Kind, Object};
 use api_machinery::status::ApiError;
@@ -129,15 +130,16 @@ impl admission::Lookup for RegistryLookup {
     fn ingress_classes(&self) -> Vec<Arc<IngressClass>> {
         self.all()
     }
-    fn is_allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, name: &str) -> bool {
+    fn is_allowed(&self, user: &UserInfo, wish: &Wish<'_>) -> bool {
         let attributes = Attributes {
             user: user.clone(),
-            verb: verb.to_owned(),
+            verb: wish.verb.to_owned(),
             resource_request: true,
-            group: group.to_owned(),
+            namespace: wish.namespace.to_owned(),
+            group: wish.group.to_owned(),
             version: "*".to_owned(),
-            resource: resource.to_owned(),
-            name: name.to_owned(),
+            resource: wish.resource.to_owned(),
+            name: wish.name.to_owned(),
             ..Attributes::default()
         };
         self.authorizer.authorize(&attributes).decision == Decision::Allow

@@ -1,6 +1,7 @@
 //! NamespaceLifecycle: nothing is created in a namespace that is missing or on its way out, and the system's own
 //! namespaces stay.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use api_machinery::field_path::Cause;
@@ -8,6 +9,8 @@ use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use api_types::core_v1::constants::namespace_phase;
 use async_trait::async_trait;
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
@@ -15,7 +18,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "NamespaceLifecycle",
     enabled_by_default: true,
     passes: Passes::Mutating,
-    build: |_| Box::new(NamespaceLifecycle),
+    build: |_| Box::new(NamespaceLifecycle::default()),
 };
 
 /// Namespaces that cannot be deleted.
@@ -23,7 +26,32 @@ const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
 /// How long a create waits for the cache to hear of a namespace that was created just before.
 const CACHE_LAG: Duration = Duration::from_millis(50);
 
-struct NamespaceLifecycle;
+/// How long a deletion is remembered: the cache may show the namespace as living a little longer.
+const DELETION_MEMORY: Duration = Duration::from_secs(30);
+/// Deletions remembered at once; beyond it the oldest is forgotten.
+const MAX_DELETIONS: usize = 100;
+
+#[derive(Default)]
+struct NamespaceLifecycle {
+    /// Namespaces that a client began to delete, oldest first.
+    deletions: Mutex<VecDeque<(String, Instant)>>,
+}
+
+impl NamespaceLifecycle {
+    fn remember(&self, name: &str, now: Instant) {
+        let mut deletions = self.deletions.lock();
+        deletions.retain(|(own, since)| own != name && now.duration_since(*since) < DELETION_MEMORY);
+        if deletions.len() >= MAX_DELETIONS {
+            deletions.pop_front();
+        }
+        deletions.push_back((name.to_owned(), now));
+    }
+
+    fn remembers(&self, name: &str, now: Instant) -> bool {
+        let deletions = self.deletions.lock();
+        deletions.iter().any(|(own, since)| own == name && now.duration_since(*since) < DELETION_MEMORY)
+    }
+}
 
 #[async_trait]
 impl Plugin for NamespaceLifecycle {
@@ -43,6 +71,9 @@ impl Plugin for NamespaceLifecycle {
         if of_namespace && deleting && IMMORTAL.contains(&attributes.name.as_str()) {
             return Err(attributes.forbidden("this namespace may not be deleted"));
         }
+        if of_namespace && deleting {
+            self.remember(&attributes.name, cx.clock.monotonic());
+        }
         let exempt = attributes.namespace.is_empty() || attributes.resource == "localsubjectaccessreviews";
         if of_namespace || deleting || exempt {
             return Ok(());
@@ -53,9 +84,10 @@ impl Plugin for NamespaceLifecycle {
             tokio::time::sleep(CACHE_LAG).await;
             phase = phase_in_cache(cx, name);
         }
+        let may_lag = |phase: &str| phase == namespace_phase::ACTIVE && self.remembers(name, cx.clock.monotonic());
         let phase = match phase {
-            Some(phase) => phase,
-            None => cx.lookup.live_namespace(name).await?.status.phase,
+            Some(phase) if !may_lag(&phase) => phase,
+            _ => cx.lookup.live_namespace(name).await?.status.phase,
         };
         if attributes.operation == Operation::Create && phase == namespace_phase::TERMINATING {
             return Err(terminating(attributes));
@@ -114,6 +146,31 @@ mod tests {
                 (outcome, _) => panic!("{name}: {outcome:?}"),
             }
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deletion_is_known_before_the_cache_shows_it() {
+        let lagging = |stored: &str| Fixture {
+            namespaces: vec![namespace("n", "Active")],
+            stored_namespaces: vec![namespace("n", stored)],
+            ..Fixture::default()
+        };
+        let (plugin, stale) = (NamespaceLifecycle::default(), lagging("Terminating").context());
+        let mut create = create("", "configmaps");
+        create.namespace = "n".into();
+        plugin.mutate(&stale, &create, None, None).await.unwrap();
+        let mut delete = super::super::testing::create("", "namespaces");
+        (delete.operation, delete.name, delete.namespace) = (Operation::Delete, "n".into(), "n".into());
+        plugin.mutate(&stale, &delete, None, None).await.unwrap();
+        assert_eq!(plugin.mutate(&stale, &create, None, None).await.unwrap_err().code, 403);
+        plugin.mutate(&lagging("Active").context(), &create, None, None).await.unwrap();
+        tokio::time::advance(DELETION_MEMORY).await;
+        plugin.mutate(&stale, &create, None, None).await.unwrap();
+        for index in 0..2 * MAX_DELETIONS {
+            delete.name = format!("n{index}");
+            plugin.mutate(&stale, &delete, None, None).await.unwrap();
+        }
+        assert_eq!(plugin.deletions.lock().len(), MAX_DELETIONS);
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! Which objects of the API a pod refers to: a node's own static pods may refer to none.
 
-use api_types::core_v1::{Container, Pod, Volume};
+use api_types::core_v1::{Pod, Volume, VolumeProjection};
+use component_helpers::pod_references::{Reference, each_reference};
 
 /// The first kind of object that the pod refers to, as refusals name it.
 pub(super) fn api_reference(pod: &Pod) -> Option<&'static str> {
@@ -8,11 +9,17 @@ pub(super) fn api_reference(pod: &Pod) -> Option<&'static str> {
     if !spec.service_account_name.is_empty() {
         return Some("serviceaccounts");
     }
-    let containers = || spec.init_containers.iter().chain(&spec.containers);
-    if !spec.image_pull_secrets.is_empty() || containers().any(|one| uses_environment(one, Kind::Secret)) {
+    // Wherever they are named, in volumes of every kind too.
+    let (mut secrets, mut config_maps) = (false, false);
+    each_reference(spec, &mut |reference| match reference {
+        Reference::Secret(_) => secrets = true,
+        Reference::ConfigMap(_) => config_maps = true,
+        Reference::Claim(_) => {}
+    });
+    if secrets {
         return Some("secrets");
     }
-    if containers().any(|one| uses_environment(one, Kind::ConfigMap)) {
+    if config_maps {
         return Some("configmaps");
     }
     if !spec.resource_claims.is_empty() {
@@ -21,32 +28,8 @@ pub(super) fn api_reference(pod: &Pod) -> Option<&'static str> {
     spec.volumes.iter().find_map(volume_reference)
 }
 
-#[derive(Clone, Copy)]
-enum Kind {
-    Secret,
-    ConfigMap,
-}
-
-fn uses_environment(container: &Container, kind: Kind) -> bool {
-    let from = container.env_from.iter().any(|source| match kind {
-        Kind::Secret => source.secret_ref.is_some(),
-        Kind::ConfigMap => source.config_map_ref.is_some(),
-    });
-    let sources = container.env.iter().filter_map(|variable| variable.value_from.as_ref());
-    from || sources.into_iter().any(|source| match kind {
-        Kind::Secret => source.secret_key_ref.is_some(),
-        Kind::ConfigMap => source.config_map_key_ref.is_some(),
-    })
-}
-
 fn volume_reference(volume: &Volume) -> Option<&'static str> {
     let source = &volume.volume_source;
-    if source.config_map.is_some() {
-        return Some("configmaps (via configmap volumes)");
-    }
-    if source.secret.is_some() {
-        return Some("secrets (via secret volumes)");
-    }
     if source.csi.is_some() {
         return Some("csidrivers (via CSI volumes)");
     }
@@ -59,15 +42,53 @@ fn volume_reference(volume: &Volume) -> Option<&'static str> {
     if source.ephemeral.is_some() {
         return Some("persistentvolumeclaims (via ephemeral volumes)");
     }
-    if source.azure_file.is_some() {
-        return Some("secrets (via azureFile volumes)");
-    }
-    let projected = source.projected.as_ref()?;
-    let refers = |one: &api_types::core_v1::VolumeProjection| {
-        one.config_map.is_some() || one.secret.is_some() || one.service_account_token.is_some()
-    };
-    if projected.sources.iter().any(refers) {
+    source.projected.as_ref()?.sources.iter().find_map(projected_reference)
+}
+
+fn projected_reference(source: &VolumeProjection) -> Option<&'static str> {
+    if source.service_account_token.is_some() {
         return Some("configmaps/secrets/serviceaccounts (via projected volumes)");
     }
-    projected.sources.iter().any(|one| one.cluster_trust_bundle.is_some()).then_some("clustertrustbundles")
+    if source.cluster_trust_bundle.is_some() {
+        return Some("clustertrustbundles");
+    }
+    source.pod_certificate.is_some().then_some("podcertificates")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_that_refer_to_objects_are_known() {
+        let volume = |source: &str| format!(r#"{{"volumes": [{{"name": "v", {source}}}]}}"#);
+        for (spec, expected) in [
+            (r#"{"serviceAccountName": "a"}"#.to_owned(), Some("serviceaccounts")),
+            (r#"{"imagePullSecrets": [{"name": "t"}]}"#.to_owned(), Some("secrets")),
+            (volume(r#""secret": {"secretName": "t"}"#), Some("secrets")),
+            (volume(r#""rbd": {"monitors": ["m"], "image": "i", "secretRef": {"name": "t"}}"#), Some("secrets")),
+            (volume(r#""projected": {"sources": [{"secret": {"name": "t"}}]}"#), Some("secrets")),
+            (volume(r#""configMap": {"name": "t"}"#), Some("configmaps")),
+            (volume(r#""csi": {"driver": "d"}"#), Some("csidrivers (via CSI volumes)")),
+            (volume(r#""persistentVolumeClaim": {"claimName": "t"}"#), Some("persistentvolumeclaims")),
+            (
+                volume(r#""projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}"#),
+                Some("configmaps/secrets/serviceaccounts (via projected volumes)"),
+            ),
+            (
+                volume(r#""projected": {"sources": [{"clusterTrustBundle": {"path": "t"}}]}"#),
+                Some("clustertrustbundles"),
+            ),
+            (
+                volume(r#""projected": {"sources": [{"podCertificate": {"signerName": "s/t"}}]}"#),
+                Some("podcertificates"),
+            ),
+            (volume(r#""projected": {"sources": [{"downwardAPI": {"items": []}}]}"#), None),
+            (volume(r#""hostPath": {"path": "/etc"}"#), None),
+        ] {
+            let mut pod = Pod::default();
+            api_machinery::json::decode(spec.as_bytes(), &mut pod.spec).unwrap();
+            assert_eq!(api_reference(&pod), expected, "{spec}");
+        }
+    }
 }

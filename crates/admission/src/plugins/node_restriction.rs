@@ -4,13 +4,15 @@ use api_machinery::gvk::GroupResource;
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::{TokenRequest, UserInfo};
+use api_types::certificates_v1::CertificateSigningRequest;
 use api_types::core_v1::constants::MIRROR_POD_ANNOTATION_KEY;
 use api_types::core_v1::{Node, PersistentVolumeClaim, Pod};
 use async_trait::async_trait;
+use pki::CertificateRequest;
 
 use super::node_labels;
 use super::node_references::api_reference;
-use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry, Wish};
 
 pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "NodeRestriction",
@@ -22,6 +24,8 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
 const NODES_GROUP: &str = "system:nodes";
 const USER_PREFIX: &str = "system:node:";
 const LEASE_NAMESPACE: &str = "kube-node-lease";
+/// Who signs the certificates of kubelets.
+const KUBELET_SIGNERS: [&str; 2] = ["kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet"];
 
 struct NodeRestriction;
 
@@ -62,7 +66,8 @@ impl Plugin for NodeRestriction {
             ("", "persistentvolumeclaims", "status") => by.claim_status(object, old),
             ("", "persistentvolumeclaims", _) => by.refuse("may only update PVC status"),
             ("", "serviceaccounts", "token") => by.token(object),
-            ("coordination.k8s.io", "leases", _) => by.lease(),
+            ("coordination.k8s.io", "leases", _) => by.lease(object),
+            ("certificates.k8s.io", "certificatesigningrequests", "") => by.certificate(object),
             ("storage.k8s.io", "csinodes", _) if attributes.name != node => {
                 by.refuse("can only access CSINode with the same name as the requesting node")
             }
@@ -164,6 +169,9 @@ impl ByNode<'_> {
         }
         if new.status.resource_claim_statuses != old.status.resource_claim_statuses {
             return self.refuse(format_args!("node {node:?} cannot update resource claim statues"));
+        }
+        if new.status.extended_resource_claim_status != old.status.extended_resource_claim_status {
+            return self.refuse(format_args!("node {node:?} cannot update extended resource claim status"));
         }
         Ok(())
     }
@@ -298,7 +306,8 @@ impl ByNode<'_> {
         }
         let user = &self.attributes.user;
         let name = &self.attributes.name;
-        if self.cx.lookup.is_allowed(user, "request-serviceaccounts-token-audience", "", audience, name) {
+        let (verb, namespace) = ("request-serviceaccounts-token-audience", &self.attributes.namespace);
+        if self.cx.lookup.is_allowed(user, &Wish { verb, group: "", resource: audience, namespace, name }) {
             return Ok(());
         }
         self.refuse(format_args!(
@@ -308,11 +317,32 @@ impl ByNode<'_> {
         ))
     }
 
-    fn lease(&self) -> Result<(), ApiError> {
+    /// A certificate for a kubelet is asked for by that kubelet alone.
+    fn certificate(&self, object: Option<&dyn Object>) -> Result<(), ApiError> {
+        let request = object.and_then(|object| object.downcast_ref::<CertificateSigningRequest>());
+        let of_kubelets = |request: &&CertificateSigningRequest| KUBELET_SIGNERS.contains(&&*request.spec.signer_name);
+        let (Operation::Create, Some(request)) = (self.attributes.operation, request.filter(of_kubelets)) else {
+            return Ok(());
+        };
+        let parsed = CertificateRequest::from_pem(&request.spec.request.0)
+            .map_err(|error| self.attributes.forbidden(format_args!("unable to parse csr: {error}")))?;
+        let wanted = format!("{USER_PREFIX}{}", self.node);
+        if parsed.subject().common_name() == wanted {
+            return Ok(());
+        }
+        self.refuse(format_args!("can only create a node CSR with CN={wanted}"))
+    }
+
+    fn lease(&self, object: Option<&dyn Object>) -> Result<(), ApiError> {
         if self.attributes.namespace != LEASE_NAMESPACE {
             return self.refuse(format_args!("can only access leases in the {LEASE_NAMESPACE:?} system namespace"));
         }
-        if !self.attributes.name.is_empty() && self.attributes.name != self.node {
+        // A name that is still to be generated is nobody's.
+        let name = match (self.attributes.operation, object) {
+            (Operation::Create, Some(lease)) => &lease.meta().name,
+            _ => &self.attributes.name,
+        };
+        if name != self.node {
             return self.refuse("can only access node lease with the same name as the requesting node");
         }
         Ok(())

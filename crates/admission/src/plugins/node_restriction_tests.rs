@@ -1,7 +1,8 @@
 use api_machinery::meta::OwnerReference;
 use api_types::authentication_v1::BoundObjectReference;
 use api_types::coordination_v1::Lease;
-use api_types::core_v1::{LocalObjectReference, Taint};
+use api_types::core_v1::{LocalObjectReference, PodExtendedResourceClaimStatus, Taint};
+use pki::{AltNames, KeyAlgorithm, Name, PrivateKey};
 
 use super::*;
 use crate::plugins::testing::{Fixture, create};
@@ -110,14 +111,47 @@ async fn a_node_neither_taints_nor_labels_itself_at_will() {
 }
 
 #[tokio::test]
+async fn kubelets_ask_for_their_own_certificates_only() {
+    let fixture = fixture();
+    let pem = |name: &str| {
+        let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
+        let made = CertificateRequest::create(&key, &Name::new(name, &["system:nodes".into()]), &AltNames::default());
+        made.unwrap().to_pem().into_bytes()
+    };
+    let [serving, client] = KUBELET_SIGNERS;
+    for (signer, body, expected) in [
+        (serving, pem("system:node:n1"), None),
+        (client, pem("system:node:n1"), None),
+        (serving, pem("system:node:n2"), Some("can only create a node CSR with CN=system:node:n1")),
+        (client, pem("system:node:n2"), Some("can only create a node CSR with CN=system:node:n1")),
+        (client, b"nonsense".to_vec(), Some("unable to parse csr: ")),
+        ("example.com/own", pem("system:node:n2"), None),
+    ] {
+        let mut request = CertificateSigningRequest::default();
+        request.spec.signer_name = signer.into();
+        request.spec.request.0 = body;
+        let attributes = by_node("certificates.k8s.io", "certificatesigningrequests", "x");
+        match (fixture.mutate(&ENTRY, &attributes, &mut request).await, expected) {
+            (Ok(()), None) => {}
+            (outcome, Some(part)) => refused(outcome, part),
+            (outcome, None) => panic!("{signer}: {outcome:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn leases_and_tokens_are_the_nodes_own() {
     let fixture = fixture();
     let lease = by_node("coordination.k8s.io", "leases", "n1");
     refused(fixture.mutate(&ENTRY, &lease, &mut Lease::default()).await, "kube-node-lease");
     let lease = Attributes { namespace: LEASE_NAMESPACE.into(), ..lease };
-    fixture.mutate(&ENTRY, &lease, &mut Lease::default()).await.unwrap();
-    let lease = Attributes { name: "n2".into(), ..lease };
-    refused(fixture.mutate(&ENTRY, &lease, &mut Lease::default()).await, "same name as the requesting node");
+    let mut own = Lease::default();
+    own.metadata.name = "n1".into();
+    fixture.mutate(&ENTRY, &lease, &mut own).await.unwrap();
+    let unnamed = Attributes { name: String::new(), ..lease.clone() };
+    refused(fixture.mutate(&ENTRY, &unnamed, &mut Lease::default()).await, "same name as the requesting node");
+    let other = Attributes { name: "n2".into(), operation: Operation::Delete, ..lease };
+    refused(fixture.mutate(&ENTRY, &other, &mut own).await, "same name as the requesting node");
 
     let token = Attributes { subresource: "token".into(), ..by_node("", "serviceaccounts", "default") };
     let bound = |name: &str, uid: &str| {
@@ -136,4 +170,30 @@ async fn leases_and_tokens_are_the_nodes_own() {
     ] {
         refused(fixture.mutate(&ENTRY, &token, &mut request).await, part);
     }
+}
+
+#[tokio::test]
+async fn a_status_brings_neither_labels_nor_claims() {
+    let (plugin, fixture) = (NodeRestriction, fixture());
+    let context = fixture.context();
+    let [mine, other] = [0, 1].map(|index| fixture.pods[index].clone());
+    let attributes =
+        Attributes { operation: Operation::Update, subresource: "status".into(), ..by_node("", "pods", "mine") };
+    type Change = fn(&mut Pod);
+    let cases: [(Change, &str); 3] = [
+        (|pod| drop(pod.metadata.labels.insert("a".into(), "b".into())), "cannot update labels through pod status"),
+        (|pod| pod.status.resource_claim_statuses.push(Default::default()), "cannot update resource claim statues"),
+        (
+            |pod| pod.status.extended_resource_claim_status = Some(PodExtendedResourceClaimStatus::default()),
+            "cannot update extended resource claim status",
+        ),
+    ];
+    for (change, part) in cases {
+        let mut new = mine.clone();
+        change(&mut new);
+        refused(plugin.mutate(&context, &attributes, Some(&mut new), Some(&mine)).await, part);
+    }
+    let outcome = plugin.mutate(&context, &attributes, Some(&mut other.clone()), Some(&other)).await;
+    refused(outcome, "can only update pod status for pods with spec.nodeName set to itself");
+    plugin.mutate(&context, &attributes, Some(&mut mine.clone()), Some(&mine)).await.unwrap();
 }

@@ -7,12 +7,13 @@ use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use api_types::core_v1::constants::MIRROR_POD_ANNOTATION_KEY;
 use api_types::core_v1::{
-    ConfigMapProjection, Container, DownwardAPIProjection, DownwardAPIVolumeFile, KeyToPath, LocalObjectReference,
-    ObjectFieldSelector, Pod, ProjectedVolumeSource, ServiceAccount, ServiceAccountTokenProjection, Volume,
-    VolumeMount, VolumeProjection, VolumeSource,
+    ConfigMapProjection, DownwardAPIProjection, DownwardAPIVolumeFile, EnvFromSource, EnvVar, KeyToPath,
+    LocalObjectReference, ObjectFieldSelector, Pod, ProjectedVolumeSource, ServiceAccount,
+    ServiceAccountTokenProjection, Volume, VolumeMount, VolumeProjection, VolumeSource,
 };
 use async_trait::async_trait;
 use base::Rng;
+use component_helpers::pod_references::{Reference, each_reference};
 
 use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
@@ -80,7 +81,8 @@ impl Plugin for ServiceAccounts {
         _: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
         let Some(pod) = object.and_then(|object| object.downcast_ref::<Pod>()) else { return Ok(()) };
-        if is_mirror(pod) {
+        let creates = attributes.operation == Operation::Create;
+        if creates && is_mirror(pod) {
             return validate_mirror(attributes, pod);
         }
         let name = &pod.spec.service_account_name;
@@ -91,7 +93,8 @@ impl Plugin for ServiceAccounts {
         let account = find(cx, attributes, name).await?;
         let enforced = account.metadata.annotations.get(ENFORCE_MOUNTABLE);
         if enforced.is_some_and(|value| matches!(value.as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True")) {
-            check_secrets(attributes, pod, &account)?;
+            let check = if creates { check_secrets } else { check_ephemeral_secrets };
+            return check(attributes, pod, &account);
         }
         Ok(())
     }
@@ -201,7 +204,7 @@ fn validate_mirror(attributes: &Attributes, pod: &Pod) -> Result<(), ApiError> {
     let token_sources = spec.volumes.iter().filter_map(|volume| volume.volume_source.projected.as_ref());
     let text = if !spec.service_account_name.is_empty() {
         "a mirror pod may not reference service accounts"
-    } else if !secret_references(pod).is_empty() || !spec.image_pull_secrets.is_empty() || has_secret_volume(pod) {
+    } else if has_secret(pod) {
         "a mirror pod may not reference secrets"
     } else if token_sources.flat_map(|source| &source.sources).any(|source| source.service_account_token.is_some()) {
         "a mirror pod may not use ServiceAccountToken volume projections"
@@ -211,8 +214,11 @@ fn validate_mirror(attributes: &Attributes, pod: &Pod) -> Result<(), ApiError> {
     Err(attributes.forbidden(text))
 }
 
-fn has_secret_volume(pod: &Pod) -> bool {
-    pod.spec.volumes.iter().any(|volume| volume.volume_source.secret.is_some())
+/// Whether the pod names a secret anywhere, in volumes of every kind too.
+fn has_secret(pod: &Pod) -> bool {
+    let mut found = false;
+    each_reference(&pod.spec, &mut |reference| found |= matches!(reference, Reference::Secret(_)));
+    found
 }
 
 /// A secret that a container reads its environment from, and how a refusal names the place.
@@ -221,32 +227,61 @@ struct SecretReference<'a> {
     place: String,
 }
 
+impl SecretReference<'_> {
+    fn refusal(&self, account: &str) -> String {
+        format!(
+            "{} referencing secret.secretName={:?} is not allowed because service account {account} does not \
+             reference that secret",
+            self.place, self.secret
+        )
+    }
+}
+
 /// Every secret in the environments of the pod's containers.
 fn secret_references(pod: &Pod) -> Vec<SecretReference<'_>> {
     let spec = &pod.spec;
     let init = spec.init_containers.iter().map(|container| ("init container", container));
     let main = spec.containers.iter().map(|container| ("container", container));
-    init.chain(main).flat_map(|(kind, container)| references_of(kind, container)).collect()
+    init.chain(main).flat_map(|(kind, own)| references_of(kind, &own.name, &own.env, &own.env_from)).collect()
 }
 
-fn references_of<'a>(kind: &str, container: &'a Container) -> Vec<SecretReference<'a>> {
+fn references_of<'a>(
+    kind: &str,
+    container: &str,
+    env: &'a [EnvVar],
+    env_from: &'a [EnvFromSource],
+) -> Vec<SecretReference<'a>> {
     let mut references = Vec::new();
-    for variable in &container.env {
+    for variable in env {
         let source = variable.value_from.as_ref().and_then(|source| source.secret_key_ref.as_ref());
         if let Some(source) = source {
             references.push(SecretReference {
                 secret: &source.local_object_reference.name,
-                place: format!("{kind} {} with envVar {}", container.name, variable.name),
+                place: format!("{kind} {container} with envVar {}", variable.name),
             });
         }
     }
-    for source in container.env_from.iter().filter_map(|source| source.secret_ref.as_ref()) {
+    for source in env_from.iter().filter_map(|source| source.secret_ref.as_ref()) {
         references.push(SecretReference {
             secret: &source.local_object_reference.name,
-            place: format!("{kind} {} with envFrom", container.name),
+            place: format!("{kind} {container} with envFrom"),
         });
     }
     references
+}
+
+/// Ephemeral containers read no other secrets than the pod may. Upstream's refusal has no status of its own, so that it
+/// is answered as an error of the server.
+fn check_ephemeral_secrets(_: &Attributes, pod: &Pod, account: &ServiceAccount) -> Result<(), ApiError> {
+    for container in &pod.spec.ephemeral_containers {
+        let own = &container.ephemeral_container_common;
+        for reference in references_of("ephemeral container", &own.name, &own.env, &own.env_from) {
+            if !account.secrets.iter().any(|listed| listed.name == reference.secret) {
+                return Err(ApiError::unclassified(reference.refusal(&account.metadata.name)));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn check_secrets(attributes: &Attributes, pod: &Pod, account: &ServiceAccount) -> Result<(), ApiError> {
@@ -262,14 +297,8 @@ fn check_secrets(attributes: &Attributes, pod: &Pod, account: &ServiceAccount) -
             )));
         }
     }
-    for reference in secret_references(pod) {
-        if !mountable(reference.secret) {
-            return Err(attributes.forbidden(format_args!(
-                "{} referencing secret.secretName={:?} is not allowed because service account {name} does not \
-                 reference that secret",
-                reference.place, reference.secret
-            )));
-        }
+    if let Some(reference) = secret_references(pod).iter().find(|reference| !mountable(reference.secret)) {
+        return Err(attributes.forbidden(reference.refusal(name)));
     }
     for (index, secret) in pod.spec.image_pull_secrets.iter().enumerate() {
         if !account.image_pull_secrets.contains(secret) {
@@ -284,85 +313,5 @@ fn check_secrets(attributes: &Attributes, pod: &Pod, account: &ServiceAccount) -
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plugins::testing::{Fixture, create};
-
-    fn fixture(account: ServiceAccount) -> (Fixture, Attributes) {
-        let mut account = account;
-        account.metadata.name = "default".into();
-        account.metadata.namespace = "a".into();
-        let mut attributes = create("", "pods");
-        attributes.namespace = "a".into();
-        (Fixture { service_accounts: vec![account], ..Fixture::default() }, attributes)
-    }
-
-    fn pod() -> Pod {
-        let mut pod = Pod::default();
-        pod.spec.containers.push(Container { name: "c".into(), ..Container::default() });
-        pod
-    }
-
-    #[tokio::test]
-    async fn a_pod_gets_an_account_and_one_token() {
-        let (fixture, attributes) = fixture(ServiceAccount::default());
-        let mut pod = pod();
-        for _ in 0..2 {
-            fixture.mutate(&ENTRY, &attributes, &mut pod).await.unwrap();
-        }
-        assert_eq!(pod.spec.service_account_name, "default");
-        assert_eq!((pod.spec.volumes.len(), pod.spec.containers[0].volume_mounts.len()), (1, 1));
-        assert!(pod.spec.volumes[0].name.starts_with("kube-api-access-"));
-        fixture.validate(&ENTRY, &attributes, &pod).await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn automount_can_be_switched_off() {
-        let account = ServiceAccount { automount_service_account_token: Some(false), ..ServiceAccount::default() };
-        let (fixture, attributes) = fixture(account);
-        let mut quiet = pod();
-        fixture.mutate(&ENTRY, &attributes, &mut quiet).await.unwrap();
-        assert!(quiet.spec.volumes.is_empty());
-        let mut asking = pod();
-        asking.spec.automount_service_account_token = Some(true);
-        fixture.mutate(&ENTRY, &attributes, &mut asking).await.unwrap();
-        assert_eq!(asking.spec.volumes.len(), 1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_missing_account_is_refused() {
-        let (fixture, attributes) = fixture(ServiceAccount::default());
-        let mut pod = pod();
-        pod.spec.service_account_name = "nobody".into();
-        let error = fixture.mutate(&ENTRY, &attributes, &mut pod).await.unwrap_err();
-        assert_eq!(
-            error.message,
-            "pods \"x\" is forbidden: error looking up service account a/nobody: serviceaccount \"nobody\" not found"
-        );
-    }
-
-    #[tokio::test]
-    async fn unlisted_secrets_are_refused_everywhere() {
-        let mut account = ServiceAccount::default();
-        account.metadata.annotations.insert(ENFORCE_MOUNTABLE.into(), "true".into());
-        let (fixture, attributes) = fixture(account);
-        let mut by_pull = pod();
-        by_pull.spec.image_pull_secrets.push(LocalObjectReference { name: "s".into() });
-        let mut by_volume = pod();
-        let secret = Some(api_types::core_v1::SecretVolumeSource { secret_name: "s".into(), ..Default::default() });
-        let volume_source = VolumeSource { secret, ..VolumeSource::default() };
-        by_volume.spec.volumes.push(Volume { name: "v".into(), volume_source });
-        let mut by_env = pod();
-        let source = api_types::core_v1::SecretEnvSource {
-            local_object_reference: LocalObjectReference { name: "s".into() },
-            ..Default::default()
-        };
-        let from = api_types::core_v1::EnvFromSource { secret_ref: Some(source), ..Default::default() };
-        by_env.spec.containers[0].env_from.push(from);
-        for mut pod in [by_pull, by_volume, by_env] {
-            pod.spec.service_account_name = "default".into();
-            let error = fixture.validate(&ENTRY, &attributes, &pod).await.unwrap_err();
-            assert!(error.message.contains("does not reference that"), "{}", error.message);
-        }
-    }
-}
+#[path = "service_account_tests.rs"]
+mod tests;

@@ -5,7 +5,7 @@ use api_machinery::status::ApiError;
 use api_types::certificates_v1::CertificateSigningRequest;
 use async_trait::async_trait;
 
-use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry, Wish};
 
 pub(super) const APPROVAL: PluginEntry = PluginEntry {
     name: "CertificateApproval",
@@ -28,7 +28,10 @@ struct Signing;
 
 /// Whether the user may do this for the signer, or for all signers of its domain.
 fn may(cx: &Context, attributes: &Attributes, verb: &str, signer: &str) -> bool {
-    let allowed = |name: &str| cx.lookup.is_allowed(&attributes.user, verb, GROUP, "signers", name);
+    let allowed = |name: &str| {
+        let wish = Wish { verb, group: GROUP, resource: "signers", name, ..Wish::default() };
+        cx.lookup.is_allowed(&attributes.user, &wish)
+    };
     allowed(signer) || signer.split_once('/').is_some_and(|(domain, _)| allowed(&format!("{domain}/*")))
 }
 

@@ -15,11 +15,13 @@ use api_types::storage_v1::StorageClass;
 use async_trait::async_trait;
 use base::{Rng, TokioClock};
 
-use crate::{Attributes, Context, Findings, Lookup, NoRecorder, Operation, PluginEntry, Settings, Warnings};
+use crate::{Attributes, Context, Findings, Lookup, NoRecorder, Operation, PluginEntry, Settings, Warnings, Wish};
 
 #[derive(Clone, Default)]
 pub(super) struct Fixture {
     pub(super) namespaces: Vec<Namespace>,
+    /// Namespaces of which the store knows more than the cache.
+    pub(super) stored_namespaces: Vec<Namespace>,
     pub(super) service_accounts: Vec<ServiceAccount>,
     pub(super) pods: Vec<Pod>,
     pub(super) nodes: Vec<Node>,
@@ -123,7 +125,8 @@ impl Lookup for Fixture {
         named(&self.namespaces, "", name)
     }
     async fn live_namespace(&self, name: &str) -> Result<Namespace, ApiError> {
-        self.namespace(name).map(|found| (*found).clone()).ok_or_else(|| missing("namespaces", name))
+        let stored = named(&self.stored_namespaces, "", name);
+        stored.or_else(|| self.namespace(name)).map(|found| (*found).clone()).ok_or_else(|| missing("namespaces", name))
     }
     fn service_account(&self, namespace: &str, name: &str) -> Option<Arc<ServiceAccount>> {
         named(&self.service_accounts, namespace, name)
@@ -172,8 +175,8 @@ impl Lookup for Fixture {
     fn ingress_classes(&self) -> Vec<Arc<IngressClass>> {
         shared(&self.ingress_classes)
     }
-    fn is_allowed(&self, _: &UserInfo, verb: &str, _: &str, _: &str, name: &str) -> bool {
-        let wanted: (&str, &str) = (verb, name);
+    fn is_allowed(&self, _: &UserInfo, wish: &Wish<'_>) -> bool {
+        let wanted: (&str, &str) = (wish.verb, wish.name);
         self.allowed.contains(&wanted)
     }
 }
