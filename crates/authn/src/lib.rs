@@ -5,6 +5,7 @@
 //! a client). Failures are 401 with no detail; the reason is for the log and TokenReview.
 
 mod anonymous;
+mod audience_agnostic;
 mod authenticator;
 mod bearer;
 mod bootstrap_token;
@@ -22,6 +23,7 @@ mod verified_chains;
 pub mod service_account;
 
 pub use anonymous::Anonymous;
+pub use audience_agnostic::AudienceAgnostic;
 pub use authenticator::{Authenticator, AuthnError, LookupError, RequestedAudiences, TokenAuthenticator};
 pub use bearer::{BearerHeader, WebSocketBearer, ignored_header_warning, strip_credentials};
 pub use bootstrap_token::{BootstrapTokens, Secrets, is_bootstrap_group};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use authn::service_account::{LegacyTokens, ServiceAccountTokens};
 use authn::{
-    Anonymous, Authenticator, BearerHeader, BootstrapTokens, Chain, ClientCertificate, FrontProxy, ProxyHeaders,
-    StaticTokens, SubjectUid, TokenAuthenticator, TokenCache, TokenUnion, WebSocketBearer,
+    Anonymous, AudienceAgnostic, Authenticator, BearerHeader, BootstrapTokens, Chain, ClientCertificate, FrontProxy,
+    ProxyHeaders, StaticTokens, SubjectUid, TokenAuthenticator, TokenCache, TokenUnion, WebSocketBearer,
 };
 use base::{SharedClock, SharedRng, TaskGroup};
 use component_base::tls::CaFile;
@@ -60,7 +60,8 @@ impl Authentication {
             Arc::new(StaticTokens::loopback(&loopback_token, &parts.rng.uuid()));
         let tokens = cached(parts, token_sources(parts, service_accounts.as_ref())?);
         let (mut members, client_cas): (Vec<Arc<dyn Authenticator>>, _) = certificates(config, parts.clock)?;
-        members.insert(0, Arc::new(LoopbackBearer(loopback)));
+        // The server's own token is tried before everything; a token that is another one leaves its error behind.
+        members.insert(0, Arc::new(BearerHeader(loopback)));
         members.push(Arc::new(BearerHeader(Arc::clone(&tokens))));
         members.push(Arc::new(WebSocketBearer(Arc::clone(&tokens))));
         let api_audiences = parts.config.service_accounts.api_audiences.clone();
@@ -97,11 +98,14 @@ fn token_sources(
     let config = &parts.config.authentication;
     let objects = Arc::new(RegistryObjects::new(Arc::clone(parts.registry), Arc::clone(parts.clock)));
     let mut sources: Vec<Arc<dyn TokenAuthenticator>> = Vec::new();
+    let for_api = |tokens: Arc<dyn TokenAuthenticator>| -> Arc<dyn TokenAuthenticator> {
+        Arc::new(AudienceAgnostic::new(tokens, parts.config.service_accounts.api_audiences.clone()))
+    };
     if let Some(path) = &config.token_file {
-        sources.push(Arc::new(StaticTokens::load(path)?));
+        sources.push(for_api(Arc::new(StaticTokens::load(path)?)));
     }
     if !config.static_tokens.is_empty() {
-        sources.push(Arc::new(StaticTokens::parse(&csv(config), "configuration")?));
+        sources.push(for_api(Arc::new(StaticTokens::parse(&csv(config), "configuration")?)));
     }
     if let Some(accounts) = accounts {
         let settings = &parts.config.service_accounts;
@@ -120,7 +124,7 @@ fn token_sources(
         )));
     }
     if config.bootstrap_tokens {
-        sources.push(Arc::new(BootstrapTokens::new(objects, Arc::clone(parts.clock))));
+        sources.push(for_api(Arc::new(BootstrapTokens::new(objects, Arc::clone(parts.clock)))));
     }
     Ok(sources)
 }
@@ -167,20 +171,4 @@ fn followed_bundle(path: &Path) -> Result<(Arc<CaFile>, Arc<CaPool>), BuildError
         }
     });
     Ok((file, pool))
-}
-
-/// The server's own token is tried before everything, and is nobody else's to refuse.
-struct LoopbackBearer(Arc<dyn TokenAuthenticator>);
-
-#[async_trait::async_trait]
-impl Authenticator for LoopbackBearer {
-    async fn authenticate(
-        &self,
-        request: &http::request::Parts,
-        _: &[rustls::pki_types::CertificateDer<'static>],
-    ) -> Result<Option<authn::Identity>, authn::AuthnError> {
-        let header = request.headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let Some(token) = header.and_then(|value| value.strip_prefix("Bearer ")) else { return Ok(None) };
-        self.0.authenticate_token(token, &[]).await
-    }
 }

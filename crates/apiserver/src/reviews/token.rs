@@ -5,6 +5,7 @@ use std::sync::Arc;
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::{TokenReview, TokenReviewStatus};
 use async_trait::async_trait;
+use authn::AuthnError;
 use component_base::serving::Response;
 use http::StatusCode;
 
@@ -41,11 +42,16 @@ async fn evaluate(cx: &ApiCx, review: &TokenReview) -> Result<TokenReviewStatus,
     if audiences.is_empty() {
         audiences.clone_from(&cx.authentication().api_audiences);
     }
-    let refused = |error: String| TokenReviewStatus { error, ..TokenReviewStatus::default() };
+    // Upstream asks for the server's own token first, whose refusal is joined to that of the others.
+    let refused = |why: AuthnError| {
+        let error = AuthnError::join(vec![AuthnError::InvalidBearerToken, why]);
+        let error = error.map(|error| error.to_string()).unwrap_or_default();
+        TokenReviewStatus { error, ..TokenReviewStatus::default() }
+    };
     let identity = match cx.authentication().tokens.authenticate_token(&review.spec.token, &audiences).await {
         Ok(Some(identity)) => identity,
-        Ok(None) => return Ok(refused(authn::AuthnError::InvalidBearerToken.to_string())),
-        Err(error) => return Ok(refused(error.to_string())),
+        Ok(None) => return Ok(refused(AuthnError::InvalidBearerToken)),
+        Err(error) => return Ok(refused(error)),
     };
     let vouched: Vec<String> =
         identity.audiences.iter().filter(|audience| audiences.contains(audience)).cloned().collect();

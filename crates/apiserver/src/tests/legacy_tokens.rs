@@ -53,4 +53,7 @@ async fn a_token_of_a_secret_is_its_account_until_the_secret_goes() {
     // What was found out about a token is remembered for a moment.
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(ask().await.code, 401);
+    let review = json!({"spec": {"token": token}}).to_string();
+    let answer = api.post("/apis/authentication.k8s.io/v1/tokenreviews", &review).await.json();
+    assert_eq!(answer["status"]["error"], "[invalid bearer token, Token has been invalidated]", "{answer}");
 }

@@ -170,6 +170,9 @@ async fn reviews_answer() {
     assert_eq!((code, &answer["status"]["user"]["username"]), (201, &Value::from("alice")), "{answer}");
     let (code, answer) = ask(&authentication("tokenreviews"), r#"{"token":"mallory"}"#).await;
     assert_eq!((code, &answer["status"]["error"]), (201, &Value::from("invalid bearer token")), "{answer}");
+    let foreign = r#"{"token":"alice","audiences":["vault"]}"#;
+    let (code, answer) = ask(&authentication("tokenreviews"), foreign).await;
+    assert_eq!((code, &answer["status"]["error"]), (201, &Value::from("invalid bearer token")), "{answer}");
     let (code, answer) = ask(&authentication("selfsubjectreviews"), "{}").await;
     assert_eq!((code, &answer["status"]["userInfo"]["username"]), (201, &Value::from("root")), "{answer}");
     assert_eq!(api.get(&authentication("tokenreviews")).await.code, 405);

@@ -35,12 +35,15 @@ pub(super) async fn find(
             check_uid(reference, &node.metadata)?;
             BoundObject::Node(reference_to(&node.metadata))
         }
-        (version, kind) => {
-            let text = format!("cannot bind token to object of type {version}, Kind={kind}");
-            return Err(ApiError::bad_request(text));
-        }
+        (version, kind) => return Err(unbindable(version, kind)),
     };
     Ok(bound)
+}
+
+/// The core group has no name, and stands with its slash all the same.
+fn unbindable(api_version: &str, kind: &str) -> ApiError {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    ApiError::bad_request(format!("cannot bind token to object of type {group}/{version}, Kind={kind}"))
 }
 
 fn reference_to(meta: &ObjectMeta) -> ObjectRef {
@@ -63,5 +66,18 @@ async fn node_of(cx: &ApiCx, pod: &Pod) -> Result<Option<ObjectRef>, ApiError> {
         Ok(node) => Ok(Some(reference_to(&node.metadata))),
         Err(error) if error.is_not_found() => Ok(Some(ObjectRef { name: name.to_owned(), uid: String::new() })),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_objects_are_named_with_their_group() {
+        for (version, expected) in [("v1", "/v1, Kind=X"), ("apps/v1", "apps/v1, Kind=X"), ("", "/, Kind=X")] {
+            let error = unbindable(version, "X");
+            assert_eq!(error.message, format!("cannot bind token to object of type {expected}"));
+        }
     }
 }
