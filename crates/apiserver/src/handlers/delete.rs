@@ -13,7 +13,7 @@ use super::bounded_write::bounded;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::{MediaType, body_type};
-use crate::request::delete_options;
+use crate::request::{BodyVersions, delete_options};
 use crate::respond;
 
 pub(super) async fn delete(
@@ -24,7 +24,7 @@ pub(super) async fn delete(
     target.shown(cx, &request)?;
     let body = request.read_body().await?;
     let media = if body.is_empty() { MediaType::Json } else { body_type(request.headers(), false)? };
-    let options = delete_options(&body, media, request.query())?;
+    let options = delete_options(&body, media, BodyVersions::Any, request.query())?;
     let dry_run = !options.dry_run.is_empty();
     let admission = Admitting::new(cx, &request, target, dry_run);
     let hooks = Hooks { admission: &admission, track: None };

@@ -16,7 +16,7 @@ use crate::warnings::Warnings;
 /// How many bytes of an unreadable body are shown.
 const SHOWN_BYTES: usize = 30;
 /// The name that texts about unknown kinds print for the set of known ones.
-const SCHEME: &str = "pkg/api/legacyscheme/scheme.go:30";
+pub(super) const SCHEME: &str = "pkg/api/legacyscheme/scheme.go:30";
 
 /// What happens with unknown and duplicate fields (`fieldValidation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

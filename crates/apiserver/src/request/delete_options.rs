@@ -1,24 +1,53 @@
 //! The options of a delete: from the body, or from the query when there is no body.
 
 use api_machinery::field_path::{ErrorList, Path};
-use api_machinery::json;
+use api_machinery::json::{self, TypeMeta};
 use api_machinery::meta::{DeleteOptions, Preconditions};
 use api_machinery::protobuf;
 use api_machinery::status::ApiError;
 use api_machinery::yaml;
 
 use super::Query;
+use super::decode::SCHEME;
 use super::validation::{check_dry_run, refuse_options};
 use crate::negotiate::MediaType;
 
 const POLICIES: [&str; 4] = ["Foreground", "Background", "Orphan", "nil"];
 
+/// Groups of upstream beside those of the kinds here.
+const ELSEWHERE: [&str; 10] = [
+    "admission.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiregistration.k8s.io",
+    "extensions",
+    "flowcontrol.apiserver.k8s.io",
+    "imagepolicy.k8s.io",
+    "internal.apiserver.k8s.io",
+    "meta.k8s.io",
+    "resource.k8s.io",
+    "storagemigration.k8s.io",
+];
+
+/// The API versions that a body may say it is of: clients write that of whatever they delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyVersions {
+    /// Any: upstream reads the options of one deletion apart from all kinds.
+    Any,
+    /// Those that the built-in kinds have, with which upstream reads the options of a collection's deletion.
+    Registered,
+}
+
 /// Reads and checks the options; `media` is the body's type, of no matter when it is empty.
 ///
 /// # Errors
 /// 400 for what cannot be read, 422 for what makes no sense.
-pub(crate) fn delete_options(body: &[u8], media: MediaType, query: &Query) -> Result<DeleteOptions, ApiError> {
-    let mut options = if body.is_empty() { from_query(query)? } else { from_body(body, media)? };
+pub(crate) fn delete_options(
+    body: &[u8],
+    media: MediaType,
+    versions: BodyVersions,
+    query: &Query,
+) -> Result<DeleteOptions, ApiError> {
+    let mut options = if body.is_empty() { from_query(query)? } else { from_body(body, media, versions)? };
     // The gate AllowUnsafeMalformedObjectDeletion is off: the option is dropped, as upstream drops it.
     options.ignore_store_read_error_with_cluster_breaking_potential = None;
     let mut errors = ErrorList::default();
@@ -54,26 +83,43 @@ fn from_query(query: &Query) -> Result<DeleteOptions, ApiError> {
     })
 }
 
-fn from_body(body: &[u8], media: MediaType) -> Result<DeleteOptions, ApiError> {
+fn from_body(body: &[u8], media: MediaType, versions: BodyVersions) -> Result<DeleteOptions, ApiError> {
     let mut options = DeleteOptions::default();
     let bad = |error: String| ApiError::bad_request(error);
-    let kind = match media {
+    let named = match media {
         MediaType::Protobuf => {
             let envelope = protobuf::open(body).map_err(|error| bad(error.to_string()))?;
             protobuf::decode(envelope.raw, &mut options).map_err(|error| bad(error.to_string()))?;
-            envelope.kind
+            TypeMeta { api_version: envelope.api_version, kind: envelope.kind }
         }
-        MediaType::Json => json::decode(body, &mut options).map_err(|error| bad(error.to_string()))?.type_meta.kind,
+        MediaType::Json => json::decode(body, &mut options).map_err(|error| bad(error.to_string()))?.type_meta,
         MediaType::Yaml => {
             let document = yaml::parse(&String::from_utf8_lossy(body)).map_err(|error| bad(error.to_string()))?;
             let text = json::encode_value(&document.value);
-            json::decode(text.as_bytes(), &mut options).map_err(|error| bad(error.to_string()))?.type_meta.kind
+            json::decode(text.as_bytes(), &mut options).map_err(|error| bad(error.to_string()))?.type_meta
         }
     };
-    if !matches!(kind.as_str(), "" | "DeleteOptions") {
+    if !matches!(named.kind.as_str(), "" | "DeleteOptions") {
         return Err(bad("decoded object cannot be converted to DeleteOptions".to_owned()));
     }
+    let version = &named.api_version;
+    if version.matches('/').count() > 1 {
+        return Err(bad(format!("unexpected GroupVersion string: {version}")));
+    }
+    if versions == BodyVersions::Registered && !is_registered(version) {
+        let error = format!("no kind \"DeleteOptions\" is registered for version {version:?} in scheme {SCHEME:?}");
+        return Err(bad(error));
+    }
     Ok(options)
+}
+
+/// Whether upstream's built-in kinds have this version; one that is left out is the endpoint's.
+fn is_registered(api_version: &str) -> bool {
+    let Some((group, version)) = api_version.split_once('/') else { return matches!(api_version, "" | "v1") };
+    let known = ELSEWHERE.contains(&group) || kinds::all().any(|rules| rules.info().group == group);
+    // Versions that are not served any more are known all the same, such as `extensions/v1beta1`.
+    let generation = version.strip_prefix("v1").or_else(|| version.strip_prefix("v2")).unwrap_or("-");
+    known && !group.is_empty() && (generation.is_empty() || generation.starts_with(['a', 'b']))
 }
 
 #[cfg(test)]
@@ -81,7 +127,11 @@ mod tests {
     use super::*;
 
     fn read(body: &str, query: &str) -> Result<DeleteOptions, String> {
-        let read = delete_options(body.as_bytes(), MediaType::Json, &Query::parse(query));
+        of_versions(BodyVersions::Any, body, query)
+    }
+
+    fn of_versions(versions: BodyVersions, body: &str, query: &str) -> Result<DeleteOptions, String> {
+        let read = delete_options(body.as_bytes(), MediaType::Json, versions, &Query::parse(query));
         read.map_err(|error| format!("{} {}", error.code, error.message))
     }
 
@@ -110,5 +160,29 @@ mod tests {
             "{unknown}"
         );
         assert!(read(r#"{"kind":"Pod"}"#, "").unwrap_err().starts_with("400 decoded object"));
+    }
+
+    #[test]
+    fn the_version_of_a_body_matters_for_collections() {
+        let unknown = |version: &str| {
+            format!("400 no kind \"DeleteOptions\" is registered for version {version:?} in scheme {SCHEME:?}")
+        };
+        for (version, one, all) in [
+            ("", None, None),
+            ("v1", None, None),
+            ("meta.k8s.io/v1", None, None),
+            ("apps/v1", None, None),
+            ("extensions/v1beta1", None, None),
+            ("admissionregistration.k8s.io/v1", None, None),
+            ("v2", None, Some(unknown("v2"))),
+            ("apps/v9", None, Some(unknown("apps/v9"))),
+            ("example.com/v1", None, Some(unknown("example.com/v1"))),
+        ] {
+            let body = format!(r#"{{"kind":"DeleteOptions","apiVersion":"{version}"}}"#);
+            assert_eq!(read(&body, "").err(), one, "{version}");
+            assert_eq!(of_versions(BodyVersions::Registered, &body, "").err(), all, "{version}");
+        }
+        let odd = read(r#"{"kind":"DeleteOptions","apiVersion":"a/b/c"}"#, "").unwrap_err();
+        assert_eq!(odd, "400 unexpected GroupVersion string: a/b/c");
     }
 }

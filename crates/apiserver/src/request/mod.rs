@@ -13,7 +13,7 @@ mod write_options;
 pub(crate) use body::read_limited;
 pub(crate) use decode::{Expected, decode_object};
 pub(crate) use decode::{Strictness, decode_kind};
-pub(crate) use delete_options::delete_options;
+pub(crate) use delete_options::{BodyVersions, delete_options};
 pub(crate) use info::RequestInfo;
 pub(crate) use list_options::list_options;
 pub(crate) use query::Query;
