@@ -9,9 +9,11 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::{Container, Pod, PodCondition, PodTemplateSpec};
 use base::{CancellationToken, TaskGroup};
-use client::Client;
+use bytes::Bytes;
 use client::fake::FakeServer;
+use client::{Client, Transport, TransportError};
 use component_base::metrics::{Metrics, MetricsOptions};
+use component_base::serving::{Body, full};
 use controller::{ControllerSet, Descriptor, Environment, Selection};
 
 use crate::Settings;
@@ -91,8 +93,17 @@ impl Running {
 
     /// Starts the controllers with other settings.
     pub(crate) fn start_with(known: &'static [Descriptor], settings: Settings) -> Self {
+        Self::start_over(known, settings, FakeServer::transport)
+    }
+
+    /// Starts the controllers on a server that they reach over another transport.
+    pub(crate) fn start_over(
+        known: &'static [Descriptor],
+        settings: Settings,
+        transport: impl FnOnce(&FakeServer) -> Arc<dyn Transport>,
+    ) -> Self {
         let server = FakeServer::new();
-        let client = server.client();
+        let client = server.client_over(transport(&server));
         let mut env = Environment::new(&client);
         env.settings = Arc::new(settings);
         let metrics = Metrics::new(MetricsOptions::default());
@@ -150,4 +161,45 @@ impl Running {
 /// Lets everything happen that follows from what was done.
 pub(crate) async fn settle() {
     tokio::time::sleep(Duration::from_secs(5)).await;
+}
+
+/// Long enough for what does not wait for discovery to be done before it.
+const DISCOVERY_TAKES: Duration = Duration::from_secs(1);
+
+/// Answers discovery, with a few resources, and hands everything else on.
+pub(crate) struct WithDiscovery(pub Arc<dyn Transport>);
+
+#[async_trait::async_trait]
+impl Transport for WithDiscovery {
+    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
+        if matches!(request.uri().path(), "/api" | "/apis") {
+            tokio::time::sleep(DISCOVERY_TAKES).await;
+        }
+        let (group, resources) = match request.uri().path() {
+            "/api" => {
+                let pods = resource("pods", "Pod", "Namespaced");
+                let maps = resource("configmaps", "ConfigMap", "Namespaced");
+                ("", [pods, maps, resource("nodes", "Node", "Cluster")].join(","))
+            }
+            "/apis" => ("apps", resource("replicasets", "ReplicaSet", "Namespaced")),
+            _ => return self.0.send(request).await,
+        };
+        let list = format!(
+            r#"{{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{{"metadata":
+            {{"name":"{group}"}},"versions":[{{"version":"v1","freshness":"Current","resources":[{resources}]}}]}}]}}"#
+        );
+        let mut response = http::Response::new(full(list));
+        let json = http::HeaderValue::from_static("application/json");
+        response.headers_mut().insert(http::header::CONTENT_TYPE, json);
+        Ok(response)
+    }
+
+    fn server(&self) -> &str {
+        self.0.server()
+    }
+}
+
+fn resource(resource: &str, kind: &str, scope: &str) -> String {
+    let verbs = r#"["create","get","list","watch","delete"]"#;
+    format!(r#"{{"resource":"{resource}","scope":"{scope}","responseKind":{{"kind":"{kind}"}},"verbs":{verbs}}}"#)
 }

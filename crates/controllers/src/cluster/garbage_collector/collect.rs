@@ -14,6 +14,8 @@ use super::object::{FOREGROUND, Identity, ORPHAN, delete, live, remove_finalizer
 /// How soon work is looked at again that came before the graph was complete.
 const NOT_READY: Duration = Duration::from_millis(500);
 
+const NAMESPACED_OWNER: &str = "cluster-scoped objects cannot refer to namespaced owners";
+
 /// Works on the objects that may have to go.
 pub(super) struct Collector(pub(super) Arc<Shared>);
 
@@ -91,6 +93,10 @@ impl Collector {
     /// Is there such an owner at all? If so, its own event will come soon.
     async fn check_virtual(&self, cx: &Cx, identity: &Identity) -> Result<Next, ReconcileError> {
         let info = identity.resource(&self.0.mapper)?;
+        if info.namespaced && identity.namespace.is_empty() {
+            // Not found is not the same as not there: nothing may be deleted for it.
+            return Err(ReconcileError::permanent(NAMESPACED_OWNER));
+        }
         if live(&cx.client, &info, identity).await?.is_some() {
             return Ok(Next::Again);
         }
@@ -176,7 +182,7 @@ impl Collector {
         }
         let info = owner.resource(&self.0.mapper)?;
         if info.namespaced && owner.namespace.is_empty() {
-            return Err(ReconcileError::permanent("cluster-scoped objects cannot refer to namespaced owners"));
+            return Err(ReconcileError::permanent(NAMESPACED_OWNER));
         }
         if let Some(found) = live(&cx.client, &info, &owner).await? {
             let waiting = found.deletion_timestamp.is_some() && found.finalizers.iter().any(|one| one == FOREGROUND);

@@ -113,7 +113,10 @@ impl Graph {
             Node { identity: named, is_virtual: true, ..Node::default() }
         });
         node.dependents.insert(uid.to_owned());
-        if !node.identity.is_named_by(owner, namespace) {
+        // Nobody has seen the owner, and its name is from a dependent outside all namespaces: if it is of a namespaced
+        // kind it cannot be looked for by that name, so this dependent looks for it by its own.
+        let nowhere = node.is_virtual && node.identity.namespace.is_empty() && !namespace.is_empty();
+        if nowhere || !node.identity.is_named_by(owner, namespace) {
             effects.delete.insert(uid.to_owned());
         }
         // It was there before its owner began to wait for its dependents, or came since: it has to go as well.

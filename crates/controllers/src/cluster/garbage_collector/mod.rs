@@ -61,7 +61,8 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let (deletes, orphans) = (shared.deletes.clone(), shared.orphans.clone());
     build.run(&deletes, workers, Arc::new(Collector(Arc::clone(&shared))));
     build.run(&orphans, workers, Arc::new(Orphaner(Arc::clone(&shared))));
-    build.every("garbage_collector_graph_changes", DISCOVERY_PERIOD, Arc::new(Monitors::new(shared)));
+    let monitors = Monitors::new(shared, build.metrics());
+    build.every("garbage_collector_graph_changes", DISCOVERY_PERIOD, Arc::new(monitors));
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use api_machinery::meta::PartialObjectMetadata;
 use client::{Change, Informer, ObjectKey, ResourceInfo};
+use component_base::metrics::{Counters, Desc, Metrics, Stability};
 use controller::{Controller, Cx, Next, ReconcileError};
 use parking_lot::Mutex;
 
@@ -18,9 +19,16 @@ const SYNC_LIMIT: Duration = Duration::from_secs(30);
 /// Neither owners nor owned, and too many.
 const IGNORED: &[(&str, &str)] = &[("", "events"), ("events.k8s.io", "events")];
 
+const SYNC_ERRORS: Desc = Desc::new(
+    "garbagecollector_controller_resources_sync_error_total",
+    "Rounds in which the resources of the server could not be found out or listed.",
+    Stability::Alpha,
+);
+
 /// The watches, by resource.
 pub(super) struct Monitors {
     shared: Arc<Shared>,
+    errors: Counters,
     running: Mutex<BTreeMap<String, Monitor>>,
 }
 
@@ -30,8 +38,10 @@ struct Monitor {
 }
 
 impl Monitors {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, running: Mutex::default() }
+    pub(super) fn new(shared: Arc<Shared>, metrics: &Metrics) -> Self {
+        let errors = metrics.counters(&SYNC_ERRORS);
+        errors.with(&[]).inc_by(0.0);
+        Self { shared, errors, running: Mutex::default() }
     }
 
     /// Starts and stops watches so that there is one for each of these.
@@ -72,6 +82,7 @@ impl Monitors {
             }
         };
         if tokio::time::timeout(SYNC_LIMIT, all).await.is_err() {
+            self.errors.with(&[]).inc();
             tracing::warn!("Not all resources could be listed yet, the garbage collector starts without them");
         }
     }
@@ -80,7 +91,13 @@ impl Monitors {
 #[async_trait::async_trait]
 impl Controller for Monitors {
     async fn reconcile(&self, _: &Cx, _: &ObjectKey) -> Result<Next, ReconcileError> {
-        let discovered = self.shared.mapper.refresh().await?;
+        let discovered = match self.shared.mapper.refresh().await {
+            Ok(discovered) => discovered,
+            Err(error) => {
+                self.errors.with(&[]).inc();
+                return Err(error.into());
+            }
+        };
         let deletable = discovered.preferred().filter(|served| served.supports(&["delete", "list", "watch"]));
         let watched = deletable.filter(|served| {
             let resource = &served.info.resource;
@@ -89,6 +106,7 @@ impl Controller for Monitors {
         let key = |info: &ResourceInfo| format!("{}/{}", info.api_version(), info.resource.resource);
         let wanted: BTreeMap<_, _> = watched.map(|served| (key(&served.info), served.info.clone())).collect();
         if wanted.is_empty() {
+            self.errors.with(&[]).inc();
             return Err(ReconcileError::failed("discovery found nothing that can be deleted"));
         }
         self.follow(wanted);

@@ -93,14 +93,14 @@ pub(super) async fn delete(
     policy: &str,
 ) -> Result<(), ClientError> {
     let objects = api(client, info, &read.namespace);
-    match objects.delete(&read.name, &options(read, policy, Some(&read.resource_version))).await {
-        Err(error) if error.is_conflict() => {}
+    let conflict = match objects.delete(&read.name, &options(read, policy, Some(&read.resource_version))).await {
+        Err(error) if error.is_conflict() => error,
         outcome => return outcome.map(drop),
-    }
+    };
     let Some(now) = objects.get_opt(&read.name).await?.map(|now| now.metadata) else { return Ok(()) };
     if now.uid != read.uid || now.owner_references != read.owner_references {
-        // Another object, or other owners: what follows is for the next event to say.
-        return Ok(());
+        // Another object, or other owners. Fewer owners make no event for this object: it is looked at once more.
+        return Err(conflict);
     }
     objects.delete(&read.name, &options(read, policy, None)).await.map(drop)
 }

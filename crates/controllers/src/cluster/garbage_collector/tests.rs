@@ -59,6 +59,38 @@ fn an_owner_that_nobody_has_seen_is_checked() {
 }
 
 #[test]
+fn an_owner_named_from_outside_all_namespaces_is_looked_for_from_within() {
+    let mut graph = Graph::default();
+    let mut outside = owned("volume", "rs");
+    outside.namespace.clear();
+    assert_eq!(observe(&mut graph, "Node", &outside).delete, uids(["rs"]));
+    assert_eq!(observe(&mut graph, "Pod", &owned("p", "rs")).delete, uids(["p"]), "by its own name");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_changed_goes_only_if_its_owners_did_not() {
+    let pod = |owners: serde_json::Value| {
+        serde_json::json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "ns", "uid": "p-uid", "ownerReferences": owners}})
+    };
+    let reference = |uid: &str| serde_json::json!({"apiVersion": "v1", "kind": "Pod", "name": uid, "uid": uid});
+    let (a, b) = (reference("a"), reference("b"));
+    for (name, now, deleted) in [("the same", [&a, &b].as_slice(), true), ("one less", &[&b], false)] {
+        let server = client::fake::FakeServer::new();
+        let client = server.client();
+        let info = client::ResourceInfo::of::<api_types::core_v1::Pod>();
+        server.put("v1/pods", pod(serde_json::json!([a, b])));
+        let read = super::object::api(&client, &info, "ns").get("p").await.unwrap().metadata;
+        server.put("v1/pods", pod(serde_json::json!(now)));
+        server.fail_next("DELETE", &[409]);
+        let outcome = super::object::delete(&client, &info, &read, "Background").await;
+        assert_eq!(outcome.is_ok(), deleted, "{name}");
+        assert_eq!(outcome.err().is_some_and(|error| error.is_conflict()), !deleted, "{name}: it is tried again");
+        assert_eq!(server.objects("v1/pods").is_empty(), deleted, "{name}");
+    }
+}
+
+#[test]
 fn an_owner_that_shows_up_is_real() {
     let mut graph = Graph::default();
     observe(&mut graph, "Pod", &owned("p", "rs"));

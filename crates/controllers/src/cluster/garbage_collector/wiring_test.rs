@@ -5,47 +5,17 @@ use std::time::Duration;
 
 use api_machinery::meta::{ObjectMeta, OwnerReference};
 use api_types::apps_v1::ReplicaSet;
-use api_types::core_v1::Pod;
+use api_types::core_v1::{Node, Pod};
 use base::{CancellationToken, TaskGroup};
-use bytes::Bytes;
 use client::fake::FakeServer;
-use client::{Transport, TransportError};
-use component_base::serving::{Body, full};
+use component_base::metrics::{Metrics, MetricsOptions};
 use controller::{ControllerSet, Descriptor, Environment, Selection};
 
 use super::DESCRIPTOR;
 use crate::Settings;
-use crate::workloads::fixtures::{meta, stored};
+use crate::workloads::fixtures::{WithDiscovery, meta, stored};
 
 const KNOWN: &[Descriptor] = &[DESCRIPTOR];
-
-/// Answers discovery and hands everything else on.
-struct WithDiscovery(Arc<dyn Transport>);
-
-#[async_trait::async_trait]
-impl Transport for WithDiscovery {
-    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
-        let (group, resource, kind) = match request.uri().path() {
-            "/api" => ("", "pods", "Pod"),
-            "/apis" => ("apps", "replicasets", "ReplicaSet"),
-            _ => return self.0.send(request).await,
-        };
-        let verbs = r#"["get","list","watch","delete"]"#;
-        let list = format!(
-            r#"{{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{{"metadata":
-            {{"name":"{group}"}},"versions":[{{"version":"v1","freshness":"Current","resources":[{{"resource":
-            "{resource}","scope":"Namespaced","responseKind":{{"kind":"{kind}"}},"verbs":{verbs}}}]}}]}}]}}"#
-        );
-        let mut response = http::Response::new(full(list));
-        let json = http::HeaderValue::from_static("application/json");
-        response.headers_mut().insert(http::header::CONTENT_TYPE, json);
-        Ok(response)
-    }
-
-    fn server(&self) -> &str {
-        self.0.server()
-    }
-}
 
 fn owned(name: &str, by: &str) -> ObjectMeta {
     let mut meta = meta(name);
@@ -59,17 +29,40 @@ fn owned(name: &str, by: &str) -> ObjectMeta {
     meta
 }
 
-#[tokio::test(start_paused = true)]
-async fn pods_go_with_their_owner() {
-    let server = FakeServer::new();
+/// Starts the collector on a server.
+fn start(server: &FakeServer) -> (TaskGroup, Arc<Metrics>) {
     let client = server.client_over(Arc::new(WithDiscovery(server.transport())));
     let mut env = Environment::new(&client);
     env.settings = Arc::new(Settings::default());
+    let metrics = Metrics::new(MetricsOptions::default());
+    env.metrics = Some(Arc::clone(&metrics));
     let set = ControllerSet::new(KNOWN, &Selection::all(), &env.gates);
     let group = TaskGroup::new("test");
     group.spawn_cancellable("controllers", async move {
         set.run(&env, CancellationToken::new()).await.unwrap();
     });
+    (group, metrics)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_cannot_be_looked_for_is_not_taken_for_gone() {
+    let server = FakeServer::new();
+    let mut metadata = owned("outside", "gone");
+    metadata.namespace.clear();
+    server.put("v1/nodes", stored(&Node { metadata, ..Node::default() }));
+    server.put("v1/pods", stored(&Pod { metadata: owned("lost", "gone"), ..Pod::default() }));
+    let running = start(&server);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(server.objects("v1/nodes").len(), 1, "a cluster-scoped object cannot have a namespaced owner");
+    assert!(server.objects("v1/pods").is_empty(), "from within the namespace the owner is seen to be gone");
+    let text = running.1.text();
+    assert!(text.contains("garbagecollector_controller_resources_sync_error_total 0"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_go_with_their_owner() {
+    let server = FakeServer::new();
+    let _running = start(&server);
     server.put("apps/v1/replicasets", stored(&ReplicaSet { metadata: meta("rs"), ..ReplicaSet::default() }));
     for metadata in [owned("mine", "rs"), owned("lost", "gone"), meta("free")] {
         server.put("v1/pods", stored(&Pod { metadata, ..Pod::default() }));

@@ -1,6 +1,6 @@
 //! Usage out of the caches: pods, services and claims as they are, of everything else the number.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api_machinery::meta::PartialObjectMetadata;
@@ -52,7 +52,7 @@ impl Counted {
         });
         on_release(&self.services, Evaluator::Services, quotas, queue, |old, new| old.spec.type_ != new.spec.type_);
         on_release(&self.claims, Evaluator::Claims, quotas, queue, |old, new| {
-            old.status.allocated_resources != new.status.allocated_resources
+            old.status.allocated_resources != new.status.allocated_resources || classes(old) != classes(new)
         });
     }
 
@@ -94,6 +94,15 @@ impl Counted {
         used.retain(|name, _| quota.spec.hard.contains_key(name));
         (used, (!problems.is_empty()).then(|| problems.join(", ")))
     }
+}
+
+/// The attribute classes that a claim names, wherever it does; scopes choose by them.
+fn classes(claim: &PersistentVolumeClaim) -> BTreeSet<&str> {
+    let status = &claim.status;
+    let target = status.modify_volume_status.as_ref().map(|own| own.target_volume_attributes_class_name.as_str());
+    let wanted = claim.spec.volume_attributes_class_name.as_deref();
+    let current = status.current_volume_attributes_class_name.as_deref();
+    [wanted, current, target].into_iter().flatten().filter(|name| !name.is_empty()).collect()
 }
 
 fn objects<T: ApiObject>(informer: &Informer<T>, namespace: &str) -> Vec<Arc<dyn Object>> {

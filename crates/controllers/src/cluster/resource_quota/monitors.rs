@@ -32,6 +32,16 @@ impl Monitors {
         Self { mapper, informers, counted, quotas, queue, running: Mutex::default() }
     }
 
+    /// Quotas of a resource that was not known before, such as all of them at the start, do not wait for the next round.
+    fn count_anew(&self, fresh: &[Evaluator]) {
+        let concerned = |quota: &ResourceQuota| {
+            quota.spec.hard.keys().any(|name| fresh.iter().any(|evaluator| evaluator.counts(name)))
+        };
+        for quota in self.quotas.list().iter().filter(|quota| concerned(quota)) {
+            self.queue.add(ObjectKey::of(&quota.metadata));
+        }
+    }
+
     /// Whether the resource is counted by its number alone.
     fn is_plain(group: &str, resource: &str) -> bool {
         matches!(Evaluator::of(group, resource), Some(Evaluator::Count(_)))
@@ -54,6 +64,7 @@ impl Controller for Monitors {
                 ((resource.group.to_string(), resource.resource.to_string()), served.info.clone())
             })
             .collect();
+        let mut fresh = Vec::new();
         let mut running = self.running.lock();
         // The watches themselves are shared with the garbage collector, which ends those of resources that are gone.
         running.retain(|resource, _| wanted.contains_key(resource));
@@ -63,12 +74,14 @@ impl Controller for Monitors {
             }
             let objects = self.informers.metadata(&info);
             if let Some(evaluator) = Evaluator::of(&resource.0, &resource.1) {
-                on_release(&objects, evaluator, &self.quotas, &self.queue, |_, _| false);
+                on_release(&objects, evaluator.clone(), &self.quotas, &self.queue, |_, _| false);
+                fresh.push(evaluator);
             }
             running.insert(resource, objects);
         }
         self.counted.set_others(running.clone());
         self.informers.start();
+        self.count_anew(&fresh);
         Ok(Next::Done)
     }
 }

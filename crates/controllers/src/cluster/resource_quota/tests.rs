@@ -5,7 +5,7 @@ use api_types::core_v1::ResourceList;
 use serde_json::json;
 
 use super::*;
-use crate::workloads::fixtures::{Running, settle};
+use crate::workloads::fixtures::{Running, WithDiscovery, settle};
 
 fn amounts(text: &str) -> ResourceList {
     let pair = |pair: &str| {
@@ -61,4 +61,20 @@ async fn pods_are_counted_as_they_come_to_be_known_and_go() {
     running.server.remove("v1/pods", "ns", "a");
     settle().await;
     assert_eq!(quotas.get("q").await.unwrap().status.used, amounts("cpu=1 pods=1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_discovery_finds_is_counted_without_waiting_for_the_next_round() {
+    let running = Running::start_over(&[DESCRIPTOR], Settings::default(), |server| {
+        std::sync::Arc::new(WithDiscovery(server.transport()))
+    });
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "ns"}});
+    running.server.put("v1/configmaps", map);
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ns"},
+        "spec": {"hard": {"pods": "5", "count/configmaps": "4", "configmaps": "4"}}});
+    running.server.put("v1/resourcequotas", quota);
+    settle().await;
+    let quotas = running.client.namespaced::<ResourceQuota>("ns");
+    let used = quotas.get("q").await.unwrap().status.used;
+    assert_eq!(used, amounts("pods=0 count/configmaps=1 configmaps=1"));
 }

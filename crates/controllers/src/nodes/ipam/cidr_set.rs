@@ -1,18 +1,19 @@
 //! The ranges of one size within a cluster's range: which are taken, which comes next.
 
 use super::cidr::Cidr;
+use super::metrics::SetMetrics;
 
 /// The most bits by which a set's blocks may be smaller than its range: 65,536 blocks.
 pub(super) const MOST_BITS: u8 = 16;
 
 /// Blocks of one size.
-#[derive(Debug)]
 pub(super) struct CidrSet {
     cluster: Cidr,
     node_mask: u8,
     taken: Vec<bool>,
     count: usize,
     next: usize,
+    metrics: Option<SetMetrics>,
 }
 
 impl CidrSet {
@@ -28,7 +29,13 @@ impl CidrSet {
         if bits > 24 {
             return Err(format!("the range {cluster} has too many blocks of size {node_mask}"));
         }
-        Ok(Self { cluster, node_mask, taken: vec![false; 1 << bits], count: 0, next: 0 })
+        Ok(Self { cluster, node_mask, taken: vec![false; 1 << bits], count: 0, next: 0, metrics: None })
+    }
+
+    /// Has metrics tell of the set from now on.
+    pub(super) fn show(&mut self, metrics: SetMetrics) {
+        metrics.holds(self.taken.len());
+        self.metrics = Some(metrics);
     }
 
     /// The whole range.
@@ -42,13 +49,18 @@ impl CidrSet {
     /// When none is free.
     pub(super) fn allocate(&mut self) -> Result<Cidr, String> {
         let all = self.taken.len();
-        let free = (0..all).map(|step| (self.next + step) % all).find(|index| !self.taken[*index]);
-        let index = free.ok_or_else(|| {
+        let free = (0..all).find(|step| !self.taken[(self.next + step) % all]);
+        let tries = free.ok_or_else(|| {
             "CIDR allocation failed; there are no remaining CIDRs left to allocate in the accepted range".to_owned()
         })?;
+        let index = (self.next + tries) % all;
         self.taken[index] = true;
         self.count += 1;
         self.next = (index + 1) % all;
+        if let Some(metrics) = &self.metrics {
+            metrics.found(tries);
+            metrics.changed(1, 0, self.count, all);
+        }
         Ok(self.block(index))
     }
 
@@ -85,6 +97,7 @@ impl CidrSet {
         };
         let first = index(range.base().max(self.cluster.base()));
         let last = index(range.last().min(self.cluster.last()));
+        let before = self.count;
         for slot in self.taken.iter_mut().take(last.saturating_add(1)).skip(first) {
             match (*slot, taken) {
                 (false, true) => self.count += 1,
@@ -92,6 +105,10 @@ impl CidrSet {
                 _ => {}
             }
             *slot = taken;
+        }
+        if let Some(metrics) = &self.metrics {
+            let (more, fewer) = (self.count.saturating_sub(before), before.saturating_sub(self.count));
+            metrics.changed(more, fewer, self.count, self.taken.len());
         }
         Ok(())
     }

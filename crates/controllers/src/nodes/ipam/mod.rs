@@ -2,8 +2,10 @@
 
 mod cidr;
 mod cidr_set;
+mod metrics;
 mod options;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api_machinery::meta::ListOptions;
@@ -17,6 +19,7 @@ use tokio::sync::OnceCell;
 use crate::Settings;
 use cidr::Cidr;
 use cidr_set::CidrSet;
+use metrics::SetMetrics;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "node-ipam-controller",
@@ -38,6 +41,9 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         return Err(BuildError::Skipped("--allocate-node-cidrs is false".to_owned()));
     }
     let (mut sets, services) = options::complete(&settings).map_err(BuildError::Failed)?;
+    for set in &mut sets {
+        set.show(SetMetrics::new(build.metrics(), set.cluster()));
+    }
     for service in &services {
         for set in &mut sets {
             if set.cluster().overlaps(service) {
@@ -45,26 +51,65 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
             }
         }
     }
-    let sets = Arc::new(Mutex::new(sets));
+    let ranges = Arc::new(Mutex::new(Ranges { sets, given: BTreeMap::new() }));
     let queue = build.queue("cidrallocator_node");
-    let released = Arc::clone(&sets);
+    let released = Arc::clone(&ranges);
     let on_node = move |change: &Change<Node>| {
         let Change::Deleted { object, .. } = change else { return Some(change.key()) };
-        for (set, range) in released.lock().iter_mut().zip(&object.spec.pod_cidrs) {
+        released.lock().release(object);
+        None
+    };
+    let nodes = build.watch::<Node>().enqueue_keys(&queue, on_node).informer();
+    metrics::started(build.metrics());
+    build.run(&queue, WORKERS, Arc::new(Allocator { nodes, ranges, listed: OnceCell::new() }));
+    Ok(())
+}
+
+/// Which blocks are taken, and by whom as far as the cache does not tell yet.
+struct Ranges {
+    /// One for each cluster range.
+    sets: Vec<CidrSet>,
+    /// What was written to nodes, by name, until the cache shows it. A node changes often when it is new, and the
+    /// event of such a change may have it looked at again before the event of the write is here. Bounded by the nodes.
+    given: BTreeMap<String, Given>,
+}
+
+struct Given {
+    uid: String,
+    ranges: Vec<Cidr>,
+}
+
+impl Ranges {
+    /// A node is gone: its blocks are free, those that the cache never showed included.
+    fn release(&mut self, node: &Node) {
+        let unseen = self.given.get(&node.metadata.name).is_some_and(|given| given.uid == node.metadata.uid);
+        let given = if unseen { self.given.remove(&node.metadata.name) } else { None };
+        if node.spec.pod_cidrs.is_empty() {
+            self.give_back(&given.map(|given| given.ranges).unwrap_or_default());
+            return;
+        }
+        for (set, range) in self.sets.iter_mut().zip(&node.spec.pod_cidrs) {
             if let Ok(range) = range.parse() {
                 drop(set.release(&range));
             }
         }
-        None
-    };
-    let nodes = build.watch::<Node>().enqueue_keys(&queue, on_node).informer();
-    build.run(&queue, WORKERS, Arc::new(Allocator { nodes, sets, listed: OnceCell::new() }));
-    Ok(())
+    }
+
+    fn give_back(&mut self, ranges: &[Cidr]) {
+        for (set, range) in self.sets.iter_mut().zip(ranges) {
+            drop(set.release(range));
+        }
+    }
+
+    /// Whether this very node has ranges already that the cache does not show yet.
+    fn has_given(&self, node: &Node) -> bool {
+        self.given.get(&node.metadata.name).is_some_and(|given| given.uid == node.metadata.uid)
+    }
 }
 
 struct Allocator {
     nodes: Informer<Node>,
-    sets: Arc<Mutex<Vec<CidrSet>>>,
+    ranges: Arc<Mutex<Ranges>>,
     /// Set once the ranges of all nodes that were there at the start are taken.
     listed: OnceCell<()>,
 }
@@ -78,7 +123,11 @@ impl Controller for Allocator {
             return Ok(Next::Done);
         }
         if !node.spec.pod_cidrs.is_empty() {
+            self.ranges.lock().given.remove(&key.name);
             self.take(&node).map_err(ReconcileError::failed)?;
+            return Ok(Next::Done);
+        }
+        if self.ranges.lock().has_given(&node) {
             return Ok(Next::Done);
         }
         let ranges = self.allocate(cx, &node)?;
@@ -100,7 +149,7 @@ impl Allocator {
     /// Marks a node's own ranges as taken.
     fn take(&self, node: &Node) -> Result<(), String> {
         let (name, ranges) = (&node.metadata.name, &node.spec.pod_cidrs);
-        let mut sets = self.sets.lock();
+        let sets = &mut self.ranges.lock().sets;
         for (index, text) in ranges.iter().enumerate() {
             let range: Cidr =
                 text.parse().map_err(|_| format!("failed to parse node {name}, CIDR [{}]", ranges.join(" ")))?;
@@ -118,14 +167,14 @@ impl Allocator {
     }
 
     fn allocate(&self, cx: &Cx, node: &Node) -> Result<Vec<Cidr>, ReconcileError> {
-        let mut sets = self.sets.lock();
-        let mut ranges: Vec<Cidr> = Vec::with_capacity(sets.len());
-        for index in 0..sets.len() {
-            match sets[index].allocate() {
+        let mut own = self.ranges.lock();
+        let mut ranges: Vec<Cidr> = Vec::with_capacity(own.sets.len());
+        for index in 0..own.sets.len() {
+            match own.sets[index].allocate() {
                 Ok(range) => ranges.push(range),
                 Err(error) => {
                     // Unlike upstream, what was taken from the other sets is given back.
-                    give_back(&mut sets, &ranges);
+                    own.give_back(&ranges);
                     tell(cx, node, "CIDRNotAvailable");
                     let text = format!("failed to allocate cidr from cluster cidr at idx:{index}: {error}");
                     return Err(ReconcileError::failed(text));
@@ -138,21 +187,25 @@ impl Allocator {
     async fn write(&self, cx: &Cx, key: &ObjectKey, ranges: &[Cidr]) -> Result<(), ReconcileError> {
         let texts: Vec<String> = ranges.iter().map(ToString::to_string).collect();
         let Some(node) = self.nodes.get(key) else {
-            give_back(&mut self.sets.lock(), ranges);
+            self.ranges.lock().give_back(ranges);
             return Ok(());
         };
         if node.spec.pod_cidrs == texts {
             return Ok(());
         }
         if !node.spec.pod_cidrs.is_empty() {
-            give_back(&mut self.sets.lock(), ranges);
+            self.ranges.lock().give_back(ranges);
             return Ok(());
         }
         let patch = patch(&texts);
         let mut failure = None;
         for _ in 0..TRIES {
             match cx.client.all::<Node>().patch(&key.name, &patch).await {
-                Ok(_) => return Ok(()),
+                Ok(written) => {
+                    let given = Given { uid: written.metadata.uid, ranges: ranges.to_vec() };
+                    self.ranges.lock().given.insert(key.name.clone(), given);
+                    return Ok(());
+                }
                 Err(error) => failure = Some(error),
             }
         }
@@ -160,15 +213,9 @@ impl Allocator {
         tell(cx, &node, "CIDRAssignmentFailed");
         // After a timeout the ranges may have been written all the same.
         if !error.is_timeout() {
-            give_back(&mut self.sets.lock(), ranges);
+            self.ranges.lock().give_back(ranges);
         }
         Err(error.into())
-    }
-}
-
-fn give_back(sets: &mut [CidrSet], ranges: &[Cidr]) {
-    for (set, range) in sets.iter_mut().zip(ranges) {
-        drop(set.release(range));
     }
 }
 

@@ -1,5 +1,14 @@
 //! Tests of the nodes' addresses.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use client::fake::FakeServer;
+use client::{Transport, TransportError};
+use component_base::serving::Body;
+use serde_json::json;
+
 use super::*;
 use crate::settings::IpamSettings;
 use crate::workloads::fixtures::{Running, settle};
@@ -111,4 +120,87 @@ async fn nodes_get_ranges_that_nobody_has() {
     assert_eq!(new["spec"]["podCIDRs"][0], "10.244.2.0/24", "services have the first, the old node the second");
     assert_eq!(new["spec"]["podCIDR"], "10.244.2.0/24");
     running.assert_steady().await;
+    running.assert_shows("running_managed_controllers{manager=\"kube-controller-manager\",name=\"nodeipam\"} 1");
+    let shows = |family: &str, value: &str| {
+        running.assert_shows(&format!("node_ipam_controller_{family}{{clusterCIDR=\"10.244.0.0/16\"}} {value}"));
+    };
+    shows("cirdset_max_cidrs", "256");
+    shows("cidrset_cidrs_allocations_total", "3");
+    shows("cidrset_usage_cidrs", "0.01171875");
+    shows("cidrset_allocation_tries_per_request_count", "1");
+    running.server.remove("v1/nodes", "", "old");
+    settle().await;
+    shows("cidrset_cidrs_releases_total", "1");
+}
+
+/// A node changes while its ranges are being written, and the watch is cut before it can tell of the write.
+struct Late {
+    server: FakeServer,
+    done: AtomicBool,
+}
+
+#[async_trait::async_trait]
+impl Transport for Late {
+    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
+        if request.method() == http::Method::PATCH && !self.done.swap(true, Ordering::Relaxed) {
+            self.server.put(
+                "v1/nodes",
+                json!({"apiVersion": "v1", "kind": "Node",
+                "metadata": {"name": "a", "uid": "a-uid", "labels": {"changed": "meanwhile"}}}),
+            );
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            self.server.cut_watches();
+            self.server.fail_next("GET", &[500; 3]);
+        }
+        self.server.transport().send(request).await
+    }
+
+    fn server(&self) -> &str {
+        "https://fake"
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_gets_ranges_once_however_late_the_cache_is() {
+    let ipam = IpamSettings { allocate: true, cluster_cidr: "10.244.0.0/16".into(), ..IpamSettings::default() };
+    let settings = Settings { ipam, ..Settings::default() };
+    let running = Running::start_over(KNOWN, settings, |server| {
+        Arc::new(Late { server: server.clone(), done: AtomicBool::new(false) })
+    });
+    let node = |name: &str| {
+        json!({"apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "uid": format!("{name}-uid")}})
+    };
+    settle().await;
+    running.server.put("v1/nodes", node("a"));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(running.requests("PATCH", "nodes/a"), 1, "{:?}", running.server.requests());
+    running.server.put("v1/nodes", node("b"));
+    settle().await;
+    let nodes = running.server.objects("v1/nodes");
+    let ranges: Vec<_> = nodes.iter().map(|node| node["spec"]["podCIDR"].as_str().unwrap_or_default()).collect();
+    assert_eq!(ranges, ["10.244.0.0/24", "10.244.1.0/24"]);
+}
+
+#[test]
+fn a_node_that_goes_unseen_gives_its_ranges_back() {
+    let node = |uid: &str, ranges: &[&str]| {
+        let mut node = Node::default();
+        node.metadata.name = "n".into();
+        node.metadata.uid = uid.into();
+        node.spec.pod_cidrs = ranges.iter().map(|range| (*range).to_owned()).collect();
+        node
+    };
+    for (name, gone, left) in [
+        ("never seen with ranges", node("u", &[]), 0),
+        ("seen with ranges", node("u", &["10.244.0.0/24"]), 0),
+        ("another of the name", node("v", &[]), 1),
+    ] {
+        let mut ranges = Ranges { sets: vec![set("10.244.0.0/16", 24)], given: BTreeMap::new() };
+        let range = ranges.sets[0].allocate().unwrap();
+        ranges.given.insert("n".into(), Given { uid: "u".into(), ranges: vec![range] });
+        assert!(ranges.has_given(&node("u", &[])) && !ranges.has_given(&node("v", &[])));
+        ranges.release(&gone);
+        assert_eq!(ranges.sets[0].count(), left, "{name}");
+    }
 }
