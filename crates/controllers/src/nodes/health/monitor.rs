@@ -26,7 +26,10 @@ const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
 /// Looks at all nodes.
 pub(super) struct Monitor {
     shared: Arc<Shared>,
-    known: Mutex<BTreeSet<String>>,
+    /// The nodes of the last pass, with their uids.
+    known: Mutex<BTreeMap<String, String>>,
+    /// Nodes whose pods may still have to be marked: new ones, and those where it failed.
+    owed: Mutex<BTreeSet<String>>,
 }
 
 /// A node as it was found, and as it was before.
@@ -39,7 +42,7 @@ struct Seen {
 
 impl Monitor {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, known: Mutex::default() }
+        Self { shared, known: Mutex::default(), owed: Mutex::default() }
     }
 }
 
@@ -48,7 +51,7 @@ impl Controller for Monitor {
     async fn reconcile(&self, cx: &Cx, _: &ObjectKey) -> Result<Next, ReconcileError> {
         let started = cx.clock.monotonic();
         let nodes = self.shared.nodes.list();
-        self.welcome(cx, &nodes).await?;
+        self.welcome(cx, &nodes).await;
         let mut looks = Vec::with_capacity(nodes.len());
         for node in &nodes {
             looks.push(self.look_timed(cx, node));
@@ -66,8 +69,9 @@ impl Controller for Monitor {
 
 impl Monitor {
     /// Nodes that came and went.
-    async fn welcome(&self, cx: &Cx, nodes: &[Arc<Node>]) -> Result<(), ReconcileError> {
-        let now: BTreeSet<String> = nodes.iter().map(|node| node.metadata.name.clone()).collect();
+    async fn welcome(&self, cx: &Cx, nodes: &[Arc<Node>]) {
+        let uid = |node: &Arc<Node>| (node.metadata.name.clone(), node.metadata.uid.clone());
+        let now: BTreeMap<String, String> = nodes.iter().map(uid).collect();
         let before = std::mem::replace(&mut *self.known.lock(), now.clone());
         for node in nodes {
             let zone = zone_of(node);
@@ -78,20 +82,25 @@ impl Monitor {
                 state.queues.insert(zone, queue);
             }
         }
-        for node in nodes.iter().filter(|node| !before.contains(&node.metadata.name)) {
+        for node in nodes.iter().filter(|node| !before.contains_key(&node.metadata.name)) {
             let name = &node.metadata.name;
             tell(cx, node, "RegisteredNode", format!("Node {name} event: Registered Node {name} in Controller"));
-            self.free(cx, node).await?;
+            self.owed.lock().insert(name.clone());
+            // The pass does it again for a node that is ready; the others are not to wait for this one.
+            if let Err(error) = self.free(cx, node).await {
+                tracing::warn!(%error, node = name, "Removing the taints of a new node failed");
+            }
         }
-        for name in before.difference(&now) {
+        for (name, uid) in before.iter().filter(|(name, _)| !now.contains_key(*name)) {
             let mut gone = Node::default();
             gone.metadata.name.clone_from(name);
+            gone.metadata.uid.clone_from(uid);
             tell(cx, &gone, "RemovingNode", format!("Node {name} event: Removing Node {name} from Controller"));
+            self.owed.lock().remove(name);
             let mut state = self.shared.state.lock();
             state.records.remove(name);
             state.queues.values_mut().for_each(|queue| queue.remove(name));
         }
-        Ok(())
     }
 
     /// Takes the taints away that drive pods off.
@@ -192,14 +201,15 @@ impl Monitor {
         if fell {
             tell(cx, &seen.node, "NodeNotReady", format!("Node {name} status is now: NodeNotReady"));
         }
-        let down = matches!(seen.now.as_str(), "False" | "Unknown");
-        if down || fell {
-            // Pods that are marked already cost nothing, so a node that was down before this process is served too.
-            let pods = self.shared.pods.by_index(NODE_NAME, name);
-            if let Err(error) = mark(cx, &pods).await {
-                // The next pass tries again.
-                tracing::warn!(%error, node = name, "Marking the pods of a node as not ready failed");
-            }
+        // Only of a node that fell silent, and once: a kubelet that talks says itself what it knows of its pods.
+        let owed = self.owed.lock().remove(name) && seen.now == "Unknown";
+        if !fell && !owed {
+            return;
+        }
+        let pods = self.shared.pods.by_index(NODE_NAME, name);
+        if let Err(error) = mark(cx, &pods).await {
+            tracing::warn!(%error, node = name, "Marking the pods of a node as not ready failed, trying again");
+            self.owed.lock().insert(name.clone());
         }
     }
 

@@ -127,3 +127,48 @@ async fn a_silent_node_is_said_to_be_unknown() {
     let awake = nodes.iter().find(|node| node["metadata"]["name"] == "other").unwrap();
     assert_eq!(awake["status"]["conditions"][0]["status"], "True");
 }
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_marked_once_and_only_when_the_kubelet_is_silent() {
+    for (name, status, failures, expected) in [
+        ("the kubelet says that it is not ready", "False", vec![], false),
+        ("silent before this process", "Unknown", vec![], true),
+        ("silent, and the first try fails", "Unknown", vec![500; 2], true),
+    ] {
+        let running = Running::start(KNOWN);
+        let mut pod = ready_pod(Pod { metadata: meta("p"), ..Pod::default() }, 1);
+        pod.spec.node_name = "n".into();
+        let is_ready = || running.server.objects("v1/pods")[0]["status"]["conditions"][0]["status"] == "True";
+        running.put("v1/pods", &pod);
+        running.put("v1/nodes", &node(if expected { status } else { "True" }, 1));
+        running.server.fail_next("PUT", &failures);
+        tokio::time::sleep(Duration::from_secs(11)).await;
+        running.put("v1/nodes", &node(status, 2));
+        tokio::time::sleep(Duration::from_secs(16)).await;
+        assert_eq!(!is_ready(), expected, "{name}");
+        running.put("v1/pods", &pod);
+        tokio::time::sleep(Duration::from_secs(16)).await;
+        assert!(is_ready(), "{name}: it is not said over and over");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_cannot_be_freed_does_not_hold_up_the_others() {
+    let running = Running::start(KNOWN);
+    for name in ["a", "b"] {
+        let mut node = node("True", 1);
+        node.metadata.name = name.into();
+        node.spec.taints.push(crate::nodes::node_taints::taint(TAINT_NODE_UNREACHABLE, "NoExecute", at(1)));
+        running.put("v1/nodes", &node);
+    }
+    running.server.fail_next("PATCH", &[500]);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let events = running.server.objects("v1/events");
+    let said: Vec<_> = events.iter().filter_map(|event| event["message"].as_str()).collect();
+    for name in ["a", "b"] {
+        assert!(
+            said.contains(&format!("Node {name} event: Registered Node {name} in Controller").as_str()),
+            "{said:?}"
+        );
+    }
+}

@@ -103,6 +103,8 @@ impl Zones {
             zones.map(rate).collect()
         };
         let change = match (all_now, all_before) {
+            // There are no nodes: nothing went down.
+            _ if now.is_empty() => Change::Rates(Vec::new()),
             (true, true) => Change::Rates(Vec::new()),
             (true, false) => Change::AllDown,
             (false, true) => Change::Recovered(rates(false)),
@@ -158,6 +160,9 @@ mod tests {
         let large = vec![("a".to_owned(), 0.01), ("b".to_owned(), 0.1)];
         let mut more = Zones::default();
         assert_eq!(more.update(&counts((20, 60), (3, 0)), &settings), Change::Recovered(large));
+        let mut emptied = Zones::default();
+        emptied.enter("a");
+        assert_eq!(emptied.update(&BTreeMap::new(), &settings), Change::Rates(vec![]), "no nodes are not all nodes");
         assert_eq!(zones.update(&counts((0, 4), (0, 3)), &settings), Change::AllDown);
         assert_eq!(zones.update(&counts((0, 4), (0, 3)), &settings), Change::Rates(vec![]));
         assert_eq!(zones.update(&counts((1, 2), (0, 3)), &settings), Change::Recovered(rates(0.1, 0.1)));
