@@ -183,7 +183,7 @@ async fn evict(cx: &Cx, key: &ObjectKey, seen: &Pod) -> Result<bool, ClientError
     loop {
         left -= 1;
         match evict_once(cx, key, &seen.metadata.uid).await {
-            Ok(()) => return Ok(true),
+            Ok(deleted) => return Ok(deleted),
             Err(error) if error.is_not_found() => return Ok(false),
             Err(error) if left == 0 => return Err(error),
             Err(_) => tokio::time::sleep(PAUSE).await,
@@ -191,26 +191,30 @@ async fn evict(cx: &Cx, key: &ObjectKey, seen: &Pod) -> Result<bool, ClientError
     }
 }
 
-/// Says why in a condition, then deletes with the pod's own grace period.
-async fn evict_once(cx: &Cx, key: &ObjectKey, uid: &str) -> Result<(), ClientError> {
+/// Says why in a condition, then deletes with the pod's own grace period. Says whether it was this pod, and still there.
+async fn evict_once(cx: &Cx, key: &ObjectKey, uid: &str) -> Result<bool, ClientError> {
     let pods = cx.client.namespaced::<Pod>(&key.namespace);
     let live = pods.get(&key.name).await?;
-    if live.metadata.uid != uid {
-        return Ok(());
+    if live.metadata.uid != uid || live.metadata.deletion_timestamp.is_some() {
+        return Ok(false);
     }
     let mut changed = live.status.conditions.clone();
-    let condition = PodCondition {
-        type_: "DisruptionTarget".to_owned(),
-        status: "True".to_owned(),
-        reason: "DeletionByTaintManager".to_owned(),
-        message: "Taint manager: deleting due to NoExecute taint".to_owned(),
-        ..PodCondition::default()
-    };
-    if conditions::set(&mut changed, condition, Time::from(cx.clock.wall())) {
+    if conditions::set(&mut changed, by_taint_manager(&live), Time::from(cx.clock.wall())) {
         let target: Vec<PodCondition> = changed.into_iter().filter(|one| one.type_ == "DisruptionTarget").collect();
         pods.patch_status(&key.name, &disruption_patch(uid, &target)).await?;
     }
-    pods.delete_this(&live.metadata, DeleteOptions::default()).await.map(drop)
+    pods.delete_this(&live.metadata, DeleteOptions::default()).await
+}
+
+fn by_taint_manager(pod: &Pod) -> PodCondition {
+    PodCondition {
+        type_: "DisruptionTarget".to_owned(),
+        status: "True".to_owned(),
+        observed_generation: pod.metadata.generation,
+        reason: "DeletionByTaintManager".to_owned(),
+        message: "Taint manager: deleting due to NoExecute taint".to_owned(),
+        ..PodCondition::default()
+    }
 }
 
 fn disruption_patch(uid: &str, conditions: &[PodCondition]) -> Patch {
@@ -285,6 +289,13 @@ mod tests {
         assert_eq!(replan(Some(first), Duration::from_secs(300), after(100)), first);
         let shorter = replan(Some(first), Duration::from_secs(60), after(100));
         assert_eq!(shorter, first, "as upstream: what began earlier stays");
+    }
+
+    #[test]
+    fn the_condition_is_of_the_generation_that_was_evicted() {
+        let mut pod = Pod { metadata: meta("p"), ..Pod::default() };
+        pod.metadata.generation = 3;
+        assert_eq!(by_taint_manager(&pod).observed_generation, 3);
     }
 
     #[tokio::test(start_paused = true)]

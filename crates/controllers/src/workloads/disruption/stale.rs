@@ -37,6 +37,19 @@ pub(super) fn due(pod: &Pod) -> Option<Time> {
     stands.then(|| condition.last_transition_time + LIMIT)
 }
 
+/// The pod without the announcement.
+pub(super) fn taken_back(pod: &Pod, now: Time) -> Pod {
+    let mut next = pod.clone();
+    let condition = PodCondition {
+        type_: CONDITION.to_owned(),
+        status: "False".to_owned(),
+        observed_generation: pod.metadata.generation,
+        ..PodCondition::default()
+    };
+    conditions::set(&mut next.status.conditions, condition, now);
+    next
+}
+
 struct Stale {
     pods: Informer<Pod>,
 }
@@ -50,10 +63,7 @@ impl Controller for Stale {
         if due > now {
             return Ok(Next::After(due.since(now)));
         }
-        let mut next = Pod::clone(&pod);
-        let condition =
-            PodCondition { type_: CONDITION.to_owned(), status: "False".to_owned(), ..PodCondition::default() };
-        conditions::set(&mut next.status.conditions, condition, now);
+        let next = taken_back(&pod, now);
         match cx.client.namespaced::<Pod>(&key.namespace).update_status(&next).await {
             Err(error) if !error.is_not_found() => Err(error.into()),
             _ => Ok(Next::Done),

@@ -80,6 +80,10 @@ fn announcements_run_out() {
     };
     pod.status.conditions.push(condition);
     assert_eq!(stale::due(&pod), Some(at(130)));
+    pod.metadata.generation = 3;
+    let condition = stale::taken_back(&pod, at(130)).status.conditions.pop().unwrap();
+    let shown = (condition.status.as_str(), condition.reason.as_str(), condition.observed_generation);
+    assert_eq!((shown, condition.last_transition_time), (("False", "", 3), at(130)));
     pod.status.conditions[0].reason = "TerminationByKubelet".into();
     assert_eq!(stale::due(&pod), None);
 }
