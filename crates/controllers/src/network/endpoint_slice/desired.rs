@@ -12,10 +12,10 @@ use super::layout::{PortKey, port_key, ports};
 use crate::network::backends::{Family, addresses_of, counts, hostname, reference};
 
 /// What identifies an endpoint across syncs.
-pub(super) type Identity = (Vec<String>, String, String, String);
+pub(in crate::network) type Identity = (Vec<String>, String, String, String);
 
 /// The identity of an endpoint: addresses, host name and pod.
-pub(super) fn identity(endpoint: &Endpoint) -> Identity {
+pub(in crate::network) fn identity(endpoint: &Endpoint) -> Identity {
     let mut addresses = endpoint.addresses.clone();
     addresses.sort();
     let (namespace, name) =

@@ -3,7 +3,7 @@
 //! Deliberately not here: topology hints by annotation (`service.kubernetes.io/topology-mode: Auto`); hints come from
 //! `spec.trafficDistribution`.
 
-mod desired;
+pub(in crate::network) mod desired;
 mod hints;
 pub(in crate::network) mod layout;
 mod metrics;

@@ -1,5 +1,6 @@
 //! Mirrors Endpoints that people made for services without a selector into EndpointSlices, which is what proxies read.
 
+mod metrics;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileE
 
 use super::endpoint_slice::tracker::Tracker;
 use crate::Settings;
+use metrics::{Effect, MirrorMetrics};
 use plan::Writes;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -36,6 +38,7 @@ const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 /// Failures in a row after which Endpoints wait for their next change.
 const MAX_FAILURES: u32 = 15;
 const FIRST_RETRY: Duration = Duration::from_secs(1);
+const LONGEST_RETRY: Duration = Duration::from_secs(100);
 /// Index of our slices by the Endpoints they mirror, `{namespace}/{name}`.
 const BY_ENDPOINTS: &str = "mirrored-endpoints";
 
@@ -43,7 +46,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let settings = build.settings::<Settings>()?;
     let (workers, batch, max) =
         (settings.mirroring_syncs, settings.mirroring_batch_period, settings.mirroring_max_per_subset);
-    let limit = RateLimit { base: FIRST_RETRY, ..RateLimit::default() };
+    let limit = RateLimit { base: FIRST_RETRY, longest: LONGEST_RETRY, ..RateLimit::default() };
     let queue = build.queue_with("endpoint_slice_mirroring", limit);
     let tracker = Arc::new(Tracker::default());
     let mirrored = |change: &Change<Endpoints>| {
@@ -65,7 +68,8 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let by_endpoints = |slice: &EndpointSlice| mirrored_by(slice).map(|key| key.to_string()).into_iter().collect();
     let slices =
         build.watch::<EndpointSlice>().index(BY_ENDPOINTS, by_endpoints).enqueue_after(&queue, touched).informer();
-    let controller = Mirroring { endpoints, services, slices, tracker, max };
+    let metrics = MirrorMetrics::new(build.metrics());
+    let controller = Mirroring { endpoints, services, slices, tracker, max, metrics };
     build.run(&queue, workers, Arc::new(controller)).drop_after(MAX_FAILURES);
     Ok(())
 }
@@ -90,16 +94,27 @@ struct Mirroring {
     slices: Informer<EndpointSlice>,
     tracker: Arc<Tracker>,
     max: usize,
+    metrics: MirrorMetrics,
 }
 
 #[async_trait::async_trait]
 impl Controller for Mirroring {
     async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
+        let started = cx.clock.monotonic();
+        let outcome = self.sync(cx, key).await;
+        self.metrics.ended(cx.clock.monotonic().saturating_duration_since(started));
+        outcome
+    }
+}
+
+impl Mirroring {
+    async fn sync(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
         let slices = self.slices.by_index(BY_ENDPOINTS, &key.to_string());
         let service = self.services.get(key).filter(|service| service.spec.selector.is_empty());
         let endpoints = self.endpoints.get(key).filter(|endpoints| is_mirrorable(endpoints));
         let (Some(endpoints), Some(_)) = (endpoints, service) else {
             self.tracker.forget(key);
+            self.metrics.forget(key);
             return self.delete(cx, key, slices).await;
         };
         if self.tracker.is_stale(key, &slices) {
@@ -118,11 +133,12 @@ impl Controller for Mirroring {
             );
             cx.events.event(&*endpoints, EventType::Warning, "TooManyAddressesToMirror", message);
         }
-        self.write(cx, key, &endpoints, plan.writes).await
+        let effect = Effect::of(&slices, &plan, self.max);
+        let next = self.write(cx, key, &endpoints, plan.writes).await?;
+        self.metrics.carried_out(key, &effect);
+        Ok(next)
     }
-}
 
-impl Mirroring {
     async fn write(
         &self,
         cx: &Cx,
