@@ -28,6 +28,7 @@ mod storage_in_use;
 mod taint_nodes_by_condition;
 #[cfg(test)]
 mod testing;
+mod tolerations;
 
 use crate::PluginEntry;
 pub use pod_security::PodSecurityConfig;

@@ -57,7 +57,7 @@ impl Plugin for ClaimResize {
             return Ok(());
         }
         if old.status.phase != "Bound" {
-            return Err(attributes.forbidden("only bound persistent volume claims can be expanded"));
+            return Err(attributes.forbidden("Only bound persistent volume claims can be expanded"));
         }
         if can_grow(cx, claim, old) {
             return Ok(());
@@ -97,7 +97,7 @@ mod tests {
         let fixture = Fixture { storage_classes, ..Fixture::default() };
         let update = Attributes { operation: Operation::Update, ..create("", "persistentvolumeclaims") };
         let (bound, fixed) = (
-            "only bound persistent volume claims can be expanded",
+            "Only bound persistent volume claims can be expanded",
             "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support \
              resize",
         );

@@ -8,6 +8,7 @@ use api_types::core_v1::Pod;
 use api_types::node_v1::{RuntimeClass as Class, Scheduling};
 use async_trait::async_trait;
 
+use super::tolerations;
 use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
 pub(super) const ENTRY: PluginEntry = PluginEntry {
@@ -101,11 +102,7 @@ fn schedule(attributes: &Attributes, pod: &mut Pod, scheduling: &Scheduling) -> 
             _ => drop(pod.spec.node_selector.insert(key.clone(), value.clone())),
         }
     }
-    for toleration in &scheduling.tolerations {
-        if !pod.spec.tolerations.contains(toleration) {
-            pod.spec.tolerations.push(toleration.clone());
-        }
-    }
+    pod.spec.tolerations = tolerations::merged(&pod.spec.tolerations, &scheduling.tolerations);
     Ok(())
 }
 
