@@ -2,6 +2,7 @@
 //! says so to the kernel. Only what changed is computed again; everything is after a start and after a failure.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,8 +49,9 @@ struct Applied {
 #[derive(Clone, PartialEq, Eq)]
 struct Datagrams {
     /// Where clients go; at its node port they may go to any address.
-    addresses: Vec<(Option<std::net::IpAddr>, u16)>,
-    endpoints: Vec<Endpoint>,
+    addresses: Vec<(Option<IpAddr>, u16)>,
+    /// Those that serve, on whatever node and whether or not new clients go there: who talks to them may go on.
+    endpoints: BTreeSet<(IpAddr, u16)>,
 }
 
 /// The engine of a family.
@@ -62,13 +64,22 @@ pub struct Engine {
     fixed: Option<Desired>,
     last_full: Option<Instant>,
     stale: BTreeMap<String, Instant>,
+    cleanup_failures: u64,
 }
 
 impl Engine {
     /// An engine that knows nothing of the table yet.
     pub fn new(options: TableOptions, place: Place, filter: Arc<dyn PacketFilter>, network: Arc<dyn Network>) -> Self {
         let (applied, fixed, last_full, stale) = (BTreeMap::new(), None, None, BTreeMap::new());
-        Self { options, place, filter, network, applied, fixed, last_full, stale }
+        Self { options, place, filter, network, applied, fixed, last_full, stale, cleanup_failures: 0 }
+    }
+
+    /// The node is in another zone: other endpoints are near, of whatever Service.
+    pub fn move_to(&mut self, zone: String) {
+        if self.place.zone != zone {
+            self.place.zone = zone;
+            self.fixed = None;
+        }
     }
 
     /// The family of the table.
@@ -117,11 +128,12 @@ impl Engine {
         self.stale = unknown.map(|name| (name.clone(), now)).collect();
         self.fixed = Some(nftables::desired(&self.options, []));
         let before = std::mem::take(&mut self.applied);
+        let known = self.last_full.is_some();
         (self.applied, self.last_full) = (all, Some(now));
-        // What changed may have come with this, or with a sync that failed.
+        // What changed may have come with this, or with a sync that failed. After a start nothing is known of before.
         let none = Applied::default();
-        for (key, old) in &before {
-            self.forget_datagrams(old, self.applied.get(key).unwrap_or(&none)).await;
+        for (key, new) in self.applied.iter().filter(|_| known) {
+            self.forget_datagrams(before.get(key).unwrap_or(&none), new).await;
         }
         Ok(())
     }
@@ -159,7 +171,18 @@ impl Engine {
                 self.applied.insert(key, next);
             }
         }
-        self.delete_stale(now).await
+        // The rules are right whether or not what they do not use any more is gone.
+        if let Err(error) = self.delete_stale(now).await {
+            tracing::warn!(%error, "Deleting unused chains failed");
+            self.cleanup_failures += 1;
+            self.fixed = None;
+        }
+        Ok(())
+    }
+
+    /// How often unused chains could not be deleted since this was last asked.
+    pub fn take_cleanup_failures(&mut self) -> u64 {
+        std::mem::take(&mut self.cleanup_failures)
     }
 
     fn compute(&self, source: &dyn Source, key: &ObjectKey) -> Applied {
@@ -173,42 +196,42 @@ impl Engine {
             ports.iter().map(|port| select(port, endpoints.get(&port.key).unwrap_or(&none), &self.place)).collect();
         let mut rules = Desired::default();
         nftables::add_ports(&mut rules, &self.options, ports.iter().zip(&selections));
-        let datagrams =
-            ports.iter().zip(&selections).filter(|(port, _)| port.key.protocol == "UDP").map(|(port, selection)| {
-                let others = port.external_ips.iter().chain(&port.load_balancer_ips).copied();
-                let own = std::iter::once(port.cluster_ip).chain(others).map(|ip| (Some(ip), port.port));
-                let node_port = (port.node_port != 0).then_some((None, port.node_port));
-                let addresses = own.chain(node_port).collect();
-                let endpoints = selection.reachable().into_iter().cloned().collect();
-                (port.key.clone(), Datagrams { addresses, endpoints })
-            });
+        let datagrams = ports.iter().filter(|port| port.key.protocol == "UDP").map(|port| {
+            let serving = endpoints.get(&port.key).unwrap_or(&none).iter().filter(|one| one.ready || one.serving);
+            let endpoints = serving.map(|one| (one.address, one.port)).collect();
+            (port.key.clone(), Datagrams { addresses: addresses_of(port), endpoints })
+        });
         let check = check_of(&ports, endpoints.values().flatten());
         let without_local = without_local(ports.iter().zip(&selections));
         Applied { rules, datagrams: datagrams.collect(), check, without_local }
     }
 
     /// The kernel goes on sending a UDP client to an endpoint that is gone, or nowhere when there was none before,
-    /// until it is told to forget.
+    /// until it is told to forget. Where nobody serves now there is no better place to go.
     async fn forget_datagrams(&self, old: &Applied, new: &Applied) {
-        for (key, before) in &old.datagrams {
-            let now = new.datagrams.get(key).map(|after| after.endpoints.as_slice()).unwrap_or_default();
-            let gone: Vec<_> =
-                before.endpoints.iter().filter(|one| !now.contains(one)).map(|one| Some(one.address)).collect();
-            let fresh = before.endpoints.is_empty() && !now.is_empty();
-            for (address, port) in &before.addresses {
-                for reply_source in gone.iter().copied().chain(fresh.then_some(None)) {
-                    let which = Conntrack {
-                        protocol: Protocol::Udp,
-                        v6: self.options.family == Family::V6,
-                        original_destination: *address,
-                        original_port: Some(*port),
-                        reply_source,
-                    };
-                    if let Err(error) = self.network.forget_connections(&which).await {
-                        tracing::warn!(error = %error, service = key.display(), "stale connections stay tracked");
-                    }
+        for (key, now) in new.datagrams.iter().filter(|(_, now)| !now.endpoints.is_empty()) {
+            let nobody = BTreeSet::new();
+            let before = old.datagrams.get(key).map_or(&nobody, |before| &before.endpoints);
+            let gone: BTreeSet<IpAddr> = before.difference(&now.endpoints).map(|(address, _)| *address).collect();
+            let sources = gone.into_iter().map(Some).chain(before.is_empty().then_some(None));
+            for reply_source in sources {
+                for (address, port) in &now.addresses {
+                    self.forget(key, (*address, *port), reply_source).await;
                 }
             }
+        }
+    }
+
+    async fn forget(&self, key: &PortKey, (address, port): (Option<IpAddr>, u16), reply_source: Option<IpAddr>) {
+        let which = Conntrack {
+            protocol: Protocol::Udp,
+            v6: self.options.family == Family::V6,
+            original_destination: address,
+            original_port: Some(port),
+            reply_source,
+        };
+        if let Err(error) = self.network.forget_connections(&which).await {
+            tracing::warn!(error = %error, service = key.display(), "stale connections stay tracked");
         }
     }
 
@@ -259,6 +282,13 @@ impl Engine {
         }
         present
     }
+}
+
+/// Where the clients of a port go.
+fn addresses_of(port: &ServedPort) -> Vec<(Option<IpAddr>, u16)> {
+    let others = port.external_ips.iter().chain(&port.load_balancer_ips).copied();
+    let own = std::iter::once(port.cluster_ip).chain(others).map(|ip| (Some(ip), port.port));
+    own.chain((port.node_port != 0).then_some((None, port.node_port))).collect()
 }
 
 /// The ports that have endpoints, but none where their policy wants one.

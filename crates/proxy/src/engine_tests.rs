@@ -189,3 +189,85 @@ async fn datagrams_to_endpoints_that_went_are_forgotten_however_the_news_came() 
         assert_eq!(gone, ["10.0.0.1".parse::<std::net::IpAddr>().unwrap()], "whole: {whole}");
     }
 }
+
+/// A Service of UDP with these endpoints.
+fn datagrams(bench: &Bench, endpoints: &[&str]) -> ObjectKey {
+    let key = bench.put("dns", "10.96.0.10", endpoints);
+    let mut source = bench.source.0.lock();
+    source.0.get_mut(&key).unwrap().spec.ports[0].protocol = "UDP".into();
+    source.1.get_mut(&key).unwrap().ports[0].protocol = Some("UDP".into());
+    drop(source);
+    key
+}
+
+#[tokio::test(start_paused = true)]
+async fn datagrams_to_an_endpoint_that_still_serves_go_on() {
+    let mut bench = Bench::new();
+    let key = datagrams(&bench, &["10.0.0.1", "10.0.0.2"]);
+    bench.sync(&[]).await.unwrap();
+    {
+        let mut source = bench.source.0.lock();
+        let conditions = &mut source.1.get_mut(&key).unwrap().endpoints[0].conditions;
+        (conditions.ready, conditions.serving, conditions.terminating) = (Some(false), Some(true), Some(true));
+    }
+    bench.sync(&[&key]).await.unwrap();
+    assert!(bench.network.forgotten().is_empty());
+    // Nobody serves any more: there is no better place to go.
+    bench.source.0.lock().1.get_mut(&key).unwrap().endpoints.clear();
+    bench.sync(&[&key]).await.unwrap();
+    assert!(bench.network.forgotten().is_empty());
+    datagrams(&bench, &["10.0.0.3"]);
+    bench.sync(&[&key]).await.unwrap();
+    assert_eq!(bench.network.forgotten().len(), 1, "whatever the clients were told before");
+}
+
+#[tokio::test(start_paused = true)]
+async fn datagrams_that_came_before_the_service_are_forgotten() {
+    let mut bench = Bench::new();
+    bench.sync(&[]).await.unwrap();
+    let key = datagrams(&bench, &["10.0.0.1"]);
+    bench.sync(&[&key]).await.unwrap();
+    let forgotten = bench.network.forgotten();
+    assert_eq!(forgotten.len(), 1);
+    assert_eq!((forgotten[0].original_port, forgotten[0].reply_source), (Some(80), None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn datagrams_are_left_alone_by_a_start() {
+    let mut bench = Bench::new();
+    datagrams(&bench, &["10.0.0.1"]);
+    bench.sync(&[]).await.unwrap();
+    assert!(bench.network.forgotten().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_moves_uses_the_endpoints_of_its_new_zone() {
+    let mut bench = Bench::new();
+    let key = bench.put("one", "10.96.0.1", &["10.0.0.1", "10.0.0.2"]);
+    for (endpoint, zone) in bench.source.0.lock().1.get_mut(&key).unwrap().endpoints.iter_mut().zip(["a", "b"]) {
+        let for_zones = vec![api_types::discovery_v1::ForZone { name: zone.into() }];
+        endpoint.hints = Some(api_types::discovery_v1::EndpointHints { for_zones, ..Default::default() });
+    }
+    bench.engine.move_to("a".into());
+    let first = bench.sync(&[]).await.unwrap();
+    assert!(first.contains("10.0.0.1 . 8080") && !first.contains("10.0.0.2 . 8080"), "{first}");
+    bench.engine.move_to("b".into());
+    let second = bench.sync(&[]).await.unwrap();
+    assert!(second.contains("10.0.0.2 . 8080") && !second.contains("10.0.0.1 . 8080"), "{second}");
+    bench.engine.move_to("b".into());
+    assert!(!bench.engine.needs_full(Instant::now()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn chains_that_cannot_be_deleted_do_not_make_a_sync_fail() {
+    let mut bench = Bench::new();
+    let one = bench.put("one", "10.96.0.1", &["10.0.0.1"]);
+    bench.sync(&[]).await.unwrap();
+    bench.source.0.lock().0.clear();
+    bench.sync(&[&one]).await.unwrap();
+    tokio::time::advance(STALE_DELAY).await;
+    bench.filter.refuse(Some("busy"));
+    assert!(bench.sync(&[]).await.is_ok());
+    assert_eq!((bench.engine.take_cleanup_failures(), bench.engine.take_cleanup_failures()), (1, 0));
+    assert!(bench.engine.needs_full(Instant::now()));
+}

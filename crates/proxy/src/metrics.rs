@@ -65,6 +65,11 @@ const SERVICES_PENDING: Desc =
 const SERVICES_TOTAL: Desc = desc("kubeproxy_sync_proxy_rules_service_changes_total", "Changes of Services.");
 const SYNC_FAILURES: Desc =
     desc("kubeproxy_sync_proxy_rules_nftables_sync_failures_total", "Syncs that the kernel refused.").labels(FAMILY);
+const CLEANUP_FAILURES: Desc = desc(
+    "kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total",
+    "Deletions of unused chains that the kernel refused.",
+)
+.labels(FAMILY);
 const NO_LOCAL: Desc = desc(
     "kubeproxy_sync_proxy_rules_no_local_endpoints_total",
     "Service ports whose policy is Local and that have endpoints, but none here.",
@@ -113,6 +118,7 @@ pub struct ProxyMetrics {
     pending: [Gauges; 2],
     changes: [Counters; 2],
     sync_failures: Counters,
+    cleanup_failures: Counters,
     no_local: Gauges,
     healthz: Counters,
     livez: Counters,
@@ -132,6 +138,7 @@ impl ProxyMetrics {
             pending: [metrics.gauges(&SERVICES_PENDING), metrics.gauges(&ENDPOINTS_PENDING)],
             changes: [metrics.counters(&SERVICES_TOTAL), metrics.counters(&ENDPOINTS_TOTAL)],
             sync_failures: metrics.counters(&SYNC_FAILURES),
+            cleanup_failures: metrics.counters(&CLEANUP_FAILURES),
             no_local: metrics.gauges(&NO_LOCAL),
             healthz: metrics.counters(&HEALTHZ),
             livez: metrics.counters(&LIVEZ),
@@ -160,6 +167,12 @@ impl ProxyMetrics {
         for pending in &self.pending {
             pending.with(&[]).set(0.0);
         }
+    }
+
+    /// So many times unused chains could not be deleted.
+    #[expect(clippy::cast_precision_loss, reason = "failures are few")]
+    pub fn cleanup_failed(&self, family: Family, times: u64) {
+        self.cleanup_failures.with(&[family.api_name()]).inc_by(times as f64);
     }
 
     /// The rules of a change are there, so long after it happened.

@@ -9,18 +9,19 @@ use std::time::Duration;
 
 use api_machinery::time::Time;
 use api_types::core_v1::constants::ENDPOINTS_LAST_CHANGE_TRIGGER_TIME;
-use api_types::core_v1::{Node, Service};
+use api_types::core_v1::{Node, ObjectReference, Service};
 use api_types::discovery_v1::EndpointSlice;
 use base::TaskGroup;
 use client::{
-    Client, ClientConfig, ClientCx, Informer, InformerOptions, Informers, ObjectKey, RequestMetrics, Scope,
-    SeriesRecorder,
+    Client, ClientConfig, ClientCx, EventType, Informer, InformerOptions, Informers, ObjectKey, RequestMetrics, Scope,
+    SeriesEvent, SeriesRecorder,
 };
 use component_base::flags::{Errors, Options};
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{BoxError, PortSharing, Request, Response, Security, Server, bind, handler_fn, text};
 use component_base::{Component, Lifecycle, notify};
 use http::StatusCode;
+use parking_lot::Mutex;
 use sys::exec::{Exec, LinuxExec};
 use sys::net::{IpRoute, Network};
 use sys::packet_filter::{Nft, PacketFilter};
@@ -140,6 +141,8 @@ async fn serve_services(
 ) -> Result<(), BoxError> {
     let events = SeriesRecorder::new(client, "kube-proxy", &settings.node);
     let health = Health::new(lifecycle.clock().clone(), settings.sync_period.saturating_mul(2));
+    // Nothing is known of the node yet.
+    health.set_eligible(false);
     let own = ProxyMetrics::new(metrics);
     serve(&settings, &health, (metrics, &own), lifecycle)?;
 
@@ -148,8 +151,8 @@ async fn serve_services(
     let cluster = Arc::new(Cluster::new(&informers));
     let nodes = informers.scoped::<Node>(&Scope::object("", &settings.node));
     informers.start();
-    let node = wait_for_node(&nodes, &settings.node).await;
     watch_eligibility(&nodes, &health);
+    let node = wait_for_node(&nodes, &settings.node).await;
     let moved = Arc::new(Notify::new());
     if settings.local_by_node {
         let networks = wait_for_pod_networks(&nodes, &settings.node).await?;
@@ -163,7 +166,8 @@ async fn serve_services(
     let reports = Reports { health, metrics: own, clock: lifecycle.clock().clone() };
     let Machine { filter, network } = machine;
     let tasks = lifecycle.tasks().clone();
-    let parts = Parts { settings, filter, network, cluster, place, events, reports, tasks };
+    let parts = Parts { settings, filter, network, cluster, nodes, place, events, reports, tasks };
+    parts.events.event(starting(&parts.settings.node));
     for family in families() {
         parts.start(family, &addresses).await;
     }
@@ -207,6 +211,7 @@ struct Parts {
     filter: Arc<dyn PacketFilter>,
     network: Arc<dyn Network>,
     cluster: Arc<Cluster>,
+    nodes: Informer<Node>,
     place: Place,
     events: SeriesRecorder,
     reports: Reports,
@@ -228,6 +233,7 @@ impl Parts {
         let engine = Engine::new(table, self.place.clone(), Arc::clone(&self.filter), Arc::clone(&self.network));
         let pending = Arc::new(Pending::default());
         self.cluster.subscribe(family, &pending, &self.reports);
+        watch_zone(&self.nodes, self.place.zone.clone(), &pending);
         let (source, reports) = (Arc::clone(&self.cluster), self.reports.clone());
         let pace = Pace { min: settings.min_sync_period, retry: settings.sync_period };
         let (stop, synced) = (self.tasks.token(), Arc::clone(&self.cluster));
@@ -366,6 +372,31 @@ fn watch_eligibility(nodes: &Informer<Node>, health: &Arc<Health>) {
         let leaving = node.spec.taints.iter().any(|taint| taint.key == BEING_REMOVED);
         health.set_eligible(!change.is_deleted() && node.metadata.deletion_timestamp.is_none() && !leaving);
     });
+}
+
+/// A cloud may say only later where the node is, and it decides which endpoints are near.
+fn watch_zone(nodes: &Informer<Node>, known: String, pending: &Arc<Pending>) {
+    let (pending, known) = (Arc::clone(pending), Mutex::new(known));
+    nodes.subscribe(move |change| {
+        let zone = change.object().metadata.labels.get(ZONE).cloned().unwrap_or_default();
+        let mut known = known.lock();
+        if !change.is_deleted() && *known != zone {
+            pending.moved(&zone);
+            *known = zone;
+        }
+    });
+}
+
+/// What people see in the node's events.
+fn starting(node: &str) -> SeriesEvent {
+    SeriesEvent {
+        regarding: ObjectReference { kind: "Node".into(), name: node.to_owned(), ..ObjectReference::default() },
+        related: None,
+        kind: EventType::Normal,
+        reason: "Starting".to_owned(),
+        action: "StartKubeProxy".to_owned(),
+        note: String::new(),
+    }
 }
 
 /// The node's internal addresses, then its external ones.

@@ -29,6 +29,8 @@ pub struct Pending {
     changed: Mutex<BTreeSet<ObjectKey>>,
     /// When what changed happened, where the endpoints tell.
     triggers: Mutex<Vec<Time>>,
+    /// The zone that the node has moved to.
+    zone: Mutex<Option<String>>,
     wake: Notify,
 }
 
@@ -45,6 +47,12 @@ impl Pending {
         if triggers.len() < MAX_TRIGGERS {
             triggers.push(at);
         }
+    }
+
+    /// The node is in this zone now.
+    pub fn moved(&self, zone: &str) {
+        *self.zone.lock() = Some(zone.to_owned());
+        self.wake.notify_one();
     }
 
     fn take(&self) -> (BTreeSet<ObjectKey>, Vec<Time>) {
@@ -125,12 +133,15 @@ pub async fn run(
                 () = tokio::time::sleep(limit) => {}
             }
         }
+        let zone = pending.zone.lock().take();
+        zone.into_iter().for_each(|zone| engine.move_to(zone));
         let (changed, triggers) = pending.take();
         let start = Instant::now();
         let full = engine.needs_full(start);
         let outcome = engine.sync(source.as_ref(), &changed, start).await;
         let synced = Synced { full, took: start.elapsed(), succeeded: outcome.is_ok() };
         reports.metrics.synced(engine.family(), synced, reports.seconds());
+        reports.metrics.cleanup_failed(engine.family(), engine.take_cleanup_failures());
         match outcome {
             Ok(()) => {
                 failed = false;
