@@ -90,10 +90,13 @@ impl Correlator {
             similar.messages.clear();
         }
         similar.last = Some(now);
-        if !similar.messages.iter().any(|known| known == message) && similar.messages.len() < SIMILAR_LIMIT {
+        if !similar.messages.iter().any(|known| known == message) {
             similar.messages.push(message.to_owned());
         }
-        similar.messages.len() >= SIMILAR_LIMIT
+        let too_many = similar.messages.len() >= SIMILAR_LIMIT;
+        // One is forgotten again, so that those that were told before go on to be counted by themselves.
+        similar.messages.truncate(SIMILAR_LIMIT - 1);
+        too_many
     }
 }
 

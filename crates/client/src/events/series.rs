@@ -223,12 +223,12 @@ async fn send(client: &Client, event: &Event) -> Result<(), ClientError> {
     events.create(event).await.map(drop)
 }
 
-/// What makes two events the same; the note does not count.
+/// What makes two events the same; the note does not count. The version of the object does: once that has changed, what
+/// is said of it may be something else.
 fn series_key(event: &Event) -> String {
     let reference = |about: &ObjectReference| {
-        [&about.kind, &about.namespace, &about.name, &about.uid, &about.api_version, &about.field_path]
-            .map(String::as_str)
-            .join("\0")
+        let ObjectReference { kind, namespace, name, uid, api_version, resource_version, field_path } = about;
+        [kind, namespace, name, uid, api_version, resource_version, field_path].map(String::as_str).join("\0")
     };
     let related = event.related.as_ref().map(reference).unwrap_or_default();
     let parts = [

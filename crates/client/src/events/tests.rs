@@ -39,8 +39,10 @@ fn equal_events_are_counted_and_similar_ones_merged() {
     assert_eq!(merged.message, "(combined from similar events): tenth");
     let Verdict::Count(more) = correlator.correlate(event("e11", "pod", "eleventh"), now) else { panic!("counted") };
     assert_eq!((more.metadata.name.as_str(), more.count), ("e10", 2));
+    let Verdict::Count(known) = correlator.correlate(event("e12", "pod", "hello"), now) else { panic!("counted") };
+    assert_eq!((known.metadata.name.as_str(), known.message.as_str(), known.count), ("e1", "hello", 3));
     let later = now + Duration::from_secs(700);
-    assert!(matches!(correlator.correlate(event("e12", "pod", "fresh"), later), Verdict::Create(_)));
+    assert!(matches!(correlator.correlate(event("e13", "pod", "fresh"), later), Verdict::Create(_)));
 }
 
 #[test]
@@ -98,6 +100,29 @@ async fn series_are_written_twice_and_when_they_end() {
     assert_eq!(count(), 2);
     tokio::time::sleep(Duration::from_secs(13 * 60)).await;
     assert_eq!(count(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_of_a_changed_object_is_an_event_of_its_own() {
+    let server = FakeServer::new();
+    let recorder = SeriesRecorder::new(&server.client(), "default-scheduler", "host");
+    for (version, note) in [("1", "no cpu"), ("1", "no cpu"), ("2", "no memory")] {
+        let (name, namespace) = ("web".into(), "ns".into());
+        let resource_version = version.into();
+        recorder.event(SeriesEvent {
+            regarding: ObjectReference { name, namespace, resource_version, ..ObjectReference::default() },
+            related: None,
+            kind: EventType::Warning,
+            reason: "FailedScheduling".into(),
+            action: "Scheduling".into(),
+            note: note.into(),
+        });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let events = server.objects("events.k8s.io/v1/events");
+    let mut notes: Vec<_> = events.iter().filter_map(|event| event["note"].as_str()).collect();
+    notes.sort_unstable();
+    assert_eq!(notes, ["no cpu", "no memory"]);
 }
 
 #[tokio::test(start_paused = true)]
