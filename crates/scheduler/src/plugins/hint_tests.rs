@@ -48,6 +48,7 @@ fn nodes() {
         ("NodeResourcesFit", big(), Some(node("n")), node("n").label("a", "b"), false),
         ("NodeUnschedulable", pod("p"), Some(node("n").cordoned()), node("n"), true),
         ("NodeUnschedulable", pod("p"), None, node("n").cordoned(), false),
+        ("NodeUnschedulable", pod("p"), Some(node("n")), node("n").taint("k", "NoSchedule"), false),
         ("TaintToleration", pod("p"), Some(node("n").taint("k", "NoSchedule")), node("n"), true),
         ("TaintToleration", pod("p"), Some(node("n")), node("n").taint("k", "NoSchedule"), false),
         ("NodeAffinity", pod("p").selector("a", "b"), Some(node("n")), node("n").label("a", "b"), true),

@@ -27,8 +27,9 @@ pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
     let tolerates = Arc::clone(&plugin);
     let events = vec![
         Registration::hinted(Resource::Node, Action::ADD.and(Action::NODE_TAINT), |_, object| {
-            let EventObject::Node { new: Some(node), .. } = object else { return Hint::Queue };
-            Hint::queue_if(!node.spec.unschedulable)
+            let EventObject::Node { old, new: Some(node) } = object else { return Hint::Queue };
+            let was_open = old.as_ref().is_some_and(|old| !old.spec.unschedulable);
+            Hint::queue_if(!node.spec.unschedulable && !was_open)
         }),
         Registration::hinted(Resource::Pod, Action::POD_TOLERATION, move |pod: &Pod, object| {
             let same = object.pod().filter(|other| other.metadata.uid == pod.metadata.uid);

@@ -262,3 +262,21 @@ fn namespaces_are_chosen_by_label() {
     assert_eq!(verdicts(&[("team", "two")]), [false, false]);
     assert_eq!(verdicts(&[]), [true, false], "an empty selector takes every namespace");
 }
+
+#[test]
+fn a_nominated_pod_keeps_others_away_as_it_would_on_the_node() {
+    let (profile, classes) = (profile_of(&["InterPodAffinity"]), ClassTable::default());
+    let listers = MemoryListers::default();
+    let snapshot = snapshot(vec![node("a").label("zone", "1"), node("b")], vec![], &classes);
+    let cx = CycleCx { snapshot: &snapshot, listers: &listers };
+    let incoming = pod("p").label("app", "web").far("nobody", "kubernetes.io/hostname").info(&classes);
+    let nominated = [pod("guard").far("web", "zone").info(&classes)];
+    let mut state = CycleState::default();
+    profile.run_pre_filter(cx, &mut state, &incoming, &mut Diagnosis::default()).unwrap();
+    let fits = |nominated: &[Arc<crate::pod_info::PodInfo>]| -> Vec<bool> {
+        let run = |node| profile.run_filters_with_nominated(&state, &incoming, node, nominated).is_ok();
+        snapshot.views().map(run).collect()
+    };
+    assert_eq!(fits(&[]), [true, true]);
+    assert_eq!(fits(&nominated), [false, true], "nodes without the label are in no zone");
+}

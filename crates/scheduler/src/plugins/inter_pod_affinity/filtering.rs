@@ -1,5 +1,6 @@
 //! Required terms: of the incoming pod, and anti-affinity of existing pods against it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::counts::DomainSums;
@@ -23,6 +24,8 @@ struct RequiredState {
     anti: Vec<DomainSums>,
     /// By topology: terms of existing pods that keep this pod away.
     existing: Vec<DomainSums>,
+    /// The same for label values of topologies that no pod had such a term for, until one was added on trial.
+    added: BTreeMap<(String, String), i64>,
     /// Whether the pod matches all its own affinity terms.
     matches_itself: bool,
     namespace_labels: Labels,
@@ -89,8 +92,11 @@ impl RequiredState {
     fn change(&mut self, pod: &PodInfo, other: &PodInfo, node: NodeView<'_>, step: i64) {
         let (terms, class) = (Arc::clone(&self.terms), &other.class);
         for term in class.terms.required_anti.iter().filter(|term| keeps_away(term, pod, &self.namespace_labels)) {
-            if let Some(sums) = self.existing.iter_mut().find(|sums| sums.topology.key == term.topology_key) {
+            let key = &term.topology_key;
+            if let Some(sums) = self.existing.iter_mut().find(|sums| sums.topology.key == *key) {
                 sums.add(node.index, step);
+            } else if let Some(value) = node.node.metadata.labels.get(key) {
+                *self.added.entry((key.clone(), value.clone())).or_default() += step;
             }
         }
         if matches_all(&terms.affinity, class) {
@@ -129,6 +135,7 @@ impl PreFilter for InterPodAffinity {
             affinity: sums(&terms.affinity),
             anti: sums(&terms.anti),
             existing: Vec::new(),
+            added: BTreeMap::new(),
             matches_itself: matches_all(&terms.affinity, &pod.class),
             namespace_labels: namespace_labels(cx.listers, &pod.pod.metadata.namespace),
             terms: Arc::new(terms),
@@ -175,7 +182,9 @@ impl Filter for InterPodAffinity {
         if any(&required.anti) {
             return Err(Status::unschedulable(REASON_ANTI));
         }
-        if any(&required.existing) {
+        let labels = &node.node.metadata.labels;
+        let on_trial = |((key, value), pods): (&(String, String), &i64)| *pods > 0 && labels.get(key) == Some(value);
+        if any(&required.existing) || required.added.iter().any(on_trial) {
             return Err(Status::unschedulable(REASON_EXISTING));
         }
         Ok(())
