@@ -127,6 +127,35 @@ async fn refused_pods_are_told_and_can_be_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn readiness_outlives_the_kubelet() {
+    let bench = start().await;
+    let mut web = pod("web", "node1");
+    web["spec"]["containers"][0]["readinessProbe"] = json!({"exec": {"command": ["true"]}, "periodSeconds": 60});
+    bench.server.put("v1/pods", web);
+    let is_ready = |bench: &Bench| {
+        let status = bench.object("web").unwrap_or_default()["status"].clone();
+        let ready = json!("True");
+        let mut conditions = status["conditions"].as_array().into_iter().flatten();
+        status["containerStatuses"][0]["ready"] == true
+            && conditions.any(|own| own["type"] == "Ready" && own["status"] == ready)
+    };
+    bench.wait("ready", is_ready).await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+    let (tasks, shared) = (TaskGroup::new("again"), Arc::new(bench.runtime.clone()));
+    let (clock, client) = (TokioClock::shared(), Some(bench.server.client()));
+    let runtimes = (shared.clone() as Arc<_>, shared as Arc<_>);
+    let again = engine_with(settings(bench.root.path()), &bench.node, client, runtimes, clock, &tasks);
+    // Longer than it takes until the first probe of the new kubelet is through.
+    for _ in 0..900 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(is_ready(&bench), "{:#?}", bench.object("web"));
+    }
+    assert!(again.pods()[0].status.container_statuses[0].ready);
+    tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn static_pods_have_mirrors() {
     let bench = start().await;
     let text = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: main, image: 'docker.io/library/app:1'}]}}";

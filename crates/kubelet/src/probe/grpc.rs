@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use node_api::cri::{Code, CriError};
 
 use super::http::connect;
 
@@ -73,7 +74,10 @@ async fn call(stream: tokio::net::TcpStream, address: &str, service: &str) -> Re
                 "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): {}",
                 text("grpc-message")
             )),
-            code => Err(failed(&format!("rpc error: code = {code} desc = {}", text("grpc-message")))),
+            code => {
+                let code = Code::from_bytes(code.as_bytes());
+                Err(failed(&CriError::rpc("health_check", code, text("grpc-message"))))
+            }
         }
     };
     tokio::pin!(asking);
@@ -173,7 +177,8 @@ mod tests {
                 "12",
                 Err("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): why"),
             ),
-            (0, "5", Err("error: health rpc probe failed: rpc error: code = 5 desc = why")),
+            (0, "5", Err("error: health rpc probe failed: rpc error: code = NotFound desc = why")),
+            (0, "99", Err("error: health rpc probe failed: rpc error: code = Unknown desc = why")),
         ] {
             let port = serve(status, code).await;
             let found = check("127.0.0.1", port, "web", Duration::from_secs(5)).await;

@@ -26,6 +26,8 @@ pub(super) struct Tick<'a> {
     pub(super) pod_deleted: bool,
     /// Whether the container would be started again if it ended.
     pub(super) restartable: bool,
+    /// Whether the container ran already when the kubelet was started.
+    pub(super) precedes_kubelet: bool,
     pub(super) now: Time,
 }
 
@@ -43,7 +45,8 @@ pub(super) enum Action {
 }
 
 impl State {
-    /// Looks at the container. A new one gets the initial verdict, given through `initial`.
+    /// Looks at the container. A new one gets the initial verdict, given through `initial`, unless it is only new to
+    /// this kubelet.
     pub(super) fn tick(
         &mut self,
         kind: ProbeKind,
@@ -61,7 +64,13 @@ impl State {
         }
         if id != self.id {
             *self = Self { id: id.to_owned(), ..Self::default() };
-            *initial = Some(kind.initial());
+            let started = status.started == Some(true);
+            *initial = match (tick.precedes_kubelet, kind) {
+                (false, _) => Some(kind.initial()),
+                (true, ProbeKind::Startup) if started => Some(Verdict::Success),
+                // What an earlier kubelet found holds until this one has probed: a restart must not make pods unready.
+                (true, _) => None,
+            };
         }
         if self.on_hold {
             return Action::Skip;
@@ -132,6 +141,7 @@ mod tests {
             pod_ended: false,
             pod_deleted: false,
             restartable: true,
+            precedes_kubelet: false,
             now: Time::from_unix_seconds(now),
         }
     }
@@ -167,6 +177,21 @@ mod tests {
         );
         let last = Tick { restartable: false, ..tick(&ended, 110) };
         assert_eq!(state.tick(liveness, &probe(0), &last, &mut initial), Action::End(Some(Verdict::Failure)));
+    }
+
+    #[test]
+    fn what_ran_before_the_kubelet_did_gets_no_first_verdict() {
+        for (kind, started, expected) in [
+            (ProbeKind::Liveness, true, None),
+            (ProbeKind::Readiness, true, None),
+            (ProbeKind::Startup, true, Some(Verdict::Success)),
+            (ProbeKind::Startup, false, None),
+        ] {
+            let (status, mut initial) = (running("a", started), None);
+            let seen = Tick { precedes_kubelet: true, ..tick(&status, 110) };
+            State::default().tick(kind, &probe(0), &seen, &mut initial);
+            assert_eq!(initial, expected, "{kind:?} {started}");
+        }
     }
 
     #[test]

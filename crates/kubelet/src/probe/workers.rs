@@ -23,6 +23,8 @@ use crate::pod::restart;
 
 /// Tries before a probe that cannot be run counts as one.
 const TRIES: usize = 3;
+/// How much older than the kubelet a container must be to count as one that an earlier kubelet knew.
+const RESTART_MARGIN_SECONDS: i64 = 10;
 /// Verdicts that may wait for the sync loop.
 pub(crate) const VERDICT_QUEUE: usize = 1000;
 
@@ -66,6 +68,8 @@ struct Shared {
     rng: SharedRng,
     tasks: TaskGroup,
     started: Instant,
+    /// The same by the wall clock, which dates containers.
+    started_at: Time,
 }
 
 /// What the workers share.
@@ -85,8 +89,9 @@ pub(crate) struct Parts {
 impl Probes {
     pub(crate) fn new(parts: Parts) -> Self {
         let Parts { runtime, node, events, statuses, results, news, metrics, clock, rng, tasks } = parts;
-        let started = clock.monotonic();
-        let shared = Shared { runtime, node, events, results, statuses, news, metrics, clock, rng, tasks, started };
+        let (started, started_at) = (clock.monotonic(), Time::from(clock.wall()));
+        let shared =
+            Shared { runtime, node, events, results, statuses, news, metrics, clock, rng, tasks, started, started_at };
         Self { shared: Arc::new(shared), workers: Arc::default() }
     }
 
@@ -207,14 +212,15 @@ impl Shared {
             pod_ended: matches!(phase, "Failed" | "Succeeded"),
             pod_deleted: pod.metadata.deletion_timestamp.is_some(),
             restartable: restart::restarts_after(&pod, &found.container, exit_code),
+            precedes_kubelet: own.is_some_and(|own| self.precedes(own)),
             now: Time::from(self.clock.wall()),
         };
         let mut initial = None;
         let before = state.id.clone();
         let action = state.tick(*kind, probe, &seen, &mut initial);
-        if let Some(initial) = initial {
+        if state.id != before {
             self.results.remove(*kind, &before);
-            self.results.set(*kind, &state.id, initial);
+            self.begin(uid, *kind, &state.id, initial);
         }
         match action {
             Action::Skip => {}
@@ -239,6 +245,22 @@ impl Shared {
             }
         }
         Next::Again
+    }
+
+    /// Notes what a container counts as until its probe has spoken.
+    fn begin(&self, uid: &str, kind: ProbeKind, id: &str, initial: Option<Verdict>) {
+        match initial {
+            // Taken over from an earlier kubelet: what waits for a sidecar to be started may go on.
+            Some(Verdict::Success) if kind == ProbeKind::Startup => self.publish(uid, kind, id, Verdict::Success),
+            Some(initial) => drop(self.results.set(kind, id, initial)),
+            None => {}
+        }
+    }
+
+    /// Whether a container ran already when the kubelet was started, with some room for clocks.
+    fn precedes(&self, container: &ContainerStatus) -> bool {
+        let running = container.state.running.as_ref().filter(|running| !running.started_at.is_zero());
+        running.is_some_and(|running| self.started_at.seconds_since(running.started_at) > RESTART_MARGIN_SECONDS)
     }
 
     fn address(&self, pod: &Pod, pod_ip: String) -> String {

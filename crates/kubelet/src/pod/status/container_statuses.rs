@@ -237,28 +237,48 @@ fn readiness(inputs: &Inputs<'_>, member: &Member<'_>, status: &mut ContainerSta
         Role::Ephemeral => return,
         Role::Sidecar | Role::Regular => {}
     }
-    let id = status.container_id.rsplit("//").next().unwrap_or_default();
-    let running = status.state.running.is_some();
-    let started = running
-        && match (&container.startup_probe, inputs.probes.verdict(ProbeKind::Startup, id)) {
-            (None, _) => true,
-            (Some(_), Some(verdict)) => verdict == Verdict::Success,
-            (Some(_), None) => !inputs.probes.has_worker(&container.name, ProbeKind::Startup),
-        };
+    let started = status.state.running.is_some() && is_started(inputs, container, status);
     status.started = Some(started);
-    status.ready = started
-        && match (&container.readiness_probe, inputs.probes.verdict(ProbeKind::Readiness, id)) {
-            (None, _) => true,
-            (Some(_), Some(Verdict::Success)) => true,
-            (Some(_), verdict) => {
-                let none_yet = verdict.is_none() || verdict == Some(Verdict::Unknown);
-                let worker = inputs.probes.has_worker(&container.name, ProbeKind::Readiness);
-                if worker {
-                    inputs.probes.poke(&container.name);
-                }
-                none_yet && !worker && inputs.ended
-            }
-        };
+    status.ready = started && is_ready(inputs, container, status);
+}
+
+/// What this very instance was said to be last, by this kubelet or by the one before it.
+fn before<'a>(inputs: &'a Inputs<'_>, status: &ContainerStatus) -> Option<&'a ContainerStatus> {
+    find(inputs.old, &status.name).filter(|old| old.container_id == status.container_id)
+}
+
+fn bare_id(status: &ContainerStatus) -> &str {
+    status.container_id.rsplit("//").next().unwrap_or_default()
+}
+
+fn is_started(inputs: &Inputs<'_>, container: &Container, status: &ContainerStatus) -> bool {
+    match (&container.startup_probe, inputs.probes.verdict(ProbeKind::Startup, bare_id(status))) {
+        (None, _) => true,
+        (Some(_), Some(verdict)) => verdict == Verdict::Success,
+        (Some(_), None) => before(inputs, status)
+            .and_then(|old| old.started)
+            .unwrap_or_else(|| !inputs.probes.has_worker(&container.name, ProbeKind::Startup)),
+    }
+}
+
+fn is_ready(inputs: &Inputs<'_>, container: &Container, status: &ContainerStatus) -> bool {
+    if container.readiness_probe.is_none() {
+        return true;
+    }
+    let verdict = inputs.probes.verdict(ProbeKind::Readiness, bare_id(status));
+    if verdict == Some(Verdict::Success) {
+        return true;
+    }
+    let worker = inputs.probes.has_worker(&container.name, ProbeKind::Readiness);
+    if worker {
+        inputs.probes.poke(&container.name);
+    }
+    // No word of the probe yet, though the pod was ready: the kubelet is new, not the container.
+    let was_ready = verdict.is_none()
+        && before(inputs, status).is_some_and(|old| old.ready)
+        && component_helpers::conditions::is_true(&inputs.old.conditions, "Ready");
+    let none_yet = verdict.is_none() || verdict == Some(Verdict::Unknown);
+    was_ready || (none_yet && !worker && inputs.ended)
 }
 
 /// At the end of a pod's life every container has ended, also where nobody saw it.

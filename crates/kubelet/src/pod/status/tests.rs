@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use api_machinery::time::Time;
-use api_types::core_v1::{Container, ContainerStateRunning, ContainerStatus, Pod, PodStatus};
+use api_types::core_v1::{Container, ContainerStateRunning, ContainerStatus, Pod, PodCondition, PodStatus};
 
 use super::*;
 use crate::runtime::record::{ContainerRecord, RecordState, SandboxRecord};
@@ -229,6 +229,39 @@ fn probes_decide_readiness() {
         assert_eq!((own.started == Some(true), own.ready), expected, "{startup:?} {readiness:?}");
         let text = if expected.1 { "True" } else { "False ContainersNotReady containers with unready status: [a]" };
         assert_eq!(condition(&status, "Ready"), text);
+    }
+}
+
+#[test]
+fn what_ran_before_the_kubelet_did_stays_what_it_was() {
+    let mut pod = pod("Always", &[], &["a"]);
+    pod.spec.containers[0].readiness_probe = Some(Box::default());
+    pod.spec.containers[0].startup_probe = Some(Box::default());
+    for (id, was, pod_ready, expected) in [
+        ("a-id", (true, true), "True", (true, true)),
+        ("a-id", (true, false), "False", (true, false)),
+        // Its node was given up meanwhile: the probe has to speak first.
+        ("a-id", (true, true), "False", (true, false)),
+        ("a-id", (false, false), "False", (false, false)),
+        ("another", (true, true), "True", (false, false)),
+    ] {
+        for workers in [true, false] {
+            let mut case = Case::new(&pod, vec![record("a", Running, 0)]);
+            case.probes.workers = workers || id == "another";
+            let mut own = ContainerStatus { name: "a".into(), ready: was.1, ..ContainerStatus::default() };
+            own.container_id = format!("containerd://{id}");
+            own.started = Some(was.0);
+            case.old.container_statuses = vec![own];
+            let ready = PodCondition { type_: "Ready".into(), status: pod_ready.into(), ..PodCondition::default() };
+            case.old.conditions = vec![ready];
+            let own = case.status().container_statuses.remove(0);
+            assert_eq!((own.started == Some(true), own.ready), expected, "{id} {was:?} {pod_ready} {workers}");
+            // Once a probe has spoken, its word counts.
+            case.probes.verdicts.insert((ProbeKind::Startup, "a-id"), Verdict::Success);
+            case.probes.verdicts.insert((ProbeKind::Readiness, "a-id"), Verdict::Failure);
+            let own = case.status().container_statuses.remove(0);
+            assert_eq!((own.started, own.ready), (Some(true), false));
+        }
     }
 }
 
