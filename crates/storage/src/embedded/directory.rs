@@ -16,6 +16,16 @@ pub(super) fn database(directory: &Path) -> PathBuf {
     directory.join(DATABASE_FILE)
 }
 
+/// One half of the journal of a data directory.
+pub(super) fn journal(directory: &Path, half: usize) -> PathBuf {
+    directory.join(format!("journal.{half}"))
+}
+
+/// The files that grow with the data.
+pub(super) fn files(directory: &Path) -> [PathBuf; 3] {
+    [database(directory), journal(directory, 0), journal(directory, 1)]
+}
+
 /// A data directory that this process has to itself until the value is dropped.
 #[derive(Debug)]
 pub(super) struct DataDirectory {
@@ -41,8 +51,9 @@ impl DataDirectory {
             Err(TryLockError::Error(error)) => return Err(StorageError::io("lock", &lock_path, &error)),
         }
         let claimed = Self { path: path.to_owned(), _lock: lock };
-        let database = claimed.database();
-        open_private(&database).map_err(|error| StorageError::io("open", &database, &error))?;
+        for file in files(path) {
+            open_private(&file).map_err(|error| StorageError::io("open", &file, &error))?;
+        }
         claimed.sync()?;
         Ok(claimed)
     }
@@ -53,6 +64,11 @@ impl DataDirectory {
 
     pub(super) fn database(&self) -> PathBuf {
         database(&self.path)
+    }
+
+    /// What is said when a half of the journal cannot be opened.
+    pub(super) fn journal_error(&self, half: usize, error: &std::io::Error) -> StorageError {
+        StorageError::io("open", journal(&self.path, half), error)
     }
 
     /// Makes the names in the directory survive a power cut.

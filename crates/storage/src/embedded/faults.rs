@@ -1,4 +1,4 @@
-//! A disk in memory that fills up, fails to sync and loses power, for tests.
+//! A disk in memory that fills up, fails to sync and loses power, for tests. It holds a store's three files.
 
 use std::io::{Error, ErrorKind};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use base::SharedRng;
 use parking_lot::Mutex;
 
-use super::engine::{Opener, builder};
+use super::disk::{Disk, JournalFile, builder};
 
 /// Power may fail between any two of these.
 const SECTOR_BYTES: usize = 512;
@@ -22,7 +22,7 @@ enum Operation {
 /// What was left when the power failed.
 #[derive(Debug)]
 pub(super) struct Wreck {
-    pub(super) image: Vec<u8>,
+    pub(super) images: Images,
     /// The newest revision that had been acknowledged.
     pub(super) acknowledged: i64,
     /// The witness file.
@@ -37,11 +37,21 @@ struct PowerCut {
     anchor: PathBuf,
 }
 
+/// The database and the two halves of the journal.
+pub(super) type Images = [Vec<u8>; 3];
+
+const DATABASE: usize = 0;
+
 #[derive(Debug, Default)]
-struct Inner {
+struct Medium {
     content: Vec<u8>,
     durable: Vec<u8>,
     unsynced: Vec<Operation>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    files: [Medium; 3],
     capacity: Option<u64>,
     /// How many more writes fit; `None` is endless.
     writes_left: Option<u64>,
@@ -54,13 +64,13 @@ struct Inner {
 pub(super) struct FaultyDisk(Arc<Mutex<Inner>>);
 
 impl FaultyDisk {
-    pub(super) fn holding(image: Vec<u8>) -> Self {
-        Self(Arc::new(Mutex::new(Inner { content: image.clone(), durable: image, ..Inner::default() })))
+    pub(super) fn holding(images: Images) -> Self {
+        let files = images.map(|image| Medium { content: image.clone(), durable: image, unsynced: Vec::new() });
+        Self(Arc::new(Mutex::new(Inner { files, ..Inner::default() })))
     }
 
-    pub(super) fn opener(&self) -> Opener {
-        let disk = self.clone();
-        Arc::new(move || builder().create_with_backend(disk.clone()))
+    fn file(&self, number: usize) -> FaultyFile {
+        FaultyFile { disk: self.clone(), number }
     }
 
     /// Bounds the disk; `None` is endless.
@@ -74,7 +84,7 @@ impl FaultyDisk {
     }
 
     pub(super) fn used(&self) -> u64 {
-        self.0.lock().content.len() as u64
+        self.0.lock().used()
     }
 
     pub(super) fn fail_syncs(&self) {
@@ -91,15 +101,29 @@ impl FaultyDisk {
     }
 
     /// The disk as it would be if the power failed now, with all unsynced writes lost or kept at random.
-    pub(super) fn image_after_power_cut(&self, rng: &SharedRng) -> Vec<u8> {
-        self.0.lock().image(rng)
+    pub(super) fn images_after_power_cut(&self, rng: &SharedRng) -> Images {
+        self.0.lock().images(rng)
     }
 }
 
 impl Inner {
-    fn record(&mut self, operation: Operation) {
-        apply(&mut self.content, &operation, |_| true);
-        self.unsynced.push(operation);
+    fn used(&self) -> u64 {
+        self.files.iter().map(|file| file.content.len() as u64).sum()
+    }
+
+    /// Refuses a file's growth beyond the disk.
+    fn check_room(&self, number: usize, length: u64) -> Result<(), Error> {
+        let growth = length.saturating_sub(self.files[number].content.len() as u64);
+        match self.capacity.is_some_and(|capacity| growth > 0 && self.used() + growth > capacity) {
+            true => Err(ErrorKind::StorageFull.into()),
+            false => Ok(()),
+        }
+    }
+
+    fn record(&mut self, number: usize, operation: Operation) {
+        let file = &mut self.files[number];
+        apply(&mut file.content, &operation, |_| true);
+        file.unsynced.push(operation);
         self.count_down();
     }
 
@@ -112,10 +136,16 @@ impl Inner {
         if let Some(cut) = self.power_cut.take() {
             let acknowledged = cut.acknowledged.load(Ordering::SeqCst);
             let anchor = std::fs::read(&cut.anchor).unwrap_or_default();
-            self.wreck = Some(Wreck { image: self.image(&cut.rng), acknowledged, anchor });
+            self.wreck = Some(Wreck { images: self.images(&cut.rng), acknowledged, anchor });
         }
     }
 
+    fn images(&self, rng: &SharedRng) -> Images {
+        self.files.each_ref().map(|file| file.image(rng))
+    }
+}
+
+impl Medium {
     fn image(&self, rng: &SharedRng) -> Vec<u8> {
         let mut image = self.durable.clone();
         for operation in &self.unsynced {
@@ -148,47 +178,88 @@ fn apply(image: &mut Vec<u8>, operation: &Operation, mut arrives: impl FnMut(usi
     }
 }
 
-impl redb::StorageBackend for FaultyDisk {
-    fn len(&self) -> Result<u64, Error> {
-        Ok(self.used())
-    }
+/// One file of the disk.
+#[derive(Debug)]
+struct FaultyFile {
+    disk: FaultyDisk,
+    number: usize,
+}
 
-    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
-        let inner = self.0.lock();
-        let start = usize::try_from(offset).map_err(Error::other)?;
-        let found = inner.content.get(start..start + out.len()).ok_or(ErrorKind::UnexpectedEof)?;
-        out.copy_from_slice(found);
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> Result<(), Error> {
-        let mut inner = self.0.lock();
-        if inner.capacity.is_some_and(|capacity| len > capacity) {
-            return Err(ErrorKind::StorageFull.into());
-        }
-        inner.record(Operation::Length(len));
-        Ok(())
-    }
-
-    fn sync_data(&self) -> Result<(), Error> {
-        let mut inner = self.0.lock();
-        if inner.sync_fails {
-            return Err(Error::other("Input/output error"));
-        }
-        inner.count_down();
-        inner.durable = inner.content.clone();
-        inner.unsynced.clear();
-        Ok(())
-    }
-
+impl FaultyFile {
     fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        let mut inner = self.0.lock();
+        let mut inner = self.disk.0.lock();
         match inner.writes_left.as_mut() {
             Some(0) => return Err(ErrorKind::StorageFull.into()),
             Some(left) => *left -= 1,
             None => {}
         }
-        inner.record(Operation::Write(offset, data.to_vec()));
+        inner.check_room(self.number, offset + data.len() as u64)?;
+        inner.record(self.number, Operation::Write(offset, data.to_vec()));
         Ok(())
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        let mut inner = self.disk.0.lock();
+        if inner.sync_fails {
+            return Err(Error::other("Input/output error"));
+        }
+        inner.count_down();
+        let file = &mut inner.files[self.number];
+        file.durable = file.content.clone();
+        file.unsynced.clear();
+        Ok(())
+    }
+}
+
+impl Disk for FaultyDisk {
+    fn database(&self) -> Result<redb::Database, redb::DatabaseError> {
+        builder().create_with_backend(self.file(DATABASE))
+    }
+
+    fn journal(&self, half: usize) -> Result<Box<dyn JournalFile>, Error> {
+        Ok(Box::new(self.file(DATABASE + 1 + half)))
+    }
+}
+
+impl JournalFile for FaultyFile {
+    fn read_all(&self) -> Result<Vec<u8>, Error> {
+        Ok(self.disk.0.lock().files[self.number].content.clone())
+    }
+
+    fn write_all(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
+        self.write(offset, bytes)
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        self.sync()
+    }
+}
+
+impl redb::StorageBackend for FaultyFile {
+    fn len(&self) -> Result<u64, Error> {
+        Ok(self.disk.0.lock().files[self.number].content.len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
+        let inner = self.disk.0.lock();
+        let start = usize::try_from(offset).map_err(Error::other)?;
+        let found = inner.files[self.number].content.get(start..start + out.len()).ok_or(ErrorKind::UnexpectedEof)?;
+        out.copy_from_slice(found);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), Error> {
+        let mut inner = self.disk.0.lock();
+        inner.check_room(self.number, len)?;
+        inner.record(self.number, Operation::Length(len));
+        Ok(())
+    }
+
+    fn sync_data(&self) -> Result<(), Error> {
+        self.sync()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
+        self.write(offset, data)
     }
 }

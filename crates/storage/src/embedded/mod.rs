@@ -2,15 +2,22 @@
 //!
 //! All live state and the index are in memory, so reads never touch the disk. One writer task collects the requests
 //! that arrived while it was busy, works them out together, commits them with one sync and only then makes them
-//! visible and answers. The engine is redb: a checksummed copy-on-write tree in one file.
+//! visible and answers. A commit goes to a journal; redb, a checksummed copy-on-write tree in one file, catches up with
+//! it in the background, and whatever it lacks is taken from the journal when the store is opened.
 //!
 //! Not here: replication. A cluster that must survive the loss of a machine uses etcd.
 
 mod anchor;
+mod checkpoint;
+mod commit_error;
 mod directory;
+mod disk;
 mod engine;
+mod entry;
 #[cfg(test)]
 mod faults;
+mod follower;
+mod journal;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -26,7 +33,9 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use self::directory::DataDirectory;
-use self::engine::{Engine, Opener};
+use self::disk::{Disk, FileDisk};
+use self::engine::{Engine, Loaded};
+use self::follower::Follower;
 use self::writer::{Request, Writer};
 use crate::mvcc::{Command, Limits, Reply, Store};
 use crate::{Backend, EventStream, Expect, Get, Key, KeyRange, LeaseId, Revision, Slice, StorageError, Txn, Write};
@@ -36,6 +45,9 @@ const QUEUE: usize = 1_024;
 
 /// How many bytes may wait for the writer, whatever their number.
 const QUEUE_BYTES: u32 = 64 << 20;
+
+/// How long the journal usually becomes.
+const JOURNAL_BYTES: u64 = 8 << 20;
 
 /// Where an embedded store is and how large it may grow.
 #[derive(Debug, Clone)]
@@ -48,10 +60,12 @@ pub struct EmbeddedOptions {
     pub quota_bytes: u64,
     /// How many bytes of superseded versions are kept before the store compacts on its own.
     pub max_history_bytes: u64,
+    /// How long the journal becomes before the database catches up with it; read again when the store is opened.
+    pub journal_bytes: u64,
 }
 
 impl EmbeddedOptions {
-    /// The usual limits: 1.5 MiB for a write, 8 GiB of data, 512 MiB of history.
+    /// The usual limits: 1.5 MiB for a write, 8 GiB of data, 512 MiB of history, 8 MiB of journal.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         let limits = Limits::default();
         Self {
@@ -59,6 +73,7 @@ impl EmbeddedOptions {
             max_request_bytes: limits.request_bytes,
             quota_bytes: limits.live_bytes,
             max_history_bytes: limits.history_bytes,
+            journal_bytes: JOURNAL_BYTES,
         }
     }
 }
@@ -70,7 +85,7 @@ pub struct Embedded {
     queue_bytes: Arc<Semaphore>,
     health: Arc<Mutex<Result<(), StorageError>>>,
     group: TaskGroup,
-    database: PathBuf,
+    directory: PathBuf,
 }
 
 impl Embedded {
@@ -87,23 +102,23 @@ impl Embedded {
         clock: SharedClock,
         group: &TaskGroup,
     ) -> Result<Arc<Self>, StorageError> {
-        let opener = engine::file_opener(&options.directory);
-        Self::open_with(options, clock, group, opener).await
+        let disk = Arc::new(FileDisk::new(&options.directory));
+        Self::open_with(options, clock, group, disk).await
     }
 
     async fn open_with(
         options: EmbeddedOptions,
         clock: SharedClock,
         group: &TaskGroup,
-        opener: Opener,
+        disk: Arc<dyn Disk>,
     ) -> Result<Arc<Self>, StorageError> {
         let path = options.directory.clone();
         let load = {
             let path = path.clone();
-            let now = clock.monotonic();
+            let (now, journal_bytes) = (clock.monotonic(), options.journal_bytes);
             move || {
                 let directory = DataDirectory::claim(&path)?;
-                Engine::open(directory, opener, now)
+                Engine::open(directory, disk, journal_bytes, now)
             }
         };
         // The engine promises errors, not panics, on damaged files; a panic is treated as the damage it shows.
@@ -112,8 +127,9 @@ impl Embedded {
             detail: format!("it could not be read ({error})"),
         };
         let loaded = tokio::task::spawn_blocking(load).await.map_err(damaged)??;
+        let Loaded { engine, checkpointer, state, pending, superfluous } = loaded;
         let group = group.child("embedded-store");
-        let store = Store::new(loaded.state, group.token());
+        let store = Store::new(state, group.token());
         let health = Arc::new(Mutex::new(Ok(())));
         let (requests, queue) = mpsc::channel(QUEUE);
         let limits = Limits {
@@ -121,11 +137,11 @@ impl Embedded {
             live_bytes: options.quota_bytes,
             history_bytes: options.max_history_bytes,
         };
-        let writer = Writer::new(loaded.engine, Arc::clone(&store), clock, limits, Arc::clone(&health));
-        group.spawn("writer", writer.run(queue, group.token(), loaded.superfluous));
-        let database = directory::database(&path);
+        let follower = Follower::new(checkpointer, pending, superfluous);
+        let writer = Writer::new(engine, follower, Arc::clone(&store), clock, limits, Arc::clone(&health));
+        group.spawn("writer", writer.run(queue, group.token()));
         let queue_bytes = Arc::new(Semaphore::new(QUEUE_BYTES as usize));
-        Ok(Arc::new(Self { store, requests, queue_bytes, health, group, database }))
+        Ok(Arc::new(Self { store, requests, queue_bytes, health, group, directory: path }))
     }
 
     /// Finishes the writes already queued, ends the watches and releases the directory, at most within `deadline`.
@@ -144,7 +160,7 @@ impl Embedded {
 
 impl std::fmt::Debug for Embedded {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Embedded").field("database", &self.database).finish_non_exhaustive()
+        formatter.debug_struct("Embedded").field("directory", &self.directory).finish_non_exhaustive()
     }
 }
 
@@ -202,7 +218,11 @@ impl Backend for Embedded {
     }
 
     async fn size_bytes(&self) -> Result<u64, StorageError> {
-        let metadata = tokio::fs::metadata(&self.database).await;
-        metadata.map(|file| file.len()).map_err(|error| StorageError::io("stat", &self.database, &error))
+        let mut bytes = 0;
+        for file in directory::files(&self.directory) {
+            let metadata = tokio::fs::metadata(&file).await;
+            bytes += metadata.map_err(|error| StorageError::io("stat", &file, &error))?.len();
+        }
+        Ok(bytes)
     }
 }

@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use tempfile::TempDir;
 
 use super::faults::FaultyDisk;
-use super::{Embedded, EmbeddedOptions, directory};
+use super::{Embedded, EmbeddedOptions, JOURNAL_BYTES, directory};
 use crate::{Backend, Event, Expect, Key, KeyRange, Revision, StorageError, Txn, WatchItem, Write};
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -26,8 +26,14 @@ async fn open(directory: &Path) -> Result<Arc<Embedded>, StorageError> {
 }
 
 async fn open_on(directory: &Path, disk: &FaultyDisk) -> Result<Arc<Embedded>, StorageError> {
+    open_short(directory, disk, JOURNAL_BYTES).await
+}
+
+/// Opens a store whose database catches up whenever the journal has so many bytes.
+async fn open_short(directory: &Path, disk: &FaultyDisk, journal_bytes: u64) -> Result<Arc<Embedded>, StorageError> {
     let group = TaskGroup::new("test");
-    Embedded::open_with(EmbeddedOptions::new(directory), TokioClock::shared(), &group, disk.opener()).await
+    let options = EmbeddedOptions { journal_bytes, ..EmbeddedOptions::new(directory) };
+    Embedded::open_with(options, TokioClock::shared(), &group, Arc::new(disk.clone())).await
 }
 
 async fn put(store: &Embedded, key: &str, value: &str) -> Result<Revision, StorageError> {
@@ -77,8 +83,20 @@ fn state_after(history: &History, revision: Revision) -> Vec<(String, String)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_there_after_a_restart() {
-    let directory = tempfile::tempdir().expect("a directory");
+async fn everything_is_there_after_a_restart_or_a_kill() {
+    for journal_bytes in [512, 6_000, JOURNAL_BYTES] {
+        everything_is_there(journal_bytes, false).await;
+        everything_is_there(journal_bytes, true).await;
+    }
+}
+
+async fn everything_is_there(journal_bytes: u64, killed: bool) {
+    let (mut directory, copied) =
+        (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let open = async |directory: &Path| {
+        let options = EmbeddedOptions { journal_bytes, ..EmbeddedOptions::new(directory) };
+        Embedded::open(options, TokioClock::shared(), &TaskGroup::new("test")).await
+    };
     let store = open(directory.path()).await.expect("a new store");
     for index in 0..50 {
         put(&store, &format!("k{}", index % 7), &format!("v{index}")).await.expect("a write");
@@ -92,6 +110,10 @@ async fn everything_is_there_after_a_restart() {
     store.compact(Revision(20)).await.expect("a compaction");
     let last = put(&store, "last", "x").await.expect("a write");
     let (before, kv) = (contents(&store).await, store.get(&"k1".into()).await.expect("a read"));
+    if killed {
+        copy(directory.path(), copied.path());
+        directory = copied;
+    }
     store.close(DEADLINE).await;
     assert_eq!(put(&store, "late", "x").await, Err(StorageError::Closed));
 
@@ -113,6 +135,34 @@ async fn everything_is_there_after_a_restart() {
     tokio::time::sleep(Duration::from_secs(101)).await;
     assert_eq!(store.get(&"leased".into()).await.expect("a read").kv, None, "leases live on");
     store.close(DEADLINE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_from_before_the_journal_is_read() {
+    let home = tempfile::tempdir().expect("a directory");
+    let store = open(home.path()).await.expect("a new store");
+    put(&store, "a", "kept").await.expect("a write");
+    store.close(DEADLINE).await;
+    let database = redb::Database::open(directory::database(home.path())).expect("a database");
+    let txn = database.begin_write().expect("a transaction");
+    {
+        let meta: redb::TableDefinition<'_, &str, i64> = redb::TableDefinition::new("meta");
+        let mut meta = txn.open_table(meta).expect("the table");
+        meta.insert("format", 1).expect("an entry");
+        meta.remove("sequence").expect("an entry");
+        meta.remove("journal_mark").expect("an entry");
+    }
+    txn.commit().expect("a commit");
+    drop(database);
+    for half in 0..2 {
+        std::fs::remove_file(directory::journal(home.path(), half)).expect("a removal");
+    }
+    for round in 0..2 {
+        let store = open(home.path()).await.expect("the same store");
+        put(&store, &format!("b{round}"), "new").await.expect("a write");
+        assert_eq!(contents(&store).await.len(), round + 2);
+        store.close(DEADLINE).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -180,12 +230,20 @@ async fn write_under(store: &Arc<Embedded>, acknowledged: &Arc<AtomicI64>, compa
 #[tokio::test(start_paused = true)]
 async fn a_power_cut_loses_nothing_that_was_acknowledged() {
     let mut cuts = 0;
-    for seed in 0..80 {
+    for seed in 0..160 {
         let compacting = seed % 2 == 1;
+        // From a database that catches up with every commit or two to one that never does.
+        let (journal_bytes, operations) =
+            [(512, 120), (1_500, 60), (6_000, 30), (JOURNAL_BYTES, 15)][usize::try_from(seed / 2 % 4).expect("small")];
         let (rng, acknowledged) = (Rng::seeded(seed), Arc::default());
         let (home, disk) = (tempfile::tempdir().expect("a directory"), FaultyDisk::default());
-        let store = open_on(home.path(), &disk).await.expect("a new store");
-        disk.cut_power(rng.below(120), Arc::clone(&rng), Arc::clone(&acknowledged), home.path().join("revision"));
+        let store = open_short(home.path(), &disk, journal_bytes).await.expect("a new store");
+        disk.cut_power(
+            rng.below(operations),
+            Arc::clone(&rng),
+            Arc::clone(&acknowledged),
+            home.path().join("revision"),
+        );
         let history = write_under(&store, &acknowledged, compacting).await;
         store.close(DEADLINE).await;
         let Some(wreck) = disk.take_wreck() else { continue };
@@ -193,7 +251,7 @@ async fn a_power_cut_loses_nothing_that_was_acknowledged() {
 
         let home = tempfile::tempdir().expect("a directory");
         std::fs::write(home.path().join("revision"), &wreck.anchor).expect("the witness");
-        let store = open_on(home.path(), &FaultyDisk::holding(wreck.image)).await;
+        let store = open_short(home.path(), &FaultyDisk::holding(wreck.images), journal_bytes).await;
         let store = store.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let revision = store.current_revision().await.expect("a revision");
         assert!(revision.0 >= wreck.acknowledged, "seed {seed}: {revision} < {}", wreck.acknowledged);
@@ -204,7 +262,7 @@ async fn a_power_cut_loses_nothing_that_was_acknowledged() {
         put(&store, "after", "x").await.expect("it goes on");
         store.close(DEADLINE).await;
     }
-    assert!(cuts > 40, "only {cuts} power cuts happened");
+    assert!(cuts > 100, "only {cuts} power cuts happened");
 }
 
 #[tokio::test(start_paused = true)]
@@ -221,9 +279,9 @@ async fn a_failed_sync_is_never_acknowledged_and_ends_all_writing() {
     assert_eq!(contents(&store).await, [("a".to_owned(), "kept".to_owned())], "reads go on");
     store.close(DEADLINE).await;
     for seed in 0..10 {
-        let image = disk.image_after_power_cut(&Rng::seeded(seed));
+        let images = disk.images_after_power_cut(&Rng::seeded(seed));
         let home = tempfile::tempdir().expect("a directory");
-        let store = open_on(home.path(), &FaultyDisk::holding(image)).await.expect("it recovers");
+        let store = open_on(home.path(), &FaultyDisk::holding(images)).await.expect("it recovers");
         let (_, value) = contents(&store).await.pop().expect("the key");
         assert!(["kept", "lost"].contains(&value.as_str()), "{value}");
         store.close(DEADLINE).await;
@@ -268,28 +326,32 @@ async fn a_full_disk_refuses_writes_serves_reads_and_heals() {
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_fills_up_within_a_commit_heals_too() {
     let mut refusals = 0;
-    for writes in 0..12 {
+    // One database never catches up while the disk is full, the other with every commit.
+    for (writes, journal_bytes) in (0..12).flat_map(|writes| [(writes, JOURNAL_BYTES), (writes, 512)]) {
+        let what = format!("after {writes} writes with {journal_bytes}");
         let (home, disk) = (tempfile::tempdir().expect("a directory"), FaultyDisk::default());
-        let store = open_on(home.path(), &disk).await.expect("a new store");
+        let store = open_short(home.path(), &disk, journal_bytes).await.expect("a new store");
         put(&store, "a", "kept").await.expect("a write");
         disk.set_writes_left(Some(writes));
         let mut expected = vec![("a".to_owned(), "kept".to_owned())];
-        match put(&store, "b", "perhaps").await {
-            Ok(_) => expected.push(("b".to_owned(), "perhaps".to_owned())),
-            Err(StorageError::NoSpace { .. }) => refusals += 1,
-            Err(error) => panic!("after {writes} writes: {error}"),
+        for key in ["b", "c", "d", "e"] {
+            match put(&store, key, "perhaps").await {
+                Ok(_) => expected.push((key.to_owned(), "perhaps".to_owned())),
+                Err(StorageError::NoSpace { .. }) => refusals += 1,
+                Err(error) => panic!("{what}: {error}"),
+            }
         }
         disk.set_writes_left(None);
         tokio::time::sleep(Duration::from_secs(2)).await;
-        put(&store, "c", "after").await.unwrap_or_else(|error| panic!("after {writes} writes: {error}"));
-        expected.push(("c".to_owned(), "after".to_owned()));
-        assert_eq!(contents(&store).await, expected, "after {writes} writes");
+        put(&store, "f", "after").await.unwrap_or_else(|error| panic!("{what}: {error}"));
+        expected.push(("f".to_owned(), "after".to_owned()));
+        assert_eq!(contents(&store).await, expected, "{what}");
         store.close(DEADLINE).await;
-        let store = open_on(home.path(), &disk).await.expect("the same store");
-        assert_eq!(contents(&store).await, expected, "after {writes} writes and a restart");
+        let store = open_short(home.path(), &disk, journal_bytes).await.expect("the same store");
+        assert_eq!(contents(&store).await, expected, "{what} and a restart");
         store.close(DEADLINE).await;
     }
-    assert!(refusals > 2, "only {refusals} writes were refused");
+    assert!(refusals > 24, "only {refusals} writes were refused");
 }
 
 /// A data directory that was closed properly, and a copy of it taken while it was in use.
@@ -306,7 +368,7 @@ async fn directories_with_data() -> (TempDir, TempDir, Vec<(String, String)>) {
 }
 
 fn copy(from: &Path, to: &Path) {
-    for name in ["store.redb", "revision"] {
+    for name in ["store.redb", "journal.0", "journal.1", "revision"] {
         std::fs::copy(from.join(name), to.join(name)).expect("a copy");
     }
 }
@@ -333,14 +395,15 @@ async fn a_flipped_bit_is_refused_or_harmless() {
         let from = if round % 2 == 0 { &closed } else { &running };
         let damaged = tempfile::tempdir().expect("a directory");
         copy(from.path(), damaged.path());
-        let file = directory::database(damaged.path());
-        let mut image = std::fs::read(&file).expect("a file");
-        // Half of the flips hit the header, where each bit decides over everything.
-        let bytes = if rng.below(2) == 0 { 512 } else { image.len() as u64 };
+        let file = &directory::files(damaged.path())[round / 2 % 2];
+        let mut image = std::fs::read(file).expect("a file");
+        // Half of the flips hit the header, where each bit decides over everything; most of the journal is zeros.
+        let used = image.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let bytes = if rng.below(2) == 0 { 512 } else { used as u64 };
         let (byte, bit) = (usize::try_from(rng.below(bytes)).expect("small"), rng.below(8));
         image[byte] ^= 1 << bit;
-        std::fs::write(&file, image).expect("a write");
-        let what = format!("round {round}: bit {bit} of byte {byte}");
+        std::fs::write(file, image).expect("a write");
+        let what = format!("round {round}: bit {bit} of byte {byte} of {}", file.display());
         refused += usize::from(refused_or_whole(damaged.path(), &expected, &what).await);
     }
     assert!(refused > 10, "only {refused} flips were noticed");
@@ -349,26 +412,35 @@ async fn a_flipped_bit_is_refused_or_harmless() {
 #[tokio::test(start_paused = true)]
 async fn a_truncated_missing_or_older_file_is_refused() {
     let (closed, running, expected) = directories_with_data().await;
-    let length = std::fs::metadata(directory::database(closed.path())).expect("a file").len();
     for (round, from) in [&closed, &running].into_iter().enumerate() {
-        for part in 0..10 {
+        for (part, number) in (0..10).flat_map(|part| [(part, 0), (part, 1)]) {
             let damaged = tempfile::tempdir().expect("a directory");
             copy(from.path(), damaged.path());
-            let file =
-                std::fs::OpenOptions::new().write(true).open(directory::database(damaged.path())).expect("a file");
+            let path = &directory::files(damaged.path())[number];
+            let length = std::fs::metadata(path).expect("a file").len();
+            let file = std::fs::OpenOptions::new().write(true).open(path).expect("a file");
             file.set_len(length * part / 10).expect("a truncation");
-            refused_or_whole(damaged.path(), &expected, &format!("{part} tenths of directory {round}")).await;
+            refused_or_whole(damaged.path(), &expected, &format!("{part} tenths of file {number} of {round}")).await;
         }
     }
-    let empty = tempfile::tempdir().expect("a directory");
-    copy(closed.path(), empty.path());
-    std::fs::remove_file(directory::database(empty.path())).expect("a removal");
-    assert!(matches!(open(empty.path()).await, Err(StorageError::Corrupt { .. })));
+    for lost in [["store.redb"].as_slice(), &["journal.0"], &["store.redb", "journal.0", "journal.1"]] {
+        for (round, from) in [&closed, &running].into_iter().enumerate() {
+            let damaged = tempfile::tempdir().expect("a directory");
+            copy(from.path(), damaged.path());
+            for file in lost {
+                std::fs::remove_file(damaged.path().join(file)).expect("a removal");
+            }
+            let refused = refused_or_whole(damaged.path(), &expected, &format!("{lost:?} of directory {round}")).await;
+            assert!(refused || !lost.contains(&"store.redb"), "{lost:?} of {round}");
+        }
+    }
 
     let store = open(closed.path()).await.expect("the store");
     put(&store, "newer", "x").await.expect("a write");
     store.close(DEADLINE).await;
-    std::fs::copy(directory::database(running.path()), directory::database(closed.path())).expect("a copy");
+    for file in ["store.redb", "journal.0", "journal.1"] {
+        std::fs::copy(running.path().join(file), closed.path().join(file)).expect("a copy");
+    }
     let refused = open(closed.path()).await.expect_err("acknowledged writes are gone");
     assert!(refused.to_string().contains("was acknowledged"), "{refused}");
 }

@@ -1,6 +1,5 @@
-//! The one task that writes: group commit, lease expiry, clearing away what compaction freed.
+//! The one task that writes: group commit, lease expiry, and letting the database catch up with the journal.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,17 +8,16 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::engine::{CommitError, Engine};
-use crate::mvcc::{Command, Effect, Limits, Reply, RowId, Staging, Store};
+use super::commit_error::CommitError;
+use super::engine::Engine;
+use super::follower::Follower;
+use crate::mvcc::{Command, Effect, Limits, Reply, Staging, Store};
 use crate::{Revision, StorageError};
 
 /// How many requests share one commit. More would only make the first of them wait.
 const BATCH: usize = 512;
 
-/// How many superfluous rows one commit removes, so that a compaction never holds up writes for long.
-const SWEEP: usize = 2_000;
-
-/// How long an otherwise idle writer waits before it commits a sweep of its own.
+/// How long an otherwise idle writer waits before it has the database forget what is superfluous.
 const SWEEP_PAUSE: Duration = Duration::from_millis(100);
 
 /// How many leases end in one commit.
@@ -43,7 +41,7 @@ pub(super) struct Writer {
     clock: SharedClock,
     limits: Limits,
     health: Arc<Mutex<Result<(), StorageError>>>,
-    superfluous: VecDeque<RowId>,
+    follower: Follower,
     /// After a full disk: nothing is attempted before this.
     pause_until: Option<Instant>,
 }
@@ -53,29 +51,24 @@ enum Wake {
     Requests(usize),
     Leases,
     Sweep,
+    CaughtUp(Result<(), CommitError>),
     Stop,
 }
 
 impl Writer {
     pub(super) fn new(
         engine: Engine,
+        follower: Follower,
         store: Arc<Store>,
         clock: SharedClock,
         limits: Limits,
         health: Arc<Mutex<Result<(), StorageError>>>,
     ) -> Self {
-        let superfluous = VecDeque::new();
-        Self { engine: Some(engine), store, clock, limits, health, superfluous, pause_until: None }
+        Self { engine: Some(engine), store, clock, limits, health, follower, pause_until: None }
     }
 
     /// Serves requests until the queue is closed; on cancellation serves what is queued already.
-    pub(super) async fn run(
-        mut self,
-        mut queue: mpsc::Receiver<Request>,
-        stop: CancellationToken,
-        superfluous: Vec<RowId>,
-    ) {
-        self.superfluous.extend(superfluous);
+    pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Request>, stop: CancellationToken) {
         let mut requests = Vec::with_capacity(BATCH);
         let mut stopping = false;
         loop {
@@ -83,22 +76,35 @@ impl Writer {
                 Wake::Requests(0) => break,
                 Wake::Requests(_) => self.serve(std::mem::take(&mut requests)).await,
                 Wake::Leases => self.expire().await,
-                Wake::Sweep => self.internal(Vec::new()).await,
+                Wake::Sweep => self.catch_up(),
+                Wake::CaughtUp(outcome) => self.caught_up(outcome),
                 Wake::Stop => {
                     stopping = true;
                     queue.close();
                 }
             }
         }
+        self.close().await;
+    }
+
+    /// Lets the database catch up with everything, as far as it can, and closes it.
+    async fn close(mut self) {
+        if let Some(outcome) = self.follower.settled().await {
+            self.caught_up(outcome);
+        }
+        self.catch_up();
+        if let Some(outcome) = self.follower.settled().await {
+            self.caught_up(outcome);
+        }
         // Closing the database writes its final state: not on the runtime's threads.
-        let engine = self.engine.take();
-        if tokio::task::spawn_blocking(move || drop(engine)).await.is_err() {
+        let (engine, follower) = (self.engine.take(), self.follower);
+        if tokio::task::spawn_blocking(move || drop((follower, engine))).await.is_err() {
             tracing::warn!("the store did not close cleanly; it will be verified when it is opened again");
         }
     }
 
     async fn wake(
-        &self,
+        &mut self,
         queue: &mut mpsc::Receiver<Request>,
         requests: &mut Vec<Request>,
         stop: &CancellationToken,
@@ -106,11 +112,12 @@ impl Writer {
     ) -> Wake {
         let deadline = self.store.next_deadline().map(|deadline| deadline.max(self.pause_until.unwrap_or(deadline)));
         let can_write = self.engine.is_some() && !stopping;
-        let (expires, sweeps) = (can_write && deadline.is_some(), can_write && !self.superfluous.is_empty());
+        let (expires, sweeps) = (can_write && deadline.is_some(), can_write && self.follower.may_sweep());
         let sweep_pause = self.pause_until.map_or(SWEEP_PAUSE, |_| FULL_PAUSE);
         tokio::select! {
             biased;
             () = stop.cancelled(), if !stopping => Wake::Stop,
+            Some(outcome) = self.follower.settled() => Wake::CaughtUp(outcome),
             () = sleep_until(deadline), if expires => Wake::Leases,
             count = queue.recv_many(requests, BATCH) => Wake::Requests(count),
             () = tokio::time::sleep(sweep_pause), if sweeps => Wake::Sweep,
@@ -151,38 +158,74 @@ impl Writer {
     }
 
     async fn commit(&mut self, effects: Vec<Effect>) -> Result<(), StorageError> {
-        if effects.is_empty() && self.superfluous.is_empty() {
+        if effects.is_empty() {
             return Ok(());
         }
         let now = self.clock.monotonic();
         if self.pause_until.is_some_and(|until| now < until) {
             return self.health.lock().clone();
         }
+        self.make_room().await;
         let Some(mut engine) = self.engine.take() else { return self.health.lock().clone() };
-        let sweep: Vec<RowId> = self.superfluous.iter().take(SWEEP).copied().collect();
-        let swept = sweep.len();
         let committed = tokio::task::spawn_blocking(move || {
-            let outcome = engine.commit(&effects, &sweep);
+            let outcome = engine.commit(&effects);
             (engine, effects, outcome)
         });
         match committed.await {
             Ok((engine, effects, Ok(()))) => {
                 self.engine = Some(engine);
                 self.pause_until = None;
-                self.superfluous.drain(..swept);
-                self.superfluous.extend(self.store.apply(&effects, &self.clock));
+                let superfluous = self.store.apply(&effects, &self.clock);
+                self.follower.note(effects, superfluous);
                 *self.health.lock() = Ok(());
+                if self.engine.as_ref().is_some_and(|engine| engine.journal.is_long()) {
+                    self.catch_up();
+                }
                 Ok(())
             }
             Ok((engine, _, Err(CommitError::Full(detail)))) => {
-                tracing::error!(error = %detail, "the store's disk is full; reads go on, writes are refused");
                 self.engine = Some(engine);
-                self.pause_until = Some(self.clock.monotonic() + FULL_PAUSE);
-                self.fail(StorageError::NoSpace { detail: format!(": {detail}") })
+                self.full(&detail)
             }
             Ok((_, _, Err(CommitError::Broken(detail)))) => self.stop_writing(detail),
             Err(panicked) => self.stop_writing(panicked.to_string()),
         }
+    }
+
+    /// Waits for the database where the journal has no room for more.
+    async fn make_room(&mut self) {
+        if self.engine.as_ref().is_some_and(|engine| engine.journal.is_full()) {
+            self.catch_up();
+            if let Some(outcome) = self.follower.settled().await {
+                self.caught_up(outcome);
+            }
+        }
+    }
+
+    /// Has the database catch up with the journal, unless it does so already or must wait for room on the disk.
+    fn catch_up(&mut self) {
+        let paused = self.pause_until.is_some_and(|until| self.clock.monotonic() < until);
+        if let Some(engine) = self.engine.as_mut().filter(|_| !paused) {
+            self.follower.catch_up(engine);
+        }
+    }
+
+    fn caught_up(&mut self, outcome: Result<(), CommitError>) {
+        match outcome {
+            Ok(()) => {
+                if let Some(engine) = self.engine.as_mut() {
+                    engine.journal.free_other();
+                }
+            }
+            Err(CommitError::Full(detail)) => drop(self.full(&detail)),
+            Err(CommitError::Broken(detail)) => drop(self.stop_writing(detail)),
+        }
+    }
+
+    fn full(&mut self, detail: &str) -> Result<(), StorageError> {
+        tracing::error!(error = %detail, "the store's disk is full; reads go on, writes are refused");
+        self.pause_until = Some(self.clock.monotonic() + FULL_PAUSE);
+        self.fail(StorageError::NoSpace { detail: format!(": {detail}") })
     }
 
     /// After a failed sync nobody knows what is on disk, and trying again would not tell.
