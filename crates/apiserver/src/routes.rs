@@ -1,7 +1,7 @@
 //! What is served beside the resources of the registry: paths, resources without storage, and subresources that need
 //! code of their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use api_machinery::status::ApiError;
@@ -27,7 +27,7 @@ type Place = (&'static str, &'static str, &'static str, &'static str);
 pub(crate) struct Routes {
     exact: BTreeMap<&'static str, Arc<dyn Endpoint>>,
     prefixes: BTreeMap<&'static str, Arc<dyn Endpoint>>,
-    resources: BTreeMap<Place, Arc<dyn Endpoint>>,
+    resources: HashMap<Place, Arc<dyn Endpoint>>,
 }
 
 impl Routes {
@@ -72,7 +72,8 @@ impl Routes {
     pub(crate) fn find(&self, info: &RequestInfo) -> Option<&Arc<dyn Endpoint>> {
         if info.is_resource {
             let place = (&*info.group, &*info.version, &*info.resource, &*info.subresource);
-            return self.resources.iter().find(|(own, _)| **own == place).map(|(_, endpoint)| endpoint);
+            let resources: &HashMap<(&str, &str, &str, &str), _> = &self.resources;
+            return resources.get(&place);
         }
         let path = info.path.as_str();
         self.exact.get(path).or_else(|| {

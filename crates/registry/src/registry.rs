@@ -1,6 +1,6 @@
 //! All resources of a server.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
@@ -92,7 +92,7 @@ pub struct Registry {
     shared: Arc<Shared>,
     leases: Arc<LeasePool>,
     services: Arc<ServiceCompanion>,
-    resources: RwLock<BTreeMap<Place, Arc<Resource>>>,
+    resources: RwLock<HashMap<Place, Arc<Resource>>>,
 }
 
 impl Registry {
@@ -183,14 +183,16 @@ impl Registry {
     #[must_use]
     pub fn resource(&self, group: &str, version: &str, resource: &str) -> Option<Arc<Resource>> {
         let resources = self.resources.read();
-        let resources: &BTreeMap<[&str; 3], _> = &resources;
+        let resources: &HashMap<[&str; 3], _> = &resources;
         resources.get(&[group, version, resource]).cloned()
     }
 
     /// All resources, by group, version and name.
     #[must_use]
     pub fn resources(&self) -> Vec<Arc<Resource>> {
-        self.resources.read().values().cloned().collect()
+        let mut resources: Vec<_> = self.resources.read().values().cloned().collect();
+        resources.sort_by_key(|resource| place(resource.info()));
+        resources
     }
 
     /// The resources whose caches are not filled yet.
