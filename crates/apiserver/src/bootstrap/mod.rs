@@ -3,6 +3,7 @@
 mod authentication_info;
 mod ca_union;
 mod endpoints;
+mod identity_lease;
 mod kubernetes_service;
 mod legacy_tokens;
 mod master_leases;
@@ -20,6 +21,8 @@ use crate::hooks::PostStartHook;
 pub(crate) fn install(hooks: &mut Vec<Arc<dyn PostStartHook>>) {
     hooks.push(Arc::new(namespaces::SystemNamespaces));
     hooks.push(Arc::new(authentication_info::AuthenticationInfo));
+    hooks.push(Arc::new(identity_lease::IdentityLease));
+    hooks.push(Arc::new(identity_lease::LeaseCollector));
     hooks.push(Arc::new(legacy_tokens::LegacyTokenTracking));
     hooks.push(Arc::new(service_repair::ServiceRepair));
     hooks.push(Arc::new(roles::BootstrapRoles));

@@ -1,10 +1,14 @@
-//! The allocators of Services set right from time to time: what a crash left behind is found and freed.
+//! The allocators of Services set right from time to time: what a crash left behind is found and freed, and what only the
+//! owner of a Service can set right is told by an event on it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::status::ApiError;
+use api_types::core_v1::ObjectReference;
 use async_trait::async_trait;
+use client::{EventType, SeriesEvent, SeriesRecorder};
+use registry::RepairFinding;
 
 use super::retry;
 use crate::cx::{ApiCx, server_request};
@@ -18,6 +22,9 @@ const RETRY_PERIOD: Duration = Duration::from_secs(2);
 /// How long the first comparison may take; then the server ends.
 const FIRST_LIMIT: Duration = Duration::from_secs(60);
 
+/// What findings about ports are called, by their action.
+const PORTS: &str = "PortAllocation";
+
 /// The hook `start-service-ip-repair-controllers`.
 pub(super) struct ServiceRepair;
 
@@ -28,8 +35,9 @@ impl PostStartHook for ServiceRepair {
     }
 
     async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+        let recorders = Recorders::new(cx);
         let first = async {
-            while let Err(error) = pass(cx).await {
+            while let Err(error) = pass(cx, &recorders).await {
                 tracing::warn!(%error, "{WHAT} failed");
                 tokio::time::sleep(RETRY_PERIOD).await;
             }
@@ -40,14 +48,50 @@ impl PostStartHook for ServiceRepair {
         let context = Arc::clone(cx);
         cx.tasks().spawn_cancellable("service-repair", async move {
             tokio::time::sleep(PERIOD).await;
-            retry::repeat(WHAT, PERIOD, RETRY_PERIOD, || pass(&context)).await;
+            retry::repeat(WHAT, PERIOD, RETRY_PERIOD, || pass(&context, &recorders)).await;
         });
         Ok(())
     }
 }
 
-/// One comparison; what it finds is logged.
-async fn pass(cx: &Arc<ApiCx>) -> Result<(), ApiError> {
+/// Who tells of addresses, and who of ports.
+struct Recorders {
+    addresses: SeriesRecorder,
+    ports: SeriesRecorder,
+}
+
+impl Recorders {
+    fn new(cx: &ApiCx) -> Self {
+        let recorder = |component: &str| SeriesRecorder::new(cx.loopback(), component, "");
+        Self {
+            addresses: recorder("ipallocator-repair-controller"),
+            ports: recorder("portallocator-repair-controller"),
+        }
+    }
+
+    fn tell(&self, finding: RepairFinding) {
+        let service = ObjectReference {
+            api_version: "v1".to_owned(),
+            kind: "Service".to_owned(),
+            namespace: finding.namespace,
+            name: finding.name,
+            uid: finding.uid,
+            ..ObjectReference::default()
+        };
+        let recorder = if finding.action == PORTS { &self.ports } else { &self.addresses };
+        recorder.event(SeriesEvent {
+            regarding: service,
+            related: None,
+            kind: EventType::Warning,
+            reason: finding.reason.to_owned(),
+            action: finding.action.to_owned(),
+            note: finding.message,
+        });
+    }
+}
+
+/// One comparison; what it finds is logged and told.
+async fn pass(cx: &Arc<ApiCx>, recorders: &Recorders) -> Result<(), ApiError> {
     let report = cx.registry().repair_services(&server_request(cx.clock(), "")).await?;
     if report.freed > 0 {
         tracing::info!(count = report.freed, "Freed addresses and ports that no Service has");
@@ -60,6 +104,7 @@ async fn pass(cx: &Arc<ApiCx>) -> Result<(), ApiError> {
             message = finding.message,
             "A Service and the allocators disagree"
         );
+        recorders.tell(finding);
     }
     Ok(())
 }

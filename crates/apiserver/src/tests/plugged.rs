@@ -146,6 +146,53 @@ async fn a_new_cluster_gets_what_every_cluster_has() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn servers_that_listen_keep_leases() {
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+    let api = Api::with(|config| config.serving = Some(super::https::serving())).await;
+    api.wait_until_ready().await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let gone = r#"{"metadata":{"name":"apiserver-gone","labels":{"apiserver.kubernetes.io/identity":"kube-apiserver"}},
+        "spec":{"holderIdentity":"x","leaseDurationSeconds":3600,"renewTime":"2020-01-01T00:00:00.000000Z"}}"#;
+    assert_eq!(api.post(leases, gone).await.code, 201);
+    let other = gone.replace("kube-apiserver", "other").replace("apiserver-gone", "another");
+    assert_eq!(api.post(leases, &other).await.code, 201);
+    let mut renewed = Value::Null;
+    for count in [3, 2] {
+        let all = api.get(leases).await.json();
+        let items = all["items"].as_array().unwrap();
+        assert_eq!(items.len(), count, "{all}");
+        let own = items.iter().find(|lease| lease["spec"]["holderIdentity"] != "x").unwrap();
+        let (name, spec) = (own["metadata"]["name"].as_str().unwrap(), &own["spec"]);
+        assert!(name.starts_with("apiserver-"), "{own}");
+        assert!(spec["holderIdentity"].as_str().unwrap().starts_with(&format!("{name}_")), "{own}");
+        assert_eq!(own["metadata"]["labels"]["apiserver.kubernetes.io/identity"], "kube-apiserver");
+        assert_ne!(spec["renewTime"], renewed, "{own}");
+        renewed = spec["renewTime"].clone();
+        tokio::time::sleep(Duration::from_secs(3700)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_hears_of_what_was_repaired() {
+    let api = ready().await;
+    let service = r#"{"metadata":{"name":"web"},"spec":{"type":"NodePort","ports":[{"port":80}]}}"#;
+    let made = api.post("/api/v1/namespaces/default/services", service).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    let port = made.json()["spec"]["ports"][0]["nodePort"].clone();
+    let key = storage::Key::from("/registry/ranges/servicenodeports");
+    api.server.cx().backend().txn(&key, storage::Expect::Any, storage::Write::Delete).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(4 * 60)).await;
+    let events = api.get("/apis/events.k8s.io/v1/namespaces/default/events").await.json();
+    let of_service = |event: &&Value| event["regarding"]["name"] == "web";
+    let events: Vec<&Value> = events["items"].as_array().unwrap().iter().filter(of_service).collect();
+    let [event] = events.as_slice() else { panic!("one event about web: {events:?}") };
+    let text = format!("Port {port} is not allocated; repairing");
+    assert_eq!((event["reason"].as_str(), event["note"].as_str()), (Some("PortNotAllocated"), Some(text.as_str())));
+    assert_eq!((event["type"].as_str(), event["action"].as_str()), (Some("Warning"), Some("PortAllocation")));
+    assert_eq!(event["reportingController"], "portallocator-repair-controller", "{event}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn reviews_answer() {
     let api = Api::start().await;
     let ask = async |path: &str, spec: &str| {
