@@ -99,7 +99,7 @@ fn identity(leaf: &Certificate, subject_uid: SubjectUid) -> Result<Option<Identi
         groups: subject.organizations(),
         extra: single_valued([(CREDENTIAL_ID_KEY, format!("X509SHA256={}", leaf.fingerprint_sha256()))]),
     };
-    Ok(Some(Identity { user, ..Identity::default() }))
+    Ok(Some(Identity { user, certificate_ends: Some(leaf.not_after()), ..Identity::default() }))
 }
 
 fn uid(leaf: &Certificate) -> Result<String, AuthnError> {

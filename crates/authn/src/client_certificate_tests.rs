@@ -1,7 +1,7 @@
 //! Subjects become users.
 
 use super::*;
-use crate::testing::{authority, client, clock, issue, pool, request};
+use crate::testing::{at, authority, client, clock, issue, pool, request};
 
 async fn run(
     ca: &pki::CertificateAuthority,
@@ -18,6 +18,7 @@ async fn the_subject_is_the_user_and_the_fingerprint_the_credential() {
     let peer = client(&ca, "alice", &["b", "a", "b"]);
     let identity = run(&ca, &peer, 0).await.unwrap().unwrap();
     assert_eq!(identity.user.username, "alice");
+    assert_eq!(identity.certificate_ends, Some(at(3600)));
     assert_eq!(identity.user.groups, ["b", "a", "b"]);
     assert_eq!(identity.user.uid, "");
     let id = identity.credential_id().unwrap();

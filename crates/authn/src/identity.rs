@@ -3,6 +3,7 @@
 pub use api_types::authentication_v1::UserInfo;
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use api_machinery::leaf::StringList;
 
@@ -30,6 +31,8 @@ pub struct Identity {
     pub audit_annotations: Vec<(String, String)>,
     /// Texts for `Warning` headers of the response.
     pub warnings: Vec<String>,
+    /// When the client certificate ends, if it was one.
+    pub certificate_ends: Option<SystemTime>,
 }
 
 impl Identity {

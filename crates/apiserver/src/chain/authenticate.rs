@@ -37,6 +37,9 @@ pub(super) async fn authenticate(
             return Err(ApiError::unauthorized(UNAUTHORIZED).into());
         }
     };
+    if let Some(left) = identity.certificate_ends.and_then(|end| end.duration_since(cx.clock().wall()).ok()) {
+        metrics.certificate_life.observe(left.as_secs_f64());
+    }
     metrics.authentication_filter.observe(took.as_secs_f64());
     metrics.users.with(&[counted_as(&identity.user.username)]).inc();
     request.warnings().extend(identity.warnings);

@@ -40,10 +40,35 @@ const FILTERS: Desc = Desc::new(
 .buckets(FILTER_SECONDS)
 .kept();
 
+const CERTIFICATE_LIFE: Desc = Desc::new(
+    "apiserver_client_certificate_expiration_seconds",
+    "How long client certificates are still good for when they are used.",
+    Stability::Alpha,
+)
+.buckets(LIFE_SECONDS)
+.kept();
+const LIFE_SECONDS: &[f64] = &[
+    0.0,
+    1_800.0,
+    3_600.0,
+    7_200.0,
+    21_600.0,
+    43_200.0,
+    86_400.0,
+    172_800.0,
+    345_600.0,
+    604_800.0,
+    2_592_000.0,
+    7_776_000.0,
+    15_552_000.0,
+    31_104_000.0,
+];
+
 /// The families.
 pub(crate) struct IdentityMetrics {
     pub(crate) authentications: ByResult<3>,
     pub(crate) users: Counters,
+    pub(crate) certificate_life: Histogram,
     pub(crate) authorizations: ByResult<4>,
     pub(crate) authentication_filter: Histogram,
     pub(crate) impersonation_filter: Histogram,
@@ -60,6 +85,7 @@ impl IdentityMetrics {
                 registry.histograms(&AUTHENTICATION_TIME),
             ),
             users: registry.counters(&USERS),
+            certificate_life: registry.histograms(&CERTIFICATE_LIFE).with(&[]),
             authorizations: ByResult::new(
                 ["allowed", "denied", "no-opinion", "error"],
                 registry.counters(&AUTHORIZATIONS),

@@ -220,6 +220,30 @@ async fn identities_and_decisions_are_counted() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn certificates_that_end_soon_can_be_seen() {
+    let (now, rng) = (base::TokioClock::shared().wall(), base::Rng::seeded(1));
+    let key = || pki::PrivateKey::generate(pki::KeyAlgorithm::EcdsaP256).unwrap();
+    let ca = pki::CertificateAuthority::create("ca", key(), Duration::from_secs(86_400), now, &rng).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("ca.crt");
+    std::fs::write(&file, ca.certificate().to_pem()).unwrap();
+    let api = Api::with(|config| config.authentication.client_ca_file = Some(file)).await;
+    let spec = pki::CertificateSpec::client("jane", &[], Duration::from_secs(3000));
+    let leaf = ca.issue(&spec, key().public_key(), now, &rng).unwrap();
+    let peer = client::Peer { certificates: vec![leaf.der().to_vec().into()], ..client::Peer::default() };
+    let request = http::Request::get("/api/v1/pods").body(bytes::Bytes::new()).unwrap();
+    assert_eq!(api.server.api().call(request, &peer).await.status(), 403);
+    let metrics = api.get("/metrics").await.text;
+    for line in [
+        "apiserver_client_certificate_expiration_seconds_bucket{le=\"1800\"} 0",
+        "apiserver_client_certificate_expiration_seconds_bucket{le=\"3600\"} 1",
+        "apiserver_client_certificate_expiration_seconds_count 1",
+    ] {
+        assert!(metrics.contains(line), "{line} in {metrics}");
+    }
+}
+
 /// Every family that upstream has too is declared as upstream declares it.
 #[tokio::test(start_paused = true)]
 async fn metrics_are_upstreams() {
