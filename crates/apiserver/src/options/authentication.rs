@@ -84,11 +84,12 @@ pub(super) fn authorization(options: &Options, errors: &mut Errors) -> Authoriza
                 continue;
             }
         };
-        if modes.contains(&known) {
-            let all = options.strings("authorization-mode");
-            errors.push(format!("authorization-mode {all:?} has mode specified more than once"));
-        }
         modes.push(known);
+    }
+    let all = options.strings("authorization-mode");
+    if all.iter().enumerate().any(|(index, mode)| all.iter().take(index).any(|former| former == mode)) {
+        let all: Vec<String> = all.iter().map(|mode| format!("{mode:?}")).collect();
+        errors.push(format!("authorization-mode [{}] has mode specified more than once", all.join(" ")));
     }
     if options.strings("authorization-mode").is_empty() {
         if options.is_set("authorization-mode") {
@@ -99,12 +100,24 @@ pub(super) fn authorization(options: &Options, errors: &mut Errors) -> Authoriza
     AuthorizationConfig { modes }
 }
 
+/// Issuers are told apart by their names.
+fn check_issuers(issuers: &[String], errors: &mut Errors) {
+    for (index, issuer) in issuers.iter().enumerate() {
+        if issuer.is_empty() {
+            errors.push("service-account-issuer should not be an empty string");
+        } else if issuers.iter().take(index).any(|former| former == issuer) {
+            errors.push(format!("service-account-issuer {issuer:?} is already specified"));
+        }
+    }
+}
+
 pub(super) fn service_accounts(options: &Options, errors: &mut Errors) -> ServiceAccountConfig {
     let issuers = options.strings("service-account-issuer").to_vec();
     let signing_key_file = path(options, "service-account-signing-key-file");
     if issuers.is_empty() || signing_key_file.is_none() {
         errors.push("--service-account-signing-key-file and --service-account-issuer are required flags");
     }
+    check_issuers(&issuers, errors);
     let maximum = options.duration("service-account-max-token-expiration");
     if !maximum.is_zero() && !(HOUR..=MAX_EXPIRATION).contains(&maximum) {
         errors.push("the service-account-max-token-expiration must be between 1 hour and 2^32 seconds");

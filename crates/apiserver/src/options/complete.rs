@@ -36,7 +36,7 @@ pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
         shutdown: shutdown(options, &mut errors),
         advertise_address: advertise_address(options, &mut errors),
         external_hostname: options.string("external-hostname").to_owned(),
-        livez_grace: not_negative(options, "livez-grace-period", &mut errors),
+        livez_grace: livez_grace(options, &mut errors),
         profiling: options.bool("profiling"),
         metrics: MetricsOptions::from_options(options, &mut errors),
         serving: Some(serving),
@@ -47,8 +47,14 @@ pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
 
 /// A duration that must not be negative.
 pub(super) fn not_negative(options: &Options, name: &str, errors: &mut Errors) -> Duration {
-    errors.check(options.duration_ns(name) >= 0, format!("--{name} can not be a negative value"));
+    errors.check(options.duration_ns(name) >= 0, format!("--{name} can not be negative value"));
     options.duration(name)
+}
+
+/// The one duration whose text is worded otherwise.
+fn livez_grace(options: &Options, errors: &mut Errors) -> Duration {
+    errors.check(options.duration_ns("livez-grace-period") >= 0, "--livez-grace-period can not be a negative value");
+    options.duration("livez-grace-period")
 }
 
 /// A count that must not be negative.

@@ -50,6 +50,20 @@ fn every_problem_is_told() {
         assert!(problems.contains(part), "{part} in {problems}");
     }
     let line = format!(
+        "{KUBEADM} --authorization-mode=RBAC --authorization-mode=Node --service-account-issuer=https://kubernetes.default.svc \
+        --request-timeout=-1s --livez-grace-period=-1s"
+    );
+    let problems = completed(&line).unwrap_err();
+    for part in [
+        "authorization-mode [\"Node\" \"RBAC\" \"RBAC\" \"Node\"] has mode specified more than once",
+        "service-account-issuer \"https://kubernetes.default.svc\" is already specified",
+        "--request-timeout can not be negative value",
+        "--livez-grace-period can not be a negative value",
+    ] {
+        assert!(problems.contains(part), "{part} in {problems}");
+    }
+    assert_eq!(problems.matches("has mode specified more than once").count(), 1, "{problems}");
+    let line = format!(
         "{KUBEADM} --oidc-username-claim=sub --oidc-signing-algs=RS256 --runtime-config= --watch-cache=true \
         --audit-log-maxage=366 --kubelet-read-only-port=1"
     );
