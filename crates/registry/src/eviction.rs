@@ -68,12 +68,16 @@ pub async fn evict(
     loop {
         let item = pods.get(&cx, name, "").await?;
         let Some(pod) = item.object().downcast_ref::<Pod>() else { return Err(ApiError::internal("not a pod")) };
+        let mut asked = String::new();
         let guard = if ignores_budgets(pod) {
             if pod.status.phase == "Pending" { Guard::Retry } else { Guard::None }
         } else {
             match budgets_of(registry, &cx, pod).await?.as_slice() {
                 [] => Guard::None,
-                [budget] => ask(registry, &cx, pod, budget).await?,
+                [budget] => {
+                    asked.clone_from(&budget.metadata.name);
+                    ask(registry, &cx, pod, budget).await?
+                }
                 _ => return Ok(failure(MANY_BUDGETS)),
             }
         };
@@ -84,7 +88,7 @@ pub async fn evict(
                 tokio::time::sleep(backoff.step(registry.rng())).await;
             }
             Err(error) if error.is_conflict() && !pinned && guard == Guard::Refuse => {
-                return Err(refuse("", Some(PROCESSING_RETRY_SECONDS)));
+                return Err(still_processed(&asked));
             }
             Err(error) => return Err(error),
         }
@@ -139,8 +143,7 @@ async fn ask(registry: &Registry, cx: &RequestCx, pod: &Pod, budget: &PodDisrupt
 fn take(budget: &mut PodDisruptionBudget, pod: &str, now: Time) -> Result<(), ApiError> {
     let (name, status) = (budget.metadata.name.clone(), &mut budget.status);
     if status.observed_generation < budget.metadata.generation {
-        let text = format!("The disruption budget {name} is still being processed by the server.");
-        return Err(refuse(&text, Some(PROCESSING_RETRY_SECONDS)));
+        return Err(still_processed(&name));
     }
     let forbidden = |text: &str| ApiError::forbidden(&GroupResource::new("policy", "poddisruptionbudget"), &name, text);
     if status.disruptions_allowed < 0 {
@@ -185,12 +188,16 @@ fn why_not(budget: &PodDisruptionBudget) -> String {
     }
 }
 
+/// What counts is not known for the moment, so the client may ask again soon.
+fn still_processed(budget: &str) -> ApiError {
+    let text = format!("The disruption budget {budget} is still being processed by the server.");
+    refuse(&text, Some(PROCESSING_RETRY_SECONDS))
+}
+
 fn refuse(cause: &str, retry_after_seconds: Option<i32>) -> ApiError {
     let mut error = ApiError::too_many_requests(REFUSED, retry_after_seconds.unwrap_or(0));
-    if !cause.is_empty() {
-        let cause = Cause { reason: "DisruptionBudget".into(), message: cause.to_owned(), field: String::new() };
-        error.details.get_or_insert_default().causes.push(cause);
-    }
+    let cause = Cause { reason: "DisruptionBudget".into(), message: cause.to_owned(), field: String::new() };
+    error.details.get_or_insert_default().causes.push(cause);
     error
 }
 

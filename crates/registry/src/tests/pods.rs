@@ -1,13 +1,14 @@
 //! Binding, eviction and scale.
 
 use api_machinery::object::Object;
+use api_machinery::status::ApiError;
 use api_types::apps_v1::Deployment;
 use api_types::autoscaling_v1::Scale;
 use api_types::core_v1::{Binding, Pod, PodCondition};
 use api_types::policy_v1::{Eviction, PodDisruptionBudget};
 
 use super::*;
-use crate::{Hooks, Patch, bind, evict};
+use crate::{Admission, Hooks, Operation, Patch, bind, evict};
 
 fn binding(pod: &str, node: &str) -> Binding {
     let mut binding = Binding::default();
@@ -147,6 +148,34 @@ async fn budgets_are_asked_only_where_they_matter() {
     budget(&fixture, "two", 1).await;
     let both = evict(&fixture.registry, &cx, "ready", &eviction("ready"), &Hooks::none()).await.unwrap();
     assert_eq!((both.status.as_str(), both.code), ("Failure", 500));
+}
+
+/// Writes the pod while it is being deleted.
+struct Toucher<'a>(&'a Fixture);
+
+#[async_trait::async_trait]
+impl Admission for Toucher<'_> {
+    async fn validate(&self, _: Operation, _: Option<&dyn Object>, _: Option<&dyn Object>) -> Result<(), ApiError> {
+        let touch = |live: &dyn Object| {
+            let mut pod = live.clone_object();
+            pod.meta_mut().labels.insert("touched".into(), "yes".into());
+            Ok(pod)
+        };
+        self.0.resource("pods").rewrite(&self.0.cx("default"), "unready", touch).await.map(drop)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_changed_meanwhile_may_count_again() {
+    let fixture = Fixture::new().await;
+    running(&fixture, "unready", false).await;
+    budget(&fixture, "web", 0).await;
+    let (cx, touching) = (fixture.cx("default"), Toucher(&fixture));
+    let hooks = Hooks { admission: &touching, track: None };
+    let refused = evict(&fixture.registry, &cx, "unready", &eviction("unready"), &hooks).await.unwrap_err();
+    assert_eq!((refused.code, refused.retry_after_seconds()), (429, Some(10)));
+    let cause = &refused.details.as_ref().unwrap().causes[0];
+    assert_eq!(cause.message, "The disruption budget web is still being processed by the server.");
 }
 
 #[tokio::test(start_paused = true)]
