@@ -69,17 +69,18 @@ impl Routes {
     }
 
     /// The endpoint of a request, if the registry is not to answer it.
-    pub(crate) fn find(&self, info: &RequestInfo) -> Option<&Arc<dyn Endpoint>> {
+    pub(crate) fn find(&self, info: &RequestInfo) -> Option<Arc<dyn Endpoint>> {
         if info.is_resource {
             let place = (&*info.group, &*info.version, &*info.resource, &*info.subresource);
             let resources: &HashMap<(&str, &str, &str, &str), _> = &self.resources;
-            return resources.get(&place);
+            return resources.get(&place).cloned();
         }
         let path = info.path.as_str();
-        self.exact.get(path).or_else(|| {
+        let longest = || {
             let fitting = self.prefixes.iter().filter(|(prefix, _)| path.starts_with(**prefix));
             fitting.max_by_key(|(prefix, _)| prefix.len()).map(|(_, endpoint)| endpoint)
-        })
+        };
+        self.exact.get(path).or_else(longest).cloned()
     }
 
     /// The paths, for the index.
@@ -130,7 +131,7 @@ mod tests {
             let info = RequestInfo::new(&Method::GET, path, &Query::default()).unwrap();
             let found = routes.find(&info);
             assert_eq!(found.is_some(), expected.is_some(), "{path}");
-            assert!(found.zip(expected).is_none_or(|(found, expected)| Arc::ptr_eq(found, expected)), "{path}");
+            assert!(found.zip(expected).is_none_or(|(found, expected)| Arc::ptr_eq(&found, expected)), "{path}");
         }
     }
 }
