@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api_machinery::gvk::GroupVersionKind;
+use api_machinery::gvk::{GroupVersion, GroupVersionKind};
 use api_machinery::meta::{ObjectMeta, OwnerReference};
 use api_types::apps_v1::{Deployment, ReplicaSet, StatefulSet};
 use api_types::autoscaling_v1::Scale;
 use api_types::core_v1::{Pod, ReplicationController};
 use api_types::policy_v1::PodDisruptionBudget;
-use client::{ApiObject, Informer, RestMapper};
+use client::{ApiObject, Informer, ResourceInfo, RestMapper};
 use controller::{Cx, ReconcileError, controller_of};
 
 use super::plan::{Counted, share};
@@ -105,7 +105,7 @@ impl Scales {
             version: version.to_owned().into(),
             kind: owner.kind.clone().into(),
         };
-        let Some(info) = self.mapper.resource_of(&kind) else { return Ok(None) };
+        let info = self.resource(&kind).await?;
         let scale = cx.client.dynamic(&info, namespace).get_subresource::<Scale>(&owner.name, "scale").await;
         match scale {
             Ok(scale) => Ok((scale.metadata.uid == owner.uid).then(|| (owner.uid.clone(), scale.spec.replicas))),
@@ -122,6 +122,18 @@ impl Scales {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The resource of a kind; one that is not known is asked for once more, as it may be new, or nobody has asked yet.
+    async fn resource(&self, kind: &GroupVersionKind) -> Result<ResourceInfo, ReconcileError> {
+        if let Some(known) = self.mapper.resource_of(kind) {
+            return Ok(known);
+        }
+        self.mapper.refresh().await?;
+        self.mapper.resource_of(kind).ok_or_else(|| {
+            let version = GroupVersion { group: kind.group.clone(), version: kind.version.clone() };
+            ReconcileError::failed(format!("no matches for kind {:?} in version \"{version}\"", kind.kind))
+        })
     }
 
     /// A replica set counts as its deployment, where it has one.

@@ -1,13 +1,15 @@
 //! Plans from tables, and the controller against the fake server.
 
 use api_machinery::intstr::IntOrString;
+use api_machinery::meta::OwnerReference;
 use api_types::apps_v1::ReplicaSet;
 use api_types::core_v1::PodCondition;
 use controller::controller_ref;
 
-use super::super::fixtures::{Running, at, dying, meta, pod, ready, selector, settle, template};
+use super::super::fixtures::{Running, WithDiscovery, at, dying, meta, pod, ready, selector, settle, template};
 use super::plan::{Counted, plan, share};
 use super::*;
+use crate::Settings;
 
 fn pods(ready_ones: usize, others: usize) -> Vec<Arc<Pod>> {
     let healthy = (0..ready_ones).map(|index| ready(pod(&format!("r{index}"), "Running", None), 1));
@@ -108,4 +110,33 @@ async fn a_budget_is_counted_by_the_replica_set() {
     let status = live.status;
     assert_eq!((status.expected_pods, status.desired_healthy, status.disruptions_allowed), (4, 2, 1));
     running.assert_steady().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn kinds_that_are_not_known_yet_are_asked_for() {
+    for (kind, version, expected) in [
+        ("ConfigMap", "v1", "configmaps does not implement the scale subresource"),
+        ("Widget", "example.com/v1", "no matches for kind \"Widget\" in version \"example.com/v1\""),
+    ] {
+        let running = Running::start_over(&[DESCRIPTOR], Settings::default(), |server| {
+            Arc::new(WithDiscovery(server.transport()))
+        });
+        let owner = OwnerReference {
+            api_version: version.into(),
+            kind: kind.into(),
+            name: "o".into(),
+            uid: "o-uid".into(),
+            controller: Some(true),
+            ..OwnerReference::default()
+        };
+        running.put("v1/pods", &ready(pod("a", "Running", Some(owner)), 1));
+        let mut budget = budget();
+        budget.spec.max_unavailable = Some(IntOrString::Int(1));
+        running.put("policy/v1/poddisruptionbudgets", &budget);
+        settle().await;
+        let live = running.client.namespaced::<PodDisruptionBudget>("ns").get("budget").await.unwrap();
+        let shown: Vec<_> =
+            live.status.conditions.iter().map(|one| (one.reason.as_str(), one.message.as_str())).collect();
+        assert_eq!(shown, [("SyncFailed", expected)]);
+    }
 }
