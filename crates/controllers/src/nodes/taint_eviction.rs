@@ -131,7 +131,7 @@ fn replan(before: Option<Planned>, time: Duration, now: Instant) -> Planned {
 impl Controller for TaintEviction {
     async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
         let Some(pod) = self.pods.get(key) else {
-            self.plans.lock().remove(key);
+            self.cancel(cx, key);
             return Ok(Next::Done);
         };
         let taints = self.nodes.find("", &pod.spec.node_name).map(|node| no_execute(&node)).unwrap_or_default();
@@ -320,5 +320,12 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(300)).await;
         assert_eq!((deleted("none"), deleted("some"), deleted("all")), (1, 1, 0));
         running.assert_shows("taint_eviction_controller_pod_deletions_total 2");
+        running.put("v1/pods", &pod("gone", vec![toleration("a", Some(300))]));
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        running.server.remove("v1/pods", "ns", "gone");
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let events = running.server.objects("v1/events");
+        let said: Vec<_> = events.iter().filter_map(|event| event["message"].as_str()).collect();
+        assert!(said.contains(&"Cancelling deletion of Pod ns/gone"), "{said:?}");
     }
 }
