@@ -17,6 +17,7 @@ use api_machinery::time::{MicroTime, Time};
 use api_types::apps_v1::{ReplicaSet, ReplicaSetStatus};
 use api_types::core_v1::{Pod, ReplicationController};
 use client::{ClientError, Expectations, Informer, ObjectKey};
+use component_base::metrics::{Desc, Histograms, Stability, exponential};
 use component_helpers::pod_state;
 use component_helpers::selectors::selector_of;
 use controller::{
@@ -65,6 +66,13 @@ pub(crate) const REPLICATION_CONTROLLER: Descriptor = Descriptor {
 
 const PODS: &str = "pods";
 
+const AGES: Desc = Desc::new(
+    "replicaset_controller_sorting_deletion_age_ratio",
+    "How many times as old pods that were chosen to go are as the youngest ready one.",
+    Stability::Alpha,
+)
+.buckets(&exponential::<6>(0.25, 2.0));
+
 fn start<O: Replicated>(build: &mut Build<'_>, queue: &str, workers: usize) {
     let queue = build.queue(queue);
     let expectations = Arc::new(Expectations::new(Arc::clone(build.clock())));
@@ -92,7 +100,8 @@ fn start<O: Replicated>(build: &mut Build<'_>, queue: &str, workers: usize) {
         .index(CONTROLLER_UID, |pod| controller_uid(&pod.metadata))
         .observe(move |change| watch.notice(change))
         .informer();
-    let controller = Replicator { sets, pods, expectations, written };
+    let ages = build.metrics().histograms(&AGES);
+    let controller = Replicator { sets, pods, expectations, written, ages };
     build.run(&queue, workers, Arc::new(controller));
 }
 
@@ -101,6 +110,7 @@ struct Replicator<O> {
     pods: Informer<Pod>,
     expectations: Arc<Expectations>,
     written: Arc<Written>,
+    ages: Histograms,
 }
 
 #[async_trait::async_trait]
@@ -120,6 +130,7 @@ impl<O: Replicated> Controller for Replicator<O> {
         } else {
             Scaling::Enough
         };
+        self.observe_ages(&pods.active, &scaling, cx.clock.wall().into());
         let scaled = self.scale(cx, &set, scaling).await;
         let now = Time::from(cx.clock.wall());
         let status = status::status_of(&*set, &pods, scaled.as_ref().err().map(ToString::to_string), now);
@@ -160,6 +171,14 @@ impl<O: Replicated> Replicator<O> {
             self.written.note(set.meta(), PODS, &pod.metadata.resource_version);
         }
         Ok(Pods { active, terminating })
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a ratio is a small number")]
+    fn observe_ages(&self, active: &[Arc<Pod>], scaling: &Scaling, now: Time) {
+        let Scaling::Delete(chosen) = scaling else { return };
+        for ratio in plan::age_ratios(active, chosen, now) {
+            self.ages.with(&[]).observe(ratio as f64);
+        }
     }
 
     /// The active pods of all replica sets that the same owner has, such as all revisions of a deployment.

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use api_machinery::time::MicroTime;
+use api_machinery::time::{MicroTime, Time};
 use api_types::core_v1::Pod;
+use component_helpers::pod_state::is_ready;
 
 use super::kind::Replicated;
 use super::ranking;
@@ -44,4 +45,40 @@ pub(super) fn scaling<O: Replicated>(
     let mut ranked = ranking::first_to_go(active, &related(), now);
     ranked.truncate(excess);
     Scaling::Delete(ranked)
+}
+
+/// For each ready pod that was chosen to go: how many times as old it is as the youngest ready one, in whole numbers as
+/// upstream. Nothing where all go, as none was chosen then.
+pub(super) fn age_ratios(active: &[Arc<Pod>], chosen: &[Arc<Pod>], now: Time) -> Vec<u128> {
+    let age = |pod: &Arc<Pod>| now.since(pod.metadata.creation_timestamp).as_millis();
+    let ready = |pods: &[Arc<Pod>]| -> Vec<u128> { pods.iter().filter(|pod| is_ready(pod)).map(age).collect() };
+    let Some(youngest) = ready(active).into_iter().min().filter(|_| chosen.len() < active.len()) else {
+        return Vec::new();
+    };
+    ready(chosen).into_iter().filter_map(|age| age.checked_div(youngest)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::fixtures::{at, pod, ready};
+    use super::*;
+
+    #[test]
+    fn ages_are_compared_with_the_youngest_ready_pod() {
+        let born = |name: &str, created: i64, is_ready: bool| {
+            let mut pod = pod(name, "Running", None);
+            pod.metadata.creation_timestamp = at(created);
+            Arc::new(if is_ready { ready(pod, created) } else { pod })
+        };
+        let active = [born("a", 0, true), born("b", 55, true), born("c", 90, true), born("d", 99, false)];
+        for (name, chosen, now, expected) in [
+            ("one", &active[..1], 100, vec![10]),
+            ("whole numbers", &active[..2], 100, vec![10, 4]),
+            ("those that are not ready do not count", &active[3..], 100, vec![]),
+            ("all", &active[..], 100, vec![]),
+            ("no time has passed", &active[..1], 90, vec![]),
+        ] {
+            assert_eq!(age_ratios(&active, chosen, at(now)), expected, "{name}");
+        }
+    }
 }
