@@ -11,7 +11,7 @@ const BUCKETS: &[f64] = &[1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1
 const LABELS: &[&str] = &["name"];
 
 const fn desc(name: &'static str, help: &'static str) -> Desc {
-    Desc::new(name, help, Stability::Alpha).labels(LABELS)
+    Desc::new(name, help, Stability::Beta).labels(LABELS)
 }
 
 const DEPTH: Desc = desc("workqueue_depth", "Keys that wait in the queue.");
