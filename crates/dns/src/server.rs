@@ -21,20 +21,34 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const MAX_CONNECTIONS: usize = 512;
 /// A connection that says nothing for this long is closed.
 const IDLE: Duration = Duration::from_secs(10);
+/// How many ports of the system's choice are tried.
+const PORT_CHANCES: u32 = 16;
 
 /// Serves on an address over UDP and TCP; gives the address, whose port was chosen where it was 0.
 ///
 /// # Errors
 /// When the address cannot be used.
 pub async fn serve(address: SocketAddr, responder: Arc<Responder>, tasks: &TaskGroup) -> std::io::Result<SocketAddr> {
-    let tcp = TcpListener::bind(address).await?;
-    let address = tcp.local_addr()?;
-    let udp = Arc::new(UdpSocket::bind(address).await?);
+    let (tcp, udp) = bind(address).await?;
+    let (address, udp) = (tcp.local_addr()?, Arc::new(udp));
     let (group, answering) = (tasks.clone(), Arc::clone(&responder));
     tasks.spawn_cancellable("udp", async move { udp_loop(udp, answering, group).await });
     let group = tasks.clone();
     tasks.spawn_cancellable("tcp", async move { tcp_loop(tcp, responder, group).await });
     Ok(address)
+}
+
+/// Both sockets on one port. A port that the system chose for the one may be somebody's for the other.
+async fn bind(address: SocketAddr) -> std::io::Result<(TcpListener, UdpSocket)> {
+    let mut chances = if address.port() == 0 { PORT_CHANCES } else { 1 };
+    loop {
+        let tcp = TcpListener::bind(address).await?;
+        chances -= 1;
+        match UdpSocket::bind(tcp.local_addr()?).await {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && chances > 0 => {}
+            bound => return Ok((tcp, bound?)),
+        }
+    }
 }
 
 async fn udp_loop(socket: Arc<UdpSocket>, responder: Arc<Responder>, tasks: TaskGroup) {

@@ -233,13 +233,17 @@ async fn too_many_that_wait_for_others_are_refused() {
 #[tokio::test]
 async fn a_server_that_is_its_own_upstream_notices() {
     let tasks = TaskGroup::new("test");
-    // The port is known before the server is: what it hands on comes back.
-    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let zone = Zone { domain: "cluster.local".into(), ttl: 30, own_service: ("k".into(), "dns".into()) };
-    let cache = Cache::new(SystemClock::shared());
-    let responder = Responder::new(zone, Arc::new(Many(3)), Upstreams::new(vec![port]), cache, Rng::seeded(1));
-    let responder = Arc::new(responder);
-    serve(port, Arc::clone(&responder), &tasks).await.unwrap();
+    // The port is known before the server is: what it hands on comes back. Meanwhile somebody else may take it.
+    let (port, responder) = loop {
+        let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let zone = Zone { domain: "cluster.local".into(), ttl: 30, own_service: ("k".into(), "dns".into()) };
+        let cache = Cache::new(SystemClock::shared());
+        let responder = Responder::new(zone, Arc::new(Many(3)), Upstreams::new(vec![port]), cache, Rng::seeded(1));
+        let responder = Arc::new(responder);
+        if serve(port, Arc::clone(&responder), &tasks).await.is_ok() {
+            break (port, responder);
+        }
+    };
     timeout(Duration::from_secs(20), responder.look_for_loops()).await.unwrap();
     let failed = timeout(Duration::from_secs(1), ask(port, "example.com.", Transport::Udp)).await.unwrap();
     assert_eq!(failed.metadata.response_code, ResponseCode::ServFail);
