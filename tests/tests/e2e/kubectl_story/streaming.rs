@@ -41,7 +41,7 @@ const COPYING: &[Row] = &[
     Row::new("cp shell:/tmp/there $DIR/back", Succeeds),
     Row::new("exec shell -- sh -c 'mkdir -p /tmp/tree/sub && echo deep > /tmp/tree/sub/file'", Succeeds),
     Row::new("cp shell:/tmp/tree $DIR/tree", Succeeds),
-    // It may end well all the same: tar closes its archive before it fails.
+    // It may end well, and before the complaint arrives: tar closes its archive first, and kubectl stops there.
     Row::new("cp shell:/none $DIR/none", Grumbles(&["No such file"])),
 ];
 
