@@ -9,7 +9,7 @@ use bench::api_server::own_bin_dir;
 use clap::{Arg, ArgAction, Command, value_parser};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn command() -> Command {
     let path = |name: &'static str, kind: &'static str, help: &'static str| {

@@ -7,7 +7,7 @@ use bench::sched::{Plan, Road};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn command() -> Command {
     let number = |name: &'static str, help: &'static str| {

@@ -8,7 +8,7 @@ use bench::up::Plan;
 use clap::{Arg, Command, value_parser};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn command() -> Command {
     let directory = |name: &'static str, help: &'static str| {

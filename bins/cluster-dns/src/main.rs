@@ -1,7 +1,7 @@
 //! The `cluster-dns` binary.
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn main() -> std::process::ExitCode {
     dns::main()

@@ -1,7 +1,7 @@
 //! The `kube-proxy` binary.
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn main() -> std::process::ExitCode {
     proxy::main()

@@ -2,8 +2,10 @@
 //! routes. Each has a Linux implementation and a fake that records, so that what a component *asks* of the machine is
 //! tested without root. Knows no Kubernetes words. The only crate with `unsafe` and with `Command`.
 //!
-//! `proc` and `fs` have no fake: they work under a directory that a test chooses.
+//! `proc` and `fs` have no fake: they work under a directory that a test chooses. `allocator` is what the binaries
+//! allocate with.
 
+pub mod allocator;
 pub mod cgroups;
 pub mod exec;
 pub mod fs;
