@@ -203,6 +203,7 @@ fn kind(args: &StructArgs, ident: &Ident, rows: &[Row]) -> TokenStream {
         impl ::api_machinery::object::Kind for #ident {
             const TYPE: ::api_machinery::object::KindType = ::api_machinery::object::KindType {
                 group: #group, version: #version, kind: #kind, resource: #resource, namespaced: #namespaced,
+                table: Self::STRUCT_TYPE,
             };
         }
     };

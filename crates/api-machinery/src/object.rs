@@ -11,7 +11,7 @@ use crate::reflect::{self, Field, FieldType, Reflect, Shape, StructType};
 use crate::value::Value;
 
 /// What a kind is called on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct KindType {
     /// The group; empty for the core group.
     pub group: &'static str,
@@ -23,6 +23,8 @@ pub struct KindType {
     pub resource: &'static str,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
+    /// The table of its struct.
+    pub table: &'static StructType,
 }
 
 impl KindType {
@@ -153,6 +155,9 @@ pub struct Unstructured {
 }
 
 impl Unstructured {
+    /// The table of all of them.
+    pub const TABLE: &'static StructType = &UNSTRUCTURED;
+
     /// An empty object of a kind.
     #[must_use]
     pub fn new(api_version: &str, kind: &str) -> Self {
@@ -201,7 +206,7 @@ static UNSTRUCTURED: StructType = StructType {
 
 impl Reflect for Unstructured {
     fn struct_type(&self) -> &'static StructType {
-        &UNSTRUCTURED
+        Self::TABLE
     }
     fn field(&self, index: usize) -> &dyn Field {
         if index == 0 { &self.metadata } else { &self.content }

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::object::{Kind, Object};
+use api_machinery::reflect::StructType;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
@@ -66,6 +67,8 @@ pub trait Rules: Send + Sync + 'static {
     fn info(&self) -> &'static ResourceInfo;
     /// An empty object.
     fn new_object(&self) -> Box<dyn Object>;
+    /// The table of its objects.
+    fn table(&self) -> &'static StructType;
     /// Sets defaults, as the version declares them.
     fn set_defaults(&self, object: &mut dyn Object);
     /// Prepares an object that is to be created: resets what clients may not set.
@@ -225,6 +228,9 @@ impl<R: TypedRules> Rules for Typed<R> {
     }
     fn new_object(&self) -> Box<dyn Object> {
         Box::new(R::Object::default())
+    }
+    fn table(&self) -> &'static StructType {
+        R::Object::TYPE.table
     }
     fn set_defaults(&self, object: &mut dyn Object) {
         R::set_defaults_first(typed_mut(object));

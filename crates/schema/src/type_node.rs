@@ -161,6 +161,19 @@ impl<'a> TypeNode<'a> {
         self.declared(name).or_else(|| self.entry())
     }
 
+    /// The type of the field of this row, for a struct that has it in its table.
+    #[must_use]
+    pub fn field(&self, row: &'static FieldType) -> Self {
+        match self.source {
+            Source::Table(_) => Self::of_row(row),
+            _ => self.member(row.name).unwrap_or(Self::deduced()),
+        }
+    }
+
+    fn of_row(row: &'static FieldType) -> Self {
+        Self { source: Source::Table((row.shape)()), row: Some(row) }
+    }
+
     /// The type of a declared field.
     pub fn declared(&self, name: &str) -> Option<Self> {
         match self.source {
@@ -239,7 +252,7 @@ fn struct_member(table: &'static StructType, name: &str) -> Option<TypeNode<'sta
         return Some(TypeNode { source: Source::TypeMeta, row: None });
     }
     if let Some(row) = table.index_of(name).and_then(|index| table.fields.get(index)).filter(|row| !row.rest) {
-        return Some(TypeNode { source: Source::Table((row.shape)()), row: Some(row) });
+        return Some(TypeNode::of_row(row));
     }
     let inline = table.fields.get(table.inline()?)?;
     match (inline.shape)().required() {

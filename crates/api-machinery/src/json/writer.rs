@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::value::Value;
+use crate::value::{Value, ValueMap};
 
 /// Room for a small object; texts grow by doubling from here.
 const INITIAL_BYTES: usize = 1024;
@@ -94,6 +94,12 @@ impl Writer {
     /// Writes a string with Go's escapes.
     pub fn string(&mut self, text: &str) {
         self.out.push('"');
+        self.escaped(text);
+        self.out.push('"');
+    }
+
+    /// Writes the inside of a string.
+    fn escaped(&mut self, text: &str) {
         let mut rest = text;
         while let Some(at) = rest.bytes().position(|byte| MAY_NEED_ESCAPE[usize::from(byte)]) {
             let (plain, special) = rest.split_at(at);
@@ -103,7 +109,6 @@ impl Writer {
             rest = special.get(symbol.len_utf8()..).unwrap_or_default();
         }
         self.out.push_str(rest);
-        self.out.push('"');
     }
 
     /// Writes one character, as an escape if it needs one.
@@ -130,6 +135,14 @@ impl Writer {
         self.out.push(':');
     }
 
+    /// Writes the name of a member that begins with `prefix`, which needs no escapes.
+    pub fn prefixed_key(&mut self, prefix: &'static str, name: &str) {
+        self.out.push('"');
+        self.out.push_str(prefix);
+        self.escaped(name);
+        self.out.push_str("\":");
+    }
+
     /// Writes a free-form value.
     pub fn value(&mut self, value: &Value) {
         match value {
@@ -151,17 +164,20 @@ impl Writer {
                 }
                 self.out.push(']');
             }
-            Value::Object(map) => {
-                self.out.push('{');
-                for (index, (name, item)) in map.iter().enumerate() {
-                    if index > 0 {
-                        self.out.push(',');
-                    }
-                    self.key(name);
-                    self.value(item);
-                }
-                self.out.push('}');
-            }
+            Value::Object(map) => self.object(map),
         }
+    }
+
+    /// Writes a free-form object.
+    pub fn object(&mut self, map: &ValueMap<String, Value>) {
+        self.out.push('{');
+        for (index, (name, item)) in map.iter().enumerate() {
+            if index > 0 {
+                self.out.push(',');
+            }
+            self.key(name);
+            self.value(item);
+        }
+        self.out.push('}');
     }
 }

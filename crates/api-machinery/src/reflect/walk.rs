@@ -91,9 +91,11 @@ pub fn equal(one: &dyn Field, other: &dyn Field) -> bool {
 /// Deep equality of two structs; false where they are of different types.
 #[must_use]
 pub fn equal_structs(one: &dyn Reflect, other: &dyn Reflect) -> bool {
-    let table = one.struct_type();
-    std::ptr::eq(table, other.struct_type())
-        && (0..table.fields.len()).all(|index| equal(one.field(index), other.field(index)))
+    let present = one.present();
+    // What is unset on both sides is the same.
+    std::ptr::eq(one.struct_type(), other.struct_type())
+        && present == other.present()
+        && set_bits(present).all(|index| equal(one.field(index), other.field(index)))
 }
 
 fn equal_lists(one: &dyn List, other: &dyn List) -> bool {

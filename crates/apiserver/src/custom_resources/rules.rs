@@ -5,6 +5,7 @@ use std::sync::Arc;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::names::{dns1123_subdomain, mask_trailing_dash};
 use api_machinery::object::{Object, Unstructured};
+use api_machinery::reflect::StructType;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use kinds::info::ResourceInfo;
@@ -74,6 +75,10 @@ impl Rules for CustomRules {
 
     fn new_object(&self) -> Box<dyn Object> {
         Box::new(Unstructured::new(&format!("{}/{}", self.info.group, self.info.version), self.info.kind))
+    }
+
+    fn table(&self) -> &'static StructType {
+        Unstructured::TABLE
     }
 
     fn set_defaults(&self, object: &mut dyn Object) {

@@ -133,7 +133,7 @@ impl Target {
         match &self.custom {
             Some(custom) => TypeNode::of_schema(&custom.schema),
             None if self.is_custom() => TypeNode::deduced(),
-            None => TypeNode::of_struct(self.rules().new_object().as_reflect().struct_type()),
+            None => TypeNode::of_struct(self.rules().table()),
         }
     }
 

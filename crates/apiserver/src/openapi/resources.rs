@@ -1,8 +1,8 @@
 //! What is served, as the OpenAPI documents are made of it.
 
 use api_machinery::gvk::GroupVersionKind;
-use api_machinery::object::{Kind, Object};
-use api_machinery::reflect::{Reflect, StructType};
+use api_machinery::object::Kind;
+use api_machinery::reflect::Reflect;
 use api_types::{authentication_v1, autoscaling_v1, core_v1, policy_v1};
 use kinds::info::{ResourceInfo, SubresourceInfo};
 use schema::openapi::{Model, Resource};
@@ -12,16 +12,12 @@ use crate::custom_resources::{ServedKind, ServedKinds};
 /// The resources and subresources of built-in kinds.
 pub(super) fn built_in(served: &ServedKinds) -> Vec<Resource<'static>> {
     let enabled = kinds::all().filter(|rules| served.is_enabled(rules.info()));
-    enabled.flat_map(|rules| of(rules.info(), Some(Model::Table(table(&*rules.new_object()))))).collect()
+    enabled.flat_map(|rules| of(rules.info(), Some(Model::Table(rules.table())))).collect()
 }
 
 /// The resource and subresources of a custom kind.
 pub(super) fn custom(kind: &ServedKind) -> Vec<Resource<'_>> {
     of(kind.info, Some(Model::Custom { name: &kind.model, schema: &kind.schema }))
-}
-
-fn table(object: &dyn Object) -> &'static StructType {
-    object.as_reflect().struct_type()
 }
 
 fn of<'a>(info: &'static ResourceInfo, model: Option<Model<'a>>) -> Vec<Resource<'a>> {

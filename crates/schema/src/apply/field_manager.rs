@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use api_machinery::field_path::Cause;
 use api_machinery::gvk::GroupVersionKind;
 use api_machinery::meta::ManagedFieldsEntry;
+use api_machinery::reflect::View;
 use api_machinery::status::{ApiError, CAUSE_FIELD_MANAGER_CONFLICT};
 use api_machinery::time::Time;
 use serde_json::{Map, Value, json};
@@ -16,7 +17,7 @@ use super::field_set::FieldSet;
 use super::last_applied;
 use super::managers::{Identity, Managers, Operation, Record};
 use super::path::{FieldPath, print_path};
-use super::typed::{compare, fields_of, merge, remove_fields, validate};
+use super::typed::{added, compare, fields_of, merge, remove_fields, validate};
 use crate::type_node::TypeNode;
 
 /// The manager that an object's fields go to when its first apply finds no record.
@@ -159,52 +160,36 @@ impl FieldManager<'_> {
         Identity { manager: manager.to_owned(), operation, api_version, subresource: self.subresource.clone() }
     }
 
-    /// The record of an object that is created, and its own `metadata.managedFields` as it came.
+    /// The record of an object that is created. `given` is its own `metadata.managedFields` as it came, which `new` does
+    /// not have; nobody owns what is in or below `unowned`.
     pub fn create(
         &self,
-        new: Value,
+        new: View<'_>,
+        unowned: &FieldSet,
         given: &[ManagedFieldsEntry],
         manager: &str,
         now: Time,
     ) -> Vec<ManagedFieldsEntry> {
-        self.track(None, (new, given), manager, now)
+        let managers = self.record_to_start_from(None, given);
+        let written = added(new, self.node).without_trees(&self.reset).without_trees(unowned);
+        self.settled(managers, written, &FieldSet::default(), manager, now).capped().to_entries()
     }
 
     /// The record of an object that is written instead of the live one. Objects and their records come apart: neither
     /// object has `metadata.managedFields`. Never fails: a record that cannot be read counts as empty.
     pub fn update(
         &self,
-        live: (&Value, &[ManagedFieldsEntry]),
-        new: (Value, &[ManagedFieldsEntry]),
+        (live, record): (&Value, &[ManagedFieldsEntry]),
+        (new, given): (&Value, &[ManagedFieldsEntry]),
         manager: &str,
         now: Time,
     ) -> Vec<ManagedFieldsEntry> {
-        self.track(Some(live), new, manager, now)
-    }
-
-    fn track(
-        &self,
-        live: Option<(&Value, &[ManagedFieldsEntry])>,
-        (new, given): (Value, &[ManagedFieldsEntry]),
-        manager: &str,
-        now: Time,
-    ) -> Vec<ManagedFieldsEntry> {
-        let managers = self.record_to_start_from(live.map(|(_, record)| record), given);
+        let managers = self.record_to_start_from(Some(record), given);
         // An object that nobody tracks stays so; a reset begins anew.
-        if managers.entries.is_empty() && live.is_some() && !asks_for_reset(given) {
+        if managers.entries.is_empty() && !asks_for_reset(given) {
             return Vec::new();
         }
-        let nothing;
-        let live = match live {
-            Some((live, _)) => live,
-            None => {
-                nothing = self.empty_object();
-                &nothing
-            }
-        };
-        let mut managers = self.recorded(live, &new, managers, manager, now);
-        managers.cap();
-        managers.to_entries()
+        self.recorded(live, new, managers, manager, now).capped().to_entries()
     }
 
     fn record_to_start_from(&self, live: Option<&[ManagedFieldsEntry]>, given: &[ManagedFieldsEntry]) -> Managers {
@@ -226,11 +211,23 @@ impl FieldManager<'_> {
     }
 
     /// The record after an ordinary write.
-    fn recorded(&self, live: &Value, new: &Value, mut managers: Managers, manager: &str, now: Time) -> Managers {
+    fn recorded(&self, live: &Value, new: &Value, managers: Managers, manager: &str, now: Time) -> Managers {
         let changes = compare(live, new, self.node).without(&self.reset);
         let (written, removed) = changes.into_written_and_removed();
+        self.settled(managers, written, &removed, manager, now)
+    }
+
+    /// The record after an ordinary write of these places.
+    fn settled(
+        &self,
+        mut managers: Managers,
+        written: FieldSet,
+        removed: &FieldSet,
+        manager: &str,
+        now: Time,
+    ) -> Managers {
         for record in managers.entries.values_mut() {
-            record.set = std::mem::take(&mut record.set).difference(&written).difference(&removed);
+            record.set = std::mem::take(&mut record.set).difference(&written).difference(removed);
         }
         let mine = written.difference(&UNOWNED_SET);
         if !mine.is_empty() {

@@ -24,7 +24,12 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    fn is_empty(&self) -> bool {
+    /// A place that is in the set, whatever lies below it.
+    pub(super) fn opaque() -> Self {
+        Self { owned: true, below: FieldSet::default() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
         !self.owned && self.below.is_empty()
     }
 }
@@ -60,11 +65,9 @@ impl FieldSet {
         if rest.is_empty() { entry.owned = true } else { entry.below.insert(rest) }
     }
 
-    /// Adds what a walk found at and below a step that it has not been at before; nothing where it found nothing.
-    pub(super) fn put(&mut self, step: &Element, found: Entry) {
-        if !found.is_empty() {
-            self.entries.insert(step.clone(), found);
-        }
+    /// Says what a walk found at and below a step; it found something.
+    pub(super) fn put(&mut self, step: Element, found: Entry) {
+        self.entries.insert(step, found);
     }
 
     /// Whether a place is in the set.
@@ -215,14 +218,11 @@ impl FieldSet {
             out.raw("\".\":{}");
             first = false;
         }
-        let mut key = String::new();
         for (step, entry) in &self.entries {
             if !std::mem::take(&mut first) {
                 out.symbol(',');
             }
-            key.clear();
-            step.write_key(&mut key);
-            out.key(&key);
+            step.write_key(out);
             entry.below.write(out, entry.owned);
         }
         out.symbol('}');
@@ -250,22 +250,17 @@ impl FieldSet {
 }
 
 impl Element {
-    /// Appends the step as a key of the `FieldsV1` form.
-    fn write_key(&self, key: &mut String) {
+    /// Writes the step as a key of the `FieldsV1` form.
+    fn write_key(&self, out: &mut Writer) {
         match self {
-            Self::Field(name) => key.extend(["f:", name]),
+            Self::Field(name) => out.prefixed_key("f:", name),
             Self::Key(members) => {
-                key.push_str("k:");
-                key.push_str(&json::encode_value(&Value::Object(members.clone())));
+                let mut text = Writer::default();
+                text.object(members);
+                out.prefixed_key("k:", &text.into_string());
             }
-            Self::Value(value) => {
-                key.push_str("v:");
-                key.push_str(&json::encode_value(value));
-            }
-            Self::Index(index) => {
-                key.push_str("i:");
-                key.push_str(&index.to_string());
-            }
+            Self::Value(value) => out.prefixed_key("v:", &json::encode_value(value)),
+            Self::Index(index) => out.prefixed_key("i:", &index.to_string()),
         }
     }
 }

@@ -182,8 +182,17 @@ impl Managers {
         self.entries.retain(|_, record| !record.set.is_empty());
     }
 
-    /// Unites the oldest entries of ordinary writes, per version, until few enough are left.
-    pub fn cap(&mut self) {
+    /// The same with few enough entries of ordinary writes: the oldest are united, per version.
+    #[must_use]
+    pub fn capped(mut self) -> Self {
+        self.cap();
+        self
+    }
+
+    fn cap(&mut self) {
+        if self.entries.len() <= MAX_UPDATE_ENTRIES {
+            return;
+        }
         let mut updates: Vec<(Time, Identity)> = self
             .entries
             .iter()

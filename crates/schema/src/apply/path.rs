@@ -1,5 +1,6 @@
 //! Steps into an object, how they sort, and how they print.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -9,7 +10,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug)]
 pub enum Element {
     /// A field or map key.
-    Field(String),
+    Field(Cow<'static, str>),
     /// An item of a keyed list: its key members, by name.
     Key(Map<String, Value>),
     /// An item of a set.
@@ -24,7 +25,12 @@ pub type FieldPath = Vec<Element>;
 impl Element {
     /// The field or map key `name`.
     pub fn field(name: &str) -> Self {
-        Self::Field(name.to_owned())
+        Self::Field(Cow::Owned(name.to_owned()))
+    }
+
+    /// The field `name` of a struct.
+    pub fn declared(name: &'static str) -> Self {
+        Self::Field(Cow::Borrowed(name))
     }
 
     fn rank(&self) -> u8 {

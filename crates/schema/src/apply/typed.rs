@@ -5,12 +5,14 @@ use serde_json::Value;
 use super::path::Element;
 use crate::type_node::{Class, ListKind, TypeNode};
 
+mod added;
 mod compare;
 mod fields;
 mod merge;
 mod remove;
 mod validate;
 
+pub use added::added;
 pub use compare::{Comparison, compare};
 pub use fields::fields_of;
 pub use merge::merge;
@@ -37,11 +39,19 @@ fn keyed_step(list: TypeNode<'_>, item: &Value) -> Result<Element, String> {
         Value::Null => return Err("associative list with keys may not have a null element".into()),
         _ => return Err("associative list with keys may not have non-map elements".into()),
     };
+    key_of(list, |name| members.get(name).cloned())
+}
+
+/// The step to an item whose members `member` knows.
+fn key_of(list: TypeNode<'_>, member: impl Fn(&str) -> Option<Value>) -> Result<Element, String> {
     let item_type = list.item();
     let keys = list.map_keys();
-    let value_of = |key: &str| members.get(key).cloned().or_else(|| item_type.declared(key)?.default_value());
-    let found: serde_json::Map<String, Value> =
-        keys.iter().filter_map(|key| Some(((*key).to_owned(), value_of(key)?))).collect();
+    let mut found = serde_json::Map::new();
+    for key in &keys {
+        if let Some(value) = member(key).or_else(|| item_type.declared(key)?.default_value()) {
+            found.insert((*key).to_owned(), value);
+        }
+    }
     if found.is_empty() {
         let quoted: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();
         return Err(format!(

@@ -54,7 +54,8 @@ fn create(new: &Value, who: &str, now: Time) -> Value {
 }
 
 fn create_by(manager: &FieldManager<'_>, new: &Value, who: &str, now: Time) -> Value {
-    recorded(new, manager.create(without_managed_fields(new), &record(new), who, now))
+    let bare = without_managed_fields(new);
+    recorded(new, manager.create(View::Dynamic(&bare), &FieldSet::default(), &record(new), who, now))
 }
 
 fn update(live: &Value, new: &Value, who: &str, now: Time) -> Value {
@@ -64,7 +65,7 @@ fn update(live: &Value, new: &Value, who: &str, now: Time) -> Value {
 fn update_by(manager: &FieldManager<'_>, live: &Value, new: &Value, who: &str, now: Time) -> Value {
     let (before, given) = (record(live), record(new));
     let bare = without_managed_fields(live);
-    recorded(new, manager.update((&bare, &before), (without_managed_fields(new), &given), who, now))
+    recorded(new, manager.update((&bare, &before), (&without_managed_fields(new), &given), who, now))
 }
 
 /// `manager operation fields` of each entry.

@@ -51,14 +51,14 @@ pub fn compare(old: &Value, new: &Value, node: TypeNode<'_>) -> Comparison {
 
 /// How two values differ at one place, and below it: sets grow from the leaves, so that no path is walked twice.
 #[derive(Default)]
-struct Difference {
-    added: Entry,
+pub(super) struct Difference {
+    pub(super) added: Entry,
     modified: Entry,
     removed: Entry,
 }
 
 impl Difference {
-    fn of(old: Option<&Value>, new: Option<&Value>, node: TypeNode<'_>) -> Self {
+    pub(super) fn of(old: Option<&Value>, new: Option<&Value>, node: TypeNode<'_>) -> Self {
         let mut here = Self::default();
         let Some(value) = new.filter(|value| !value.is_null()).or(old).or(new) else { return here };
         let class = node.class_for(value);
@@ -88,10 +88,17 @@ impl Difference {
         self.removed.owned = old.is_some() && new.is_none();
     }
 
-    fn put(&mut self, step: &Element, below: Self) {
-        self.added.below.put(step, below.added);
-        self.modified.below.put(step, below.modified);
-        self.removed.below.put(step, below.removed);
+    fn put(&mut self, step: impl Fn() -> Element, found: Self) {
+        for (set, found) in [
+            (&mut self.added.below, found.added),
+            (&mut self.modified.below, found.modified),
+            (&mut self.removed.below, found.removed),
+        ] {
+            // Most places of most updates have not changed: no step is made for those.
+            if !found.is_empty() {
+                set.put(step(), found);
+            }
+        }
     }
 
     fn maps(&mut self, old: Option<&Value>, new: Option<&Value>, node: TypeNode<'_>) {
@@ -100,11 +107,11 @@ impl Difference {
         let only_old =
             old_map.into_iter().flatten().filter(|(name, _)| new_map.is_none_or(|map| !map.contains_key(*name)));
         for (name, value) in only_old {
-            self.put(&Element::field(name), Self::of(Some(value), None, member_type(node, name)));
+            self.put(|| Element::field(name), Self::of(Some(value), None, member_type(node, name)));
         }
         for (name, value) in new_map.into_iter().flatten() {
             let before = old_map.and_then(|map| map.get(name));
-            self.put(&Element::field(name), Self::of(before, Some(value), member_type(node, name)));
+            self.put(|| Element::field(name), Self::of(before, Some(value), member_type(node, name)));
         }
     }
 
@@ -123,9 +130,9 @@ impl Difference {
         for (step, (before, after)) in twins {
             match (before.as_slice(), after.as_slice()) {
                 ([_] | [], [_] | []) => {
-                    self.put(&step, Self::of(before.first().copied(), after.first().copied(), node.item()));
+                    self.put(|| step.clone(), Self::of(before.first().copied(), after.first().copied(), node.item()));
                 }
-                _ => self.put(&step, Self::of_repeated(&before, &after)),
+                _ => self.put(|| step.clone(), Self::of_repeated(&before, &after)),
             }
         }
     }

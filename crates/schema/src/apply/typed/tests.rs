@@ -1,10 +1,11 @@
 //! Tables for the walks over typed values.
 
+use api_machinery::reflect::View;
 use serde_json::json;
 
 use super::*;
 use crate::apply::FieldSet;
-use crate::test_types::node;
+use crate::test_types::{Sample, node};
 
 fn sets(comparison: &Comparison) -> [String; 3] {
     [&comparison.added, &comparison.modified, &comparison.removed].map(FieldSet::to_fields_v1)
@@ -63,6 +64,36 @@ fn comparisons() {
     ];
     for (old, new, expected) in cases {
         assert_eq!(sets(&compare(&old, &new, node())), expected.map(ToOwned::to_owned), "{old} {new}");
+    }
+}
+
+#[test]
+fn what_a_new_value_brings() {
+    let cases = [
+        (json!({}), r#"{"f:metadata":{},"f:raw":{}}"#),
+        (json!({"replicas": 1, "args": ["a"], "selector": {"a": "1"}}), r#""f:args":{},"#),
+        (json!({"labels": {"a": "1", "b": "2"}, "inner": {"a": "1"}}), r#""f:inner":{".":{},"f:a":{}}"#),
+        (json!({"labels": {"a": "1", "b": "2"}}), r#""f:labels":{".":{},"f:a":{},"f:b":{}}"#),
+        (json!({"marks": ["x", "a", "x"]}), r#""f:marks":{".":{},"v:\"a\"":{},"v:\"x\"":{}}"#),
+        (
+            json!({"items": [{"name": "b"}, {"name": "a", "value": "1"}, {"name": "b", "value": "2"}]}),
+            r#","k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:value":{}},"k:{\"name\":\"b\"}":{}}"#,
+        ),
+        (
+            json!({"ports": [{"port": 80}, {"port": 81, "protocol": "UDP", "name": "n"}]}),
+            r#""k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}"#,
+        ),
+        (json!({"raw": {"a": {"b": [1], "c": {}}}}), r#""f:raw":{".":{},"f:a":{".":{},"f:b":{},"f:c":{}}}"#),
+        (json!({"metadata": {"labels": {"a": "1"}, "ownerReferences": [{"uid": "u"}]}}), r#""f:labels":{".":{}"#),
+    ];
+    for (value, part) in cases {
+        let mut sample = Sample::default();
+        api_machinery::value::from_value(&value, &mut sample).unwrap();
+        let found = added(View::Struct(&sample), node());
+        assert!(found.to_fields_v1().contains(part), "{value}: {}", found.to_fields_v1());
+        let free_form = api_machinery::value::to_value(&sample);
+        assert_eq!(found, compare(&json!({}), &free_form, node()).added, "{value}");
+        assert_eq!(found, added(View::Dynamic(&free_form), node()), "{value}");
     }
 }
 
