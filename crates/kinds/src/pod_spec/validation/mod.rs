@@ -21,6 +21,8 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::{Container, EphemeralContainerCommon, Pod, PodSpec, PodTemplateSpec};
@@ -215,18 +217,17 @@ fn as_container(common: &EphemeralContainerCommon) -> Container {
 }
 
 /// Every container of a spec with its path, in the order in which upstream walks them.
-pub(crate) fn each_container(spec: &PodSpec, path: &Path) -> Vec<(Path, Container)> {
-    let list = |name: &'static str, containers: &[Container]| -> Vec<(Path, Container)> {
-        let at = path.child(name);
-        containers.iter().enumerate().map(|(index, container)| (at.index(index), container.clone())).collect()
-    };
-    let mut all = list("initContainers", &spec.init_containers);
-    all.extend(list("containers", &spec.containers));
-    let at = path.child("ephemeralContainers");
-    for (index, container) in spec.ephemeral_containers.iter().enumerate() {
-        all.push((at.index(index), as_container(&container.ephemeral_container_common)));
+pub(crate) fn each_container<'a>(spec: &'a PodSpec, path: &Path) -> Vec<(Path, Cow<'a, Container>)> {
+    fn list<'a>(at: Path, containers: &'a [Container]) -> impl Iterator<Item = (Path, Cow<'a, Container>)> {
+        containers.iter().enumerate().map(move |(index, container)| (at.index(index), Cow::Borrowed(container)))
     }
-    all
+    let ephemeral =
+        spec.ephemeral_containers.iter().map(|container| as_container(&container.ephemeral_container_common));
+    let at = path.child("ephemeralContainers");
+    list(path.child("initContainers"), &spec.init_containers)
+        .chain(list(path.child("containers"), &spec.containers))
+        .chain(ephemeral.enumerate().map(|(index, container)| (at.index(index), Cow::Owned(container))))
+        .collect()
 }
 
 /// An empty text as the bad value of rules that have none to show.

@@ -8,6 +8,7 @@ mod volumes;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api_machinery::field_path::Path;
@@ -96,9 +97,12 @@ fn of_profiles(
     path: &Path,
     annotations: &BTreeMap<String, String>,
     spec: &PodSpec,
-    (form, containers): (Form, &[(Path, Container)]),
+    (form, containers): (Form, &[(Path, Cow<'_, Container>)]),
     texts: &mut Vec<String>,
 ) {
+    if annotations.is_empty() {
+        return;
+    }
     let mut useless = |key: &str, has_field: bool| {
         if !has_field && annotations.contains_key(key) {
             let text = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
