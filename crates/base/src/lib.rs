@@ -13,5 +13,5 @@ pub use clock::{Clock, SharedClock, SystemClock, TokioClock};
 pub use gates::{Gate, GateError, Gates, Stage};
 pub use gathered::Gathered;
 pub use rng::{Rng, SharedRng};
-pub use tasks::{Drained, TaskGroup};
+pub use tasks::{Drained, TaskGroup, ready_tasks_first};
 pub use tokio_util::sync::CancellationToken;

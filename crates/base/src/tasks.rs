@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -15,8 +16,11 @@ pub struct TaskGroup {
     name: Arc<str>,
     token: CancellationToken,
     tracker: TaskTracker,
-    running: Arc<Mutex<BTreeMap<String, usize>>>,
+    running: Arc<Mutex<Running>>,
 }
+
+/// How many tasks run, by name.
+type Running = BTreeMap<Arc<str>, usize>;
 
 /// How a shutdown ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,20 +106,36 @@ impl TaskGroup {
     /// The names of the tasks that run now, with how many of each.
     #[must_use]
     pub fn running(&self) -> Vec<(String, usize)> {
-        self.running.lock().iter().map(|(name, count)| (name.clone(), *count)).collect()
+        self.running.lock().iter().map(|(name, count)| (name.to_string(), *count)).collect()
     }
+}
+
+/// Lets the tasks that can run now run first, once: for what gathers their work and does it together.
+pub async fn ready_tasks_first() {
+    let mut is_first = true;
+    std::future::poll_fn(|cx| {
+        if std::mem::take(&mut is_first) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    })
+    .await;
 }
 
 /// Counts a task under its name for as long as it lives, also when it panics.
 struct RunningEntry {
-    running: Arc<Mutex<BTreeMap<String, usize>>>,
-    name: String,
+    running: Arc<Mutex<Running>>,
+    name: Arc<str>,
 }
 
 impl RunningEntry {
-    fn new(running: &Arc<Mutex<BTreeMap<String, usize>>>, name: &str) -> Self {
-        *running.lock().entry(name.to_owned()).or_default() += 1;
-        Self { running: Arc::clone(running), name: name.to_owned() }
+    fn new(running: &Arc<Mutex<Running>>, name: &str) -> Self {
+        let mut counts = running.lock();
+        let name = counts.get_key_value(name).map_or_else(|| name.into(), |(name, _)| Arc::clone(name));
+        *counts.entry(Arc::clone(&name)).or_default() += 1;
+        drop(counts);
+        Self { running: Arc::clone(running), name }
     }
 }
 
@@ -133,7 +153,26 @@ impl Drop for RunningEntry {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+
+    #[tokio::test]
+    async fn ready_tasks_run_first_and_only_once() {
+        let group = TaskGroup::new("test");
+        let polls = Arc::new(AtomicUsize::new(0));
+        for _ in 0..3 {
+            let polls = Arc::clone(&polls);
+            group.spawn("busy", async move {
+                loop {
+                    polls.fetch_add(1, Ordering::Relaxed);
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+        ready_tasks_first().await;
+        assert_eq!(polls.load(Ordering::Relaxed), 3, "each once, although they are ready again");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn shutdown_waits_for_tasks_that_end() {

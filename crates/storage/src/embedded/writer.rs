@@ -74,7 +74,10 @@ impl Writer {
         loop {
             match self.wake(&mut queue, &mut requests, &stop, stopping).await {
                 Wake::Requests(0) => break,
-                Wake::Requests(_) => self.serve(std::mem::take(&mut requests)).await,
+                Wake::Requests(_) => {
+                    gather(&mut queue, &mut requests).await;
+                    self.serve(std::mem::take(&mut requests)).await;
+                }
                 Wake::Leases => self.expire().await,
                 Wake::Sweep => self.catch_up(),
                 Wake::CaughtUp(outcome) => self.caught_up(outcome),
@@ -252,6 +255,16 @@ impl Writer {
         if let Err(error) = self.commit(vec![Effect::Compacted(midway)]).await {
             tracing::warn!(%error, "cannot compact");
         }
+    }
+}
+
+/// Adds the requests of tasks that can run now: a commit costs the same, whether for one or for many.
+async fn gather(queue: &mut mpsc::Receiver<Request>, requests: &mut Vec<Request>) {
+    base::ready_tasks_first().await;
+    while requests.len() < BATCH
+        && let Ok(request) = queue.try_recv()
+    {
+        requests.push(request);
     }
 }
 
