@@ -31,6 +31,7 @@ mod quota_rules;
 mod rbac_v1;
 mod replicas;
 pub mod rules;
+pub mod scale;
 mod scheduling_v1;
 mod storage_v1;
 pub mod strategy;

@@ -10,6 +10,7 @@ use api_machinery::value::{self, Value};
 use api_types::autoscaling_v1::Scale;
 use component_base::serving::Response;
 use http::StatusCode;
+use kinds::scale::SCALE;
 use registry::{Change, CreateWhenAbsent, Hooks, Track};
 use schema::TypeNode;
 use schema::apply::ReplicasPath;
@@ -23,13 +24,14 @@ use super::ownership::Ownership;
 use super::patch_body::{Form, PatchBody, as_scale};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
-use crate::negotiate::{PatchType, patch_type};
+use crate::negotiate::{Offer, PatchType, patch_type};
 use crate::request::{PatchKind, WriteOptions};
-use crate::respond;
+use crate::respond::{self, Shown};
+use crate::table::IncludeObject;
 
 pub(super) async fn get(cx: &Arc<ApiCx>, request: &Request<Authorized>, target: &Target) -> Result<Response, ApiError> {
     let scale = target.resource.scale(&target.request_cx(cx, request, false), target.name()?).await?;
-    respond::object(request.wish(), StatusCode::OK, &scale)
+    answer(cx, request, &scale)
 }
 
 pub(super) async fn update(
@@ -134,7 +136,19 @@ where
     let in_registry = target.request_cx(cx, request, options.dry_run);
     let scaling = Scaling(make);
     let scale = bounded(target.resource.update_scale(&in_registry, target.name()?, &scaling, &hooks)).await?;
-    respond::object(request.wish(), StatusCode::OK, &scale)
+    answer(cx, request, &scale)
+}
+
+fn answer(cx: &ApiCx, request: &Request<Authorized>, scale: &Scale) -> Result<Response, ApiError> {
+    let shown = Shown {
+        wish: request.wish(),
+        choice: request.wish().choose(Offer::resource(false))?,
+        rules: SCALE,
+        include: IncludeObject::read(request.query())?,
+        now: cx.clock().wall().into(),
+        list_kind: "ScaleList".to_owned(),
+    };
+    respond::view(&shown, StatusCode::OK, scale)
 }
 
 /// A change of the scale that an object shows.

@@ -12,5 +12,5 @@ pub(crate) use document::{error, json_document, path_and_query, plain_error, pro
 pub(crate) use document::{json, object};
 pub(crate) use list::list;
 pub(crate) use projection::{metadata_json, metadata_protobuf};
-pub(crate) use resource::{Shown, stored};
+pub(crate) use resource::{Shown, stored, view};
 pub(crate) use status::status_of;

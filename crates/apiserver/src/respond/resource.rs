@@ -49,11 +49,12 @@ pub(crate) fn stored(shown: &Shown<'_>, status: StatusCode, item: &Stored) -> Re
     match (&shown.choice.target, shown.choice.media) {
         (Target::Object, MediaType::Protobuf) => Ok(protobuf_document(shown.wish, status, item.protobuf())),
         (Target::Object, _) => Ok(json_document(shown.wish, &shown.choice, status, item.json())),
-        _ => projected(shown, status, item.object()),
+        _ => view(shown, status, item.object()),
     }
 }
 
-fn projected(shown: &Shown<'_>, status: StatusCode, object: &dyn Object) -> Result<Response, ApiError> {
+/// An object that is not stored as it is shown.
+pub(crate) fn view(shown: &Shown<'_>, status: StatusCode, object: &dyn Object) -> Result<Response, ApiError> {
     let wish = shown.wish;
     let json = |text: String| json_document(wish, &shown.choice, status, text.into());
     match (&shown.choice.target, shown.choice.media) {
@@ -63,6 +64,7 @@ fn projected(shown: &Shown<'_>, status: StatusCode, object: &dyn Object) -> Resu
             Ok(protobuf_document(wish, status, metadata_protobuf(object, version).into()))
         }
         (Target::Metadata(version), _) => Ok(json(metadata_json(object, version))),
+        (Target::Object, MediaType::Protobuf) => Ok(protobuf_document(wish, status, object.to_protobuf().into())),
         (Target::Object, _) => Ok(json(object.to_json())),
     }
 }

@@ -16,6 +16,11 @@ async fn a_scale_is_read_and_written() {
     let scale = api.get(&path).await.json();
     assert_eq!((&scale["kind"], &scale["apiVersion"]), (&"Scale".into(), &"autoscaling/v1".into()));
     assert_eq!((&scale["spec"]["replicas"], &scale["status"]["selector"]), (&2.into(), &"a=b".into()));
+    let accept = [("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")];
+    let table = api.send(&format!("GET {path}"), &accept, "").await.json();
+    let columns = table["columnDefinitions"].as_array().unwrap().iter().map(|column| column["name"].as_str().unwrap());
+    assert_eq!(columns.collect::<Vec<_>>(), ["Name", "Desired", "Available", "Age"]);
+    assert_eq!(table["rows"][0]["cells"], serde_json::json!(["d", 2, 0, "0s"]));
     let mut wanted = scale.clone();
     wanted["spec"]["replicas"] = 5.into();
     assert_eq!(api.put(&path, &wanted.to_string()).await.json()["spec"]["replicas"], 5);

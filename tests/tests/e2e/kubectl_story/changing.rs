@@ -76,6 +76,7 @@ const PATCHING: &[Row] = &[
         Says(&["patched"]),
     ),
     Row::new("get deployment web -o jsonpath={.spec.replicas}", Prints("2")),
+    Row::new("get deployment web --subresource=scale", Says(&["DESIRED", "AVAILABLE"])),
     Row::new(
         "patch pod shell -p {\"spec\":{\"nodeName\":\"other\"}}",
         Fails(&["pod updates may not change fields other than"]),
