@@ -5,6 +5,7 @@
 
 pub mod cleanup;
 mod config_file;
+mod config_watch;
 pub mod conntrack;
 pub mod endpoints;
 pub mod engine;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +37,7 @@ use crate::metrics::{Changed, ProxyMetrics};
 use crate::nftables::{NodePorts, TableOptions};
 use crate::options::{self, Settings};
 use crate::worker::{self, Pace, Pending, Reports};
-use crate::{Family, cleanup, config_file};
+use crate::{Family, cleanup, config_file, config_watch};
 
 /// How long to wait for the node to be known before going on without its addresses.
 const NODE_DEADLINE: Duration = Duration::from_secs(30);
@@ -89,7 +90,11 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     if options.bool("init-only") {
         return Ok(());
     }
-    serve_services(settings, machine, &client, &metrics, &lifecycle).await
+    let file = PathBuf::from(options.string("config"));
+    tokio::select! {
+        ended = serve_services(settings, machine, &client, &metrics, &lifecycle) => ended,
+        () = config_watch::changed(&file) => Err("content of the proxy server's configuration file was updated".into()),
+    }
 }
 
 fn client_of(settings: &Settings, metrics: &Metrics, lifecycle: &Lifecycle) -> Result<Client, BoxError> {
