@@ -8,13 +8,15 @@ use api_machinery::reflect;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use base::{CancellationToken, SharedClock, TaskGroup};
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use parking_lot::{Mutex, RwLock};
-use storage::{Backend, Event, EventBatch, Key, KeyRange, KeyValue, ProgressHandle, Revision, StorageError, WatchItem};
+use storage::{
+    Backend, Event, EventBatch, EventStream, Key, KeyRange, KeyValue, ProgressHandle, Revision, StorageError, WatchItem,
+};
 use tokio::time::Instant;
 
 use crate::direct::PAGE_KEYS;
-use crate::log::Log;
+use crate::log::{Batch, Log};
 use crate::own_writes::{Announcement, OwnWrites};
 use crate::signal::Signal;
 use crate::snapshot::{Index, Matcher, Scope, Snapshot};
@@ -26,6 +28,9 @@ const FRESHNESS_TIMEOUT: Duration = Duration::from_secs(3);
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// The pause before a failed list or watch is tried again.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
+
+/// How many revisions are shown at once; more would only make the first of them wait.
+pub(crate) const AT_HAND: usize = 64;
 
 /// What a cache is of.
 #[derive(Debug, Clone)]
@@ -349,27 +354,39 @@ impl Cache {
             let mut stream = self.backend.watch(everything.clone(), after);
             *self.progress.lock() = stream.progress_handle();
             while let Some(item) = stream.next().await {
-                let taken = match item {
-                    Ok(WatchItem::Events(batch)) => self.apply(epoch, &batch),
-                    Ok(WatchItem::Progress(revision)) => {
-                        epoch.publish(|log| log.advance(revision));
-                        Ok(())
-                    }
-                    Err(compacted @ StorageError::Compacted { .. }) => Err(compacted.into()),
-                    Err(error) => {
+                let (events, other) = with_those_at_hand(&mut stream, item);
+                if let Err(error) = self.apply(epoch, &events) {
+                    return error;
+                }
+                match other {
+                    None | Some(Ok(WatchItem::Events(_))) => {}
+                    Some(Ok(WatchItem::Progress(revision))) => epoch.publish(|log| log.advance(revision)),
+                    Some(Err(compacted @ StorageError::Compacted { .. })) => return compacted.into(),
+                    Some(Err(error)) => {
                         tracing::debug!(resource = %self.options.resource, %error, "storage watch broke");
                         break;
                     }
-                };
-                if let Err(error) = taken {
-                    return error;
                 }
             }
             tokio::time::sleep(RESTART_DELAY).await;
         }
     }
 
-    fn apply(&self, epoch: &Epoch, batch: &EventBatch) -> Result<(), FeedError> {
+    /// Shows what several revisions changed. Where one of them cannot be read, those before it are shown.
+    fn apply(&self, epoch: &Epoch, batches: &[EventBatch]) -> Result<(), FeedError> {
+        let mut read = Vec::with_capacity(batches.len());
+        let outcome = batches.iter().try_for_each(|batch| {
+            read.push(self.changes_of(batch)?);
+            Ok(())
+        });
+        if !read.is_empty() {
+            let now = self.clock.monotonic();
+            epoch.publish(|log| log.apply(read, now));
+        }
+        outcome
+    }
+
+    fn changes_of(&self, batch: &EventBatch) -> Result<Batch, CorruptObject> {
         let mut changes = Vec::with_capacity(batch.events.len());
         for event in batch.events.iter() {
             changes.push(match event {
@@ -380,9 +397,7 @@ impl Cache {
                 Event::Delete { key, .. } => (self.relative(key), None),
             });
         }
-        let now = self.clock.monotonic();
-        epoch.publish(|log| log.apply(batch.revision, changes, now));
-        Ok(())
+        Ok(Batch { revision: batch.revision, changes })
     }
 
     fn own_or_decoded(&self, kv: &KeyValue) -> Result<Arc<Stored>, CorruptObject> {
@@ -428,6 +443,27 @@ impl Epoch {
 impl std::fmt::Debug for Cache {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "Cache({})", self.options.resource)
+    }
+}
+
+/// The events that can be had without waiting, from `first` on, and what came after them that is none.
+///
+/// One snapshot is made for all of them: what each revision changed is in the log.
+fn with_those_at_hand(
+    stream: &mut EventStream,
+    first: Result<WatchItem, StorageError>,
+) -> (Vec<EventBatch>, Option<Result<WatchItem, StorageError>>) {
+    let mut events = Vec::new();
+    let mut next = Some(first);
+    loop {
+        match next {
+            Some(Ok(WatchItem::Events(batch))) => events.push(batch),
+            other => return (events, other),
+        }
+        if events.len() == AT_HAND {
+            return (events, None);
+        }
+        next = stream.next().now_or_never().flatten();
     }
 }
 

@@ -34,6 +34,12 @@ pub(crate) const BATCH: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FellOut;
 
+/// What one revision changed: each key with its new object, or none where it was deleted.
+pub(crate) struct Batch {
+    pub(crate) revision: Revision,
+    pub(crate) changes: Vec<(Arc<str>, Option<Arc<Stored>>)>,
+}
+
 struct Bucket {
     changes: VecDeque<Arc<Change>>,
     /// Changes with lower numbers may be missing.
@@ -117,19 +123,21 @@ impl Log {
         self.main.watchers + self.buckets.values().map(|bucket| bucket.watchers).sum::<usize>()
     }
 
-    /// Takes in what one revision changed: each key with its new object, or none where it was deleted.
-    pub(crate) fn apply(&mut self, revision: Revision, changes: Vec<(Arc<str>, Option<Arc<Stored>>)>, now: Instant) {
+    /// Takes in what revisions changed, in their order, and shows all of it at once.
+    pub(crate) fn apply(&mut self, batches: Vec<Batch>, now: Instant) {
         let mut snapshot = Snapshot::clone(&self.snapshot);
-        snapshot.set_revision(revision);
-        let mut appended = Vec::with_capacity(changes.len());
-        for (key, current) in changes {
-            let previous = snapshot.replace(&key, current.clone());
-            // The deletion of what was never seen is no change.
-            if current.is_some() || previous.is_some() {
-                let change = Change::new((self.next, revision, now), key, current, previous);
-                self.next += 1;
-                self.bytes += change.size_bytes();
-                appended.push(Arc::new(change));
+        let mut appended = Vec::with_capacity(batches.len());
+        for Batch { revision, changes } in batches {
+            snapshot.set_revision(revision);
+            for (key, current) in changes {
+                let previous = snapshot.replace(&key, current.clone());
+                // The deletion of what was never seen is no change.
+                if current.is_some() || previous.is_some() {
+                    let change = Change::new((self.next, revision, now), key, current, previous);
+                    self.next += 1;
+                    self.bytes += change.size_bytes();
+                    appended.push(Arc::new(change));
+                }
             }
         }
         self.snapshot = Arc::new(snapshot);

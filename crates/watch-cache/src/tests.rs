@@ -8,7 +8,8 @@ use api_machinery::object::{Object, Unstructured};
 use base::{Rng, TaskGroup, TokioClock};
 use storage::{Backend, Expect, Memory, MemoryOptions, Revision, Write};
 
-use crate::log::{CHECKPOINT_EVERY, Log};
+use crate::cache::AT_HAND;
+use crate::log::{Batch, CHECKPOINT_EVERY, Log};
 use crate::*;
 
 struct JsonCodec;
@@ -72,6 +73,7 @@ fn snapshots_behave_like_a_plain_map_at_every_revision() {
     let mut history: BTreeMap<i64, Model> = BTreeMap::new();
     let mut kept: Vec<(Arc<Snapshot>, Model)> = Vec::new();
     let now = tokio::time::Instant::now();
+    let mut at_hand = Vec::new();
     for revision in 2..4_000_i64 {
         let key = format!("n{}/k{}", rng.below(4), rng.below(40));
         let change = if rng.below(3) == 0 {
@@ -82,8 +84,12 @@ fn snapshots_behave_like_a_plain_map_at_every_revision() {
             model.insert(key.clone(), (revision, colour.to_owned()));
             Some(stored(&key, revision, colour))
         };
-        log.apply(Revision(revision), vec![(key.as_str().into(), change)], now);
+        at_hand.push(Batch { revision: Revision(revision), changes: vec![(key.as_str().into(), change)] });
         history.insert(revision, model.clone());
+        let is_looked_at = revision % 37 == 0 || revision % 101 == 0;
+        if is_looked_at || rng.below(4) == 0 || at_hand.len() == AT_HAND {
+            log.apply(std::mem::take(&mut at_hand), now);
+        }
         if revision % 37 == 0 {
             assert_same(log.snapshot(), &model, &rng);
             kept.push((Arc::clone(log.snapshot()), model.clone()));
@@ -91,7 +97,8 @@ fn snapshots_behave_like_a_plain_map_at_every_revision() {
         if revision % 101 == 0 {
             let back = revision - i64::try_from(rng.below(revision as u64 - 1)).unwrap();
             let (base, changes) = log.undo_to(Revision(back)).unwrap();
-            assert!(changes.len() as u64 <= CHECKPOINT_EVERY, "{} changes to undo", changes.len());
+            let most = CHECKPOINT_EVERY + AT_HAND as u64;
+            assert!(changes.len() as u64 <= most, "{} changes to undo", changes.len());
             let mut snapshot = Snapshot::clone(&base);
             for change in changes.iter().rev() {
                 snapshot.replace(&change.key, change.previous.clone());
@@ -122,7 +129,7 @@ async fn the_log_is_bounded_by_age_and_bytes_but_keeps_a_few() {
             let revision = Revision(number);
             let object = Box::new(Unstructured::new("example.com/v1", "Thing"));
             let item = Arc::new(Stored::new("n/k".into(), revision, object, bytes));
-            log.apply(revision, vec![(Arc::clone(item.key()), Some(item))], at);
+            log.apply(vec![Batch { revision, changes: vec![(Arc::clone(item.key()), Some(item))] }], at);
         }
         assert_eq!(log.len(), kept, "{name}");
     }

@@ -141,17 +141,17 @@ impl Plugin for PodSecurity {
 /// The policy of the request's namespace.
 async fn policy_of(config: &PodSecurityConfig, cx: &Context, attributes: &Attributes) -> Result<Policy, ApiError> {
     let name = &attributes.namespace;
-    let labels = match cx.lookup.namespace(name) {
-        Some(namespace) => namespace.metadata.labels.clone(),
-        None => match cx.lookup.live_namespace(name).await {
-            Ok(namespace) => namespace.metadata.labels,
-            Err(_) => {
-                cx.recorder.pod_security_failed(&request(attributes));
-                return Err(ApiError::internal(format_args!("failed to lookup namespace {name:?}")));
-            }
-        },
-    };
-    Ok(Policy::of(&labels, &config.defaults, &mut ErrorList::new()))
+    let read = |meta: &ObjectMeta| Policy::of(&meta.labels, &config.defaults, &mut ErrorList::new());
+    if let Some(namespace) = cx.lookup.namespace(name) {
+        return Ok(read(&namespace.metadata));
+    }
+    match cx.lookup.live_namespace(name).await {
+        Ok(namespace) => Ok(read(&namespace.metadata)),
+        Err(_) => {
+            cx.recorder.pod_security_failed(&request(attributes));
+            Err(ApiError::internal(format_args!("failed to lookup namespace {name:?}")))
+        }
+    }
 }
 
 /// The request as metrics know it.
