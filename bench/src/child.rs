@@ -4,8 +4,9 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use tokio::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// A started program; dropping it kills it.
 #[derive(Debug)]
@@ -42,5 +43,19 @@ impl Child {
     /// It cannot be signalled.
     pub async fn stop(mut self) -> Result<()> {
         self.inner.kill().await.context("killing the process")
+    }
+}
+
+/// Does the work of a benchmark until it is done or this process is asked to end, so that no child outlives it.
+///
+/// # Errors
+/// What the work fails with, or that it was ended.
+pub async fn unless_ended<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        done = work => done,
+        _ = terminated.recv() => bail!("terminated before the end"),
+        _ = interrupted.recv() => bail!("interrupted before the end"),
     }
 }

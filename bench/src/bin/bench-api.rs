@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use bench::api::{self, Options};
 use bench::api_server::own_bin_dir;
+use bench::child::unless_ended;
 use clap::{Arg, ArgAction, Command, value_parser};
 
 #[global_allocator]
@@ -46,7 +47,7 @@ fn main() -> Result<()> {
     // One thread, as a peer of a server on the same machine should have: what it uses is not there for the server.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match matches.get_one("soak") {
-        Some(rounds) => runtime.block_on(api::soak(&options, *rounds)),
-        None => runtime.block_on(api::run(&options)),
+        Some(rounds) => runtime.block_on(unless_ended(api::soak(&options, *rounds))),
+        None => runtime.block_on(unless_ended(api::run(&options))),
     }
 }

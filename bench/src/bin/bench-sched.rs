@@ -57,5 +57,5 @@ fn main() -> Result<()> {
     let plan = plan(&command().get_matches())?;
     component_base::tls::install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(bench::sched::run(&plan))
+    runtime.block_on(bench::child::unless_ended(bench::sched::run(&plan)))
 }
