@@ -1,16 +1,19 @@
-//! Hints to proxies which endpoints to prefer, from `spec.trafficDistribution`.
+//! Hints to proxies which endpoints to prefer, from the service's annotations or `spec.trafficDistribution`.
 
 use std::sync::Arc;
 
 use api_types::core_v1::Service;
 use api_types::core_v1::constants::{
+    ANNOTATION_TOPOLOGY_MODE as MODE, DEPRECATED_ANNOTATION_TOPOLOGY_AWARE_HINTS as OLD_MODE,
     SERVICE_TRAFFIC_DISTRIBUTION_PREFER_CLOSE as PREFER_CLOSE,
     SERVICE_TRAFFIC_DISTRIBUTION_PREFER_SAME_NODE as PREFER_SAME_NODE,
     SERVICE_TRAFFIC_DISTRIBUTION_PREFER_SAME_ZONE as PREFER_SAME_ZONE,
 };
 use api_types::discovery_v1::{Endpoint, EndpointHints, EndpointSlice, ForNode, ForZone};
 
+use super::balance::balance;
 use super::pack::Writes;
+use super::zones::{Obstacle, Shares, ZoneCounts};
 
 /// How far hints go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,13 +23,43 @@ enum Distribution {
     Node,
 }
 
+/// What came of hints by annotation: the endpoints of each zone, or why there are none. None where they are not asked
+/// for.
+pub(super) type Balance = Option<Result<ZoneCounts, Obstacle>>;
+
+/// Whether hints are asked for by annotation. The old one goes before the new one if both are there.
+pub(super) fn are_asked_for(service: &Service) -> bool {
+    let annotations = &service.metadata.annotations;
+    let mode = annotations.get(OLD_MODE).or_else(|| annotations.get(MODE));
+    mode.is_some_and(|mode| mode == "Auto" || mode == "auto")
+}
+
+/// The traffic distribution of a service, if it is a known one and no annotation overrides it.
+pub(super) fn distribution(service: &Service) -> Option<&str> {
+    let name = service.spec.traffic_distribution.as_deref().filter(|_| !are_asked_for(service))?;
+    matches!(name, PREFER_CLOSE | PREFER_SAME_ZONE | PREFER_SAME_NODE).then_some(name)
+}
+
 /// Sets the hints of everything that is written, and writes what has wrong ones.
-pub(super) fn apply(service: &Service, writes: &mut Writes) {
-    let distribution = match service.spec.traffic_distribution.as_deref() {
-        Some(PREFER_CLOSE | PREFER_SAME_ZONE) => Distribution::Zone,
+pub(super) fn apply(service: &Service, shares: &Shares, writes: &mut Writes) -> Balance {
+    if are_asked_for(service) {
+        return Some(balance(shares, writes));
+    }
+    let distribution = match distribution(service) {
+        None => Distribution::None,
         Some(PREFER_SAME_NODE) => Distribution::Node,
-        _ => Distribution::None,
+        Some(_) => Distribution::Zone,
     };
+    follow(distribution, writes);
+    None
+}
+
+/// Removes all hints.
+pub(super) fn clear(writes: &mut Writes) {
+    follow(Distribution::None, writes);
+}
+
+fn follow(distribution: Distribution, writes: &mut Writes) {
     let deviates = |slice: &&mut Arc<EndpointSlice>| {
         slice.endpoints.iter().any(|endpoint| wanted(distribution, endpoint) != endpoint.hints)
     };
@@ -60,6 +93,27 @@ mod tests {
     use api_types::discovery_v1::EndpointConditions;
 
     use super::*;
+
+    #[test]
+    fn annotations_go_before_the_distribution() {
+        for (annotations, distributed, expected) in [
+            (vec![], None, (false, None)),
+            (vec![], Some(PREFER_CLOSE), (false, Some(PREFER_CLOSE))),
+            (vec![], Some("Elsewhere"), (false, None)),
+            (vec![(MODE, "Auto")], Some(PREFER_CLOSE), (true, None)),
+            (vec![(MODE, "auto")], None, (true, None)),
+            (vec![(MODE, "AUTO")], Some(PREFER_SAME_NODE), (false, Some(PREFER_SAME_NODE))),
+            (vec![(OLD_MODE, "Auto")], None, (true, None)),
+            (vec![(OLD_MODE, "Disabled"), (MODE, "Auto")], None, (false, None)),
+            (vec![(OLD_MODE, "auto"), (MODE, "Disabled")], None, (true, None)),
+        ] {
+            let mut service = Service::default();
+            let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+            service.metadata.annotations = annotations.iter().map(owned).collect();
+            service.spec.traffic_distribution = distributed.map(str::to_owned);
+            assert_eq!((are_asked_for(&service), distribution(&service)), expected, "{annotations:?} {distributed:?}");
+        }
+    }
 
     #[test]
     fn hints_follow_the_distribution() {

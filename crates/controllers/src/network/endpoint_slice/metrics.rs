@@ -10,6 +10,7 @@ use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stabi
 use parking_lot::Mutex;
 
 use super::desired::identity;
+use super::hints;
 use super::layout::port_key;
 use super::pack::Writes;
 
@@ -147,9 +148,10 @@ impl SliceMetrics {
         for (operation, count) in ["create", "update", "delete"].into_iter().zip(effect.writes) {
             self.changes.with(&[operation]).inc_by(count as f64);
         }
-        let distribution = service.spec.traffic_distribution.as_deref().unwrap_or_default();
+        let topology = if hints::are_asked_for(service) { "Auto" } else { "Disabled" };
+        let distribution = hints::distribution(service).unwrap_or_default();
         let written = effect.writes.iter().sum::<usize>() as f64;
-        self.changed.with(&["Disabled", distribution]).observe(written);
+        self.changed.with(&[topology, distribution]).observe(written);
         self.add_up(key, Some(effect.share), distribution);
     }
 
@@ -188,6 +190,7 @@ impl SliceMetrics {
 
 #[cfg(test)]
 mod tests {
+    use api_types::core_v1::constants::ANNOTATION_TOPOLOGY_MODE;
     use api_types::discovery_v1::Endpoint;
     use component_base::metrics::MetricsOptions;
 
@@ -214,11 +217,17 @@ mod tests {
         slices.carried_out(&two, &service, &effect);
         slices.carried_out(&two, &service, &effect);
         let shows = |line: &str| metrics.text().contains(line);
+        let changed = "endpoint_slice_controller_endpointslices_changed_per_sync_count";
+        assert!(shows(&format!("{changed}{{topology=\"Disabled\",traffic_distribution=\"PreferClose\"}} 3\n")));
         assert!(shows("endpoint_slice_controller_endpoints_desired 6\n"));
         let by =
             "endpoint_slice_controller_services_count_by_traffic_distribution{traffic_distribution=\"PreferClose\"}";
         assert!(shows(&format!("{by} 2\n")));
+        service.metadata.annotations.insert(ANNOTATION_TOPOLOGY_MODE.into(), "Auto".into());
+        slices.carried_out(&two, &service, &effect);
+        assert!(shows(&format!("{changed}{{topology=\"Auto\",traffic_distribution=\"\"}} 1\n")));
+        assert!(shows(&format!("{by} 1\n")), "the annotation goes before the distribution");
         slices.forget(&one);
-        assert!(shows("endpoint_slice_controller_num_endpoint_slices 1\n") && shows(&format!("{by} 1\n")));
+        assert!(shows("endpoint_slice_controller_num_endpoint_slices 1\n") && shows(&format!("{by} 0\n")));
     }
 }

@@ -1,8 +1,6 @@
 //! Writes the EndpointSlices of services with a selector.
-//!
-//! Deliberately not here: topology hints by annotation (`service.kubernetes.io/topology-mode: Auto`); hints come from
-//! `spec.trafficDistribution`.
 
+mod balance;
 pub(in crate::network) mod desired;
 mod hints;
 pub(in crate::network) mod layout;
@@ -11,8 +9,10 @@ mod pack;
 mod plan;
 #[cfg(test)]
 mod tests;
+mod topology;
 pub(in crate::network) mod tracker;
 mod write;
+mod zones;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +28,7 @@ use super::pod_events::concerned;
 use super::trigger_time::TriggerTimes;
 use crate::Settings;
 use metrics::{Effect, SliceMetrics, SyncResult};
+use topology::{Topology, TopologyWorker};
 use tracker::Tracker;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -69,10 +70,14 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let by_service = |slice: &EndpointSlice| service_of(slice).map(|key| key.to_string()).into_iter().collect();
     let slices =
         build.watch::<EndpointSlice>().index(BY_SERVICE, by_service).enqueue_after(&queue, of_slice).informer();
-    let nodes = build.watch::<Node>().informer();
+    let topology_queue = build.queue("endpoint_slice_topology");
+    let nodes = build.watch::<Node>().enqueue_keys(&topology_queue, topology::concerned).informer();
+    let topology = Arc::new(Topology::default());
+    let watching = TopologyWorker { topology: Arc::clone(&topology), nodes: nodes.clone(), queue: queue.clone() };
     let (trigger_times, metrics) = (TriggerTimes::default(), SliceMetrics::new(build.metrics()));
-    let controller = EndpointSlices { services, pods, slices, nodes, tracker, trigger_times, max, metrics };
+    let controller = EndpointSlices { services, pods, slices, nodes, tracker, topology, trigger_times, max, metrics };
     build.run(&queue, workers, Arc::new(controller)).drop_after(MAX_FAILURES);
+    build.run(&topology_queue, 1, Arc::new(watching));
     Ok(())
 }
 
@@ -90,6 +95,7 @@ struct EndpointSlices {
     slices: Informer<EndpointSlice>,
     nodes: Informer<Node>,
     tracker: Arc<Tracker>,
+    topology: Arc<Topology>,
     trigger_times: TriggerTimes,
     max: usize,
     metrics: SliceMetrics,
@@ -101,6 +107,7 @@ impl Controller for EndpointSlices {
         let Some(service) = self.services.get(key) else {
             self.trigger_times.forget(key);
             self.tracker.forget(key);
+            self.topology.forget(key);
             self.metrics.forget(key);
             return Ok(Next::Done);
         };
@@ -115,22 +122,41 @@ impl Controller for EndpointSlices {
             return Err(ReconcileError::failed("EndpointSlice informer cache is out of date"));
         }
         slices.retain(|slice| slice.metadata.deletion_timestamp.is_none());
-        let trigger = self.trigger_times.of(key, &service, &pods);
-        let node = |name: &str| self.nodes.find("", name);
-        let plan = plan::plan(&service, &pods, &slices, node, self.max);
-        let effect = Effect::of(&slices, &plan.writes, self.max);
-        let outcome = write::apply(cx, &self.tracker, &service, plan.writes, trigger).await;
-        if outcome.is_ok() {
-            self.metrics.carried_out(key, &service, &effect);
-        }
-        let mut errors: Vec<ReconcileError> = plan.problems.into_iter().map(ReconcileError::failed).collect();
-        errors.extend(outcome.err());
-        let outcome = ReconcileError::join(errors);
+        let outcome = self.bring_in_order(cx, &service, &pods, &slices).await;
         self.metrics.ended(if outcome.is_ok() { SyncResult::Success } else { SyncResult::Error });
         if let Err(error) = &outcome {
             let message = format!("Error updating Endpoint Slices for Service {key}: {error}");
             cx.events.event(&*service, EventType::Warning, "FailedToUpdateEndpointSlices", message);
         }
         outcome.map(|()| Next::Done)
+    }
+}
+
+impl EndpointSlices {
+    /// Decides and writes. Events about hints come after the writes, whatever became of these.
+    async fn bring_in_order(
+        &self,
+        cx: &Cx,
+        service: &Service,
+        pods: &[Arc<Pod>],
+        slices: &[Arc<EndpointSlice>],
+    ) -> Result<(), ReconcileError> {
+        let key = ObjectKey::of(&service.metadata);
+        let trigger = self.trigger_times.of(&key, service, pods);
+        let node = |name: &str| self.nodes.find("", name);
+        let shares = self.topology.shares(|| self.nodes.list());
+        let plan = plan::plan(service, pods, slices, node, &shares, self.max);
+        let hint_events = self.topology.settle(&key, plan.balances);
+        let effect = Effect::of(slices, &plan.writes, self.max);
+        let outcome = write::apply(cx, &self.tracker, service, plan.writes, trigger).await;
+        if outcome.is_ok() {
+            self.metrics.carried_out(&key, service, &effect);
+        }
+        for (type_, reason, message) in hint_events {
+            cx.events.event(service, type_, reason, message);
+        }
+        let mut errors: Vec<ReconcileError> = plan.problems.into_iter().map(ReconcileError::failed).collect();
+        errors.extend(outcome.err());
+        ReconcileError::join(errors)
     }
 }

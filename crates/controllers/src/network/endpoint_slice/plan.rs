@@ -7,9 +7,10 @@ use api_types::core_v1::{Node, Pod, Service};
 use api_types::discovery_v1::EndpointSlice;
 
 use super::desired::{Group, groups};
-use super::hints;
+use super::hints::{self, Balance};
 use super::layout::{PortKey, empty_slice, is_owned, port_key};
 use super::pack::{Writes, pack};
+use super::zones::Shares;
 use crate::network::backends::{Family, families};
 
 /// The writes, and what could not be done.
@@ -17,14 +18,17 @@ use crate::network::backends::{Family, families};
 pub(super) struct Plan {
     pub(super) writes: Writes,
     pub(super) problems: Vec<String>,
+    /// What came of hints by annotation, for each family that the service has.
+    pub(super) balances: Vec<(Family, Balance)>,
 }
 
-/// Decides. `node` finds nodes, `max` is the most endpoints of a slice.
+/// Decides. `node` finds nodes, `shares` are those of their zones, `max` is the most endpoints of a slice.
 pub(super) fn plan(
     service: &Service,
     pods: &[Arc<Pod>],
     slices: &[Arc<EndpointSlice>],
     node: impl Fn(&str) -> Option<Arc<Node>>,
+    shares: &Shares,
     max: usize,
 ) -> Plan {
     let mut families = families(service);
@@ -39,7 +43,9 @@ pub(super) fn plan(
     for family in families {
         let of_family: Vec<_> = slices.iter().filter(|slice| is_of(slice, family)).cloned().collect();
         let groups = groups(service, pods, family, &node, &mut plan.problems);
-        merge(&mut plan.writes, family_writes(service, family, &of_family, groups, max));
+        let mut writes = family_writes(service, family, &of_family, groups, max);
+        plan.balances.push((family, hints::apply(service, shares, &mut writes)));
+        merge(&mut plan.writes, writes);
     }
     plan
 }
@@ -66,7 +72,6 @@ fn family_writes(
     }
     writes.delete.extend(by_ports.into_values().flatten());
     keep_placeholder(service, family, &mut writes);
-    hints::apply(service, &mut writes);
     writes
 }
 

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
+use api_machinery::value::Value;
+use api_types::core_v1::constants::{ANNOTATION_TOPOLOGY_MODE, DEPRECATED_ANNOTATION_TOPOLOGY_AWARE_HINTS};
 use api_types::core_v1::{Node, Pod, PodIP, Service, ServicePort};
 use api_types::discovery_v1::{Endpoint, EndpointSlice};
 
 use super::desired::{Group, identity};
 use super::layout::empty_slice;
 use super::pack::{Writes, pack};
+use super::zones::Obstacle;
+use super::zones::tests::node as zoned_node;
 use super::*;
 use crate::network::backends::Family;
 use crate::workloads::fixtures::{Running, dying, meta, ready, settle};
@@ -104,7 +108,7 @@ fn conditions_show_what_the_pod_is() {
         Arc::new(dying(ready(pod("dying", "10.0.0.3"), 1))),
         Arc::new(pod("no-address", "")),
     ];
-    let plan = plan::plan(&service(), &pods, &[], |_| Some(Arc::new(node())), 100);
+    let plan = plan::plan(&service(), &pods, &[], |_| Some(Arc::new(node())), &Err(Obstacle::Nodes), 100);
     let slice = &plan.writes.create[0];
     let shown: Vec<_> = slice
         .endpoints
@@ -122,7 +126,7 @@ fn conditions_show_what_the_pod_is() {
 #[test]
 fn a_pod_on_an_unknown_node_is_a_problem() {
     let pods = [Arc::new(ready(pod("p", "10.0.0.1"), 1))];
-    let plan = plan::plan(&service(), &pods, &[], |_| None, 100);
+    let plan = plan::plan(&service(), &pods, &[], |_| None, &Err(Obstacle::Nodes), 100);
     assert_eq!(plan.problems, ["skipping Pod p for Service ns/web: Node n Not Found"]);
 }
 
@@ -130,10 +134,10 @@ fn a_pod_on_an_unknown_node_is_a_problem() {
 fn slices_of_an_earlier_service_go() {
     let mut foreign = EndpointSlice::clone(&slice("old", 0..1));
     foreign.metadata.owner_references[0].uid = "another".into();
-    let plan = plan::plan(&service(), &[], &[Arc::new(foreign)], |_| None, 100);
+    let plan = plan::plan(&service(), &[], &[Arc::new(foreign)], |_| None, &Err(Obstacle::Nodes), 100);
     assert_eq!((plan.writes.create.len(), plan.writes.delete.len()), (1, 1), "and a placeholder comes");
     let placeholder = Arc::new(plan.writes.create[0].clone());
-    let again = plan::plan(&service(), &[], &[placeholder], |_| None, 100);
+    let again = plan::plan(&service(), &[], &[placeholder], |_| None, &Err(Obstacle::Nodes), 100);
     assert_eq!((again.writes.create.len(), again.writes.delete.len()), (0, 0), "steady state");
 }
 
@@ -152,4 +156,85 @@ async fn slices_follow_pods() {
     let slices = running.server.objects("discovery.k8s.io/v1/endpointslices");
     assert_eq!(slices[0]["endpoints"].as_array().map(Vec::len), Some(2));
     running.assert_steady().await;
+}
+
+/// A cluster with a node `{zone}-node` in each of these zones, and a service that asks for hints by an annotation.
+async fn hinting(annotation: &str, zones: &[&str]) -> Running {
+    let running = Running::start(KNOWN);
+    for zone in zones {
+        running.put("v1/nodes", &zoned_node(&format!("{zone}-node"), zone, "4"));
+    }
+    let mut service = service();
+    service.metadata.annotations.insert(annotation.into(), "Auto".into());
+    running.put("v1/services", &service);
+    settle().await;
+    running
+}
+
+/// Puts a ready pod on the node of a zone.
+async fn put_pod(running: &Running, number: u8, zone: &str) {
+    let mut pod = ready(pod(&format!("p{number}"), &format!("10.0.0.{number}")), 1);
+    pod.spec.node_name = format!("{zone}-node");
+    running.put("v1/pods", &pod);
+    settle().await;
+}
+
+/// The zones that the endpoints of the only slice are meant for, in the order of their addresses; `-` without hints.
+fn hinted(running: &Running) -> String {
+    let slices = running.server.objects("discovery.k8s.io/v1/endpointslices");
+    assert_eq!(slices.len(), 1);
+    let endpoints = slices[0]["endpoints"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let zone = |endpoint: &Value| endpoint["hints"]["forZones"][0]["name"].as_str().unwrap_or("-").to_owned();
+    let mut zones: Vec<_> = endpoints.iter().map(|one| (one["addresses"][0].as_str().unwrap(), zone(one))).collect();
+    zones.sort();
+    zones.into_iter().map(|(_, zone)| zone).collect()
+}
+
+/// Asserts that there was such an event about the service.
+fn assert_told(running: &Running, type_: &str, reason: &str, message: &str) {
+    let events = running.server.objects("v1/events");
+    let is_it = |event: &&Value| event["type"] == type_ && event["reason"] == reason && event["message"] == message;
+    let told = events.iter().find(is_it);
+    assert_eq!(told.map(|event| event["involvedObject"]["name"].clone()), Some("web".into()), "{events:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hints_come_and_go_with_the_annotation() {
+    for annotation in [ANNOTATION_TOPOLOGY_MODE, DEPRECATED_ANNOTATION_TOPOLOGY_AWARE_HINTS] {
+        let running = hinting(annotation, &["a", "b"]).await;
+        put_pod(&running, 1, "a").await;
+        assert_eq!(hinted(&running), "-", "one endpoint does not do for two zones");
+        let few = "Insufficient number of endpoints (1 endpoints, 2 zones), addressType: IPv4";
+        assert_told(&running, "Warning", "TopologyAwareHintsDisabled", few);
+        put_pod(&running, 2, "a").await;
+        let mut hints: Vec<_> = hinted(&running).chars().collect();
+        hints.sort_unstable();
+        assert_eq!(hints, ['a', 'b'], "one is for the other zone");
+        let enabled = "Topology Aware Hints has been enabled, addressType: IPv4";
+        assert_told(&running, "Normal", "TopologyAwareHintsEnabled", enabled);
+        running.assert_steady().await;
+        running.put("v1/services", &service());
+        settle().await;
+        assert_eq!(hinted(&running), "--");
+        let disabled = "Topology Aware Hints has been disabled, addressType: IPv4";
+        assert_told(&running, "Warning", "TopologyAwareHintsDisabled", disabled);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hints_follow_the_nodes() {
+    let running = hinting(ANNOTATION_TOPOLOGY_MODE, &["a", "b"]).await;
+    for (number, zone) in [(1, "a"), (2, "a"), (3, "b"), (4, "b")] {
+        put_pod(&running, number, zone).await;
+    }
+    assert_eq!(hinted(&running), "aabb");
+    running.put("v1/nodes", &zoned_node("c-node", "c", "8"));
+    settle().await;
+    assert_eq!(hinted(&running).matches('c').count(), 2, "half of the CPU is in the new zone");
+    running.put("v1/nodes", &zoned_node("bare", "", "4"));
+    settle().await;
+    assert_eq!(hinted(&running), "----");
+    let insufficient = "Insufficient Node information: allocatable CPU or zone not specified on one or more nodes, \
+                        addressType: IPv4";
+    assert_told(&running, "Warning", "TopologyAwareHintsDisabled", insufficient);
 }
