@@ -88,8 +88,8 @@ pub struct AdmitAll;
 
 impl Admission for AdmitAll {}
 
-/// Records which manager owns which fields: gets the live object (an empty one on creation) and changes the new one.
-pub type Track<'a> = dyn Fn(&dyn Object, &mut dyn Object) -> Result<(), ApiError> + Send + Sync + 'a;
+/// Records which manager owns which fields: gets the live object, if there is one, and changes the new one.
+pub type Track<'a> = dyn Fn(Option<&dyn Object>, &mut dyn Object) -> Result<(), ApiError> + Send + Sync + 'a;
 
 /// What runs inside a write.
 #[derive(Clone, Copy)]

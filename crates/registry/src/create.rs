@@ -40,7 +40,7 @@ impl Resource {
     ) -> Result<Written, ApiError> {
         metadata::wipe_system_fields(object.meta_mut());
         if let Some(track) = hooks.track {
-            track(&*self.rules.new_object(), &mut *object)?;
+            track(None, &mut *object)?;
         }
         hooks.admission.mutate(Operation::Create, &mut object, None).await?;
         self.create_admitted(cx, object, hooks).await

@@ -119,7 +119,7 @@ impl Resource {
         self.check_identity(request, &*object)?;
         self.check_uid(request, &mut *object, old)?;
         if let Some(track) = request.hooks.track {
-            track(old, &mut *object)?;
+            track(Some(old), &mut *object)?;
         }
         request.hooks.admission.mutate(Operation::Update, &mut object, Some(old)).await?;
         let repeated = metadata::dedup_owner_references(object.meta_mut());

@@ -2,7 +2,7 @@
 
 use api_machinery::gvk::GroupVersionKind;
 use api_machinery::object::Object;
-use api_machinery::reflect::{Reflect, View, equal};
+use api_machinery::reflect::{Reflect, View, is_zero};
 use api_machinery::status::ApiError;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -42,17 +42,17 @@ impl<'a> Ownership<'a> {
         Self { manager, now }
     }
 
-    /// Records an ordinary write. `live` is an object without uid where there is none.
-    pub(super) fn track(&self, live: &dyn Object, new: &mut dyn Object, manager: &str) {
+    /// Records an ordinary write, in place of the live object if there is one.
+    pub(super) fn track(&self, live: Option<&dyn Object>, new: &mut dyn Object, manager: &str) {
         // The record is large and only in the way when objects are compared.
         let given = std::mem::take(&mut new.meta_mut().managed_fields);
-        new.meta_mut().managed_fields = if live.meta().uid.is_empty() {
-            let unowned = same_members(live.as_reflect(), new.as_reflect());
-            self.manager.create(View::Struct(new.as_reflect()), &unowned, &given, manager, self.now)
-        } else {
+        new.meta_mut().managed_fields = if let Some(live) = live {
             let mut bare = live.clone_object();
             let record = std::mem::take(&mut bare.meta_mut().managed_fields);
             self.manager.update((&bare.to_value(), &record), (&new.to_value(), &given), manager, self.now)
+        } else {
+            let new = new.as_reflect();
+            self.manager.create(View::Struct(new), &empty_members(new), &given, manager, self.now)
         };
     }
 
@@ -73,12 +73,11 @@ impl<'a> Ownership<'a> {
     }
 }
 
-/// Members that a new object has in common with an empty one, such as an empty `spec`: they are there without anybody's
-/// doing.
-fn same_members(empty: &dyn Reflect, new: &dyn Reflect) -> FieldSet {
-    let rows = new.struct_type().fields.iter().enumerate();
-    let same = rows.filter(|(index, row)| !row.name.is_empty() && equal(empty.field(*index), new.field(*index)));
-    FieldSet::of_fields(&same.map(|(_, row)| row.name).collect::<Vec<_>>())
+/// Members such as an empty `spec`: every object has them without anybody's doing, so nobody owns them.
+fn empty_members(object: &dyn Reflect) -> FieldSet {
+    let rows = object.struct_type().fields.iter().enumerate();
+    let empty = rows.filter(|(index, row)| !row.name.is_empty() && is_zero(object.field(*index)));
+    FieldSet::of_fields(&empty.map(|(_, row)| row.name).collect::<Vec<_>>())
 }
 
 /// What the endpoint overwrites whatever the client sends: nobody owns it there.

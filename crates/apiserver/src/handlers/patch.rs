@@ -37,7 +37,7 @@ pub(super) async fn patch(
 
     let admission = Admitting::new(cx, &request, target, options.dry_run);
     let ownership = Ownership::new(target, target.type_node(), cx.clock().wall().into());
-    let track = |live: &dyn Object, new: &mut dyn Object| {
+    let track = |live: Option<&dyn Object>, new: &mut dyn Object| {
         ownership.track(live, new, &options.manager);
         Ok(())
     };

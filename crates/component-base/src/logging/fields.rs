@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
+use tracing::Event;
 use tracing::field::{Field, Visit};
 
 /// A value that was logged.
@@ -19,7 +20,6 @@ pub(super) enum Logged {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fields {
     pub(super) message: String,
-    pub(super) verbosity: Option<i32>,
     pub(super) pairs: Vec<(&'static str, Logged)>,
 }
 
@@ -29,8 +29,7 @@ impl Fields {
         let key = if field.name() == "error" { "err" } else { field.name() };
         match (key, &value) {
             ("message", Logged::Text(text)) => self.message.clone_from(text),
-            (super::verbosity::FIELD, Logged::Int(level)) => self.verbosity = i32::try_from(*level).ok(),
-            (super::verbosity::FIELD, Logged::Uint(level)) => self.verbosity = i32::try_from(*level).ok(),
+            (super::verbosity::FIELD, _) => {}
             _ => self.pairs.push((key, value)),
         }
     }
@@ -64,4 +63,26 @@ impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.add(field, Logged::Text(format!("{value:?}")));
     }
+}
+
+/// How verbose an event says it is, if it does. No other field is looked at: most events with a level are not shown.
+pub(super) fn verbosity(event: &Event<'_>) -> Option<i32> {
+    #[derive(Default)]
+    struct Level(Option<i32>);
+    impl Visit for Level {
+        fn record_i64(&mut self, field: &Field, value: i64) {
+            if field.name() == super::verbosity::FIELD {
+                self.0 = i32::try_from(value).ok();
+            }
+        }
+        fn record_u64(&mut self, field: &Field, value: u64) {
+            if field.name() == super::verbosity::FIELD {
+                self.0 = i32::try_from(value).ok();
+            }
+        }
+        fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
+    }
+    let mut level = Level::default();
+    event.record(&mut level);
+    level.0
 }

@@ -10,7 +10,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::fields::{Fields, Logged};
+use super::fields::{self, Fields, Logged};
 use super::format::Line;
 use super::verbosity::default_verbosity;
 use super::{Format, LogWriter, Verbosity};
@@ -75,12 +75,12 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
 
     fn on_event(&self, event: &Event<'_>, cx: Context<'_, S>) {
         let metadata = event.metadata();
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        let verbosity = fields.verbosity.unwrap_or_else(|| default_verbosity(metadata));
+        let verbosity = fields::verbosity(event).unwrap_or_else(|| default_verbosity(metadata));
         if !self.verbosity.shows_at(metadata, verbosity) {
             return;
         }
+        let mut fields = Fields::default();
+        event.record(&mut fields);
         let mut inherited: Vec<(&'static str, Logged)> = Vec::new();
         for span in cx.event_scope(event).into_iter().flatten() {
             if let Some(fields) = span.extensions().get::<Fields>() {

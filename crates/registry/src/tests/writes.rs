@@ -244,8 +244,7 @@ async fn a_dry_run_leaves_no_trace() {
 async fn field_times_alone_are_no_change() {
     let fixture = Fixture::new().await;
     let (maps, cx) = (fixture.resource("configmaps"), fixture.cx("default"));
-    let stamp = |live: &dyn Object, new: &mut dyn Object| {
-        let _ = live;
+    let stamp = |_: Option<&dyn Object>, new: &mut dyn Object| {
         new.meta_mut().managed_fields = vec![api_machinery::meta::ManagedFieldsEntry {
             manager: "tester".into(),
             operation: "Update".into(),
@@ -258,7 +257,7 @@ async fn field_times_alone_are_no_change() {
     };
     let hooks = Hooks { admission: &crate::AdmitAll, track: Some(&stamp) };
     let first = maps.create(&cx, config_map("one", "a"), &hooks).await.unwrap().item;
-    let later = |_: &dyn Object, new: &mut dyn Object| {
+    let later = |_: Option<&dyn Object>, new: &mut dyn Object| {
         new.meta_mut().managed_fields = vec![api_machinery::meta::ManagedFieldsEntry {
             manager: "tester".into(),
             operation: "Update".into(),
