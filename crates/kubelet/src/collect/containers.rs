@@ -56,6 +56,14 @@ impl DeadContainers {
     }
 }
 
+/// The dead ones of a container's instances, newest first, but for so many that are kept.
+pub(crate) fn outlived<'a>(
+    instances: impl Iterator<Item = &'a ContainerRecord>,
+    keep: usize,
+) -> impl Iterator<Item = &'a ContainerRecord> {
+    instances.filter(|record| record.is_dead()).skip(keep)
+}
+
 /// One pass over everything the runtime has; tells what could not be removed.
 pub(crate) async fn collect(
     runtime: &PodRuntime,
@@ -103,6 +111,8 @@ fn superfluous<'a>(
         for record in pod.containers.iter().filter(old_enough) {
             match fate(&pod.uid) {
                 Fate::Gone => out.push(record),
+                // Counted as a dead one, its successor would cost the one that died its place, and its log.
+                Fate::Kept if !record.is_dead() => {}
                 Fate::Kept => groups.entry((&pod.uid, &record.name)).or_default().push(record),
             }
         }
@@ -227,9 +237,10 @@ mod tests {
 
     #[test]
     fn the_newest_dead_ones_stay() {
+        let created = |id: &str, at| ContainerRecord { state: RecordState::Created, ..record(id, "c", at) };
         let pods = [
-            pod("a", vec![record("3", "c", 3), record("2", "c", 2), record("1", "d", 1)]),
-            pod("b", vec![record("9", "c", 9)]),
+            pod("a", vec![created("4", 4), record("3", "c", 3), record("2", "c", 2), record("1", "d", 1)]),
+            pod("b", vec![created("9", 9)]),
         ];
         let fate = |uid: &str| if uid == "b" { Fate::Gone } else { Fate::Kept };
         let ids = |settings: &PodSettings| {
@@ -245,6 +256,22 @@ mod tests {
         );
         let young = PodSettings { dead_container_min_age: Duration::from_secs(u64::MAX / 4), ..PodSettings::default() };
         assert!(ids(&young).is_empty());
+    }
+
+    #[test]
+    fn what_is_about_to_run_outlives_nobody() {
+        let state = |id: &str, state: RecordState| ContainerRecord { state, ..record(id, "c", 0) };
+        let (created, running) = (state("4", RecordState::Created), state("4", RecordState::Running));
+        let (dead, older) = (state("3", RecordState::Exited), state("2", RecordState::Exited));
+        for (instances, keep, expected) in [
+            (vec![&created, &dead], 1, vec![]),
+            (vec![&created, &dead, &older], 1, vec!["2"]),
+            (vec![&running, &dead, &older], 1, vec!["2"]),
+            (vec![&running, &dead, &older], 0, vec!["3", "2"]),
+        ] {
+            let ids: Vec<&str> = outlived(instances.into_iter(), keep).map(|record| record.id.as_str()).collect();
+            assert_eq!(ids, expected);
+        }
     }
 
     #[test]

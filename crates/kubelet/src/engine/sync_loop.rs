@@ -11,6 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use super::state::Input;
 use super::{Channels, Inner};
 use crate::border::Level;
+use crate::collect;
 use crate::pleg::PodChange;
 use crate::pod::merge::{Merger, Op};
 use crate::pod::{SourceSet, is_mirror};
@@ -169,10 +170,7 @@ impl Inner {
         for name in &change.died {
             let keep =
                 if all { 0 } else { usize::try_from(self.settings.dead_per_container).unwrap_or(usize::MAX).max(1) };
-            let ended = seen.records(name).filter(|record| !record.is_running());
-            for record in ended.skip(keep) {
-                self.dead.push(record);
-            }
+            collect::containers::outlived(seen.records(name), keep).for_each(|record| self.dead.push(record));
         }
     }
 

@@ -55,6 +55,11 @@ impl ContainerRecord {
         self.state == RecordState::Running
     }
 
+    /// Whether it ran and does so no more. What was only created is about to run.
+    pub(crate) fn is_dead(&self) -> bool {
+        matches!(self.state, RecordState::Exited | RecordState::Unknown)
+    }
+
     /// Whether it ended with success.
     pub(crate) fn succeeded(&self) -> bool {
         self.state == RecordState::Exited && self.exit_code == 0
