@@ -135,5 +135,6 @@ mod tests {
             compared += 1;
         }
         println!("{compared} kinds compared");
+        assert!(compared > 0 || !golden.is_dir(), "golden objects are there, and none was found by its name");
     }
 }

@@ -30,8 +30,9 @@ use crate::respond::{self, Shown};
 use crate::table::IncludeObject;
 
 pub(super) async fn get(cx: &Arc<ApiCx>, request: &Request<Authorized>, target: &Target) -> Result<Response, ApiError> {
+    let shown = shown(cx, request)?;
     let scale = target.resource.scale(&target.request_cx(cx, request, false), target.name()?).await?;
-    answer(cx, request, &scale)
+    respond::view(&shown, StatusCode::OK, &scale)
 }
 
 pub(super) async fn update(
@@ -125,6 +126,7 @@ async fn write<F>(
 where
     F: Fn(&Scale) -> Result<Scale, ApiError> + Send + Sync,
 {
+    let shown = shown(cx, request)?;
     let admission = Admitting::new(cx, request, target, options.dry_run);
     let ownership = Ownership::new(target, target.type_node(), cx.clock().wall().into());
     let track = |live: Option<&dyn Object>, new: &mut dyn Object| {
@@ -136,19 +138,19 @@ where
     let in_registry = target.request_cx(cx, request, options.dry_run);
     let scaling = Scaling(make);
     let scale = bounded(target.resource.update_scale(&in_registry, target.name()?, &scaling, &hooks)).await?;
-    answer(cx, request, &scale)
+    respond::view(&shown, StatusCode::OK, &scale)
 }
 
-fn answer(cx: &ApiCx, request: &Request<Authorized>, scale: &Scale) -> Result<Response, ApiError> {
-    let shown = Shown {
+/// How the request wants its scale. A write asks before it writes: one that could not be answered must change nothing.
+fn shown<'r>(cx: &ApiCx, request: &'r Request<Authorized>) -> Result<Shown<'r>, ApiError> {
+    Ok(Shown {
         wish: request.wish(),
         choice: request.wish().choose(Offer::resource(false))?,
         rules: SCALE,
         include: IncludeObject::read(request.query())?,
         now: cx.clock().wall().into(),
         list_kind: "ScaleList".to_owned(),
-    };
-    respond::view(&shown, StatusCode::OK, scale)
+    })
 }
 
 /// A change of the scale that an object shows.

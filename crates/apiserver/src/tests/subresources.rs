@@ -34,6 +34,21 @@ async fn a_scale_is_read_and_written() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_scale_that_cannot_be_answered_is_not_written() {
+    let api = Api::start().await;
+    assert_eq!(api.post(DEPLOYMENTS, DEPLOYMENT).await.code, 201);
+    let path = format!("{DEPLOYMENTS}/d/scale");
+    let body = r#"{"spec":{"replicas":7}}"#;
+    let of = |accept| [("accept", accept), ("content-type", "application/merge-patch+json")];
+    let unknown = api.send(&format!("PATCH {path}"), &of("image/png"), body).await;
+    assert_eq!(unknown.code, 406, "{}", unknown.text);
+    let table = of("application/json;as=Table;g=meta.k8s.io;v=v1");
+    let wrong = api.send(&format!("PATCH {path}?includeObject=Some"), &table, body).await;
+    assert_eq!(wrong.code, 400, "{}", wrong.text);
+    assert_eq!(api.get(&path).await.json()["spec"]["replicas"], 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_scale_is_applied() {
     let api = Api::start().await;
     assert_eq!(api.post(&format!("{DEPLOYMENTS}?fieldManager=maker"), DEPLOYMENT).await.code, 201);

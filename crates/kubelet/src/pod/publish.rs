@@ -22,6 +22,9 @@ use crate::metrics::KubeletMetrics;
 /// Everything is looked at again after this, also what was overwritten by others.
 const RESYNC: Duration = Duration::from_secs(10);
 
+/// A status that the API server did not take rests for as long, whatever else is sent meanwhile, unless it changes.
+const REST: Duration = Duration::from_secs(1);
+
 /// The statuses by pod uid.
 pub(crate) struct StatusBoard {
     entries: Mutex<HashMap<String, Entry>>,
@@ -40,6 +43,18 @@ struct Entry {
     finished: bool,
     /// When it last became another.
     changed: Instant,
+    /// When sending it failed.
+    failed: Option<Instant>,
+}
+
+impl Entry {
+    fn is_unsent(&self) -> bool {
+        self.version > self.sent
+    }
+
+    fn rests(&self) -> bool {
+        self.failed.is_some_and(|at| at.elapsed() < REST)
+    }
 }
 
 /// Answers whether containers of a pod may still run.
@@ -68,11 +83,13 @@ impl StatusBoard {
                 entry.status = status;
                 entry.version += 1;
                 entry.changed = Instant::now();
+                entry.failed = None;
             }
             None => {
                 let changed = Instant::now();
-                let entry = Entry { pod: Arc::clone(pod), status, version: 1, sent: 0, finished: false, changed };
-                entries.insert(pod.metadata.uid.clone(), entry);
+                let pod = Arc::clone(pod);
+                let entry = Entry { pod, status, version: 1, sent: 0, finished: false, changed, failed: None };
+                entries.insert(entry.pod.metadata.uid.clone(), entry);
             }
         }
         drop(entries);
@@ -85,6 +102,7 @@ impl StatusBoard {
             entry.pod = Arc::clone(pod);
             entry.finished = true;
             entry.version += 1;
+            entry.failed = None;
         }
         self.changed.notify_one();
     }
@@ -123,8 +141,8 @@ impl StatusBoard {
     fn due(&self, store: &PodStore, all: bool) -> Vec<String> {
         let entries = self.entries.lock();
         let due = entries.iter().filter(|(_, entry)| {
-            if entry.version > entry.sent {
-                return true;
+            if entry.is_unsent() {
+                return all || !entry.rests();
             }
             let in_api = || store.in_api(&entry.pod);
             all && in_api().is_some_and(|pod| !same(&pod.status, &entry.status) || deletable(&pod, entry.finished))
@@ -149,6 +167,7 @@ impl StatusBoard {
         match self.send_status(client, &pod, fixed, &status, liveness.could_run(uid), finished).await {
             Ok(Sent::Current) => {
                 if let Some(entry) = self.entries.lock().get_mut(uid) {
+                    entry.failed = None;
                     if version > entry.sent {
                         self.metrics.status_sync.with(&[]).observe(entry.changed.elapsed().as_secs_f64());
                     }
@@ -157,7 +176,10 @@ impl StatusBoard {
             }
             Ok(Sent::Replaced) => drop(self.entries.lock().remove(uid)),
             Err(error) => {
-                tracing::warn!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %error, "Failed to update status for pod")
+                if let Some(entry) = self.entries.lock().get_mut(uid) {
+                    entry.failed = Some(Instant::now());
+                }
+                tracing::warn!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %error, "Failed to update status for pod");
             }
         }
     }
@@ -285,6 +307,14 @@ mod tests {
 
     use super::*;
 
+    struct Stopped;
+
+    impl Liveness for Stopped {
+        fn could_run(&self, _uid: &str) -> bool {
+            false
+        }
+    }
+
     fn status(phase: &str, ready: &str) -> PodStatus {
         let condition = PodCondition { type_: "Ready".into(), status: ready.into(), ..PodCondition::default() };
         PodStatus { phase: phase.into(), conditions: vec![condition], ..PodStatus::default() }
@@ -325,7 +355,7 @@ mod tests {
         assert_eq!(patch(&there, &wanted), Some(expected));
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn only_changes_are_due() {
         let board = StatusBoard::new(base::TokioClock::shared(), KubeletMetrics::unseen());
         let store = PodStore::default();
@@ -339,5 +369,29 @@ mod tests {
         assert!(board.due(&store, false).is_empty());
         board.set(&pod, status("Failed", "True"));
         assert_eq!(board.due(&store, false), ["u"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_status_that_is_refused_is_not_sent_at_every_turn() {
+        let server = client::fake::FakeServer::new();
+        server.fail_next("GET", &[403, 403]);
+        let client = server.client();
+        let board = StatusBoard::new(base::TokioClock::shared(), KubeletMetrics::unseen());
+        let store = PodStore::default();
+        let mut pod = Pod::default();
+        (pod.metadata.uid, pod.metadata.name, pod.metadata.namespace) = ("u".into(), "web".into(), "test".into());
+        let pod = Arc::new(pod);
+        board.set(&pod, status("Running", "True"));
+        board.send(&client, &store, &Stopped, "u").await;
+        assert!(board.due(&store, false).is_empty(), "it rests");
+        assert_eq!(board.due(&store, true), ["u"], "a complete pass tries everything");
+        tokio::time::advance(REST).await;
+        assert_eq!(board.due(&store, false), ["u"]);
+        board.send(&client, &store, &Stopped, "u").await;
+        board.set(&pod, status("Failed", "True"));
+        assert_eq!(board.due(&store, false), ["u"], "a change is sent at once");
+        assert_eq!(server.requests().len(), 2);
+        board.send(&client, &store, &Stopped, "u").await;
+        assert!(board.due(&store, true).is_empty(), "a pod that is gone needs no status");
     }
 }
