@@ -15,9 +15,8 @@ use api_types::storage_v1::StorageClass;
 use async_trait::async_trait;
 use authz::{Attributes, Authorizer, Decision};
 use base::SharedClock;
-use futures_util::FutureExt as _;
 use kinds::rules::Endpoint;
-use registry::{AdmitAll, Hooks, Registry, Replace, Resource};
+use registry::{AdmitAll, Hooks, Registry, Replace, Resource, Stored};
 
 use crate::charged_quotas::Charged;
 use crate::cx::server_request;
@@ -41,9 +40,7 @@ impl RegistryLookup {
 
     /// An object as the cache has it: such a read never waits, and one that would have to finds nothing.
     fn cached<T: Kind + Object>(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
-        let cx = server_request(&self.clock, namespace);
-        let found = self.resource::<T>()?.get(&cx, name, "0").now_or_never()?.ok()?;
-        found.object().downcast_ref::<T>().cloned().map(Arc::new)
+        self.resource::<T>()?.one_at_hand(namespace, name)?.shared()
     }
 
     async fn live<T: Kind + Object>(&self, namespace: &str, name: &str) -> Result<T, ApiError> {
@@ -54,20 +51,25 @@ impl RegistryLookup {
 
     /// All objects of a namespace as the cache has them; it fills first where it is new.
     async fn in_namespace<T: Kind + Object>(&self, namespace: &str) -> Result<Vec<Arc<T>>, ApiError> {
-        let options = ListOptions { resource_version: "0".to_owned(), ..ListOptions::default() };
-        let cx = server_request(&self.clock, namespace);
         let resource = self.resource::<T>().ok_or_else(ApiError::unknown_resource)?;
-        let list = resource.list(&cx, &options).await?;
-        Ok(list.items.iter().filter_map(|item| item.object().downcast_ref::<T>().cloned().map(Arc::new)).collect())
+        let items = match resource.at_hand(namespace) {
+            Some(items) => items,
+            None => {
+                let options = ListOptions { resource_version: "0".to_owned(), ..ListOptions::default() };
+                resource.list(&server_request(&self.clock, namespace), &options).await?.items
+            }
+        };
+        Ok(shared(&items))
     }
 
-    fn all<T: Kind + Object>(&self) -> Vec<Arc<T>> {
-        let options = ListOptions { resource_version: "0".to_owned(), ..ListOptions::default() };
-        let cx = server_request(&self.clock, "");
-        let Some(resource) = self.resource::<T>() else { return Vec::new() };
-        let Some(Ok(list)) = resource.list(&cx, &options).now_or_never() else { return Vec::new() };
-        list.items.iter().filter_map(|item| item.object().downcast_ref::<T>().cloned().map(Arc::new)).collect()
+    fn all<T: Kind + Object>(&self, namespace: &str) -> Vec<Arc<T>> {
+        let items = self.resource::<T>().and_then(|resource| resource.at_hand(namespace));
+        shared(&items.unwrap_or_default())
     }
+}
+
+fn shared<T: Object>(items: &[Arc<Stored>]) -> Vec<Arc<T>> {
+    items.iter().filter_map(|item| item.shared()).collect()
 }
 
 #[async_trait]
@@ -88,7 +90,7 @@ impl admission::Lookup for RegistryLookup {
         self.cached(namespace, name)
     }
     fn pods(&self, namespace: &str) -> Vec<Arc<Pod>> {
-        self.in_namespace(namespace).now_or_never().and_then(Result::ok).unwrap_or_default()
+        self.all(namespace)
     }
     fn node(&self, name: &str) -> Option<Arc<Node>> {
         self.cached("", name)
@@ -116,7 +118,7 @@ impl admission::Lookup for RegistryLookup {
         Ok(())
     }
     fn priority_classes(&self) -> Vec<Arc<PriorityClass>> {
-        self.all()
+        self.all("")
     }
     fn runtime_class(&self, name: &str) -> Option<Arc<RuntimeClass>> {
         self.cached("", name)
@@ -125,10 +127,10 @@ impl admission::Lookup for RegistryLookup {
         self.live("", name).await
     }
     fn storage_classes(&self) -> Vec<Arc<StorageClass>> {
-        self.all()
+        self.all("")
     }
     fn ingress_classes(&self) -> Vec<Arc<IngressClass>> {
-        self.all()
+        self.all("")
     }
     fn is_allowed(&self, user: &UserInfo, wish: &Wish<'_>) -> bool {
         let attributes = Attributes {

@@ -16,22 +16,37 @@ pub enum Reference<'a> {
 
 /// Shows every reference, in no order, some more than once; names may be empty.
 pub fn each_reference(spec: &PodSpec, found: &mut dyn FnMut(Reference<'_>)) {
-    walk(spec, &mut |member, value| {
-        let name = |key: &str| text(value, key);
-        match member {
-            "secretKeyRef" | "secretRef" | "nodePublishSecretRef" | "imagePullSecrets" => {
-                found(Reference::Secret(name("name")));
-            }
-            "secret" => {
-                found(Reference::Secret(name("secretName")));
-                found(Reference::Secret(name("name")));
-            }
-            "azureFile" => found(Reference::Secret(name("secretName"))),
-            "configMapKeyRef" | "configMapRef" | "configMap" => found(Reference::ConfigMap(name("name"))),
-            "persistentVolumeClaim" => found(Reference::Claim(name("claimName"))),
-            _ => {}
+    let mut show = |member: &str, value: &dyn Reflect| show(member, value, found);
+    for secret in &spec.image_pull_secrets {
+        show("imagePullSecrets", secret);
+    }
+    for volume in &spec.volumes {
+        walk(volume, &mut show);
+    }
+    // Of a container only the environment names objects; the rest of it is most of a spec.
+    let containers = spec.init_containers.iter().chain(&spec.containers).map(|own| (&own.env, &own.env_from));
+    let ephemeral = spec.ephemeral_containers.iter().map(|own| &own.ephemeral_container_common);
+    for (variables, sources) in containers.chain(ephemeral.map(|own| (&own.env, &own.env_from))) {
+        variables.iter().for_each(|variable| walk(variable, &mut show));
+        sources.iter().for_each(|source| walk(source, &mut show));
+    }
+}
+
+fn show(member: &str, value: &dyn Reflect, found: &mut dyn FnMut(Reference<'_>)) {
+    let name = |key: &str| text(value, key);
+    match member {
+        "secretKeyRef" | "secretRef" | "nodePublishSecretRef" | "imagePullSecrets" => {
+            found(Reference::Secret(name("name")));
         }
-    });
+        "secret" => {
+            found(Reference::Secret(name("secretName")));
+            found(Reference::Secret(name("name")));
+        }
+        "azureFile" => found(Reference::Secret(name("secretName"))),
+        "configMapKeyRef" | "configMapRef" | "configMap" => found(Reference::ConfigMap(name("name"))),
+        "persistentVolumeClaim" => found(Reference::Claim(name("claimName"))),
+        _ => {}
+    }
 }
 
 /// Shows every member that is a struct, and every struct in a list, with the member's name. Free maps of these types
@@ -85,6 +100,10 @@ pub fn text<'a>(value: &'a dyn Reflect, name: &str) -> &'a str {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use api_types::core_v1::Pod;
+
     use super::*;
 
     #[test]
@@ -120,5 +139,26 @@ mod tests {
             });
             assert_eq!(shown, expected.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>(), "{spec}");
         }
+    }
+
+    /// No part of a spec that names objects is left out: a walk over all of a pod with every field set finds no more.
+    #[test]
+    fn the_rest_of_a_spec_names_nothing() {
+        let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api-roundtrip/core.v1.Pod.json");
+        let Ok(text) = std::fs::read(golden) else {
+            println!("skipped: no golden objects");
+            return;
+        };
+        let mut pod = Pod::default();
+        api_machinery::json::decode(&text, &mut pod).unwrap();
+        let (mut some, mut all) = (Vec::new(), Vec::new());
+        each_reference(&pod.spec, &mut |reference| some.push(format!("{reference:?}")));
+        walk(&pod.spec, &mut |member, value| {
+            show(member, value, &mut |reference| all.push(format!("{reference:?}")));
+        });
+        some.sort();
+        all.sort();
+        assert!(all.len() > 20, "{all:?}");
+        assert_eq!(some, all);
     }
 }

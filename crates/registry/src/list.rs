@@ -84,6 +84,28 @@ impl Resource {
         self.found(live.map(|live| live.item), name).await
     }
 
+    /// The objects of a namespace as this server's cache has them, all where the namespace is empty, without a wait and
+    /// without the cost of a request; nothing where that takes more than a look at the cache.
+    #[must_use]
+    pub fn at_hand(&self, namespace: &str) -> Option<Vec<Arc<Stored>>> {
+        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+        Some(self.snapshot_at_hand()?.range(&prefix, "").cloned().collect())
+    }
+
+    /// One object, as [`Resource::at_hand`] finds all.
+    #[must_use]
+    pub fn one_at_hand(&self, namespace: &str, name: &str) -> Option<Arc<Stored>> {
+        let snapshot = self.snapshot_at_hand()?;
+        let namespaced = self.info().namespaced;
+        if namespaced { snapshot.get(&format!("{namespace}/{name}")) } else { snapshot.get(name) }.cloned()
+    }
+
+    /// What the cache has, where that is what clients see.
+    fn snapshot_at_hand(&self) -> Option<Arc<Snapshot>> {
+        let cache = self.store.cache.as_ref().filter(|_| self.conversion.is_none())?;
+        cache.snapshot().ok()
+    }
+
     async fn found(&self, item: Option<Arc<Stored>>, name: &str) -> Result<Arc<Stored>, ApiError> {
         match item {
             Some(item) => self.to_served(item).await,

@@ -1,5 +1,6 @@
 //! One stored version of an object: parsed once, encoded once per media type, shared by everyone who reads it.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -71,6 +72,13 @@ impl Stored {
     #[must_use]
     pub fn object(&self) -> &dyn Object {
         &*self.object
+    }
+
+    /// The object, shared, if it is a `T`.
+    #[must_use]
+    pub fn shared<T: Object>(&self) -> Option<Arc<T>> {
+        let object: Arc<dyn Any + Send + Sync> = Arc::<dyn Object>::clone(&self.object);
+        object.downcast().ok()
     }
 
     /// About how many bytes of memory this takes, whether it has been encoded yet or not, so that the number never

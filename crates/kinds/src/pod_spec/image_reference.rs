@@ -23,6 +23,11 @@ static REST: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// Whether a reference asks for the tag `latest`, or says nothing and so means it. What is no reference does not.
 pub(super) fn is_latest(image: &str) -> bool {
+    // The usual case needs no grammar: a tag that is another one, or that makes this no reference at all.
+    let other_tag = |(name, tag): (&str, &str)| tag != "latest" && !tag.contains('/') && !name.contains('@');
+    if image.rsplit_once(':').is_some_and(other_tag) {
+        return false;
+    }
     let (domain, rest) = match image.split_once('/') {
         Some((domain, rest)) if is_domain(domain) => (domain, rest),
         _ => (DEFAULT_DOMAIN, image),
@@ -55,6 +60,7 @@ mod tests {
             ("busybox:1.36", false),
             ("registry:5000/busybox", true),
             ("registry:5000/a/b_c--d:v1", false),
+            ("registry:5000/a/b_c--d:latest", true),
             ("LOCAL/busybox", true),
             (&format!("busybox@{digest}"), false),
             (&format!("busybox:latest@{digest}"), true),
