@@ -3,8 +3,9 @@
 use std::sync::{Arc, Weak};
 
 use admission::Wish;
+use api_machinery::gvk::GroupResource;
 use api_machinery::meta::ListOptions;
-use api_machinery::object::{Kind, Object};
+use api_machinery::object::{Kind, KindType, Object};
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
 use api_types::core_v1::{LimitRange, Namespace, Node, PersistentVolumeClaim, Pod, ResourceQuota, ServiceAccount};
@@ -21,6 +22,27 @@ use registry::{AdmitAll, Hooks, Registry, Replace, Resource, Stored};
 use crate::charged_quotas::Charged;
 use crate::cx::server_request;
 
+/// The kinds that admission looks at, which therefore always have a cache, as upstream has informers of them, whatever
+/// `--watch-cache-sizes` says.
+const LOOKED_AT: [&KindType; 11] = [
+    &Namespace::TYPE,
+    &ServiceAccount::TYPE,
+    &Pod::TYPE,
+    &Node::TYPE,
+    &PersistentVolumeClaim::TYPE,
+    &LimitRange::TYPE,
+    &ResourceQuota::TYPE,
+    &PriorityClass::TYPE,
+    &RuntimeClass::TYPE,
+    &StorageClass::TYPE,
+    &IngressClass::TYPE,
+];
+
+/// Whether admission looks at the resource of this name, such as `priorityclasses.scheduling.k8s.io`.
+pub(crate) fn looks_at(resource: &str) -> bool {
+    LOOKED_AT.iter().any(|kind| GroupResource::new(kind.group, kind.resource).to_string() == resource)
+}
+
 /// Reads of the registry for admission.
 pub(crate) struct RegistryLookup {
     registry: Weak<Registry>,
@@ -35,6 +57,7 @@ impl RegistryLookup {
     }
 
     fn resource<T: Kind>(&self) -> Option<Arc<Resource>> {
+        debug_assert!(LOOKED_AT.iter().any(|kind| names::<T>() == (kind.group, kind.resource)), "{}", T::TYPE.kind);
         self.registry.upgrade()?.resource(T::TYPE.group, T::TYPE.version, T::TYPE.resource)
     }
 
@@ -66,6 +89,10 @@ impl RegistryLookup {
         let items = self.resource::<T>().and_then(|resource| resource.at_hand(namespace));
         shared(&items.unwrap_or_default())
     }
+}
+
+fn names<T: Kind>() -> (&'static str, &'static str) {
+    (T::TYPE.group, T::TYPE.resource)
 }
 
 fn shared<T: Object>(items: &[Arc<Stored>]) -> Vec<Arc<T>> {

@@ -1,6 +1,5 @@
 //! Making the parts of a server and putting them together.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use base::CancellationToken;
@@ -23,7 +22,7 @@ use crate::cx::ApiCx;
 use crate::hooks::Hooks;
 use crate::metrics::{AdmissionMetrics, ApiMetrics, decisions};
 use crate::routes::Routes;
-use crate::{extensions, handlers, object_counts, storage_ready};
+use crate::{admission_lookup, extensions, handlers, object_counts, storage_ready};
 
 /// Makes the context of a server, and the work that follows its start.
 pub(super) fn assemble(
@@ -92,6 +91,7 @@ pub(super) fn assemble(
 fn registry_options(config: &ServerConfig, lifecycle: &Lifecycle, store: &Store) -> RegistryOptions {
     let (clock, rng) = (Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()));
     let storage = &config.storage;
+    let uncached = storage.uncached.iter().filter(|resource| !admission_lookup::looks_at(resource));
     RegistryOptions {
         etcd_prefix: storage.prefix.clone(),
         media: storage.media,
@@ -99,7 +99,7 @@ fn registry_options(config: &ServerConfig, lifecycle: &Lifecycle, store: &Store)
         lease_reuse: storage.lease_reuse,
         garbage_collector: storage.garbage_collector,
         delete_collection_workers: storage.delete_collection_workers,
-        uncached: BTreeSet::clone(&storage.uncached),
+        uncached: uncached.cloned().collect(),
         services: config.services.registry_options(),
         compacted: Arc::clone(&store.compacted),
         ..RegistryOptions::new(Arc::clone(&store.backend), clock, rng, lifecycle.tasks().clone())

@@ -22,13 +22,23 @@ async fn seen(api: &Api, path: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn ingresses_get_the_default_class() {
-    let api = Api::start().await;
+    ingress_gets_the_default_class(&Api::start().await).await;
+}
+
+/// `--watch-cache-sizes` is about readers; what plugins look at is at hand all the same.
+#[tokio::test(start_paused = true)]
+async fn plugins_find_what_readers_have_no_cache_of() {
+    let uncached = ["ingressclasses.networking.k8s.io", "namespaces", "serviceaccounts"].map(str::to_owned);
+    ingress_gets_the_default_class(&Api::with(|config| config.storage.uncached.extend(uncached)).await).await;
+}
+
+async fn ingress_gets_the_default_class(api: &Api) {
     let marked = r#""annotations":{"ingressclass.kubernetes.io/is-default-class":"true"}"#;
     let class = format!(r#"{{"metadata":{{"name":"main",{marked}}},"spec":{{"controller":"example.com/c"}}}}"#);
-    made(&api, "/apis/networking.k8s.io/v1/ingressclasses", &class).await;
+    made(api, "/apis/networking.k8s.io/v1/ingressclasses", &class).await;
     let backend = r#"{"service":{"name":"s","port":{"number":80}}}"#;
     let ingress = format!(r#"{{"metadata":{{"name":"i"}},"spec":{{"defaultBackend":{backend}}}}}"#);
-    let ingress = made(&api, "/apis/networking.k8s.io/v1/namespaces/default/ingresses", &ingress).await;
+    let ingress = made(api, "/apis/networking.k8s.io/v1/namespaces/default/ingresses", &ingress).await;
     assert_eq!(ingress["spec"]["ingressClassName"], "main");
 }
 
