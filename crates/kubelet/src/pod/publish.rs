@@ -43,8 +43,8 @@ struct Entry {
     finished: bool,
     /// When it last became another.
     changed: Instant,
-    /// When sending it failed.
-    failed: Option<Instant>,
+    /// The version that could not be sent last, and when.
+    failed: Option<(u64, Instant)>,
 }
 
 impl Entry {
@@ -53,7 +53,7 @@ impl Entry {
     }
 
     fn rests(&self) -> bool {
-        self.failed.is_some_and(|at| at.elapsed() < REST)
+        self.failed.is_some_and(|(version, at)| version == self.version && at.elapsed() < REST)
     }
 }
 
@@ -83,7 +83,6 @@ impl StatusBoard {
                 entry.status = status;
                 entry.version += 1;
                 entry.changed = Instant::now();
-                entry.failed = None;
             }
             None => {
                 let changed = Instant::now();
@@ -102,7 +101,6 @@ impl StatusBoard {
             entry.pod = Arc::clone(pod);
             entry.finished = true;
             entry.version += 1;
-            entry.failed = None;
         }
         self.changed.notify_one();
     }
@@ -167,7 +165,6 @@ impl StatusBoard {
         match self.send_status(client, &pod, fixed, &status, liveness.could_run(uid), finished).await {
             Ok(Sent::Current) => {
                 if let Some(entry) = self.entries.lock().get_mut(uid) {
-                    entry.failed = None;
                     if version > entry.sent {
                         self.metrics.status_sync.with(&[]).observe(entry.changed.elapsed().as_secs_f64());
                     }
@@ -177,7 +174,7 @@ impl StatusBoard {
             Ok(Sent::Replaced) => drop(self.entries.lock().remove(uid)),
             Err(error) => {
                 if let Some(entry) = self.entries.lock().get_mut(uid) {
-                    entry.failed = Some(Instant::now());
+                    entry.failed = Some((version, Instant::now()));
                 }
                 tracing::warn!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %error, "Failed to update status for pod");
             }
@@ -315,6 +312,16 @@ mod tests {
         }
     }
 
+    /// Ends the pod while its status is on the way.
+    struct EndsMeanwhile<'a>(&'a StatusBoard, Arc<Pod>);
+
+    impl Liveness for EndsMeanwhile<'_> {
+        fn could_run(&self, _uid: &str) -> bool {
+            self.0.set(&self.1, status("Failed", "False"));
+            false
+        }
+    }
+
     fn status(phase: &str, ready: &str) -> PodStatus {
         let condition = PodCondition { type_: "Ready".into(), status: ready.into(), ..PodCondition::default() };
         PodStatus { phase: phase.into(), conditions: vec![condition], ..PodStatus::default() }
@@ -387,9 +394,8 @@ mod tests {
         assert_eq!(board.due(&store, true), ["u"], "a complete pass tries everything");
         tokio::time::advance(REST).await;
         assert_eq!(board.due(&store, false), ["u"]);
-        board.send(&client, &store, &Stopped, "u").await;
-        board.set(&pod, status("Failed", "True"));
-        assert_eq!(board.due(&store, false), ["u"], "a change is sent at once");
+        board.send(&client, &store, &EndsMeanwhile(&board, Arc::clone(&pod)), "u").await;
+        assert_eq!(board.due(&store, false), ["u"], "what changed meanwhile is sent at once");
         assert_eq!(server.requests().len(), 2);
         board.send(&client, &store, &Stopped, "u").await;
         assert!(board.due(&store, true).is_empty(), "a pod that is gone needs no status");
