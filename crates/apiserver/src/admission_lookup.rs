@@ -57,7 +57,7 @@ impl RegistryLookup {
     }
 
     fn resource<T: Kind>(&self) -> Option<Arc<Resource>> {
-        debug_assert!(LOOKED_AT.iter().any(|kind| names::<T>() == (kind.group, kind.resource)), "{}", T::TYPE.kind);
+        debug_assert!(looks_at(&GroupResource::new(T::TYPE.group, T::TYPE.resource).to_string()), "{}", T::TYPE.kind);
         self.registry.upgrade()?.resource(T::TYPE.group, T::TYPE.version, T::TYPE.resource)
     }
 
@@ -89,10 +89,6 @@ impl RegistryLookup {
         let items = self.resource::<T>().and_then(|resource| resource.at_hand(namespace));
         shared(&items.unwrap_or_default())
     }
-}
-
-fn names<T: Kind>() -> (&'static str, &'static str) {
-    (T::TYPE.group, T::TYPE.resource)
 }
 
 fn shared<T: Object>(items: &[Arc<Stored>]) -> Vec<Arc<T>> {

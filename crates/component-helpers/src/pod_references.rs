@@ -16,22 +16,23 @@ pub enum Reference<'a> {
 
 /// Shows every reference, in no order, some more than once; names may be empty.
 pub fn each_reference(spec: &PodSpec, found: &mut dyn FnMut(Reference<'_>)) {
-    let mut show = |member: &str, value: &dyn Reflect| show(member, value, found);
+    let mut visit = |member: &str, value: &dyn Reflect| show(member, value, found);
     for secret in &spec.image_pull_secrets {
-        show("imagePullSecrets", secret);
+        visit("imagePullSecrets", secret);
     }
     for volume in &spec.volumes {
-        walk(volume, &mut show);
+        walk(volume, &mut visit);
     }
     // Of a container only the environment names objects; the rest of it is most of a spec.
     let containers = spec.init_containers.iter().chain(&spec.containers).map(|own| (&own.env, &own.env_from));
     let ephemeral = spec.ephemeral_containers.iter().map(|own| &own.ephemeral_container_common);
     for (variables, sources) in containers.chain(ephemeral.map(|own| (&own.env, &own.env_from))) {
-        variables.iter().for_each(|variable| walk(variable, &mut show));
-        sources.iter().for_each(|source| walk(source, &mut show));
+        variables.iter().for_each(|variable| walk(variable, &mut visit));
+        sources.iter().for_each(|source| walk(source, &mut visit));
     }
 }
 
+/// Shows what a member names, if it is one that names objects.
 fn show(member: &str, value: &dyn Reflect, found: &mut dyn FnMut(Reference<'_>)) {
     let name = |key: &str| text(value, key);
     match member {

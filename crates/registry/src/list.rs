@@ -89,21 +89,15 @@ impl Resource {
     #[must_use]
     pub fn at_hand(&self, namespace: &str) -> Option<Vec<Arc<Stored>>> {
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
-        Some(self.snapshot_at_hand()?.range(&prefix, "").cloned().collect())
+        let cache = self.store.cache.as_ref().filter(|_| self.conversion.is_none())?;
+        Some(cache.snapshot().ok()?.range(&prefix, "").cloned().collect())
     }
 
     /// One object, as [`Resource::at_hand`] finds all.
     #[must_use]
     pub fn one_at_hand(&self, namespace: &str, name: &str) -> Option<Arc<Stored>> {
-        let snapshot = self.snapshot_at_hand()?;
-        let namespaced = self.info().namespaced;
-        if namespaced { snapshot.get(&format!("{namespace}/{name}")) } else { snapshot.get(name) }.cloned()
-    }
-
-    /// What the cache has, where that is what clients see.
-    fn snapshot_at_hand(&self) -> Option<Arc<Snapshot>> {
-        let cache = self.store.cache.as_ref().filter(|_| self.conversion.is_none())?;
-        cache.snapshot().ok()
+        let store = self.conversion.is_none().then_some(&self.store)?;
+        if self.info().namespaced { store.cached(&format!("{namespace}/{name}")) } else { store.cached(name) }
     }
 
     async fn found(&self, item: Option<Arc<Stored>>, name: &str) -> Result<Arc<Stored>, ApiError> {

@@ -64,7 +64,7 @@ impl BoundObjects for RegistryObjects {
 impl Secrets for RegistryObjects {
     async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Arc<Secret>>, LookupError> {
         let found = self.find("secrets", namespace, name).await?;
-        Ok(found.and_then(|stored| (stored.object()).downcast_ref::<Secret>().cloned().map(Arc::new)))
+        Ok(found.and_then(|stored| stored.shared()))
     }
 }
 
@@ -76,7 +76,7 @@ impl TokenSecrets for RegistryObjects {
 
     async fn account(&self, namespace: &str, name: &str) -> Result<Option<Arc<ServiceAccount>>, LookupError> {
         let found = self.find("serviceaccounts", namespace, name).await?;
-        Ok(found.and_then(|stored| (stored.object()).downcast_ref::<ServiceAccount>().cloned().map(Arc::new)))
+        Ok(found.and_then(|stored| stored.shared()))
     }
 
     async fn note_use(&self, secret: &Secret, date: &str) {

@@ -112,7 +112,7 @@ const ETCD: FlagSet = FlagSet {
         ),
         Flag::string_slice("watch-cache-sizes", "").help(
             "Watch cache settings for some resources, comma separated, as resource[.group]#size. Size 0 turns the cache \
-             off; any other is chosen by the server itself.",
+             off, except for kinds that admission looks at; any other is chosen by the server itself.",
         ),
     ],
 };
