@@ -7,6 +7,7 @@ BIN := $(TARGET_DIR)/release
 IMAGES := $(TARGET_DIR)/images
 # Where rustup puts cargo, also when `make deps` has only just installed it.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
+export COXSWAIN_IMAGES ?= $(IMAGES)
 BINS := kube-apiserver kube-controller-manager kube-scheduler cloud-controller-manager kubelet kube-proxy cluster-dns coxswain
 # What static Pods of the control plane are started from: `$(call control_plane_image,DIR,BINARY)`.
 STATIC_PODS := kube-apiserver kube-controller-manager kube-scheduler
@@ -24,8 +25,11 @@ up: deps build images ## Bring a cluster up on this machine (NODES=2 for more no
 down: ## Take it down again; PURGE=1 removes its data, too
 	$(BIN)/coxswain down $(if $(PURGE),--purge) --bin-dir=$(BIN) $(UP_FLAGS)
 
+# Says what takes long before it does, and how long it took.
 build: ## Build the binaries in release mode
-	$(CARGO) build --locked --release $(foreach bin,$(BINS),-p bin-$(bin))
+	@echo "==> building in release mode: some 20 minutes on two cores the first time, then only what has changed"
+	@begin=$$(date +%s); $(CARGO) build --locked --release $(foreach bin,$(BINS),-p bin-$(bin)) || exit; \
+	took=$$(($$(date +%s) - begin)); echo "==> built in $$((took / 60)) min $$((took % 60)) s"
 
 images: build ## Build the images that nodes start with
 	hack/images.sh build $(IMAGES)
@@ -35,7 +39,10 @@ images: build ## Build the images that nodes start with
 deps: ## Install what building, running and testing need (Debian, as root)
 	hack/install-deps.sh
 
-verify: fmt-check lint check test ## Everything CI runs
+fresh-root: ## Proof that `make deps` is enough: a bare Debian that runs it and builds what calls programs (as root)
+	hack/fresh-root.sh $(SUITE)
+
+verify: fmt-check lint check test ## Format, lints, layers and all tests: most of what CI runs
 
 fmt: ## Format the code
 	$(CARGO) fmt --all
@@ -49,8 +56,19 @@ lint: ## Clippy, warnings are errors
 check: ## Layers, dependencies, licences, sizes
 	$(CARGO) xtask check
 
-test: test-surroundings ## All tests; says what it skipped where the machine lacks something
-	$(CARGO) test --locked --workspace --no-fail-fast
+test: test-surroundings ## All tests; says what it skipped where the machine lacks something (CRI=--must: not containerd)
+	hack/with-containerd.sh $(CRI) hack/test.sh
+
+test-quick: ## The tests that need no images, no binaries and no root
+	hack/test.sh --quick
+
+test-cri: ## What a real container runtime must do, and static pods on it (as root)
+	hack/images.sh build $(IMAGES)
+	hack/with-containerd.sh --must hack/test.sh -p node-api -p kubelet --lib -- real_runtime --nocapture
+
+answers: ## The recorded answers of Kubernetes v1.36.3, on both stores (FLAGS="embedded -- --only patches" plays a part)
+	$(CARGO) build --locked -p bin-kube-apiserver
+	hack/answers.sh $(FLAGS)
 
 sim: ## 500 seeds of the simulation: the control plane under faults
 	COXSWAIN_SIM_SEEDS=500 $(CARGO) test --locked -p tests --test simulation -- --nocapture
@@ -62,6 +80,9 @@ bench-sched: ## Pods scheduled per second, in process and over HTTPS (FLAGS=--qu
 bench-api: ## The API server beside raw etcd and a bare HTTPS server (FLAGS=--quick for a smoke test)
 	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver
 	$(BIN)/bench-api --bin-dir=$(BIN) $(FLAGS)
+
+bench-proxy: ## How long kube-proxy takes to write the rules of 10,000 Services (as root)
+	COXSWAIN_PROXY_SERVICES=10000 $(CARGO) test --locked -p proxy --lib -- a_large_table --nocapture
 
 bench-soak: ## What the API server keeps of pods that came and went (SOAK=N for more rounds)
 	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver
@@ -75,10 +96,17 @@ bench-up: build images ## From coxswain up to the first running pod, and the mem
 	$(CARGO) build --locked --release -p bench --bin bench-up
 	$(BIN)/bench-up --bin-dir=$(BIN) --images-dir=$(IMAGES) $(FLAGS)
 
+units-boot: ## Boot a systemd with the units of coxswain (as root; needs systemd-container and debootstrap)
+	$(CARGO) build --locked $(foreach bin,$(filter-out cloud-controller-manager cluster-dns,$(BINS)),-p bin-$(bin))
+	hack/units.sh $(TARGET_DIR)/debug
+
+# All of the workspace and a test with it, so that every crate has the features that it has in `cargo test --workspace`: else
+# most of them are built twice.
 test-surroundings: ## The binaries and images that the end-to-end tests bring up
-	$(CARGO) build --locked $(foreach bin,$(BINS),-p bin-$(bin))
+	$(CARGO) build --locked --workspace --bins --test e2e
 	hack/images.sh build $(IMAGES) || echo "no images: tests with real containers will be skipped (make deps)"
 	$(CARGO) xtask component-image $(TARGET_DIR)/debug/cluster-dns coxswain.local/cluster-dns:v1.36.3 $(IMAGES)/cluster-dns.tar
 	$(foreach bin,$(STATIC_PODS),$(call control_plane_image,$(TARGET_DIR)/debug,$(bin)))
 
-.PHONY: bench-api bench-codec bench-sched bench-soak bench-up help up down build images deps verify fmt fmt-check lint check test sim test-surroundings
+# Every target of the menu is a name, not a file.
+.PHONY: $(shell sed -n 's/^\([a-z][a-z-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST))

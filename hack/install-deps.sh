@@ -23,10 +23,10 @@ export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 PATH="$HOME/.cargo/bin:$PAT
 # bash-static go into the test images, binutils takes debug information out of them, and systemd (which need not run)
 # verifies units.
 PACKAGES=(
-  ca-certificates curl gcc libc6-dev make protobuf-compiler                       # building
+  ca-certificates curl gcc libc6-dev make protobuf-compiler libprotobuf-dev       # building
   containerd runc containernetworking-plugins                                    # running pods
   iproute2 iptables nftables conntrack socat ethtool util-linux procps mount     # what the node components call
-  openssl jq busybox-static bash-static patchelf binutils systemd                # tests and images
+  openssl jq busybox-static bash-static patchelf binutils systemd debootstrap    # tests and images
 )
 
 # NAME-MINOR | Debian release that has it | package | file inside the package
@@ -82,12 +82,12 @@ tool_runs() {
   esac
 }
 
-wanted_rust() { sed -n 's/^rust-version *= *"\([0-9.]*\)".*/\1/p' "$ROOT/Cargo.toml" | head -n 1; }
+wanted_rust() { sed -n 's/^channel *= *"\([0-9.]*\)".*/\1/p' "$ROOT/rust-toolchain.toml"; }
 
-# True if cargo exists and is at least the version that the workspace asks for.
+# True if cargo exists and is at least the version that the repository pins. Asking is not to install it: rustup would.
 rust_is_new_enough() {
   local have
-  have=$(cd "$ROOT" && cargo --version 2>/dev/null | awk '{print $2}') || return 1
+  have=$(cd "$ROOT" && RUSTUP_AUTO_INSTALL=0 cargo --version 2>/dev/null | awk '{print $2}') || return 1
   [ -n "$have" ] && [ "$(printf '%s\n%s\n' "$(wanted_rust)" "$have" | sort -V | head -n 1)" = "$(wanted_rust)" ]
 }
 
@@ -145,8 +145,20 @@ install_rust() {
   fi
   say "rust: installing toolchain $version"
   rustup toolchain install "$version" --profile minimal --component rustfmt --component clippy >/dev/null ||
-    die "rustup could not install Rust $version"
-  rustup default "$version" >/dev/null 2>&1 || warn "could not make Rust $version the default toolchain"
+    reuse_toolchain "$version" || die "rustup could not install Rust $version"
+}
+
+# Where there is no way to rustup's server: the same version may be there as `stable`. The repository asks for it by its
+# number, which `rustup toolchain link` keeps for itself.
+reuse_toolchain() {
+  local version=$1 home=${RUSTUP_HOME:-$HOME/.rustup} toolchain
+  for toolchain in "$home"/toolchains/*/; do
+    [[ $("$toolchain/bin/rustc" --version 2>/dev/null) = "rustc $version "* ]] || continue
+    say "rust: ${toolchain%/} is version $version"
+    ln -sfn "${toolchain%/}" "$home/toolchains/$version-$("$toolchain/bin/rustc" -vV | sed -n 's/^host: //p')"
+    return
+  done
+  return 1
 }
 
 # The mirror of Debian itself that this machine already uses, whatever the format of its source lists.
