@@ -41,6 +41,7 @@ pub(crate) struct FieldArgs {
     pub(crate) name: Option<String>,
     pub(crate) default: String,
     pub(crate) fill: String,
+    pub(crate) go_type: String,
     pub(crate) merge_key: Option<String>,
     pub(crate) keys: Vec<String>,
     pub(crate) flags: Vec<String>,
@@ -52,8 +53,20 @@ impl FieldArgs {
     }
 }
 
-const FLAGS: &[&str] =
-    &["always", "omitzero", "inline", "rest", "required", "atomic", "set", "merge", "replace", "retain_keys"];
+const FLAGS: &[&str] = &[
+    "always",
+    "omitzero",
+    "inline",
+    "rest",
+    "required",
+    "secret",
+    "atomic",
+    "granular",
+    "set",
+    "merge",
+    "replace",
+    "retain_keys",
+];
 
 impl Parse for FieldArgs {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
@@ -65,6 +78,7 @@ impl Parse for FieldArgs {
                 "name" => args.name = Some(text(input)?),
                 "default" => args.default = text(input)?,
                 "fill" => args.fill = text(input)?,
+                "go" => args.go_type = text(input)?,
                 "merge_key" => args.merge_key = Some(text(input)?),
                 "keys" => {
                     let inside;

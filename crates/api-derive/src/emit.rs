@@ -135,15 +135,18 @@ fn field_type(row: &Row) -> TokenStream {
     let merge_key = args.merge_key.as_deref().unwrap_or_default();
     let merge = args.has("merge") || args.merge_key.is_some();
     let (inline, rest, required) = (args.has("inline"), args.has("rest"), args.has("required"));
+    let secret = args.has("secret");
     let (atomic, replace, retain_keys) = (args.has("atomic"), args.has("replace"), args.has("retain_keys"));
+    let granular = args.has("granular");
     let (number, default, fill, doc, ty) = (args.number, &args.default, &args.fill, &row.doc, &row.ty);
+    let go_type = &args.go_type;
     let key = format!("\"{name}\":");
     quote! {
         FieldType {
             name: #name, key: #key, number: #number, doc: #doc, presence: #presence, inline: #inline, rest: #rest,
-            required: #required, atomic: #atomic, list: #list,
+            required: #required, secret: #secret, atomic: #atomic, granular: #granular, list: #list,
             patch: PatchStrategy { merge: #merge, replace: #replace, retain_keys: #retain_keys, merge_key: #merge_key },
-            default: #default, fill: #fill, shape: <#ty as Field>::shape,
+            default: #default, fill: #fill, go_type: #go_type, shape: <#ty as Field>::shape,
         }
     }
 }
@@ -190,7 +193,7 @@ fn reflect(ident: &Ident, rows: &[Row]) -> TokenStream {
         }
         impl ::core::fmt::Debug for #ident {
             fn fmt(&self, out: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                out.write_str(&::api_machinery::json::encode(self))
+                out.write_str(&::api_machinery::json::encode_redacted(self))
             }
         }
     }

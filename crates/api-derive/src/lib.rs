@@ -9,9 +9,10 @@
 //!
 //! On each field: `#[field(NUMBER, ...)]` with the protobuf number (0 for none) and any of `name = "clusterIP"` (JSON
 //! name, where it is not the field's name in camel case), `always` and `omitzero` (when JSON leaves it out), `inline`,
-//! `rest`, `required`, `atomic`, `set`, `keys("a", "b")` (list types of server-side apply), `merge_key = "name"`,
-//! `merge`, `replace`, `retain_keys` (strategic merge), `default = "JSON text"` (declared in `OpenAPI`) and `fill = "JSON text"` (set
-//! by defaulting where the field is empty).
+//! `rest`, `required`, `secret` (shown to clients only), `atomic`, `granular`, `set`, `keys("a", "b")` (list types of
+//! server-side apply), `merge_key = "name"`, `merge`, `replace`, `retain_keys` (strategic merge), `go = "types.UID"` (what
+//! Go calls the type, where decode errors name it and it is not the plain one), `default = "JSON text"` (declared in
+//! `OpenAPI`) and `fill = "JSON text"` (set by defaulting where the field is empty).
 
 mod args;
 mod emit;

@@ -60,6 +60,10 @@ impl FieldSelector {
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
             let (field, equal, value) = split_term(part)
                 .ok_or_else(|| FieldSelectorError::Term { selector: text.to_owned(), term: part.to_owned() })?;
+            // A term of nothing asks for nothing.
+            if equal && field.is_empty() && value.is_empty() {
+                continue;
+            }
             terms.push(Term { field: field.to_owned(), equal, value: unescape(value)?.into_owned() });
         }
         Ok(Self { terms })

@@ -248,7 +248,12 @@ impl PartialEq for Unstructured {
 
 impl std::fmt::Debug for Unstructured {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(&(self as &dyn Object).to_json())
+        let (meta, kind) = (self.meta(), &self.type_meta.kind);
+        // Whoever reads one without its type knows nothing of its secrets.
+        if kind == "Secret" {
+            return write!(out, "{kind} {}/{}", meta.namespace, meta.name);
+        }
+        out.write_str(&crate::json::encode_redacted(self))
     }
 }
 

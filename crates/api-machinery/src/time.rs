@@ -18,6 +18,7 @@ const UNIX_OFFSET_SECONDS: i64 = 62_135_596_800;
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
+const MICRO_LAYOUT: &str = crate::meta::constants::RFC3339_MICRO;
 
 /// An instant with second precision; the default value means "not set".
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,7 +52,7 @@ impl Time {
 
     /// Reads RFC 3339 with any offset; a fraction is accepted and dropped.
     pub fn parse(text: &str) -> Result<Self, TimeError> {
-        let instant = Reader::new(text).instant()?;
+        let instant = Reader::new(text, LAYOUT).instant()?;
         Ok(Self { seconds: instant.seconds })
     }
 
@@ -86,9 +87,9 @@ impl MicroTime {
         self.micros == 0
     }
 
-    /// Reads RFC 3339 with or without a fraction; digits past the sixth are dropped.
+    /// Reads RFC 3339 with exactly six digits of a fraction, as upstream's layout demands.
     pub fn parse(text: &str) -> Result<Self, TimeError> {
-        let instant = Reader::new(text).instant()?;
+        let instant = Reader::new(text, MICRO_LAYOUT).instant()?;
         let micros = instant.seconds.saturating_mul(MICROS_PER_SECOND);
         Ok(Self { micros: micros.saturating_add(i64::from(instant.nanos / 1000)) })
     }
@@ -198,12 +199,14 @@ impl fmt::Debug for MicroTime {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
     /// The text stops following the layout.
-    #[error("parsing time {} as \"{LAYOUT}\": cannot parse {} as \"{element}\"", quote(text), quote(rest))]
+    #[error("parsing time {} as \"{layout}\": cannot parse {} as \"{element}\"", quote(text), quote(rest))]
     Malformed {
         /// The whole input.
         text: String,
         /// What was left when reading stopped.
         rest: String,
+        /// The whole layout.
+        layout: &'static str,
         /// The layout element that was expected.
         element: &'static str,
     },
@@ -249,11 +252,12 @@ struct Instant {
 struct Reader<'a> {
     text: &'a str,
     rest: &'a [u8],
+    layout: &'static str,
 }
 
 impl<'a> Reader<'a> {
-    fn new(text: &'a str) -> Self {
-        Self { text, rest: text.as_bytes() }
+    fn new(text: &'a str, layout: &'static str) -> Self {
+        Self { text, rest: text.as_bytes(), layout }
     }
 
     fn instant(&mut self) -> Result<Instant, TimeError> {
@@ -268,7 +272,7 @@ impl<'a> Reader<'a> {
         let minute = self.in_range("04", "minute", 0, 59)?;
         self.literal(b':', ":")?;
         let second = self.in_range("05", "second", 0, 59)?;
-        let nanos = self.fraction();
+        let nanos = if self.layout == LAYOUT { self.fraction() } else { self.six_digits()? };
         let offset_seconds = self.offset()?;
         if !self.rest.is_empty() {
             return Err(TimeError::ExtraText { text: self.text.into(), rest: self.rest_text() });
@@ -339,6 +343,18 @@ impl<'a> Reader<'a> {
         padded.fold(0, |sum, byte| sum * 10 + u32::from(byte - b'0'))
     }
 
+    /// Nanoseconds of a fraction with exactly six digits behind a dot or a comma.
+    fn six_digits(&mut self) -> Result<u32, TimeError> {
+        let Some(([b'.' | b',', digits @ ..], rest)) = self.rest.split_at_checked(7) else {
+            return Err(self.malformed(".000000"));
+        };
+        if !digits.iter().all(u8::is_ascii_digit) {
+            return Err(self.malformed(".000000"));
+        }
+        self.rest = rest;
+        Ok(digits.iter().fold(0, |sum, byte| sum * 10 + u32::from(byte - b'0')) * 1000)
+    }
+
     fn offset(&mut self) -> Result<i64, TimeError> {
         if let [b'Z', rest @ ..] = self.rest {
             self.rest = rest;
@@ -372,7 +388,7 @@ impl<'a> Reader<'a> {
     }
 
     fn malformed(&self, element: &'static str) -> TimeError {
-        TimeError::Malformed { text: self.text.into(), rest: self.rest_text(), element }
+        TimeError::Malformed { text: self.text.into(), rest: self.rest_text(), layout: self.layout, element }
     }
 
     fn out_of_range(&self, part: &'static str) -> TimeError {

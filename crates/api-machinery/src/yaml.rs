@@ -77,6 +77,9 @@ pub fn parse(text: &str) -> Result<Document, YamlError> {
 fn parse_document(text: &str, lines_before: u64) -> Result<Document, YamlError> {
     let node: Node =
         serde_saphyr::from_str_with_options(text, options()).map_err(|error| YamlError::at(&error, lines_before))?;
+    if let Some(line) = node.line_of_bad_key() {
+        return Err(YamlError { line: line + lines_before, message: "invalid map key".to_owned() });
+    }
     let mut duplicates = Vec::new();
     let value = node.into_value(lines_before, &mut duplicates);
     Ok(Document { value, duplicates })
@@ -166,7 +169,7 @@ fn options() -> Options {
 enum Node {
     Scalar(Value),
     List(Vec<Node>),
-    Map(Vec<(Spanned<String>, Node)>),
+    Map(Vec<(Spanned<Node>, Node)>),
 }
 
 impl Node {
@@ -178,17 +181,40 @@ impl Node {
                 let mut map = Map::new();
                 for (key, node) in entries {
                     let value = node.into_value(lines_before, duplicates);
-                    if map.contains_key(&key.value) && duplicates.len() < MAX_DUPLICATES {
+                    let (name, shown) = key.value.into_key();
+                    if map.contains_key(&name) && duplicates.len() < MAX_DUPLICATES {
                         let line = key.referenced.line() + lines_before;
-                        duplicates.push(format!(
-                            "line {line}: key {} already set in map",
-                            crate::quote::go_quote(&key.value)
-                        ));
+                        duplicates.push(format!("line {line}: key {shown} already set in map"));
                     }
-                    map.insert(key.value, value);
+                    map.insert(name, value);
                 }
                 Value::Object(map)
             }
+        }
+    }
+
+    /// The line of the first key that is no scalar.
+    fn line_of_bad_key(&self) -> Option<u64> {
+        match self {
+            Self::Scalar(_) => None,
+            Self::List(items) => items.iter().find_map(Self::line_of_bad_key),
+            Self::Map(entries) => entries.iter().find_map(|(key, node)| match key.value {
+                Self::Scalar(_) => node.line_of_bad_key(),
+                _ => Some(key.referenced.line()),
+            }),
+        }
+    }
+
+    /// A key as JSON has it, and as errors show it: what is no text without quotes is read as what it is (`y` is true).
+    fn into_key(self) -> (String, String) {
+        match self {
+            Self::Scalar(Value::String(text)) => {
+                let shown = crate::quote::go_quote(&text);
+                (text, shown)
+            }
+            Self::Scalar(other) => (other.to_string(), other.to_string()),
+            // Refused before.
+            Self::List(_) | Self::Map(_) => (String::new(), String::new()),
         }
     }
 }
@@ -264,7 +290,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
         let mut map = Vec::new();
-        while let Some(key) = entries.next_key::<Spanned<String>>()? {
+        while let Some(key) = entries.next_key::<Spanned<Node>>()? {
             map.push((key, entries.next_value()?));
             if map.len() > MAX_NODES {
                 return Err(A::Error::custom("too many keys"));

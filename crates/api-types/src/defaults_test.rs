@@ -75,12 +75,7 @@ fn stated(table: &StructType, field: &str) -> Value {
 /// Where a default hangs on other fields, the facts have it under `conditional`, and that holds.
 #[test]
 fn defaults_are_upstreams() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/defaults.json");
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        println!("skipped: there is no {}", path.display());
-        return;
-    };
-    let facts: Value = serde_json::from_str(&text).expect("facts are JSON");
+    let facts = test_facts::facts("defaults.json");
     let conditional: Vec<(&str, &str)> = facts["conditional"]
         .as_array()
         .into_iter()

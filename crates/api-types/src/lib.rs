@@ -24,6 +24,8 @@ pub mod scheduling_v1;
 pub mod storage_v1;
 
 #[cfg(test)]
+mod decode_errors_test;
+#[cfg(test)]
 mod defaults_test;
 #[cfg(test)]
 mod roundtrip;

@@ -210,7 +210,7 @@ fn hunks(edits: &[(Side, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use api_types::core_v1::{ContainerPort, PodSpec, SecurityContext, Toleration};
+    use api_types::core_v1::{ContainerPort, PodAffinityTerm, PodSpec, SecurityContext, Toleration};
 
     use super::*;
 
@@ -236,6 +236,15 @@ mod tests {
         let context = "\"NodeName\":\"\",\"SecurityContext\":{\"HostNetwork\":false,\"HostPID\":false,\"HostIPC\":false,\
                        \"ShareProcessNamespace\":null,\"HostUsers\":false,\"SELinuxOptions\":null,";
         assert!(text.contains(context), "{text}");
+    }
+
+    /// Selectors have one type inside and outside.
+    #[test]
+    fn shared_types_print_as_on_the_wire() {
+        let mut term = PodAffinityTerm { topology_key: "k".into(), ..PodAffinityTerm::default() };
+        term.label_selector.get_or_insert_default().match_labels.insert("a".into(), "b".into());
+        let text = compact(&term);
+        assert!(text.starts_with(r#"{"LabelSelector":{"matchLabels":{"a":"b"}},"Namespaces":null,"#), "{text}");
     }
 
     #[test]

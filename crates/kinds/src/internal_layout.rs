@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use api_machinery::reflect::{Field, Reflect, View};
+use api_machinery::reflect::{Field, Presence, Reflect, View, is_zero};
 use api_types::core_v1::PodSecurityContext;
 
 /// Initialisms and words that upstream's names write in their own way where the wire begins with them.
@@ -94,6 +94,33 @@ const POD_CONTEXT: [&str; 13] = [
     "appArmorProfile",
     "seLinuxChangePolicy",
 ];
+/// The sources of a persistent volume, by their names on the wire.
+const PERSISTENT_VOLUME_SOURCE: [&str; 22] = [
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "hostPath",
+    "glusterfs",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "iscsi",
+    "flexVolume",
+    "cinder",
+    "cephfs",
+    "fc",
+    "flocker",
+    "azureFile",
+    "vsphereVolume",
+    "azureDisk",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+];
+/// Packages whose types are the same inside and on the wire, and print as on the wire.
+const SHARED: &str = "io.k8s.apimachinery.";
 static NO_CONTEXT: LazyLock<PodSecurityContext> = LazyLock::new(PodSecurityContext::default);
 
 /// A member of a struct as it is printed: a field, or a group of fields that is no struct on the wire.
@@ -109,9 +136,25 @@ pub(crate) fn members(value: &dyn Reflect) -> Vec<(String, Member<'_>)> {
     if value.struct_type().name == "PodSpec" {
         return POD_SPEC.iter().filter_map(|name| Some((go_name(name), pod_member(value, name)?))).collect();
     }
+    if value.struct_type().name == "PersistentVolumeSource" {
+        return PERSISTENT_VOLUME_SOURCE.iter().filter_map(|name| Some((go_name(name), named(value, name)?))).collect();
+    }
+    if value.struct_type().package.starts_with(SHARED) {
+        return wire_members(value);
+    }
     let mut all = Vec::new();
     collect(value, &mut all);
     all
+}
+
+/// The members as the wire has them, without those that it leaves out.
+fn wire_members(value: &dyn Reflect) -> Vec<(String, Member<'_>)> {
+    let fields = value.struct_type().fields.iter().enumerate().filter(|(index, field)| match field.presence {
+        Presence::Always => true,
+        Presence::OmitEmpty => !value.field(*index).is_unset(),
+        Presence::OmitZero => !is_zero(value.field(*index)),
+    });
+    fields.map(|(index, field)| (field.name.to_owned(), Member::Field(value.field(index)))).collect()
 }
 
 fn collect<'a>(value: &'a dyn Reflect, into: &mut Vec<(String, Member<'a>)>) {
@@ -186,5 +229,7 @@ mod tests {
         assert_eq!(fields.filter(|name| !named(name)).collect::<Vec<_>>(), ["serviceAccount"]);
         let fields = PodSecurityContext::STRUCT_TYPE.fields.iter().map(|field| field.name);
         assert_eq!(fields.filter(|name| !POD_CONTEXT.contains(name)).count(), 0);
+        let fields = api_types::core_v1::PersistentVolumeSource::STRUCT_TYPE.fields.iter().map(|field| field.name);
+        assert_eq!(fields.filter(|name| !PERSISTENT_VOLUME_SOURCE.contains(name)).count(), 0);
     }
 }

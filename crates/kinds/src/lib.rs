@@ -41,6 +41,7 @@ mod workload;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use api_machinery::object::{Kind, Object};
 use rules::Rules;
 
 /// Every group version in discovery's order, each with its kinds.
@@ -79,4 +80,12 @@ pub fn find(group: &str, version: &str, resource: &str) -> Option<&'static dyn R
     });
     let by_name: &HashMap<[&str; 3], _> = &BY_NAME;
     by_name.get(&[group, version, resource]).copied()
+}
+
+/// Sets the defaults of an object, for those who compare what an older release wrote with what the API server hands out
+/// now.
+pub fn set_defaults<T: Kind + Object>(object: &mut T) {
+    if let Some(rules) = find(T::TYPE.group, T::TYPE.version, T::TYPE.resource) {
+        rules.set_defaults(object);
+    }
 }

@@ -61,6 +61,15 @@ pub enum Endpoint {
     Other(&'static str),
 }
 
+/// A look that a kind takes at metadata by itself when an object is updated, after the one that every kind has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetadataCheck {
+    /// As on creation, the rule for names included.
+    Create,
+    /// What a change may not do.
+    Update,
+}
+
 /// The rules of a kind, for the engine.
 pub trait Rules: Send + Sync + 'static {
     /// Names and facts.
@@ -77,9 +86,16 @@ pub trait Rules: Send + Sync + 'static {
     fn validate_create(&self, cx: &RuleContext, object: &dyn Object) -> ErrorList;
     /// Prepares an object that is to replace `old`: restores what the endpoint may not change, counts the generation.
     fn prepare_update(&self, cx: &RuleContext, endpoint: Endpoint, object: &mut dyn Object, old: &dyn Object);
-    /// Checks an object that is to replace `old`, metadata left out.
+    /// Checks an object that is to replace `old` as if it were new, metadata left out: what the kind does between its two
+    /// looks at metadata, where it has two. Nothing for kinds that check all at once.
+    fn validate_as_new(&self, _endpoint: Endpoint, _object: &dyn Object, _old: &dyn Object) -> Option<ErrorList> {
+        None
+    }
+    /// Checks the rest of an object that is to replace `old`, metadata left out.
     fn validate_update(&self, cx: &RuleContext, endpoint: Endpoint, object: &dyn Object, old: &dyn Object)
     -> ErrorList;
+    /// How often the kind looks at metadata by itself on an update, and as what.
+    fn metadata_checks(&self, endpoint: Endpoint) -> &'static [MetadataCheck];
     /// Checks a name, as messages; `prefix` for `generateName`.
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String>;
     /// Texts for `Warning` headers.
@@ -127,6 +143,11 @@ pub trait TypedRules: Send + Sync + 'static {
     /// How `status` and the generation are handled; rules of the kind itself run after it.
     const STRATEGY: Strategy = Strategy::Plain;
 
+    /// See [`Rules::metadata_checks`], for the resource itself.
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create, MetadataCheck::Update];
+    /// See [`Rules::metadata_checks`], for its subresources.
+    const STATUS_METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
+
     /// Defaults that depend on whether another field was left out, and so come before those of the field tables.
     fn set_defaults_first(_object: &mut Self::Object) {}
     /// Defaults that depend on other fields; those that the field tables state are set before.
@@ -139,6 +160,10 @@ pub trait TypedRules: Send + Sync + 'static {
     }
     /// See [`Rules::prepare_update`].
     fn prepare_update(_cx: &RuleContext, _endpoint: Endpoint, _object: &mut Self::Object, _old: &Self::Object) {}
+    /// See [`Rules::validate_as_new`]; only for the resource itself.
+    fn validate_as_new(_object: &Self::Object, _old: &Self::Object) -> Option<ErrorList> {
+        None
+    }
     /// See [`Rules::validate_update`].
     fn validate_update(cx: &RuleContext, _endpoint: Endpoint, object: &Self::Object, _old: &Self::Object) -> ErrorList {
         Self::validate(cx, object)
@@ -250,6 +275,9 @@ impl<R: TypedRules> Rules for Typed<R> {
         R::STRATEGY.prepare_update(endpoint, object, old);
         R::prepare_update(cx, endpoint, typed_mut(object), typed(old));
     }
+    fn validate_as_new(&self, endpoint: Endpoint, object: &dyn Object, old: &dyn Object) -> Option<ErrorList> {
+        (endpoint == Endpoint::Main).then(|| R::validate_as_new(typed(object), typed(old))).flatten()
+    }
     fn validate_update(
         &self,
         cx: &RuleContext,
@@ -262,6 +290,12 @@ impl<R: TypedRules> Rules for Typed<R> {
             refuse_privileges::<R>(cx, typed(object), &mut errors);
         }
         errors
+    }
+    fn metadata_checks(&self, endpoint: Endpoint) -> &'static [MetadataCheck] {
+        match endpoint {
+            Endpoint::Main => R::METADATA_CHECKS,
+            Endpoint::Status | Endpoint::Other(_) => R::STATUS_METADATA_CHECKS,
+        }
     }
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
         R::validate_name(name, prefix)

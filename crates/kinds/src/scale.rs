@@ -25,7 +25,7 @@ static INFO: ResourceInfo = ResourceInfo {
     create_on_update: false,
     unconditional_update: false,
     field_selectors: &[],
-    columns: &[Column::NAME, Column::number("Desired"), Column::number("Available"), Column::AGE],
+    columns: &[Column::text("Name"), Column::number("Desired"), Column::number("Available"), Column::AGE],
     subresources: &[],
 };
 

@@ -66,7 +66,7 @@ pub(crate) fn validate_selects(
     if selector.is_some_and(is_empty) || parsed.matches(&template.metadata.labels) {
         return;
     }
-    let value = BadValue::json(serde_json::json!(template.metadata.labels).to_string());
+    let value = BadValue::texts(&template.metadata.labels);
     let detail = "`selector` does not match template `labels`";
     errors.push(path.child("metadata").child("labels").invalid(value, detail));
 }

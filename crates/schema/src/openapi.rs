@@ -9,15 +9,17 @@ use api_machinery::reflect::StructType;
 use serde_json::Value;
 
 mod custom;
+mod facts;
 mod models;
 mod operations;
+mod registered;
 mod v2;
 mod v3;
 mod wire;
 
 pub use models::{Dialect, definitions};
 pub use v2::swagger;
-pub use v3::{group_document, root_document, version_document};
+pub use v3::{OwnPath, group_document, own_document, root_document, version_document};
 pub use wire::{swagger_protobuf, version3_protobuf};
 
 /// What a resource's objects look like.

@@ -22,8 +22,8 @@ pub enum StrategicError {
     /// A directive has the wrong form: a bad request. The field holds what the list is of.
     #[error("invalid patch format of {0}")]
     BadFormat(&'static str),
-    /// The patch changes members that it does not retain: unprocessable.
-    #[error("patch content doesn't match retainKeys list")]
+    /// The patch changes members that it does not retain: a bad request, told like a list of the wrong form.
+    #[error("invalid patch format of retainKeys")]
     RetainKeys,
     /// Unprocessable.
     #[error("lists of lists are not supported")]
@@ -37,8 +37,8 @@ impl StrategicError {
     /// The HTTP status that upstream answers with.
     pub const fn code(&self) -> u16 {
         match self {
-            Self::NotAnObject | Self::BadFormat(_) => 400,
-            Self::RetainKeys | Self::ListOfLists => 422,
+            Self::NotAnObject | Self::BadFormat(_) | Self::RetainKeys => 400,
+            Self::ListOfLists => 422,
             Self::Other(_) => 500,
         }
     }
@@ -75,7 +75,7 @@ fn merge_map(
     lists::merge_ordered_lists(&mut original, &mut patch, node)?;
     for (name, change) in patch {
         if let Some(list_name) = name.strip_prefix(DELETE_FROM_PREFIX) {
-            lists::delete_scalars(&mut original, list_name, &change)?;
+            lists::delete_scalars(&mut original, list_name, &change);
             continue;
         }
         if change.is_null() {

@@ -7,7 +7,7 @@
 mod misfit;
 
 use api_machinery::leaf::LeafType;
-use api_machinery::reflect::{FieldType, ListType, PatchStrategy, Shape, StructType};
+use api_machinery::reflect::{FieldType, ListType, PatchStrategy, Presence, Shape, StructType};
 use serde_json::Value;
 
 use crate::structural::Structural;
@@ -110,7 +110,9 @@ impl<'a> TypeNode<'a> {
             Shape::Bool => Class::Scalar(Scalar::Boolean),
             Shape::Int32 | Shape::Int64 | Shape::Float => Class::Scalar(Scalar::Numeric),
             Shape::Str | Shape::Bytes => Class::Scalar(Scalar::String),
-            Shape::Struct(table) => Class::Map { atomic: table.atomic || self.row.is_some_and(|row| row.atomic) },
+            Shape::Struct(table) => {
+                Class::Map { atomic: self.row.map_or(table.atomic, |row| row.atomic || table.atomic && !row.granular) }
+            }
             Shape::Map(_) => Class::Map { atomic: self.row.is_some_and(|row| row.atomic) },
             Shape::List(_) => Class::List(self.row.map_or(ListKind::Atomic, |row| match row.list {
                 ListType::Atomic => ListKind::Atomic,
@@ -138,7 +140,18 @@ impl<'a> TypeNode<'a> {
     pub fn default_value(&self) -> Option<Value> {
         match self.source {
             Source::Schema(schema) => schema.default.clone(),
-            _ => serde_json::from_str(self.row?.default).ok(),
+            _ => serde_json::from_str(self.row?.default).ok().or_else(|| self.zero()),
+        }
+    }
+
+    /// What is always written has its zero value for a default, as the documents of upstream say.
+    fn zero(&self) -> Option<Value> {
+        let (Source::Table(shape), Presence::Always) = (self.source, self.row?.presence) else { return None };
+        match shape {
+            Shape::Str => Some("".into()),
+            Shape::Int32 | Shape::Int64 => Some(0.into()),
+            Shape::Bool => Some(false.into()),
+            _ => None,
         }
     }
 

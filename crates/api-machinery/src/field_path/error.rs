@@ -1,6 +1,6 @@
 //! One validation error, and lists of them.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use super::Path;
@@ -94,6 +94,15 @@ impl BadValue {
     /// An absent pointer.
     pub fn null() -> Self {
         Self("null".into())
+    }
+
+    /// A map of texts. One without entries was left out, which prints as `null`.
+    pub fn texts(map: &BTreeMap<String, String>) -> Self {
+        if map.is_empty() {
+            return Self::null();
+        }
+        let entries = map.iter().map(|(key, value)| format!("{}:{}", Self::named(key).0, Self::named(value).0));
+        Self(format!("{{{}}}", entries.collect::<Vec<_>>().join(",")))
     }
 
     /// A list of texts.

@@ -1,6 +1,7 @@
 //! Reading typed and free-form values.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use base64::Engine as _;
 
@@ -17,6 +18,10 @@ pub struct TypeMeta {
     pub kind: String,
 }
 
+/// The unnamed type that Go looks for a document's kind with, as its errors tell it.
+const TYPE_META: &str =
+    r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+
 /// Finds a document's `kind` and `apiVersion` without decoding the rest.
 ///
 /// # Errors
@@ -27,12 +32,12 @@ pub fn read_type_meta(text: &str) -> Result<TypeMeta, DecodeError> {
     let mut first = true;
     match reader.token()? {
         Token::Object => {}
-        other => return Err(reader.mismatch_text(other.kind(), "struct { APIVersion string; Kind string }")),
+        other => return Err(reader.mismatch_text(other.kind(), TYPE_META)),
     }
     while let Some(key) = reader.key(&mut first)? {
         match key.as_ref() {
-            "kind" => reader.read_field(&mut meta.kind)?,
-            "apiVersion" => reader.read_field(&mut meta.api_version)?,
+            "kind" => reader.read_named("kind", &mut meta.kind)?,
+            "apiVersion" => reader.read_named("apiVersion", &mut meta.api_version)?,
             _ => reader.skip_value()?,
         }
     }
@@ -40,12 +45,15 @@ pub fn read_type_meta(text: &str) -> Result<TypeMeta, DecodeError> {
     Ok(meta)
 }
 
+const KIND: &str = "kind";
+const API_VERSION: &str = "apiVersion";
+
 /// Where a member's name leads.
 enum Place {
     Own(usize),
     Inline(usize, usize),
     Rest(usize),
-    TypeMeta,
+    TypeMeta(&'static str),
     Unknown,
 }
 
@@ -54,6 +62,7 @@ enum Place {
 struct Seen {
     own: u128,
     inline: u128,
+    type_meta: u128,
 }
 
 impl Seen {
@@ -62,7 +71,8 @@ impl Seen {
         let (set, index) = match place {
             Place::Own(index) => (&mut self.own, *index),
             Place::Inline(_, index) => (&mut self.inline, *index),
-            _ => return false,
+            Place::TypeMeta(name) => (&mut self.type_meta, usize::from(*name == KIND)),
+            Place::Rest(_) | Place::Unknown => return false,
         };
         let bit = 1_u128.checked_shl(u32::try_from(index).unwrap_or(u32::MAX)).unwrap_or(0);
         let seen = *set & bit != 0;
@@ -85,8 +95,10 @@ fn find(table: &'static StructType, name: &str, hint: usize) -> Place {
     {
         return Place::Inline(outer, index);
     }
-    if table.type_meta && (name == "kind" || name == "apiVersion") {
-        return Place::TypeMeta;
+    if table.type_meta
+        && let Some(name) = [KIND, API_VERSION].into_iter().find(|known| *known == name)
+    {
+        return Place::TypeMeta(name);
     }
     fields.iter().position(|field| field.rest).map_or(Place::Unknown, Place::Rest)
 }
@@ -122,23 +134,26 @@ impl<'a> Reader<'a> {
     fn read_member(&mut self, target: &mut dyn Reflect, place: &Place, key: Cow<'a, str>) -> Result<(), DecodeError> {
         match *place {
             Place::Own(index) => {
-                self.enter_name(target.struct_type().fields[index].name);
+                self.enter_field(&target.struct_type().fields[index]);
                 self.read_field(target.field_mut(index))?;
                 self.step_out();
             }
             Place::Inline(outer, index) => {
                 if let ViewMut::Struct(inner) = target.field_mut(outer).view_mut() {
-                    self.enter_name(inner.struct_type().fields[index].name);
+                    let table = inner.struct_type();
+                    self.enter_embedded(table.name);
+                    self.enter_field(&table.fields[index]);
                     self.read_field(inner.field_mut(index))?;
+                    self.step_out();
                     self.step_out();
                 }
             }
             Place::Rest(index) => {
                 if let ViewMut::Map(rest) = target.field_mut(index).view_mut() {
-                    self.read_entry(rest, key)?;
+                    self.read_entry(rest, key, false)?;
                 }
             }
-            Place::TypeMeta => self.read_type_meta_member(&key)?,
+            Place::TypeMeta(name) => self.read_type_meta_member(name)?,
             Place::Unknown => {
                 self.report("unknown", &key);
                 self.skip_value()?;
@@ -147,16 +162,23 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn read_type_meta_member(&mut self, key: &str) -> Result<(), DecodeError> {
+    fn read_type_meta_member(&mut self, name: &'static str) -> Result<(), DecodeError> {
         let mut text = String::new();
         let root = self.at_root();
-        self.enter_name(if key == "kind" { "kind" } else { "apiVersion" });
-        self.read_field(&mut text)?;
+        self.enter_embedded("TypeMeta");
+        self.read_named(name, &mut text)?;
         self.step_out();
         if root {
-            let slot = if key == "kind" { &mut self.type_meta.kind } else { &mut self.type_meta.api_version };
+            let slot = if name == KIND { &mut self.type_meta.kind } else { &mut self.type_meta.api_version };
             *slot = text;
         }
+        Ok(())
+    }
+
+    fn read_named(&mut self, name: &'static str, target: &mut String) -> Result<(), DecodeError> {
+        self.enter_name(name);
+        self.read_field(target)?;
+        self.step_out();
         Ok(())
     }
 
@@ -234,16 +256,19 @@ impl<'a> Reader<'a> {
             Token::Object => {}
             other => return Err(self.mismatch(other.kind(), target.map_shape())),
         }
+        // A name that came twice fills its map twice; what the first one left there was not told twice itself.
+        let mut before = if self.is_strict() { keys(target) } else { BTreeSet::new() };
         let mut first = true;
         while let Some(key) = self.key(&mut first)? {
-            self.read_entry(target, key)?;
+            let left = before.remove(key.as_ref());
+            self.read_entry(target, key, left)?;
         }
         Ok(())
     }
 
-    fn read_entry(&mut self, target: &mut dyn Map, key: Cow<'a, str>) -> Result<(), DecodeError> {
+    fn read_entry(&mut self, target: &mut dyn Map, key: Cow<'a, str>, left: bool) -> Result<(), DecodeError> {
         let (slot, existed) = target.upsert(&key);
-        if existed {
+        if existed && !left {
             self.report("duplicate", &key);
         }
         self.enter_key(key);
@@ -286,6 +311,17 @@ impl<'a> Reader<'a> {
             }
         })
     }
+}
+
+/// The keys of a map; most are empty when they are read into.
+fn keys(map: &dyn Map) -> BTreeSet<String> {
+    let mut keys = BTreeSet::new();
+    if !map.is_empty() {
+        map.each(&mut |key, _| {
+            keys.insert(key.to_owned());
+        });
+    }
+    keys
 }
 
 /// An integer where the text is one and fits, a double otherwise.

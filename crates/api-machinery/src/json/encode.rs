@@ -5,6 +5,11 @@ use base64::Engine as _;
 use crate::json::Writer;
 use crate::reflect::{self, Field, Reflect, View};
 
+/// What is shown instead of a secret.
+pub(super) const REDACTED: &str = "REDACTED";
+/// The annotation that repeats a whole object, secrets and all.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 impl Writer {
     /// Writes a struct.
     pub fn structure(&mut self, value: &dyn Reflect) {
@@ -39,7 +44,7 @@ impl Writer {
                 view => {
                     self.separate(first);
                     self.raw(row.key);
-                    self.view(view);
+                    if self.redacts && row.secret { self.string(REDACTED) } else { self.view(view) }
                 }
             }
         }
@@ -91,7 +96,12 @@ impl Writer {
                 map.each(&mut |name, entry| {
                     self.separate(&mut first);
                     self.key(name);
-                    self.field(entry);
+                    match entry.view() {
+                        _ if self.redacts && name == LAST_APPLIED => self.string(REDACTED),
+                        // Storage keeps an entry without bytes as an entry, never as nil.
+                        View::Bytes([]) => self.raw("\"\""),
+                        _ => self.field(entry),
+                    }
                 });
                 self.symbol('}');
             }

@@ -85,6 +85,14 @@ pub fn encode(value: &dyn Reflect) -> String {
     out.into_string()
 }
 
+/// The struct as JSON text for logs, panics and the like: fields that are marked `secret` only show that they are set.
+#[must_use]
+pub fn encode_redacted(value: &dyn Reflect) -> String {
+    let mut out = Writer::redacting();
+    out.structure(value);
+    out.into_string()
+}
+
 /// The object as clients are shown it: it starts with `kind` and `apiVersion`, and so do kinds of the core group within.
 #[must_use]
 pub(crate) fn encode_object(kind: &str, api_version: &str, value: &dyn Reflect) -> String {

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Display, Write as _};
 
 use crate::json::{Decoded, MAX_DEPTH, MAX_PROBLEMS, Problems, TypeMeta};
-use crate::leaf::LeafType;
-use crate::reflect::Shape;
+use crate::reflect::{FieldType, Shape};
 
 /// Why a document was refused; the text is what upstream says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,9 +57,12 @@ const ENDS_PLAIN_TEXT: [bool; 256] = {
 };
 
 /// One step of the path from the document's root.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum Step<'a> {
+    Field(&'static FieldType),
     Name(&'static str),
+    /// A struct whose members appear among those of the parent: errors name it, the document does not.
+    Embedded(&'static str),
     Key(Cow<'a, str>),
     Index(usize),
 }
@@ -375,9 +377,7 @@ impl<'a> Reader<'a> {
     pub fn read_raw(&mut self) -> Result<String, DecodeError> {
         self.peek();
         let start = self.at;
-        let outer = std::mem::replace(&mut self.strict, false);
-        self.skip_value()?;
-        self.strict = outer;
+        self.leniently(Reader::skip_value)?;
         let text = self.text.get(start..self.at).unwrap_or_default();
         if text.bytes().any(|byte| byte.is_ascii_whitespace()) {
             return Ok(without_spaces(text));
@@ -410,17 +410,46 @@ impl<'a> Reader<'a> {
     /// The next value's text where it is a string, nothing where it is `null`.
     ///
     /// # Errors
-    /// When it is anything else.
-    pub fn read_text(&mut self, of: &'static LeafType) -> Result<Option<Cow<'a, str>>, DecodeError> {
+    /// When it is anything else. What is wanted is then a string, whatever the text stands for.
+    pub fn read_text(&mut self) -> Result<Option<Cow<'a, str>>, DecodeError> {
         match self.token()? {
             Token::Null => Ok(None),
             Token::Str(text) => Ok(Some(text)),
-            other => Err(self.mismatch(other.kind(), Shape::Leaf(of))),
+            other => Err(self.mismatch_text(other.kind(), "string")),
         }
+    }
+
+    /// Whether the next value is an object.
+    pub fn is_object(&mut self) -> bool {
+        self.peek() == Some(b'{')
+    }
+
+    /// Whether the next value is an array.
+    pub fn is_array(&mut self) -> bool {
+        self.peek() == Some(b'[')
+    }
+
+    /// Reads with `read` without a report of unknown and duplicate names, as types with a decoder of their own do.
+    ///
+    /// # Errors
+    /// What `read` says.
+    pub fn leniently<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, DecodeError>) -> Result<T, DecodeError> {
+        let outer = std::mem::replace(&mut self.strict, false);
+        let value = read(self);
+        self.strict = outer;
+        value
+    }
+
+    pub(super) fn enter_field(&mut self, field: &'static FieldType) {
+        self.path.push(Step::Field(field));
     }
 
     pub(super) fn enter_name(&mut self, name: &'static str) {
         self.path.push(Step::Name(name));
+    }
+
+    pub(super) fn enter_embedded(&mut self, name: &'static str) {
+        self.path.push(Step::Embedded(name));
     }
 
     pub(super) fn enter_key(&mut self, key: Cow<'a, str>) {
@@ -462,7 +491,8 @@ impl<'a> Reader<'a> {
             let dot = if out.is_empty() { "" } else { "." };
             // Writing to a string cannot fail.
             let _ = match step {
-                Step::Name(name) => write!(out, "{dot}{name}"),
+                Step::Field(FieldType { name, .. }) | Step::Name(name) => write!(out, "{dot}{name}"),
+                Step::Embedded(_) => Ok(()),
                 Step::Key(key) => write!(out, "{dot}{key}"),
                 Step::Index(index) => write!(out, "[{index}]"),
             };
@@ -473,13 +503,29 @@ impl<'a> Reader<'a> {
     /// The error for a value of the wrong kind.
     #[must_use]
     pub fn mismatch(&self, found: &str, wanted: Shape) -> DecodeError {
-        self.mismatch_text(found, &wanted.go_name())
+        self.mismatch_text(found, &self.wanted_name(wanted))
     }
 
     /// The error for a number that does not fit.
     #[must_use]
     pub fn mismatch_number(&self, text: &str, wanted: Shape) -> DecodeError {
-        self.mismatch_text(&format!("number {text}"), &wanted.go_name())
+        self.mismatch_text(&format!("number {text}"), &self.wanted_name(wanted))
+    }
+
+    /// What Go calls the type that is wanted here: its own name where the field's table has one, for lists and maps also
+    /// that of what they hold.
+    fn wanted_name(&self, wanted: Shape) -> String {
+        let mut depth = 0;
+        for step in self.path.iter().rev() {
+            match step {
+                Step::Key(_) | Step::Index(_) => depth += 1,
+                Step::Field(field) => {
+                    return held_name(field.go_type, depth).map_or_else(|| wanted.go_name(), str::to_owned);
+                }
+                Step::Name(_) | Step::Embedded(_) => break,
+            }
+        }
+        wanted.go_name()
     }
 
     pub(super) fn mismatch_text(&self, found: &str, wanted: &str) -> DecodeError {
@@ -487,7 +533,7 @@ impl<'a> Reader<'a> {
             .path
             .iter()
             .filter_map(|step| match step {
-                Step::Name(name) => Some(*name),
+                Step::Field(FieldType { name, .. }) | Step::Name(name) | Step::Embedded(name) => Some(*name),
                 Step::Key(_) | Step::Index(_) => None,
             })
             .collect();
@@ -513,6 +559,17 @@ impl<'a> Reader<'a> {
         let found = self.text.get(self.at..).and_then(|rest| rest.chars().next());
         DecodeError(format!("invalid character {} {place}", Quoted(found.unwrap_or(char::REPLACEMENT_CHARACTER))))
     }
+}
+
+/// The name of what a Go type holds `depth` lists or maps down, nothing where the name does not tell.
+fn held_name(go_type: &str, depth: usize) -> Option<&str> {
+    let mut held = go_type;
+    for _ in 0..depth {
+        held = held
+            .strip_prefix("[]")
+            .or_else(|| held.strip_prefix("map[").and_then(|rest| Some(rest.split_once(']')?.1)))?;
+    }
+    (!held.is_empty()).then_some(held)
 }
 
 /// A character as Go quotes it in syntax errors.

@@ -19,6 +19,11 @@ fn unknown_and_duplicate_names_are_reported_with_their_path() {
         (r#"{"Name":"a"}"#, vec!["unknown field \"Name\""]),
         (r#"{"name":"a","name":"b"}"#, vec!["duplicate field \"name\""]),
         (r#"{"labels":{"a":"1","a":"2"}}"#, vec!["duplicate field \"labels.a\""]),
+        (r#"{"labels":{"a":"1"},"labels":{"a":"2"}}"#, vec!["duplicate field \"labels\""]),
+        (
+            r#"{"labels":{"a":"1"},"labels":{"a":"2","a":"3"}}"#,
+            vec!["duplicate field \"labels\"", "duplicate field \"labels.a\""],
+        ),
         (
             r#"{"ownerReferences":[{"name":"x"},{"nam":"y","nam":"z"}]}"#,
             vec!["unknown field \"ownerReferences[1].nam\""],
@@ -68,6 +73,11 @@ fn refusals_are_worded_as_upstream() {
             r#"{"ownerReferences":[{"controller":"yes"}]}"#,
             "json: cannot unmarshal string into Go struct field OwnerReference.ownerReferences.controller of type bool",
         ),
+        (r#"{"uid":[]}"#, "json: cannot unmarshal array into Go struct field ObjectMeta.uid of type types.UID"),
+        (
+            r#"{"creationTimestamp":5}"#,
+            "json: cannot unmarshal number into Go struct field ObjectMeta.creationTimestamp of type string",
+        ),
     ] {
         assert_eq!(refusal(text), expected, "{text}");
     }
@@ -86,6 +96,23 @@ fn zero_behind_a_pointer_is_written() {
     let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
     assert_eq!(encode(&options), r#"{"gracePeriodSeconds":0}"#);
     assert_eq!(encode(&Status::default()), r#"{"metadata":{}}"#);
+}
+
+#[test]
+fn kinds_are_told_once() {
+    let mut options = DeleteOptions::default();
+    let text = br#"{"kind":"DeleteOptions","apiVersion":"v1","kind":"DeleteOptions","apiVersion":"v1"}"#;
+    let problems = decode(text, &mut options).unwrap().problems;
+    assert_eq!(problems, ["duplicate field \"kind\"", "duplicate field \"apiVersion\""]);
+}
+
+#[test]
+fn entries_without_bytes_are_entries() {
+    let mut data = std::collections::BTreeMap::from([("a".to_owned(), crate::reflect::ByteString::default())]);
+    data.insert("b".to_owned(), vec![1].into());
+    let mut writer = Writer::default();
+    writer.field(&data);
+    assert_eq!(writer.into_string(), r#"{"a":"","b":"AQ=="}"#);
 }
 
 #[test]
@@ -138,7 +165,16 @@ fn raw_text_is_kept_without_spaces() {
 fn the_kind_of_a_document_is_found_anywhere_in_it() {
     let meta = read_type_meta(r#"{"spec":{"kind":"no"},"kind":"Pod","apiVersion":"v1"}"#).unwrap();
     assert_eq!((meta.kind.as_str(), meta.api_version.as_str()), ("Pod", "v1"));
-    assert!(read_type_meta("[]").is_err());
+    for (text, expected) in [
+        (
+            "[]",
+            "array into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }",
+        ),
+        (r#"{"kind":true}"#, "bool into Go struct field .kind of type string"),
+        (r#"{"apiVersion":{}}"#, "object into Go struct field .apiVersion of type string"),
+    ] {
+        assert_eq!(read_type_meta(text).unwrap_err().to_string(), format!("json: cannot unmarshal {expected}"));
+    }
 }
 
 fn any_value() -> impl Strategy<Value = Value> {

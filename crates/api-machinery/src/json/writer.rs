@@ -31,11 +31,13 @@ pub struct Writer {
     out: String,
     /// Whether kinds that stand within objects say what they are.
     pub(super) shows_kinds: bool,
+    /// Whether what is secret is left out.
+    pub(super) redacts: bool,
 }
 
 impl Default for Writer {
     fn default() -> Self {
-        Self { out: String::with_capacity(INITIAL_BYTES), shows_kinds: false }
+        Self { out: String::with_capacity(INITIAL_BYTES), shows_kinds: false, redacts: false }
     }
 }
 
@@ -43,6 +45,11 @@ impl Writer {
     /// An empty text of an object that clients are shown: kinds that stand within it say what they are.
     pub(super) fn of_object() -> Self {
         Self { shows_kinds: true, ..Self::default() }
+    }
+
+    /// An empty text that is not for clients, such as one for a log.
+    pub(super) fn redacting() -> Self {
+        Self { redacts: true, ..Self::default() }
     }
 
     /// The text written so far.

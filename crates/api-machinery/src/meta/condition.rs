@@ -10,7 +10,7 @@ pub struct Condition {
     #[field(1, always, required)]
     pub type_: String,
     /// Whether the condition holds: True, False or Unknown.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.ConditionStatus")]
     pub status: String,
     /// Object generation the condition was derived from.
     #[field(3)]

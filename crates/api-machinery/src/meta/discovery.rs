@@ -94,7 +94,7 @@ pub struct APIResource {
     #[field(3, always, required)]
     pub kind: String,
     /// Supported verbs, such as get, list and watch.
-    #[field(4, always, required)]
+    #[field(4, always, required, go = "v1.Verbs")]
     pub verbs: StringList,
     /// Short names accepted by command line tools.
     #[field(5)]

@@ -22,7 +22,7 @@ pub struct LabelSelectorRequirement {
     #[field(1, always, required)]
     pub key: String,
     /// How the key relates to values: In, NotIn, Exists or DoesNotExist.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.LabelSelectorOperator")]
     pub operator: String,
     /// Values for In and NotIn. Must be empty for the other operators.
     #[field(3)]
@@ -36,7 +36,7 @@ pub struct FieldSelectorRequirement {
     #[field(1, always, required)]
     pub key: String,
     /// How the key relates to values: In, NotIn, Exists or DoesNotExist.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.FieldSelectorOperator")]
     pub operator: String,
     /// Values for In and NotIn. Must be empty for the other operators.
     #[field(3)]

@@ -22,7 +22,7 @@ pub struct ObjectMeta {
     #[field(4)]
     pub self_link: String,
     /// Unique identifier given by the server, never reused within the cluster.
-    #[field(5)]
+    #[field(5, go = "types.UID")]
     pub uid: String,
     /// Opaque version that changes on every write, used to detect conflicts.
     #[field(6)]
@@ -69,7 +69,7 @@ pub struct OwnerReference {
     #[field(3, always, required)]
     pub name: String,
     /// Unique identifier of the owner.
-    #[field(4, always, required)]
+    #[field(4, always, required, go = "types.UID")]
     pub uid: String,
     /// Whether the owner is the managing controller, with at most one allowed.
     #[field(6)]
@@ -86,7 +86,7 @@ pub struct ManagedFieldsEntry {
     #[field(1)]
     pub manager: String,
     /// Operation that recorded the entry, either Apply or Update.
-    #[field(2)]
+    #[field(2, go = "v1.ManagedFieldsOperationType")]
     pub operation: String,
     /// API version the field paths refer to.
     #[field(3)]

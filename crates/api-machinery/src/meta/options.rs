@@ -60,7 +60,7 @@ pub struct DeleteOptions {
     #[field(3)]
     pub orphan_dependents: Option<bool>,
     /// How dependents are handled. Allowed are Orphan, Background and Foreground.
-    #[field(4)]
+    #[field(4, go = "v1.DeletionPropagation")]
     pub propagation_policy: Option<String>,
     /// Runs all stages without storing. The only allowed value is All.
     #[field(5)]
@@ -74,7 +74,7 @@ pub struct DeleteOptions {
 #[api]
 pub struct Preconditions {
     /// Unique identifier the object must have.
-    #[field(1)]
+    #[field(1, go = "types.UID")]
     pub uid: Option<String>,
     /// Resource version the object must have.
     #[field(2)]
@@ -108,7 +108,7 @@ pub struct ListOptions {
     #[field(4)]
     pub resource_version: String,
     /// How resourceVersion applies to lists. Allowed are NotOlderThan and Exact.
-    #[field(10)]
+    #[field(10, go = "v1.ResourceVersionMatch")]
     pub resource_version_match: String,
     /// Seconds after which the call ends, whether or not active.
     #[field(5)]
@@ -131,6 +131,6 @@ pub struct ListOptions {
 #[api(group = "", version = "v1", kind = "TableOptions")]
 pub struct TableOptions {
     /// What each row carries: None, Metadata or Object. Default is Metadata.
-    #[field(1)]
+    #[field(1, go = "v1.IncludeObjectPolicy")]
     pub include_object: String,
 }

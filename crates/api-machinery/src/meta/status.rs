@@ -17,7 +17,7 @@ pub struct Status {
     #[field(3)]
     pub message: String,
     /// Machine-readable word for why the request failed.
-    #[field(4)]
+    #[field(4, go = "v1.StatusReason")]
     pub reason: String,
     /// Extra data about the failure, depending on the reason.
     #[field(5)]
@@ -40,7 +40,7 @@ pub struct StatusDetails {
     #[field(3)]
     pub kind: String,
     /// Unique identifier of the affected object.
-    #[field(6)]
+    #[field(6, go = "types.UID")]
     pub uid: String,
     /// Individual problems that led to the failure.
     #[field(4)]
@@ -54,7 +54,7 @@ pub struct StatusDetails {
 #[api]
 pub struct StatusCause {
     /// Machine-readable word for the problem.
-    #[field(1)]
+    #[field(1, go = "v1.CauseType")]
     pub reason: String,
     /// Text for people that describes the problem.
     #[field(2)]

@@ -58,10 +58,10 @@ pub struct TableRow {
 #[api]
 pub struct TableRowCondition {
     /// Kind of the note. The only value is Completed.
-    #[field(0, always, required)]
+    #[field(0, always, required, go = "v1.RowConditionType")]
     pub type_: String,
     /// Whether it holds: True, False or Unknown.
-    #[field(0, always, required)]
+    #[field(0, always, required, go = "v1.ConditionStatus")]
     pub status: String,
     /// Short machine-readable reason for the last change.
     #[field(0)]

@@ -114,8 +114,12 @@ pub struct FieldType {
     pub rest: bool,
     /// `OpenAPI` lists it as required.
     pub required: bool,
+    /// Its value is told to none but clients: logs, panics and texts of errors show that it is set, and no more.
+    pub secret: bool,
     /// Server-side apply owns the map or struct as a whole.
     pub atomic: bool,
+    /// Server-side apply looks into the struct here, although it owns others of the type as a whole.
+    pub granular: bool,
     /// How server-side apply sees it when it is a list.
     pub list: ListType,
     /// How strategic merge treats it.
@@ -124,6 +128,9 @@ pub struct FieldType {
     pub default: &'static str,
     /// What defaulting sets where the field is empty, as JSON text; empty for none.
     pub fill: &'static str,
+    /// Its Go type as decode errors name it, where that is more than the shape tells, such as `v1.Protocol`; empty
+    /// otherwise.
+    pub go_type: &'static str,
     /// Its static type.
     pub shape: fn() -> Shape,
 }
@@ -139,11 +146,14 @@ impl FieldType {
         inline: false,
         rest: false,
         required: false,
+        secret: false,
         atomic: false,
+        granular: false,
         list: ListType::Atomic,
         patch: PatchStrategy { merge: false, replace: false, retain_keys: false, merge_key: "" },
         default: "",
         fill: "",
+        go_type: "",
         shape: <String as Field>::shape,
     };
 }

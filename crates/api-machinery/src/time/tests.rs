@@ -35,7 +35,7 @@ fn every_day_survives_a_round_trip() {
 #[test]
 fn the_zero_value_is_year_one() {
     assert!(Time::parse("0001-01-01T00:00:00Z").unwrap().is_zero());
-    assert!(MicroTime::parse("0001-01-01T00:00:00Z").unwrap().is_zero());
+    assert!(MicroTime::parse("0001-01-01T00:00:00.000000Z").unwrap().is_zero());
     assert_eq!(Time::default().to_string(), "0001-01-01T00:00:00Z");
     assert_eq!(Time::default().unix_seconds(), None);
     assert!(Time::default() < Time::from_unix_seconds(-1));
@@ -44,15 +44,24 @@ fn the_zero_value_is_year_one() {
 #[test]
 fn micro_time_keeps_six_digits() {
     let cases = [
-        ("2024-02-29T23:59:59Z", "2024-02-29T23:59:59.000000Z"),
-        ("2024-02-29T23:59:59.1234567Z", "2024-02-29T23:59:59.123456Z"),
-        ("2024-02-29T23:59:59.5+01:00", "2024-02-29T22:59:59.500000Z"),
-        ("1969-12-31T23:59:59.5Z", "1969-12-31T23:59:59.500000Z"),
+        ("2024-02-29T23:59:59.000000Z", "2024-02-29T23:59:59.000000Z"),
+        ("2024-02-29T23:59:59.123456Z", "2024-02-29T23:59:59.123456Z"),
+        ("2024-02-29T23:59:59,500000+01:00", "2024-02-29T22:59:59.500000Z"),
+        ("1969-12-31T23:59:59.500000Z", "1969-12-31T23:59:59.500000Z"),
     ];
     for (text, printed) in cases {
         assert_eq!(MicroTime::parse(text).unwrap().to_string(), printed);
     }
-    assert_eq!(MicroTime::parse("1969-12-31T23:59:59.5Z").unwrap().to_time().unix_seconds(), Some(-1));
+    let layout = "as \"2006-01-02T15:04:05.000000Z07:00\": cannot parse";
+    for (text, why) in [
+        ("2001-01-01T00:00:00Z", r#""Z" as ".000000""#),
+        ("2001-01-01T00:00:00.123456789Z", r#""789Z" as "Z07:00""#),
+        ("x", r#""x" as "2006""#),
+    ] {
+        let error = MicroTime::parse(text).unwrap_err().to_string();
+        assert_eq!(error, format!("parsing time \"{text}\" {layout} {why}"));
+    }
+    assert_eq!(MicroTime::parse("1969-12-31T23:59:59.500000Z").unwrap().to_time().unix_seconds(), Some(-1));
 }
 
 #[test]
@@ -72,6 +81,20 @@ fn errors_read_as_in_go() {
     ];
     for (text, expected) in cases {
         assert_eq!(Time::parse(text).unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn micro_time_wants_six_digits() {
+    for (text, rest, element) in [
+        ("x", "x", "2006"),
+        ("2001-01-01T00:00:00Z", "Z", ".000000"),
+        ("2001-01-01T00:00:00.12345Z", ".12345Z", ".000000"),
+        ("2001-01-01T00:00:00.123456789Z", "789Z", "Z07:00"),
+    ] {
+        let layout = "2006-01-02T15:04:05.000000Z07:00";
+        let expected = format!("parsing time \"{text}\" as \"{layout}\": cannot parse \"{rest}\" as \"{element}\"");
+        assert_eq!(MicroTime::parse(text).unwrap_err().to_string(), expected);
     }
 }
 

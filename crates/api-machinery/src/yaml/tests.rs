@@ -27,6 +27,9 @@ fn scalars_read_as_upstream_reads_them() {
         ("a: !!binary aGk=", json!({"a": "aGk="})),
         ("a: 10.0.0.1", json!({"a": "10.0.0.1"})),
         ("1: x", json!({"1": "x"})),
+        ("0x1f: x", json!({"31": "x"})),
+        ("y: x", json!({"true": "x"})),
+        ("'y': n", json!({"y": false})),
         ("true: x", json!({"true": "x"})),
         ("{\"a\": [1, {\"b\": null}]}", json!({"a": [1, {"b": null}]})),
         ("a: |\n  x\n  y\n", json!({"a": "x\ny\n"})),
@@ -42,14 +45,15 @@ fn scalars_read_as_upstream_reads_them() {
 
 #[test]
 fn aliases_and_merge_keys_expand() {
-    let document = parse("base: &b {x: 1, y: 2}\nuse:\n  <<: *b\n  y: 3\ncopy: *b\n").unwrap();
-    let base = json!({"x": 1, "y": 2});
-    assert_eq!(document.value, json!({"base": base, "use": {"x": 1, "y": 3}, "copy": base}));
+    let document = parse("base: &b {x: 1, z: 2}\nuse:\n  <<: *b\n  z: 3\ncopy: *b\n").unwrap();
+    let base = json!({"x": 1, "z": 2});
+    assert_eq!(document.value, json!({"base": base, "use": {"x": 1, "z": 3}, "copy": base}));
     assert!(document.duplicates.is_empty());
 }
 
 #[test]
 fn repeated_keys_are_reported_and_the_last_wins() {
+    assert_eq!(parse("{y: 1, true: 2}").unwrap().duplicates, ["line 1: key true already set in map"]);
     let document = parse("---\na: 1\nb:\n  c: 1\n  c: 2\na: 3\n").unwrap();
     assert_eq!(document.value, json!({"a": 3, "b": {"c": 2}}));
     assert_eq!(document.duplicates, ["line 5: key \"c\" already set in map", "line 6: key \"a\" already set in map"]);
@@ -151,5 +155,32 @@ fn quotes_what_would_read_differently() {
         assert_eq!(parse(&yaml).unwrap().value, json!({"a": text}), "{text:?}");
         let in_list = json!([text, {text: [text]}]);
         assert_eq!(parse(&to_yaml(&in_list)).unwrap().value, in_list, "{text:?}");
+    }
+}
+
+#[test]
+fn long_lines_are_broken_at_spaces() {
+    let long = format!("{}: {}, {}", "a".repeat(40), "b".repeat(40), "c".repeat(10));
+    let cases = [
+        (json!({"m": long}), format!("m: '{}: {},\n  {}'\n", "a".repeat(40), "b".repeat(40), "c".repeat(10))),
+        (json!({"m": {"k": long.replace(": ", " ")}}), {
+            format!("m:\n  k: {} {},\n    {}\n", "a".repeat(40), "b".repeat(40), "c".repeat(10))
+        }),
+        (json!({"m": format!("{}\u{7} x", "a".repeat(80))}), format!("m: \"{}\\x07\n  x\"\n", "a".repeat(80))),
+        (json!({ long.clone(): 1 }), format!("'{long}': 1\n")),
+    ];
+    for (value, expected) in cases {
+        let text = to_yaml(&value);
+        assert_eq!(text, expected);
+        assert_eq!(parse(&text).unwrap().value, value, "{text}");
+    }
+}
+
+#[test]
+fn addresses_are_no_numbers_of_base_60() {
+    for (text, quoted) in
+        [("127.0.0.1:6443", false), ("1:30", true), ("1:99", false), ("12:30:45.5", true), ("a:1", false)]
+    {
+        assert_eq!(to_yaml(&json!(text)).starts_with('"'), quoted, "{text}");
     }
 }

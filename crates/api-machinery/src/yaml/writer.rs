@@ -85,13 +85,42 @@ fn write_scalar(out: &mut String, value: &Value, depth: usize) {
 fn write_text(out: &mut String, text: &str, block_depth: Option<usize>) {
     match block_depth {
         Some(depth) if fits_block(text) => write_block(out, text, depth),
-        _ if reads_as_other(text) || text.contains(is_special) => write_double_quoted(out, text),
-        _ if is_plain(text) => out.push_str(text),
-        _ => {
+        depth if reads_as_other(text) || text.contains(is_special) => write_double_quoted(out, text, depth),
+        depth if is_plain(text) => write_folded(out, text, depth),
+        depth => {
             out.push('\'');
-            out.push_str(&text.replace('\'', "''"));
+            write_folded(out, &text.replace('\'', "''"), depth);
             out.push('\'');
         }
+    }
+}
+
+/// Where a line is broken: at the first single space behind this column.
+const LINE_WIDTH: usize = 80;
+
+/// Whether a line that ends with `out` is broken here; keys never are.
+fn breaks(out: &str, depth: Option<usize>) -> bool {
+    let line = out.rfind('\n').map_or(out, |at| out.get(at + 1..).unwrap_or_default());
+    depth.is_some() && line.len() > LINE_WIDTH && line.chars().count() > LINE_WIDTH
+}
+
+fn break_line(out: &mut String, depth: Option<usize>) {
+    out.push('\n');
+    indent(out, depth.unwrap_or_default());
+}
+
+/// A text without escapes, with long lines broken at spaces.
+fn write_folded(out: &mut String, text: &str, depth: Option<usize>) {
+    let mut before = ' ';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let alone = c == ' ' && before != ' ' && rest.peek().is_some_and(|next| *next != ' ');
+        if alone && breaks(out, depth) {
+            break_line(out, depth);
+        } else {
+            out.push(c);
+        }
+        before = c;
     }
 }
 
@@ -126,10 +155,21 @@ fn write_block(out: &mut String, text: &str, depth: usize) {
     out.extend(std::iter::repeat_n('\n', endings.saturating_sub(1)));
 }
 
-fn write_double_quoted(out: &mut String, text: &str) {
+fn write_double_quoted(out: &mut String, text: &str, depth: Option<usize>) {
     out.push('"');
-    for c in text.chars() {
+    let mut before = ' ';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let breaks_here = c == ' ' && before != ' ' && rest.peek().is_some() && breaks(out, depth);
+        before = c;
         match c {
+            ' ' if breaks_here => {
+                break_line(out, depth);
+                if rest.peek() == Some(&' ') {
+                    // A space at the start of a line would be lost.
+                    out.push('\\');
+                }
+            }
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
@@ -186,8 +226,12 @@ fn is_number(lower: &str) -> bool {
 
 /// Base 60, such as `1:30`, which YAML 1.1 reads as a number.
 fn is_sexagesimal(digits: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.');
-    digits.contains(':') && digits.starts_with(|c: char| c.is_ascii_digit()) && digits.chars().all(allowed)
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let Some((first, rest)) = digits.split_once(':') else { return false };
+    let whole = rest.split_once('.').map_or(rest, |(whole, _)| whole);
+    let fraction = rest.split_once('.').is_none_or(|(_, fraction)| fraction.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_place = |part: &str| is_number(part) && (part.len() == 1 || (part.len() == 2 && part < "60"));
+    is_number(first) && whole.split(':').all(is_place) && fraction
 }
 
 /// Starts like `2006-01-02`: quoted so that no reader makes a timestamp of it.

@@ -24,7 +24,7 @@ pub struct APIVersionDiscovery {
     #[field(2, keys("resource"))]
     pub resources: Vec<APIResourceDiscovery>,
     /// Whether the data is Current or Stale.
-    #[field(3)]
+    #[field(3, go = "v2.DiscoveryFreshness")]
     pub freshness: String,
 }
 
@@ -38,7 +38,7 @@ pub struct APIResourceDiscovery {
     #[field(2)]
     pub response_kind: Option<GroupVersionKind>,
     /// Whether objects are Cluster or Namespaced.
-    #[field(3, always, required)]
+    #[field(3, always, required, go = "v2.ResourceScope")]
     pub scope: String,
     /// Singular name, used by command line tools.
     #[field(4, always, required)]

@@ -36,7 +36,7 @@ pub struct CustomResourceDefinitionSpec {
     #[field(3, always, required)]
     pub names: CustomResourceDefinitionNames,
     /// Whether objects are Cluster or Namespaced.
-    #[field(4, always, required)]
+    #[field(4, always, required, go = "v1.ResourceScope")]
     pub scope: String,
     /// Versions of the resource, in any order.
     #[field(7, always, required)]
@@ -176,7 +176,7 @@ pub struct SelectableField {
 #[api]
 pub struct CustomResourceConversion {
     /// None (default) only changes apiVersion, Webhook calls a service.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.ConversionStrategyType")]
     pub strategy: String,
     /// How to call the webhook. Required for strategy Webhook.
     #[field(2)]
@@ -246,10 +246,10 @@ pub struct CustomResourceDefinitionStatus {
 #[api]
 pub struct CustomResourceDefinitionCondition {
     /// Name of the condition, such as Established, NamesAccepted or Terminating.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.CustomResourceDefinitionConditionType")]
     pub type_: String,
     /// Whether the condition holds: True, False or Unknown.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.ConditionStatus")]
     pub status: String,
     /// Time at which the status last changed.
     #[field(3)]

@@ -14,7 +14,7 @@ pub struct JSONSchemaProps {
     #[field(1)]
     pub id: String,
     /// Address of the schema dialect.
-    #[field(2, name = "$schema")]
+    #[field(2, name = "$schema", go = "v1.JSONSchemaURL")]
     pub schema: String,
     /// Reference to another schema. Not allowed in custom resources.
     #[field(3, name = "$ref")]
@@ -104,13 +104,13 @@ pub struct JSONSchemaProps {
     #[field(31)]
     pub pattern_properties: BTreeMap<String, JSONSchemaProps>,
     /// Requirements triggered by present properties. Not allowed in custom resources.
-    #[field(32)]
+    #[field(32, go = "v1.JSONSchemaDependencies")]
     pub dependencies: BTreeMap<String, JSONSchemaPropsOrStringArray>,
     /// Schema of further array items. Not allowed in custom resources.
     #[field(33)]
     pub additional_items: Option<JSONSchemaPropsOrBool>,
     /// Named schemas for reuse. Not allowed in custom resources.
-    #[field(34)]
+    #[field(34, go = "v1.JSONSchemaDefinitions")]
     pub definitions: BTreeMap<String, JSONSchemaProps>,
     /// Further documentation elsewhere.
     #[field(35)]
@@ -140,7 +140,7 @@ pub struct JSONSchemaProps {
     #[field(43, name = "x-kubernetes-map-type")]
     pub x_kubernetes_map_type: Option<String>,
     /// Rules in the CEL language that must hold.
-    #[field(44, name = "x-kubernetes-validations", merge_key = "rule")]
+    #[field(44, name = "x-kubernetes-validations", merge_key = "rule", go = "v1.ValidationRules")]
     pub x_kubernetes_validations: Vec<ValidationRule>,
 }
 
@@ -168,7 +168,7 @@ pub struct ValidationRule {
     #[field(3)]
     pub message_expression: String,
     /// Error reason: FieldValueInvalid (default), FieldValueForbidden, FieldValueRequired or FieldValueDuplicate.
-    #[field(4)]
+    #[field(4, go = "v1.FieldValueErrorReason")]
     pub reason: Option<String>,
     /// Path of the child field to blame, such as .foo.bar.
     #[field(5)]

@@ -1,10 +1,9 @@
 //! The three unions of a JSON schema: a schema or a truth value, a list of schemas, or a list of names.
 
-use api_machinery::json::{DecodeError, Reader, Writer};
+use api_machinery::json::{DecodeError, Reader, Token, Writer};
 use api_machinery::leaf::{Leaf, LeafType, same};
 use api_machinery::leaf_field;
 use api_machinery::protobuf::{Decoder, Encoder, WireError};
-use api_machinery::value::Value;
 
 use super::JSONSchemaProps;
 
@@ -65,9 +64,11 @@ leaf_field!(JSONSchemaPropsOrBool, &OR_BOOL);
 leaf_field!(JSONSchemaPropsOrArray, &OR_ARRAY);
 leaf_field!(JSONSchemaPropsOrStringArray, &OR_STRINGS);
 
-/// The schema that a value stands for.
-fn schema_of(value: &Value) -> Result<Option<Box<JSONSchemaProps>>, DecodeError> {
-    api_machinery::object::from_value(value).map(|schema| Some(Box::new(schema)))
+/// The schema that comes next. Upstream decodes these unions by themselves, where nothing is strict.
+fn schema_of(input: &mut Reader<'_>) -> Result<Box<JSONSchemaProps>, DecodeError> {
+    let mut schema = Box::<JSONSchemaProps>::default();
+    input.leniently(|input| input.read_struct(schema.as_mut()))?;
+    Ok(schema)
 }
 
 fn write_schema(number: u32, schema: Option<&JSONSchemaProps>, out: &mut Encoder) {
@@ -99,10 +100,13 @@ impl Leaf for JSONSchemaPropsOrBool {
         }
     }
     fn read_json(&mut self, input: &mut Reader<'_>) -> Result<(), DecodeError> {
-        *self = match input.read_value()? {
-            Value::Null => return Ok(()),
-            Value::Bool(allows) => Self { allows, schema: None },
-            value @ Value::Object(_) => Self { allows: true, schema: schema_of(&value)? },
+        if input.is_object() {
+            *self = Self { allows: true, schema: Some(schema_of(input)?) };
+            return Ok(());
+        }
+        *self = match input.token()? {
+            Token::Null => return Ok(()),
+            Token::Bool(allows) => Self { allows, schema: None },
             _ => return Err(DecodeError("boolean or JSON schema expected".into())),
         };
         Ok(())
@@ -141,15 +145,15 @@ impl Leaf for JSONSchemaPropsOrArray {
         }
     }
     fn read_json(&mut self, input: &mut Reader<'_>) -> Result<(), DecodeError> {
-        *self = match input.read_value()? {
-            Value::Array(items) => {
-                let schemas = items.iter().map(api_machinery::object::from_value).collect::<Result<_, _>>()?;
-                Self { schema: None, schemas }
-            }
-            value @ Value::Object(_) => Self { schema: schema_of(&value)?, schemas: Vec::new() },
-            _ => Self::default(),
-        };
-        Ok(())
+        *self = Self::default();
+        if input.is_array() {
+            return input.leniently(|input| input.read_field(&mut self.schemas));
+        }
+        if input.is_object() {
+            self.schema = Some(schema_of(input)?);
+            return Ok(());
+        }
+        input.skip_value()
     }
     fn write_wire(&self, out: &mut Encoder) {
         for schema in self.schemas.iter().rev() {
@@ -187,18 +191,15 @@ impl Leaf for JSONSchemaPropsOrStringArray {
         }
     }
     fn read_json(&mut self, input: &mut Reader<'_>) -> Result<(), DecodeError> {
-        *self = match input.read_value()? {
-            Value::Array(items) => {
-                let names = items.iter().map(|item| item.as_str().map(str::to_owned));
-                let Some(property) = names.collect() else {
-                    return Err(DecodeError("list of strings or JSON schema expected".into()));
-                };
-                Self { schema: None, property }
-            }
-            value @ Value::Object(_) => Self { schema: schema_of(&value)?, property: Vec::new() },
-            _ => Self::default(),
-        };
-        Ok(())
+        *self = Self::default();
+        if input.is_array() {
+            return input.leniently(|input| input.read_field(&mut self.property));
+        }
+        if input.is_object() {
+            self.schema = Some(schema_of(input)?);
+            return Ok(());
+        }
+        input.skip_value()
     }
     fn write_wire(&self, out: &mut Encoder) {
         for name in self.property.iter().rev() {

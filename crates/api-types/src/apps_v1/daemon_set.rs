@@ -45,7 +45,7 @@ pub struct DaemonSetSpec {
 #[api]
 pub struct DaemonSetUpdateStrategy {
     /// RollingUpdate (default) replaces pods automatically, OnDelete waits for manual deletion.
-    #[field(1, fill = "\"RollingUpdate\"")]
+    #[field(1, fill = "\"RollingUpdate\"", go = "v1.DaemonSetUpdateStrategyType")]
     pub type_: String,
     /// Settings of the rolling update, used only with type RollingUpdate.
     #[field(2)]
@@ -102,10 +102,10 @@ pub struct DaemonSetStatus {
 #[api]
 pub struct DaemonSetCondition {
     /// Name of the condition.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.DaemonSetConditionType")]
     pub type_: String,
     /// Whether the condition holds: True, False or Unknown.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.ConditionStatus")]
     pub status: String,
     /// Time at which the status last changed.
     #[field(3)]

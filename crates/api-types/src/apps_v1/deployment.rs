@@ -54,7 +54,7 @@ pub struct DeploymentSpec {
 #[api]
 pub struct DeploymentStrategy {
     /// RollingUpdate (default) replaces gradually, Recreate stops all old pods first.
-    #[field(1, fill = "\"RollingUpdate\"")]
+    #[field(1, fill = "\"RollingUpdate\"", go = "v1.DeploymentStrategyType")]
     pub type_: String,
     /// Settings of the rolling update, used only with type RollingUpdate.
     #[field(2)]
@@ -108,10 +108,10 @@ pub struct DeploymentStatus {
 #[api]
 pub struct DeploymentCondition {
     /// Name of the condition: Available, Progressing or ReplicaFailure.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.DeploymentConditionType")]
     pub type_: String,
     /// Whether the condition holds: True, False or Unknown.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.ConditionStatus")]
     pub status: String,
     /// Time at which the condition was last refreshed.
     #[field(6)]

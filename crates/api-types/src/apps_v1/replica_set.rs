@@ -67,10 +67,10 @@ pub struct ReplicaSetStatus {
 #[api]
 pub struct ReplicaSetCondition {
     /// Name of the condition, such as ReplicaFailure.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.ReplicaSetConditionType")]
     pub type_: String,
     /// Whether the condition holds: True, False or Unknown.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.ConditionStatus")]
     pub status: String,
     /// Time at which the status last changed.
     #[field(3)]

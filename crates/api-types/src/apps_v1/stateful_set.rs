@@ -40,7 +40,7 @@ pub struct StatefulSetSpec {
     #[field(5, always)]
     pub service_name: String,
     /// OrderedReady (default) starts pods one by one, Parallel all at once.
-    #[field(6, fill = "\"OrderedReady\"")]
+    #[field(6, fill = "\"OrderedReady\"", go = "v1.PodManagementPolicyType")]
     pub pod_management_policy: String,
     /// How pods are replaced when the template changes.
     #[field(7)]
@@ -63,7 +63,7 @@ pub struct StatefulSetSpec {
 #[api]
 pub struct StatefulSetUpdateStrategy {
     /// RollingUpdate (default) replaces pods automatically, OnDelete waits for manual deletion.
-    #[field(1, fill = "\"RollingUpdate\"")]
+    #[field(1, fill = "\"RollingUpdate\"", go = "v1.StatefulSetUpdateStrategyType")]
     pub type_: String,
     /// Settings of the rolling update, used only with type RollingUpdate.
     #[field(2)]
@@ -85,10 +85,10 @@ pub struct RollingUpdateStatefulSetStrategy {
 #[api]
 pub struct StatefulSetPersistentVolumeClaimRetentionPolicy {
     /// Fate of claims when the set is deleted: Retain (default) or Delete.
-    #[field(1, fill = "\"Retain\"")]
+    #[field(1, fill = "\"Retain\"", go = "v1.PersistentVolumeClaimRetentionPolicyType")]
     pub when_deleted: String,
     /// Fate of claims of pods scaled away: Retain (default) or Delete.
-    #[field(2, fill = "\"Retain\"")]
+    #[field(2, fill = "\"Retain\"", go = "v1.PersistentVolumeClaimRetentionPolicyType")]
     pub when_scaled: String,
 }
 
@@ -139,10 +139,10 @@ pub struct StatefulSetStatus {
 #[api]
 pub struct StatefulSetCondition {
     /// Name of the condition.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.StatefulSetConditionType")]
     pub type_: String,
     /// Whether the condition holds: True, False or Unknown.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.ConditionStatus")]
     pub status: String,
     /// Time at which the status last changed.
     #[field(3)]

@@ -45,7 +45,7 @@ pub struct BoundObjectReference {
     #[field(3)]
     pub name: String,
     /// Unique identifier of the object.
-    #[field(4)]
+    #[field(4, go = "types.UID")]
     pub uid: String,
 }
 
@@ -53,7 +53,7 @@ pub struct BoundObjectReference {
 #[api]
 pub struct TokenRequestStatus {
     /// The bearer token.
-    #[field(1, always)]
+    #[field(1, always, secret)]
     pub token: String,
     /// Time at which the token stops being valid.
     #[field(2, always)]

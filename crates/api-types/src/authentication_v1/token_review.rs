@@ -24,7 +24,7 @@ pub struct TokenReview {
 #[api]
 pub struct TokenReviewSpec {
     /// The bearer token, opaque to the caller.
-    #[field(1, required)]
+    #[field(1, required, secret)]
     pub token: String,
     /// Audiences the token should be for. Default is the API server's own.
     #[field(2)]
@@ -61,6 +61,6 @@ pub struct UserInfo {
     #[field(3)]
     pub groups: Vec<String>,
     /// Further data from the authenticator.
-    #[field(4)]
+    #[field(4, go = "map[string]v1.ExtraValue")]
     pub extra: BTreeMap<String, StringList>,
 }

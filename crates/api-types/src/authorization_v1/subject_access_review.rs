@@ -36,7 +36,7 @@ pub struct SubjectAccessReviewSpec {
     #[field(4)]
     pub groups: Vec<String>,
     /// Further user data from the authenticator.
-    #[field(5)]
+    #[field(5, go = "map[string]v1.ExtraValue")]
     pub extra: BTreeMap<String, StringList>,
     /// Unique identifier of the user.
     #[field(6)]

@@ -34,7 +34,7 @@ pub struct CronJobSpec {
     #[field(2)]
     pub starting_deadline_seconds: Option<i64>,
     /// How overlapping runs are handled: Allow (default), Forbid or Replace.
-    #[field(3, fill = "\"Allow\"")]
+    #[field(3, fill = "\"Allow\"", go = "v1.ConcurrencyPolicy")]
     pub concurrency_policy: String,
     /// Whether new runs are held back. Default is false.
     #[field(4, fill = "false")]

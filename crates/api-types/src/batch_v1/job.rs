@@ -60,13 +60,13 @@ pub struct JobSpec {
     #[field(8)]
     pub ttl_seconds_after_finished: Option<i32>,
     /// NonIndexed (default) counts successes, Indexed gives each pod an index.
-    #[field(9)]
+    #[field(9, go = "v1.CompletionMode")]
     pub completion_mode: Option<String>,
     /// Whether pods are held back or removed. Default is false.
     #[field(10)]
     pub suspend: Option<bool>,
     /// When pods are replaced: TerminatingOrFailed (default) or Failed.
-    #[field(14)]
+    #[field(14, go = "v1.PodReplacementPolicy")]
     pub pod_replacement_policy: Option<String>,
     /// Controller in charge of the job. Default is kubernetes.io/job-controller.
     #[field(15)]
@@ -85,7 +85,7 @@ pub struct PodFailurePolicy {
 #[api]
 pub struct PodFailurePolicyRule {
     /// What a match does: FailJob, FailIndex, Ignore or Count.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.PodFailurePolicyAction")]
     pub action: String,
     /// Exit codes to match. Excludes onPodConditions.
     #[field(2)]
@@ -102,7 +102,7 @@ pub struct PodFailurePolicyOnExitCodesRequirement {
     #[field(1)]
     pub container_name: Option<String>,
     /// How the exit code relates to values: In or NotIn.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.PodFailurePolicyOnExitCodesOperator")]
     pub operator: String,
     /// Exit codes to compare, sorted and unique. 0 is not allowed with In.
     #[field(3, always, required, set)]
@@ -113,10 +113,10 @@ pub struct PodFailurePolicyOnExitCodesRequirement {
 #[api]
 pub struct PodFailurePolicyOnPodConditionsPattern {
     /// Pod condition type that must be present.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.PodConditionType")]
     pub type_: String,
     /// Status the condition must have. Default is True.
-    #[field(2, always, fill = "\"True\"")]
+    #[field(2, always, fill = "\"True\"", go = "v1.ConditionStatus")]
     pub status: String,
 }
 
@@ -181,10 +181,10 @@ pub struct JobStatus {
 #[api]
 pub struct JobCondition {
     /// Condition name: Complete, Failed, Suspended, FailureTarget or SuccessCriteriaMet.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.JobConditionType")]
     pub type_: String,
     /// Whether the condition holds: True, False or Unknown.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.ConditionStatus")]
     pub status: String,
     /// Time at which the condition was last checked.
     #[field(3)]
@@ -204,9 +204,9 @@ pub struct JobCondition {
 #[api]
 pub struct UncountedTerminatedPods {
     /// Identifiers of succeeded pods.
-    #[field(1, set)]
+    #[field(1, set, go = "[]types.UID")]
     pub succeeded: Vec<String>,
     /// Identifiers of failed pods.
-    #[field(2, set)]
+    #[field(2, set, go = "[]types.UID")]
     pub failed: Vec<String>,
 }

@@ -40,7 +40,7 @@ pub struct CertificateSigningRequestSpec {
     #[field(8)]
     pub expiration_seconds: Option<i32>,
     /// Key usages wanted in the certificate. At least one is needed.
-    #[field(5)]
+    #[field(5, go = "[]v1.KeyUsage")]
     pub usages: Vec<String>,
     /// Name of the requesting user, set by the server.
     #[field(2)]
@@ -52,7 +52,7 @@ pub struct CertificateSigningRequestSpec {
     #[field(4)]
     pub groups: Vec<String>,
     /// Further data on the requesting user, set by the server.
-    #[field(6)]
+    #[field(6, go = "map[string]v1.ExtraValue")]
     pub extra: BTreeMap<String, StringList>,
 }
 
@@ -71,10 +71,10 @@ pub struct CertificateSigningRequestStatus {
 #[api]
 pub struct CertificateSigningRequestCondition {
     /// Condition name, such as Approved, Denied or Failed.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.RequestConditionType")]
     pub type_: String,
     /// Whether it holds. Approved, Denied and Failed allow only True.
-    #[field(6, always, required)]
+    #[field(6, always, required, go = "v1.ConditionStatus")]
     pub status: String,
     /// Short reason for the condition.
     #[field(2)]

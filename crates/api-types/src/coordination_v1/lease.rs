@@ -34,7 +34,7 @@ pub struct LeaseSpec {
     #[field(5)]
     pub lease_transitions: Option<i32>,
     /// How a coordinated election picks the holder, such as OldestEmulationVersion.
-    #[field(6)]
+    #[field(6, go = "v1.CoordinatedLeaseStrategy")]
     pub strategy: Option<String>,
     /// Who should take over next. Needs strategy to be set.
     #[field(7)]

@@ -18,10 +18,10 @@ pub struct ComponentStatus {
 #[api]
 pub struct ComponentCondition {
     /// Condition type; the valid value is Healthy.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.ComponentConditionType")]
     pub type_: String,
     /// Condition value: True, False or Unknown.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.ConditionStatus")]
     pub status: String,
     /// Message about the condition, such as a health check result.
     #[field(3)]

@@ -40,7 +40,7 @@ pub struct Container {
     #[field(23)]
     pub resize_policy: Vec<ContainerResizePolicy>,
     /// Container restart policy: Always, OnFailure or Never; overrides the pod's.
-    #[field(24)]
+    #[field(24, go = "v1.ContainerRestartPolicy")]
     pub restart_policy: Option<String>,
     /// Rules tried in order on exit; the first match decides.
     #[field(25)]
@@ -67,10 +67,10 @@ pub struct Container {
     #[field(13, fill = "\"/dev/termination-log\"")]
     pub termination_message_path: String,
     /// Message source: File (default) or FallbackToLogsOnError.
-    #[field(20, fill = "\"File\"")]
+    #[field(20, fill = "\"File\"", go = "v1.TerminationMessagePolicy")]
     pub termination_message_policy: String,
     /// Pull policy: Always, IfNotPresent or Never; the default depends on the tag.
-    #[field(14)]
+    #[field(14, go = "v1.PullPolicy")]
     pub image_pull_policy: String,
     /// Security settings; they override the pod's settings.
     #[field(15)]
@@ -99,7 +99,7 @@ pub struct ContainerPort {
     #[field(3, always, required)]
     pub container_port: i32,
     /// Protocol of the port: TCP (default), UDP or SCTP.
-    #[field(4, default = "\"TCP\"", fill = "\"TCP\"")]
+    #[field(4, default = "\"TCP\"", fill = "\"TCP\"", go = "v1.Protocol")]
     pub protocol: String,
     /// Host IP address that the host port binds to.
     #[field(5, name = "hostIP")]
@@ -110,10 +110,10 @@ pub struct ContainerPort {
 #[api]
 pub struct ContainerResizePolicy {
     /// Resource that the policy covers: cpu or memory.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.ResourceName")]
     pub resource_name: String,
     /// Restart on resize: NotRequired (default) or RestartContainer.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.ResourceResizeRestartPolicy")]
     pub restart_policy: String,
 }
 
@@ -121,7 +121,7 @@ pub struct ContainerResizePolicy {
 #[api]
 pub struct ContainerRestartRule {
     /// What to do on a match: Restart or RestartAllContainers.
-    #[field(1, required)]
+    #[field(1, required, go = "v1.ContainerRestartRuleAction")]
     pub action: String,
     /// Exit codes that the rule matches.
     #[field(2)]
@@ -132,7 +132,7 @@ pub struct ContainerRestartRule {
 #[api]
 pub struct ContainerRestartRuleOnExitCodes {
     /// How to compare the code: In or NotIn.
-    #[field(1, required)]
+    #[field(1, required, go = "v1.ContainerRestartRuleOnExitCodesOperator")]
     pub operator: String,
     /// Exit codes to compare with; at most 255.
     #[field(2, set)]
@@ -184,7 +184,7 @@ pub struct EphemeralContainerCommon {
     #[field(23)]
     pub resize_policy: Vec<ContainerResizePolicy>,
     /// Not allowed for ephemeral containers.
-    #[field(24)]
+    #[field(24, go = "v1.ContainerRestartPolicy")]
     pub restart_policy: Option<String>,
     /// Not allowed for ephemeral containers.
     #[field(25)]
@@ -211,10 +211,10 @@ pub struct EphemeralContainerCommon {
     #[field(13, fill = "\"/dev/termination-log\"")]
     pub termination_message_path: String,
     /// Message source: File (default) or FallbackToLogsOnError.
-    #[field(20, fill = "\"File\"")]
+    #[field(20, fill = "\"File\"", go = "v1.TerminationMessagePolicy")]
     pub termination_message_policy: String,
     /// Pull policy: Always, IfNotPresent or Never; the default depends on the tag.
-    #[field(14)]
+    #[field(14, go = "v1.PullPolicy")]
     pub image_pull_policy: String,
     /// Security settings of the ephemeral container.
     #[field(15)]

@@ -36,7 +36,7 @@ pub struct ContainerStatus {
     #[field(9)]
     pub started: Option<bool>,
     /// Resources the node has allocated to the container.
-    #[field(10)]
+    #[field(10, go = "v1.ResourceList")]
     pub allocated_resources: ResourceList,
     /// Requests and limits the running container actually has.
     #[field(11)]
@@ -51,7 +51,7 @@ pub struct ContainerStatus {
     #[field(14, merge_key = "name")]
     pub allocated_resources_status: Vec<ResourceStatus>,
     /// Effective stop signal of the container.
-    #[field(15)]
+    #[field(15, go = "v1.Signal")]
     pub stop_signal: Option<String>,
 }
 
@@ -127,7 +127,7 @@ pub struct VolumeMountStatus {
     #[field(3)]
     pub read_only: bool,
     /// Whether nested mounts are read-only: Disabled or Enabled.
-    #[field(4)]
+    #[field(4, go = "v1.RecursiveReadOnlyMode")]
     pub recursive_read_only: Option<String>,
     /// State of the volume itself.
     #[field(5)]
@@ -176,7 +176,7 @@ pub struct LinuxContainerUser {
 #[api]
 pub struct ResourceStatus {
     /// Resource name, or claim:name/request for dynamic resources.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.ResourceName")]
     pub name: String,
     /// Health of each device of the resource.
     #[field(2, keys("resourceID"))]
@@ -187,10 +187,10 @@ pub struct ResourceStatus {
 #[api]
 pub struct ResourceHealth {
     /// Unique ID of the device.
-    #[field(1, name = "resourceID", always, required)]
+    #[field(1, name = "resourceID", always, required, go = "v1.ResourceID")]
     pub resource_id: String,
     /// Health state: Healthy, Unhealthy or Unknown.
-    #[field(2)]
+    #[field(2, go = "v1.ResourceHealthStatus")]
     pub health: String,
     /// Human-readable details about the health.
     #[field(6)]

@@ -57,7 +57,7 @@ pub struct EndpointPort {
     #[field(2, always, required)]
     pub port: i32,
     /// Protocol of the port: TCP (default), UDP or SCTP.
-    #[field(3, fill = "\"TCP\"")]
+    #[field(3, fill = "\"TCP\"", go = "v1.Protocol")]
     pub protocol: String,
     /// Hint about the application protocol of the port.
     #[field(4)]

@@ -28,21 +28,21 @@ pub struct LimitRangeSpec {
 #[api]
 pub struct LimitRangeItem {
     /// Kind that is limited: Pod, Container or PersistentVolumeClaim.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.LimitType")]
     pub type_: String,
     /// Highest allowed amount per resource.
-    #[field(2)]
+    #[field(2, go = "v1.ResourceList")]
     pub max: ResourceList,
     /// Lowest allowed amount per resource.
-    #[field(3)]
+    #[field(3, go = "v1.ResourceList")]
     pub min: ResourceList,
     /// Limit applied per resource when none is given.
-    #[field(4)]
+    #[field(4, go = "v1.ResourceList")]
     pub default: ResourceList,
     /// Request applied per resource when none is given.
-    #[field(5)]
+    #[field(5, go = "v1.ResourceList")]
     pub default_request: ResourceList,
     /// Largest allowed ratio of limit to request per resource.
-    #[field(6)]
+    #[field(6, go = "v1.ResourceList")]
     pub max_limit_request_ratio: ResourceList,
 }

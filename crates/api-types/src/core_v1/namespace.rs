@@ -22,7 +22,7 @@ pub struct Namespace {
 #[api]
 pub struct NamespaceSpec {
     /// Finalizers that must be removed before the namespace is gone.
-    #[field(1)]
+    #[field(1, go = "[]v1.FinalizerName")]
     pub finalizers: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ pub struct NamespaceSpec {
 #[api]
 pub struct NamespaceStatus {
     /// Life cycle state: Active or Terminating.
-    #[field(1, fill = "\"Active\"")]
+    #[field(1, fill = "\"Active\"", go = "v1.NamespacePhase")]
     pub phase: String,
     /// Current conditions of the namespace.
     #[field(2, merge_key = "type")]
@@ -41,10 +41,10 @@ pub struct NamespaceStatus {
 #[api]
 pub struct NamespaceCondition {
     /// Condition type, for example NamespaceContentRemaining.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.NamespaceConditionType")]
     pub type_: String,
     /// Condition value: True, False or Unknown.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.ConditionStatus")]
     pub status: String,
     /// When the condition last changed its status.
     #[field(4)]

@@ -56,7 +56,7 @@ pub struct Taint {
     #[field(2)]
     pub value: String,
     /// Effect on pods: NoSchedule, PreferNoSchedule or NoExecute.
-    #[field(3, always, required)]
+    #[field(3, always, required, go = "v1.TaintEffect")]
     pub effect: String,
     /// When the taint was added.
     #[field(4)]
@@ -81,7 +81,7 @@ pub struct ConfigMapNodeConfigSource {
     #[field(2, always, required)]
     pub name: String,
     /// UID of the ConfigMap; only allowed in status.
-    #[field(3)]
+    #[field(3, go = "types.UID")]
     pub uid: String,
     /// Resource version of the ConfigMap; only allowed in status.
     #[field(4)]
@@ -95,13 +95,13 @@ pub struct ConfigMapNodeConfigSource {
 #[api]
 pub struct NodeStatus {
     /// Total resources of the node.
-    #[field(1)]
+    #[field(1, go = "v1.ResourceList")]
     pub capacity: ResourceList,
     /// Resources available to pods; default is the capacity.
-    #[field(2)]
+    #[field(2, go = "v1.ResourceList")]
     pub allocatable: ResourceList,
     /// Deprecated and no longer set.
-    #[field(3)]
+    #[field(3, go = "v1.NodePhase")]
     pub phase: String,
     /// Current conditions of the node.
     #[field(4, merge_key = "type")]
@@ -119,7 +119,7 @@ pub struct NodeStatus {
     #[field(8)]
     pub images: Vec<ContainerImage>,
     /// Attachable volumes that the node mounts.
-    #[field(9)]
+    #[field(9, go = "[]v1.UniqueVolumeName")]
     pub volumes_in_use: Vec<String>,
     /// Volumes attached to the node.
     #[field(10)]
@@ -142,10 +142,10 @@ pub struct NodeStatus {
 #[api]
 pub struct NodeCondition {
     /// Condition type, for example Ready or MemoryPressure.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.NodeConditionType")]
     pub type_: String,
     /// Condition value: True, False or Unknown.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.ConditionStatus")]
     pub status: String,
     /// When the condition was last reported.
     #[field(3)]
@@ -165,7 +165,7 @@ pub struct NodeCondition {
 #[api]
 pub struct NodeAddress {
     /// Kind of address: Hostname, ExternalIP, InternalIP, ExternalDNS or InternalDNS.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.NodeAddressType")]
     pub type_: String,
     /// The address itself.
     #[field(2, always, required)]
@@ -249,7 +249,7 @@ pub struct ContainerImage {
 #[api]
 pub struct AttachedVolume {
     /// Unique name of the attached volume.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.UniqueVolumeName")]
     pub name: String,
     /// Device path at which the volume is available.
     #[field(2, always, required)]

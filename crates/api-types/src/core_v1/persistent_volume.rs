@@ -31,19 +31,19 @@ pub struct PersistentVolume {
 #[api]
 pub struct PersistentVolumeSpec {
     /// Size and other resources that the volume offers.
-    #[field(1)]
+    #[field(1, go = "v1.ResourceList")]
     pub capacity: ResourceList,
     /// The actual storage behind the volume; exactly one is set.
     #[field(2, inline)]
     pub persistent_volume_source: PersistentVolumeSource,
     /// Ways the volume can be mounted, such as ReadWriteOnce or ReadOnlyMany.
-    #[field(3)]
+    #[field(3, go = "[]v1.PersistentVolumeAccessMode")]
     pub access_modes: Vec<String>,
     /// The claim this volume is bound to or reserved for.
-    #[field(4)]
+    #[field(4, granular)]
     pub claim_ref: Option<ObjectReference>,
     /// What happens on release of the claim: Retain, Delete or Recycle.
-    #[field(5, fill = "\"Retain\"")]
+    #[field(5, fill = "\"Retain\"", go = "v1.PersistentVolumeReclaimPolicy")]
     pub persistent_volume_reclaim_policy: String,
     /// Name of the storage class; empty means no class.
     #[field(6)]
@@ -52,7 +52,7 @@ pub struct PersistentVolumeSpec {
     #[field(7)]
     pub mount_options: Vec<String>,
     /// Whether it is formatted (Filesystem, the default) or raw (Block).
-    #[field(8, fill = "\"Filesystem\"")]
+    #[field(8, fill = "\"Filesystem\"", go = "v1.PersistentVolumeMode")]
     pub volume_mode: Option<String>,
     /// Limits which nodes can reach the volume.
     #[field(9)]
@@ -407,7 +407,7 @@ pub struct VolumeNodeAffinity {
 #[api]
 pub struct PersistentVolumeStatus {
     /// Binding state: Pending, Available, Bound, Released or Failed.
-    #[field(1, fill = "\"Pending\"")]
+    #[field(1, fill = "\"Pending\"", go = "v1.PersistentVolumePhase")]
     pub phase: String,
     /// Human-readable explanation of the current state.
     #[field(2)]

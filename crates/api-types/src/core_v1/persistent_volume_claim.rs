@@ -26,7 +26,7 @@ pub struct PersistentVolumeClaim {
 #[api]
 pub struct PersistentVolumeClaimSpec {
     /// Access modes the volume must support.
-    #[field(1)]
+    #[field(1, go = "[]v1.PersistentVolumeAccessMode")]
     pub access_modes: Vec<String>,
     /// Label query over the volumes considered for binding.
     #[field(4)]
@@ -41,7 +41,7 @@ pub struct PersistentVolumeClaimSpec {
     #[field(5)]
     pub storage_class_name: Option<String>,
     /// Kind of volume needed: Filesystem (default) or Block.
-    #[field(6, fill = "\"Filesystem\"")]
+    #[field(6, fill = "\"Filesystem\"", go = "v1.PersistentVolumeMode")]
     pub volume_mode: Option<String>,
     /// Snapshot or claim in the namespace used to fill the new volume.
     #[field(7)]
@@ -58,22 +58,22 @@ pub struct PersistentVolumeClaimSpec {
 #[api]
 pub struct PersistentVolumeClaimStatus {
     /// Binding state: Pending, Bound or Lost.
-    #[field(1, fill = "\"Pending\"")]
+    #[field(1, fill = "\"Pending\"", go = "v1.PersistentVolumeClaimPhase")]
     pub phase: String,
     /// Access modes of the volume actually bound.
-    #[field(2)]
+    #[field(2, go = "[]v1.PersistentVolumeAccessMode")]
     pub access_modes: Vec<String>,
     /// Actual resources of the bound volume.
-    #[field(3)]
+    #[field(3, go = "v1.ResourceList")]
     pub capacity: ResourceList,
     /// Current conditions, for example those of a resize in progress.
     #[field(4, merge_key = "type")]
     pub conditions: Vec<PersistentVolumeClaimCondition>,
     /// Resources allocated to the claim, possibly above actual capacity while it resizes.
-    #[field(5)]
+    #[field(5, go = "v1.ResourceList")]
     pub allocated_resources: ResourceList,
     /// Per-resource resize state, for example ControllerResizeInProgress.
-    #[field(7)]
+    #[field(7, go = "map[v1.ResourceName]v1.ClaimResourceStatus")]
     pub allocated_resource_statuses: BTreeMap<String, String>,
     /// Attributes class the volume uses now; unset means none.
     #[field(8)]
@@ -87,10 +87,10 @@ pub struct PersistentVolumeClaimStatus {
 #[api]
 pub struct PersistentVolumeClaimCondition {
     /// Condition type, for example Resizing or FileSystemResizePending.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.PersistentVolumeClaimConditionType")]
     pub type_: String,
     /// Condition value: True, False or Unknown.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.ConditionStatus")]
     pub status: String,
     /// When the condition was last checked.
     #[field(3)]
@@ -113,6 +113,6 @@ pub struct ModifyVolumeStatus {
     #[field(1)]
     pub target_volume_attributes_class_name: String,
     /// State of the change: Pending, InProgress or Infeasible.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.PersistentVolumeClaimModifyVolumeStatus")]
     pub status: String,
 }

@@ -25,7 +25,7 @@ pub struct PodSpec {
     #[field(34, merge_key = "name")]
     pub ephemeral_containers: Vec<EphemeralContainer>,
     /// Restart policy of containers: Always (default), OnFailure or Never.
-    #[field(3, fill = "\"Always\"")]
+    #[field(3, fill = "\"Always\"", go = "v1.RestartPolicy")]
     pub restart_policy: String,
     /// Seconds given to stop gracefully; default 30, 0 kills at once.
     #[field(4, fill = "30")]
@@ -34,7 +34,7 @@ pub struct PodSpec {
     #[field(5)]
     pub active_deadline_seconds: Option<i64>,
     /// DNS policy: ClusterFirst (default), ClusterFirstWithHostNet, Default or None.
-    #[field(6, fill = "\"ClusterFirst\"")]
+    #[field(6, fill = "\"ClusterFirst\"", go = "v1.DNSPolicy")]
     pub dns_policy: String,
     /// Labels a node must have to run the pod.
     #[field(7, atomic)]
@@ -106,10 +106,10 @@ pub struct PodSpec {
     #[field(30)]
     pub enable_service_links: Option<bool>,
     /// Preemption of lower priorities: PreemptLowerPriority (default) or Never.
-    #[field(31)]
+    #[field(31, go = "v1.PreemptionPolicy")]
     pub preemption_policy: Option<String>,
     /// Extra resources for running the pod, set from its RuntimeClass.
-    #[field(32)]
+    #[field(32, go = "v1.ResourceList")]
     pub overhead: ResourceList,
     /// How pods spread over topology domains; all must hold.
     #[field(33, merge_key = "topologyKey", keys("topologyKey", "whenUnsatisfiable"))]
@@ -180,7 +180,7 @@ pub struct PodDNSConfigOption {
 #[api]
 pub struct PodReadinessGate {
     /// Type of the pod condition that is checked.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.PodConditionType")]
     pub condition_type: String,
 }
 
@@ -188,7 +188,7 @@ pub struct PodReadinessGate {
 #[api]
 pub struct PodOS {
     /// Operating system name: linux or windows.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.OSName")]
     pub name: String,
 }
 

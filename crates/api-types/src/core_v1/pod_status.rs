@@ -15,7 +15,7 @@ pub struct PodStatus {
     #[field(17)]
     pub observed_generation: i64,
     /// Summary: Pending, Running, Succeeded, Failed or Unknown.
-    #[field(1)]
+    #[field(1, go = "v1.PodPhase")]
     pub phase: String,
     /// Current conditions of the pod.
     #[field(2, merge_key = "type")]
@@ -51,13 +51,13 @@ pub struct PodStatus {
     #[field(8)]
     pub container_statuses: Vec<ContainerStatus>,
     /// Quality of service class: Guaranteed, Burstable or BestEffort.
-    #[field(9)]
+    #[field(9, go = "v1.PodQOSClass")]
     pub qos_class: String,
     /// Status of each ephemeral container.
     #[field(13)]
     pub ephemeral_container_statuses: Vec<ContainerStatus>,
     /// Deprecated. Resize state; conditions PodResizePending and PodResizeInProgress replace it.
-    #[field(14)]
+    #[field(14, go = "v1.PodResizeStatus")]
     pub resize: String,
     /// Claims generated for the pod's resourceClaims entries.
     #[field(15, merge_key = "name", retain_keys)]
@@ -66,7 +66,7 @@ pub struct PodStatus {
     #[field(18)]
     pub extended_resource_claim_status: Option<PodExtendedResourceClaimStatus>,
     /// Pod-level resources the node has allocated.
-    #[field(19)]
+    #[field(19, go = "v1.ResourceList")]
     pub allocated_resources: ResourceList,
     /// Pod-level requests and limits actually in force.
     #[field(20)]
@@ -80,13 +80,13 @@ pub struct PodStatus {
 #[api]
 pub struct PodCondition {
     /// Condition type, for example PodScheduled, Initialized or Ready.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.PodConditionType")]
     pub type_: String,
     /// Pod generation that the condition is based on.
     #[field(7)]
     pub observed_generation: i64,
     /// Condition value: True, False or Unknown.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.ConditionStatus")]
     pub status: String,
     /// When the condition was last checked.
     #[field(3)]
@@ -164,6 +164,6 @@ pub struct NodeAllocatableResourceClaimStatus {
     #[field(2, set)]
     pub containers: Vec<String>,
     /// Amount of each native resource allocated by the claim.
-    #[field(3, always, required)]
+    #[field(3, always, required, go = "map[v1.ResourceName]resource.Quantity")]
     pub resources: BTreeMap<String, Quantity>,
 }

@@ -67,7 +67,7 @@ pub struct HTTPGetAction {
     #[field(3)]
     pub host: String,
     /// Scheme to use: HTTP (default) or HTTPS.
-    #[field(4, fill = "\"HTTP\"")]
+    #[field(4, fill = "\"HTTP\"", go = "v1.URIScheme")]
     pub scheme: String,
     /// Extra request headers; names may repeat.
     #[field(5)]
@@ -117,7 +117,7 @@ pub struct Lifecycle {
     #[field(2)]
     pub pre_stop: Option<LifecycleHandler>,
     /// Signal that stops the container; the pod's os.name must be set.
-    #[field(3)]
+    #[field(3, go = "v1.Signal")]
     pub stop_signal: Option<String>,
 }
 

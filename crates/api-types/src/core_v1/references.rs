@@ -15,7 +15,7 @@ pub struct ObjectReference {
     #[field(3)]
     pub name: String,
     /// UID of the object.
-    #[field(4)]
+    #[field(4, go = "types.UID")]
     pub uid: String,
     /// API version of the object.
     #[field(5)]

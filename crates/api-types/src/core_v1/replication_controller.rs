@@ -66,10 +66,10 @@ pub struct ReplicationControllerStatus {
 #[api]
 pub struct ReplicationControllerCondition {
     /// Condition type, for example ReplicaFailure.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.ReplicationControllerConditionType")]
     pub type_: String,
     /// Condition value: True, False or Unknown.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.ConditionStatus")]
     pub status: String,
     /// When the condition last changed its status.
     #[field(3)]

@@ -23,10 +23,10 @@ pub struct ResourceQuota {
 #[api]
 pub struct ResourceQuotaSpec {
     /// Hard limit for each named resource.
-    #[field(1)]
+    #[field(1, go = "v1.ResourceList")]
     pub hard: ResourceList,
     /// Scopes that an object must all match to be counted.
-    #[field(2)]
+    #[field(2, go = "[]v1.ResourceQuotaScope")]
     pub scopes: Vec<String>,
     /// Scope expressions that an object must all match to be counted.
     #[field(3)]
@@ -45,10 +45,10 @@ pub struct ScopeSelector {
 #[api]
 pub struct ScopedResourceSelectorRequirement {
     /// Scope that is compared, for example PriorityClass.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.ResourceQuotaScope")]
     pub scope_name: String,
     /// Comparison: In, NotIn, Exists or DoesNotExist.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.ScopeSelectorOperator")]
     pub operator: String,
     /// Values to compare; empty for Exists and DoesNotExist.
     #[field(3)]
@@ -59,9 +59,9 @@ pub struct ScopedResourceSelectorRequirement {
 #[api]
 pub struct ResourceQuotaStatus {
     /// Hard limits that are enforced.
-    #[field(1)]
+    #[field(1, go = "v1.ResourceList")]
     pub hard: ResourceList,
     /// Total use observed in the namespace.
-    #[field(2)]
+    #[field(2, go = "v1.ResourceList")]
     pub used: ResourceList,
 }

@@ -8,10 +8,10 @@ use super::ResourceList;
 #[api]
 pub struct ResourceRequirements {
     /// Most of each resource that may be used.
-    #[field(1)]
+    #[field(1, go = "v1.ResourceList")]
     pub limits: ResourceList,
     /// Least of each resource that is needed; default is the limit.
-    #[field(2)]
+    #[field(2, go = "v1.ResourceList")]
     pub requests: ResourceList,
     /// Entries of the pod's resourceClaims that are used here.
     #[field(3, keys("name"))]
@@ -33,9 +33,9 @@ pub struct ResourceClaim {
 #[api]
 pub struct VolumeResourceRequirements {
     /// Most storage that the volume may have.
-    #[field(1)]
+    #[field(1, go = "v1.ResourceList")]
     pub limits: ResourceList,
     /// Least storage that the volume must have.
-    #[field(2)]
+    #[field(2, go = "v1.ResourceList")]
     pub requests: ResourceList,
 }

@@ -33,7 +33,7 @@ pub struct SecurityContext {
     #[field(7)]
     pub allow_privilege_escalation: Option<bool>,
     /// Masking of /proc: Default or Unmasked.
-    #[field(9)]
+    #[field(9, go = "v1.ProcMountType")]
     pub proc_mount: Option<String>,
     /// Seccomp settings of the container.
     #[field(11)]
@@ -47,10 +47,10 @@ pub struct SecurityContext {
 #[api]
 pub struct Capabilities {
     /// Capabilities to add.
-    #[field(1)]
+    #[field(1, go = "[]v1.Capability")]
     pub add: Vec<String>,
     /// Capabilities to drop.
-    #[field(2)]
+    #[field(2, go = "[]v1.Capability")]
     pub drop: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ pub struct WindowsSecurityContextOptions {
 #[api]
 pub struct SeccompProfile {
     /// Kind of profile: Localhost, RuntimeDefault or Unconfined.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.SeccompProfileType")]
     pub type_: String,
     /// Profile file on the node, relative; required with Localhost.
     #[field(2)]
@@ -103,7 +103,7 @@ pub struct SeccompProfile {
 #[api]
 pub struct AppArmorProfile {
     /// Kind of profile: Localhost, RuntimeDefault or Unconfined.
-    #[field(1, always, required)]
+    #[field(1, always, required, go = "v1.AppArmorProfileType")]
     pub type_: String,
     /// Name of a profile loaded on the node; required with Localhost.
     #[field(2)]
@@ -132,7 +132,7 @@ pub struct PodSecurityContext {
     #[field(4)]
     pub supplemental_groups: Vec<i64>,
     /// How extra groups are built: Merge (default) or Strict.
-    #[field(12)]
+    #[field(12, go = "v1.SupplementalGroupsPolicy")]
     pub supplemental_groups_policy: Option<String>,
     /// Group that owns the pod's volumes, where supported.
     #[field(5)]
@@ -141,7 +141,7 @@ pub struct PodSecurityContext {
     #[field(7)]
     pub sysctls: Vec<Sysctl>,
     /// When volume ownership is changed: Always (default) or OnRootMismatch.
-    #[field(9)]
+    #[field(9, go = "v1.PodFSGroupChangePolicy")]
     pub fs_group_change_policy: Option<String>,
     /// Seccomp settings of the containers.
     #[field(10)]
@@ -150,7 +150,7 @@ pub struct PodSecurityContext {
     #[field(11)]
     pub app_armor_profile: Option<AppArmorProfile>,
     /// How SELinux labels are applied to volumes: MountOption or Recursive.
-    #[field(13)]
+    #[field(13, go = "v1.PodSELinuxChangePolicy")]
     pub se_linux_change_policy: Option<String>,
 }
 

@@ -36,13 +36,13 @@ pub struct ServiceSpec {
     #[field(18, name = "clusterIPs")]
     pub cluster_ips: Vec<String>,
     /// How it is exposed: ClusterIP (default), NodePort, LoadBalancer or ExternalName.
-    #[field(4, fill = "\"ClusterIP\"")]
+    #[field(4, fill = "\"ClusterIP\"", go = "v1.ServiceType")]
     pub type_: String,
     /// Extra IP addresses on which nodes accept traffic; not managed by Kubernetes.
     #[field(5, name = "externalIPs")]
     pub external_ips: Vec<String>,
     /// Session affinity: None (default) or ClientIP.
-    #[field(7, fill = "\"None\"")]
+    #[field(7, fill = "\"None\"", go = "v1.ServiceAffinity")]
     pub session_affinity: String,
     /// Deprecated. IP wanted for the load balancer; support depends on the provider.
     #[field(8, name = "loadBalancerIP")]
@@ -54,7 +54,7 @@ pub struct ServiceSpec {
     #[field(10)]
     pub external_name: String,
     /// Routing of external traffic: Cluster (default) or Local.
-    #[field(11)]
+    #[field(11, go = "v1.ServiceExternalTrafficPolicy")]
     pub external_traffic_policy: String,
     /// Health check port on nodes; for LoadBalancer with Local policy only.
     #[field(12)]
@@ -66,10 +66,10 @@ pub struct ServiceSpec {
     #[field(14)]
     pub session_affinity_config: Option<SessionAffinityConfig>,
     /// IP families of the service: IPv4, IPv6 or both.
-    #[field(19)]
+    #[field(19, go = "[]v1.IPFamily")]
     pub ip_families: Vec<String>,
     /// Dual-stack wish: SingleStack (default), PreferDualStack or RequireDualStack.
-    #[field(17)]
+    #[field(17, go = "v1.IPFamilyPolicy")]
     pub ip_family_policy: Option<String>,
     /// Whether node ports are assigned for LoadBalancer services; default true.
     #[field(20)]
@@ -78,7 +78,7 @@ pub struct ServiceSpec {
     #[field(21)]
     pub load_balancer_class: Option<String>,
     /// Routing of cluster-internal traffic: Cluster (default) or Local.
-    #[field(22)]
+    #[field(22, go = "v1.ServiceInternalTrafficPolicy")]
     pub internal_traffic_policy: Option<String>,
     /// Endpoint preference: PreferSameZone, PreferSameNode or PreferClose; unset uses default routing.
     #[field(23)]
@@ -92,7 +92,7 @@ pub struct ServicePort {
     #[field(1)]
     pub name: String,
     /// Protocol of the port: TCP (default), UDP or SCTP.
-    #[field(2, default = "\"TCP\"", fill = "\"TCP\"")]
+    #[field(2, default = "\"TCP\"", fill = "\"TCP\"", go = "v1.Protocol")]
     pub protocol: String,
     /// Hint about the application protocol, for example kubernetes.io/h2c.
     #[field(6)]
@@ -153,7 +153,7 @@ pub struct LoadBalancerIngress {
     #[field(2)]
     pub hostname: String,
     /// Handling of the IP by nodes: VIP (default) or Proxy.
-    #[field(3)]
+    #[field(3, go = "v1.LoadBalancerIPMode")]
     pub ip_mode: Option<String>,
     /// State of the service ports on the load balancer.
     #[field(4)]
@@ -167,7 +167,7 @@ pub struct PortStatus {
     #[field(1, always, required)]
     pub port: i32,
     /// Protocol of the port: TCP, UDP or SCTP.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.Protocol")]
     pub protocol: String,
     /// CamelCase error when the port has a problem.
     #[field(3)]

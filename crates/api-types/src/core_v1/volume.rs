@@ -125,7 +125,7 @@ pub struct HostPathVolumeSource {
     #[field(1, always, required)]
     pub path: String,
     /// Check before mounting, such as Directory or FileOrCreate; empty means none.
-    #[field(2, fill = "\"\"")]
+    #[field(2, fill = "\"\"", go = "v1.HostPathType")]
     pub type_: Option<String>,
 }
 
@@ -133,7 +133,7 @@ pub struct HostPathVolumeSource {
 #[api]
 pub struct EmptyDirVolumeSource {
     /// Storage behind it: empty for node default, Memory or HugePages.
-    #[field(1)]
+    #[field(1, go = "v1.StorageMedium")]
     pub medium: String,
     /// Maximum total size; unset means no limit.
     #[field(2)]
@@ -449,7 +449,12 @@ pub struct AzureDiskVolumeSource {
     #[field(2, name = "diskURI", always, required)]
     pub disk_uri: String,
     /// Host caching: None, ReadOnly or ReadWrite; default ReadWrite.
-    #[field(3, default = "\"ref(AzureDataDiskCachingReadWrite)\"", fill = "\"ReadWrite\"")]
+    #[field(
+        3,
+        default = "\"ref(AzureDataDiskCachingReadWrite)\"",
+        fill = "\"ReadWrite\"",
+        go = "v1.AzureDataDiskCachingMode"
+    )]
     pub caching_mode: Option<String>,
     /// Filesystem to mount, such as ext4 or xfs; default ext4.
     #[field(4, default = "\"ext4\"", fill = "\"ext4\"")]
@@ -458,7 +463,7 @@ pub struct AzureDiskVolumeSource {
     #[field(5, default = "false", fill = "false")]
     pub read_only: Option<bool>,
     /// Disk kind: Shared (default), Dedicated or Managed.
-    #[field(6, default = "\"ref(AzureSharedBlobDisk)\"", fill = "\"Shared\"")]
+    #[field(6, default = "\"ref(AzureSharedBlobDisk)\"", fill = "\"Shared\"", go = "v1.AzureDataDiskKind")]
     pub kind: Option<String>,
 }
 
@@ -588,7 +593,7 @@ pub struct ImageVolumeSource {
     #[field(1)]
     pub reference: String,
     /// Pull policy: Always, IfNotPresent or Never; the default depends on the tag.
-    #[field(2)]
+    #[field(2, go = "v1.PullPolicy")]
     pub pull_policy: String,
 }
 
@@ -602,7 +607,7 @@ pub struct VolumeMount {
     #[field(2)]
     pub read_only: bool,
     /// Read-only for nested mounts too: Disabled (default), IfPossible or Enabled.
-    #[field(7)]
+    #[field(7, go = "v1.RecursiveReadOnlyMode")]
     pub recursive_read_only: Option<String>,
     /// Path in the container to mount at; it may not contain ":".
     #[field(3, always, required)]
@@ -611,7 +616,7 @@ pub struct VolumeMount {
     #[field(4)]
     pub sub_path: String,
     /// Mount propagation: None (default), HostToContainer or Bidirectional.
-    #[field(5)]
+    #[field(5, go = "v1.MountPropagationMode")]
     pub mount_propagation: Option<String>,
     /// Like subPath, but expands $(VAR_NAME) references; excludes subPath.
     #[field(6)]

@@ -14,7 +14,7 @@ pub struct EndpointSlice {
     #[field(1)]
     pub metadata: ObjectMeta,
     /// Type of all addresses: IPv4, IPv6 or FQDN. Immutable.
-    #[field(4, always, required)]
+    #[field(4, always, required, go = "v1.AddressType")]
     pub address_type: String,
     /// Endpoints in the slice, at most 1000.
     #[field(2, always)]
@@ -101,7 +101,7 @@ pub struct EndpointPort {
     #[field(1)]
     pub name: Option<String>,
     /// Transport protocol: TCP (default), UDP or SCTP.
-    #[field(2)]
+    #[field(2, go = "v1.Protocol")]
     pub protocol: Option<String>,
     /// Port number. Absent leaves the choice to the consumer.
     #[field(3)]

@@ -114,7 +114,7 @@ pub struct HTTPIngressPath {
     #[field(1)]
     pub path: String,
     /// How path matches: Exact, Prefix or ImplementationSpecific. Required.
-    #[field(3, always, required)]
+    #[field(3, always, required, go = "v1.PathType")]
     pub path_type: Option<String>,
     /// Where matching requests go.
     #[field(2, always, required)]
@@ -158,7 +158,7 @@ pub struct IngressPortStatus {
     #[field(1, always, required)]
     pub port: i32,
     /// Transport protocol: TCP, UDP or SCTP.
-    #[field(2, always, required)]
+    #[field(2, always, required, go = "v1.Protocol")]
     pub protocol: String,
     /// Problem with the port, as a camel case word.
     #[field(3)]

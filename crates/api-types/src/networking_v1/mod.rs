@@ -4,6 +4,7 @@ pub mod constants;
 mod ingress;
 mod ingress_class;
 mod network_policy;
+mod service_cidr;
 
 pub use ingress::{
     HTTPIngressPath, HTTPIngressRuleValue, Ingress, IngressBackend, IngressLoadBalancerIngress,
@@ -15,6 +16,7 @@ pub use network_policy::{
     IPBlock, NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort,
     NetworkPolicySpec,
 };
+pub use service_cidr::{ServiceCIDR, ServiceCIDRSpec, ServiceCIDRStatus};
 
 /// Prefix of the `OpenAPI` names of this package.
 pub(crate) const PACKAGE: &str = "io.k8s.api.networking.v1";

@@ -28,7 +28,7 @@ pub struct NetworkPolicySpec {
     #[field(3)]
     pub egress: Vec<NetworkPolicyEgressRule>,
     /// Directions covered: Ingress, Egress. Default is Ingress, plus Egress if rules exist.
-    #[field(4)]
+    #[field(4, go = "[]v1.PolicyType")]
     pub policy_types: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ pub struct NetworkPolicyIngressRule {
 #[api]
 pub struct NetworkPolicyPort {
     /// Transport protocol: TCP (default), UDP or SCTP.
-    #[field(1, fill = "\"TCP\"")]
+    #[field(1, fill = "\"TCP\"", go = "v1.Protocol")]
     pub protocol: Option<String>,
     /// Port number or pod port name. Absent means all ports.
     #[field(2)]

@@ -28,7 +28,7 @@ pub struct RuntimeClass {
 #[api]
 pub struct Overhead {
     /// Fixed resource amounts added to each pod.
-    #[field(1)]
+    #[field(1, go = "v1.ResourceList")]
     pub pod_fixed: ResourceList,
 }
 

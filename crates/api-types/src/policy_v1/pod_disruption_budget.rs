@@ -34,7 +34,7 @@ pub struct PodDisruptionBudgetSpec {
     #[field(3)]
     pub max_unavailable: Option<IntOrString>,
     /// When unready pods may be evicted: IfHealthyBudget (default) or AlwaysAllow.
-    #[field(4)]
+    #[field(4, go = "v1.UnhealthyPodEvictionPolicyType")]
     pub unhealthy_pod_eviction_policy: Option<String>,
 }
 

@@ -78,7 +78,7 @@ pub struct ExtenderTLSConfig {
     #[field(0)]
     pub cert_data: ByteString,
     /// The client key, PEM.
-    #[field(0)]
+    #[field(0, secret)]
     pub key_data: ByteString,
     /// The CA bundle, PEM.
     #[field(0)]

@@ -19,6 +19,6 @@ pub struct PriorityClass {
     #[field(4)]
     pub description: String,
     /// Whether pods may evict others: PreemptLowerPriority (default) or Never. Immutable.
-    #[field(5, fill = "\"PreemptLowerPriority\"")]
+    #[field(5, fill = "\"PreemptLowerPriority\"", go = "v1.PreemptionPolicy")]
     pub preemption_policy: Option<String>,
 }

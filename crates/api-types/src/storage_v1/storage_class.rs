@@ -20,7 +20,7 @@ pub struct StorageClass {
     #[field(3)]
     pub parameters: BTreeMap<String, String>,
     /// What happens to released volumes: Delete (default) or Retain. Immutable.
-    #[field(4, fill = "\"Delete\"")]
+    #[field(4, fill = "\"Delete\"", go = "v1.PersistentVolumeReclaimPolicy")]
     pub reclaim_policy: Option<String>,
     /// Mount options for the volumes, not checked by the server.
     #[field(5)]
@@ -29,7 +29,7 @@ pub struct StorageClass {
     #[field(6)]
     pub allow_volume_expansion: Option<bool>,
     /// When claims are bound: Immediate (default) or WaitForFirstConsumer. Immutable.
-    #[field(7, fill = "\"Immediate\"")]
+    #[field(7, fill = "\"Immediate\"", go = "v1.VolumeBindingMode")]
     pub volume_binding_mode: Option<String>,
     /// Places where volumes may be created. Empty means anywhere.
     #[field(8)]

@@ -8,12 +8,12 @@ use api_types::apiextensions_v1::{
 
 use super::{definition_schema, definition_validation as validation};
 use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 
 const HTTPS: i32 = 443;
 
-/// The finalizer that holds a definition until its objects are gone.
+/// The finalizer that holds a definition until its objects are gone. It is there from the moment of deletion.
 pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 static INFO: ResourceInfo = ResourceInfo {
@@ -45,6 +45,7 @@ pub(crate) struct CustomResourceDefinitionRules;
 impl TypedRules for CustomResourceDefinitionRules {
     type Object = CustomResourceDefinition;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
@@ -67,26 +68,23 @@ impl TypedRules for CustomResourceDefinitionRules {
         if let Some(service) = config.and_then(|config| config.service.as_mut()) {
             service.port.get_or_insert(HTTPS);
         }
+        if object.status.stored_versions.is_empty() {
+            note_stored_version(object);
+        }
     }
 
     fn prepare_create(_: &RuleContext, object: &mut CustomResourceDefinition) {
         note_stored_version(object);
-        hold(object);
     }
 
     fn prepare_update(
         _: &RuleContext,
         endpoint: Endpoint,
         object: &mut CustomResourceDefinition,
-        old: &CustomResourceDefinition,
+        _: &CustomResourceDefinition,
     ) {
-        if endpoint == Endpoint::Status {
-            return;
-        }
-        note_stored_version(object);
-        // Only the end of a definition may take the finalizer away.
-        if old.metadata.deletion_timestamp.is_none() {
-            hold(object);
+        if endpoint != Endpoint::Status {
+            note_stored_version(object);
         }
     }
 
@@ -123,12 +121,4 @@ fn note_stored_version(definition: &mut CustomResourceDefinition) {
     let stored = definition.spec.versions.iter().find(|version| version.storage).map(|version| version.name.clone());
     let known = &mut definition.status.stored_versions;
     known.extend(stored.filter(|stored| !known.contains(stored)));
-}
-
-/// A definition must not go before its objects.
-fn hold(definition: &mut CustomResourceDefinition) {
-    let finalizers = &mut definition.metadata.finalizers;
-    if !finalizers.iter().any(|own| own == FINALIZER) {
-        finalizers.push(FINALIZER.to_owned());
-    }
 }

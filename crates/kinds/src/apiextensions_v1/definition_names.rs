@@ -41,20 +41,27 @@ pub(super) fn check(names: &CustomResourceDefinitionNames, at: &Path, errors: &m
         }
     }
     for (index, value) in names.short_names.iter().enumerate() {
-        check_label(&at.child("shortNames").index(index), value, errors);
+        check_item(&at.child("shortNames").index(index), value, errors);
     }
     if !names.kind.is_empty() && names.kind == names.list_kind {
         errors.push(at.child("listKind").invalid(&names.list_kind, "kind and listKind may not be the same"));
     }
     for (index, value) in names.categories.iter().enumerate() {
-        check_label(&at.child("categories").index(index), value, errors);
+        check_item(&at.child("categories").index(index), value, errors);
     }
 }
 
 /// A DNS label that begins with a letter; all that is wrong with it is one error.
 pub(super) fn check_label(at: &Path, value: &str, errors: &mut ErrorList) {
+    if !value.is_empty() {
+        check_item(at, value, errors);
+    }
+}
+
+/// The same for an item of a list, which may not be empty.
+fn check_item(at: &Path, value: &str, errors: &mut ErrorList) {
     let problems = dns1035_label(value);
-    if !value.is_empty() && !problems.is_empty() {
+    if !problems.is_empty() {
         errors.push(at.invalid(value, problems.join(",")));
     }
 }

@@ -130,7 +130,7 @@ fn kind_of<'s>(path: &str, schema: &'s Structural) -> Result<&'s str, String> {
     if names.is_empty() || names.ends_with('.') {
         return Err("unexpected end of JSON path".into());
     }
-    if matches!(names, "metadata.name" | "metadata.generateName" | "apiVersion" | "kind") {
+    if matches!(names, "apiVersion" | "kind") {
         return Ok("string");
     }
     let field = names.split('.').try_fold(schema, |schema, name| schema.properties.get(name));

@@ -69,9 +69,12 @@ fn has_schema(version: &CustomResourceDefinitionVersion) -> bool {
 pub(super) fn validate(definition: &CustomResourceDefinition) -> ErrorList {
     let mut errors = ErrorList::new();
     let wanted = format!("{}.{}", definition.spec.names.plural, definition.spec.group);
-    if definition.metadata.name != wanted {
-        let path = Path::new("metadata").child("name");
-        errors.push(path.invalid(&definition.metadata.name, "must be spec.names.plural+\".\"+spec.group"));
+    let meta = &definition.metadata;
+    for (field, value) in [("generateName", &meta.generate_name), ("name", &meta.name)] {
+        if !value.is_empty() && *value != wanted {
+            let path = Path::new("metadata").child(field);
+            errors.push(path.invalid(value, "must be spec.names.plural+\".\"+spec.group"));
+        }
     }
     check_spec(&definition.spec, None, &mut errors);
     check_rest(definition, None, &mut errors);
@@ -125,7 +128,7 @@ fn check_schemas_present(
     for (index, version) in missing {
         let at = at.index(index).child("schema").child("openAPIV3Schema");
         if always {
-            errors.push(at.required("schemas are required"));
+            errors.push(at.required(""));
         } else if version.served && !spec.preserve_unknown_fields {
             errors.push(at.required("because otherwise all fields are pruned"));
         }
@@ -158,6 +161,13 @@ fn check_versions(versions: &[CustomResourceDefinitionVersion], alike: &Alike, a
     }
     if versions.iter().filter(|version| version.storage).count() != 1 {
         errors.push(at.invalid(shown(), "must have exactly one version marked as storage version"));
+    }
+    // The internal form has the first version at the top as well, where it may be empty.
+    if let Some(first) = versions.first().filter(|first| !first.name.is_empty()) {
+        let problems = api_machinery::names::dns1035_label(&first.name);
+        if !problems.is_empty() {
+            errors.push(Path::new("spec").child("version").invalid(&first.name, problems.join(",")));
+        }
     }
 }
 
@@ -251,10 +261,13 @@ fn check_stored_versions(definition: &CustomResourceDefinition, errors: &mut Err
         errors.push(path.invalid(BadValue::null(), "must have at least one stored version"));
         return;
     }
-    let shown = Alike::of(versions).rest(versions);
-    for version in shown.iter().filter(|version| version.storage && !stored.contains(&version.name)) {
-        let detail = format!("must have the storage version {}", version.name);
-        errors.push(path.invalid(internal_json::bad_value(version), detail));
+    // Of two versions with one name only the first is known.
+    for (index, version) in versions.iter().enumerate().filter(|(_, version)| version.storage) {
+        let is_second = versions.iter().take(index).any(|earlier| earlier.name == version.name);
+        if is_second || !stored.contains(&version.name) {
+            let detail = format!("must have the storage version {}", version.name);
+            errors.push(path.invalid(BadValue::list(stored), detail));
+        }
     }
     let is_there = |name: &String| versions.iter().any(|version| version.name == *name);
     for (index, name) in stored.iter().enumerate().filter(|(_, name)| !is_there(name)) {

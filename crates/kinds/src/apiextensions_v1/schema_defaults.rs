@@ -1,6 +1,6 @@
 //! Whether the defaults of a schema are values of it.
 
-use api_machinery::field_path::{BadValue, ErrorList, Path};
+use api_machinery::field_path::{BadValue, ErrorList, FieldError, Path};
 use api_machinery::value::Value;
 use schema::Structural;
 use schema::structural::{prune, validate};
@@ -21,7 +21,8 @@ fn node(at: &Path, schema: &Structural, depth: usize, errors: &mut ErrorList) {
         let at = at.child("default");
         let unknown = prune(&mut default.clone(), schema);
         if unknown.is_empty() {
-            errors.extend(validate(&at, default, schema));
+            // A default is a document of its own to its validator, so that texts name places from its root.
+            errors.extend(validate(&Path::nil(), default, schema).into_iter().map(|error| below(&at, error)));
         } else {
             errors.push(at.invalid(BadValue::json(default.to_string()), "must not have unknown fields"));
         }
@@ -37,6 +38,15 @@ fn node(at: &Path, schema: &Structural, depth: usize, errors: &mut ErrorList) {
     }
 }
 
+/// An error of a default at the place of the default.
+fn below(at: &Path, error: FieldError) -> FieldError {
+    let field = match error.field.as_str() {
+        "<nil>" => at.to_string(),
+        _ => at.child(error.field).to_string(),
+    };
+    FieldError { field, ..error }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -47,8 +57,39 @@ mod tests {
     fn defaults_are_values_of_their_schema() {
         for (name, schema, expected) in [
             ("fits", json!({"type": "string", "default": "a"}), ""),
-            ("another type", json!({"type": "integer", "default": "a"}), "must be of type integer"),
-            ("out of bounds", json!({"type": "integer", "minimum": 5, "default": 1}), "greater than or equal to 5"),
+            (
+                "another type",
+                json!({"type": "integer", "default": "a"}),
+                "s.properties[x].default: Invalid value: \"string\":  in body must be of type integer: \"string\"",
+            ),
+            (
+                "no type",
+                json!({"type": "x", "default": 1}),
+                "s.properties[x].default: Invalid value: \"integer\":  in body must be of type x: \"integer\"",
+            ),
+            (
+                "out of bounds",
+                json!({"type": "integer", "minimum": 5, "default": 1}),
+                "s.properties[x].default: Invalid value: 1:  in body should be greater than or equal to 5",
+            ),
+            (
+                "a bound beyond the type",
+                json!({"type": "integer", "minimum": 9_223_372_036_854_775_808_u64, "default": 2}),
+                "[s.properties[x].default: Invalid value: \"\": Minimum boundary value must be of type integer (default \
+                 format) in , s.properties[x].default: Invalid value: 2:  in body should be greater than or equal to \
+                 9.223372036854776e+18]",
+            ),
+            (
+                "beyond the type",
+                json!({"type": "integer", "default": 9_223_372_036_854_775_808_u64}),
+                "[s.properties[x].default: Invalid value: \"number\":  in body must be of type integer: \"number\", \
+                 s.properties[x].default: Invalid value: \"\": Checked value must be of type integer (default format) in ]",
+            ),
+            (
+                "deep inside",
+                json!({"type": "object", "properties": {"a": {"type": "string"}}, "default": {"a": 1}}),
+                "s.properties[x].default.a: Invalid value: \"integer\": a in body must be of type string: \"integer\"",
+            ),
             (
                 "undeclared",
                 json!({"type": "object", "properties": {"a": {"type": "string"}}, "default": {"b": "c"}}),

@@ -62,6 +62,8 @@ impl TypedRules for DaemonSetRules {
     }
 
     fn set_defaults(object: &mut DaemonSet) {
+        // Upstream's conversion always writes the annotation, before fields are tracked.
+        set_template_generation(object, template_generation(object));
         crate::pod_spec::defaults::set_defaults(&mut object.spec.template.spec);
         let strategy = &mut object.spec.update_strategy;
         if strategy.type_ == "RollingUpdate" {
@@ -98,8 +100,8 @@ impl TypedRules for DaemonSetRules {
             validate_status(&Path::new("status"), &object.status, &old.status, &mut errors);
             return errors;
         }
-        validate_spec(&Path::new("spec"), &object.spec, Some(&old.spec), &mut errors);
         workload::selector_stays(object.spec.selector.as_ref(), old.spec.selector.as_ref(), &mut errors);
+        validate_spec(&Path::new("spec"), &object.spec, Some(&old.spec), &mut errors);
         errors
     }
 

@@ -6,7 +6,7 @@ use crate::field_rules;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::internal_json;
 use crate::pod_spec::disabled;
-use crate::rules::{Endpoint, RuleContext, Scale, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
 use crate::workload;
@@ -49,6 +49,7 @@ pub(crate) struct DeploymentRules;
 impl TypedRules for DeploymentRules {
     type Object = Deployment;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

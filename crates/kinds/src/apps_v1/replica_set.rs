@@ -6,7 +6,7 @@ use crate::field_rules;
 use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::disabled;
 use crate::replicas::{self, Counts};
-use crate::rules::{Endpoint, RuleContext, Scale, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
 use crate::workload;
@@ -39,6 +39,7 @@ pub(crate) struct ReplicaSetRules;
 impl TypedRules for ReplicaSetRules {
     type Object = ReplicaSet;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

@@ -6,7 +6,7 @@ use super::stateful_set_validation as validation;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::defaults::round_up;
 use crate::pod_spec::disabled;
-use crate::rules::{Endpoint, RuleContext, Scale, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
 use api_machinery::field_path::{ErrorList, Path};
@@ -38,6 +38,7 @@ pub(crate) struct StatefulSetRules;
 impl TypedRules for StatefulSetRules {
     type Object = StatefulSet;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

@@ -240,3 +240,18 @@ fn strategies_of_sets_with_state() {
         assert_eq!((type_.as_str(), partition), expected, "{text}");
     }
 }
+
+#[test]
+fn what_a_selector_may_not_do_is_told_before_what_it_misses() {
+    let new = format!(r#""selector":{{"matchLabels":{{"x":"y"}}}},{POD}"#);
+    assert_eq!(
+        updated::<DaemonSetRules>(&new, &format!("{SELECTOR},{POD}")),
+        [
+            r#"spec.selector: Invalid value: {"matchLabels":{"x":"y"}}: field is immutable"#,
+            r#"spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`"#,
+        ]
+    );
+    let bare = r#""template":{"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+    let text = "spec.template.metadata.labels: Invalid value: null: `selector` does not match template `labels`";
+    assert_eq!(created::<DaemonSetRules>(&format!("{SELECTOR},{bare}")), [text]);
+}

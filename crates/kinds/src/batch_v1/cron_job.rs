@@ -5,7 +5,7 @@ use api_types::batch_v1::CronJob;
 use super::job_validation;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::disabled;
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
 use crate::{field_rules, workload};
@@ -53,6 +53,7 @@ pub(crate) struct CronJobRules;
 impl TypedRules for CronJobRules {
     type Object = CronJob;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

@@ -92,6 +92,12 @@ impl TypedRules for JobRules {
         errors
     }
 
+    fn validate_as_new(object: &Job, old: &Job) -> Option<ErrorList> {
+        let mut errors = ErrorList::new();
+        job_validation::validate_job(object, Some(old), &mut errors);
+        Some(errors)
+    }
+
     fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &Job, old: &Job) -> ErrorList {
         let mut errors = ErrorList::new();
         match endpoint {

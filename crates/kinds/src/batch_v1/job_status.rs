@@ -34,11 +34,16 @@ pub(super) fn validate(job: &Job, old: &Job, errors: &mut ErrorList) {
     ];
     workload::not_negative(&path, &counters, errors);
     validate_uncounted(&path, status, errors);
-    validate_conditions(&path.child("conditions"), job, old, errors);
-    validate_counters(&path, job, old, errors);
-    validate_times(&path, job, old, errors);
+    let conditions = Conditions { path: path.child("conditions"), job, old };
+    conditions.check_ends(errors);
+    validate_completion(&path, job, old, errors);
+    conditions.check_reasons(errors);
     validate_finished(&path, job, old, errors);
     validate_indexes(&path, job, old, errors);
+    validate_settled(&path, job, old, errors);
+    conditions.check_lasting(errors);
+    validate_changes(&path, job, old, errors);
+    conditions.check_criteria(errors);
 }
 
 fn validate_uncounted(path: &Path, status: &JobStatus, errors: &mut ErrorList) {
@@ -57,43 +62,78 @@ fn validate_uncounted(path: &Path, status: &JobStatus, errors: &mut ErrorList) {
     }
 }
 
-fn validate_conditions(path: &Path, job: &Job, old: &Job, errors: &mut ErrorList) {
-    let new = |type_: &str| is_true(&job.status.conditions, type_);
-    let stored = |type_: &str| is_true(&old.status.conditions, type_);
-    let changed = |types: [&str; 2]| types.iter().any(|type_| new(type_) != stored(type_));
-    let (met, complete, failed) = (new("SuccessCriteriaMet"), new("Complete"), new("Failed"));
-    let failing = new("FailureTarget");
-    let mut refuse = |is_bad: bool, detail: &str| {
-        if is_bad {
-            errors.push(unprinted(path, detail));
-        }
-    };
-    refuse(met && failed, "cannot set SuccessCriteriaMet=True and Failed=true conditions");
-    refuse(met && failing, "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions");
-    let needs_met = job.spec.success_policy.is_some();
-    let detail = "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True";
-    refuse(needs_met && complete && !met, detail);
-    let was_met = stored("SuccessCriteriaMet");
-    refuse(was_met && !met, "cannot disable the SuccessCriteriaMet=True condition");
-    let detail = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions";
-    refuse(stored("Complete") && !was_met && met, detail);
-    for type_ in ["Failed", "Complete", "FailureTarget"] {
-        let detail = format!("cannot disable the terminal {type_}=True condition");
-        refuse(stored(type_) && !new(type_), &detail);
-    }
-    let both = complete && failed && changed(["Complete", "Failed"]);
-    refuse(both, "cannot set Complete=True and Failed=true conditions");
-    let both = complete && failing && changed(["Complete", "FailureTarget"]);
-    refuse(both, "cannot set Complete=True and FailureTarget=true conditions");
-    let touched = failed != stored("Failed") || job.status.failed_indexes != old.status.failed_indexes;
-    let detail = "cannot set Failed=True condition without the FailureTarget=true condition";
-    refuse(touched && failed && !failing, detail);
-    let touched = changed(["Complete", "SuccessCriteriaMet"]);
-    let detail = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition";
-    refuse(touched && complete && !met, detail);
+/// The rules of conditions, which upstream checks in four goes between the others.
+struct Conditions<'a> {
+    path: Path,
+    job: &'a Job,
+    old: &'a Job,
 }
 
-fn validate_counters(path: &Path, job: &Job, old: &Job, errors: &mut ErrorList) {
+impl Conditions<'_> {
+    fn is(&self, type_: &str) -> bool {
+        is_true(&self.job.status.conditions, type_)
+    }
+
+    fn was(&self, type_: &str) -> bool {
+        is_true(&self.old.status.conditions, type_)
+    }
+
+    fn changed(&self, types: [&str; 2]) -> bool {
+        types.iter().any(|type_| self.is(type_) != self.was(type_))
+    }
+
+    fn refuse(&self, is_bad: bool, detail: &str, errors: &mut ErrorList) {
+        if is_bad {
+            errors.push(unprinted(&self.path, detail));
+        }
+    }
+
+    /// A job has one end.
+    fn check_ends(&self, errors: &mut ErrorList) {
+        let complete = self.is("Complete");
+        let both = complete && self.is("Failed") && self.changed(["Complete", "Failed"]);
+        self.refuse(both, "cannot set Complete=True and Failed=true conditions", errors);
+        let both = complete && self.is("FailureTarget") && self.changed(["Complete", "FailureTarget"]);
+        self.refuse(both, "cannot set Complete=True and FailureTarget=true conditions", errors);
+    }
+
+    /// What announces an end comes before it.
+    fn check_reasons(&self, errors: &mut ErrorList) {
+        let failed = self.is("Failed");
+        let touched = failed != self.was("Failed") || self.job.status.failed_indexes != self.old.status.failed_indexes;
+        let detail = "cannot set Failed=True condition without the FailureTarget=true condition";
+        self.refuse(touched && failed && !self.is("FailureTarget"), detail, errors);
+        let touched = self.changed(["Complete", "SuccessCriteriaMet"]);
+        let detail = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition";
+        self.refuse(touched && self.is("Complete") && !self.is("SuccessCriteriaMet"), detail, errors);
+    }
+
+    /// An end stays.
+    fn check_lasting(&self, errors: &mut ErrorList) {
+        for type_ in ["Failed", "Complete", "FailureTarget"] {
+            let detail = format!("cannot disable the terminal {type_}=True condition");
+            self.refuse(self.was(type_) && !self.is(type_), &detail, errors);
+        }
+    }
+
+    /// What goes with a success that was announced.
+    fn check_criteria(&self, errors: &mut ErrorList) {
+        let (met, was_met) = (self.is("SuccessCriteriaMet"), self.was("SuccessCriteriaMet"));
+        let detail = "cannot set SuccessCriteriaMet=True and Failed=true conditions";
+        self.refuse(met && self.is("Failed"), detail, errors);
+        let detail = "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions";
+        self.refuse(met && self.is("FailureTarget"), detail, errors);
+        let needs_met = self.job.spec.success_policy.is_some();
+        let detail = "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True";
+        self.refuse(needs_met && self.is("Complete") && !met, detail, errors);
+        self.refuse(was_met && !met, "cannot disable the SuccessCriteriaMet=True condition", errors);
+        let detail = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions";
+        self.refuse(self.was("Complete") && !was_met && met, detail, errors);
+    }
+}
+
+/// Counters never go back, and times that were set stay.
+fn validate_changes(path: &Path, job: &Job, old: &Job, errors: &mut ErrorList) {
     let (new, stored) = (&job.status, &old.status);
     if new.failed < stored.failed {
         errors.push(path.child("failed").invalid(new.failed, "cannot decrease the failed counter"));
@@ -104,21 +144,23 @@ fn validate_counters(path: &Path, job: &Job, old: &Job, errors: &mut ErrorList) 
     if new.succeeded < stored.succeeded && !is_elastic {
         errors.push(path.child("succeeded").invalid(new.succeeded, "cannot decrease the succeeded counter"));
     }
-    let touched = new.ready != stored.ready || new.active != stored.active;
-    if let Some(ready) = new.ready.filter(|ready| touched && *ready > new.active) {
-        errors.push(path.child("ready").invalid(ready, "cannot set more ready pods than active"));
-    }
-}
-
-fn validate_times(path: &Path, job: &Job, old: &Job, errors: &mut ErrorList) {
-    let (new, stored) = (&job.status, &old.status);
-    let completed = path.child("completionTime");
     if stored.completion_time.is_some()
         && new.completion_time.is_some()
         && new.completion_time != stored.completion_time
     {
-        errors.push(completed.invalid(new.completion_time, IMMUTABLE));
+        errors.push(path.child("completionTime").invalid(new.completion_time, IMMUTABLE));
     }
+    let start_changed = new.start_time != stored.start_time;
+    let is_resuming = is_true(&stored.conditions, "Suspended") && !is_true(&new.conditions, "Suspended");
+    if start_changed && stored.start_time.is_some() && job.spec.suspend != Some(true) && !is_resuming {
+        let detail = "field is immutable for unsuspended job once set";
+        errors.push(path.child("startTime").invalid(new.start_time, detail));
+    }
+}
+
+fn validate_completion(path: &Path, job: &Job, old: &Job, errors: &mut ErrorList) {
+    let (new, stored) = (&job.status, &old.status);
+    let completed = path.child("completionTime");
     let is_complete = is_true(&new.conditions, "Complete");
     let time_changed = new.completion_time != stored.completion_time;
     if is_complete != is_true(&stored.conditions, "Complete") || time_changed {
@@ -137,11 +179,6 @@ fn validate_times(path: &Path, job: &Job, old: &Job, errors: &mut ErrorList) {
         && end.seconds_since(start) < 0
     {
         errors.push(completed.invalid(end, "must be equal to or after `startTime`"));
-    }
-    let is_resuming = is_true(&stored.conditions, "Suspended") && !is_true(&new.conditions, "Suspended");
-    if start_changed && stored.start_time.is_some() && job.spec.suspend != Some(true) && !is_resuming {
-        let detail = "field is immutable for unsuspended job once set";
-        errors.push(path.child("startTime").invalid(new.start_time, detail));
     }
 }
 
@@ -166,9 +203,18 @@ fn validate_finished(path: &Path, job: &Job, old: &Job, errors: &mut ErrorList) 
         let value = internal_json::bad_value(uncounted);
         errors.push(path.child("uncountedTerminatedPods").invalid(value, "must be empty for finished job"));
     }
-    let touched = just_finished || new.terminating != stored.terminating;
-    if let Some(terminating) = new.terminating.filter(|count| touched && *count > 0) {
+}
+
+/// The last of what a status must be by itself.
+fn validate_settled(path: &Path, job: &Job, old: &Job, errors: &mut ErrorList) {
+    let (new, stored) = (&job.status, &old.status);
+    let touched = !is_finished(stored) || new.terminating != stored.terminating;
+    if let Some(terminating) = new.terminating.filter(|count| is_finished(new) && touched && *count > 0) {
         errors.push(path.child("terminating").invalid(terminating, "terminating>0 is invalid for finished job"));
+    }
+    let touched = new.ready != stored.ready || new.active != stored.active;
+    if let Some(ready) = new.ready.filter(|ready| touched && *ready > new.active) {
+        errors.push(path.child("ready").invalid(ready, "cannot set more ready pods than active"));
     }
 }
 

@@ -54,14 +54,13 @@ fn validate_generated(job: &Job, old: Option<&Job>, errors: &mut ErrorList) {
         match labels.get(*key) {
             None => errors.push(path.key(key).required(detail)),
             Some(actual) if actual != value => {
-                let printed = BadValue::json(serde_json::json!(labels).to_string());
-                errors.push(path.key(key).invalid(printed, detail));
+                errors.push(path.key(key).invalid(BadValue::texts(labels), detail));
             }
             Some(_) => {}
         }
     }
     let own = expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    if !selector_of(Some(selector)).is_ok_and(|selector: Selector| selector.matches(&own)) {
+    if selector_of(Some(selector)).is_ok_and(|selector: Selector| !selector.matches(&own)) {
         let value = workload::selector_value(Some(selector));
         errors.push(Path::new("spec").child("selector").invalid(value, "`selector` not auto-generated"));
     }
@@ -112,7 +111,7 @@ pub(super) fn validate_spec(path: &Path, spec: &JobSpec, old: Option<&JobSpec>, 
     }
     if is_indexed(spec) {
         validate_indexed(path, spec, errors);
-    } else {
+    } else if spec.completion_mode.as_deref().is_none_or(|mode| mode == "NonIndexed") {
         for (field, value) in
             [("backoffLimitPerIndex", spec.backoff_limit_per_index), ("maxFailedIndexes", spec.max_failed_indexes)]
         {
@@ -181,9 +180,9 @@ fn validate_pods(path: &Path, spec: &JobSpec, old: Option<&PodTemplateSpec>, err
     }
 }
 
-/// Checks a job that is to replace `old`. As upstream, the rules of the spec run a second time.
+/// Checks a job that is to replace `old`, once it was checked as a new one: as upstream, the rules of the spec run a second
+/// time.
 pub(super) fn validate_update(job: &Job, old: &Job, errors: &mut ErrorList) {
-    validate_job(job, Some(old), errors);
     let path = Path::new("spec");
     let (new, stored) = (&job.spec, &old.spec);
     validate_selected(&path, new, Some(stored), errors);

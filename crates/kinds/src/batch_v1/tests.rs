@@ -24,7 +24,9 @@ fn created(job: &Job) -> Vec<String> {
 }
 
 fn updated(endpoint: Endpoint, job: &Job, old: &Job) -> String {
-    let errors = Typed::<JobRules>::new().validate_update(&RuleContext::default(), endpoint, job, old);
+    let rules = Typed::<JobRules>::new();
+    let mut errors = rules.validate_as_new(endpoint, job, old).unwrap_or_default();
+    errors.extend(rules.validate_update(&RuleContext::default(), endpoint, job, old));
     if errors.is_empty() { String::new() } else { errors.to_string() }
 }
 
@@ -46,8 +48,19 @@ fn selectors_are_generated() {
 fn manual_selectors_stay() {
     let job = job(r#""manualSelector":true,"selector":{"matchLabels":{"a":"b"}}"#);
     assert!(job.spec.template.metadata.labels.is_empty());
-    let text = "spec.template.metadata.labels: Invalid value: {}: `selector` does not match template `labels`";
+    let text = "spec.template.metadata.labels: Invalid value: null: `selector` does not match template `labels`";
     assert_eq!(created(&job), [text]);
+}
+
+/// A selector that cannot be read is not compared with the generated one, and an unknown mode is not taken for another.
+#[test]
+fn unreadable_members_are_told_once() {
+    let errors = created(&job(r#""selector":{"matchExpressions":[{"key":"a","operator":"x"}]}"#));
+    let text = "spec.selector.matchExpressions[0].operator: Invalid value: \"x\": not a valid selector operator";
+    assert_eq!(errors, [text]);
+    let errors = created(&job(r#""completionMode":"x","backoffLimitPerIndex":1"#));
+    let text = "spec.completionMode: Unsupported value: \"x\": supported values: \"NonIndexed\", \"Indexed\"";
+    assert_eq!(errors, [text]);
 }
 
 #[test]
@@ -140,8 +153,21 @@ fn statuses_only_go_forward() {
     done.status.failed = -1;
     assert_eq!(
         updated(Endpoint::Status, &done, &old),
-        "[status.failed: Invalid value: -1: must be greater than or equal to 0, status.failed: Invalid value: -1: \
-         cannot decrease the failed counter, status.active: Invalid value: 1: active>0 is invalid for finished job]"
+        "[status.failed: Invalid value: -1: must be greater than or equal to 0, status.active: Invalid value: 1: active>0 \
+         is invalid for finished job, status.failed: Invalid value: -1: cannot decrease the failed counter]"
+    );
+    // What the end lacks is told before what announces it, and what lasts after both.
+    let mut started = old.clone();
+    started.status.start_time = Some(Time::from_unix_seconds(1));
+    let mut hasty = old.clone();
+    hasty.status.start_time = None;
+    hasty.status.conditions = vec![condition("Complete")];
+    assert_eq!(
+        updated(Endpoint::Status, &hasty, &started),
+        "[status.completionTime: Required value: completionTime is required for Complete jobs, status.conditions: Invalid \
+         value: cannot set Complete=True condition without the SuccessCriteriaMet=true condition, status.startTime: \
+         Required value: startTime is required for finished job, status.startTime: Invalid value: null: field is \
+         immutable for unsuspended job once set]"
     );
 }
 

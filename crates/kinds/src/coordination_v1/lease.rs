@@ -4,7 +4,7 @@ use api_types::coordination_v1::Lease;
 
 use crate::field_rules;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::table;
 use api_machinery::field_path::ErrorList;
 use api_machinery::field_path::{BadValue, Path};
@@ -36,6 +36,7 @@ pub(crate) struct LeaseRules;
 impl TypedRules for LeaseRules {
     type Object = Lease;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

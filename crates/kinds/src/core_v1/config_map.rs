@@ -1,6 +1,6 @@
 //! ConfigMap of core/v1: its names, and its rules.
 
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::ConfigMap;
@@ -34,6 +34,7 @@ pub(crate) struct ConfigMapRules;
 impl TypedRules for ConfigMapRules {
     type Object = ConfigMap;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

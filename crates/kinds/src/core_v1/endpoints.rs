@@ -2,7 +2,7 @@
 
 use crate::address_warnings;
 use crate::field_rules;
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::Endpoints;
@@ -37,6 +37,7 @@ pub(crate) struct EndpointsRules;
 impl TypedRules for EndpointsRules {
     type Object = Endpoints;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

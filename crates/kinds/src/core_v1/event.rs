@@ -1,7 +1,7 @@
 //! Event of core/v1: its names, and its rules.
 
 use crate::event_rules;
-use crate::rules::{RuleContext, TypedRules};
+use crate::rules::{MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_types::core_v1::Event;
 
@@ -45,6 +45,7 @@ pub(crate) struct EventRules;
 impl TypedRules for EventRules {
     type Object = Event;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::path_segment(name, prefix)

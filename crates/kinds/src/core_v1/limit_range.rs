@@ -1,6 +1,6 @@
 //! LimitRange of core/v1: its names, and its rules.
 
-use crate::rules::{RuleContext, TypedRules};
+use crate::rules::{MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_types::core_v1::{LimitRange, LimitRangeItem};
 
@@ -31,6 +31,7 @@ pub(crate) struct LimitRangeRules;
 impl TypedRules for LimitRangeRules {
     type Object = LimitRange;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
@@ -48,6 +49,12 @@ impl TypedRules for LimitRangeRules {
             for (name, amount) in item.default.iter().chain(&item.min) {
                 item.default_request.entry(name.clone()).or_insert_with(|| amount.clone());
             }
+        }
+    }
+
+    fn prepare_create(_: &RuleContext, object: &mut LimitRange) {
+        if object.metadata.name.is_empty() {
+            object.metadata.name.clone_from(&object.metadata.uid);
         }
     }
 

@@ -1,7 +1,7 @@
 //! PersistentVolume of core/v1: its names, and its rules.
 
 use super::{volume_validation, volume_warnings};
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_types::core_v1::PersistentVolume;
 
@@ -48,6 +48,7 @@ pub(crate) struct PersistentVolumeRules;
 impl TypedRules for PersistentVolumeRules {
     type Object = PersistentVolume;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::Status;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

@@ -9,7 +9,7 @@ use super::{pod_create, pod_resize, pod_status, pod_update};
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::{validation, warnings};
 use crate::rules::TypedRules;
-use crate::rules::{Endpoint, Grace, RuleContext};
+use crate::rules::{Endpoint, Grace, MetadataCheck, RuleContext};
 use crate::strategy::Strategy;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -85,6 +85,7 @@ pub(crate) struct PodRules;
 impl TypedRules for PodRules {
     type Object = Pod;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

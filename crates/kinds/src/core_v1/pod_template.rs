@@ -5,7 +5,7 @@ use api_types::core_v1::PodTemplate;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::pod_spec::validation::validate_template;
 use crate::pod_spec::{disabled, warnings};
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::table;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::reflect;
@@ -37,6 +37,7 @@ pub(crate) struct PodTemplateRules;
 impl TypedRules for PodTemplateRules {
     type Object = PodTemplate;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

@@ -163,7 +163,7 @@ fn validate_spec(path: &Path, spec: &ReplicationControllerSpec, old: Option<&Pod
     };
     let labels = &template.metadata.labels;
     if !spec.selector.is_empty() && spec.selector.iter().any(|(key, value)| labels.get(key) != Some(value)) {
-        let value = BadValue::json(serde_json::json!(labels).to_string());
+        let value = BadValue::texts(labels);
         let detail = "`selector` does not match template `labels`";
         errors.push(path.child("metadata").child("labels").invalid(value, detail));
     }

@@ -1,7 +1,7 @@
 //! ResourceQuota of core/v1: its names, and its rules.
 
 use crate::quota_rules;
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_types::core_v1::ResourceQuota;
 use std::collections::BTreeSet;
@@ -37,6 +37,7 @@ pub(crate) struct ResourceQuotaRules;
 impl TypedRules for ResourceQuotaRules {
     type Object = ResourceQuota;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::Status;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

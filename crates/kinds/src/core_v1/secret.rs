@@ -1,6 +1,6 @@
 //! Secret of core/v1: its names, and its rules.
 
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::Secret;
@@ -34,17 +34,18 @@ pub(crate) struct SecretRules;
 impl TypedRules for SecretRules {
     type Object = Secret;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
-    fn prepare_create(_: &RuleContext, object: &mut Secret) {
+    /// `stringData` is only another way of writing `data`, so whoever writes it owns `data`.
+    fn set_defaults_first(object: &mut Secret) {
         merge_string_data(object);
     }
 
     fn prepare_update(_: &RuleContext, _: Endpoint, object: &mut Secret, old: &Secret) {
-        merge_string_data(object);
         if object.type_.is_empty() {
             object.type_.clone_from(&old.type_);
         }

@@ -1,7 +1,7 @@
 //! Service of core/v1: its names, and its rules.
 
 use super::{service_validation, service_warnings};
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use std::collections::BTreeSet;
 
@@ -56,6 +56,7 @@ pub(crate) struct ServiceRules;
 impl TypedRules for ServiceRules {
     type Object = Service;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::Status;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

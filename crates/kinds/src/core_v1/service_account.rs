@@ -1,6 +1,6 @@
 //! ServiceAccount of core/v1: its names, and its rules.
 
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use api_types::core_v1::ObjectReference;
 use api_types::core_v1::ServiceAccount;
 
@@ -39,6 +39,7 @@ pub(crate) struct ServiceAccountRules;
 impl TypedRules for ServiceAccountRules {
     type Object = ServiceAccount;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

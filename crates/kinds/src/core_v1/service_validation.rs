@@ -335,6 +335,10 @@ pub(super) fn drop_other_types_fields(service: &mut Service, old: &Service) {
             new.ip_family_policy = None;
         }
     }
+    if is_external_name(new) {
+        // Older versions stored one, and no version shows it.
+        new.internal_traffic_policy = None;
+    }
     if has_node_ports(stored) && !has_node_ports(new) {
         let known: BTreeSet<i32> = stored.ports.iter().map(|port| port.node_port).collect();
         if new.ports.iter().all(|port| port.node_port == 0 || known.contains(&port.node_port)) {

@@ -31,10 +31,10 @@ fn volumes() {
         texts(&super::volume_validation::validate_update(&new, &old)),
         [
             "spec.capacity: Required value",
-            "spec.capacity: Unsupported value: {}: supported values: \"storage\"",
+            "spec.capacity: Unsupported value: null: supported values: \"storage\"",
             "spec: Required value: must specify a volume type",
             "spec.capacity: Required value",
-            "spec.capacity: Unsupported value: {}: supported values: \"storage\"",
+            "spec.capacity: Unsupported value: null: supported values: \"storage\"",
             "spec: Required value: must specify a volume type",
             "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation",
         ]

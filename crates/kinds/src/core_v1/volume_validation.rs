@@ -85,10 +85,8 @@ fn validate_capacity(path: &Path, spec: &PersistentVolumeSpec, errors: &mut Erro
         errors.push(path.required(""));
     }
     if !spec.capacity.contains_key("storage") || spec.capacity.len() > 1 {
-        let shown: std::collections::BTreeMap<_, _> =
-            spec.capacity.iter().map(|(name, quantity)| (name, quantity.to_string())).collect();
-        let value = BadValue::json(serde_json::json!(shown).to_string());
-        errors.push(path.not_supported(value, &["storage"]));
+        let shown = spec.capacity.iter().map(|(name, quantity)| (name.clone(), quantity.to_string())).collect();
+        errors.push(path.not_supported(BadValue::texts(&shown), &["storage"]));
     }
     for (name, quantity) in &spec.capacity {
         let at = path.key(name);

@@ -7,7 +7,7 @@ use api_types::discovery_v1::EndpointSlice;
 use crate::address_warnings;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
-use crate::rules::{Endpoint, RuleContext};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext};
 use crate::table;
 use api_machinery::names;
 use api_machinery::time::Time;
@@ -50,6 +50,7 @@ pub(crate) struct EndpointSliceRules;
 impl TypedRules for EndpointSliceRules {
     type Object = EndpointSlice;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
@@ -87,13 +88,13 @@ impl TypedRules for EndpointSliceRules {
 
     fn validate_update(_: &RuleContext, _: Endpoint, object: &EndpointSlice, old: &EndpointSlice) -> ErrorList {
         let mut errors = ErrorList::new();
-        if object.address_type != old.address_type {
-            let value = BadValue::named(&object.address_type);
-            errors.push(Path::new("addressType").invalid(value, crate::field_rules::IMMUTABLE));
-        }
         slice_validation::validate(object, &mut errors);
         if object.endpoints != old.endpoints {
             slice_validation::validate_endpoints(object, &mut errors);
+        }
+        if object.address_type != old.address_type {
+            let value = BadValue::named(&object.address_type);
+            errors.push(Path::new("addressType").invalid(value, crate::field_rules::IMMUTABLE));
         }
         errors
     }

@@ -1,7 +1,6 @@
 //! Rules of endpoint slices.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
@@ -86,14 +85,11 @@ fn validate_address(path: &Path, index: usize, type_: &str, address: &str, error
         "FQDN" => return errors.extend(names::fully_qualified_domain_name(&at, address)),
         _ => return,
     };
-    let parsed = names::parse_ip_lenient(address);
-    if parsed.is_none_or(|ip| ip.is_ipv4() != (type_ == "IPv4")) {
+    let Some(ip) = names::parse_ip_lenient(address) else { return };
+    if ip.is_ipv4() != (type_ == "IPv4") {
         errors.push(path.invalid(address, wanted));
     }
-    let parsed: Option<IpAddr> = parsed;
-    if let Some(ip) = parsed {
-        errors.push_invalid(&at, address, names::endpoint_ip(ip));
-    }
+    errors.push_invalid(&at, address, names::endpoint_ip(ip));
 }
 
 fn validate_hints(path: &Path, hints: &EndpointHints, errors: &mut ErrorList) {
@@ -128,6 +124,13 @@ mod tests {
             ("IPv4", "10.0.0.1", &[][..]),
             ("IPv4", "fd00::1", &["e[0].addresses: Invalid value: \"fd00::1\": must be an IPv4 address"]),
             ("IPv6", "fd00::1", &[]),
+            (
+                "IPv4",
+                "x",
+                &[
+                    "e[0].addresses[0]: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+                ],
+            ),
             ("FQDN", "a.example.com", &[]),
             (
                 "IPv4",

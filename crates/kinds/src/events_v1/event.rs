@@ -2,7 +2,7 @@
 
 use crate::event_rules;
 use crate::internal_json;
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_types::events_v1::Event;
 
@@ -45,6 +45,7 @@ pub(crate) struct EventRules;
 impl TypedRules for EventRules {
     type Object = Event;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

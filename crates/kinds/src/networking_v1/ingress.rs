@@ -5,7 +5,7 @@ use api_types::networking_v1::Ingress;
 use super::ingress_validation as validation;
 use crate::address_warnings;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
 use api_machinery::field_path::{ErrorList, Path};
@@ -45,6 +45,7 @@ pub(crate) struct IngressRules;
 impl TypedRules for IngressRules {
     type Object = Ingress;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

@@ -4,7 +4,7 @@ use api_types::networking_v1::{IngressClass, IngressClassParametersReference, In
 
 use crate::field_rules::{self as rules, IMMUTABLE};
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
@@ -41,6 +41,7 @@ pub(crate) struct IngressClassRules;
 impl TypedRules for IngressClassRules {
     type Object = IngressClass;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::Generation;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
@@ -62,11 +63,11 @@ impl TypedRules for IngressClassRules {
     fn validate_update(_: &RuleContext, _: Endpoint, object: &IngressClass, old: &IngressClass) -> ErrorList {
         let mut errors = ErrorList::new();
         let path = Path::new("spec");
-        validate_spec(&path, &object.spec, &mut errors);
         let controller = &object.spec.controller;
         if *controller != old.spec.controller {
             errors.push(path.child("controller").invalid(controller, IMMUTABLE));
         }
+        validate_spec(&path, &object.spec, &mut errors);
         errors
     }
 
@@ -110,7 +111,7 @@ fn validate_parameters(path: &Path, of: &IngressClassParametersReference, errors
     };
     let at = path.child("namespace");
     match (scope.as_str(), of.namespace.as_deref()) {
-        ("Namespace", None | Some("")) => errors.push(at.required("`parameters.scope` is set to 'Namespace'")),
+        ("Namespace", None) => errors.push(at.required("`parameters.scope` is set to 'Namespace'")),
         ("Namespace", Some(namespace)) => errors.push_invalid(&at, namespace, names::dns1123_label(namespace)),
         ("Cluster", Some(_)) => errors.push(at.forbidden("`parameters.scope` is set to 'Cluster'")),
         ("Cluster", None) => {}

@@ -4,7 +4,7 @@ use api_types::networking_v1::NetworkPolicy;
 
 use super::network_policy_validation as validation;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
 use api_machinery::field_path::ErrorList;
@@ -40,6 +40,7 @@ pub(crate) struct NetworkPolicyRules;
 impl TypedRules for NetworkPolicyRules {
     type Object = NetworkPolicy;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::Generation;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

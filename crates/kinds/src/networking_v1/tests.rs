@@ -173,8 +173,8 @@ fn classes() {
         (
             r#"{"controller":"a"}"#,
             &[
-                "spec.controller: Invalid value: \"a\": must be a domain-prefixed path (such as \"acme.io/foo\")",
                 "spec.controller: Invalid value: \"a\": field is immutable",
+                "spec.controller: Invalid value: \"a\": must be a domain-prefixed path (such as \"acme.io/foo\")",
             ],
         ),
         (
@@ -278,5 +278,26 @@ fn stored_blocks_pass_and_are_warned_of() {
         super::network_policy_validation::warnings(&policy(spec).spec),
         ["spec.ingress[0].from[0].ipBlock.cidr: CIDR value \"10.0.0.1/8\" is ambiguous in this context (should be \
           \"10.0.0.0/8\" or \"10.0.0.1/32\"?)"]
+    );
+}
+
+#[test]
+fn a_class_that_changes_its_controller_is_told_that_first() {
+    let class = |spec: &str| read::<IngressClass>(&format!(r#"{{"spec":{spec}}}"#));
+    let update = |new: &str, old: &str| {
+        let cx = RuleContext::default();
+        texts(&super::ingress_class::IngressClassRules::validate_update(&cx, Endpoint::Main, &class(new), &class(old)))
+    };
+    assert_eq!(
+        update("{}", r#"{"controller":"a.b/c"}"#),
+        ["spec.controller: Invalid value: \"\": field is immutable", "spec.controller: Required value"]
+    );
+    // An empty namespace is there, and wrong.
+    let parameters =
+        r#"{"controller":"a.b/c","parameters":{"kind":"K","name":"n","scope":"Namespace","namespace":""}}"#;
+    let found = update(parameters, parameters);
+    assert!(
+        found.len() == 1 && found[0].starts_with("spec.parameters.namespace: Invalid value: \"\": a lowercase"),
+        "{found:?}"
     );
 }

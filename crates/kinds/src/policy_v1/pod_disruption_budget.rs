@@ -5,7 +5,7 @@ use api_types::policy_v1::PodDisruptionBudget;
 use crate::conditions;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::label_selector::{self, Values};
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
 use crate::workload;
@@ -48,6 +48,8 @@ pub(crate) struct PodDisruptionBudgetRules;
 impl TypedRules for PodDisruptionBudgetRules {
     type Object = PodDisruptionBudget;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[];
+    const STATUS_METADATA_CHECKS: &'static [MetadataCheck] = &[];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

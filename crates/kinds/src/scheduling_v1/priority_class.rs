@@ -4,7 +4,7 @@ use api_types::scheduling_v1::PriorityClass;
 
 use crate::field_rules;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::table;
 use api_machinery::field_path::ErrorList;
 use api_machinery::field_path::{BadValue, Path};
@@ -46,6 +46,7 @@ pub(crate) struct PriorityClassRules;
 impl TypedRules for PriorityClassRules {
     type Object = PriorityClass;
     const INFO: &'static ResourceInfo = &INFO;
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

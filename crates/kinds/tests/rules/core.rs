@@ -293,6 +293,14 @@ fn endpoint_slices() {
                 &["addressType: Invalid value: \"IPv6\": field is immutable"],
             ),
             (
+                r#"{"addressType":"IPv4"}"#,
+                r#"{"addressType":"x"}"#,
+                &[
+                    "addressType: Unsupported value: \"x\": supported values: \"FQDN\", \"IPv4\", \"IPv6\"",
+                    "addressType: Invalid value: \"x\": field is immutable",
+                ],
+            ),
+            (
                 r#"{"addressType":"IPv4","endpoints":[{"addresses":[]}]}"#,
                 r#"{"addressType":"IPv4","endpoints":[{"addresses":[]}],"metadata":{"labels":{"a":"b"}}}"#,
                 &[],

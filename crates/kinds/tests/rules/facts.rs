@@ -1,18 +1,7 @@
-//! The tables of names, verbs, columns and storage beside the facts of upstream's release, where those are at hand.
+//! The tables of names, verbs, columns and storage beside the facts of upstream's release.
 
 use kinds::info::{ResourceInfo, SubresourceInfo};
 use serde_json::{Value, json};
-
-/// The facts; nothing, with a word about it, where the file is not there.
-#[expect(clippy::print_stdout, reason = "a skipped test says so")]
-fn facts(name: &str) -> Option<Value> {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api").join(name);
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        println!("skipped: there is no {}", path.display());
-        return None;
-    };
-    Some(serde_json::from_str(&text).expect("facts are JSON"))
-}
 
 fn texts(value: &Value, member: &str) -> Vec<String> {
     value[member].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -69,7 +58,7 @@ fn ours(info: &ResourceInfo) -> Value {
 
 #[test]
 fn every_row_is_upstreams() {
-    let Some(facts) = facts("resources.json") else { return };
+    let facts = test_facts::facts("resources.json");
     let known = facts["resources"].as_array().expect("resources");
     let mut differences = Vec::new();
     for info in kinds::all().map(|rules| rules.info()) {

@@ -54,7 +54,9 @@ fn updated(name: &str, endpoint: Endpoint, new: &str, old: &str) -> Vec<String> 
     let old = read(rules, old);
     let mut new = read(rules, new);
     rules.prepare_update(&context(), endpoint, &mut *new, &*old);
-    rules.validate_update(&context(), endpoint, &*new, &*old).iter().map(ToString::to_string).collect()
+    let mut errors = rules.validate_as_new(endpoint, &*new, &*old).unwrap_or_default();
+    errors.extend(rules.validate_update(&context(), endpoint, &*new, &*old));
+    errors.iter().map(ToString::to_string).collect()
 }
 
 /// Checks a table of creations.

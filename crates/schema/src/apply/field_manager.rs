@@ -11,7 +11,7 @@ use api_machinery::meta::ManagedFieldsEntry;
 use api_machinery::reflect::View;
 use api_machinery::status::{ApiError, CAUSE_FIELD_MANAGER_CONFLICT};
 use api_machinery::time::Time;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::field_set::FieldSet;
 use super::last_applied;
@@ -64,6 +64,8 @@ pub struct ApplyOptions<'a> {
     pub force: bool,
     /// The time of the request.
     pub now: Time,
+    /// What Go prints of an empty object of the type: what an object that the apply makes starts from.
+    pub empty: &'a Value,
 }
 
 /// A field that somebody else owns.
@@ -161,17 +163,16 @@ impl FieldManager<'_> {
     }
 
     /// The record of an object that is created. `given` is its own `metadata.managedFields` as it came, which `new` does
-    /// not have; nobody owns what is in or below `unowned`.
+    /// not have.
     pub fn create(
         &self,
         new: View<'_>,
-        unowned: &FieldSet,
         given: &[ManagedFieldsEntry],
         manager: &str,
         now: Time,
     ) -> Vec<ManagedFieldsEntry> {
         let managers = self.record_to_start_from(None, given);
-        let written = added(new, self.node).without_trees(&self.reset).without_trees(unowned);
+        let written = added(new, self.node).without_trees(&self.reset);
         self.settled(managers, written, &FieldSet::default(), manager, now).capped().to_entries()
     }
 
@@ -204,10 +205,6 @@ impl FieldManager<'_> {
             Ok(managers) if !managers.entries.is_empty() => managers,
             _ => of_live(),
         }
-    }
-
-    fn empty_object(&self) -> Value {
-        json!({"apiVersion": self.api_version(), "kind": self.gvk.kind})
     }
 
     /// The record after an ordinary write.
@@ -244,9 +241,9 @@ impl FieldManager<'_> {
         self.check_applied(applied)?;
         let mut managers = Managers::decode(live.and_then(managed_fields))
             .map_err(|error| ApplyError::Failed(format!("failed to decode managed fields: {error}")))?;
-        let base = live.map_or_else(|| self.empty_object(), without_managed_fields);
+        let base = live.map_or_else(|| options.empty.clone(), without_managed_fields);
         if live.is_some() && managers.entries.is_empty() {
-            managers = self.recorded(&self.empty_object(), &base, managers, BEFORE_FIRST_APPLY, options.now);
+            managers = self.recorded(options.empty, &base, managers, BEFORE_FIRST_APPLY, options.now);
         }
         for record in managers.entries.values_mut() {
             record.set = record.set.reconciled(self.node);
@@ -272,9 +269,8 @@ impl FieldManager<'_> {
 
     fn check_applied(&self, applied: &Value) -> Result<(), ApplyError> {
         let text = |name: &str| applied.get(name).and_then(Value::as_str).unwrap_or_default();
-        if managed_fields(applied)
-            .is_some_and(|list| !list.is_null() && list.as_array().is_none_or(|list| !list.is_empty()))
-        {
+        // Even an empty list is one.
+        if managed_fields(applied).is_some_and(|list| !list.is_null()) {
             return Err(ApplyError::BadRequest("metadata.managedFields must be nil".into()));
         }
         let given = GroupVersionKind::from_type_meta(text("apiVersion"), text("kind"))
@@ -319,7 +315,7 @@ impl FieldManager<'_> {
             },
         );
         let result = merge(live, applied, self.node);
-        let result = self.pruned(result, &managers, before.as_ref().map(|record| &record.set));
+        let result = pruned(self.node, result, &managers, before.as_ref().map(|record| &record.set), options.empty);
         let changes = compare(live, &result, self.node).without(&self.reset);
         let (written, removed) = changes.into_written_and_removed();
         self.settle(&mut managers, &identity, &written, &removed, options.force)?;
@@ -354,25 +350,25 @@ impl FieldManager<'_> {
         }
         Ok(())
     }
+}
 
-    /// Removes what the manager applied last time and nobody wants any more.
-    fn pruned(&self, merged: Value, managers: &Managers, last: Option<&FieldSet>) -> Value {
-        let Some(last) = last.filter(|last| !last.is_empty()) else { return merged };
-        let deepened = |set: &FieldSet| set.with_declared_parents(self.node);
-        let last = deepened(last);
-        let all = deepened(&fields_of(&merged, self.node));
-        let present = |value: &Value| deepened(&fields_of(value, self.node));
-        // What anybody owns comes back.
-        let owned = managers.entries.values().fold(FieldSet::default(), |sum, record| sum.union(record.set.clone()));
-        let stripped = remove_fields(&merged, &last, self.node);
-        let kept = present(&stripped).union(deepened(&owned));
-        let with_owned = remove_fields(&merged, &all.clone().difference(&kept), self.node);
-        // So does what the manager never applied.
-        let gone = all.difference(&present(&with_owned)).intersection(&last);
-        match remove_fields(&merged, &gone, self.node) {
-            Value::Null => self.empty_object(),
-            object => object,
-        }
+/// Removes what the manager applied last time and nobody wants any more.
+fn pruned(node: TypeNode<'_>, merged: Value, managers: &Managers, last: Option<&FieldSet>, empty: &Value) -> Value {
+    let Some(last) = last.filter(|last| !last.is_empty()) else { return merged };
+    let deepened = |set: &FieldSet| set.with_declared_parents(node);
+    let last = deepened(last);
+    let all = deepened(&fields_of(&merged, node));
+    let present = |value: &Value| deepened(&fields_of(value, node));
+    // What anybody owns comes back.
+    let owned = managers.entries.values().fold(FieldSet::default(), |sum, record| sum.union(record.set.clone()));
+    let stripped = remove_fields(&merged, &last, node);
+    let kept = present(&stripped).union(deepened(&owned));
+    let with_owned = remove_fields(&merged, &all.clone().difference(&kept), node);
+    // So does what the manager never applied.
+    let gone = all.difference(&present(&with_owned)).intersection(&last);
+    match remove_fields(&merged, &gone, node) {
+        Value::Null => empty.clone(),
+        object => object,
     }
 }
 

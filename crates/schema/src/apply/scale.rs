@@ -1,5 +1,6 @@
 //! Ownership across the scale subresource: who owns the replicas of the object owns those of its Scale, and back.
 
+use api_machinery::time::Time;
 use serde_json::Value;
 
 use super::managers::{Identity, Managers, ManagersError, Operation, Record};
@@ -69,11 +70,12 @@ impl ReplicasPath {
                 None => record.set = std::mem::take(&mut record.set).difference(&self.set()),
             }
         }
-        for (identity, record) in gained {
+        for (identity, _) in gained {
             let identity = Identity { subresource: SUBRESOURCE.into(), ..identity };
             let entry = managers.entries.entry(identity).or_default();
             let set = std::mem::take(&mut entry.set).union(self.set());
-            *entry = Record { api_version: self.api_version.clone(), set, time: record.time };
+            // Upstream loses the time of the write on this way.
+            *entry = Record { api_version: self.api_version.clone(), set, time: Time::default() };
         }
         managers.prune();
         Ok(managers.encode())

@@ -7,7 +7,8 @@ use api_machinery::meta::{APIGroup, APIResourceList, APIVersions, DeleteOptions,
 use api_machinery::reflect::{Field, FieldType, ListType, Presence, Shape, StructType};
 use serde_json::{Map, Value, json};
 
-use super::{Model, Resource, custom};
+use super::registered::REGISTERED;
+use super::{Model, Resource, custom, facts};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
@@ -140,7 +141,8 @@ impl Builder {
     fn add_list(&mut self, resource: &Resource<'_>, item: &str, name: &str) {
         table_of::<ListMeta>().into_iter().for_each(|table| self.add_table(table));
         let kind = format!("{}List", resource.gvk.kind);
-        let metadata = self.member_reference(&format!("{META}.ListMeta"), true);
+        let is_custom = matches!(resource.model, Some(Model::Custom { .. }));
+        let metadata = self.member_reference(&format!("{META}.ListMeta"), !is_custom);
         let list = json!({
             "description": format!("{kind} is a list of {}.", resource.gvk.kind),
             "type": "object",
@@ -180,6 +182,15 @@ impl Builder {
         }
         let versions: BTreeSet<(&str, &str)> =
             resources.iter().map(|resource| (resource.group, resource.version)).collect();
+        // A document of one built-in version names that one; others name all that are known.
+        let is_custom = |resource: &Resource<'_>| matches!(resource.model, Some(Model::Custom { .. }));
+        let of_custom = resources.iter().all(is_custom);
+        let versions: Vec<(&str, &str)> = if versions.len() == 1 && !of_custom {
+            versions.into_iter().collect()
+        } else {
+            let known = REGISTERED.iter().filter(|known| known.beside_custom || !of_custom);
+            known.flat_map(|known| known.versions.iter().map(|version| (known.group, *version))).collect()
+        };
         for (group, version) in versions {
             for kind in ["WatchEvent", "DeleteOptions"] {
                 self.name_kind(&format!("{META}.{kind}"), group, version, kind);
@@ -205,8 +216,11 @@ impl Builder {
         }
         let raw_model = (table.package == APIEXTENSIONS).then_some(ANY_JSON);
         let outer = std::mem::replace(&mut self.raw_model, raw_model);
-        self.add_members(table, &mut properties, &mut required);
+        self.add_members(&name, table, &mut properties, &mut required);
         self.raw_model = outer;
+        if let Some(union) = facts::union(&name) {
+            schema.insert("x-kubernetes-unions".into(), json!([union_of(union)]));
+        }
         if !properties.is_empty() {
             schema.insert("properties".into(), Value::Object(properties));
         }
@@ -223,14 +237,25 @@ impl Builder {
         }
     }
 
-    fn add_members(&mut self, table: &StructType, properties: &mut Map<String, Value>, required: &mut Vec<Value>) {
+    /// The members of a struct; `model` is the model that they become members of.
+    fn add_members(
+        &mut self,
+        model: &str,
+        table: &StructType,
+        properties: &mut Map<String, Value>,
+        required: &mut Vec<Value>,
+    ) {
         for field in table.fields {
             let shape = (field.shape)();
             match shape.required() {
-                Shape::Struct(inner) if field.inline => self.add_members(inner, properties, required),
+                Shape::Struct(inner) if field.inline => self.add_members(model, inner, properties, required),
                 _ if field.rest || field.name.is_empty() => {}
                 _ => {
-                    properties.insert(field.name.into(), self.member(field, shape));
+                    let mut member = self.member(field, shape);
+                    if let Some(values) = facts::values(model, field.name) {
+                        place_of_values(&mut member)["enum"] = json!(values);
+                    }
+                    properties.insert(field.name.into(), member);
                     required.extend(field.required.then(|| Value::from(field.name)));
                 }
             }
@@ -250,9 +275,7 @@ impl Builder {
             Value::Object(map) => map,
             _ => Map::new(),
         };
-        if schema.contains_key("$ref") && self.dialect == Dialect::V3 {
-            schema = Map::from_iter([("allOf".into(), json!([schema]))]);
-        }
+        let reference = schema.contains_key("$ref") && self.dialect == Dialect::V3;
         if self.dialect == Dialect::V3
             && let Some(default) = declared_default(field, inner, optional)
         {
@@ -265,6 +288,14 @@ impl Builder {
             schema.insert("x-kubernetes-map-type".into(), "atomic".into());
         }
         put_patch_strategy(&mut schema, field);
+        if reference && let Some(target) = schema.remove("$ref") {
+            let target = json!({"$ref": target});
+            if schema.is_empty() {
+                return target;
+            }
+            // In version 3 nothing may stand beside a reference.
+            schema.insert("allOf".into(), json!([target]));
+        }
         Value::Object(schema)
     }
 
@@ -346,6 +377,25 @@ fn declared_default(field: &FieldType, shape: Shape, optional: bool) -> Option<V
         Shape::Str if field.presence == Presence::Always => Some("".into()),
         _ => None,
     }
+}
+
+/// Where the values of a field are told: of the items or entries of one that has some, else of the field itself.
+fn place_of_values(member: &mut Value) -> &mut Value {
+    let within = ["items", "additionalProperties"].into_iter().find(|name| member.get(name).is_some());
+    match within {
+        Some(name) => &mut member[name],
+        None => member,
+    }
+}
+
+fn union_of(union: &facts::Union) -> Value {
+    let fields: Map<String, Value> =
+        union.fields.iter().map(|(field, name)| ((*field).to_owned(), (*name).into())).collect();
+    let mut shown = json!({"fields-to-discriminateBy": fields});
+    if !union.discriminator.is_empty() {
+        shown["discriminator"] = union.discriminator.into();
+    }
+    shown
 }
 
 fn put_text(schema: &mut Map<String, Value>, name: &str, text: &str) {

@@ -2,7 +2,7 @@
 
 use api_machinery::gvk::GroupVersionKind;
 
-use super::{Resource, operation_group, short_group};
+use super::{Model, Resource, operation_group, short_group};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
@@ -21,6 +21,8 @@ pub(super) struct Operation {
     pub(super) answer: Answer,
     /// Codes that carry the answer.
     pub(super) codes: &'static [&'static str],
+    /// Whether it is of a kind that came at run time, of which less is told.
+    pub(super) custom: bool,
 }
 
 /// A query parameter: name and type.
@@ -41,6 +43,8 @@ pub(super) enum Answer {
     Stream(String),
     /// Text, of any media type.
     Text,
+    /// Text, or what tells that there is none.
+    Log,
 }
 
 const WRITE: [Parameter; 3] = [("dryRun", "string"), ("fieldManager", "string"), ("fieldValidation", "string")];
@@ -51,7 +55,7 @@ const DELETE: [Parameter; 5] = [
     ("orphanDependents", "boolean"),
     ("propagationPolicy", "string"),
 ];
-const SELECT: [Parameter; 8] = [
+const SELECT: [Parameter; 9] = [
     ("continue", "string"),
     ("fieldSelector", "string"),
     ("labelSelector", "string"),
@@ -59,9 +63,45 @@ const SELECT: [Parameter; 8] = [
     ("resourceVersion", "string"),
     ("resourceVersionMatch", "string"),
     ("sendInitialEvents", "boolean"),
+    ("shardSelector", "string"),
     ("timeoutSeconds", "integer"),
 ];
 const WATCH: [Parameter; 2] = [("allowWatchBookmarks", "boolean"), ("watch", "boolean")];
+
+/// The options of subresources that connect to something.
+fn connecting(subresource: &str) -> &'static [Parameter] {
+    match subresource {
+        "attach" => &[
+            ("container", "string"),
+            ("stderr", "boolean"),
+            ("stdin", "boolean"),
+            ("stdout", "boolean"),
+            ("tty", "boolean"),
+        ],
+        "exec" => &[
+            ("command", "string"),
+            ("container", "string"),
+            ("stderr", "boolean"),
+            ("stdin", "boolean"),
+            ("stdout", "boolean"),
+            ("tty", "boolean"),
+        ],
+        "log" => &[
+            ("container", "string"),
+            ("follow", "boolean"),
+            ("insecureSkipTLSVerifyBackend", "boolean"),
+            ("limitBytes", "integer"),
+            ("previous", "boolean"),
+            ("sinceSeconds", "integer"),
+            ("stream", "string"),
+            ("tailLines", "integer"),
+            ("timestamps", "boolean"),
+        ],
+        "portforward" => &[("ports", "integer")],
+        "proxy" => &[("path", "string")],
+        _ => &[],
+    }
+}
 
 fn joined(parts: &[&[Parameter]]) -> Vec<Parameter> {
     let mut all = parts.concat();
@@ -127,16 +167,25 @@ impl<'r, 'a> Writer<'r, 'a> {
             body: Body::None,
             answer: self.model.clone().map_or(Answer::Text, Answer::Model),
             codes: &["200"],
+            custom: self.is_custom(),
         }
+    }
+
+    fn is_custom(&self) -> bool {
+        matches!(self.resource.model, Some(Model::Custom { .. }))
     }
 
     fn on_object(&self) -> Vec<Operation> {
         let path = || self.object_path();
         let resource = self.resource;
         let mut operations = Vec::new();
+        if resource.subresource == "log" {
+            return vec![self.log()];
+        }
         let Some(model) = self.model.clone() else { return self.connections() };
         if resource.has("get") {
-            operations.push(self.operation(path(), "get", "read", "get"));
+            let query = if self.is_custom() { vec![("resourceVersion", "string")] } else { Vec::new() };
+            operations.push(Operation { query, ..self.operation(path(), "get", "read", "get") });
         }
         if resource.has("update") {
             operations.push(Operation {
@@ -150,7 +199,7 @@ impl<'r, 'a> Writer<'r, 'a> {
             operations.push(Operation {
                 query: joined(&[&WRITE, &[("force", "boolean")]]),
                 body: Body::Patch,
-                codes: &["200", "201"],
+                codes: if self.is_custom() { &["200"] } else { &["200", "201"] },
                 ..self.operation(path(), "patch", "patch", "patch")
             });
         }
@@ -203,12 +252,30 @@ impl<'r, 'a> Writer<'r, 'a> {
             ("delete", "delete", "Delete"),
         ];
         let offered = methods.into_iter().filter(|(verb, ..)| self.resource.has(verb));
-        offered
-            .map(|(_, method, name)| Operation {
-                id: format!("connect{}{name}{}", self.group, self.noun),
-                ..self.operation(self.object_path(), method, "", "connect")
+        let mut offered: Vec<_> = offered.map(|(_, method, name)| (method, name)).collect();
+        let is_proxy = self.resource.subresource == "proxy";
+        if is_proxy {
+            offered.extend([("options", "Options"), ("head", "Head")]);
+        }
+        let paths = [(self.object_path(), ""), (format!("{}/{{path}}", self.object_path()), "WithPath")];
+        let paths = paths.into_iter().take(if is_proxy { 2 } else { 1 });
+        let below = paths.flat_map(|(path, suffix)| offered.iter().map(move |own| (path.clone(), suffix, *own)));
+        below
+            .map(|(path, suffix, (method, name))| Operation {
+                id: format!("connect{}{name}{}{suffix}", self.group, self.noun),
+                query: connecting(self.resource.subresource).to_vec(),
+                ..self.operation(path, method, "", "connect")
             })
             .collect()
+    }
+
+    /// The log of a pod is read, though it is no object.
+    fn log(&self) -> Operation {
+        Operation {
+            query: connecting("log").to_vec(),
+            answer: Answer::Log,
+            ..self.operation(self.object_path(), "get", "read", "get")
+        }
     }
 
     fn on_collection(&self) -> Vec<Operation> {
@@ -228,10 +295,16 @@ impl<'r, 'a> Writer<'r, 'a> {
             operations.push(self.creation(path.clone(), model));
         }
         if resource.has("deletecollection") {
+            // The document of a custom kind tells the options of the list that is deleted only.
+            let (query, body) = if self.is_custom() {
+                (joined(&[&SELECT, &WATCH]), Body::None)
+            } else {
+                (joined(&[&SELECT, &DELETE]), Body::Model(format!("{META}.DeleteOptions"), false))
+            };
             operations.push(Operation {
                 id: format!("delete{}Collection{}", self.group, self.noun),
-                query: joined(&[&SELECT, &DELETE]),
-                body: Body::Model(format!("{META}.DeleteOptions"), false),
+                query,
+                body,
                 answer: Answer::Model(format!("{META}.Status")),
                 ..self.operation(path, "delete", "", "deletecollection")
             });
@@ -252,7 +325,7 @@ impl<'r, 'a> Writer<'r, 'a> {
 
     /// The old paths below `/watch/`, which clients still find here.
     fn watches(&self) -> Vec<Operation> {
-        if !self.resource.has("watch") || self.model.is_none() {
+        if !self.resource.has("watch") || self.model.is_none() || self.is_custom() {
             return Vec::new();
         }
         let kind = self.resource.parent_kind;
@@ -295,5 +368,6 @@ pub(super) fn discovery(path: String, id: String, tag: String, model: &str) -> O
         body: Body::None,
         answer: Answer::Model(format!("{META}.{model}")),
         codes: &["200"],
+        custom: false,
     }
 }

@@ -64,6 +64,7 @@ fn render(operation: &Operation) -> Value {
         Answer::Model(model) => (Dialect::V2.to(model), PRODUCES.to_vec()),
         Answer::Stream(model) => (Dialect::V2.to(model), [&PRODUCES[..], &STREAMS].concat()),
         Answer::Text => (json!({"type": "string"}), vec!["*/*"]),
+        Answer::Log => (json!({"type": "string"}), [&["text/plain"], &PRODUCES[..]].concat()),
     };
     let mut responses = Map::new();
     for code in operation.codes {

@@ -199,8 +199,12 @@ pub(super) fn merge_ordered_lists(
 ) -> Result<(), StrategicError> {
     let directives: Vec<String> = patch.keys().filter(|name| name.starts_with(ORDER_PREFIX)).cloned().collect();
     for directive in directives {
-        let Some(Value::Array(order)) = patch.remove(&directive) else {
-            return Err(StrategicError::BadFormat("setElementOrder list"));
+        let order = match patch.remove(&directive) {
+            Some(Value::Array(order)) => order,
+            other => {
+                let found = go_type(&other.unwrap_or_default());
+                return Err(StrategicError::Other(format!("expected a []interface {{}}, but received a {found}")));
+            }
         };
         let name = directive.strip_prefix(ORDER_PREFIX).unwrap_or_default();
         let list_type = member_type(node, name);
@@ -244,16 +248,24 @@ fn check_order(change: &[Value], order: &[Value], key: &str) -> Result<(), Strat
     )))
 }
 
-/// `$deleteFromPrimitiveList`: removes scalars from a live list.
-pub(super) fn delete_scalars(
-    original: &mut Map<String, Value>,
-    name: &str,
-    change: &Value,
-) -> Result<(), StrategicError> {
-    let Value::Array(unwanted) = change else { return Err(StrategicError::BadFormat("primitive list")) };
+/// The type of a value in Go.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// `$deleteFromPrimitiveList`: removes scalars from a live list. What is no list removes nothing.
+pub(super) fn delete_scalars(original: &mut Map<String, Value>, name: &str, change: &Value) {
+    let Value::Array(unwanted) = change else { return };
     if let Some(Value::Array(live)) = original.get_mut(name) {
         let unwanted: BTreeSet<Element> = unwanted.iter().cloned().map(Element::Value).collect();
         live.retain(|item| !unwanted.contains(&Element::Value(item.clone())));
     }
-    Ok(())
 }

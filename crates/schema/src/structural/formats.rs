@@ -95,7 +95,10 @@ fn is_hostname(text: &str) -> bool {
             && !part.starts_with('-')
             && !part.ends_with('-')
     };
-    text.len() <= 255 && text.strip_suffix('.').unwrap_or(text).split('.').all(is_part)
+    // What stands behind the last dot is a word of at least two letters.
+    let is_domain = |last: &str| (2..=63).contains(&last.len()) && last.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let name = text.strip_suffix('.').unwrap_or(text);
+    text.len() <= 255 && name.split('.').all(is_part) && name.rsplit_once('.').is_none_or(|(_, last)| is_domain(last))
 }
 
 fn is_uri(text: &str) -> bool {

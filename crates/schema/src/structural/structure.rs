@@ -1,6 +1,6 @@
 //! The rules for schemas themselves: what a CustomResourceDefinition may declare.
 
-use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::field_path::{ErrorList, FieldError, Path};
 use serde_json::{Map, Value};
 
 use super::pattern;
@@ -27,6 +27,11 @@ pub fn check(path: &Path, schema: &Value) -> ErrorList {
     }
     let mut structural = ErrorList::new();
     check_node(path, schema, Place::Root, 0, &mut errors, &mut structural);
+    // What no structural schema can say is all that is told of a schema that says it.
+    let is_other_dialect = |error: &FieldError| error.detail.ends_with(" is not supported");
+    if errors.iter().any(is_other_dialect) {
+        return errors;
+    }
     // Upstream sorts only the structural errors, by their text.
     let mut sorted: Vec<_> = structural.into_iter().collect();
     sorted.sort_by_key(ToString::to_string);
@@ -59,7 +64,7 @@ fn check_node(
         errors.push(path.forbidden("nested too deeply"));
         return;
     }
-    check_keywords(path, node, errors);
+    check_keywords(path, node, place, errors);
     extensions::check(path, node, errors);
     check_type(path, node, place, structural);
     check_embedded(path, node, place, structural);
@@ -83,7 +88,7 @@ fn check_node(
 }
 
 /// Keywords that the dialect leaves out.
-fn check_keywords(path: &Path, node: &Map<String, Value>, errors: &mut ErrorList) {
+fn check_keywords(path: &Path, node: &Map<String, Value>, place: Place, errors: &mut ErrorList) {
     const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
     match text(node, "type") {
         "null" => {
@@ -111,6 +116,9 @@ fn check_keywords(path: &Path, node: &Map<String, Value>, errors: &mut ErrorList
         let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
         errors.push(path.child("uniqueItems").forbidden(detail));
     }
+    if place == Place::Root && node.get("additionalProperties").is_some_and(|entries| !entries.is_null()) {
+        errors.push(path.child("additionalProperties").forbidden("must not be used at the root"));
+    }
     let restricts = node.get("additionalProperties").is_some_and(|entries| *entries != Value::Bool(true));
     if restricts && has_members(node, "properties") {
         let detail = "additionalProperties and properties are mutual exclusive";
@@ -137,9 +145,6 @@ fn check_type(path: &Path, node: &Map<String, Value>, place: Place, errors: &mut
     }
     if kind == "array" && node.get("items").is_none_or(Value::is_null) {
         errors.push(path.child("items").required("must be specified"));
-    }
-    if place == Place::Root && node.get("additionalProperties").is_some_and(|entries| !entries.is_null()) {
-        errors.push(path.child("additionalProperties").forbidden("must not be used at the root"));
     }
 }
 

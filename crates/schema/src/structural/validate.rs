@@ -9,8 +9,10 @@ use serde_json::{Map, Value};
 use super::{Structural, formats, is_type_meta, junctors};
 use crate::apply::path::{Element, same_value};
 
-/// The first number that 64 bits do not hold, which is also the nearest to the last one that they do.
+/// The first number that 64 bits do not hold; the same below zero is the last one that they do.
 const INT64_BOUND: f64 = 9_223_372_036_854_775_808.0;
+/// The largest number up to which every integer has a double of its own.
+const EXACT: f64 = 9_007_199_254_740_991.0;
 
 /// All that is wrong with a value; `path` is where it stands.
 pub fn validate(path: &Path, value: &Value, schema: &Structural) -> ErrorList {
@@ -66,9 +68,12 @@ pub(super) fn visit(path: &Path, value: &Value, old: Option<&Value>, schema: &St
 }
 
 /// The type that was expected, when the value has another.
-fn wrong_type(value: &Value, schema: &Structural) -> Option<&'static str> {
+fn wrong_type<'s>(value: &Value, schema: &'s Structural) -> Option<&'s str> {
     // A number without a fraction is an integer, however it is written.
-    let integral = |value: &Value| value.as_f64().is_some_and(|number| number.fract() == 0.0);
+    let integral = |value: &Value| match value {
+        Value::Number(number) if number.is_i64() => true,
+        _ => value.as_f64().is_some_and(|number| number.fract() == 0.0 && number.abs() <= EXACT),
+    };
     if schema.int_or_string {
         return (!integral(value) && !value.is_string()).then_some("integer,string");
     }
@@ -79,7 +84,9 @@ fn wrong_type(value: &Value, schema: &Structural) -> Option<&'static str> {
         "boolean" => (!value.is_boolean()).then_some("boolean"),
         "number" => (!value.is_number()).then_some("number"),
         "integer" => (!integral(value)).then_some("integer"),
-        _ => None,
+        "" => None,
+        // Of a type that is none is nothing.
+        other => Some(other),
     }
 }
 
@@ -87,8 +94,8 @@ fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
+        Value::Number(number) if number.is_i64() => "integer",
+        Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
@@ -128,10 +135,9 @@ fn check_string(path: &Path, text: &str, schema: &Structural, errors: &mut Error
 
 /// Whether a number is one of the type and format of a schema.
 fn is_in_range(number: f64, schema: &Structural) -> bool {
-    // The bounds of 64 bits are not exact in floating point; what rounds to them is let through.
     match (schema.kind.as_str(), schema.rules.format.as_str()) {
         ("integer", "int32") => number.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number),
-        ("integer", "" | "int64") => number.fract() == 0.0 && number.abs() <= INT64_BOUND,
+        ("integer", "" | "int64") => number.fract() == 0.0 && (-INT64_BOUND..INT64_BOUND).contains(&number),
         ("number", "float") => number.abs() <= f64::from(f32::MAX),
         _ => true,
     }
@@ -154,29 +160,50 @@ fn check_number(path: &Path, number: &serde_json::Number, schema: &Structural, e
     let Some(value) = number.as_f64() else { return };
     let refused =
         |detail: String| path.invalid(BadValue::json(number.to_string()), format!("{} in body {detail}", place(path)));
-    check_range(path, "Checked", value, schema, errors);
+    // An integer of 64 bits may round to the first number beyond them.
+    if !(number.is_i64() && matches!(schema.rules.format.as_str(), "" | "int64")) {
+        check_range(path, "Checked", value, schema, errors);
+    }
+    let shown =
+        |bound: f64| if number.is_i64() && is_in_range(bound, schema) { bound.to_string() } else { go_float(bound) };
     if let Some(step) = rules.multiple_of {
         check_range(path, "MultipleOf", step, schema, errors);
         if (value / step).fract() != 0.0 {
-            errors.push(refused(format!("should be a multiple of {step}")));
+            errors.push(refused(format!("should be a multiple of {}", shown(step))));
         }
     }
     if let Some((bound, excluded)) = rules.minimum {
         check_range(path, "Minimum boundary", bound, schema, errors);
         match excluded {
-            true if value <= bound => errors.push(refused(format!("should be greater than {bound}"))),
-            false if value < bound => errors.push(refused(format!("should be greater than or equal to {bound}"))),
+            true if value <= bound => errors.push(refused(format!("should be greater than {}", shown(bound)))),
+            false if value < bound => {
+                errors.push(refused(format!("should be greater than or equal to {}", shown(bound))));
+            }
             _ => {}
         }
     }
     if let Some((bound, excluded)) = rules.maximum {
         check_range(path, "Maximum boundary", bound, schema, errors);
         match excluded {
-            true if value >= bound => errors.push(refused(format!("should be less than {bound}"))),
-            false if value > bound => errors.push(refused(format!("should be less than or equal to {bound}"))),
+            true if value >= bound => errors.push(refused(format!("should be less than {}", shown(bound)))),
+            false if value > bound => {
+                errors.push(refused(format!("should be less than or equal to {}", shown(bound))));
+            }
             _ => {}
         }
     }
+}
+
+/// A double as Go prints it: in scientific form below 1e-4 and from 1e6 on.
+fn go_float(number: f64) -> String {
+    let text = format!("{number:e}");
+    let Some((digits, exponent)) = text.split_once('e') else { return text };
+    let Ok(exponent) = exponent.parse::<i32>() else { return text };
+    if (-4..6).contains(&exponent) {
+        return number.to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
 fn too_many(count: usize, limit: Option<u64>) -> Option<usize> {

@@ -35,10 +35,10 @@ pub(super) fn validate_all(around: &Around<'_>, volumes: &Volumes<'_>, path: &Pa
         if !seen.insert(container.name.as_str()) {
             errors.push(at.child("name").duplicate(container.name.as_str()));
         }
-        validate_restart(container, &at, errors);
         let grace = around.spec.termination_grace_period_seconds;
         probes::validate_lifecycle(around, container.lifecycle.as_deref(), grace, &at.child("lifecycle"), errors);
         probes::validate_all(container, &at, errors);
+        validate_restart(container, &at, errors);
     }
     validate_host_ports(&at, &around.spec.containers, errors);
     validate_init(around, volumes, &path.child("initContainers"), errors);

@@ -95,8 +95,7 @@ fn validate_source(variable: &EnvVar, source: &EnvVarSource, path: &Path, errors
     }
     if !variable.value.is_empty() {
         errors.push(path.invalid(nothing(), "may not be specified when `value` is not empty"));
-    }
-    if found > 1 {
+    } else if found > 1 {
         several(path, errors);
     }
 }

@@ -101,6 +101,7 @@ fn pod_resource_name(path: &Path, name: &str, errors: &mut ErrorList) {
     }
     if !name.contains('/') && !standard_name(name) {
         errors.push(path.invalid(BadValue::named(name), NOT_STANDARD));
+        return;
     }
     if !pod_requests::is_pod_level(name) {
         errors.push(path.not_supported(BadValue::named(name), &["cpu", "hugepages-", "memory"]));
@@ -239,6 +240,7 @@ pub(super) fn validate_pod_level(around: &Around<'_>, path: &Path, errors: &mut 
     }
     let divisible = !around.stored(has_split_pages);
     validate_requirements(divisible, Level::Pod, resources, path, errors);
+    validate_claims(spec, resources, &path.child("claims"), errors);
     let requests = pod_requests::aggregate(spec, |container| container.resources.requests.clone());
     for (name, quantity) in resources.requests.iter().filter(|(name, _)| pod_requests::is_pod_level(name)) {
         if let Some(total) = requests.get(name).filter(|total| *total > quantity) {

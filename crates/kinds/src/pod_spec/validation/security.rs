@@ -134,7 +134,8 @@ fn validate_apparmor(profile: Option<&AppArmorProfile>, path: &Path, errors: &mu
     let at = path.child("localhostProfile");
     let file = profile.localhost_profile.as_deref().unwrap_or_default();
     if profile.type_ != "Localhost" {
-        if profile.localhost_profile.is_some() {
+        // Of an unknown type nobody knows what goes with it.
+        if profile.localhost_profile.is_some() && PROFILES.contains(&profile.type_.as_str()) {
             errors.push(at.invalid(BadValue::from(file), "can only be set when AppArmor type is Localhost"));
         }
         return;

@@ -49,7 +49,7 @@ fn validate_constraint(constraint: &TopologySpreadConstraint, path: &Path, error
         if domains <= 0 {
             errors.push(at.invalid(domains, POSITIVE));
         }
-        if action == "ScheduleAnyway" {
+        if action != "DoNotSchedule" {
             let detail = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}");
             errors.push(at.invalid(BadValue::from(domains), detail));
         }

@@ -255,3 +255,54 @@ fn privileges_where_the_server_allows_none() {
     let at = "spec.jobTemplate.spec.template.spec.containers[0].securityContext.privileged";
     assert!(errors.iter().any(|error| error.field == at), "{errors}");
 }
+
+/// Where several rules fail, they fail in upstream's order, and none of them for the reason of another.
+#[test]
+fn one_mistake_is_told_once_and_in_order() {
+    let context = r#","securityContext":{"appArmorProfile":{"type":"x","localhostProfile":"p"}}"#;
+    let sources = r#""fieldRef":{"fieldPath":"metadata.name"},"secretKeyRef":{"name":"s","key":"k"}"#;
+    let env = format!(r#","env":[{{"name":"A","value":"v","valueFrom":{{{sources}}}}}]"#);
+    let restart = r#","restartPolicy":"x","livenessProbe":{}"#;
+    for (container, expected) in [
+        (
+            context,
+            &["spec.containers[0].securityContext.appArmorProfile.type: Unsupported value: \"x\": supported values: \
+               \"Localhost\", \"RuntimeDefault\", \"Unconfined\""][..],
+        ),
+        (
+            &env,
+            &[
+                "spec.containers[0].env[0].valueFrom: Invalid value: \"\": may not be specified when `value` is not empty",
+            ],
+        ),
+        (
+            restart,
+            &[
+                "spec.containers[0].livenessProbe: Required value: must specify a handler type",
+                "spec.containers[0].restartPolicy: Unsupported value: \"x\": supported values: \"Always\", \"Never\", \
+                 \"OnFailure\"",
+            ],
+        ),
+    ] {
+        assert_eq!(errors_of(container, ""), expected, "{container}");
+    }
+    let spread =
+        r#","topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"z","whenUnsatisfiable":"x","minDomains":1}]"#;
+    assert_eq!(
+        errors_of("", spread),
+        [
+            "spec.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value: \"x\": supported values: \
+             \"DoNotSchedule\", \"ScheduleAnyway\"",
+            "spec.topologySpreadConstraints[0].minDomains: Invalid value: 1: can only use minDomains if \
+             whenUnsatisfiable=DoNotSchedule, not x",
+        ]
+    );
+    assert_eq!(
+        errors_of("", r#","resources":{"requests":{"odd":"1"},"claims":[{"name":"n"}]}"#),
+        [
+            "spec.resources.claims: Forbidden: claims may not be set for Resources at pod-level",
+            "spec.resources.requests[odd]: Invalid value: \"odd\": must be a standard resource type or fully qualified",
+            "spec.resources.claims[0]: Not found: \"n\": must be one of the names in pod.spec.resourceClaims which is empty",
+        ]
+    );
+}

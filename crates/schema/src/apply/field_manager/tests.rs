@@ -28,7 +28,8 @@ fn at(second: i64) -> Time {
 }
 
 fn apply(live: Option<&Value>, fields: &Value, who: &str, force: bool) -> Result<Value, ApplyError> {
-    manager().apply(live, &object(fields), ApplyOptions { manager: who, force, now: at(100) })
+    let empty = json!({"apiVersion": "test/v1", "kind": "Sample"});
+    manager().apply(live, &object(fields), ApplyOptions { manager: who, force, now: at(100), empty: &empty })
 }
 
 /// The record of an object, typed.
@@ -55,7 +56,7 @@ fn create(new: &Value, who: &str, now: Time) -> Value {
 
 fn create_by(manager: &FieldManager<'_>, new: &Value, who: &str, now: Time) -> Value {
     let bare = without_managed_fields(new);
-    recorded(new, manager.create(View::Dynamic(&bare), &FieldSet::default(), &record(new), who, now))
+    recorded(new, manager.create(View::Dynamic(&bare), &record(new), who, now))
 }
 
 fn update(live: &Value, new: &Value, who: &str, now: Time) -> Value {
@@ -201,6 +202,16 @@ fn old_entries_are_united() {
     assert!(owners[9].starts_with("m12 Update"));
 }
 
+/// Who owns a map as such goes on owning it when its last member goes.
+#[test]
+fn emptied_maps_keep_their_owners() {
+    let first = apply(None, &json!({"labels": {"a": "1"}}), "one", false).unwrap();
+    let both = apply(Some(&first), &json!({"labels": {}}), "two", false).unwrap();
+    let emptied = apply(Some(&both), &json!({"labels": {}}), "one", false).unwrap();
+    assert_eq!(emptied["labels"], Value::Null);
+    assert_eq!(owners(&emptied), ["two Apply {\"f:labels\":{}}", "one Apply {\"f:labels\":{}}"]);
+}
+
 #[test]
 fn client_side_apply_is_taken_over() {
     let text = r#"{"apiVersion":"test/v1","kind":"Sample","metadata":{"name":"x"},"replicas":1}"#;
@@ -234,7 +245,8 @@ fn deployments_are_applied() {
             },
         })
     };
-    let options = ApplyOptions { manager: "one", force: false, now: at(1) };
+    let empty = api_machinery::value::to_value(&api_types::apps_v1::Deployment::default());
+    let options = ApplyOptions { manager: "one", force: false, now: at(1), empty: &empty };
     let first = manager.apply(None, &deployment("a", json!([{"containerPort": 80}])), options).unwrap();
     let expected = concat!(
         r#"one Apply {"f:metadata":{"f:labels":{"f:app":{}}},"f:spec":{"f:selector":{},"f:template":{"f:spec":"#,

@@ -1,6 +1,6 @@
 //! What a new value brings.
 
-use api_machinery::reflect::{Field, List, Map, Reflect, View, written_fields};
+use api_machinery::reflect::{Field, FieldType, List, Map, Presence, Reflect, View, is_zero, written_fields};
 use api_machinery::value::to_value;
 
 use super::compare::Difference;
@@ -9,10 +9,37 @@ use crate::apply::field_set::{Entry, FieldSet};
 use crate::apply::path::Element;
 use crate::type_node::{Class, ListKind, TypeNode};
 
-/// All places of a value that appears where none was: what [`compare`](super::compare) finds added, from the value as it
-/// stands, without making a free-form copy of it. Creates are the most frequent writes.
+/// All places that a new object has and an empty one of its type has not, from the object as it stands, without making a
+/// free-form copy of it: creates are the most frequent writes. The empty object is what Go prints of one, so members such
+/// as `spec`, or `containers` as null, are there already and belong to nobody; what [`compare`](super::compare) finds
+/// added or modified is the same.
 pub fn added(value: View<'_>, node: TypeNode<'_>) -> FieldSet {
-    place(value, node).below
+    match value {
+        View::Struct(value) => members(value, node, Base::Empty),
+        value => place(value, node).below,
+    }
+}
+
+/// What a value is compared with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Base {
+    /// There is nothing.
+    Nothing,
+    /// There is what Go prints of an empty value.
+    Empty,
+}
+
+impl Base {
+    /// What there is of a member.
+    fn of(self, row: &FieldType, value: &View<'_>) -> Self {
+        let is_printed_empty = match row.presence {
+            Presence::Always => true,
+            Presence::OmitZero => false,
+            // `omitempty` leaves structs in place, and types with an encoding of their own are structs.
+            Presence::OmitEmpty => matches!(value, View::Struct(_) | View::Leaf(_)),
+        };
+        if is_printed_empty { self } else { Self::Nothing }
+    }
 }
 
 fn place(value: View<'_>, node: TypeNode<'_>) -> Entry {
@@ -20,7 +47,7 @@ fn place(value: View<'_>, node: TypeNode<'_>) -> Entry {
         (View::Optional(Some(value)), _) => return place(value.view(), node),
         (View::Dynamic(value), _) => return Difference::of(None, Some(value), node).added,
         (View::Leaf(leaf), Class::Deduced) => return Difference::of(None, Some(&leaf.to_value()), node).added,
-        (View::Struct(value), class) if granular(class) => members(value, node),
+        (View::Struct(value), class) if granular(class) => members(value, node, Base::Nothing),
         (View::Map(map), class) if granular(class) => {
             let mut below = FieldSet::default();
             entries(map, node, &mut below);
@@ -32,19 +59,41 @@ fn place(value: View<'_>, node: TypeNode<'_>) -> Entry {
     Entry { owned: true, below }
 }
 
-fn members(value: &dyn Reflect, node: TypeNode<'_>) -> FieldSet {
+/// A member that the empty object has, too: it is not owned itself, unless it is owned as a whole.
+fn place_of_printed(value: &dyn Field, node: TypeNode<'_>) -> Entry {
+    match value.view() {
+        View::Struct(value) if granular(node.class()) => {
+            Entry { owned: false, below: members(value, node, Base::Empty) }
+        }
+        _ if is_zero(value) => Entry::default(),
+        // A list of which nothing can be told apart, such as an atomic one, has been modified as a whole.
+        view => {
+            let below = place(view, node).below;
+            Entry { owned: below.is_empty(), below }
+        }
+    }
+}
+
+fn members(value: &dyn Reflect, node: TypeNode<'_>, base: Base) -> FieldSet {
     let mut below = FieldSet::default();
-    collect_members(value, node, &mut below);
+    collect_members(value, node, base, &mut below);
     below
 }
 
-fn collect_members(value: &dyn Reflect, node: TypeNode<'_>, below: &mut FieldSet) {
+fn collect_members(value: &dyn Reflect, node: TypeNode<'_>, base: Base, below: &mut FieldSet) {
     let rows = value.struct_type().fields;
     for (index, row) in written_fields(value).filter_map(|index| Some((index, rows.get(index)?))) {
-        match value.field(index).view() {
-            View::Struct(inner) if row.inline => collect_members(inner, node, below),
+        let field = value.field(index);
+        match field.view() {
+            View::Struct(inner) if row.inline => collect_members(inner, node, base, below),
             View::Map(map) if row.rest => entries(map, node, below),
-            field => below.put(Element::declared(row.name), place(field, node.field(row))),
+            view if base.of(row, &view) == Base::Empty => {
+                let found = place_of_printed(field, node.field(row));
+                if !found.is_empty() {
+                    below.put(Element::declared(row.name), found);
+                }
+            }
+            view => below.put(Element::declared(row.name), place(view, node.field(row))),
         }
     }
 }

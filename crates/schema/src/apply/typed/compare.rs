@@ -132,19 +132,24 @@ impl Difference {
                 ([_] | [], [_] | []) => {
                     self.put(|| step.clone(), Self::of(before.first().copied(), after.first().copied(), node.item()));
                 }
-                _ => self.put(|| step.clone(), Self::of_repeated(&before, &after)),
+                _ => self.put(|| step.clone(), Self::of_repeated(&before, &after, node.item())),
             }
         }
     }
 
-    /// Items that occur twice are compared as one opaque place.
-    fn of_repeated(before: &[&Value], after: &[&Value]) -> Self {
+    /// Items that occur twice are compared as one opaque place: what was below a single one before is gone.
+    fn of_repeated(before: &[&Value], after: &[&Value], item: TypeNode<'_>) -> Self {
         let same = before.len() == after.len() && before.iter().zip(after).all(|(a, b)| same_value(a, b));
         let mut here = Self::default();
         match (before.is_empty(), after.is_empty()) {
             (true, _) => here.added.owned = true,
             (_, true) => here.removed.owned = true,
             _ => here.modified.owned = !same,
+        }
+        match (before, after) {
+            ([only], [_, ..]) => here.removed.below = Self::of(Some(only), None, item).removed.below,
+            ([_, ..], [only]) => here.added.below = Self::of(None, Some(only), item).added.below,
+            _ => {}
         }
         here
     }

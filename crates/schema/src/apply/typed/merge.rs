@@ -21,7 +21,11 @@ fn visit(live: Option<&Value>, applied: Option<&Value>, node: TypeNode<'_>) -> O
         (Some(live), Some(applied)) => (live, applied),
     };
     let class = node.class_for(applied);
-    if !granular(class) || applied.is_null() || is_hollow(applied) && is_hollow(live) {
+    if granular(class) && applied.is_null() {
+        // Nothing is said of what is in it.
+        return Some(live.clone());
+    }
+    if !granular(class) || is_hollow(applied) && is_hollow(live) {
         return Some(applied.clone());
     }
     match (class, applied) {
@@ -42,10 +46,7 @@ fn merge_maps(
     let mut merged = live.cloned().unwrap_or_default();
     for (name, value) in applied {
         let before = live.and_then(|map| map.get(name));
-        if value.is_null() {
-            // A null asks for the value's absence.
-            merged.remove(name);
-        } else if let Some(value) = visit(before, Some(value), member_type(node, name)) {
+        if let Some(value) = visit(before, Some(value), member_type(node, name)) {
             merged.insert(name.clone(), value);
         }
     }

@@ -7,7 +7,8 @@ use crate::apply::field_set::FieldSet;
 use crate::apply::path::Element;
 use crate::type_node::{Class, ListKind, TypeNode};
 
-/// The value without the places of the set; a collection that becomes empty by that is null, and goes from its parent.
+/// The value without the places of the set. A collection that becomes empty by that is null and stays in its parent, so
+/// that who owns the collection as such goes on owning it.
 pub fn remove_fields(value: &Value, unwanted: &FieldSet, node: TypeNode<'_>) -> Value {
     match (node.class_for(value), value) {
         (Class::Map { atomic: false }, Value::Object(map)) => remove_members(map, unwanted, node),
@@ -29,9 +30,7 @@ fn remove_members(map: &Map<String, Value>, unwanted: &FieldSet, node: TypeNode<
             Some(below) => remove_fields(member, below, member_type(node, name)),
             None => member.clone(),
         };
-        if !remaining.is_null() || member.is_null() {
-            kept.insert(name.clone(), remaining);
-        }
+        kept.insert(name.clone(), remaining);
     }
     if kept.is_empty() && !map.is_empty() { Value::Null } else { Value::Object(kept) }
 }

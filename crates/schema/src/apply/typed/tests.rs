@@ -4,6 +4,7 @@ use api_machinery::reflect::View;
 use serde_json::json;
 
 use super::*;
+use crate::Structural;
 use crate::apply::FieldSet;
 use crate::test_types::{Sample, node};
 
@@ -61,6 +62,15 @@ fn comparisons() {
             ],
         ),
         (json!({"marks": ["a", "a"]}), json!({"marks": ["a"]}), ["{}", r#"{"f:marks":{"v:\"a\"":{}}}"#, "{}"]),
+        (
+            json!({"items": [{"name": "a", "value": "1"}]}),
+            json!({"items": [{"name": "a"}, {"name": "a", "value": "1"}]}),
+            [
+                "{}",
+                r#"{"f:items":{"k:{\"name\":\"a\"}":{}}}"#,
+                r#"{"f:items":{"k:{\"name\":\"a\"}":{"f:name":{},"f:value":{}}}}"#,
+            ],
+        ),
     ];
     for (old, new, expected) in cases {
         assert_eq!(sets(&compare(&old, &new, node())), expected.map(ToOwned::to_owned), "{old} {new}");
@@ -70,7 +80,7 @@ fn comparisons() {
 #[test]
 fn what_a_new_value_brings() {
     let cases = [
-        (json!({}), r#"{"f:metadata":{},"f:raw":{}}"#),
+        (json!({}), "{}"),
         (json!({"replicas": 1, "args": ["a"], "selector": {"a": "1"}}), r#""f:args":{},"#),
         (json!({"labels": {"a": "1", "b": "2"}, "inner": {"a": "1"}}), r#""f:inner":{".":{},"f:a":{}}"#),
         (json!({"labels": {"a": "1", "b": "2"}}), r#""f:labels":{".":{},"f:a":{},"f:b":{}}"#),
@@ -83,7 +93,7 @@ fn what_a_new_value_brings() {
             json!({"ports": [{"port": 80}, {"port": 81, "protocol": "UDP", "name": "n"}]}),
             r#""k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}"#,
         ),
-        (json!({"raw": {"a": {"b": [1], "c": {}}}}), r#""f:raw":{".":{},"f:a":{".":{},"f:b":{},"f:c":{}}}"#),
+        (json!({"raw": {"a": {"b": [1], "c": {}}}}), r#""f:raw":{"f:a":{".":{},"f:b":{},"f:c":{}}}"#),
         (json!({"metadata": {"labels": {"a": "1"}, "ownerReferences": [{"uid": "u"}]}}), r#""f:labels":{".":{}"#),
     ];
     for (value, part) in cases {
@@ -92,9 +102,26 @@ fn what_a_new_value_brings() {
         let found = added(View::Struct(&sample), node());
         assert!(found.to_fields_v1().contains(part), "{value}: {}", found.to_fields_v1());
         let free_form = api_machinery::value::to_value(&sample);
-        assert_eq!(found, compare(&json!({}), &free_form, node()).added, "{value}");
-        assert_eq!(found, added(View::Dynamic(&free_form), node()), "{value}");
+        let empty = api_machinery::value::to_value(&Sample::default());
+        assert_eq!(found, compare(&empty, &free_form, node()).into_written_and_removed().0, "{value}");
     }
+}
+
+/// What every object of a kind has belongs to nobody, however deep it lies.
+#[test]
+fn printed_members_of_empty_objects_are_not_brought() {
+    use api_machinery::reflect::Reflect;
+    let mut deployment = api_types::apps_v1::Deployment::default();
+    let json = json!({"spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "strategy": {"type": "Recreate"},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "resources": {}}]}}}});
+    api_machinery::value::from_value(&json, &mut deployment).unwrap();
+    let node = TypeNode::of_struct(deployment.struct_type());
+    let expected = concat!(
+        r#"{"f:spec":{"f:replicas":{},"f:selector":{},"f:strategy":{"f:type":{}},"f:template":{"f:metadata":{"#,
+        r#""f:labels":{".":{},"f:a":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:name":{},"#,
+        r#""f:resources":{}}}}}}}"#
+    );
+    assert_eq!(added(View::Struct(&deployment), node).to_fields_v1(), expected);
 }
 
 #[test]
@@ -107,7 +134,11 @@ fn merges_keep_order() {
         (marks(&["a", "b"]), marks(&["n", "b"]), marks(&["a", "n", "b"])),
         (json!({"labels": {"a": "1"}}), json!({"labels": {"b": "2"}}), json!({"labels": {"a": "1", "b": "2"}})),
         (json!({"selector": {"a": "1"}}), json!({"selector": {"b": "2"}}), json!({"selector": {"b": "2"}})),
-        (json!({"replicas": 1}), json!({"replicas": null}), json!({})),
+        // What is read of a null is the empty value, which is nothing where there need not be a value.
+        (json!({"replicas": 1}), json!({"replicas": null}), json!({"replicas": null})),
+        (json!({"labels": {"a": "1"}}), json!({"labels": {"a": null}}), json!({"labels": {"a": null}})),
+        (json!({"items": [{"name": "a"}]}), json!({"items": null}), json!({"items": [{"name": "a"}]})),
+        (json!({"labels": {"a": "1"}}), json!({"labels": null}), json!({"labels": {"a": "1"}})),
         (
             json!({"items": [{"name": "a", "value": "1"}, {"name": "b"}]}),
             json!({"items": [{"name": "b", "value": "2"}]}),
@@ -124,20 +155,29 @@ fn misfits_are_told() {
     let cases = [
         (json!({"foo": 1}), ".foo: field not declared in schema"),
         (json!({"replicas": "x"}), ".replicas: expected numeric (int or float), got string"),
-        (json!({"args": "x"}), ".args: expected list, got \"x\""),
-        (json!({"labels": [1]}), ".labels: expected map, got [1]"),
+        (json!({"args": "x"}), ".args: expected list, got &{x}"),
+        (json!({"labels": [1]}), ".labels: expected map, got &{[1]}"),
         (json!({"marks": ["a", "a"]}), ".marks: duplicate entries for key [=\"a\"]"),
         (json!({"items": [{"name": "a"}, {"name": "a"}]}), ".items: duplicate entries for key [name=\"a\"]"),
         (json!({"items": [{"name": "a", "x": 1}]}), ".items[name=\"a\"].x: field not declared in schema"),
-        (
-            json!({"items": [{"value": "a"}]}),
-            ".items: element 0: associative list with keys has an element that omits all key fields [\"name\"] (and \
-             doesn't have default values for any key fields)",
-        ),
     ];
     for (value, expected) in cases {
         let problems = validate(&value, node());
         assert_eq!(problems.first().map(ToString::to_string).as_deref(), Some(expected), "{value}");
     }
     assert!(validate(&json!({"raw": {"a": [1]}, "replicas": null, "ports": [{"port": 80}]}), node()).is_empty());
+    // A key that is always written is empty where it is left out; one of a custom kind may be nothing at all.
+    assert_eq!(validate(&json!({"items": [{"value": "a"}]}), node()), []);
+    let schema = Structural::root(&json!({"type": "object", "properties": {"l": {
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["k"],
+        "items": {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "string"}}},
+    }}}));
+    let found = validate(&json!({"l": [{"v": "a"}]}), TypeNode::of_schema(&schema));
+    assert_eq!(
+        found[0].to_string(),
+        ".l: element 0: associative list with keys has an element that omits all key fields [\"k\"] (and doesn't have \
+         default values for any key fields)"
+    );
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use api_machinery::quote::go_quote;
 use serde_json::Value;
 
 use super::item_step;
 use crate::apply::path::{Element, FieldPath, print_path};
+use crate::strategic::go_value;
 use crate::type_node::{Class, ListKind, Scalar, TypeNode};
 
 /// Most problems that are collected.
@@ -62,9 +64,9 @@ impl Walk {
                     self.path.pop();
                 }
             }
-            (Class::Map { .. }, _) => self.report(format!("expected map, got {}", shown(value))),
+            (Class::Map { .. }, _) => self.report(format!("expected map, got &{{{}}}", go_value(value))),
             (Class::List(kind), Value::Array(items)) => self.list(items, node, kind),
-            (Class::List(_), _) => self.report(format!("expected list, got {}", shown(value))),
+            (Class::List(_), _) => self.report(format!("expected list, got &{{{}}}", go_value(value))),
         }
     }
 
@@ -101,8 +103,26 @@ impl Walk {
     }
 }
 
+/// A value as Go prints it in full, with the name of its holder.
 fn shown(value: &Value) -> String {
-    value.to_string()
+    format!("&value.valueUnstructured{{Value:{}}}", go_syntax(value))
+}
+
+fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) => go_quote(text),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(members) => {
+            let members: Vec<String> =
+                members.iter().map(|(name, value)| format!("{}:{}", go_quote(name), go_syntax(value))).collect();
+            format!("map[string]interface {{}}{{{}}}", members.join(", "))
+        }
+    }
 }
 
 fn type_name(value: &Value) -> &'static str {

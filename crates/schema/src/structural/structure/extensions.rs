@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::field_path::{BadValue, ErrorList, Path};
 use serde_json::{Map, Value};
 
 use super::{flag, text};
@@ -47,7 +47,7 @@ fn check_list_type(path: &Path, node: &Map<String, Value>, errors: &mut ErrorLis
     if !list_type.is_empty() {
         wants_type(path, node, "array", "must be array if x-kubernetes-list-type is specified", errors);
         if !["atomic", "set", "map"].contains(&list_type) {
-            errors.push(path.child(LIST_TYPE).not_supported(list_type, &["atomic", "map", "set"]));
+            errors.push(path.child(LIST_TYPE).not_supported_in_order(list_type, &["atomic", "set", "map"]));
         }
     }
     if !keys.is_empty() && list_type != "map" {
@@ -76,7 +76,8 @@ fn check_set_items(path: &Path, items: &Map<String, Value>, errors: &mut ErrorLi
         "object" if text(items, MAP_TYPE) != "atomic" => MAP_TYPE,
         _ => return,
     };
-    errors.push(path.child(name).invalid(text(items, name), detail));
+    let value = items.get(name).map_or(BadValue::null(), |_| BadValue::from(text(items, name)));
+    errors.push(path.child(name).invalid(value, detail));
 }
 
 fn check_map_items(path: &Path, items: Option<&Map<String, Value>>, keys: &[&str], errors: &mut ErrorList) {
@@ -91,19 +92,22 @@ fn check_map_items(path: &Path, items: Option<&Map<String, Value>>, keys: &[&str
     match text(items, "type") {
         "object" => {}
         "" => errors.push(path.child("items").child("type").required(detail)),
-        other => errors.push(path.child("items").child("type").invalid(other, detail)),
+        other => {
+            errors.push(path.child("items").child("type").invalid(other, detail));
+            return;
+        }
     }
     let mut seen = BTreeSet::new();
-    for (index, key) in keys.iter().enumerate() {
-        let at_key = path.child(LIST_KEYS).index(index);
+    for key in keys {
+        let at_keys = path.child(LIST_KEYS);
         let property = items.get("properties").and_then(|properties| properties.get(*key)).and_then(Value::as_object);
         let at_property = path.child("items").child("properties").key(key);
         match property {
-            None => errors.push(at_key.invalid(*key, "entries must all be names of item properties")),
+            None => errors.push(at_keys.invalid(BadValue::list(keys), "entries must all be names of item properties")),
             Some(property) => check_key_property(&at_property, property, items, key, errors),
         }
         if !seen.insert(key) {
-            errors.push(at_key.invalid(*key, "must not contain duplicate entries"));
+            errors.push(at_keys.invalid(BadValue::list(keys), "must not contain duplicate entries"));
         }
     }
 }

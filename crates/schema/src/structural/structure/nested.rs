@@ -24,10 +24,49 @@ pub(super) fn check_junctors(path: &Path, node: &Map<String, Value>, errors: &mu
         }
         for (index, nested) in list.iter().enumerate() {
             check_nested(&path.child(name).index(index), nested, 0, errors);
+            check_declared(Some((path, node)), &path.child(name).index(index), nested, 0, errors);
         }
     }
     if let Some(nested) = node.get("not") {
         check_nested(&path.child("not"), nested, 0, errors);
+        check_declared(Some((path, node)), &path.child("not"), nested, 0, errors);
+    }
+}
+
+/// What a junctor restricts has to be declared in the skeleton.
+fn check_declared(
+    skeleton: Option<(&Path, &Map<String, Value>)>,
+    path: &Path,
+    schema: &Value,
+    depth: usize,
+    errors: &mut ErrorList,
+) {
+    let (Some((at, node)), Value::Object(nested)) = (skeleton, schema) else { return };
+    if depth > MAX_DEPTH {
+        return;
+    }
+    let mut below = |declared: Option<&Value>, at: &Path, path: &Path, nested: &Value| match declared {
+        None => errors.push(at.required(format!("because it is defined in {path}"))),
+        Some(declared) => {
+            let skeleton = declared.as_object().map(|node| (at, node));
+            check_declared(skeleton, path, nested, depth + 1, errors);
+        }
+    };
+    let properties = node.get("properties").and_then(Value::as_object);
+    for (name, restricted) in nested.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let declared = properties.and_then(|map| map.get(name));
+        below(declared, &at.child("properties").key(name), &path.child("properties").key(name), restricted);
+    }
+    if let Some(restricted) = nested.get("items").filter(|items| items.is_object()) {
+        below(node.get("items"), &at.child("items"), &path.child("items"), restricted);
+    }
+    for name in ["allOf", "anyOf", "oneOf"] {
+        for (index, other) in nested.get(name).and_then(Value::as_array).into_iter().flatten().enumerate() {
+            check_declared(skeleton, &path.child(name).index(index), other, depth + 1, errors);
+        }
+    }
+    if let Some(other) = nested.get("not") {
+        check_declared(skeleton, &path.child("not"), other, depth + 1, errors);
     }
 }
 
