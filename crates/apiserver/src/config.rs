@@ -70,6 +70,7 @@ impl ServerConfig {
                 timeout: Duration::from_secs(5),
                 preferred_address_types: ["InternalIP", "ExternalIP", "Hostname"].map(str::to_owned).into(),
                 port: 10_250,
+                own_host: OwnHost::AnyPort,
             },
             services: ServicesConfig {
                 cluster_ip_ranges: vec![(IpAddr::V4(std::net::Ipv4Addr::new(10, 96, 0, 0)), 12)],
@@ -261,6 +262,18 @@ pub struct KubeletConfig {
     pub preferred_address_types: Vec<String>,
     /// `--kubelet-port`, for nodes that do not say.
     pub port: u16,
+    /// What a node may have this host dial on itself.
+    pub own_host: OwnHost,
+}
+
+/// How far the server goes with a node whose address is the server's own host (loopback). Whoever writes a node could
+/// otherwise have the server show its certificate to whatever else listens there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnHost {
+    /// Sessions and logs, at [`KubeletConfig::port`]; no proxied requests.
+    KubeletPort,
+    /// Everything, for tests that have kubelets on ports of their own.
+    AnyPort,
 }
 
 /// Services and their addresses.

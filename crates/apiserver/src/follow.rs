@@ -95,7 +95,10 @@ async fn follow_once(
                 follower.complete();
             }
             Event::Bookmark { .. } => {}
-            Event::Error(_) => return,
+            Event::Error(error) => {
+                tracing::warn!(%error, resource = %resource.group_resource(), "Following a resource failed");
+                return;
+            }
         }
     }
 }

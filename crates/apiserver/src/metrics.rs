@@ -118,6 +118,14 @@ const LOG_TLS_FAILURES: Desc = Desc::new(
     Stability::Alpha,
 );
 
+const HANDSHAKE_ERRORS: Desc =
+    Desc::new("apiserver_tls_handshake_errors_total", "TLS handshakes that failed.", Stability::Alpha);
+const REFUSED_CONNECTIONS: Desc = Desc::new(
+    "coxswain_apiserver_refused_connections_total",
+    "Connections that were closed at once because too many of unknown clients came from their address.",
+    Stability::Alpha,
+);
+
 /// The families.
 pub(crate) struct ApiMetrics {
     pub(crate) registry: Arc<Metrics>,
@@ -143,9 +151,19 @@ pub(crate) struct ApiMetrics {
     pub(crate) tunnelled: Counters,
     pub(crate) streaming: Counters,
     pub(crate) pod_logs: Counters,
+    handshake_errors: Counters,
+    refused_connections: Counters,
 }
 
 impl ApiMetrics {
+    /// What the listener counts.
+    pub(crate) fn connections(&self) -> component_base::serving::Counters {
+        component_base::serving::Counters {
+            handshake_errors: Some(self.handshake_errors.with(&[])),
+            refused: Some(self.refused_connections.with(&[])),
+        }
+    }
+
     pub(crate) fn new(registry: Arc<Metrics>, slis: Arc<Metrics>) -> Self {
         Self {
             total: registry.counters(&TOTAL),
@@ -169,6 +187,8 @@ impl ApiMetrics {
             tunnelled: registry.counters(&TUNNELLED),
             streaming: registry.counters(&STREAMING),
             pod_logs: registry.counters(&POD_LOGS),
+            handshake_errors: registry.counters(&HANDSHAKE_ERRORS),
+            refused_connections: registry.counters(&REFUSED_CONNECTIONS),
             registry,
             slis,
         }

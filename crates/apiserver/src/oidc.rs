@@ -14,6 +14,7 @@ use crate::authentication::ServiceAccounts;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::discovery::external_address;
+use crate::negotiate::routing;
 use crate::routes::{Endpoint, Routes};
 
 const DOCUMENT: &str = "/.well-known/openid-configuration";
@@ -37,14 +38,16 @@ impl Endpoint for Issuer {
         let Some((accounts, issuer)) = published else {
             return Ok(text(StatusCode::NOT_FOUND, "404 page not found\n"));
         };
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        if request.method() != Method::GET {
             return Err(ApiError::method_not_allowed());
         }
-        let (media, document) = if request.info().path == KEYS {
-            ("application/jwk-set+json", jwks::key_set(&accounts.keys))
+        let (produced, document) = if request.info().path == KEYS {
+            (&["application/jwk-set+json"], jwks::key_set(&accounts.keys))
         } else {
-            ("application/json", jwks::discovery_document(issuer, &keys_uri(cx), &accounts.keys))
+            (&["application/json"], jwks::discovery_document(issuer, &keys_uri(cx), &accounts.keys))
         };
+        routing::require_accepted(request.headers(), produced)?;
+        let [media] = *produced;
         let mut response = Response::new(full(document.to_string()));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
         response.headers_mut().insert(CACHE_CONTROL, CACHE);

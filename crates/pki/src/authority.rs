@@ -135,7 +135,8 @@ impl CertificateAuthority {
         Ok(Self { certificate, key })
     }
 
-    /// A CA from its certificate and key.
+    /// A CA from its certificate and key. A certificate that does not say whether it is a CA's may be one: those of
+    /// long ago have no BasicConstraints.
     ///
     /// # Errors
     /// [`IssueError::KeyMismatch`] or [`IssueError::NotAuthority`].
@@ -143,7 +144,7 @@ impl CertificateAuthority {
         if certificate.public_key() != key.public_key() {
             return Err(IssueError::KeyMismatch);
         }
-        if !certificate.is_ca() {
+        if certificate.has_basic_constraints() && !certificate.is_ca() {
             return Err(IssueError::NotAuthority);
         }
         Ok(Self { certificate, key })

@@ -114,8 +114,7 @@ fn lifetimes_follow_the_signers_table() {
 #[expect(clippy::disallowed_methods, reason = "the other implementation to compare with is a command")]
 fn openssl_accepts_what_is_written() {
     if std::process::Command::new("openssl").arg("version").output().is_err() {
-        println!("skipped: no openssl command");
-        return;
+        return test_facts::skipped("no openssl command");
     }
     let directory = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {
@@ -165,8 +164,7 @@ fn keys_and_requests_of_openssl_are_read() {
         let command =
             |arguments: &[&str]| std::process::Command::new("openssl").args(arguments).current_dir(&directory).output();
         let Ok(output) = command(arguments) else {
-            println!("skipped: no openssl command");
-            return;
+            return test_facts::skipped("no openssl command");
         };
         assert!(output.status.success(), "{name}");
         let key = PrivateKey::load(&directory.path().join("k.pem")).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -179,4 +177,42 @@ fn keys_and_requests_of_openssl_are_read() {
         let (ca, rng) = (CertificateAuthority::create("x", key, YEAR, now(), &Rng::seeded(2)).unwrap(), Rng::seeded(3));
         ca.sign_request(&request, &["client auth"], YEAR, now(), &rng).unwrap();
     }
+}
+
+/// Made by `openssl req -x509` without extensions, as was common before 1999 and still is by hand.
+const WITHOUT_CONSTRAINTS: (&str, &str) = (
+    "-----BEGIN CERTIFICATE-----\n\
+MIIBGDCBvwIUa0i0BHAGaOHBcr2wR/pCYO9RQrYwCgYIKoZIzj0EAwIwDjEMMAoG\n\
+A1UEAwwDb2xkMCAXDTI2MTEyMzA3MTIxNloYDzIxMjYxMDMwMDcxMjE2WjAOMQww\n\
+CgYDVQQDDANvbGQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATAjJQDg6ex1k4y\n\
+/t+04j5VKTMlM1mR/w53fph+K0v3rwITMni7vMRTVOd950lS28ckyqxa0ji/VG0a\n\
+qikfEmpLMAoGCCqGSM49BAMCA0gAMEUCIFs4CNd/KUj5THa9zs8jpv/Nm0TFQv+H\n\
+Dr3ZNHuEMCSBAiEA7/pvzJmW9I7PI3mLnWTNyjrFLyRrJaIS8Nhtt8UnHxU=\n\
+-----END CERTIFICATE-----\n\
+",
+    "-----BEGIN PRIVATE KEY-----\n\
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgfSzjCk687M1OxJsu\n\
+IwD+XGwYJT3mEhP0nGJdDVhGNryhRANCAATAjJQDg6ex1k4y/t+04j5VKTMlM1mR\n\
+/w53fph+K0v3rwITMni7vMRTVOd950lS28ckyqxa0ji/VG0aqikfEmpL\n\
+-----END PRIVATE KEY-----\n\
+",
+);
+
+#[test]
+fn a_certificate_that_does_not_say_whether_it_is_a_ca_may_sign() {
+    let (certificate, key) = WITHOUT_CONSTRAINTS;
+    let old = CertificateAuthority::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap();
+    assert!(!old.certificate().has_basic_constraints());
+    let request = request(&["g"], &AltNames::default());
+    let issued = old.sign_request(&request, &["client auth"], YEAR, now(), &authority(YEAR).1).unwrap();
+    assert_eq!(issued.issuer().common_name(), "old");
+    let leaf = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
+    let (ca, rng) = authority(YEAR);
+    let names = AltNames::default();
+    let own = CertificateRequest::create(&leaf, &Name::new("leaf", &[]), &names).unwrap();
+    let issued = ca.sign_request(&own, &["client auth"], YEAR, now(), &rng).unwrap();
+    assert!(
+        matches!(CertificateAuthority::new(issued, leaf), Err(IssueError::NotAuthority)),
+        "it says that it is none"
+    );
 }

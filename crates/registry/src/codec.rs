@@ -1,12 +1,13 @@
 //! Upstream's bytes in the store: protobuf in its envelope for built-in kinds, JSON with a newline for custom ones.
 //! Either is read, whatever is written.
 
-use api_machinery::object::{Object, Unstructured};
+use api_machinery::object::Object;
 use api_machinery::{json, protobuf};
 use bytes::Bytes;
 use watch_cache::{Codec, CorruptObject};
 
 use crate::context::RulesRef;
+use crate::stored_version::bring_up_to_date;
 
 /// What objects are written as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,12 +48,16 @@ impl ObjectCodec {
             let envelope = protobuf::open(value).map_err(|error| error.to_string())?;
             expect_kind(&kind, &envelope.kind)?;
             protobuf::decode(envelope.raw, object.as_reflect_mut()).map_err(|error| error.to_string())?;
+            bring_up_to_date(&mut *object, &envelope.api_version)?;
         } else {
             let decoded = json::decode(value, object.as_reflect_mut()).map_err(|error| error.to_string())?;
             expect_kind(&kind, &decoded.type_meta.kind)?;
-            if let Some(custom) = object.downcast_mut::<Unstructured>() {
-                custom.type_meta = decoded.type_meta;
+            // Members of an older version may have had other names, of which nothing is left here.
+            if !decoded.problems.is_empty() && decoded.type_meta.api_version != object.api_version() {
+                let (problems, stored) = (decoded.problems.join(", "), &decoded.type_meta.api_version);
+                return Err(format!("{kind} is stored as {stored}, which has fields of its own: {problems}"));
             }
+            bring_up_to_date(&mut *object, &decoded.type_meta.api_version)?;
         }
         self.rules.set_defaults(&mut *object);
         Ok(object)

@@ -27,9 +27,10 @@ impl Resource {
         query: &ListOptions,
         options: &DeleteOptions,
         hooks: &Hooks<'_>,
-    ) -> Result<(List, Vec<String>), ApiError> {
+    ) -> Result<List, ApiError> {
         delete::validate_options(options)?;
         list_options::validate_list_options(query, list_options::Reading::List)?;
+        hooks.admission.warn(&self.delete_warnings(options));
         let mut query = query.clone();
         let one_page = query.limit > 0;
         if !one_page {
@@ -44,7 +45,7 @@ impl Resource {
             if one_page || page.continue_token.is_empty() {
                 all.continue_token = page.continue_token;
                 all.remaining_item_count = page.remaining_item_count;
-                return Ok((all, self.delete_warnings(options)));
+                return Ok(all);
             }
             query.continue_ = page.continue_token;
             query.resource_version.clear();

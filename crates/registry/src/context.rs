@@ -76,6 +76,9 @@ pub trait Admission: Send + Sync {
         Ok(())
     }
 
+    /// Tells the client something, whether the request succeeds or fails after all.
+    fn warn(&self, _texts: &[String]) {}
+
     /// Asked when an update turns out to create: the caller needs that verb, too.
     async fn authorize_create(&self) -> Result<(), ApiError> {
         Ok(())

@@ -23,8 +23,6 @@ pub struct Written {
     pub item: Arc<Stored>,
     /// It was not there before: 201.
     pub created: bool,
-    /// Texts for `Warning` headers.
-    pub warnings: Vec<String>,
 }
 
 impl Resource {
@@ -53,10 +51,9 @@ impl Resource {
         mut object: Box<dyn Object>,
         hooks: &Hooks<'_>,
     ) -> Result<Written, ApiError> {
-        let mut warnings = Vec::new();
         let repeated = metadata::dedup_owner_references(object.meta_mut());
         if !repeated.is_empty() {
-            warnings.push(metadata::duplicate_owners_warning(&repeated));
+            hooks.admission.warn(&[metadata::duplicate_owners_warning(&repeated)]);
         }
         let generated = object.meta().name.is_empty() && !object.meta().generate_name.is_empty();
         let asked_for_generation = !object.meta().generate_name.is_empty();
@@ -69,7 +66,7 @@ impl Resource {
             let mut candidate = object;
             self.fill_in(cx, candidate.meta_mut(), generated);
             let name = candidate.meta().name.clone();
-            let outcome = self.attempt_create(cx, candidate, hooks, &mut warnings).await;
+            let outcome = self.attempt_create(cx, candidate, hooks).await;
             match outcome {
                 Err(error) if error.is_already_exists() && asked_for_generation => {
                     if let Some(again) = again {
@@ -79,7 +76,7 @@ impl Resource {
                     return Err(ApiError::generate_name_conflict(&self.group_resource, &name));
                 }
                 Err(error) => return Err(error),
-                Ok(item) => return Ok(Written { item, created: true, warnings }),
+                Ok(item) => return Ok(Written { item, created: true }),
             }
         }
     }
@@ -100,10 +97,9 @@ impl Resource {
         cx: &RequestCx,
         mut object: Box<dyn Object>,
         hooks: &Hooks<'_>,
-        warnings: &mut Vec<String>,
     ) -> Result<Arc<Stored>, ApiError> {
         let reservation = self.companion.begin_create(cx, &mut *object).await?;
-        let result = self.check_and_create(cx, object, hooks, warnings).await;
+        let result = self.check_and_create(cx, object, hooks).await;
         let outcome = result
             .as_ref()
             .map_or_else(Outcome::of_error, |_| if cx.dry_run { Outcome::Refused } else { Outcome::Written });
@@ -116,7 +112,6 @@ impl Resource {
         cx: &RequestCx,
         mut object: Box<dyn Object>,
         hooks: &Hooks<'_>,
-        warnings: &mut Vec<String>,
     ) -> Result<Arc<Stored>, ApiError> {
         self.rules.prepare_create(&cx.rules, &mut *object);
         let mut errors = metadata::validate_create(&*self.rules, object.meta());
@@ -127,13 +122,10 @@ impl Resource {
         if !errors.is_empty() {
             return Err(ApiError::invalid(&self.group_kind(), &object.meta().name, &errors));
         }
-        for warning in self.rules.warnings(&*object, None) {
-            if !warnings.contains(&warning) {
-                warnings.push(warning);
-            }
-        }
+        hooks.admission.warn(&self.rules.warnings(&*object, None));
         hooks.admission.validate(Operation::Create, Some(&*object), None).await?;
-        if !object.meta().resource_version.is_empty() {
+        // A dry run does not come to where the store would say this.
+        if !cx.dry_run && !matches!(object.meta().resource_version.as_str(), "" | "0") {
             return Err(ApiError::unclassified("resourceVersion should not be set on objects to be created"));
         }
         let relative = key::relative(self.info().namespaced, &object.meta().namespace, &object.meta().name)?;
@@ -171,7 +163,9 @@ impl Resource {
         }
     }
 
+    /// The kind as field errors name it: that of the group which the object is stored in.
     pub(crate) fn group_kind(&self) -> GroupKind {
-        GroupKind::new(self.info().group, self.info().kind)
+        let info = self.info();
+        GroupKind::new(info.storage.as_ref().map_or(info.group, |storage| storage.group), info.kind)
     }
 }

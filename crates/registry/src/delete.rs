@@ -45,8 +45,6 @@ pub struct Deletion {
     pub body: Deleted,
     /// 202 instead of 200.
     pub accepted: bool,
-    /// Texts for `Warning` headers.
-    pub warnings: Vec<String>,
 }
 
 /// The answer to a deletion.
@@ -96,6 +94,7 @@ impl Resource {
         hooks: &Hooks<'_>,
     ) -> Result<Deletion, ApiError> {
         validate_options(options)?;
+        hooks.admission.warn(&self.delete_warnings(options));
         let relative = key::relative(self.info().namespaced, &cx.namespace, name)?;
         let mut options = options.clone();
         options.grace_period_seconds = options.grace_period_seconds.map(|asked| if asked < 0 { 1 } else { asked });
@@ -110,7 +109,7 @@ impl Resource {
         loop {
             let Some(seen) = live else {
                 return match marked {
-                    Some(last) => self.gone(&options, last),
+                    Some(last) => Ok(self.gone(last)),
                     None => Err(ApiError::not_found(&self.group_resource, name)),
                 };
             };
@@ -132,18 +131,18 @@ impl Resource {
                     Swap::Done(item) if !goes_at_once => {
                         return Ok(self.stays(&options, self.to_served(item).await?));
                     }
-                    Swap::Done(item) if cx.dry_run => return self.gone(&options, item),
+                    Swap::Done(item) if cx.dry_run => return Ok(self.gone(item)),
                     Swap::Done(item) => {
                         marked = Some(Arc::clone(&item));
                         Some(Live { item, raw: None })
                     }
                     Swap::Lost(now) => now,
                 },
-                _ if cx.dry_run => return self.gone(&options, served),
+                _ if cx.dry_run => return Ok(self.gone(served)),
                 _ => match self.store.remove(&seen).await? {
                     Swap::Done(item) => {
                         self.companion.deleted(object).await;
-                        return self.gone(&options, self.to_served(item).await?);
+                        return Ok(self.gone(self.to_served(item).await?));
                     }
                     Swap::Lost(now) => now,
                 },
@@ -155,7 +154,8 @@ impl Resource {
         let Some(preconditions) = &options.preconditions else { return Ok(()) };
         let meta = object.meta();
         // Upstream names the kind here where everyone else names the resource.
-        let kind = GroupResource::new(self.info().group, self.info().kind);
+        let GroupKind { group, kind } = self.group_kind();
+        let kind = GroupResource { group, resource: kind };
         if let Some(uid) = preconditions.uid.as_ref().filter(|uid| **uid != meta.uid) {
             let cause = format!(
                 "the UID in the precondition ({uid}) does not match the UID in record ({}). \
@@ -178,11 +178,12 @@ impl Resource {
 
     fn plan(&self, cx: &RequestCx, object: &dyn Object, options: &DeleteOptions) -> Plan {
         let meta = object.meta();
-        let finalizers = if self.shared.garbage_collector {
+        let mut finalizers = if self.shared.garbage_collector {
             finalizers::for_deletion(self.info(), meta, options)
         } else {
             meta.finalizers.clone()
         };
+        finalizers::hold_definition(self.info(), meta, &mut finalizers);
         let grace = self.rules.grace(object, options.grace_period_seconds);
         let mut new = object.clone_object();
         match begin_grace(new.meta_mut(), grace, options.grace_period_seconds, cx.rules.now) {
@@ -210,14 +211,14 @@ impl Resource {
 
     pub(crate) fn stays(&self, options: &DeleteOptions, item: Arc<Stored>) -> Deletion {
         let accepted = options.orphan_dependents == Some(false);
-        Deletion { body: Deleted::Object(item), accepted, warnings: self.delete_warnings(options) }
+        Deletion { body: Deleted::Object(item), accepted }
     }
 
-    fn gone(&self, options: &DeleteOptions, item: Arc<Stored>) -> Result<Deletion, ApiError> {
+    fn gone(&self, item: Arc<Stored>) -> Deletion {
         let info = self.info();
         let gives_object = GIVES_OBJECT.contains(&(info.group, info.resource)) || info.group == "resource.k8s.io";
         let body = if gives_object { Deleted::Object(item) } else { Deleted::Status(Box::new(self.success(&item))) };
-        Ok(Deletion { body, accepted: false, warnings: self.delete_warnings(options) })
+        Deletion { body, accepted: false }
     }
 
     fn success(&self, item: &Stored) -> Status {
@@ -232,6 +233,7 @@ impl Resource {
         Status { status: "Success".to_owned(), details: Some(details), ..Status::default() }
     }
 
+    /// What to tell a client that deletes with these options, whatever comes of it.
     pub(crate) fn delete_warnings(&self, options: &DeleteOptions) -> Vec<String> {
         let silent = options.propagation_policy.is_some() || options.orphan_dependents.is_some();
         let warns = !silent && finalizers::orphans_by_default(self.info());

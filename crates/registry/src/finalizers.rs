@@ -2,6 +2,7 @@
 
 use api_machinery::meta::constants::{FINALIZER_DELETE_DEPENDENTS, FINALIZER_ORPHAN_DEPENDENTS, deletion_propagation};
 use api_machinery::meta::{DeleteOptions, ObjectMeta};
+use kinds::apiextensions_v1;
 use kinds::info::ResourceInfo;
 
 /// Whether an update took the last finalizer of an object that only waited for that.
@@ -47,6 +48,15 @@ pub(crate) fn for_deletion(info: &ResourceInfo, meta: &ObjectMeta, options: &Del
         finalizers.push(FINALIZER_DELETE_DEPENDENTS.to_owned());
     }
     finalizers
+}
+
+/// A definition must not go before its objects: it is held from the moment that its deletion begins.
+pub(crate) fn hold_definition(info: &ResourceInfo, meta: &ObjectMeta, finalizers: &mut Vec<String>) {
+    let held = apiextensions_v1::FINALIZER;
+    let is_definition = (info.group, info.resource) == ("apiextensions.k8s.io", "customresourcedefinitions");
+    if is_definition && meta.deletion_timestamp.is_none() && !finalizers.iter().any(|own| own == held) {
+        finalizers.push(held.to_owned());
+    }
 }
 
 /// Whether to orphan dependents, and whether to delete them first.

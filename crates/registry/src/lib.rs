@@ -33,6 +33,7 @@ mod scale;
 mod selection;
 mod services;
 mod store;
+mod stored_version;
 mod update;
 mod watch;
 

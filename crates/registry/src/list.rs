@@ -7,7 +7,7 @@ use api_machinery::meta::ListOptions;
 use api_machinery::meta::constants::resource_version_match::{EXACT, NOT_OLDER_THAN};
 use api_machinery::status::ApiError;
 use storage::{Revision, StorageError};
-use watch_cache::{Cache, CacheError, PAGE_KEYS, Scope, Snapshot, Stored};
+use watch_cache::{Cache, CacheError, PAGE_KEYS, Pace, Scope, Snapshot, Stored};
 
 use crate::context::RequestCx;
 use crate::continue_token::Token;
@@ -65,7 +65,11 @@ impl Resource {
     /// When the object is missing, the version cannot be had, or the store fails.
     pub async fn get(&self, cx: &RequestCx, name: &str, version: &str) -> Result<Arc<Stored>, ApiError> {
         let relative = key::relative(self.info().namespaced, &cx.namespace, name)?;
-        let wanted = resource_version::parse(version).map_err(ApiError::unclassified)?;
+        let wanted = resource_version::parse(version).map_err(|error| match self.store.cache {
+            Some(_) => ApiError::unclassified(error),
+            // The store's words, where there is nothing before it.
+            None => ApiError::bad_request(format!("invalid resource version: {error}")),
+        })?;
         if let Some(cache) = self.store.cache.as_ref().filter(|_| !version.is_empty()) {
             let snapshot = if wanted == Revision(0) { cache.snapshot() } else { cache.not_older_than(wanted).await };
             match snapshot {
@@ -125,8 +129,10 @@ impl Resource {
             _ => self.list_stored(&query).await?,
         };
         if self.conversion.is_some() {
+            let mut pace = Pace::default();
             for item in &mut list.items {
                 *item = self.to_served(Arc::clone(item)).await?;
+                pace.after(Pace::CODED).await;
             }
         }
         Ok(list)
@@ -172,7 +178,7 @@ impl Resource {
             },
         };
         match read {
-            Ok(snapshot) => Ok(Some(page_of(&snapshot, query))),
+            Ok(snapshot) => Ok(Some(page_of(&snapshot, query).await)),
             // A cache that lags is no reason to fail a read that the store can answer.
             Err(CacheError::TooLarge { .. }) if query.at == At::Now => Ok(None),
             Err(CacheError::NotReady { .. }) if query.limit > 0 && query.selection.matcher.is_none() => Ok(None),
@@ -211,7 +217,7 @@ impl Resource {
         let limit = if query.at == At::Any { 0 } else { query.limit };
         // The first fetch fixes the revision of all others.
         let (mut pinned, mut items, mut total) = (at, Vec::new(), None);
-        let mut chunk = if limit == 0 { PAGE_KEYS } else { limit.min(PAGE_KEYS) };
+        let (mut chunk, mut pace) = (if limit == 0 { PAGE_KEYS } else { limit.min(PAGE_KEYS) }, Pace::default());
         loop {
             let page = self.store.backend.range(&rest, chunk, pinned).await;
             let page = page.map_err(|error| self.list_failed(query, error))?;
@@ -224,6 +230,7 @@ impl Resource {
             total.get_or_insert(page.kvs.len() as u64 + page.remaining);
             for (read, kv) in page.kvs.iter().enumerate() {
                 let item = self.store.decode(kv).map_err(|error| failure::corrupt_in_list(&error))?;
+                pace.after(Pace::CODED).await;
                 if selection.matches(item.object()) {
                     items.push(item);
                 }
@@ -277,7 +284,8 @@ fn cut_off(query: &Query, revision: Revision, items: Vec<Arc<Stored>>, last: &st
 }
 
 /// A page of a snapshot.
-fn page_of(snapshot: &Snapshot, query: &Query) -> List {
+async fn page_of(snapshot: &Snapshot, query: &Query) -> List {
+    let mut pace = Pace::default();
     let selection = &query.selection;
     // The index knows nothing of pages, and its order within a page is that of keys all the same.
     let indexed =
@@ -295,11 +303,16 @@ fn page_of(snapshot: &Snapshot, query: &Query) -> List {
                 break;
             }
         }
+        pace.after(Pace::LOOKED_AT).await;
     }
     let full = limit > 0 && items.len() == limit;
     match items.last().filter(|_| full).map(|last| Arc::clone(last.key())) {
         Some(last) => {
-            let following = candidates.count() as u64;
+            let mut following = 0_u64;
+            for _ in candidates {
+                following += 1;
+                pace.after(Pace::LOOKED_AT).await;
+            }
             if following == 0 {
                 return List { revision: snapshot.revision(), items, ..List::default() };
             }

@@ -8,7 +8,7 @@ use api_machinery::object::Object;
 use api_machinery::{json, reflect};
 use base::Rng;
 use kinds::info::ResourceInfo;
-use kinds::rules::Rules;
+use kinds::rules::{Endpoint, MetadataCheck, Rules};
 
 /// Generated names end in this many random characters.
 const SUFFIX_LENGTH: usize = 5;
@@ -132,11 +132,44 @@ fn negative_generation(meta: &ObjectMeta, path: &Path) -> FieldError {
     path.child("generation").invalid(meta.generation, "must be greater than or equal to 0")
 }
 
-/// Checks the metadata of an object that is to replace `old`.
-pub(crate) fn validate_update(rules: &dyn Rules, meta: &ObjectMeta, old: &ObjectMeta) -> ErrorList {
+/// What is wrong with metadata on an update. Upstream looks at it for every kind, and most kinds look again.
+pub(crate) struct Looks {
+    /// What every kind is told.
+    pub(crate) shared: ErrorList,
+    /// What each look of the kind itself finds.
+    pub(crate) own: Vec<ErrorList>,
+}
+
+/// Checks the metadata of an object that is to replace `old`: what holds for every kind, and what the kind looks at again
+/// by itself, so that clients are told of most errors more than once.
+pub(crate) fn validate_update(rules: &dyn Rules, endpoint: Endpoint, meta: &ObjectMeta, old: &ObjectMeta) -> Looks {
     let path = Path::new("metadata");
-    let mut errors = ErrorList::new();
-    validate_common(meta, &path, &mut errors);
+    let mut shared = ErrorList::new();
+    validate_common(meta, &path, &mut shared);
+    validate_change(meta, old, &path, &mut shared);
+    let checks = rules.metadata_checks(endpoint);
+    if shared.is_empty() {
+        // What is well has nothing to be told again, but for what only the kinds look at.
+        let mut more = ErrorList::new();
+        validate_standard_finalizers(rules.info(), meta, &path, &mut more);
+        if more.is_empty() {
+            return Looks { shared, own: Vec::new() };
+        }
+    }
+    let look = |check: &MetadataCheck| match check {
+        MetadataCheck::Create => validate_create(rules, meta),
+        MetadataCheck::Update => {
+            let mut errors = ErrorList::new();
+            validate_change(meta, old, &path, &mut errors);
+            validate_standard_finalizers(rules.info(), meta, &path, &mut errors);
+            errors
+        }
+    };
+    Looks { shared, own: checks.iter().map(look).collect() }
+}
+
+/// What a change of metadata may not do.
+fn validate_change(meta: &ObjectMeta, old: &ObjectMeta, path: &Path, errors: &mut ErrorList) {
     if old.deletion_timestamp.is_some() {
         let mut new: Vec<&String> = meta.finalizers.iter().filter(|one| !old.finalizers.contains(one)).collect();
         new.sort();
@@ -154,9 +187,9 @@ pub(crate) fn validate_update(rules: &dyn Rules, meta: &ObjectMeta, old: &Object
     if meta.generation < old.generation {
         errors.push(path.child("generation").invalid(meta.generation, "must not be decremented"));
     }
-    validate_kept(meta, old, &path, &mut errors);
-    validate_standard_finalizers(rules.info(), meta, &path, &mut errors);
-    errors
+    validate_kept(meta, old, path, errors);
+    validate_texts(meta, path, errors);
+    validate_managers(meta, path, errors);
 }
 
 /// What an object keeps as long as it is there. Nobody but the server marks it as deleted.
@@ -182,10 +215,18 @@ fn validate_kept(meta: &ObjectMeta, old: &ObjectMeta, path: &Path, errors: &mut 
 }
 
 fn validate_common(meta: &ObjectMeta, path: &Path, errors: &mut ErrorList) {
+    validate_texts(meta, path, errors);
+    validate_finalizers(&meta.finalizers, &path.child("finalizers"), errors);
+    validate_managers(meta, path, errors);
+}
+
+fn validate_texts(meta: &ObjectMeta, path: &Path, errors: &mut ErrorList) {
     errors.extend(names::labels(&path.child("labels"), &meta.labels));
     errors.extend(names::annotations(&path.child("annotations"), &meta.annotations));
     validate_owners(&meta.owner_references, &path.child("ownerReferences"), errors);
-    validate_finalizers(&meta.finalizers, &path.child("finalizers"), errors);
+}
+
+fn validate_managers(meta: &ObjectMeta, path: &Path, errors: &mut ErrorList) {
     for (index, entry) in meta.managed_fields.iter().enumerate() {
         validate_manager(entry, &path.child("managedFields").index(index), errors);
     }
@@ -314,6 +355,7 @@ mod tests {
         let mut meta = ObjectMeta::default();
         json::decode(text.as_bytes(), &mut meta).expect("metadata");
         meta.name = "n".into();
+        meta.namespace = "x".into();
         meta.resource_version = "1".into();
         meta
     }
@@ -322,11 +364,28 @@ mod tests {
         errors.iter().map(ToString::to_string).collect()
     }
 
+    fn all(looks: Looks) -> ErrorList {
+        let mut errors = looks.shared;
+        looks.own.into_iter().for_each(|own| errors.extend(own));
+        errors
+    }
+
+    fn distinct(errors: &ErrorList) -> Vec<String> {
+        let mut seen = Vec::new();
+        for text in texts(errors) {
+            if !seen.contains(&text) {
+                seen.push(text);
+            }
+        }
+        seen
+    }
+
     #[test]
     fn finalizers_need_a_domain() {
         let told = |group: &str, resource: &str, finalizer: &str| {
             let rules = kinds::find(group, "v1", resource).expect("a kind");
-            texts(&validate_update(rules, &meta(&format!(r#"{{"finalizers":["{finalizer}"]}}"#)), &meta("{}")))
+            let new = meta(&format!(r#"{{"finalizers":["{finalizer}"]}}"#));
+            distinct(&all(validate_update(rules, Endpoint::Main, &new, &meta("{}"))))
         };
         let text = "metadata.finalizers[0]: Invalid value: \"hold\": name is neither a standard finalizer name nor is it \
                     fully qualified";
@@ -393,7 +452,30 @@ mod tests {
                 ],
             ),
         ] {
-            assert_eq!(texts(&validate_update(rules, &meta(new), &meta(old))), expected, "{new} {old}");
+            let errors = all(validate_update(rules, Endpoint::Main, &meta(new), &meta(old)));
+            assert_eq!(distinct(&errors), expected, "{new} {old}");
+        }
+    }
+
+    #[test]
+    fn kinds_look_at_metadata_again() {
+        let held = r#"{"deletionTimestamp":"2026-01-01T00:00:00Z","deletionGracePeriodSeconds":0}"#;
+        let bad = held.replace('}', r#","labels":{"a":"-"},"finalizers":["a/b"]}"#);
+        for (group, resource, endpoint, labels, finalizers) in [
+            ("", "events", Endpoint::Main, 2, 1),
+            ("events.k8s.io", "events", Endpoint::Main, 3, 2),
+            ("", "limitranges", Endpoint::Main, 3, 1),
+            ("", "persistentvolumes", Endpoint::Main, 4, 1),
+            ("apps", "replicasets", Endpoint::Main, 3, 2),
+            ("batch", "jobs", Endpoint::Main, 4, 2),
+            ("batch", "jobs", Endpoint::Status, 3, 2),
+            ("policy", "poddisruptionbudgets", Endpoint::Main, 2, 1),
+        ] {
+            let rules = kinds::find(group, "v1", resource).expect("a kind");
+            let errors = all(validate_update(rules, endpoint, &meta(&bad), &meta(held)));
+            let count = |field: &str| errors.iter().filter(|error| error.field == field).count();
+            let counts = (count("metadata.labels"), count("metadata.finalizers"));
+            assert_eq!(counts, (labels, finalizers), "{group} {resource}");
         }
     }
 }

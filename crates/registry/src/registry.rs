@@ -145,8 +145,18 @@ impl Registry {
         Some(self.install(RulesRef::Static(rules), setup))
     }
 
-    /// Installs a resource, in the place of a former one of that name, whose watches end.
+    /// Installs a resource, in the place of a former one of that name.
     pub fn install(&self, rules: RulesRef, setup: Setup) -> Arc<Resource> {
+        let resource = self.make(rules, setup);
+        if let Some(former) = self.put(&resource) {
+            self.retire(&former);
+        }
+        resource
+    }
+
+    /// Makes a resource that nobody finds yet; its cache fills already.
+    #[must_use]
+    pub fn make(&self, rules: RulesRef, setup: Setup) -> Arc<Resource> {
         let info = rules.info();
         let indexes: Arc<[Index]> =
             if (info.group, info.resource) == ("", "pods") { POD_INDEXES.into() } else { Arc::new([]) };
@@ -154,7 +164,7 @@ impl Registry {
             Some(other) => Arc::clone(&other.store),
             None => Arc::new(self.open(info, &rules, &setup, &indexes)),
         };
-        let resource = Arc::new(Resource {
+        Arc::new(Resource {
             group_resource: GroupResource { group: info.group.into(), resource: info.resource.into() },
             rules,
             store,
@@ -162,12 +172,14 @@ impl Registry {
             companion: self.companion(info),
             indexes,
             shared: Arc::clone(&self.shared),
-        });
-        let former = self.resources.write().insert(place(info), Arc::clone(&resource));
-        if let Some(former) = former {
-            self.close(&former);
-        }
-        resource
+        })
+    }
+
+    /// Puts a resource in the place of a former one of that name, which can still be used by who found it before, until
+    /// it is retired.
+    #[must_use]
+    pub fn put(&self, resource: &Arc<Resource>) -> Option<Arc<Resource>> {
+        self.resources.write().insert(place(resource.info()), Arc::clone(resource))
     }
 
     /// Takes a resource away. Its watches end; its objects stay in the store.
@@ -175,7 +187,7 @@ impl Registry {
         let Some(named) = self.resource(group, version, resource) else { return };
         let former = self.resources.write().remove(&place(named.info()));
         if let Some(former) = former {
-            self.close(&former);
+            self.retire(&former);
         }
     }
 
@@ -261,8 +273,9 @@ impl Registry {
         }
     }
 
-    /// Stops the cache of a resource that is no longer installed, unless another version of it uses that, too.
-    fn close(&self, former: &Resource) {
+    /// Stops the cache of a resource that is no longer installed, unless another version of it uses that, too. Its
+    /// watches end then.
+    pub fn retire(&self, former: &Resource) {
         let in_use = self.resources.read().values().any(|other| Arc::ptr_eq(&other.store, &former.store));
         if let Some(cache) = former.store.cache.as_ref().filter(|_| !in_use) {
             cache.stop();

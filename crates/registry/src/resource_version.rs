@@ -2,8 +2,13 @@
 
 use storage::Revision;
 
-/// Reads a resource version; the error is the text that upstream's number parser gives.
+/// Reads a resource version of a request's options; the error is upstream's.
 pub(crate) fn parse(text: &str) -> Result<Revision, String> {
+    parse_stored(text).map_err(|error| format!("resourceVersion: Invalid value: {text:?}: {error}"))
+}
+
+/// Reads a resource version of an object; the error is the text that upstream's number parser gives.
+pub(crate) fn parse_stored(text: &str) -> Result<Revision, String> {
     if text.is_empty() {
         return Ok(Revision(0));
     }
@@ -14,7 +19,7 @@ pub(crate) fn parse(text: &str) -> Result<Revision, String> {
         Err(_) if digits => "value out of range",
         _ => "invalid syntax",
     };
-    Err(format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {problem}"))
+    Err(format!("strconv.ParseUint: parsing {text:?}: {problem}"))
 }
 
 #[cfg(test)]
@@ -29,5 +34,8 @@ mod tests {
             assert_eq!(parse(text).ok(), expected.map(Revision), "{text}");
         }
         assert!(parse("99999999999999999999").unwrap_err().ends_with("value out of range"));
+        let number = "strconv.ParseUint: parsing \"x\": invalid syntax";
+        assert_eq!(parse_stored("x").unwrap_err(), number);
+        assert_eq!(parse("x").unwrap_err(), format!("resourceVersion: Invalid value: \"x\": {number}"));
     }
 }

@@ -17,17 +17,13 @@ use crate::resource::Resource;
 struct ScaleChange<'a> {
     rules: &'a RulesRef,
     change: &'a dyn Change,
-    /// Whether the change keeps the record of managers itself: it sees the object's, and hands the new one back.
-    keeps_record: bool,
 }
 
 impl Change for ScaleChange<'_> {
     fn apply(&self, live: Option<&dyn Object>) -> Result<Box<dyn Object>, ApiError> {
         let live = live.ok_or_else(|| ApiError::internal("a scale needs an object"))?;
         let mut shown = scale_of(self.rules, live)?;
-        if self.keeps_record {
-            shown.metadata.managed_fields.clone_from(&live.meta().managed_fields);
-        }
+        shown.metadata.managed_fields.clone_from(&live.meta().managed_fields);
         let wanted = self.change.apply(Some(&shown))?;
         let wanted = wanted.downcast_ref::<Scale>().ok_or_else(|| ApiError::bad_request("expected a Scale"))?;
         check(wanted)?;
@@ -39,9 +35,7 @@ impl Change for ScaleChange<'_> {
         if !wanted.metadata.uid.is_empty() {
             object.meta_mut().uid = wanted.metadata.uid.clone();
         }
-        if self.keeps_record {
-            object.meta_mut().managed_fields.clone_from(&wanted.metadata.managed_fields);
-        }
+        object.meta_mut().managed_fields.clone_from(&wanted.metadata.managed_fields);
         self.rules.set_replicas(&mut *object, wanted.spec.replicas);
         Ok(object)
     }
@@ -61,8 +55,8 @@ impl Resource {
         scale_of(&self.rules, item.object())
     }
 
-    /// Changes the scale of an object; `change` works on `autoscaling/v1` scales. Hooks see the object itself. Without a
-    /// hook that tracks managers, the change keeps their record: the scale that it sees and makes carries the object's.
+    /// Changes the scale of an object; `change` works on `autoscaling/v1` scales. Hooks see the object itself. The change
+    /// keeps the record of managers: the scale that it sees and makes carries the object's.
     ///
     /// # Errors
     /// Those of an update.
@@ -73,7 +67,7 @@ impl Resource {
         change: &dyn Change,
         hooks: &Hooks<'_>,
     ) -> Result<Scale, ApiError> {
-        let change = ScaleChange { rules: &self.rules, change, keeps_record: hooks.track.is_none() };
+        let change = ScaleChange { rules: &self.rules, change };
         let written = self.update(cx, name, Endpoint::Main, &change, hooks).await?;
         let item: Arc<Stored> = written.item;
         scale_of(&self.rules, item.object())

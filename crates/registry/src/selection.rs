@@ -57,6 +57,8 @@ impl Resource {
         }
         Err(ApiError::bad_request(if own.is_empty() && !self.is_custom() {
             format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+        } else if (self.info().group, self.info().resource) == ("batch", "jobs") {
+            format!("field label {field:?} not supported for {}", self.info().kind)
         } else {
             format!("field label not supported: {field}")
         }))

@@ -126,12 +126,14 @@ impl Store {
             Some(raw) if *raw == value => return Ok(Swap::Done(Arc::clone(&live.item))),
             Some(_) => {}
             None if self.same_as_cached(live, &value) => {
-                // The cache may be behind, so that "nothing to do" has to be seen in the store itself.
-                let (now, _) = self.read(relative).await?;
-                return Ok(match now {
-                    Some(now) if now.item.revision() == live.item.revision() => Swap::Done(now.item),
-                    other => Swap::Lost(other),
-                });
+                // The cache may be behind, so that "nothing to do" has to be seen in the store itself. And what is there
+                // may be of an older version: then there is something to do.
+                match self.read(relative).await?.0 {
+                    Some(now) if now.item.revision() != live.item.revision() => return Ok(Swap::Lost(Some(now))),
+                    Some(now) if now.raw.as_ref() == Some(&value) => return Ok(Swap::Done(now.item)),
+                    Some(_) => {}
+                    None => return Ok(Swap::Lost(None)),
+                }
             }
             None => {}
         }

@@ -59,9 +59,8 @@ impl Resource {
                     other => return other,
                 }
             };
-            let mut warnings = Vec::new();
-            live = match self.attempt_update(&request, &seen, &mut warnings).await {
-                Ok(Swap::Done(item)) => return Ok(Written { item, created: false, warnings }),
+            live = match self.attempt_update(&request, &seen).await {
+                Ok(Swap::Done(item)) => return Ok(Written { item, created: false }),
                 Ok(Swap::Lost(now)) => now,
                 // What looks wrong against the cache may be right against the store.
                 Err(error) if !seen.is_certain() => {
@@ -97,7 +96,8 @@ impl Resource {
             );
             return Err(ApiError::conflict(&self.group_resource, request.name, cause));
         }
-        if !matches!(object.meta().resource_version.as_str(), "" | "0") {
+        let names_version = !matches!(object.meta().resource_version.as_str(), "" | "0");
+        if names_version && self.creation(request) != CreateWhenAbsent::Always {
             // The client means an object that is gone.
             return Err(ApiError::not_found(&self.group_resource, request.name));
         }
@@ -107,12 +107,7 @@ impl Resource {
         self.create(request.cx, object, request.hooks).await
     }
 
-    async fn attempt_update(
-        &self,
-        request: &Request<'_>,
-        live: &Live,
-        warnings: &mut Vec<String>,
-    ) -> Result<Swap, ApiError> {
+    async fn attempt_update(&self, request: &Request<'_>, live: &Live) -> Result<Swap, ApiError> {
         let served = self.to_served(Arc::clone(&live.item)).await?;
         let old = served.object();
         let mut object = request.change.apply(Some(old))?;
@@ -124,14 +119,14 @@ impl Resource {
         request.hooks.admission.mutate(Operation::Update, &mut object, Some(old)).await?;
         let repeated = metadata::dedup_owner_references(object.meta_mut());
         if !repeated.is_empty() {
-            warnings.push(metadata::duplicate_owners_warning(&repeated));
+            request.hooks.admission.warn(&[metadata::duplicate_owners_warning(&repeated)]);
         }
         self.check_resource_version(request, &mut *object, old)?;
         let reservation = match request.endpoint {
             Endpoint::Main => self.companion.begin_update(request.cx, &mut *object, old).await?,
             _ => Default::default(),
         };
-        let result = self.check_and_write(request, live, object, old, warnings).await;
+        let result = self.check_and_write(request, live, object, old).await;
         let outcome = match &result {
             Ok(Swap::Done(_)) if !request.cx.dry_run => Outcome::Written,
             Ok(_) => Outcome::Refused,
@@ -208,7 +203,7 @@ impl Resource {
             object.meta_mut().resource_version = old.meta().resource_version.clone();
             return Ok(());
         }
-        crate::resource_version::parse(wanted).map_err(ApiError::unclassified)?;
+        crate::resource_version::parse_stored(wanted).map_err(ApiError::unclassified)?;
         if wanted != old.meta().resource_version {
             return Err(ApiError::modified(&self.group_resource, request.name));
         }
@@ -221,15 +216,13 @@ impl Resource {
         live: &Live,
         mut object: Box<dyn Object>,
         old: &dyn Object,
-        warnings: &mut Vec<String>,
     ) -> Result<Swap, ApiError> {
         self.prepare(request, &mut *object, old);
-        let mut errors = metadata::validate_update(&*self.rules, object.meta(), old.meta());
-        errors.extend(self.rules.validate_update(&request.cx.rules, request.endpoint, &*object, old));
+        let errors = self.validate_update(request, &*object, old);
         if !errors.is_empty() {
             return Err(ApiError::invalid(&self.group_kind(), request.name, &errors));
         }
-        warnings.extend(self.rules.update_warnings(request.endpoint, &*object, old));
+        request.hooks.admission.warn(&self.rules.update_warnings(request.endpoint, &*object, old));
         metadata::revert_idle_timestamps(&mut *object, old);
         request.hooks.admission.validate(Operation::Update, Some(&*object), Some(old)).await?;
         let goes = finalizers::last_one_gone(object.meta(), old.meta()) && self.companion.may_go(&*object);
@@ -246,6 +239,19 @@ impl Resource {
             Swap::Done(item) => Ok(Swap::Done(self.to_served(item).await?)),
             lost => Ok(lost),
         }
+    }
+
+    /// All that is wrong with an object that is to replace `old`, in upstream's order.
+    fn validate_update(&self, request: &Request<'_>, object: &dyn Object, old: &dyn Object) -> ErrorList {
+        let looks = metadata::validate_update(&*self.rules, request.endpoint, object.meta(), old.meta());
+        let (mut errors, mut own) = (looks.shared, looks.own.into_iter());
+        if let Some(as_new) = self.rules.validate_as_new(request.endpoint, object, old) {
+            errors.extend(own.next().unwrap_or_default());
+            errors.extend(as_new);
+        }
+        own.for_each(|look| errors.extend(look));
+        errors.extend(self.rules.validate_update(&request.cx.rules, request.endpoint, object, old));
+        errors
     }
 
     /// Gives the server's own fields back to the server, then lets the kind prepare.

@@ -39,14 +39,19 @@ impl Resource {
         options: &ListOptions,
         deadline: Option<Instant>,
     ) -> Result<Watch, ApiError> {
+        // The mark at the end of the initial state waits for the cache to get there, unless any state will do. A client
+        // that asks for it in so many words can do without; one that was only understood so cannot.
+        let waits = options.send_initial_events == Some(true)
+            && options.allow_watch_bookmarks
+            && options.resource_version != "0"
+            && self.store.cache.is_some();
         let mut options = options.clone();
         default_list_options(&mut options, Reading::Watch);
         validate_list_options(&options, Reading::Watch)?;
         let selection = self.selection(&cx.namespace, &options)?;
         let version = resource_version::parse(&options.resource_version).map_err(ApiError::unclassified)?;
         let bookmarks = options.allow_watch_bookmarks;
-        let promised = options.send_initial_events == Some(true) && bookmarks && self.store.cache.is_some();
-        if promised && !self.store.backend.supports_progress() {
+        if waits && !self.store.backend.supports_progress() {
             let text = "a watch stream was requested by the client but the required storage feature \
                 RequestWatchProgress is disabled";
             return Ok(Watch::faulty(WatchFault::Internal(text.to_owned())));

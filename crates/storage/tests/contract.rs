@@ -3,7 +3,7 @@
 //! The etcd part starts the binary named by `$ETCD` (or the first `etcd` in `PATH`) and skips, saying so, where there
 //! is none.
 
-#![expect(clippy::print_stdout, reason = "a skipped test says why")]
+#![expect(clippy::print_stdout, reason = "a failed run shows at which case")]
 
 mod etcd_server;
 
@@ -52,14 +52,22 @@ async fn etcd_with_tls() {
 }
 
 async fn run_on_etcd(security: Security) {
-    let server = match EtcdServer::start(security) {
-        Ok(server) => server,
-        Err(reason) => return println!("skipped: {reason}"),
-    };
+    run_on(EtcdServer::start(security), true).await;
+}
+
+/// The store falls back to what such an etcd can do.
+#[tokio::test]
+async fn etcd_whose_progress_cannot_be_trusted() {
+    run_on(EtcdServer::start_old(), false).await;
+}
+
+async fn run_on(server: Option<EtcdServer>, progress: bool) {
+    let Some(server) = server else { return };
     let group = TaskGroup::new("etcd");
     let mut options = EtcdOptions::new([server.url.clone()]);
     options.tls = server.tls.clone();
     let store = Etcd::connect(options, Rng::seeded(1), &group).await.expect("etcd answers");
+    assert_eq!(store.supports_progress(), progress);
     for case in contract::ALL {
         println!("{}", case.name);
         case.run(Arc::<Etcd>::clone(&store)).await;
@@ -70,14 +78,11 @@ async fn run_on_etcd(security: Security) {
 /// A member that is away is passed over, for reads, writes and watches.
 #[tokio::test]
 async fn an_etcd_member_that_is_away_is_passed_over() {
-    let server = match EtcdServer::start(Security::Plain) {
-        Ok(server) => server,
-        Err(reason) => return println!("skipped: {reason}"),
-    };
+    let Some(server) = EtcdServer::start(Security::Plain) else { return };
     let group = TaskGroup::new("etcd");
     let options = EtcdOptions::new(["http://127.0.0.1:1".to_owned(), server.url.clone()]);
     let store = Etcd::connect(options, Rng::seeded(1), &group).await.expect("one member answers");
-    assert!(!store.supports_progress(), "nobody knows what the other member does");
+    assert!(store.supports_progress(), "a member that never answers has no say");
     let mut watch = store.watch(KeyRange::prefix("k"), Revision(1));
     let written = write(&store, "value").await;
     let read = store.get(&"k".into()).await.expect("a read");
@@ -88,13 +93,38 @@ async fn an_etcd_member_that_is_away_is_passed_over() {
     group.shutdown(Duration::from_secs(5)).await;
 }
 
+/// Two of three members are enough, for marks of progress, too, whichever is away at the start.
+#[tokio::test]
+async fn a_cluster_of_etcd_with_a_member_down_is_whole() {
+    let Some(mut servers) = EtcdServer::start_cluster(3) else { return };
+    let group = TaskGroup::new("etcd");
+    let urls: Vec<String> = servers.iter().map(|server| server.url.clone()).collect();
+    let whole = Etcd::connect(EtcdOptions::new(urls.clone()), Rng::seeded(1), &group).await.expect("a quorum answers");
+    servers[0].stop();
+    let store = Etcd::connect(EtcdOptions::new(urls), Rng::seeded(2), &group).await.expect("a quorum answers");
+    for store in [whole, store] {
+        assert!(store.supports_progress(), "the members that answer are dependable");
+        let revision = write(&store, "value").await;
+        let mut watch = store.watch(KeyRange::prefix("other"), Revision(1));
+        let progress = watch.progress_handle();
+        let marked = async {
+            loop {
+                progress.request();
+                let item = tokio::time::timeout(Duration::from_millis(200), watch.next()).await;
+                if matches!(item, Ok(Some(Ok(WatchItem::Progress(at)))) if at >= revision) {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), marked).await.expect("a mark");
+    }
+    group.shutdown(Duration::from_secs(5)).await;
+}
+
 /// Kills etcd again and again while a watch and a writer go on: the watch must see every write once and in order.
 #[tokio::test]
 async fn a_watch_survives_restarts_of_etcd() {
-    let mut server = match EtcdServer::start(Security::Plain) {
-        Ok(server) => server,
-        Err(reason) => return println!("skipped: {reason}"),
-    };
+    let Some(mut server) = EtcdServer::start(Security::Plain) else { return };
     let group = TaskGroup::new("etcd");
     let store =
         Etcd::connect(EtcdOptions::new([server.url.clone()]), Rng::seeded(1), &group).await.expect("etcd answers");

@@ -45,7 +45,10 @@ pub use pipe::{BoxRead, BoxWrite, PipeReader};
 pub use port_forward::{Forward, ForwardData, PortForward, query_ports};
 pub use port_forward_client::{Carrier, ClientForward, ForwardErrorReader, PortForwardClient};
 pub use protocol::{PORT_FORWARD, Protocol, SPDY, STREAM_PROTOCOL_VERSION, StreamSet, Subprotocol, TUNNEL_PREFIX};
-pub use proxy::{Proxied, ProxyError, proxy_tunnel, proxy_upgrade, splice, translate};
+pub use proxy::{
+    Proxied, ProxyError, proxy_tunnel, proxy_tunnel_while_used, proxy_upgrade, proxy_upgrade_while_used, splice,
+    translate,
+};
 pub use remote_client::{ClientCommand, OutcomeError};
 pub use remote_command::{RemoteCommand, SessionError};
 pub use resize::{ResizeEvents, ResizeSender, TerminalSize};

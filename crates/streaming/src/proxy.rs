@@ -95,18 +95,36 @@ where
     }
 }
 
-/// Passes an upgrade request on to `backend`, a dialled connection, as a request for `target` on `host`.
-///
-/// The caller has stripped the client's credentials and appended `X-Forwarded-For`. The backend's answer is not
-/// followed anywhere: an error status is for the client, anything else but 101 an error.
+/// As [`proxy_upgrade_while_used`], however long nothing moves.
 ///
 /// # Errors
-/// When the backend cannot be asked or answers outside the protocol.
+/// As there.
 pub async fn proxy_upgrade<B, Io>(
     request: &mut Request<B>,
     backend: Io,
     target: &str,
     host: &str,
+) -> Result<Proxied, ProxyError>
+where
+    Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    proxy_upgrade_while_used(request, backend, target, host, None).await
+}
+
+/// Passes an upgrade request on to `backend`, a dialled connection, as a request for `target` on `host`.
+///
+/// The caller has stripped the client's credentials and appended `X-Forwarded-For`. The backend's answer is not
+/// followed anywhere: an error status is for the client, anything else but 101 an error. The copying ends when nothing
+/// has moved for `idle`.
+///
+/// # Errors
+/// When the backend cannot be asked or answers outside the protocol.
+pub async fn proxy_upgrade_while_used<B, Io>(
+    request: &mut Request<B>,
+    backend: Io,
+    target: &str,
+    host: &str,
+    idle: Option<Duration>,
 ) -> Result<Proxied, ProxyError>
 where
     Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -121,19 +139,37 @@ where
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     *response.headers_mut() = parts.headers;
     let client = PendingUpgrade::of(request);
-    let copy = async move { splice(client.io().await.map_err(io::Error::other)?, backend, None).await };
+    let copy = async move { splice(client.io().await.map_err(io::Error::other)?, backend, idle).await };
     Ok(Proxied::Switched { response, copy: Box::pin(copy) })
 }
 
-/// Takes the WebSocket off a tunnelled port-forward: the backend gets plain SPDY.
+/// As [`proxy_tunnel_while_used`], however long nothing moves.
 ///
 /// # Errors
-/// When the client's request is no tunnel, or the backend cannot be asked or answers outside the protocol.
+/// As there.
 pub async fn proxy_tunnel<B, Io>(
     request: &mut Request<B>,
     backend: Io,
     target: &str,
     host: &str,
+) -> Result<Proxied, ProxyError>
+where
+    Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    proxy_tunnel_while_used(request, backend, target, host, None).await
+}
+
+/// Takes the WebSocket off a tunnelled port-forward: the backend gets plain SPDY. The copying ends when nothing has
+/// moved for `idle`.
+///
+/// # Errors
+/// When the client's request is no tunnel, or the backend cannot be asked or answers outside the protocol.
+pub async fn proxy_tunnel_while_used<B, Io>(
+    request: &mut Request<B>,
+    backend: Io,
+    target: &str,
+    host: &str,
+    idle: Option<Duration>,
 ) -> Result<Proxied, ProxyError>
 where
     Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -162,7 +198,7 @@ where
     let client = PendingUpgrade::of(request);
     let copy = async move {
         let client = WebSocketIo::server(client.io().await.map_err(io::Error::other)?).await;
-        splice(client, backend, None).await
+        splice(client, backend, idle).await
     };
     Ok(Proxied::Switched { response, copy: Box::pin(copy) })
 }

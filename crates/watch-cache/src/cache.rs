@@ -20,7 +20,7 @@ use crate::log::{Batch, Log};
 use crate::own_writes::{Announcement, OwnWrites};
 use crate::signal::Signal;
 use crate::snapshot::{Index, Matcher, Scope, Snapshot};
-use crate::{CacheError, Codec, CorruptObject, Stored, Watcher};
+use crate::{CacheError, Codec, CorruptObject, Pace, Stored, Watcher};
 
 /// How long a read waits for the cache to get to a revision.
 const FRESHNESS_TIMEOUT: Duration = Duration::from_secs(3);
@@ -233,7 +233,7 @@ impl Cache {
         if let Since::InitialEvents(Some(revision)) | Since::Now(Some(revision)) = request.since {
             self.wait_for(&epoch, revision).await?;
         }
-        Watcher::start(epoch, request, Arc::clone(&self.clock))
+        Watcher::start(epoch, request, Arc::clone(&self.clock)).await
     }
 
     /// Numbers for metrics; all 0 while the cache is not filled.
@@ -312,13 +312,14 @@ impl Cache {
     async fn fill(&self) -> Result<Arc<Epoch>, FeedError> {
         let everything = KeyRange::prefix(Key::from(self.options.prefix.as_str()));
         let (mut rest, mut at) = (everything, None);
-        let mut snapshot = Snapshot::empty(Revision(0), Arc::clone(&self.indexes));
+        let (mut snapshot, mut pace) = (Snapshot::empty(Revision(0), Arc::clone(&self.indexes)), Pace::default());
         loop {
             let page = self.backend.range(&rest, PAGE_KEYS, at).await?;
             let revision = *at.get_or_insert(page.revision);
             for kv in &page.kvs {
                 let stored = self.decode(kv)?;
                 snapshot.replace(&Arc::clone(stored.key()), Some(stored));
+                pace.after(Pace::CODED).await;
             }
             let Some(last) = page.kvs.last().filter(|_| page.more()) else {
                 snapshot.set_revision(revision);

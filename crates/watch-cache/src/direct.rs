@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::change::Change;
 use crate::snapshot::{Matcher, Scope};
 use crate::{
-    CacheError, ChangeEvent, ChangeKind, Codec, CorruptObject, Event, Since, Stored, WatchFault, WatchRequest,
+    CacheError, ChangeEvent, ChangeKind, Codec, CorruptObject, Event, Pace, Since, Stored, WatchFault, WatchRequest,
 };
 
 /// How many keys are read from the store at a time.
@@ -117,12 +117,16 @@ impl DirectWatcher {
         if let Some(initial) = &self.initial {
             let page = self.backend.range(&initial.rest, PAGE_KEYS, Some(initial.at)).await.map_err(fault)?;
             let rest = page.kvs.last().filter(|_| page.more()).map(|last| initial.rest.after(&last.key));
+            // Told at once, so that a reader that is dropped in between sees all of the page again or none of it.
+            let (mut seen, mut pace) = (VecDeque::new(), Pace::default());
             for kv in &page.kvs {
                 let stored = self.decode(kv).map_err(corrupt)?;
                 if self.selects(&stored) {
-                    self.pending.push_back(Event::Change(ChangeEvent::new(ChangeKind::Added, stored)));
+                    seen.push_back(Event::Change(ChangeEvent::new(ChangeKind::Added, stored)));
                 }
+                pace.after(Pace::CODED).await;
             }
+            self.pending.append(&mut seen);
             self.initial = rest.map(|rest| Initial { rest, at: initial.at });
             return Ok(());
         }

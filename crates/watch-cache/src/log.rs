@@ -40,6 +40,22 @@ pub(crate) struct Batch {
     pub(crate) changes: Vec<(Arc<str>, Option<Arc<Stored>>)>,
 }
 
+/// How many changes are looked at before others get at the log again.
+const GATHERED_AT_ONCE: usize = 1_024;
+
+/// A watcher's next change, and what wakes it.
+pub(crate) type Place = (u64, Arc<Notify>);
+
+/// The changes of a scope that nobody watches yet, as far as they were looked for.
+pub(crate) struct Gathering {
+    /// Earlier revisions are left out.
+    seen: Revision,
+    /// The first change that was looked at, and the next one to look at.
+    from: u64,
+    next: u64,
+    changes: Vec<Arc<Change>>,
+}
+
 struct Bucket {
     changes: VecDeque<Arc<Change>>,
     /// Changes with lower numbers may be missing.
@@ -231,29 +247,68 @@ impl Log {
         Some((Arc::clone(base), changes.range(start..end).cloned().collect()))
     }
 
-    /// Adds a watcher of a scope that has seen everything up to `seen`, and gives its place and its alarm.
-    pub(crate) fn join(&mut self, scope: &Scope, seen: Revision) -> Result<(u64, Arc<Notify>), CacheError> {
+    /// Adds a watcher of a scope that has seen everything up to `seen`, and gives its place and its alarm; nothing where
+    /// the changes of the scope have to be gathered first.
+    pub(crate) fn join(&mut self, scope: &Scope, seen: Revision) -> Result<Option<Place>, CacheError> {
+        self.check_known(seen)?;
+        let (next, oldest) = (self.next, seen.min(self.revision()));
+        let bucket = if *scope == Scope::All { Some(&mut self.main) } else { self.buckets.get_mut(scope) };
+        let Some(bucket) = bucket.filter(|bucket| bucket.dropped <= oldest) else { return Ok(None) };
+        bucket.watchers += 1;
+        Ok(Some((bucket.position_after(seen, next), Arc::clone(&bucket.notify))))
+    }
+
+    /// Where the changes of a scope after `seen` have to be looked for.
+    pub(crate) fn begin_gathering(&self, seen: Revision) -> Result<Gathering, CacheError> {
+        self.check_known(seen)?;
+        let from = self.main.position_after(seen, self.next);
+        Ok(Gathering { seen: seen.min(self.revision()), from, next: from, changes: Vec::new() })
+    }
+
+    /// Looks for some more changes of a scope; says whether there may be others.
+    pub(crate) fn gather(&self, scope: &Scope, gathering: &mut Gathering) -> bool {
+        let inside =
+            |stored: &Option<Arc<Stored>>| stored.as_ref().is_some_and(|stored| scope.contains(stored, &self.indexes));
+        let at = self.main.changes.partition_point(|change| change.sequence < gathering.next);
+        for change in self.main.changes.iter().skip(at).take(GATHERED_AT_ONCE) {
+            gathering.next = change.sequence + 1;
+            if inside(&change.current) || inside(&change.previous) {
+                gathering.changes.push(Arc::clone(change));
+            }
+        }
+        gathering.next < self.next
+    }
+
+    /// Adds a watcher as [`Self::join`] does, with the changes that were gathered for it and the few since.
+    pub(crate) fn join_gathered(
+        &mut self,
+        scope: &Scope,
+        seen: Revision,
+        mut gathering: Gathering,
+    ) -> Result<Place, CacheError> {
+        // Somebody else may have joined the scope meanwhile: from an earlier place, or from a later one.
+        if let Some(place) = self.join(scope, seen)? {
+            return Ok(place);
+        }
+        while self.gather(scope, &mut gathering) {}
+        let (watchers, notify) = match self.buckets.remove(scope) {
+            Some(bucket) => (bucket.watchers, bucket.notify),
+            None => (0, Arc::new(Notify::new())),
+        };
+        let complete_from = gathering.from.max(self.main.complete_from);
+        let dropped = gathering.seen.max(self.main.dropped);
+        let changes = gathering.changes.into_iter().filter(|change| change.sequence >= complete_from).collect();
+        let bucket = Bucket { changes, complete_from, dropped, watchers: watchers + 1, notify };
+        let place = (bucket.position_after(seen, self.next), Arc::clone(&bucket.notify));
+        self.buckets.insert(scope.clone(), bucket);
+        Ok(place)
+    }
+
+    fn check_known(&self, seen: Revision) -> Result<(), CacheError> {
         if seen < self.main.dropped {
             return Err(CacheError::TooOld { requested: seen, oldest: self.oldest() });
         }
-        if *scope != Scope::All && !self.buckets.contains_key(scope) {
-            let bucket = self.filled_bucket(scope);
-            self.buckets.insert(scope.clone(), bucket);
-        }
-        let next = self.next;
-        let bucket = if *scope == Scope::All { Some(&mut self.main) } else { self.buckets.get_mut(scope) };
-        let Some(bucket) = bucket else { return Err(CacheError::Stopped) };
-        bucket.watchers += 1;
-        Ok((bucket.position_after(seen, next), Arc::clone(&bucket.notify)))
-    }
-
-    fn filled_bucket(&self, scope: &Scope) -> Bucket {
-        let mut bucket = Bucket::new(self.main.complete_from, self.main.dropped);
-        let inside =
-            |stored: &Option<Arc<Stored>>| stored.as_ref().is_some_and(|stored| scope.contains(stored, &self.indexes));
-        let relevant = self.main.changes.iter().filter(|change| inside(&change.current) || inside(&change.previous));
-        bucket.changes.extend(relevant.cloned());
-        bucket
+        Ok(())
     }
 
     /// Takes a watcher of a scope away.

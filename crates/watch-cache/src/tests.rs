@@ -314,3 +314,52 @@ async fn initial_events_come_in_order_of_keys_in_any_number() {
     assert_eq!(told(picky.next().await), "ADDED a/499");
     assert!(matches!(picky.next().await, Some(Event::Bookmark { initial_events_end: true, .. })));
 }
+
+/// A log of many changes is looked through a little at a time, whoever joins when and from where.
+#[tokio::test(start_paused = true)]
+async fn joining_a_scope_holds_nobody_up_and_misses_nothing() {
+    let fixture = fixture().await;
+    let start = fixture.put("a/first", "red").await;
+    let mut revisions = Vec::new();
+    for number in 0..5_000 {
+        let namespace = if number % 10 == 0 { "a" } else { "b" };
+        revisions.push(fixture.put(&format!("{namespace}/{number:04}"), "red").await);
+    }
+    fixture.cache.consistent().await.unwrap();
+    let mut turns = 0;
+    let scope = || Scope::Namespace("a".into());
+    // One joins late in the log, then one early: the changes in between have to be found for the second.
+    let mut late = fixture.watch(scope(), Since::Revision(revisions[4_000])).await;
+    let mut early = {
+        let mut joining = Box::pin(fixture.watch(scope(), Since::Revision(start)));
+        std::future::poll_fn(|cx| {
+            turns += 1;
+            joining.as_mut().poll(cx)
+        })
+        .await
+    };
+    assert!(turns >= 4, "all 5000 changes were looked at in {turns} turns");
+    // And one while another is at it.
+    let object = Scope::Object("a/0010".into());
+    let (mut one, mut other) = tokio::join!(
+        fixture.watch(object.clone(), Since::Revision(start)),
+        fixture.watch(object, Since::Revision(revisions[5])),
+    );
+    for number in (0..5_000).step_by(10) {
+        assert_eq!(told(early.next().await), format!("ADDED a/{number:04}"));
+        if number > 4_000 {
+            assert_eq!(told(late.next().await), format!("ADDED a/{number:04}"));
+        }
+    }
+    fixture.put("a/last", "red").await;
+    fixture.put("a/0010", "blue").await;
+    for watcher in [&mut early, &mut late] {
+        assert_eq!(told(watcher.next().await), "ADDED a/last");
+        assert_eq!(told(watcher.next().await), "MODIFIED a/0010");
+    }
+    for watcher in [&mut one, &mut other] {
+        assert_eq!(told(watcher.next().await), "ADDED a/0010");
+        assert_eq!(told(watcher.next().await), "MODIFIED a/0010");
+    }
+    assert_eq!(fixture.cache.stats().watchers, 4);
+}

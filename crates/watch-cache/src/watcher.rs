@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::cache::Epoch;
-use crate::log::{BATCH, FellOut};
+use crate::log::{BATCH, FellOut, Place};
 use crate::snapshot::{Matcher, Scope, Snapshot};
 use crate::{CacheError, ChangeEvent, ChangeKind, Event, Since, Stored, WatchFault, WatchRequest};
 
@@ -53,7 +53,11 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    pub(crate) fn start(epoch: Arc<Epoch>, request: WatchRequest, clock: SharedClock) -> Result<Self, CacheError> {
+    pub(crate) async fn start(
+        epoch: Arc<Epoch>,
+        request: WatchRequest,
+        clock: SharedClock,
+    ) -> Result<Self, CacheError> {
         let snapshot = epoch.snapshot();
         let initial_wanted = matches!(request.since, Since::InitialEvents(_));
         let seen = match request.since {
@@ -61,7 +65,7 @@ impl Watcher {
             Since::Revision(revision) => revision,
             Since::InitialEvents(_) | Since::Now(_) => snapshot.revision(),
         };
-        let (position, notify) = epoch.log.write().join(&request.scope, seen)?;
+        let (position, notify) = join(&epoch, &request.scope, seen).await?;
         let now = clock.monotonic();
         Ok(Self {
             initial: initial_wanted.then(|| Initial { snapshot, from: String::new() }),
@@ -207,6 +211,22 @@ impl Watcher {
         // A start in the future has seen nothing yet that it could promise.
         let revision = self.epoch.log.read().revision();
         (revision >= self.quiet_until).then_some(Event::Bookmark { revision: self.seen, initial_events_end: false })
+    }
+}
+
+/// Joins the log. Where nobody watches the scope yet, its changes are looked for a few at a time: those who write the log
+/// and those who read it wait for none of it.
+async fn join(epoch: &Epoch, scope: &Scope, seen: Revision) -> Result<Place, CacheError> {
+    if let Some(place) = epoch.log.write().join(scope, seen)? {
+        return Ok(place);
+    }
+    let mut gathering = epoch.log.read().begin_gathering(seen)?;
+    loop {
+        let more = epoch.log.read().gather(scope, &mut gathering);
+        if !more {
+            return epoch.log.write().join_gathered(scope, seen, gathering);
+        }
+        tokio::task::yield_now().await;
     }
 }
 

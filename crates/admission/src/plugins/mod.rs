@@ -69,12 +69,7 @@ mod tests {
     /// The order of upstream's list, of which every plugin here is one.
     #[test]
     fn the_order_is_upstreams() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/admission-plugins.json");
-        let Ok(text) = std::fs::read_to_string(&path) else {
-            println!("skipped: no list of plugins at {}", path.display());
-            return;
-        };
-        let list: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let list = test_facts::facts("admission-plugins.json");
         let upstream: Vec<(String, bool)> = list["plugins"]
             .as_array()
             .unwrap()

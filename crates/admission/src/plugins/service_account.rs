@@ -57,8 +57,12 @@ impl Plugin for ServiceAccounts {
         _: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
         let Some(pod) = object.and_then(|object| object.downcast_mut::<Pod>()) else { return Ok(()) };
-        if attributes.operation != Operation::Create || is_mirror(pod) {
+        if attributes.operation != Operation::Create {
             return Ok(());
+        }
+        // Nothing is changed about mirror pods; what is wrong with them is said before other plugins see them.
+        if is_mirror(pod) {
+            return validate_mirror(attributes, pod);
         }
         if pod.spec.service_account_name.is_empty() {
             pod.spec.service_account_name = DEFAULT_ACCOUNT.into();

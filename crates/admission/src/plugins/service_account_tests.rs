@@ -116,6 +116,16 @@ async fn ephemeral_containers_read_listed_secrets_only() {
 }
 
 #[tokio::test]
+async fn mirror_pods_are_checked_before_they_are_changed() {
+    let (fixture, attributes) = fixture(ServiceAccount::default());
+    let mut pod = pod();
+    pod.metadata.annotations.insert(MIRROR_POD_ANNOTATION_KEY.into(), "x".into());
+    pod.spec.service_account_name = "default".into();
+    let error = fixture.mutate(&ENTRY, &attributes, &mut pod).await.unwrap_err();
+    assert!(error.message.ends_with("a mirror pod may not reference service accounts"), "{}", error.message);
+}
+
+#[tokio::test]
 async fn mirror_pods_name_no_secrets() {
     let (fixture, attributes) = fixture(ServiceAccount::default());
     for volume in [
@@ -130,5 +140,7 @@ async fn mirror_pods_name_no_secrets() {
         api_machinery::json::decode(text.as_bytes(), &mut pod.spec).unwrap();
         let error = fixture.validate(&ENTRY, &attributes, &pod).await.unwrap_err();
         assert!(error.message.ends_with("a mirror pod may not reference secrets"), "{volume}: {}", error.message);
+        let early = fixture.mutate(&ENTRY, &attributes, &mut pod).await.unwrap_err();
+        assert_eq!(early.message, error.message, "it is said before other plugins see the pod");
     }
 }

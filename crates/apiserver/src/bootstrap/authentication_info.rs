@@ -85,6 +85,10 @@ fn merged(
             ("requestheader-allowed-names", &proxy.allowed_names),
         ];
         for (key, own) in lists {
+            // The youngest of the lists is left out where nobody has one.
+            if key == "requestheader-uid-headers" && own.is_empty() && !data.contains_key(key) {
+                continue;
+            }
             let stored = data.get(key).map(String::as_str).unwrap_or_default();
             let joined = ca_union::names(stored, own)?;
             data.insert(key.to_owned(), joined);

@@ -1,6 +1,7 @@
 //! Who sent a request. Credentials do not travel any further than this.
 
 use authn::{Authenticator as _, ignored_header_warning, strip_credentials};
+use component_base::serving::Newcomer;
 
 use super::{Authenticated, Received, Refusal, Request, go_away};
 use crate::cx::ApiCx;
@@ -21,6 +22,8 @@ pub(super) async fn authenticate(
     let outcome = cx.authentication.chain.authenticate(request.parts(), request.peer_certificates()).await;
     if outcome.as_ref().map_or(true, |identity| identity.as_ref().is_none_or(is_anonymous)) {
         go_away::after(request.parts());
+    } else if let Some(newcomer) = request.parts().extensions.get::<Newcomer>() {
+        newcomer.is_known();
     }
     let result = match &outcome {
         Ok(Some(_)) => "success",

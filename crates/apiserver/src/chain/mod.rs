@@ -17,9 +17,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use api_machinery::status::ApiError;
-use component_base::serving::{self, Response, text};
+use component_base::serving::{self, Response, TakenBy, full, text};
 use futures_util::FutureExt as _;
-use http::header::{CACHE_CONTROL, STRICT_TRANSPORT_SECURITY};
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, STRICT_TRANSPORT_SECURITY};
 use http::{HeaderValue, StatusCode};
 
 pub(crate) use authorize::{attributes, forbidden};
@@ -29,7 +29,7 @@ pub(crate) use stages::{Authenticated, Authorized, Received, Request};
 
 use crate::cx::ApiCx;
 use crate::handlers;
-use crate::request::{Query, RequestInfo};
+use crate::request::{Query, RequestInfo, percent};
 use crate::respond;
 
 const PANIC_TEXT: &str = "This request caused apiserver to panic. Look in the logs for details.";
@@ -57,6 +57,9 @@ impl From<Response> for Refusal {
 /// Answers a request.
 pub(crate) async fn serve(cx: &Arc<ApiCx>, request: serving::Request) -> Response {
     let (mut parts, body) = request.into_parts();
+    if !percent::is_sound(parts.uri.path()) {
+        return malformed();
+    }
     let audit_id = audit_id::adopt_or_make(&mut parts.headers, cx.rng());
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let origin = cors::allowed_origin(cx, &parts.headers);
@@ -87,6 +90,15 @@ pub(crate) async fn serve(cx: &Arc<ApiCx>, request: serving::Request) -> Respons
     response
 }
 
+/// What Go's HTTP server says of a path that it cannot read, before anything else is done.
+fn malformed() -> Response {
+    let mut response = Response::new(full("400 Bad Request"));
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
 /// From here on a refusal has a form that the client understands.
 async fn answer(cx: &Arc<ApiCx>, request: Request<Received>) -> Response {
     let (wish, warnings) = (Arc::clone(request.wish()), request.warnings().clone());
@@ -101,10 +113,15 @@ async fn answer(cx: &Arc<ApiCx>, request: Request<Received>) -> Response {
 
 /// Requests that are not to last are counted, so that shutdown can wait for them, and have a deadline.
 async fn bounded(cx: &Arc<ApiCx>, request: Request<Received>) -> Result<Response, Refusal> {
-    let _running = running::enter(cx, &request)?;
+    let running = running::enter(cx, &request)?;
     let request = deadline::set(cx, request)?;
-    let info = Arc::clone(request.info());
-    deadline::within(cx, request.deadline(), info, identified(cx, request)).await
+    let (info, deadline) = (Arc::clone(request.info()), request.deadline());
+    let mut response = deadline::within(cx, deadline, info, identified(cx, request)).await?;
+    if let Some(deadline) = deadline {
+        response.extensions_mut().insert(TakenBy(deadline));
+    }
+    // Shutdown waits for what is still being sent, too.
+    Ok(if running.is_counted() { held::hold(response, running) } else { response })
 }
 
 /// Who, whether there is room, whether they may, and then the work itself. Its seat is free again once the answer is

@@ -53,6 +53,13 @@ impl Running {
     }
 }
 
+impl Runs {
+    /// Whether shutdown waits for it.
+    pub(super) fn is_counted(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
 impl Drop for Runs {
     fn drop(&mut self) {
         if let Some(shared) = self.0.take() {

@@ -14,8 +14,11 @@ use kinds::apiextensions_v1::FINALIZER;
 use kinds::info::ResourceInfo;
 use parking_lot::Mutex;
 use registry::{ChangeKind, Event, Resource};
+use tokio::sync::mpsc;
 
+use super::cleanup::Emptied;
 use super::info_pool::InfoPool;
+use super::install::Installed;
 use super::served::ServedKinds;
 use super::{cleanup, conditions, install, names, standing};
 use crate::cx::{ApiCx, server_request};
@@ -24,12 +27,17 @@ use crate::hooks::PostStartHook;
 /// Pause before a watch that ended is begun anew, and before failed work is tried again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// What is in service for a definition.
-struct Installed {
+/// How long the former versions of a definition stay in service while the cache of the new ones fills.
+const FILL_LIMIT: Duration = Duration::from_secs(5);
+/// How many definitions may have been emptied and not yet noticed; more wait.
+const EMPTIED_MAX: usize = 16;
+
+/// What is in service for a definition, and for which state of it.
+struct InService {
     uid: String,
     generation: i64,
     names: CustomResourceDefinitionNames,
-    infos: Vec<&'static ResourceInfo>,
+    installed: Installed,
 }
 
 /// The hook `start-apiextensions-controllers`; it is done once the definitions that were there are in service.
@@ -60,6 +68,8 @@ impl PostStartHook for DefinitionController {
             definitions: BTreeMap::new(),
             installed: BTreeMap::new(),
             dirty: BTreeSet::new(),
+            cleanups: BTreeMap::new(),
+            emptied: mpsc::channel(EMPTIED_MAX),
             ready: Mutex::new(Some(ready)),
         };
         cx.tasks().spawn_cancellable("custom-resource-definitions", follower.run(resource));
@@ -74,9 +84,12 @@ struct Follower {
     pool: InfoPool,
     /// By name.
     definitions: BTreeMap<String, CustomResourceDefinition>,
-    installed: BTreeMap<String, Installed>,
+    installed: BTreeMap<String, InService>,
     /// The groups in which something changed.
     dirty: BTreeSet<String>,
+    /// The definitions whose objects are being deleted, by uid, and whether all are gone.
+    cleanups: BTreeMap<String, bool>,
+    emptied: (mpsc::Sender<Emptied>, mpsc::Receiver<Emptied>),
     ready: Mutex<Option<tokio::sync::oneshot::Sender<()>>>,
 }
 
@@ -95,6 +108,8 @@ impl Follower {
             allow_watch_bookmarks: true,
             send_initial_events: Some(true),
             resource_version_match: "NotOlderThan".to_owned(),
+            // Not every store can say that the cache has caught up, and whatever is missing follows.
+            resource_version: "0".to_owned(),
             ..ListOptions::default()
         };
         let mut watch = match resource.watch(&server_request(self.cx.clock(), ""), &options, None).await {
@@ -110,6 +125,12 @@ impl Follower {
             let event = tokio::select! {
                 biased;
                 event = watch.next() => event,
+                Some(emptied) = self.emptied.1.recv(), if filled => {
+                    self.cleanups.insert(emptied.uid, true);
+                    self.dirty.insert(emptied.group);
+                    self.reconcile().await;
+                    continue;
+                }
                 () = tokio::time::sleep(RETRY_DELAY), if filled && !self.dirty.is_empty() => {
                     self.reconcile().await;
                     continue;
@@ -134,7 +155,11 @@ impl Follower {
                     filled = true;
                 }
                 Some(Event::Bookmark { .. }) => {}
-                Some(Event::Error(_)) | None => return,
+                Some(Event::Error(error)) => {
+                    tracing::warn!(%error, "Watching definitions of custom resources failed");
+                    return;
+                }
+                None => return,
             }
             if filled {
                 self.reconcile().await;
@@ -154,6 +179,7 @@ impl Follower {
         self.cx.custom_kinds().set_terminating(group, plural, terminating);
         if deleted {
             self.definitions.remove(&name);
+            self.cleanups.remove(&definition.metadata.uid);
         } else {
             self.definitions.insert(name, definition.clone());
         }
@@ -190,8 +216,8 @@ impl Follower {
     }
 
     fn withdraw(&mut self, name: &str) {
-        if let Some(installed) = self.installed.remove(name) {
-            install::withdraw(&self.cx, &self.served, &installed.infos);
+        if let Some(former) = self.installed.remove(name) {
+            install::withdraw(&self.cx, &self.served, &former.installed.infos);
         }
     }
 
@@ -214,7 +240,7 @@ impl Follower {
             written
         };
         if conditions::is_true(&definition, "Established") {
-            self.put_into_service(&definition)?;
+            self.put_into_service(&definition).await?;
         }
         Ok(())
     }
@@ -233,40 +259,50 @@ impl Follower {
         Ok(Some(written))
     }
 
-    fn put_into_service(&mut self, definition: &CustomResourceDefinition) -> Result<(), ApiError> {
+    /// Serves a definition as it is now. What is in service stays until the new versions can take its place.
+    async fn put_into_service(&mut self, definition: &CustomResourceDefinition) -> Result<(), ApiError> {
         let (meta, names) = (&definition.metadata, &definition.status.accepted_names);
-        let is_current = |installed: &Installed| {
-            installed.uid == meta.uid && installed.generation == meta.generation && installed.names == *names
+        let is_current = |former: &InService| {
+            former.uid == meta.uid && former.generation == meta.generation && former.names == *names
         };
-        if self.installed.get(&meta.name).is_some_and(is_current) {
+        let former = self.installed.get(&meta.name);
+        if former.is_some_and(is_current) {
             return Ok(());
         }
-        self.withdraw(&meta.name);
-        let infos = install::serve(&self.cx, &self.pool, &self.served, definition).map_err(ApiError::internal)?;
+        let former = former.map(|former| &former.installed);
+        let ready = install::make(&self.cx, &self.pool, definition, former).map_err(ApiError::internal)?;
+        if former.is_some() {
+            // Objects that cannot be read any more must not keep the former versions in service for ever.
+            let _ = tokio::time::timeout(FILL_LIMIT, ready.filled()).await;
+        }
+        let former = self.installed.remove(&meta.name).map(|former| former.installed);
+        let installed = install::put(&self.cx, &self.served, ready, former);
         let (uid, generation, names) = (meta.uid.clone(), meta.generation, names.clone());
-        self.installed.insert(meta.name.clone(), Installed { uid, generation, names, infos });
+        self.installed.insert(meta.name.clone(), InService { uid, generation, names, installed });
         Ok(())
     }
 
-    /// Deletes the objects, and lets the definition go once none is left.
+    /// Has the objects deleted, and lets the definition go once none is left.
     async fn finalize(&mut self, mut definition: CustomResourceDefinition) -> Result<(), ApiError> {
         let name = definition.metadata.name.clone();
         if !definition.metadata.finalizers.iter().any(|own| own == FINALIZER) {
             return Ok(());
         }
         if conditions::is_true(&definition, "Established") {
-            self.put_into_service(&definition)?;
+            self.put_into_service(&definition).await?;
         }
         let now = self.cx.clock().wall().into();
-        if let Some(info) = self.installed.get(&name).and_then(|installed| installed.infos.first().copied()) {
-            let reason = ("InstanceDeletionInProgress", "CustomResource deletion is in progress");
-            conditions::set(&mut definition, ("Terminating", true), reason, now);
-            let Some(written) = self.write_status(definition).await? else { return Ok(()) };
-            definition = written;
-            let left = cleanup::delete_objects(&self.cx, info).await?;
-            if left > 0 {
-                return Err(ApiError::internal(format_args!("{left} objects of {name} remain")));
+        let of_cleanup = self.cleanups.get(&definition.metadata.uid).copied();
+        if let Some(info) = self.installed.get(&name).and_then(|own| own.installed.infos.first().copied())
+            && of_cleanup != Some(true)
+        {
+            if of_cleanup.is_none() {
+                let reason = ("InstanceDeletionInProgress", "CustomResource deletion is in progress");
+                conditions::set(&mut definition, ("Terminating", true), reason, now);
+                let Some(written) = self.write_status(definition).await? else { return Ok(()) };
+                self.empty(&written, info);
             }
+            return Ok(());
         }
         let reason = ("InstanceDeletionCompleted", "removed all instances");
         conditions::set(&mut definition, ("Terminating", false), reason, now);
@@ -280,6 +316,17 @@ impl Follower {
         }
         self.withdraw(&name);
         Ok(())
+    }
+}
+
+impl Follower {
+    /// Has the objects of a definition deleted.
+    fn empty(&mut self, definition: &CustomResourceDefinition, info: &'static ResourceInfo) {
+        let uid = definition.metadata.uid.clone();
+        self.cleanups.insert(uid.clone(), false);
+        let emptied = Emptied { group: definition.spec.group.clone(), uid };
+        let work = cleanup::empty(Arc::clone(&self.cx), info, emptied, self.emptied.0.clone());
+        self.cx.tasks().spawn_cancellable("custom-resource-cleanup", work);
     }
 }
 

@@ -40,7 +40,7 @@ fn check_object(path: &Path, object: &Map<String, Value>, errors: &mut ErrorList
     for name in ["apiVersion", "kind"] {
         let at = path.child(name);
         match object.get(name) {
-            None => errors.push(at.required("must not be empty")),
+            None => errors.push(at.required("")),
             Some(Value::String(text)) if text.is_empty() => errors.push(at.invalid("", "must not be empty")),
             Some(Value::String(text)) => check_text(&at, name, text, errors),
             Some(other) => errors.push(at.invalid(printed(other), "must be a string")),
@@ -90,13 +90,7 @@ mod tests {
         let schema = Structural::root(&schema.unwrap());
         for (object, expected) in [
             (r#"{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"labels": {"a": "b"}}}"#, &[][..]),
-            (
-                "{}",
-                &[
-                    "list[0].apiVersion: Required value: must not be empty",
-                    "list[0].kind: Required value: must not be empty",
-                ],
-            ),
+            ("{}", &["list[0].apiVersion: Required value", "list[0].kind: Required value"]),
             (
                 r#"{"apiVersion": "", "kind": 5}"#,
                 &[

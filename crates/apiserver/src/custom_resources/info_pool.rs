@@ -14,7 +14,8 @@ const LIMIT_BYTES: usize = 32 * 1024 * 1024;
 /// What an entry takes beside its texts.
 const ENTRY_BYTES: usize = 512;
 
-const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// In the order in which upstream tells them of custom kinds.
+const VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
 
 /// The facts of one version of a custom kind.

@@ -26,20 +26,46 @@ struct Prepared {
     version: String,
     info: &'static ResourceInfo,
     rules: Arc<CustomRules>,
-    kind: CustomKind,
+    kind: Arc<CustomKind>,
     schema: Value,
 }
 
-/// Serves all versions of a definition that are to be served, the stored one first, as the others share its cache.
+/// What stored objects look like to their reader. While it stays, the cache of a definition that changes stays, and
+/// with it the watches.
+#[derive(PartialEq)]
+struct StoredForm {
+    uid: String,
+    storage_prefix: String,
+    version: String,
+    kind: String,
+    preserve_unknown_fields: bool,
+    schema: Value,
+}
+
+/// What is in service for a definition.
+pub(super) struct Installed {
+    pub(super) infos: Vec<&'static ResourceInfo>,
+    /// One of its versions, and how they are stored; nothing where none is served.
+    stored: Option<(Arc<Resource>, StoredForm)>,
+}
+
+/// Versions that nobody finds yet.
+pub(super) struct Ready {
+    versions: Vec<(Arc<Resource>, Arc<CustomKind>, ServedKind)>,
+    form: StoredForm,
+}
+
+/// Makes all versions of a definition that are to be served, the stored one first, as the others share its cache. They
+/// take over the cache of what is in service if that would read the same from the store.
 ///
 /// # Errors
 /// When there is no room for more.
-pub(super) fn serve(
+pub(super) fn make(
     cx: &ApiCx,
     pool: &InfoPool,
-    served: &ServedKinds,
     definition: &CustomResourceDefinition,
-) -> Result<Vec<&'static ResourceInfo>, PoolFull> {
+    former: Option<&Installed>,
+) -> Result<Ready, PoolFull> {
     let spec = &definition.spec;
     let stored = spec.versions.iter().find(|version| version.storage).map_or("", |version| version.name.as_str());
     let mut versions: Vec<&CustomResourceDefinitionVersion> = spec.versions.iter().collect();
@@ -48,28 +74,80 @@ pub(super) fn serve(
         versions.iter().map(|version| prepare(pool, definition, version, stored)).collect();
     let prepared = prepared?;
     let storage_rules = prepared.first().map(|first| Arc::clone(&first.rules));
-    let mut shared: Option<Arc<Resource>> = None;
-    let mut infos = Vec::new();
+    let known = prepared.first().map(|first| Arc::clone(&first.kind));
+    let form = StoredForm {
+        uid: definition.metadata.uid.clone(),
+        storage_prefix: format!("{}/{}", spec.group, definition.status.accepted_names.plural),
+        version: stored.to_owned(),
+        kind: definition.status.accepted_names.kind.clone(),
+        preserve_unknown_fields: spec.preserve_unknown_fields,
+        schema: prepared.first().map(|first| first.schema.clone()).unwrap_or_default(),
+    };
+    let kept = former.and_then(|former| former.stored.as_ref()).filter(|(_, former)| *former == form);
+    let mut shared: Option<Arc<Resource>> = kept.map(|(resource, _)| Arc::clone(resource));
+    let mut ready = Vec::new();
     for (own, declared) in prepared.into_iter().zip(versions) {
         if !declared.served {
             continue;
         }
-        let mut setup = Setup::default();
+        let mut setup = Setup { shared_with: shared.clone(), ..Setup::default() };
         if own.version != stored {
             setup.conversion = Some(Arc::new(VersionRename {
                 served: format!("{}/{}", spec.group, own.version),
                 stored: format!("{}/{stored}", spec.group),
+                kept: known.clone(),
             }));
             setup.storage_rules = storage_rules.clone().map(|rules| RulesRef::Shared(rules));
-            setup.shared_with.clone_from(&shared);
         }
-        cx.custom_kinds().insert(own.info.group, own.info.version, own.info.resource, Arc::new(own.kind));
-        let resource = cx.registry().install(RulesRef::Shared(own.rules), setup);
-        shared.get_or_insert(resource);
-        served.insert(ServedKind { info: own.info, model: model_name(own.info), schema: own.schema });
-        infos.push(own.info);
+        let resource = cx.registry().make(RulesRef::Shared(own.rules), setup);
+        shared.get_or_insert_with(|| Arc::clone(&resource));
+        ready.push((
+            resource,
+            own.kind,
+            ServedKind { info: own.info, model: model_name(own.info), schema: own.schema },
+        ));
     }
-    Ok(infos)
+    Ok(Ready { versions: ready, form })
+}
+
+impl Ready {
+    /// Waits until its objects can be read.
+    pub(super) async fn filled(&self) {
+        if let Some((resource, ..)) = self.versions.first() {
+            resource.ready().await;
+        }
+    }
+}
+
+/// Puts versions into service: in the place of those of the same name, so that nobody who asks meanwhile finds none.
+/// Others of the former ones go out of service.
+pub(super) fn put(cx: &Arc<ApiCx>, served: &ServedKinds, ready: Ready, former: Option<Installed>) -> Installed {
+    let mut installed = Installed { infos: Vec::new(), stored: None };
+    let first = ready.versions.first().map(|(resource, ..)| Arc::clone(resource));
+    let mut replaced = Vec::new();
+    for (resource, kind, shown) in ready.versions {
+        let info = shown.info;
+        cx.custom_kinds().insert(info.group, info.version, info.resource, kind);
+        replaced.extend(cx.registry().put(&resource));
+        served.insert(shown);
+        installed.infos.push(info);
+    }
+    installed.stored = first.map(|first| (first, ready.form));
+    let place = |info: &ResourceInfo| (info.group, info.version, info.resource);
+    let mut gone = former.map(|former| former.infos).unwrap_or_default();
+    gone.retain(|info| !installed.infos.iter().any(|own| place(own) == place(info)));
+    withdraw(cx, served, &gone);
+    if !replaced.is_empty() {
+        cx.tasks().spawn_cancellable("custom-resource-retirement", retire(Arc::clone(cx), replaced));
+    }
+    installed
+}
+
+/// Ends resources that were replaced once the requests that found them are done: none but watches, which end with them,
+/// takes longer than a request may.
+async fn retire(cx: Arc<ApiCx>, replaced: Vec<Arc<Resource>>) {
+    tokio::time::sleep(cx.config().requests.timeout).await;
+    replaced.iter().for_each(|former| cx.registry().retire(former));
 }
 
 /// Takes versions out of service; their objects stay.
@@ -133,7 +211,7 @@ fn prepare(
         deprecation: deprecation(spec, version),
         preserve_unknown_fields: spec.preserve_unknown_fields,
     };
-    Ok(Prepared { version: version.name.clone(), info, rules: Arc::new(rules), kind, schema })
+    Ok(Prepared { version: version.name.clone(), info, rules: Arc::new(rules), kind: Arc::new(kind), schema })
 }
 
 /// What to say to who uses a deprecated version: what the definition says, or else which version to use.

@@ -26,7 +26,8 @@ pub(super) fn grant(
     let mut accepted = granted.clone();
     let mut conflict: Option<Conflict> = None;
     let mut check = |free: bool, reason: &'static str, name: &str| {
-        if !free && conflict.is_none() {
+        // The last one is told.
+        if !free {
             conflict = Some((reason, format!("{name:?} is already in use")));
         }
         free
@@ -75,7 +76,7 @@ mod tests {
         assert_eq!(conflict, Some(("ShortNamesConflict", "\"ap\" is already in use".to_owned())));
         assert_eq!((accepted.plural.as_str(), accepted.short_names.len()), ("apples", 0));
         let (accepted, conflict) = grant(&wanted, &none, &[&names("pomes", "Apple", &[])]);
-        assert_eq!(conflict.map(|(reason, _)| reason), Some("SingularConflict"));
+        assert_eq!(conflict.map(|(reason, _)| reason), Some("ListKindConflict"), "the last one is told");
         assert_eq!(accepted.kind, "");
     }
 }

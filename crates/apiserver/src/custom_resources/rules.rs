@@ -9,7 +9,7 @@ use api_machinery::reflect::StructType;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use kinds::info::ResourceInfo;
-use kinds::rules::{Endpoint, Grace, RuleContext, Rules, Scale};
+use kinds::rules::{Endpoint, Grace, MetadataCheck, RuleContext, Rules, Scale};
 use schema::structural::{check_list_types, drop_nulls, fill_defaults, validate, validate_update};
 use schema::{JsonPath, Structural};
 
@@ -126,6 +126,10 @@ impl Rules for CustomRules {
 
     fn validate_update(&self, _: &RuleContext, _: Endpoint, object: &dyn Object, old: &dyn Object) -> ErrorList {
         self.check(object, Some(old))
+    }
+
+    fn metadata_checks(&self, _: Endpoint) -> &'static [MetadataCheck] {
+        &[MetadataCheck::Update]
     }
 
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {

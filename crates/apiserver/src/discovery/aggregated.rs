@@ -50,43 +50,39 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 fn group(group: &Group) -> APIGroupDiscovery {
     APIGroupDiscovery {
         metadata: ObjectMeta { name: group.name.clone(), ..ObjectMeta::default() },
-        versions: group.versions.iter().map(|own| version(group, own)).collect(),
+        versions: group.versions.iter().map(version).collect(),
     }
 }
 
-fn version(group: &Group, version: &Version) -> APIVersionDiscovery {
+fn version(version: &Version) -> APIVersionDiscovery {
     APIVersionDiscovery {
         version: version.version.clone(),
-        resources: version.resources.iter().map(|info| resource(group, info)).collect(),
+        resources: version.resources.iter().map(|info| resource(info)).collect(),
         freshness: discovery_freshness::CURRENT.to_owned(),
     }
 }
 
-fn resource(group: &Group, info: &ResourceInfo) -> APIResourceDiscovery {
+fn resource(info: &ResourceInfo) -> APIResourceDiscovery {
     let scope = if info.namespaced { resource_scope::NAMESPACED } else { resource_scope::CLUSTER };
     APIResourceDiscovery {
         resource: info.resource.to_owned(),
-        response_kind: Some(GroupVersionKind {
-            group: group.name.clone(),
-            version: info.version.to_owned(),
-            kind: info.kind.to_owned(),
-        }),
+        // Group and version stand only where they are not those of the list.
+        response_kind: Some(GroupVersionKind { kind: info.kind.to_owned(), ..GroupVersionKind::default() }),
         scope: scope.to_owned(),
         singular_resource: info.singular.to_owned(),
         verbs: texts(info.verbs),
         short_names: texts(info.short_names),
         categories: texts(info.categories),
-        subresources: info.subresources.iter().map(|own| subresource(info, own)).collect(),
+        subresources: info.subresources.iter().map(subresource).collect(),
     }
 }
 
-fn subresource(info: &ResourceInfo, subresource: &SubresourceInfo) -> APISubresourceDiscovery {
-    let own = |text: &'static str, parent: &'static str| if subresource.version.is_empty() { parent } else { text };
+fn subresource(subresource: &SubresourceInfo) -> APISubresourceDiscovery {
     APISubresourceDiscovery {
         subresource: subresource.name.to_owned(),
         response_kind: Some(GroupVersionKind {
-            group: own(subresource.group, info.group).to_owned(),
-            version: own(subresource.version, info.version).to_owned(),
+            group: subresource.group.to_owned(),
+            version: subresource.version.to_owned(),
             kind: subresource.kind.to_owned(),
         }),
         accepted_types: Vec::new(),

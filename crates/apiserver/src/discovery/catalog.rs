@@ -7,6 +7,7 @@ use kinds::info::ResourceInfo;
 
 use super::order::{compare_groups, compare_versions};
 use crate::custom_resources::ServedKinds;
+use crate::handlers::BINDINGS;
 
 /// Everything that is served.
 pub(crate) struct Catalog {
@@ -33,7 +34,7 @@ impl Catalog {
         let mut groups: BTreeMap<&str, BTreeMap<&str, Vec<&'static ResourceInfo>>> = BTreeMap::new();
         let custom = served.infos();
         let built_in = kinds::all().map(|rules| rules.info()).filter(|info| served.is_enabled(info));
-        for info in built_in.chain(custom) {
+        for info in built_in.chain([&BINDINGS]).chain(custom) {
             groups.entry(info.group).or_default().entry(info.version).or_default().push(info);
         }
         let mut groups: Vec<Group> = groups.into_iter().map(|(name, versions)| Group::new(name, versions)).collect();
@@ -44,6 +45,13 @@ impl Catalog {
     /// A group by name; the core group's is empty.
     pub(crate) fn group(&self, name: &str) -> Option<&Group> {
         self.groups.iter().find(|group| group.name == name)
+    }
+
+    /// Whether a version has kinds that were not made at run time.
+    pub(super) fn has_built_in(&self, group: &str, version: &str) -> bool {
+        let found = self.group(group).and_then(|group| group.version(version));
+        let is_own = |info: &&ResourceInfo| kinds::find(info.group, info.version, info.resource).is_some();
+        found.is_some_and(|version| version.resources.iter().any(is_own))
     }
 
     /// The document of `/apis`.
@@ -143,6 +151,7 @@ mod tests {
         let mut sorted = names.clone();
         sorted.sort_unstable();
         assert_eq!(names, sorted);
+        assert_eq!(resources.resources.iter().filter(|resource| resource.name == "bindings").count(), 1);
         let eviction = resources.resources.iter().find(|resource| resource.name == "pods/eviction").unwrap();
         assert_eq!((eviction.group.as_str(), eviction.version.as_str()), ("policy", "v1"));
         let pods = resources.resources.iter().find(|resource| resource.name == "pods").unwrap();

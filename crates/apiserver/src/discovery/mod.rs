@@ -14,7 +14,7 @@ use api_machinery::object::Kind;
 use api_machinery::protobuf;
 use api_machinery::status::ApiError;
 use async_trait::async_trait;
-use component_base::serving::{Response, empty, text};
+use component_base::serving::{Response, empty};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Method, StatusCode};
 use parking_lot::Mutex;
@@ -27,7 +27,8 @@ pub(crate) use order::compare_versions;
 use crate::chain::{Authorized, Request};
 use crate::custom_resources::ServedKinds;
 use crate::cx::ApiCx;
-use crate::negotiate::{MediaType, Offer};
+use crate::handlers::unknown_path;
+use crate::negotiate::{MediaType, Offer, routing};
 use crate::respond;
 use crate::routes::{Endpoint, Routes};
 use aggregated::Document;
@@ -75,18 +76,34 @@ impl Discovery {
 #[async_trait]
 impl Endpoint for Discovery {
     async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return Err(ApiError::method_not_allowed());
-        }
         let documents = self.documents();
         let path = request.info().path.as_str();
+        let segments: Vec<&str> = path.trim_end_matches('/').split('/').skip(1).collect();
+        check_route(&request, &documents.catalog, &segments)?;
         if let ("/api" | "/apis", Some(Wanted::Aggregated(media))) = (path, wanted::of(request.wish().accept())) {
             let document = if path == "/api" { &documents.core } else { &documents.groups };
             return Ok(aggregated_answer(&request, document, media));
         }
-        let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
         legacy_answer(cx, &request, &documents.catalog, &segments)
     }
+}
+
+/// What upstream's router asks of requests for the documents of the core API and of built-in versions. The other
+/// documents, and those of kinds that came at run time, are sent whatever the method.
+fn check_route(request: &Request<Authorized>, catalog: &Catalog, segments: &[&str]) -> Result<(), ApiError> {
+    let is_routed = match segments {
+        ["api"] => true,
+        ["api", version] => catalog.has_built_in("", version),
+        ["apis", group, version] => catalog.has_built_in(group, version),
+        _ => false,
+    };
+    if !is_routed {
+        return Ok(());
+    }
+    if request.method() != Method::GET {
+        return Err(ApiError::method_not_allowed());
+    }
+    routing::require_accepted(request.headers(), routing::DOCUMENTS)
 }
 
 fn aggregated_answer(request: &Request<Authorized>, document: &Document, media: MediaType) -> Response {
@@ -124,24 +141,25 @@ fn legacy_answer(
     match segments {
         ["api"] => typed(request, "", &core_versions(cx)),
         ["apis"] => typed(request, "v1", &catalog.group_list()),
-        ["api", version] => resources(request, catalog, "", version),
+        ["api", version] => resources(cx, request, catalog, "", version),
         ["apis", group] => match catalog.group(group).filter(|group| !group.name.is_empty()) {
             Some(group) => typed(request, "v1", &group.document()),
-            None => Ok(not_found()),
+            None => unknown_path(cx, &request.info().path),
         },
-        ["apis", group, version] if !group.is_empty() => resources(request, catalog, group, version),
-        _ => Ok(not_found()),
+        ["apis", group, version] if !group.is_empty() => resources(cx, request, catalog, group, version),
+        _ => unknown_path(cx, &request.info().path),
     }
 }
 
 fn resources(
+    cx: &ApiCx,
     request: &Request<Authorized>,
     catalog: &Catalog,
     group: &str,
     version: &str,
 ) -> Result<Response, ApiError> {
     let found = catalog.group(group).and_then(|group| Some((group, group.version(version)?)));
-    let Some((group, version)) = found else { return Ok(not_found()) };
+    let Some((group, version)) = found else { return unknown_path(cx, &request.info().path) };
     let api_version = if group.name.is_empty() { "" } else { "v1" };
     typed(request, api_version, &group.resource_list(version))
 }
@@ -168,8 +186,4 @@ fn typed<T: Kind>(request: &Request<Authorized>, api_version: &str, value: &T) -
     let version = if api_version.is_empty() { String::new() } else { format!("\"apiVersion\":{api_version:?},") };
     let document = format!("{{\"kind\":{:?},{version}{members}", T::TYPE.kind);
     Ok(respond::json_document(request.wish(), &choice, StatusCode::OK, document.into()))
-}
-
-fn not_found() -> Response {
-    text(StatusCode::NOT_FOUND, "404 page not found\n")
 }

@@ -141,8 +141,9 @@ impl<'a> Admitting<'a> {
         match checked {
             Ok(()) => Ok(()),
             Err(EscalationError::RoleNotFound(resource, name)) => {
-                let rules = self.live_rules(resource, &object.meta().namespace, &name).await?;
-                let held = holds_all(&self.cx.rbac, self.user, &object.meta().namespace, &rules);
+                let written = attributes();
+                let rules = self.live_rules(resource, &written, &name).await?;
+                let held = holds_all(&self.cx.rbac, &written, &rules);
                 held.map_err(|error| self.refused(object, &error))
             }
             Err(error) => Err(self.refused(object, &error)),
@@ -150,12 +151,19 @@ impl<'a> Admitting<'a> {
     }
 
     /// The rules of a role that may have been written just now, as the store has them.
-    async fn live_rules(&self, resource: &str, namespace: &str, name: &str) -> Result<Vec<PolicyRule>, ApiError> {
-        let group_resource = GroupResource { group: RBAC.into(), resource: resource.to_owned().into() };
+    async fn live_rules(
+        &self,
+        resource: &str,
+        written: &authz::Attributes,
+        name: &str,
+    ) -> Result<Vec<PolicyRule>, ApiError> {
+        // One that is missing is told as of the resource that is written, as upstream tells it.
+        let group_resource = GroupResource { group: RBAC.into(), resource: written.resource.clone().into() };
         let missing = || ApiError::not_found(&group_resource, name);
-        let namespace = if resource == "roles" { namespace } else { "" };
+        let namespace = if resource == "roles" { written.namespace.as_str() } else { "" };
         let found = self.cx.registry.resource(RBAC, "v1", resource).ok_or_else(missing)?;
-        let stored = found.get(&server_request(self.cx.clock(), namespace), name, "").await?;
+        let stored = found.get(&server_request(self.cx.clock(), namespace), name, "").await;
+        let stored = stored.map_err(|error| if error.is_not_found() { missing() } else { error })?;
         let object = stored.object();
         let rules = object.downcast_ref::<Role>().map(|role| &role.rules);
         let rules = rules.or_else(|| object.downcast_ref::<ClusterRole>().map(|role| &role.rules));
@@ -185,6 +193,10 @@ impl<'a> Admitting<'a> {
 
 #[async_trait]
 impl Admission for Admitting<'_> {
+    fn warn(&self, texts: &[String]) {
+        self.warnings.extend(texts.iter().cloned());
+    }
+
     async fn mutate(
         &self,
         operation: Operation,

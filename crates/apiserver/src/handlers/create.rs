@@ -38,6 +38,5 @@ pub(super) async fn create(
     let in_registry = target.request_cx(cx, &request, options.dry_run);
     let hooks = Hooks { admission: &admission, track: Some(&track) };
     let written = bounded(target.resource.create(&in_registry, object, &hooks)).await?;
-    request.warnings().extend(written.warnings);
     respond::stored(&target.shown(cx, &request)?, StatusCode::CREATED, &written.item)
 }

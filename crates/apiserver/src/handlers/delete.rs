@@ -30,7 +30,6 @@ pub(super) async fn delete(
     let hooks = Hooks { admission: &admission, track: None };
     let in_registry = target.request_cx(cx, &request, dry_run);
     let deletion = bounded(target.resource.delete(&in_registry, target.name()?, &options, &hooks)).await?;
-    request.warnings().extend(deletion.warnings);
     let status = if deletion.accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
     match &deletion.body {
         Deleted::Object(object) => respond::stored(&target.shown(cx, &request)?, status, object),

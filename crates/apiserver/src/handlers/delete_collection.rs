@@ -31,7 +31,6 @@ pub(super) async fn delete_collection(
     let hooks = Hooks { admission: &admission, track: None };
     let in_registry = target.request_cx(cx, &request, dry_run);
     let deleting = target.resource.delete_collection(&in_registry, &selection, &options, &hooks);
-    let (deleted, warnings) = bounded(deleting).await?;
-    request.warnings().extend(warnings);
-    respond::list(&target.shown(cx, &request)?, &deleted)
+    let deleted = bounded(deleting).await?;
+    respond::list(&target.shown(cx, &request)?, &deleted).await
 }

@@ -12,6 +12,7 @@ use http::{HeaderValue, Method, StatusCode};
 
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
+use crate::negotiate::routing;
 use crate::respond;
 use crate::routes::{Endpoint, Routes};
 
@@ -51,8 +52,11 @@ impl Endpoint for Own {
             }
             "/metrics" if is_read => Ok(cx.metrics.registry.answer()),
             "/metrics/slis" if is_read => Ok(cx.metrics.slis.answer()),
-            "/version" | "/version/" if request.method() == Method::GET => Ok(version_document()),
-            path if INDEX.contains(&path) && is_read => Ok(index(cx, &request)),
+            "/version" | "/version/" if request.method() == Method::GET => {
+                routing::require_accepted(request.headers(), &["application/json"])?;
+                Ok(version_document())
+            }
+            path if INDEX.contains(&path) => Ok(index(cx, &request)),
             _ => Err(ApiError::method_not_allowed()),
         }
     }

@@ -19,5 +19,5 @@ pub(super) async fn list(
     let shown = target.shown(cx, request)?;
     let options = list_options(request.query())?;
     let found = target.resource.list(&target.request_cx(cx, request, false), &options).await?;
-    respond::list(&shown, &found)
+    respond::list(&shown, &found).await
 }

@@ -28,10 +28,13 @@ use component_base::serving::{Response, text};
 use http::{Method, StatusCode};
 use kinds::rules::Endpoint;
 
+pub(crate) use ownership::Ownership;
+pub(crate) use pods::BINDINGS;
 pub(crate) use target::Target;
 
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
+use crate::negotiate::routing;
 use crate::routes::Routes;
 
 /// Adds the places that are answered here without a target.
@@ -42,16 +45,21 @@ pub(crate) fn install(routes: &mut Routes) {
 
 /// Finds who answers a request, and lets it.
 pub(crate) async fn dispatch(cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
-    if let Some(endpoint) = cx.routes.find(request.info()) {
+    let info = request.info();
+    if let Some(endpoint) = cx.routes.find(info) {
+        if info.is_resource && !info.is_long_running() && request.method() == Method::POST {
+            routing::require_accepted(request.headers(), routing::DOCUMENTS)?;
+        }
         return endpoint.serve(cx, request).await;
     }
-    if !request.info().is_resource {
-        return unknown_path(cx);
+    if !info.is_resource || !target::is_served(cx, info) || target::is_out_of_scope(cx, info) {
+        return unknown_path(cx, &info.path);
     }
-    if !target::is_served(cx, request.info()) || target::is_out_of_scope(cx, request.info()) {
-        return unknown_path(cx);
+    if info.verb == "proxy" {
+        // The old prefix is nothing but a verb for authorization.
+        return Err(ApiError::unknown_resource());
     }
-    let target = Target::find(cx, request.info())?;
+    let target = Target::find(cx, info)?;
     deprecation::note(cx, &request, &target);
     match target.subresource {
         None => on_resource(cx, request, target).await,
@@ -59,8 +67,12 @@ pub(crate) async fn dispatch(cx: &Arc<ApiCx>, request: Request<Authorized>) -> R
     }
 }
 
-/// Nobody knows the path: for good, or just not yet.
-fn unknown_path(cx: &ApiCx) -> Result<Response, ApiError> {
+/// Nobody knows the path: for good, or just not yet. Below the built-in groups upstream's router says so, elsewhere a
+/// plain text does.
+pub(crate) fn unknown_path(cx: &ApiCx, path: &str) -> Result<Response, ApiError> {
+    if is_built_in(path) {
+        return Err(ApiError::unknown_resource());
+    }
     if cx.lifecycle.events().mux_and_discovery_complete.has_happened() {
         return Ok(text(StatusCode::NOT_FOUND, "404 page not found\n"));
     }
@@ -68,43 +80,52 @@ fn unknown_path(cx: &ApiCx) -> Result<Response, ApiError> {
     Err(ApiError::service_unavailable(text).with_retry_after(5))
 }
 
+/// Whether a path is below the core API, a built-in group or the version.
+fn is_built_in(path: &str) -> bool {
+    let mut segments = path.split('/').skip(1);
+    match (segments.next(), segments.next()) {
+        (Some("api" | "version"), _) => true,
+        (Some("apis"), Some(group)) => kinds::all().any(|rules| rules.info().group == group && !group.is_empty()),
+        _ => false,
+    }
+}
+
 async fn on_resource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: Target) -> Result<Response, ApiError> {
-    let verb = request.info().verb.clone();
-    if verb == "watch" {
-        target.check_verb("watch")?;
-        return watch::watch(cx, request, &target).await;
+    let verb = match (request.method(), target.name.is_some()) {
+        _ if request.info().verb == "watch" => "watch",
+        (&Method::GET, false) => "list",
+        (&Method::GET, true) => "get",
+        (&Method::POST, false) if target.has_home() => "create",
+        (&Method::PUT, true) => "update",
+        (&Method::PATCH, true) => "patch",
+        (&Method::DELETE, true) => "delete",
+        (&Method::DELETE, false) if target.has_home() => "deletecollection",
+        _ => return Err(ApiError::method_not_allowed()),
+    };
+    target.check_verb(verb)?;
+    check_route(&request, &target, verb)?;
+    match verb {
+        "watch" => watch::watch(cx, request, &target).await,
+        "list" => list::list(cx, &request, &target).await,
+        "get" => get::get(cx, &request, &target).await,
+        "create" => create::create(cx, request, &target).await,
+        "update" => update::update(cx, request, &target, Endpoint::Main).await,
+        "patch" => patch::patch(cx, request, &target, Endpoint::Main).await,
+        "delete" => delete::delete(cx, request, &target).await,
+        _ => delete_collection::delete_collection(cx, request, &target).await,
     }
-    match (request.method(), target.name.is_some()) {
-        (&Method::GET, false) => {
-            target.check_verb("list")?;
-            list::list(cx, &request, &target).await
-        }
-        (&Method::GET, true) => {
-            target.check_verb("get")?;
-            get::get(cx, &request, &target).await
-        }
-        (&Method::POST, false) if target.has_home() => {
-            target.check_verb("create")?;
-            create::create(cx, request, &target).await
-        }
-        (&Method::PUT, true) => {
-            target.check_verb("update")?;
-            update::update(cx, request, &target, Endpoint::Main).await
-        }
-        (&Method::PATCH, true) => {
-            target.check_verb("patch")?;
-            patch::patch(cx, request, &target, Endpoint::Main).await
-        }
-        (&Method::DELETE, true) => {
-            target.check_verb("delete")?;
-            delete::delete(cx, request, &target).await
-        }
-        (&Method::DELETE, false) if target.has_home() => {
-            target.check_verb("deletecollection")?;
-            delete_collection::delete_collection(cx, request, &target).await
-        }
-        _ => Err(ApiError::method_not_allowed()),
+}
+
+/// What upstream's router asks of requests for built-in kinds; those that came at run time do not pass it.
+fn check_route(request: &Request<Authorized>, target: &Target, verb: &str) -> Result<(), ApiError> {
+    if target.is_custom() {
+        return Ok(());
     }
+    if verb == "patch" {
+        routing::require_patch(request.headers())?;
+    }
+    let produced = if matches!(verb, "list" | "watch") { routing::LISTS } else { routing::DOCUMENTS };
+    routing::require_accepted(request.headers(), produced)
 }
 
 async fn on_subresource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: Target) -> Result<Response, ApiError> {
@@ -120,6 +141,7 @@ async fn on_subresource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: T
     if !subresource.verbs.contains(&verb) {
         return Err(ApiError::method_not_allowed());
     }
+    check_route(&request, &target, verb)?;
     let endpoint = match subresource.name {
         "status" => Endpoint::Status,
         other => Endpoint::Other(other),

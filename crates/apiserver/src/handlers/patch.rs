@@ -49,7 +49,6 @@ pub(super) async fn patch(
     let in_registry = target.request_cx(cx, &request, options.dry_run);
     let update = target.resource.update(&in_registry, target.name()?, endpoint, &patching, &hooks);
     let written = bounded(update).await?;
-    request.warnings().extend(written.warnings);
     let status = if written.created { StatusCode::CREATED } else { StatusCode::OK };
     respond::stored(&target.shown(cx, &request)?, status, &written.item)
 }

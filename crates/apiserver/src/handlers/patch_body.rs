@@ -9,13 +9,14 @@ use api_machinery::status::{ApiError, ErrorDetails, reason};
 use api_machinery::value::{Value, ValueMap};
 use api_machinery::yaml;
 use api_types::autoscaling_v1::Scale;
+use kinds::rules::Rules;
 use schema::TypeNode;
 use schema::json_patch::{JsonPatch, JsonPatchError, json_type};
 use schema::{merge_patch, strategic};
 
 use super::Target;
 use crate::negotiate::PatchType;
-use crate::request::Strictness;
+use crate::request::{SCHEME, Strictness};
 use crate::warnings::Warnings;
 
 /// A patch, read.
@@ -50,8 +51,9 @@ impl PatchBody {
         if kind == PatchType::Apply {
             return Ok(Self { form: Form::Apply(applied(&text, strictness, warnings)?), problems: Vec::new() });
         }
-        let refuse = |error: String| match strictness {
-            Strictness::Ignore => ApiError::bad_request(error),
+        // Strategic patches are read by a reader of their own, which says no more than what is wrong.
+        let refuse = |error: String| match (strictness, kind) {
+            (Strictness::Ignore, _) | (_, PatchType::Strategic) => ApiError::bad_request(error),
             _ => ApiError::bad_request(format!("error decoding patch: {error}")),
         };
         let (value, mut problems) = json::parse_value_strict(&text).map_err(|error| refuse(error.to_string()))?;
@@ -138,18 +140,30 @@ impl PatchBody {
 fn applied(text: &str, strictness: Strictness, warnings: &Warnings) -> Result<Value, ApiError> {
     let refuse = |error: String| ApiError::bad_request(format!("error decoding YAML: {error}"));
     let document = yaml::parse(text).map_err(|found| refuse(found.to_string()))?;
-    if !document.value.is_object() {
-        return Err(refuse("json: cannot unmarshal into Go value of type map[string]interface {}".into()));
+    let value = match document.value {
+        // Nothing is an object that says nothing, and is refused for that later.
+        Value::Null => Value::Object(ValueMap::new()),
+        other => other,
+    };
+    if !value.is_object() {
+        let kind = json_type(&value);
+        return Err(refuse(format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go value of type \
+             map[string]interface {{}}"
+        )));
     }
     let repeated = document.duplicates;
     match strictness {
         Strictness::Warn => warnings.extend(repeated),
         Strictness::Strict if !repeated.is_empty() => {
-            return Err(ApiError::bad_request(format!("error strict decoding YAML: {}", repeated.join(", "))));
+            let lines = repeated.join("\n  ");
+            return Err(ApiError::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {lines}"
+            )));
         }
         _ => {}
     }
-    Ok(document.value)
+    Ok(value)
 }
 
 fn json_patch_error(error: JsonPatchError, refuse: impl Fn(String) -> ApiError) -> ApiError {
@@ -185,6 +199,9 @@ pub(super) fn as_object(
     strictness: Strictness,
     warnings: &Warnings,
 ) -> Result<Box<dyn Object>, ApiError> {
+    if matches!(patch.form, Form::Json(_) | Form::Merge(_)) && !target.is_custom() {
+        still_of_kind(target, patched).map_err(|why| patch.misfit(patched, why))?;
+    }
     let mut object = target.rules().new_object();
     let text = json::encode_value(patched);
     let decoded = json::decode(text.as_bytes(), object.as_reflect_mut())
@@ -199,6 +216,31 @@ pub(super) fn as_object(
     patch.settle(patched, problems, strictness, warnings)?;
     target.rules().set_defaults(&mut *object);
     Ok(object)
+}
+
+/// Whether a patched document still says that it is of the kind of the path; upstream reads it as what it says, and then
+/// finds that it is something else.
+fn still_of_kind(target: &Target, patched: &Value) -> Result<(), String> {
+    let text = |name: &str| patched.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (own, info) = (target.api_version(), target.info);
+    let (kind, api_version) = (text("kind"), text("apiVersion"));
+    let (kind, api_version) =
+        (if kind.is_empty() { info.kind } else { kind }, if api_version.is_empty() { &own } else { api_version });
+    if kind == info.kind && api_version == own {
+        return Ok(());
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let of_kind = |rules: &&dyn Rules| {
+        let info = rules.info();
+        (info.group, info.version, info.kind) == (group, version, kind)
+    };
+    let Some(rules) = kinds::all().find(of_kind) else {
+        return Err(format!("no kind {kind:?} is registered for version {api_version:?} in scheme {SCHEME:?}"));
+    };
+    let document = json::encode_value(patched);
+    let read = json::decode(document.as_bytes(), rules.new_object().as_reflect_mut());
+    read.map_err(|error| error.to_string())?;
+    Err(format!("unable to decode {group}/{version}, Kind={kind} into *{}.{}", info.version, info.kind))
 }
 
 /// Turns a patched document back into a scale; errors as of [`as_object`].
@@ -233,22 +275,24 @@ mod tests {
             (PatchType::Merge, Warn, "[]", format!("400 error decoding patch: {map}")),
             (PatchType::Merge, Warn, "null", "400 Invalid JSON Patch".to_owned()),
             (PatchType::Merge, Warn, r#"{"a":null}"#, String::new()),
-            (PatchType::Strategic, Strict, "[]", format!("400 error decoding patch: {map}")),
+            (PatchType::Strategic, Strict, "[]", format!("400 {map}")),
             (PatchType::Strategic, Ignore, "{", "400 unexpected end of JSON input".to_owned()),
             (PatchType::Strategic, Warn, "null", String::new()),
             (
                 PatchType::Apply,
                 Strict,
                 "a: 1\na: 2",
-                "400 error strict decoding YAML: line 2: key \"a\" already set in map".to_owned(),
+                "400 error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 2: key \
+                 \"a\" already set in map"
+                    .to_owned(),
             ),
             (
                 PatchType::Apply,
                 Warn,
                 "1",
-                "400 error decoding YAML: json: cannot unmarshal into Go value of type map[string]interface {}"
-                    .to_owned(),
+                format!("400 error decoding YAML: error unmarshaling JSON: while decoding JSON: {}", map.replace("array", "number")),
             ),
+            (PatchType::Apply, Strict, "", String::new()),
         ];
         for (kind, strictness, body, expected) in cases {
             assert_eq!(refusal(kind, strictness, body), expected, "{kind:?} {strictness:?} {body}");

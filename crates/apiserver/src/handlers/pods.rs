@@ -9,6 +9,7 @@ use api_types::policy_v1::Eviction;
 use async_trait::async_trait;
 use component_base::serving::Response;
 use http::{Method, StatusCode};
+use kinds::info::ResourceInfo;
 use registry::Hooks;
 
 use super::Target;
@@ -74,6 +75,10 @@ fn created(request: &Request<Authorized>, status: &Status) -> Response {
     respond::success(request.wish(), code.unwrap_or(StatusCode::CREATED), status)
 }
 
+/// The resource of bindings that name their pod in the body: created, and kept nowhere.
+pub(crate) static BINDINGS: ResourceInfo =
+    ResourceInfo { namespaced: true, ..ResourceInfo::review("", "Binding", "bindings", "binding") };
+
 /// `POST` of a binding to the collection `bindings`: the pod is named in the body.
 struct Bindings;
 
@@ -81,7 +86,10 @@ struct Bindings;
 impl Endpoint for Bindings {
     async fn serve(&self, cx: &Arc<ApiCx>, mut request: Request<Authorized>) -> Result<Response, ApiError> {
         let info = request.info();
-        if request.method() != Method::POST || info.namespace.is_empty() || info.path_name().is_some() {
+        if info.namespace.is_empty() || info.path_name().is_some() {
+            return Err(ApiError::unknown_resource());
+        }
+        if request.method() != Method::POST {
             return Err(ApiError::method_not_allowed());
         }
         let binding: Binding = request.decode().await?;

@@ -11,7 +11,7 @@ use api_types::autoscaling_v1::Scale;
 use component_base::serving::Response;
 use http::StatusCode;
 use kinds::scale::SCALE;
-use registry::{Change, CreateWhenAbsent, Hooks, Track};
+use registry::{Change, CreateWhenAbsent, Hooks};
 use schema::TypeNode;
 use schema::apply::ReplicasPath;
 use serde_json::json;
@@ -44,7 +44,9 @@ pub(super) async fn update(
     let mut wanted: Scale = request.decode().await?;
     incoming::settle_namespace(target, &mut wanted.metadata)?;
     incoming::check_name(target, &wanted.metadata)?;
-    write(cx, &request, target, &options, Record::Tracked, |_| Ok(wanted.clone())).await
+    let ownership = ScaleOwnership::new(cx, target);
+    let make = |live: &Scale| ownership.track(live, wanted.clone(), &options.manager);
+    write(cx, &request, target, &options, make).await
 }
 
 pub(super) async fn patch(
@@ -60,18 +62,19 @@ pub(super) async fn patch(
     if let Form::Apply(applied) = &patch.form {
         return apply(cx, &request, target, &options, applied).await;
     }
-    write(cx, &request, target, &options, Record::Tracked, |live| {
-        let node = TypeNode::of_struct(live.struct_type());
-        let patched = patch.apply((live as &dyn Object).to_value(), node)?;
+    let ownership = ScaleOwnership::new(cx, target);
+    write(cx, &request, target, &options, |live| {
+        let (bare, node) = (bare(live), TypeNode::of_struct(live.struct_type()));
+        let patched = patch.apply((&bare as &dyn Object).to_value(), node)?;
         let mut wanted = as_scale(&patched, &patch, options.strictness, request.warnings())?;
         incoming::settle_namespace(target, &mut wanted.metadata)?;
         incoming::check_name(target, &wanted.metadata)?;
-        Ok(wanted)
+        ownership.track(live, wanted, &options.manager)
     })
     .await
 }
 
-/// Applies a scale: who owns the replicas of the object owns those of its scale, and back.
+/// Applies a scale.
 async fn apply(
     cx: &Arc<ApiCx>,
     request: &Request<Authorized>,
@@ -79,24 +82,59 @@ async fn apply(
     options: &WriteOptions,
     applied: &Value,
 ) -> Result<Response, ApiError> {
-    let replicas = ReplicasPath::new(target.replicas_path(), &target.api_version());
-    let ownership = Ownership::of_scale(TypeNode::of_struct(Scale::default().struct_type()), cx.clock().wall().into());
-    write(cx, request, target, options, Record::ByChange, |live| {
-        // The record is that of the object; the scale's follows from it.
-        let object = (live as &dyn Object).to_value();
-        let mut shown = live.clone();
-        let record = replicas.to_scale(&object).map_err(ApiError::internal)?;
-        shown.metadata.managed_fields = record_of(record)?;
-        let merged = ownership.apply(Some(&shown), applied, &options.manager, options.force)?;
+    let ownership = ScaleOwnership::new(cx, target);
+    write(cx, request, target, options, |live| {
+        let merged =
+            ownership.of_scale.apply(Some(&ownership.shown(live)?), applied, &options.manager, options.force)?;
         let mut wanted: Scale =
             object::from_value(&merged).map_err(|error| ApiError::bad_request(error.to_string()))?;
         incoming::settle_namespace(target, &mut wanted.metadata)?;
         incoming::check_name(target, &wanted.metadata)?;
-        let record = replicas.to_parent(&object, &merged).map_err(ApiError::internal)?;
-        wanted.metadata.managed_fields = record_of(record)?;
-        Ok(wanted)
+        ownership.handed_back(live, wanted)
     })
     .await
+}
+
+/// Who owns the replicas of an object owns those of its scale, and back: writes are tracked on the scale.
+struct ScaleOwnership {
+    of_scale: Ownership<'static>,
+    replicas: ReplicasPath,
+}
+
+impl ScaleOwnership {
+    fn new(cx: &ApiCx, target: &Target) -> Self {
+        let of_scale = Ownership::of_virtual(&Scale::default(), "scale", cx.clock().wall().into());
+        Self { of_scale, replicas: ReplicasPath::new(target.replicas_path(), &target.api_version()) }
+    }
+
+    /// The live scale with its own record; as it is handed to a change, it has that of the object.
+    fn shown(&self, live: &Scale) -> Result<Scale, ApiError> {
+        let record = self.replicas.to_scale(&(live as &dyn Object).to_value()).map_err(ApiError::internal)?;
+        let mut shown = bare(live);
+        shown.metadata.managed_fields = record_of(record)?;
+        Ok(shown)
+    }
+
+    /// The wanted scale with the record of the object after an ordinary write.
+    fn track(&self, live: &Scale, mut wanted: Scale, manager: &str) -> Result<Scale, ApiError> {
+        self.of_scale.track(Some(&self.shown(live)?), &mut wanted, manager);
+        self.handed_back(live, wanted)
+    }
+
+    /// The wanted scale with the record of the object instead of its own.
+    fn handed_back(&self, live: &Scale, mut wanted: Scale) -> Result<Scale, ApiError> {
+        let values = [live, &wanted].map(|scale| (scale as &dyn Object).to_value());
+        let record = self.replicas.to_parent(&values[0], &values[1]).map_err(ApiError::internal)?;
+        wanted.metadata.managed_fields = record_of(record)?;
+        Ok(wanted)
+    }
+}
+
+/// The scale without a record of managers.
+fn bare(scale: &Scale) -> Scale {
+    let mut bare = scale.clone();
+    bare.metadata.managed_fields.clear();
+    bare
 }
 
 /// A record of managers, read.
@@ -108,19 +146,11 @@ fn record_of(record: Option<Value>) -> Result<Vec<ManagedFieldsEntry>, ApiError>
     Ok(read.managed_fields)
 }
 
-/// Who keeps the record of managers.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Record {
-    Tracked,
-    ByChange,
-}
-
 async fn write<F>(
     cx: &Arc<ApiCx>,
     request: &Request<Authorized>,
     target: &Target,
     options: &WriteOptions,
-    record: Record,
     make: F,
 ) -> Result<Response, ApiError>
 where
@@ -128,13 +158,7 @@ where
 {
     let shown = shown(cx, request)?;
     let admission = Admitting::new(cx, request, target, options.dry_run);
-    let ownership = Ownership::new(target, target.type_node(), cx.clock().wall().into());
-    let track = |live: Option<&dyn Object>, new: &mut dyn Object| {
-        ownership.track(live, new, &options.manager);
-        Ok(())
-    };
-    let track: Option<&Track<'_>> = if record == Record::Tracked { Some(&track) } else { None };
-    let hooks = Hooks { admission: &admission, track };
+    let hooks = Hooks { admission: &admission, track: None };
     let in_registry = target.request_cx(cx, request, options.dry_run);
     let scaling = Scaling(make);
     let scale = bounded(target.resource.update_scale(&in_registry, target.name()?, &scaling, &hooks)).await?;

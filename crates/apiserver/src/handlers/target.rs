@@ -81,7 +81,12 @@ impl Target {
             "" => None,
             wanted => {
                 let found = facts.subresources.iter().find(|own| own.name == wanted);
-                Some(found.filter(|_| info.parts.len() == 3).ok_or_else(ApiError::unknown_resource)?)
+                // Of a kind that came at run time it is the object that is said to be missing.
+                let unknown = || match cx.custom_kinds.get(&info.group, &info.version, &info.resource) {
+                    Some(_) => ApiError::not_found(resource.group_resource(), name.as_deref().unwrap_or_default()),
+                    None => ApiError::unknown_resource(),
+                };
+                Some(found.filter(|_| info.parts.len() == 3).ok_or_else(unknown)?)
             }
         };
         Ok(Self {

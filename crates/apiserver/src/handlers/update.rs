@@ -42,7 +42,6 @@ pub(super) async fn update(
     let (hooks, change) = (Hooks { admission: &admission, track: Some(&track) }, Replace(object));
     let update = target.resource.update(&in_registry, target.name()?, endpoint, &change, &hooks);
     let written = bounded(update).await?;
-    request.warnings().extend(written.warnings);
     let status = if written.created { StatusCode::CREATED } else { StatusCode::OK };
     respond::stored(&target.shown(cx, &request)?, status, &written.item)
 }

@@ -56,8 +56,8 @@ impl Offer {
 
     fn refusal(self) -> ApiError {
         let suffix = if self.stream { ";stream=watch" } else { "" };
-        let types = self.media_types().filter(|media| self.protobuf || *media != MediaType::Protobuf);
-        let names: Vec<String> = types.map(|media| format!("{}{suffix}", media.name())).collect();
+        // Protobuf is named even where there is none of the object, as upstream names it for custom kinds.
+        let names: Vec<String> = self.media_types().map(|media| format!("{}{suffix}", media.name())).collect();
         ApiError::not_acceptable(format!("only the following media types are accepted: {}", names.join(", ")))
     }
 }
@@ -185,8 +185,7 @@ impl<'a> Clause<'a> {
             ("application", sub) => sub == media.subtype(),
             _ => false,
         };
-        let sane_stream =
-            self.parameter("stream").is_none_or(|value| value.is_empty() || (value == "watch" && offer.stream));
+        let sane_stream = self.parameter("stream").is_none_or(|value| value.is_empty() || value == "watch");
         let sane_version = self.parameter("sv").is_none_or(|value| value.is_empty() || value == "v1");
         if !fits || !sane_stream || !sane_version {
             return None;

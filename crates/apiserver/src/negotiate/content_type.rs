@@ -19,7 +19,7 @@ pub(crate) enum PatchType {
     Apply,
 }
 
-const PATCHES: [(PatchType, &str); 4] = [
+pub(super) const PATCHES: [(PatchType, &str); 4] = [
     (PatchType::Json, "application/json-patch+json"),
     (PatchType::Merge, "application/merge-patch+json"),
     (PatchType::Strategic, "application/strategic-merge-patch+json"),

@@ -4,9 +4,10 @@ mod accept;
 mod content_type;
 mod gzip;
 mod media_type;
+pub(crate) mod routing;
 
 pub(crate) use accept::{Choice, Offer, Target, Wish, preferred};
 pub(crate) use content_type::body_type;
 pub(crate) use content_type::{PatchType, patch_type};
-pub(crate) use gzip::{Compressed, compress};
+pub(crate) use gzip::{Compressed, compressed, is_worth_compressing};
 pub(crate) use media_type::MediaType;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 /// How strict the check is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// A node's agent, where the node says it is: anything but addresses that belong to no node.
+    /// A node's agent, where the node says it is and that may be here: anything but addresses that belong to no node.
     Node,
     /// Whatever pods, endpoints and nodes claim: only addresses that route.
     Routable,

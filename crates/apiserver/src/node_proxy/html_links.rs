@@ -1,8 +1,13 @@
 //! Finds the links of an HTML page while it passes by, so that those to the page's own server can be led through the
 //! proxy. Everything else stays byte for byte as it is.
+//!
+//! The page is whatever a pod sends. So each byte is looked at once, whatever came before it, and nothing but the name
+//! or the value that is being read is kept back.
 
-/// A tag that is longer is no tag that anybody wrote; it passes unread.
-const TAG_MAX: usize = 64 * 1024;
+/// A longer value is no link that anybody wrote; it passes as it is.
+const LINK_MAX: usize = 8 * 1024;
+/// No element or attribute that matters here has a longer name.
+const NAME_MAX: usize = 16;
 
 /// Where elements name other resources.
 const LINKS: &[(&str, &[&str])] = &[
@@ -40,107 +45,221 @@ const RAW: &[(&str, &[u8])] = &[
     ("title", b"</title"),
     ("xmp", b"</xmp"),
 ];
-const COMMENT: &[u8] = b"<!--";
+const COMMENT: &[u8] = b"!--";
 const COMMENT_END: &[u8] = b"-->";
 
 /// A page on its way.
 pub(super) struct HtmlLinks<F> {
     /// What a link becomes; `None` leaves it.
     rewrite: F,
-    /// What is read and not yet told apart: less than one tag.
-    pending: Vec<u8>,
-    /// Inside a comment or an element without tags: what ends it.
-    until: Option<&'static [u8]>,
+    at: At,
+    /// The name that is being read, in small letters; longer ones are cut.
+    name: Vec<u8>,
+    /// The value that is being read, if it may be rewritten. It has not passed yet.
+    value: Vec<u8>,
+    element: Element,
+}
+
+/// Where in the page the next byte is.
+#[derive(Clone, Copy)]
+enum At {
+    Text,
+    /// Behind a `<`.
+    Open,
+    /// Behind a `<` and this many bytes of [`COMMENT`].
+    CommentOpen(usize),
+    /// Behind this many bytes of [`COMMENT_END`], in a comment.
+    Comment(usize),
+    /// In an element whose text has no tags, behind this many bytes of its end.
+    Raw(&'static [u8], usize),
+    ElementName,
+    /// In a tag, before an attribute or the end of the tag.
+    Tag,
+    AttributeName,
+    /// Behind an attribute's name and a space.
+    AttributeNamed,
+    /// Behind a `=`.
+    Equals,
+    /// In a value, behind its quote if it has one.
+    Value(Option<u8>, Fate),
+}
+
+/// What becomes of a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It has passed as far as it was read.
+    Passes,
+    /// It is kept back until it is whole.
+    IsLink,
+}
+
+/// What of the element whose tag is read matters.
+#[derive(Clone, Copy, Default)]
+struct Element {
+    links: &'static [&'static str],
+    /// What ends its text, if that has no tags.
+    raw: Option<&'static [u8]>,
+}
+
+impl Element {
+    fn named(name: &[u8]) -> Self {
+        let links = LINKS.iter().find(|(element, _)| element.as_bytes() == name).map_or(&[][..], |(_, links)| links);
+        let raw = RAW.iter().find(|(element, _)| element.as_bytes() == name).map(|(_, end)| *end);
+        Self { links, raw }
+    }
 }
 
 impl<F: Fn(&str) -> Option<String>> HtmlLinks<F> {
     pub(super) fn new(rewrite: F) -> Self {
-        Self { rewrite, pending: Vec::new(), until: None }
+        Self { rewrite, at: At::Text, name: Vec::new(), value: Vec::new(), element: Element::default() }
     }
 
     /// Takes the next bytes and gives those that are done.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let mut page = std::mem::take(&mut self.pending);
-        page.extend_from_slice(bytes);
-        let mut done = Vec::with_capacity(page.len());
-        let mut rest = page.as_slice();
-        while let Some(left) = self.step(rest, &mut done) {
-            rest = left;
+        let mut done = Vec::with_capacity(bytes.len() + self.value.len());
+        let mut rest = bytes;
+        while let Some((&byte, behind)) = rest.split_first() {
+            if matches!(self.at, At::Text) {
+                // Most of a page is text.
+                let length = rest.iter().position(|byte| *byte == b'<').unwrap_or(rest.len());
+                let (text, markup) = rest.split_at_checked(length).unwrap_or((rest, &[]));
+                done.extend_from_slice(text);
+                let Some((open, behind)) = markup.split_first() else { break };
+                done.push(*open);
+                self.at = At::Open;
+                rest = behind;
+                continue;
+            }
+            self.at = self.step(byte, &mut done);
+            rest = behind;
         }
-        self.pending = rest.to_vec();
         done
     }
 
     /// What is left at the end of the page.
     pub(super) fn finish(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.pending)
+        std::mem::take(&mut self.value)
     }
 
-    /// Passes one piece on and gives what is behind it; `None` when more is needed to tell.
-    fn step<'a>(&mut self, rest: &'a [u8], done: &mut Vec<u8>) -> Option<&'a [u8]> {
-        if rest.is_empty() {
-            return None;
+    /// Reads one byte, passes it on unless it is kept back, and says where the next one is.
+    fn step(&mut self, byte: u8, done: &mut Vec<u8>) -> At {
+        if let At::Value(quote, fate) = self.at {
+            return self.in_value(byte, quote, fate, done);
         }
-        if let Some(end) = self.until {
-            let Some(at) = find(rest, end) else {
-                // The end may begin in what is here.
-                let (passed, kept) = rest.split_at_checked(rest.len().saturating_sub(end.len() - 1))?;
-                done.extend_from_slice(passed);
-                return (!passed.is_empty()).then_some(kept);
-            };
-            self.until = None;
-            let length = if end == COMMENT_END { end.len() } else { 0 };
-            return pass(rest, at + length, done);
+        if let At::Equals = self.at
+            && !matches!(byte, b'=' | b'"' | b'\'' | b'>')
+            && !byte.is_ascii_whitespace()
+        {
+            let fate = self.fate();
+            return self.in_value(byte, None, fate, done);
         }
-        let Some(at) = rest.iter().position(|byte| *byte == b'<') else { return pass(rest, rest.len(), done) };
-        if at > 0 {
-            return pass(rest, at, done);
+        done.push(byte);
+        match self.at {
+            At::Text | At::Value(..) => self.at,
+            At::Open => self.behind_open(byte),
+            At::CommentOpen(matched) => after_comment_open(byte, matched),
+            At::Comment(matched) => match matched_until(COMMENT_END, matched, byte) {
+                Some(matched) => At::Comment(matched),
+                None => At::Text,
+            },
+            At::Raw(end, matched) => match matched_until(end, matched, byte) {
+                Some(matched) => At::Raw(end, matched),
+                None => At::Text,
+            },
+            At::ElementName => self.in_element_name(byte),
+            At::Tag | At::AttributeNamed | At::AttributeName => self.in_tag(byte),
+            At::Equals => match byte {
+                b'>' => self.tag_end(),
+                b'"' | b'\'' => At::Value(Some(byte), self.fate()),
+                _ => At::Equals,
+            },
         }
-        self.markup(rest, done)
     }
 
-    /// As [`Self::step`], at a `<`.
-    fn markup<'a>(&mut self, rest: &'a [u8], done: &mut Vec<u8>) -> Option<&'a [u8]> {
-        if rest.starts_with(COMMENT) {
-            self.until = Some(COMMENT_END);
-            return pass(rest, COMMENT.len(), done);
-        }
-        if COMMENT.starts_with(rest) {
-            return None;
-        }
-        if !rest.get(1).is_some_and(u8::is_ascii_alphabetic) {
-            return pass(rest, 1, done);
-        }
-        let Some(end) = tag_end(rest) else {
-            return if rest.len() > TAG_MAX { pass(rest, 1, done) } else { None };
-        };
-        let (tag, behind) = rest.split_at_checked(end)?;
-        let name = self.tag(tag, done);
-        self.until = RAW.iter().find(|(raw, _)| *raw == name).map(|(_, end)| *end);
-        Some(behind)
-    }
-
-    /// Passes a start tag on, with its links rewritten; gives the element's name.
-    fn tag(&self, tag: &[u8], done: &mut Vec<u8>) -> String {
-        let mut cursor = Cursor { rest: tag, done };
-        cursor.pass(|byte| byte == b'<');
-        let name = lower(cursor.pass(|byte| !byte.is_ascii_whitespace() && byte != b'/' && byte != b'>'));
-        let links = LINKS.iter().find(|(element, _)| *element == name).map_or(&[][..], |(_, links)| links);
-        while !cursor.rest.is_empty() {
-            // Closing quotes, too.
-            cursor.pass(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>' | b'=' | b'"' | b'\''));
-            let attribute =
-                lower(cursor.pass(|byte| !byte.is_ascii_whitespace() && !matches!(byte, b'/' | b'>' | b'=')));
-            cursor.pass(|byte| byte.is_ascii_whitespace());
-            if cursor.rest.first() != Some(&b'=') {
-                continue;
+    fn behind_open(&mut self, byte: u8) -> At {
+        match byte {
+            b'!' => At::CommentOpen(1),
+            b'<' => At::Open,
+            _ if byte.is_ascii_alphabetic() => {
+                self.start_name(byte);
+                At::ElementName
             }
-            cursor.pass(|byte| byte.is_ascii_whitespace() || byte == b'=');
-            let value = cursor.value();
-            let rewritten = links.contains(&attribute.as_str()).then(|| self.link(value)).flatten();
-            cursor.done.extend_from_slice(rewritten.as_deref().map_or(value, str::as_bytes));
+            _ => At::Text,
         }
-        name
+    }
+
+    fn in_element_name(&mut self, byte: u8) -> At {
+        if !byte.is_ascii_whitespace() && !matches!(byte, b'/' | b'>') {
+            self.continue_name(byte);
+            return At::ElementName;
+        }
+        self.element = Element::named(&self.name);
+        if byte == b'>' { self.tag_end() } else { At::Tag }
+    }
+
+    /// Outside of values.
+    fn in_tag(&mut self, byte: u8) -> At {
+        match (byte, self.at) {
+            (b'>', _) => self.tag_end(),
+            (b'=', At::AttributeName | At::AttributeNamed) => At::Equals,
+            (b'/' | b'=', _) => At::Tag,
+            (_, At::AttributeName) if byte.is_ascii_whitespace() => At::AttributeNamed,
+            (_, at) if byte.is_ascii_whitespace() => at,
+            (_, At::AttributeName) => {
+                self.continue_name(byte);
+                At::AttributeName
+            }
+            (b'"' | b'\'', _) => At::Tag,
+            _ => {
+                self.start_name(byte);
+                At::AttributeName
+            }
+        }
+    }
+
+    fn in_value(&mut self, byte: u8, quote: Option<u8>, fate: Fate, done: &mut Vec<u8>) -> At {
+        let ends = match quote {
+            Some(quote) => byte == quote,
+            None => byte.is_ascii_whitespace() || byte == b'>',
+        };
+        if ends {
+            let value = std::mem::take(&mut self.value);
+            let link = if fate == Fate::IsLink { self.link(&value) } else { None };
+            done.extend_from_slice(link.as_deref().map_or(&value, str::as_bytes));
+            done.push(byte);
+            return if quote.is_none() && byte == b'>' { self.tag_end() } else { At::Tag };
+        }
+        if fate == Fate::Passes {
+            done.push(byte);
+            return At::Value(quote, fate);
+        }
+        self.value.push(byte);
+        if self.value.len() <= LINK_MAX {
+            return At::Value(quote, fate);
+        }
+        done.append(&mut self.value);
+        At::Value(quote, Fate::Passes)
+    }
+
+    fn tag_end(&self) -> At {
+        self.element.raw.map_or(At::Text, |end| At::Raw(end, 0))
+    }
+
+    /// What becomes of the value of the attribute that was read last.
+    fn fate(&self) -> Fate {
+        let is_link = self.element.links.iter().any(|link| link.as_bytes() == self.name);
+        if is_link { Fate::IsLink } else { Fate::Passes }
+    }
+
+    fn start_name(&mut self, byte: u8) {
+        self.name.clear();
+        self.continue_name(byte);
+    }
+
+    fn continue_name(&mut self, byte: u8) {
+        if self.name.len() < NAME_MAX {
+            self.name.push(byte.to_ascii_lowercase());
+        }
     }
 
     fn link(&self, value: &[u8]) -> Option<String> {
@@ -148,68 +267,27 @@ impl<F: Fn(&str) -> Option<String>> HtmlLinks<F> {
     }
 }
 
-/// Reads a tag; what is read has passed, except for values.
-struct Cursor<'a, 'd> {
-    rest: &'a [u8],
-    done: &'d mut Vec<u8>,
-}
-
-impl<'a> Cursor<'a, '_> {
-    fn take(&mut self, is_part: impl Fn(u8) -> bool) -> &'a [u8] {
-        let end = self.rest.iter().position(|byte| !is_part(*byte)).unwrap_or(self.rest.len());
-        let (taken, rest) = self.rest.split_at_checked(end).unwrap_or((self.rest, &[]));
-        self.rest = rest;
-        taken
+fn after_comment_open(byte: u8, matched: usize) -> At {
+    if COMMENT.get(matched) != Some(&byte) {
+        return if byte == b'<' { At::Open } else { At::Text };
     }
+    // `<!-->` is a whole comment.
+    if matched + 1 == COMMENT.len() { At::Comment(2) } else { At::CommentOpen(matched + 1) }
+}
 
-    fn pass(&mut self, is_part: impl Fn(u8) -> bool) -> &'a [u8] {
-        let passed = self.take(is_part);
-        self.done.extend_from_slice(passed);
-        passed
+/// How many bytes of a text were read with this one, in letters of any case; `None` for all of it.
+///
+/// The texts are such that only their own beginning, or a repeated dash, can begin anew in them.
+fn matched_until(text: &[u8], matched: usize, byte: u8) -> Option<usize> {
+    let is = |at: usize| text.get(at).is_some_and(|wanted| wanted.eq_ignore_ascii_case(&byte));
+    if is(matched) {
+        return (matched + 1 < text.len()).then_some(matched + 1);
     }
-
-    /// A value without its quotes. The opening one has passed, the closing one is read with what comes next.
-    fn value(&mut self) -> &'a [u8] {
-        match self.rest.first() {
-            Some(quote @ (b'"' | b'\'')) => {
-                self.done.push(*quote);
-                self.rest = self.rest.get(1..).unwrap_or_default();
-                self.take(|byte| byte != *quote)
-            }
-            _ => self.take(|byte| !byte.is_ascii_whitespace() && byte != b'>'),
-        }
+    if !is(0) {
+        return Some(0);
     }
-}
-
-fn pass<'a>(rest: &'a [u8], count: usize, done: &mut Vec<u8>) -> Option<&'a [u8]> {
-    let (passed, left) = rest.split_at_checked(count)?;
-    done.extend_from_slice(passed);
-    Some(left)
-}
-
-fn lower(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).to_ascii_lowercase()
-}
-
-/// Where a text begins, in letters of any case.
-fn find(rest: &[u8], text: &[u8]) -> Option<usize> {
-    rest.windows(text.len()).position(|window| window.eq_ignore_ascii_case(text))
-}
-
-/// The length of the tag that begins here. A `>` in a quoted value does not end it.
-fn tag_end(rest: &[u8]) -> Option<usize> {
-    let (mut quote, mut may_quote) = (None, false);
-    for (at, byte) in rest.iter().enumerate() {
-        match quote {
-            Some(open) if open == *byte => quote = None,
-            Some(_) => {}
-            None if *byte == b'>' => return Some(at + 1),
-            None if may_quote && matches!(byte, b'"' | b'\'') => quote = Some(*byte),
-            None => {}
-        }
-        may_quote = *byte == b'=' || (may_quote && byte.is_ascii_whitespace());
-    }
-    None
+    // Behind `--`, one dash more still leaves two.
+    Some(if text == COMMENT_END && matched == 2 { 2 } else { 1 })
 }
 
 #[cfg(test)]
@@ -242,6 +320,11 @@ mod tests {
             ),
             ("<a href=\"/unfinished", "<a href=\"/unfinished"),
             ("<!doctype html><", "<!doctype html><"),
+            ("<!---> <a href='/x'> --><a href=/y>", "<!---> <a href='/p/x'> --><a href=/p/y>"),
+            ("<!-- -- ---><a href='/x'>", "<!-- -- ---><a href='/p/x'>"),
+            ("<!-<a href='/x'><<a href='/y'>", "<!-<a href='/p/x'><<a href='/p/y'>"),
+            ("<style></styl</STYLE><a href='/x'>", "<style></styl</STYLE><a href='/p/x'>"),
+            ("<a href==/x><a href=>/y<a / href=/z>", "<a href==/p/x><a href=>/y<a / href=/p/z>"),
         ];
         for (page, expected) in cases {
             for piece in [1, 2, 3, 7, 1000] {
@@ -252,10 +335,31 @@ mod tests {
 
     #[test]
     fn what_is_kept_back_is_bounded() {
-        let mut links = HtmlLinks::new(|_: &str| None);
-        let page = [b"<a title=\"".as_slice(), &vec![b'x'; 2 * TAG_MAX]].concat();
-        let done = links.push(&page);
-        assert_eq!(done.len() + links.finish().len(), page.len());
-        assert!(done.len() > TAG_MAX);
+        for (start, kept) in [("<a href=\"", LINK_MAX + 1), ("<a title=\"", 0), ("<", NAME_MAX), ("<a ", NAME_MAX)] {
+            let mut links = HtmlLinks::new(|_: &str| None);
+            let page = [start.as_bytes(), &vec![b'x'; 4 * LINK_MAX]].concat();
+            let mut done = Vec::new();
+            for byte in &page {
+                done.extend(links.push(&[*byte]));
+                assert!(links.value.len() + links.name.len() <= kept + NAME_MAX, "{start}");
+            }
+            done.extend(links.finish());
+            assert_eq!(done, page, "{start}");
+        }
+    }
+
+    /// Each of these made the reader look again and again at what follows, so that 512 KiB took minutes.
+    #[test]
+    fn hostile_pages_take_a_time_in_proportion_to_their_length() {
+        let pieces =
+            ["<a", "<a ", "<a href=\"", "<a title='", "<!-", "<!--", "<script>", "<script></script", "<a b=", "<"];
+        for hostile in pieces {
+            let page = hostile.repeat((1 << 19) / hostile.len());
+            for size in [page.len(), 7] {
+                let mut links = HtmlLinks::new(|_: &str| None);
+                let done: usize = page.as_bytes().chunks(size).map(|piece| links.push(piece).len()).sum();
+                assert_eq!(done + links.finish().len(), page.len(), "{hostile} in pieces of {size}");
+            }
+        }
     }
 }

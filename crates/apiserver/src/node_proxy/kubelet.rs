@@ -9,7 +9,7 @@ use component_base::tls::{CaFile, ClientIdentity, ClientTls, Reload, ServerTrust
 use super::access::read;
 use super::connection::{Backend, authority};
 use super::guard::{Reach, resolve};
-use crate::config::KubeletConfig;
+use crate::config::{KubeletConfig, OwnHost};
 use crate::cx::ApiCx;
 
 /// Connections to node agents. The certificates are read when the first one is needed, and followed from then on.
@@ -27,16 +27,32 @@ pub(super) enum Verify {
     No,
 }
 
+/// What a connection to a node agent is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Logs, commands and forwarded ports, for a pod of the node.
+    Pods,
+    /// Whatever the client asks of the agent itself.
+    Proxy,
+}
+
 impl Kubelets {
     /// The agent of a node.
     ///
     /// # Errors
     /// 404 without such a node, 500 where it has no address, 400 where that may not be dialled.
-    pub(super) async fn of_node(&self, cx: &ApiCx, name: &str, verify: Verify) -> Result<Backend, ApiError> {
+    pub(super) async fn of_node(
+        &self,
+        cx: &ApiCx,
+        name: &str,
+        purpose: Use,
+        verify: Verify,
+    ) -> Result<Backend, ApiError> {
         let node: Node = read(cx, "nodes", "", name).await?;
         let (host, port) = locate(&node, &cx.config().kubelet)?;
         let tls = self.tls(cx, verify).map_err(ApiError::internal)?;
-        let addresses = resolve(&host, port, Reach::Node).await.map_err(ApiError::bad_request)?;
+        let reach = reach(&cx.config().kubelet, purpose, port);
+        let addresses = resolve(&host, port, reach).await.map_err(ApiError::bad_request)?;
         let config = tls.config().map_err(ApiError::internal)?;
         let server_name = tls.name_for(&host).map_err(ApiError::internal)?;
         Ok(Backend { addresses, authority: authority(&host, port), tls: Some((config, server_name)) })
@@ -49,6 +65,15 @@ impl Kubelets {
             tls.trust = ServerTrust::Anyone;
         }
         Ok(tls)
+    }
+}
+
+/// How far to go for a node agent at a port.
+fn reach(config: &KubeletConfig, purpose: Use, port: u16) -> Reach {
+    match (config.own_host, purpose) {
+        (OwnHost::AnyPort, _) => Reach::Node,
+        (OwnHost::KubeletPort, Use::Pods) if port == config.port => Reach::Node,
+        (OwnHost::KubeletPort, _) => Reach::Routable,
     }
 }
 
@@ -117,6 +142,7 @@ mod tests {
             timeout: Duration::from_secs(5),
             preferred_address_types: ["Hostname", "InternalIP"].map(str::to_owned).to_vec(),
             port: 10250,
+            own_host: OwnHost::KubeletPort,
         };
         let address = |kind: &str, address: &str| NodeAddress { type_: kind.into(), address: address.into() };
         let node = |addresses| Node { status: NodeStatus { addresses, ..Default::default() }, ..Node::default() };
@@ -125,5 +151,8 @@ mod tests {
         let one = node(vec![address("InternalIP", "10.0.0.1")]);
         assert_eq!(locate(&one, &config).unwrap().0, "10.0.0.1");
         assert_eq!(locate(&node(vec![address("ExternalIP", "1.1.1.1")]), &config).unwrap_err().code, 500);
+        assert_eq!(reach(&config, Use::Pods, 10250), Reach::Node);
+        assert_eq!(reach(&config, Use::Pods, 2379), Reach::Routable);
+        assert_eq!(reach(&config, Use::Proxy, 10250), Reach::Routable);
     }
 }

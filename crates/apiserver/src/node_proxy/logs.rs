@@ -17,7 +17,7 @@ use streaming::{Accepted, accept_log_stream, is_websocket, send_log};
 use tokio_util::io::StreamReader;
 
 use super::access::read;
-use super::kubelet::{Kubelets, Verify};
+use super::kubelet::{Kubelets, Use, Verify};
 use super::{container, forward, target, upgrade};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
@@ -50,7 +50,7 @@ impl Endpoint for Logs {
         let skips = query.flag("insecureSkipTLSVerifyBackend");
         cx.metrics.pod_logs.with(&[if skips { "skip_tls_allowed" } else { "enforce_tls" }]).inc();
         let verify = if skips { Verify::No } else { Verify::AsConfigured };
-        let backend = self.kubelets.of_node(cx, &pod.spec.node_name, verify).await?;
+        let backend = self.kubelets.of_node(cx, &pod.spec.node_name, Use::Pods, verify).await?;
         let path = format!("/containerLogs/{}/{}/{container}", info.namespace, info.name);
         let target = target::target(&path, &parameters(query));
         let onward = http::Request::get(&target).header(HOST, &backend.authority).body(empty());

@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use crate::routes::Routes;
 use kubelet::Kubelets;
+use page_body::Pages;
 
 /// Adds the subresources.
 pub(crate) fn install(routes: &mut Routes) {
@@ -33,8 +34,9 @@ pub(crate) fn install(routes: &mut Routes) {
     }
     let forward = port_forward::PortForwards { kubelets: Arc::clone(&kubelets) };
     routes.subresource("", "v1", "pods", "portforward", Arc::new(forward));
+    let pages = Arc::new(Pages::default());
     for resource in ["pods", "services", "nodes"] {
-        let endpoint = proxy::Proxy { kubelets: Arc::clone(&kubelets) };
+        let endpoint = proxy::Proxy { kubelets: Arc::clone(&kubelets), pages: Arc::clone(&pages) };
         routes.subresource("", "v1", resource, "proxy", Arc::new(endpoint));
     }
 }

@@ -10,7 +10,7 @@ use http::StatusCode;
 use streaming::{Proxied, ProxyError, is_tunnel, is_websocket, proxy_tunnel, proxy_upgrade};
 
 use super::access::{admit_connect, read, require_create};
-use super::kubelet::{Kubelets, Verify};
+use super::kubelet::{Kubelets, Use, Verify};
 use super::{container, target, upgrade};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
@@ -32,7 +32,7 @@ impl Endpoint for PortForwards {
         let info = Arc::clone(request.info());
         let ports = ports(&request)?;
         let pod: Pod = read(cx, "pods", &info.namespace, &info.name).await?;
-        let backend = self.kubelets.of_node(cx, container::host(&pod)?, Verify::AsConfigured).await?;
+        let backend = self.kubelets.of_node(cx, container::host(&pod)?, Use::Pods, Verify::AsConfigured).await?;
         upgrade::require_upgrade(&request)?;
         let parameters = if ports.is_empty() { Vec::new() } else { vec![("port", ports)] };
         let target = target::target(&format!("/portForward/{}/{}", info.namespace, info.name), &parameters);

@@ -12,8 +12,9 @@ use streaming::proxy_upgrade;
 use super::access::admit_connect;
 use super::connection::Backend;
 use super::kubelet::Kubelets;
+use super::page_body::Pages;
 use super::proxy_id::ProxyId;
-use super::{forward, page_body, proxy_target, upgrade};
+use super::{forward, proxy_target, upgrade};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::request::RequestInfo;
@@ -33,6 +34,7 @@ const CORS: [&str; 4] = [
 /// The subresource.
 pub(super) struct Proxy {
     pub(super) kubelets: Arc<Kubelets>,
+    pub(super) pages: Arc<Pages>,
 }
 
 #[async_trait]
@@ -42,10 +44,10 @@ impl Endpoint for Proxy {
         admit_connect(cx, &request).await?;
         let raw = request.uri().path().to_owned();
         let place = Place::of(&raw, &info);
+        let backend = self.backend(cx, &info).await?;
         if place.rest.is_empty() && matches!(*request.method(), Method::GET | Method::HEAD) {
             return redirect_to_root(&raw, request.uri());
         }
-        let backend = self.backend(cx, &info).await?;
         let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
         let path = if place.rest.is_empty() { "/" } else { place.rest };
         let target = format!("{path}{query}");
@@ -54,7 +56,9 @@ impl Endpoint for Proxy {
             let mut request = upgrade::prepared(request);
             return upgrade::answer(cx, proxy_upgrade(&mut request, io, &target, &backend.authority).await);
         }
-        pass_on(cx, request, &backend, &target, place.prefix).await
+        let response = pass_on(cx, request, &backend, &target, place.prefix).await?;
+        let (authority, prefix) = (backend.authority.clone(), place.prefix.to_owned());
+        self.pages.with_links(response, move |link| rewritten(link, &authority, &prefix))
     }
 }
 
@@ -133,8 +137,7 @@ async fn pass_on(
     {
         headers.insert(LOCATION, location);
     }
-    let (authority, prefix) = (backend.authority.clone(), prefix.to_owned());
-    Ok(page_body::with_links(response, move |link| rewritten(link, &authority, &prefix)))
+    Ok(response)
 }
 
 /// Takes away what is about one connection only, and what `Connection` says is.

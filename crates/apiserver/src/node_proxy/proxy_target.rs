@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use api_machinery::gvk::GroupResource;
 use api_machinery::status::ApiError;
 use api_types::core_v1::{EndpointAddress, EndpointSubset, Endpoints, Node, Pod, Service};
 use component_base::tls::{ClientTls, ServerTrust};
@@ -10,7 +11,7 @@ use component_base::tls::{ClientTls, ServerTrust};
 use super::access::read;
 use super::connection::{Backend, authority};
 use super::guard::{Reach, resolve};
-use super::kubelet::{Kubelets, Verify, locate, port_of};
+use super::kubelet::{Kubelets, Use, Verify, locate, port_of};
 use super::proxy_id::ProxyId;
 use crate::cx::ApiCx;
 
@@ -46,7 +47,10 @@ pub(super) async fn of_service(cx: &ApiCx, namespace: &str, id: &ProxyId<'_>) ->
         }
         Err(_) => id.port.to_owned(),
     };
-    let endpoints: Endpoints = read(cx, "endpoints", namespace, id.name).await?;
+    // A service without them is as good as none.
+    let services = || GroupResource { group: "".into(), resource: "services".into() };
+    let absent = |error: ApiError| if error.is_not_found() { ApiError::not_found(&services(), id.name) } else { error };
+    let endpoints: Endpoints = read(cx, "endpoints", namespace, id.name).await.map_err(absent)?;
     let candidates = candidates(&endpoints.subsets, &port_name);
     let none = || ApiError::service_unavailable(format!("no endpoints available for service {:?}", id.name));
     let start =
@@ -88,7 +92,7 @@ pub(super) async fn of_node(cx: &ApiCx, kubelets: &Kubelets, id: &ProxyId<'_>) -
     let invalid = || ApiError::bad_request(format!("invalid node request {:?}", format!("{}:{}", id.name, id.port)));
     let port = if id.port.is_empty() { own } else { id.port.parse().map_err(|_| invalid())? };
     if port == own {
-        return kubelets.of_node(cx, id.name, Verify::AsConfigured).await;
+        return kubelets.of_node(cx, id.name, Use::Proxy, Verify::AsConfigured).await;
     }
     let (host, _) = locate(&node, &cx.config().kubelet)?;
     plain(&host, port, id.scheme == "https").await

@@ -13,7 +13,7 @@ use streaming::{
 
 use super::access::{admit_connect, read, require_create};
 use super::connection::Backend;
-use super::kubelet::{Kubelets, Verify};
+use super::kubelet::{Kubelets, Use, Verify};
 use super::{container, target, upgrade};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
@@ -60,7 +60,7 @@ impl Endpoint for RemoteCommands {
         let info = Arc::clone(request.info());
         let pod: Pod = read(cx, "pods", &info.namespace, &info.name).await?;
         let container = container::choose(&pod, &request.query().text("container"))?;
-        let backend = self.kubelets.of_node(cx, container::host(&pod)?, Verify::AsConfigured).await?;
+        let backend = self.kubelets.of_node(cx, container::host(&pod)?, Use::Pods, Verify::AsConfigured).await?;
         upgrade::require_upgrade(&request)?;
         let set = streams(&request);
         let path = format!("/{}/{}/{}/{container}", self.kind.name(), info.namespace, info.name);

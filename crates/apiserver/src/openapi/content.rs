@@ -34,11 +34,15 @@ impl Conditions {
 
     /// Whether the client has the document: by its tag, or else by its time.
     pub(super) fn has(&self, hash: &str, made: Option<SystemTime>) -> bool {
-        match (&self.tags, self.since, made) {
-            (Some(tags), _, _) => has_tag(tags, &quoted(hash)),
-            (None, Some(since), Some(made)) => whole_seconds(made) <= whole_seconds(since),
-            _ => false,
+        match &self.tags {
+            Some(tags) => has_tag(tags, &quoted(hash)),
+            None => self.is_up_to_date(made),
         }
+    }
+
+    /// Whether the client has the document by its time, which is all that some documents have.
+    pub(super) fn is_up_to_date(&self, made: Option<SystemTime>) -> bool {
+        self.since.zip(made).is_some_and(|(since, made)| whole_seconds(made) <= whole_seconds(since))
     }
 
     /// Whether the client asks for a part.

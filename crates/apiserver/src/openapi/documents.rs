@@ -7,7 +7,9 @@ use std::time::SystemTime;
 use api_machinery::value::Value;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use schema::openapi::{Resource, group_document, root_document, swagger, swagger_protobuf, version_document};
+use schema::openapi::{
+    OwnPath, Resource, group_document, own_document, root_document, swagger, swagger_protobuf, version_document,
+};
 
 use super::resources;
 use crate::custom_resources::ServedKinds;
@@ -19,12 +21,14 @@ use crate::negotiate::Compressed;
 pub(super) struct Document {
     pub(super) json: Bytes,
     pub(super) hash: String,
+    /// When it was made.
+    pub(super) made: SystemTime,
 }
 
 impl Document {
-    pub(super) fn new(value: &Value) -> Self {
+    pub(super) fn new(value: &Value, made: SystemTime) -> Self {
         let json = value.to_string();
-        Self { hash: digest(json.as_bytes()), json: json.into() }
+        Self { hash: digest(json.as_bytes()), json: json.into(), made }
     }
 }
 
@@ -54,6 +58,7 @@ enum Subject {
     Root { core: bool },
     Group(String),
     Version(String, String),
+    Own(OwnPath),
 }
 
 /// Everything made of one generation of kinds.
@@ -83,7 +88,7 @@ impl Documents {
     }
 
     /// The version 3 index: where each document is.
-    pub(super) fn index(&self) -> Document {
+    pub(super) fn index(&self, now: SystemTime) -> Document {
         let mut made = self.current();
         if let Some(index) = &made.index {
             return index.clone();
@@ -92,21 +97,21 @@ impl Documents {
             .keys()
             .into_iter()
             .map(|(key, subject)| {
-                let document = made.parts.entry(key.clone()).or_insert_with(|| self.make_part(&subject));
+                let document = made.parts.entry(key.clone()).or_insert_with(|| self.make_part(&subject, now));
                 let url = format!("/openapi/v3/{key}?hash={}", document.hash);
                 (key, serde_json::json!({ "serverRelativeURL": url }))
             })
             .collect();
-        let index = Document::new(&serde_json::json!({ "paths": paths }));
+        let index = Document::new(&serde_json::json!({ "paths": paths }), now);
         made.index = Some(index.clone());
         index
     }
 
     /// One version 3 document; nothing for an unknown key.
-    pub(super) fn part(&self, key: &str) -> Option<Document> {
+    pub(super) fn part(&self, key: &str, now: SystemTime) -> Option<Document> {
         let subject = self.keys().remove(key)?;
         let mut made = self.current();
-        Some(made.parts.entry(key.to_owned()).or_insert_with(|| self.make_part(&subject)).clone())
+        Some(made.parts.entry(key.to_owned()).or_insert_with(|| self.make_part(&subject, now)).clone())
     }
 
     /// What was made, emptied where it is out of date.
@@ -124,6 +129,7 @@ impl Documents {
             ("api".to_owned(), Subject::Root { core: true }),
             ("apis".to_owned(), Subject::Root { core: false }),
         ]);
+        keys.extend(OwnPath::ALL.map(|own| (own.key().to_owned(), Subject::Own(own))));
         for group in Catalog::new(&self.served).groups {
             if !group.name.is_empty() {
                 keys.insert(format!("apis/{}", group.name), Subject::Group(group.name.clone()));
@@ -144,16 +150,17 @@ impl Documents {
         Whole::new(&swagger(&all), now)
     }
 
-    fn make_part(&self, subject: &Subject) -> Document {
+    fn make_part(&self, subject: &Subject, now: SystemTime) -> Document {
         match subject {
-            Subject::Root { core } => Document::new(&root_document(*core)),
-            Subject::Group(group) => Document::new(&group_document(group)),
+            Subject::Root { core } => Document::new(&root_document(*core), now),
+            Subject::Own(own) => Document::new(&own_document(*own), now),
+            Subject::Group(group) => Document::new(&group_document(group), now),
             Subject::Version(group, version) => {
                 let custom = self.served.all();
                 let mut all: Vec<Resource<'_>> = resources::built_in(&self.served);
                 all.extend(custom.iter().flat_map(|kind| resources::custom(kind)));
                 all.retain(|resource| resource.group == group && resource.version == version);
-                Document::new(&version_document(group, version, &all))
+                Document::new(&version_document(group, version, &all), now)
             }
         }
     }
@@ -166,13 +173,13 @@ mod tests {
     #[test]
     fn every_group_version_has_a_document() {
         let documents = Documents::new(&Arc::new(ServedKinds::default()));
-        let index: Value = serde_json::from_slice(&documents.index().json).unwrap();
+        let index: Value = serde_json::from_slice(&documents.index(SystemTime::UNIX_EPOCH).json).unwrap();
         let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().unwrap();
-        let part = documents.part("apis/apps/v1").unwrap();
+        let part = documents.part("apis/apps/v1", SystemTime::UNIX_EPOCH).unwrap();
         assert_eq!(url, format!("/openapi/v3/apis/apps/v1?hash={}", part.hash));
         let apps: Value = serde_json::from_slice(&part.json).unwrap();
         assert!(apps["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"].is_object());
-        assert!(documents.part("apis/nothing/v1").is_none());
+        assert!(documents.part("apis/nothing/v1", SystemTime::UNIX_EPOCH).is_none());
         let whole = documents.whole(SystemTime::UNIX_EPOCH);
         let whole: Value = serde_json::from_slice(&whole.json.plain().unwrap()).unwrap();
         assert!(whole["definitions"]["io.k8s.api.core.v1.Pod"].is_object());

@@ -14,7 +14,7 @@ use api_machinery::value::Value;
 use async_trait::async_trait;
 use bytes::Bytes;
 use component_base::serving::Response;
-use http::header::{CACHE_CONTROL, CONTENT_ENCODING, EXPIRES, LOCATION, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, EXPIRES, LAST_MODIFIED, LOCATION, VARY};
 use http::{HeaderValue, Method, StatusCode};
 use schema::openapi::version3_protobuf;
 
@@ -58,7 +58,10 @@ impl Endpoint for Version2 {
     async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
         require_read(&request)?;
         let Some(media) = preferred(request.wish().accept(), &[JSON, OLD_PROTOBUF_2, PROTOBUF_2]) else {
-            return Ok(bare(StatusCode::NOT_ACCEPTABLE));
+            let mut refusal = bare(StatusCode::NOT_ACCEPTABLE);
+            vary_by_form(&mut refusal);
+            refusal.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
+            return Ok(refusal);
         };
         let conditions = Conditions::of(request.headers());
         let (documents, now) = (Arc::clone(&self.documents), cx.clock().wall());
@@ -79,11 +82,16 @@ impl Endpoint for Version2 {
         })?;
         if gzip && response.status() == StatusCode::OK {
             response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            response.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
         }
+        vary_by_form(&mut response);
         mark(&mut response, &whole.hash, Some(whole.made));
         Ok(response)
     }
+}
+
+/// The document of version 2 can be had compressed, whether it is or not.
+fn vary_by_form(response: &mut Response) {
+    response.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
 }
 
 fn content(whole: &Whole, media: &str, gzip: bool) -> std::io::Result<Bytes> {
@@ -98,31 +106,40 @@ struct Version3 {
 #[async_trait]
 impl Endpoint for Version3 {
     async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
-        require_read(&request)?;
         let path = request.info().path.clone();
-        let key = path.strip_prefix(BELOW_VERSION_3).map(|key| key.trim_end_matches('/').to_owned());
-        // The index has one form only.
-        let offered: &[&str] = if key.is_some() { &[JSON, PROTOBUF_3, OLD_PROTOBUF_3] } else { &[JSON] };
-        let Some(media) = preferred(request.wish().accept(), offered) else {
-            return Ok(bare(StatusCode::NOT_ACCEPTABLE));
+        let (documents, now) = (Arc::clone(&self.documents), cx.clock().wall());
+        let Some(key) = path.strip_prefix(BELOW_VERSION_3).map(|key| key.trim_end_matches('/').to_owned()) else {
+            let index = tokio::task::spawn_blocking(move || documents.index(now));
+            return Ok(index_answer(&request, index.await.map_err(ApiError::internal)?));
         };
-        let documents = Arc::clone(&self.documents);
-        let is_part = key.is_some();
-        let made = tokio::task::spawn_blocking(move || match key {
-            None => Some(documents.index()),
-            Some(key) => documents.part(&key),
-        });
+        let made = tokio::task::spawn_blocking(move || documents.part(&key, now));
         let Some(document) = made.await.map_err(ApiError::internal)? else {
-            let mut response = bare(StatusCode::OK);
+            return Ok(bare(StatusCode::NOT_FOUND));
+        };
+        let Some(media) = preferred(request.wish().accept(), &[JSON, PROTOBUF_3, OLD_PROTOBUF_3]) else {
+            let mut response = bare(StatusCode::NOT_ACCEPTABLE);
             response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
             return Ok(response);
         };
-        match request.query().first("hash").filter(|_| is_part) {
-            Some(hash) if hash != document.hash => redirect(&path, &document.hash),
+        match request.query().first("hash") {
+            Some(hash) if hash != document.hash => redirect(&path, &document, media),
             Some(_) => answer(&request, document, media, Some(cx)).await,
             None => answer(&request, document, media, None).await,
         }
     }
+}
+
+/// The index has one form, whatever the client takes and whatever the method is, and goes by its time alone.
+fn index_answer(request: &Request<Authorized>, index: Document) -> Response {
+    let conditions = Conditions::of(request.headers());
+    let made = Some(index.made);
+    let mut response = if conditions.is_up_to_date(made) {
+        bare(StatusCode::NOT_MODIFIED)
+    } else {
+        conditions.answer(index.json, "text/plain; charset=utf-8", &index.hash, made)
+    };
+    put(response.headers_mut(), LAST_MODIFIED, &http_date::render(index.made));
+    response
 }
 
 fn require_read(request: &Request<Authorized>) -> Result<(), ApiError> {
@@ -138,11 +155,12 @@ async fn answer(
     forever: Option<&ApiCx>,
 ) -> Result<Response, ApiError> {
     let conditions = Conditions::of(request.headers());
-    let Document { json, hash } = document;
-    let mut response = if conditions.has(&hash, None) {
+    let Document { json, hash, made } = document;
+    let made = Some(made);
+    let mut response = if conditions.has(&hash, made) {
         bare(StatusCode::NOT_MODIFIED)
     } else if media == JSON {
-        conditions.answer(json, JSON, &hash, None)
+        conditions.answer(json, JSON, &hash, made)
     } else {
         let packed = tokio::task::spawn_blocking(move || {
             let value: Value = api_machinery::json::parse_value(&String::from_utf8_lossy(&json))?;
@@ -150,9 +168,9 @@ async fn answer(
         });
         let packed = packed.await.map_err(ApiError::internal)?;
         let packed = packed.map_err(|error: api_machinery::json::DecodeError| ApiError::internal(error))?;
-        conditions.answer(packed.into(), PROTOBUF_3, &hash, None)
+        conditions.answer(packed.into(), PROTOBUF_3, &hash, made)
     };
-    mark(&mut response, &hash, None);
+    mark(&mut response, &hash, made);
     if let Some(cx) = forever {
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
@@ -161,9 +179,13 @@ async fn answer(
     Ok(response)
 }
 
-fn redirect(path: &str, hash: &str) -> Result<Response, ApiError> {
+fn redirect(path: &str, document: &Document, media: &'static str) -> Result<Response, ApiError> {
     let mut response = bare(StatusCode::MOVED_PERMANENTLY);
-    let location = HeaderValue::from_str(&format!("{path}?hash={hash}")).map_err(ApiError::internal)?;
-    response.headers_mut().insert(LOCATION, location);
+    let location = format!("{path}?hash={}", document.hash);
+    let location = HeaderValue::from_str(&location).map_err(ApiError::internal)?;
+    mark(&mut response, &document.hash, None);
+    let headers = response.headers_mut();
+    headers.insert(LOCATION, location);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(if media == JSON { JSON } else { PROTOBUF_3 }));
     Ok(response)
 }

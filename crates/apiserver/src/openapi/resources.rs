@@ -8,11 +8,13 @@ use kinds::info::{ResourceInfo, SubresourceInfo};
 use schema::openapi::{Model, Resource};
 
 use crate::custom_resources::{ServedKind, ServedKinds};
+use crate::handlers::BINDINGS;
 
 /// The resources and subresources of built-in kinds.
 pub(super) fn built_in(served: &ServedKinds) -> Vec<Resource<'static>> {
     let enabled = kinds::all().filter(|rules| served.is_enabled(rules.info()));
-    enabled.flat_map(|rules| of(rules.info(), Some(Model::Table(rules.table())))).collect()
+    let stored = enabled.flat_map(|rules| of(rules.info(), Some(Model::Table(rules.table()))));
+    stored.chain(of(&BINDINGS, other_model("Binding"))).collect()
 }
 
 /// The resource and subresources of a custom kind.

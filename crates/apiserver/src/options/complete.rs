@@ -8,7 +8,7 @@ use component_base::metrics::MetricsOptions;
 use component_base::serving::SecureServing;
 
 use super::{admission_config, authentication, networking, runtime_config, storage, unsupported};
-use crate::config::{AdmissionConfig, KubeletConfig, RequestConfig, ServerConfig, ShutdownConfig};
+use crate::config::{AdmissionConfig, KubeletConfig, OwnHost, RequestConfig, ServerConfig, ShutdownConfig};
 
 /// Reads the flags.
 ///
@@ -17,7 +17,9 @@ use crate::config::{AdmissionConfig, KubeletConfig, RequestConfig, ServerConfig,
 pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
     let mut errors = Errors::new();
     unsupported::refuse(options, &mut errors);
-    let serving = SecureServing::from_options(options, "apiserver", &mut errors);
+    let mut serving = SecureServing::from_options(options, "apiserver", &mut errors);
+    let newcomers = count(options, "max-unauthenticated-connections-per-address", &mut errors);
+    serving.limits.newcomers = (newcomers > 0).then_some(newcomers);
     if serving.address.port() == 0 {
         errors.push("--secure-port 0 must be between 1 and 65535, inclusive. It cannot be turned off with 0");
     }
@@ -153,6 +155,7 @@ fn kubelet(options: &Options, errors: &mut Errors) -> KubeletConfig {
         timeout: options.duration("kubelet-timeout"),
         preferred_address_types: options.strings("kubelet-preferred-address-types").to_vec(),
         port,
+        own_host: OwnHost::KubeletPort,
     }
 }
 

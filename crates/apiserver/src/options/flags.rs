@@ -54,6 +54,10 @@ const GENERIC: FlagSet = FlagSet {
             "The longest that the server may take to start. Until it is over, /livez counts unfinished start-up work as \
              done.",
         ),
+        Flag::int("max-unauthenticated-connections-per-address", "1000").help(
+            "How many connections one address (of IPv6, one /64 network) may have open before a client has \
+             authenticated on them; more are closed at once. Zero for no limit.",
+        ),
         Flag::int("max-mutating-requests-inflight", "200")
             .help("How many requests that change something run at a time; more are rejected. Zero for no limit."),
         Flag::int("max-requests-inflight", "400")

@@ -13,7 +13,7 @@ const LEAST_HOST_BITS: u8 = 3;
 
 pub(super) fn read(options: &Options, errors: &mut Errors) -> ServicesConfig {
     let reconciler = match options.string("endpoint-reconciler-type") {
-        "lease" => EndpointReconciler::Lease,
+        "lease" | "" => EndpointReconciler::Lease,
         "master-count" => EndpointReconciler::MasterCount,
         "none" => EndpointReconciler::None,
         other => {
@@ -78,7 +78,13 @@ fn cidr(text: &str) -> Option<(IpAddr, u8)> {
     })
 }
 
+/// The ports of a server that is given none.
+const DEFAULT_NODE_PORTS: (u16, u16) = (30_000, 32_767);
+
 fn node_ports(text: &str, errors: &mut Errors) -> (u16, u16) {
+    if text.trim().is_empty() {
+        return DEFAULT_NODE_PORTS;
+    }
     let range = text.split_once('-').or_else(|| text.split_once('+')).and_then(|(from, to)| {
         let from: u16 = from.trim().parse().ok()?;
         let to: u16 = to.trim().parse().ok()?;
@@ -88,7 +94,7 @@ fn node_ports(text: &str, errors: &mut Errors) -> (u16, u16) {
     range.unwrap_or_else(|| {
         errors
             .push(format!("invalid argument {text:?} for \"--service-node-port-range\" flag: not a valid port range"));
-        (30_000, 32_767)
+        DEFAULT_NODE_PORTS
     })
 }
 
@@ -133,6 +139,7 @@ mod tests {
         let mut errors = Errors::new();
         assert_eq!(node_ports("30000-32767", &mut errors), (30_000, 32_767));
         assert_eq!(node_ports("30000+10", &mut errors), (30_000, 30_010));
+        assert_eq!(node_ports(" ", &mut errors), DEFAULT_NODE_PORTS);
         assert!(errors.is_empty());
         node_ports("9-1", &mut errors);
         assert!(!errors.is_empty());

@@ -19,7 +19,8 @@ pub(super) fn read(options: &Options, errors: &mut Errors) -> StorageConfig {
     );
     let media = options.string("storage-media-type");
     let (media, known) = match media {
-        "application/json" => (StorageMedia::Json, true),
+        // Upstream's storage factory takes nothing for JSON, whatever the flag's own default is.
+        "application/json" | "" => (StorageMedia::Json, true),
         other => (StorageMedia::Protobuf, other == "application/vnd.kubernetes.protobuf"),
     };
     errors.check(

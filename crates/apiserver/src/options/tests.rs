@@ -77,12 +77,7 @@ fn every_problem_is_told() {
 /// Every flag of upstream is there, in its section, with its default.
 #[test]
 fn flags_are_upstreams() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/flags/kube-apiserver.json");
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        println!("skipped: {} is not there", path.display());
-        return;
-    };
-    let facts: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let facts = test_facts::facts("flags/kube-apiserver.json");
     let mut differences = Vec::new();
     for fact in facts["flags"].as_array().unwrap() {
         let name = fact["flag"].as_str().unwrap();
@@ -122,4 +117,16 @@ fn written(default: &serde_json::Value) -> String {
         }
         other => other.to_string(),
     }
+}
+
+/// As templates write flags that nobody filled in.
+#[test]
+fn flags_may_be_given_without_a_value() {
+    let empty = "--storage-media-type= --endpoint-reconciler-type= --service-node-port-range= --audit-log-format= \
+                 --oidc-username-claim= --storage-backend= --tls-min-version= --cert-dir= --audit-policy-file=";
+    let config = completed(&format!("{KUBEADM} {empty}")).unwrap();
+    assert_eq!(config.storage.media, registry::StorageMedia::Json, "as upstream's storage factory has it");
+    assert_eq!(config.services.node_ports, (30_000, 32_767));
+    assert_eq!(config.services.reconciler, crate::config::EndpointReconciler::Lease);
+    assert!(config.serving.unwrap().limits.newcomers.is_some());
 }

@@ -163,7 +163,7 @@ pub(super) const MISC: FlagSet = FlagSet {
 /// Flags that do nothing upstream either: any value is accepted.
 const IDLE: [&str; 2] = ["default-watch-cache-size", "kubelet-read-only-port"];
 
-/// Refuses every value but the default.
+/// Refuses every value but the default. A text that is empty asks for nothing.
 pub(super) fn refuse(options: &Options, errors: &mut Errors) {
     let unsupported =
         [AUDITING, GENERIC, ETCD, AUTHENTICATION, AUTHORIZATION, ADMISSION, TRACES, EGRESS, FEATURES, MISC];
@@ -184,7 +184,10 @@ pub(super) fn refuse(options: &Options, errors: &mut Errors) {
 }
 
 fn is_default(options: &Options, flag: &Flag) -> bool {
-    options.iter().find(|(own, _)| own.name == flag.name).is_none_or(|(_, value)| value_text(value) == flag.default)
+    options
+        .iter()
+        .find(|(own, _)| own.name == flag.name)
+        .is_none_or(|(_, value)| value_text(value) == flag.default || *value == Value::Text(String::new()))
 }
 
 /// A value as the table would write it.

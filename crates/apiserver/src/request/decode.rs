@@ -1,5 +1,7 @@
 //! Turning bodies into objects, with upstream's errors and its three ways of treating unknown fields.
 
+use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::gvk::GroupKind;
 use api_machinery::json::{self, Problems, TypeMeta};
 use api_machinery::object::{Kind, KindType, Object, Unstructured};
 use api_machinery::protobuf;
@@ -16,7 +18,10 @@ use crate::warnings::Warnings;
 /// How many bytes of an unreadable body are shown.
 const SHOWN_BYTES: usize = 30;
 /// The name that texts about unknown kinds print for the set of known ones.
-pub(super) const SCHEME: &str = "pkg/api/legacyscheme/scheme.go:30";
+pub(crate) const SCHEME: &str = "pkg/api/legacyscheme/scheme.go:30";
+/// The server of definitions has a scheme of its own.
+const EXTENSIONS_SCHEME: &str = "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:55";
+const EXTENSIONS: &str = "apiextensions.k8s.io";
 
 /// What happens with unknown and duplicate fields (`fieldValidation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -150,7 +155,7 @@ pub(crate) fn decode_into(
         MediaType::Protobuf => {
             let envelope = protobuf::open(body).map_err(|error| expected.unrecognized(&error.to_string(), body))?;
             let type_meta = TypeMeta { api_version: envelope.api_version, kind: envelope.kind };
-            expected.check_type(&type_meta)?;
+            expected.check_type(&type_meta, body)?;
             protobuf::decode(envelope.raw, target)
                 .map_err(|error| expected.unhandled(&expected.kind, &expected.version, &error.to_string()))?;
             Ok((type_meta, Vec::new()))
@@ -164,8 +169,14 @@ fn decode_json(
     target: &mut dyn Reflect,
     needs_type: bool,
 ) -> Result<(TypeMeta, Problems), ApiError> {
-    let unhandled =
-        |error: json::DecodeError| expected.unhandled(&expected.kind, &expected.version, &error.to_string());
+    let unhandled = |error: json::DecodeError| {
+        let mut text = error.to_string();
+        if needs_type {
+            // The metadata of custom objects is read apart from the rest, and told so.
+            text = text.replace("Go struct field ObjectMeta.metadata.", "Go struct field ObjectMeta.");
+        }
+        expected.unhandled(&expected.kind, &expected.version, &text)
+    };
     match json::decode(body, target) {
         Ok(decoded) if expected.is_named_by(&decoded.type_meta) => Ok((decoded.type_meta, decoded.problems)),
         // What is wrong with the kind is said before anything else, wherever in the text it stands.
@@ -189,11 +200,37 @@ fn named_kind(expected: &Expected, body: &[u8], needs_type: bool) -> Result<Type
             return Err(expected.unrecognized(&error, body));
         }
     }
-    expected.check_type(&type_meta)?;
+    if needs_type {
+        expected.check_custom_type(&type_meta, &text)?;
+    }
+    expected.check_type(&type_meta, body)?;
     Ok(type_meta)
 }
 
 impl Expected {
+    /// Whether a custom object is of the version and kind of its path: of these, upstream reads any.
+    fn check_custom_type(&self, found: &TypeMeta, text: &str) -> Result<(), ApiError> {
+        let own = self.api_version();
+        if found.api_version != own {
+            let version = &found.api_version;
+            return Err(ApiError::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({own})"
+            )));
+        }
+        if found.kind == self.kind {
+            return Ok(());
+        }
+        let object = json::parse_value(text).unwrap_or_default();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let mut errors = ErrorList::default();
+        errors.push(Path::new("kind").invalid(found.kind.as_str(), format!("must be {}", self.kind)));
+        Err(ApiError::invalid(
+            &GroupKind { group: self.group.clone().into(), kind: found.kind.clone().into() },
+            name,
+            &errors,
+        ))
+    }
+
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
@@ -208,7 +245,7 @@ impl Expected {
     }
 
     /// Whether the body is of this kind; what it leaves out is taken from here.
-    fn check_type(&self, found: &TypeMeta) -> Result<(), ApiError> {
+    fn check_type(&self, found: &TypeMeta, body: &[u8]) -> Result<(), ApiError> {
         let (own, api_version) = (self.api_version(), found.api_version.as_str());
         let (same_kind, same_version) =
             (found.kind.is_empty() || found.kind == self.kind, api_version.is_empty() || api_version == own);
@@ -219,7 +256,7 @@ impl Expected {
             _ if api_version.is_empty() => (self.group.as_str(), self.version.as_str()),
             Some((_, version)) if version.contains('/') => {
                 let error = format!("unexpected GroupVersion string: {api_version}");
-                return Err(self.unrecognized(&error, b""));
+                return Err(self.unrecognized(&error, body));
             }
             Some(parts) => parts,
             None => ("", api_version),
@@ -230,7 +267,8 @@ impl Expected {
             info.kind == kind && info.group == group && info.version == version
         });
         Err(if !known {
-            let error = format!("no kind {kind:?} is registered for version {api_version:?} in scheme {SCHEME:?}");
+            let scheme = if self.group == EXTENSIONS { EXTENSIONS_SCHEME } else { SCHEME };
+            let error = format!("no kind {kind:?} is registered for version {api_version:?} in scheme {scheme:?}");
             self.unhandled(kind, version, &error)
         } else if same_version {
             let short = |group: &str| group.split('.').next().filter(|g| !g.is_empty()).unwrap_or("core").to_owned();

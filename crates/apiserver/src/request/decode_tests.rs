@@ -22,6 +22,10 @@ fn refused_bodies_say_why() {
     );
     assert!(json("hello").ends_with("(68656c6c6f)"), "{}", json("hello"));
     assert_eq!(
+        json(r#"{"apiVersion": "a/b/c", "kind": "ConfigMap"}"#),
+        format!("{prefix}unexpected GroupVersion string: a/b/c ({{\"apiVersion\": \"a/b/c\", \"kind\" ...)")
+    );
+    assert_eq!(
         json(r#"{"kind":"Secret","apiVersion":"v1"}"#),
         "Secret in version \"v1\" cannot be handled as a ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion"
     );
@@ -71,4 +75,28 @@ fn yaml_reads_like_json() {
     let decoded = decode_object(config_maps(), None, MediaType::Yaml, body).unwrap();
     assert_eq!(decoded.object.downcast_ref::<ConfigMap>().unwrap().data["k"], "w");
     assert_eq!(decoded.problems, ["line 6: key \"k\" already set in map"]);
+}
+
+#[test]
+fn custom_objects_may_say_that_they_are_something_else() {
+    let expected = Expected { group: "g.io".into(), version: "v1".into(), kind: "Thing".into() };
+    let refusal = |body: &str| {
+        let mut object = api_machinery::object::Unstructured::new("g.io/v1", "Thing");
+        let target = object.as_reflect_mut();
+        decode_into(&expected, MediaType::Json, body.as_bytes(), target, true)
+            .err()
+            .map(|error| (error.code, error.message))
+    };
+    let version = "the API version in the data (g.io/v9) does not match the expected API version (g.io/v1)";
+    let kind = "Other.g.io \"x\" is invalid: kind: Invalid value: \"Other\": must be Thing";
+    let name = "Thing in version \"v1\" cannot be handled as a Thing: json: cannot unmarshal bool into Go struct field \
+                ObjectMeta.name of type string";
+    for (body, expected) in [
+        (r#"{"kind":"Thing","apiVersion":"g.io/v1","metadata":{"name":"x"}}"#, None),
+        (r#"{"kind":"Thing","apiVersion":"g.io/v9","metadata":{"name":"x"}}"#, Some((400, version))),
+        (r#"{"kind":"Other","apiVersion":"g.io/v1","metadata":{"name":"x"}}"#, Some((422, kind))),
+        (r#"{"kind":"Thing","apiVersion":"g.io/v1","metadata":{"name":true}}"#, Some((400, name))),
+    ] {
+        assert_eq!(refusal(body), expected.map(|(code, text)| (code, text.to_owned())), "{body}");
+    }
 }

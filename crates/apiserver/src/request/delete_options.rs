@@ -12,6 +12,8 @@ use super::decode::SCHEME;
 use super::validation::{check_dry_run, refuse_options};
 use crate::negotiate::MediaType;
 
+/// The name that texts about unknown kinds print for the set of the kinds of options.
+const META_SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
 const POLICIES: [&str; 4] = ["Foreground", "Background", "Orphan", "nil"];
 
 /// Groups of upstream beside those of the kinds here.
@@ -99,10 +101,16 @@ fn from_body(body: &[u8], media: MediaType, versions: BodyVersions) -> Result<De
             json::decode(text.as_bytes(), &mut options).map_err(|error| bad(error.to_string()))?.type_meta
         }
     };
-    if !matches!(named.kind.as_str(), "" | "DeleteOptions") {
-        return Err(bad("decoded object cannot be converted to DeleteOptions".to_owned()));
-    }
     let version = &named.api_version;
+    if !matches!(named.kind.as_str(), "" | "DeleteOptions") {
+        let (kind, shown) = (&named.kind, if version.is_empty() { "v1" } else { version });
+        // The kinds that options of one deletion are read among are those of options alone.
+        return Err(bad(if versions == BodyVersions::Any && !kind.ends_with("Options") {
+            format!("no kind {kind:?} is registered for version {shown:?} in scheme {META_SCHEME:?}")
+        } else {
+            "decoded object cannot be converted to DeleteOptions".to_owned()
+        }));
+    }
     if version.matches('/').count() > 1 {
         return Err(bad(format!("unexpected GroupVersion string: {version}")));
     }
@@ -159,7 +167,13 @@ mod tests {
             unknown.ends_with("supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""),
             "{unknown}"
         );
-        assert!(read(r#"{"kind":"Pod"}"#, "").unwrap_err().starts_with("400 decoded object"));
+        let pod = r#"{"kind":"Pod"}"#;
+        let unknown = format!("400 no kind \"Pod\" is registered for version \"v1\" in scheme {META_SCHEME:?}");
+        assert_eq!(read(pod, "").unwrap_err(), unknown);
+        let of_all = of_versions(BodyVersions::Registered, pod, "").unwrap_err();
+        assert_eq!(of_all, "400 decoded object cannot be converted to DeleteOptions");
+        let dry_run = read(r#"{"dryRun":["All","Some"]}"#, "").unwrap_err();
+        assert!(dry_run.contains(r#"dryRun: Unsupported value: ["All","Some"]: supported values: "All""#), "{dry_run}");
     }
 
     #[test]

@@ -5,14 +5,14 @@ mod decode;
 mod delete_options;
 mod info;
 mod list_options;
-mod percent;
+pub(crate) mod percent;
 mod query;
 mod validation;
 mod write_options;
 
 pub(crate) use body::read_limited;
 pub(crate) use decode::{Expected, decode_object};
-pub(crate) use decode::{Strictness, decode_kind};
+pub(crate) use decode::{SCHEME, Strictness, decode_kind};
 pub(crate) use delete_options::{BodyVersions, delete_options};
 pub(crate) use info::RequestInfo;
 pub(crate) use list_options::list_options;

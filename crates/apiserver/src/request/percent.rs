@@ -24,6 +24,11 @@ pub(crate) fn decode(text: &str) -> String {
     String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
+/// Whether every `%` is followed by two hexadecimal digits.
+pub(crate) fn is_sound(text: &str) -> bool {
+    text.split('%').skip(1).all(|rest| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,5 +39,7 @@ mod tests {
         {
             assert_eq!(decode(text), expected, "{text}");
         }
+        let sound = ["a%2Fb", "plain", "%e4", "100%", "%zz", "%4", "%\u{e4}"].map(is_sound);
+        assert_eq!(sound, [true, true, true, false, false, false, false]);
     }
 }

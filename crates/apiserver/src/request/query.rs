@@ -14,9 +14,10 @@ impl Query {
     /// Reads the part of a URL behind the question mark.
     #[must_use]
     pub(crate) fn parse(raw: &str) -> Self {
-        let pairs = raw.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        // Pairs that are malformed are passed over, as Go passes over them.
+        let pairs = raw.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')).filter_map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (text(name), text(value))
+            (percent::is_sound(name) && percent::is_sound(value)).then(|| (text(name), text(value)))
         });
         Self { pairs: pairs.collect() }
     }
@@ -87,5 +88,7 @@ mod tests {
         assert_eq!(error("limit"), "strconv.ParseInt: parsing \"x\": invalid syntax");
         assert_eq!(error("n"), "strconv.ParseInt: parsing \"99999999999999999999\": value out of range");
         assert_eq!(query.integer("a"), Ok(Some(1)));
+        let odd = Query::parse("labelSelector=%zz&fieldSelector=a%3&limit=1;continue=x&watch=1");
+        assert_eq!((odd.pairs.len(), odd.flag("watch")), (1, true), "{odd:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Rules that the options of several verbs share.
 
-use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::gvk::GroupKind;
 use api_machinery::status::ApiError;
 
@@ -9,8 +9,8 @@ pub(crate) const FIELD_MANAGER_LIMIT_BYTES: usize = 128;
 
 /// `dryRun` may hold `All` only.
 pub(crate) fn check_dry_run(errors: &mut ErrorList, dry_run: &[String]) {
-    for value in dry_run.iter().filter(|value| *value != "All") {
-        errors.push(Path::new("dryRun").not_supported(value.as_str(), &["All"]));
+    if dry_run.iter().any(|value| value != "All") {
+        errors.push(Path::new("dryRun").not_supported(BadValue::list(dry_run), &["All"]));
     }
 }
 

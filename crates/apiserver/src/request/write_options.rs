@@ -107,7 +107,7 @@ mod tests {
         let (code, message) = write("dryRun=Some&fieldValidation=Maybe").unwrap_err();
         assert_eq!(code, 422);
         assert!(
-            message.starts_with("CreateOptions.meta.k8s.io \"\" is invalid: [dryRun: Unsupported value"),
+            message.starts_with("CreateOptions.meta.k8s.io \"\" is invalid: [dryRun: Unsupported value: [\"Some\"]: "),
             "{message}"
         );
         let (_, message) = write("fieldManager=a%07").unwrap_err();

@@ -7,13 +7,13 @@ use api_machinery::protobuf;
 use api_machinery::status::ApiError;
 use api_machinery::yaml;
 use bytes::Bytes;
-use component_base::serving::{Response, full, text};
+use component_base::serving::{Body, Response, full, text};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY};
 use http::{HeaderValue, StatusCode, Uri};
 
 use super::indent::indent;
 use super::status::status_of;
-use crate::negotiate::{Choice, MediaType, Offer, Target, Wish, compress};
+use crate::negotiate::{Choice, MediaType, Offer, Target, Wish, compressed, is_worth_compressing};
 
 /// Any object, in the form that the client wants.
 ///
@@ -76,14 +76,18 @@ pub(crate) fn path_and_query(uri: &Uri) -> &str {
 
 /// Compact JSON as JSON or YAML.
 pub(crate) fn json_document(wish: &Wish, choice: &Choice, status: StatusCode, compact: Bytes) -> Response {
+    document(wish, status, choice.media, rewritten(choice.media, choice.pretty, compact))
+}
+
+/// Compact JSON in the form that was chosen.
+pub(super) fn rewritten(media: MediaType, pretty: bool, compact: Bytes) -> Bytes {
     let text = || String::from_utf8_lossy(&compact).into_owned();
-    let content: Bytes = match choice.media {
+    match media {
         MediaType::Yaml => codec::parse_value(&text()).map(|value| yaml::to_yaml(&value)).unwrap_or_default().into(),
-        _ if choice.pretty => indent(&text()).into(),
+        _ if pretty => indent(&text()).into(),
         _ if compact.last() == Some(&b'\n') => compact,
         _ => [compact.as_ref(), b"\n"].concat().into(),
-    };
-    document(wish, status, choice.media, content)
+    }
 }
 
 /// Enveloped protobuf.
@@ -92,9 +96,14 @@ pub(crate) fn protobuf_document(wish: &Wish, status: StatusCode, content: Bytes)
 }
 
 fn document(wish: &Wish, status: StatusCode, media: MediaType, content: Bytes) -> Response {
-    let compressed = if wish.gzip { compress(&content) } else { None };
-    let is_compressed = compressed.is_some();
-    let mut response = Response::new(full(compressed.unwrap_or(content)));
+    let length = u64::try_from(content.len()).unwrap_or(u64::MAX);
+    sent(wish, status, media, full(content), length)
+}
+
+/// A body of so many bytes, compressed where that is worth it and the client takes it.
+pub(super) fn sent(wish: &Wish, status: StatusCode, media: MediaType, body: Body, length: u64) -> Response {
+    let is_compressed = wish.gzip && is_worth_compressing(length);
+    let mut response = Response::new(if is_compressed { compressed(body) } else { body });
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, media.header());

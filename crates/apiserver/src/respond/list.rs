@@ -6,27 +6,27 @@ use api_machinery::protobuf;
 use api_machinery::status::ApiError;
 use api_machinery::value::Value;
 use bytes::Bytes;
-use component_base::serving::Response;
+use component_base::serving::{Response, full};
 use http::StatusCode;
-use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt as _;
 use registry::List;
+use watch_cache::{Pace, Stored};
 
 use super::chunks::Chunks;
-use super::document::{json_document, protobuf_document};
+use super::document::{json_document, protobuf_document, rewritten, sent};
 use super::projection::{metadata_json, metadata_message};
 use super::resource::Shown;
 use crate::negotiate::{MediaType, Target};
 use crate::table;
 
-/// Lists from this size on are sent while they are put together, unless they must be compressed or rewritten.
+/// Lists from this size on are sent, and compressed, while they are put together; others in one piece.
 const STREAMED_BYTES: u64 = 256 * 1024;
 
-/// A list of a resource.
+/// A list of a resource. However long it is, others get their turns while it is put together.
 ///
 /// # Errors
 /// 406 when the client wants the metadata of one object.
-pub(crate) fn list(shown: &Shown<'_>, list: &List) -> Result<Response, ApiError> {
+pub(crate) async fn list(shown: &Shown<'_>, list: &List) -> Result<Response, ApiError> {
     let meta = ListMeta {
         resource_version: list.revision.to_string(),
         continue_: list.continue_token.clone(),
@@ -36,10 +36,7 @@ pub(crate) fn list(shown: &Shown<'_>, list: &List) -> Result<Response, ApiError>
     let (kind, api_version) = (shown.list_kind.as_str(), shown.api_version());
     let is_protobuf = shown.choice.media == MediaType::Protobuf;
     let pieces = match &shown.choice.target {
-        Target::Table(version) => {
-            let table = table::of_list(shown, list, meta, version);
-            return Ok(json_document(shown.wish, &shown.choice, StatusCode::OK, table.into()));
-        }
+        Target::Table(version) => table::of_list(shown, list, meta, version).await,
         Target::Metadata(_) => {
             return Err(ApiError::not_acceptable(format!(
                 "you requested PartialObjectMetadata, but the requested object is a list ({})",
@@ -47,50 +44,77 @@ pub(crate) fn list(shown: &Shown<'_>, list: &List) -> Result<Response, ApiError>
             )));
         }
         Target::Object if is_protobuf => {
-            protobuf_list(kind, &api_version, &meta, list.items.iter().map(|item| item.protobuf_item()))
+            let items = encoded(list, Stored::protobuf_item).await;
+            protobuf_list(kind, &api_version, &meta, items)
         }
-        Target::Object => json_list(kind, &api_version, &meta, list.items.iter().map(|item| item.json_item())),
+        Target::Object => {
+            let text = if shown.is_custom() { custom_list_meta(&meta) } else { codec::encode(&meta) };
+            json_list(kind, &api_version, &text, encoded(list, Stored::json_item).await)
+        }
         Target::MetadataList(version) => {
             let api_version = format!("meta.k8s.io/{version}");
             let kind = "PartialObjectMetadataList";
             if is_protobuf {
-                let items = list.items.iter().map(|item| Bytes::from(metadata_message(item.object())));
+                let items = encoded(list, |item| metadata_message(item.object()).into()).await;
                 protobuf_list(kind, &api_version, &meta, items)
             } else {
-                let items = list.items.iter().map(|item| Bytes::from(metadata_json(item.object(), version)));
-                json_list(kind, &api_version, &meta, items)
+                let items = encoded(list, |item| metadata_json(item.object(), version).into()).await;
+                json_list(kind, &api_version, &codec::encode(&meta), items)
             }
         }
     };
-    Ok(send(shown, pieces))
+    send(shown, pieces).await
 }
 
-fn send(shown: &Shown<'_>, pieces: Chunks) -> Response {
-    let as_is =
-        shown.choice.media == MediaType::Protobuf || (shown.choice.media == MediaType::Json && !shown.choice.pretty);
-    if as_is && !shown.wish.gzip && pieces.len() >= STREAMED_BYTES {
-        let mut response = Response::new(pieces.boxed_unsync());
-        response.headers_mut().insert(CONTENT_TYPE, shown.choice.media.header());
-        return response;
+/// The items in a form.
+async fn encoded(list: &List, encode: impl Fn(&Stored) -> Bytes + Send) -> Vec<Bytes> {
+    let (mut items, mut pace) = (Vec::with_capacity(list.items.len()), Pace::default());
+    for item in &list.items {
+        items.push(encode(item));
+        pace.after(Pace::CODED).await;
+    }
+    items
+}
+
+async fn send(shown: &Shown<'_>, pieces: Chunks) -> Result<Response, ApiError> {
+    let (wish, media, pretty) = (shown.wish, shown.choice.media, shown.choice.pretty);
+    let (length, as_is) = (pieces.len(), media == MediaType::Protobuf || (media == MediaType::Json && !pretty));
+    if as_is && length >= STREAMED_BYTES {
+        return Ok(sent(wish, StatusCode::OK, media, pieces.boxed_unsync(), length));
+    }
+    if length >= STREAMED_BYTES {
+        // Only people ask for this form, but they do ask for all of a large cluster.
+        let content = tokio::task::spawn_blocking(move || rewritten(media, pretty, pieces.join())).await;
+        let content = content.map_err(ApiError::internal)?;
+        let length = u64::try_from(content.len()).unwrap_or(u64::MAX);
+        return Ok(sent(wish, StatusCode::OK, media, full(content), length));
     }
     let content = pieces.join();
-    if shown.choice.media == MediaType::Protobuf {
-        return protobuf_document(shown.wish, StatusCode::OK, content);
+    if media == MediaType::Protobuf {
+        return Ok(protobuf_document(wish, StatusCode::OK, content));
     }
-    json_document(shown.wish, &shown.choice, StatusCode::OK, content)
+    Ok(json_document(wish, &shown.choice, StatusCode::OK, content))
 }
 
-fn json_list(kind: &str, api_version: &str, meta: &ListMeta, items: impl Iterator<Item = Bytes>) -> Chunks {
+/// The metadata of a list of custom objects: a free-form map, in which the token stands even where there is none.
+fn custom_list_meta(meta: &ListMeta) -> String {
+    let text = codec::encode(meta);
+    match text.strip_prefix('{') {
+        Some(rest) if meta.continue_.is_empty() => {
+            let comma = if rest == "}" { "" } else { "," };
+            format!("{{\"continue\":\"\"{comma}{rest}")
+        }
+        _ => text,
+    }
+}
+
+fn json_list(kind: &str, api_version: &str, meta: &str, items: Vec<Bytes>) -> Chunks {
     let quoted = |text: &str| codec::encode_value(&Value::from(text));
-    let head = format!(
-        "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
-        quoted(kind),
-        quoted(api_version),
-        codec::encode(meta)
-    );
+    let head =
+        format!("{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[", quoted(kind), quoted(api_version), meta);
     let mut pieces = Chunks::default();
     pieces.push(head);
-    for (index, item) in items.enumerate() {
+    for (index, item) in items.into_iter().enumerate() {
         if index > 0 {
             pieces.push(Bytes::from_static(b","));
         }
@@ -101,7 +125,7 @@ fn json_list(kind: &str, api_version: &str, meta: &ListMeta, items: impl Iterato
 }
 
 /// Field numbers of every list: its metadata is 1, its items are 2.
-fn protobuf_list(kind: &str, api_version: &str, meta: &ListMeta, items: impl Iterator<Item = Bytes>) -> Chunks {
+fn protobuf_list(kind: &str, api_version: &str, meta: &ListMeta, items: Vec<Bytes>) -> Chunks {
     let mut body = Chunks::default();
     let meta = protobuf::encode(meta);
     body.push(header(1, meta.len()));
@@ -153,7 +177,7 @@ mod tests {
         let mut map = ConfigMap::default();
         map.meta_mut().name = "x".repeat(300);
         let item = Bytes::from(protobuf::encode(&map));
-        let list = protobuf_list("ConfigMapList", "v1", &ListMeta::default(), [item.clone(), item.clone()].into_iter());
+        let list = protobuf_list("ConfigMapList", "v1", &ListMeta::default(), vec![item.clone(), item.clone()]);
         let bytes = list.join();
         let envelope = protobuf::open(&bytes).unwrap();
         assert_eq!((envelope.kind.as_str(), envelope.api_version.as_str()), ("ConfigMapList", "v1"));
@@ -170,7 +194,7 @@ mod tests {
 
     #[test]
     fn json_lists_are_never_null() {
-        let empty = json_list("PodList", "v1", &ListMeta::default(), std::iter::empty()).join();
+        let empty = json_list("PodList", "v1", &codec::encode(&ListMeta::default()), Vec::new()).join();
         assert_eq!(empty, "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[]}\n");
     }
 }

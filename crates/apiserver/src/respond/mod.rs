@@ -8,6 +8,7 @@ mod projection;
 mod resource;
 mod status;
 
+pub(crate) use chunks::Chunks;
 pub(crate) use document::{error, json_document, path_and_query, plain_error, protobuf_document, success};
 pub(crate) use document::{json, object};
 pub(crate) use list::list;

@@ -32,8 +32,20 @@ impl Shown<'_> {
 
     /// The name that texts about the wrong projection print for a type.
     pub(super) fn type_name(&self, kind: &str) -> String {
-        let group = self.rules.info().group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+        if self.is_custom() {
+            let list = if kind == self.list_kind { "List" } else { "" };
+            return format!("*unstructured.Unstructured{list}");
+        }
+        let info = self.rules.info();
+        let group = info.storage.as_ref().map_or(info.group, |storage| storage.group);
+        let group = group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
         format!("*{group}.{kind}")
+    }
+
+    /// Whether it is a kind that came at run time, whose objects are free-form to upstream.
+    pub(super) fn is_custom(&self) -> bool {
+        let info = self.rules.info();
+        kinds::find(info.group, info.version, info.resource).is_none()
     }
 
     fn refuse_list_form(&self) -> ApiError {

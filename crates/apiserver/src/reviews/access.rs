@@ -39,15 +39,14 @@ fn user_of(spec: &SubjectAccessReviewSpec) -> UserInfo {
 #[async_trait]
 impl Endpoint for SubjectAccessReviews {
     async fn serve(&self, cx: &Arc<ApiCx>, mut request: Request<Authorized>) -> Result<Response, ApiError> {
-        expect_post(&request)?;
+        let options = expect_post(&request)?;
         let mut review: SubjectAccessReview = request.decode().await?;
-        admit(cx, &request, &mut review).await?;
+        admit(cx, &request, &options, &mut review).await?;
         let (spec, mut errors) = (&review.spec, ErrorList::default());
-        validate::attributes(spec.resource_attributes.as_ref(), spec.non_resource_attributes.as_ref(), &mut errors);
-        validate::subject(&spec.user, &spec.groups, &mut errors);
-        validate::metadata(&review.metadata, false, &mut errors);
-        validate::refuse("SubjectAccessReview", &errors)?;
         let (resource, path) = (spec.resource_attributes.as_ref(), spec.non_resource_attributes.as_ref());
+        validate::attributes(Some((&spec.user, &spec.groups)), resource, path, &mut errors);
+        validate::metadata(&review.metadata, false, &mut errors);
+        validate::refuse(&errors)?;
         review.status = evaluate(&**cx.authorizer(), user_of(spec), resource, path);
         respond::object(request.wish(), StatusCode::CREATED, &review)
     }
@@ -56,7 +55,7 @@ impl Endpoint for SubjectAccessReviews {
 #[async_trait]
 impl Endpoint for LocalSubjectAccessReviews {
     async fn serve(&self, cx: &Arc<ApiCx>, mut request: Request<Authorized>) -> Result<Response, ApiError> {
-        expect_post(&request)?;
+        let options = expect_post(&request)?;
         let namespace = request.info().namespace.clone();
         if namespace.is_empty() {
             return Err(ApiError::bad_request("namespace is required on this type: "));
@@ -70,7 +69,7 @@ impl Endpoint for LocalSubjectAccessReviews {
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
-        admit(cx, &request, &mut review).await?;
+        admit(cx, &request, &options, &mut review).await?;
         let spec = &review.spec;
         check_local(&review)?;
         review.status = evaluate(&**cx.authorizer(), user_of(spec), spec.resource_attributes.as_ref(), None);
@@ -80,8 +79,8 @@ impl Endpoint for LocalSubjectAccessReviews {
 
 fn check_local(review: &LocalSubjectAccessReview) -> Result<(), ApiError> {
     let (spec, mut errors) = (&review.spec, ErrorList::default());
-    validate::attributes(spec.resource_attributes.as_ref(), spec.non_resource_attributes.as_ref(), &mut errors);
-    validate::subject(&spec.user, &spec.groups, &mut errors);
+    let (resource, path) = (spec.resource_attributes.as_ref(), spec.non_resource_attributes.as_ref());
+    validate::attributes(Some((&spec.user, &spec.groups)), resource, path, &mut errors);
     validate::metadata(&review.metadata, true, &mut errors);
     let at = Path::new("spec");
     if let Some(resource) = &spec.resource_attributes
@@ -91,23 +90,23 @@ fn check_local(review: &LocalSubjectAccessReview) -> Result<(), ApiError> {
         errors.push(path.invalid(&resource.namespace, "must match metadata.namespace"));
     }
     if let Some(path) = &spec.non_resource_attributes {
-        let value = api_machinery::field_path::BadValue::json(api_machinery::json::encode(path));
+        let value = validate::shown(path);
         errors.push(at.child("nonResourceAttributes").invalid(value, "disallowed on this kind of request"));
     }
-    validate::refuse("LocalSubjectAccessReview", &errors)
+    validate::refuse(&errors)
 }
 
 #[async_trait]
 impl Endpoint for SelfSubjectAccessReviews {
     async fn serve(&self, cx: &Arc<ApiCx>, mut request: Request<Authorized>) -> Result<Response, ApiError> {
-        expect_post(&request)?;
+        let options = expect_post(&request)?;
         let mut review: SelfSubjectAccessReview = request.decode().await?;
-        admit(cx, &request, &mut review).await?;
+        admit(cx, &request, &options, &mut review).await?;
         let (spec, mut errors) = (&review.spec, ErrorList::default());
         let (resource, path) = (spec.resource_attributes.as_ref(), spec.non_resource_attributes.as_ref());
-        validate::attributes(resource, path, &mut errors);
+        validate::attributes(None, resource, path, &mut errors);
         validate::metadata(&review.metadata, false, &mut errors);
-        validate::refuse("SelfSubjectAccessReview", &errors)?;
+        validate::refuse(&errors)?;
         review.status = evaluate(&**cx.authorizer(), request.user().clone(), resource, path);
         respond::object(request.wish(), StatusCode::CREATED, &review)
     }

@@ -21,9 +21,9 @@ pub(super) struct SelfSubjectReviews;
 #[async_trait]
 impl Endpoint for SelfSubjectReviews {
     async fn serve(&self, cx: &Arc<ApiCx>, mut request: Request<Authorized>) -> Result<Response, ApiError> {
-        expect_post(&request)?;
+        let options = expect_post(&request)?;
         let mut review: SelfSubjectReview = request.decode().await?;
-        admit(cx, &request, &mut review).await?;
+        admit(cx, &request, &options, &mut review).await?;
         let answer = SelfSubjectReview {
             metadata: ObjectMeta { creation_timestamp: cx.clock().wall().into(), ..ObjectMeta::default() },
             status: SelfSubjectReviewStatus { user_info: request.user().clone() },

@@ -21,9 +21,9 @@ pub(super) struct SelfSubjectRulesReviews;
 #[async_trait]
 impl Endpoint for SelfSubjectRulesReviews {
     async fn serve(&self, cx: &Arc<ApiCx>, mut request: Request<Authorized>) -> Result<Response, ApiError> {
-        expect_post(&request)?;
+        let options = expect_post(&request)?;
         let mut review: SelfSubjectRulesReview = request.decode().await?;
-        admit(cx, &request, &mut review).await?;
+        admit(cx, &request, &options, &mut review).await?;
         if review.spec.namespace.is_empty() {
             return Err(ApiError::bad_request("no namespace on request"));
         }

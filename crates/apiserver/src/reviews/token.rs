@@ -21,7 +21,7 @@ pub(super) struct TokenReviews;
 #[async_trait]
 impl Endpoint for TokenReviews {
     async fn serve(&self, cx: &Arc<ApiCx>, mut request: Request<Authorized>) -> Result<Response, ApiError> {
-        expect_post(&request)?;
+        let options = expect_post(&request)?;
         let mut review: TokenReview = request.decode().await?;
         if !request.info().namespace.is_empty() {
             let namespace = &request.info().namespace;
@@ -30,7 +30,7 @@ impl Endpoint for TokenReviews {
         if review.spec.token.is_empty() {
             return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
         }
-        admit(cx, &request, &mut review).await?;
+        admit(cx, &request, &options, &mut review).await?;
         review.status = evaluate(cx, &review).await?;
         respond::object(request.wish(), StatusCode::CREATED, &review)
     }

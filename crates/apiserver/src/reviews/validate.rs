@@ -13,22 +13,31 @@ const NEITHER: &str = "exactly one of nonResourceAttributes or resourceAttribute
 const NEEDS_VALUES: &str = "must be specified when `operator` is 'In' or 'NotIn'";
 const NO_VALUES: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
 
-/// The answer to a review that breaks rules.
-pub(super) fn refuse(kind: &'static str, errors: &ErrorList) -> Result<(), ApiError> {
-    let kind = GroupKind { group: super::AUTHORIZATION.into(), kind: kind.into() };
+/// The answer to a review that breaks rules; upstream leaves out of which kind it is.
+pub(super) fn refuse(errors: &ErrorList) -> Result<(), ApiError> {
+    let kind = GroupKind { group: super::AUTHORIZATION.into(), kind: "".into() };
     if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(&kind, "", errors)) }
 }
 
-/// Who the review is about.
-pub(super) fn subject(user: &str, groups: &[String], errors: &mut ErrorList) {
+/// Who the review is about; nobody where it is about the caller.
+pub(super) type Subject<'a> = Option<(&'a str, &'a [String])>;
+
+fn subject((user, groups): (&str, &[String]), errors: &mut ErrorList) {
     if user.is_empty() && groups.is_empty() {
         let path = Path::new("spec").child("user");
         errors.push(path.invalid(user, "at least one of user or group must be specified"));
     }
 }
 
-/// What the review is about.
+/// A path as upstream prints it, by the names of its own fields.
+pub(super) fn shown(path: &NonResourceAttributes) -> BadValue {
+    let text = |value: &str| json::encode_value(&value.into());
+    BadValue::json(format!("{{\"Path\":{},\"Verb\":{}}}", text(&path.path), text(&path.verb)))
+}
+
+/// What and whom the review is about.
 pub(super) fn attributes(
+    whom: Subject<'_>,
     resource: Option<&ResourceAttributes>,
     path: Option<&NonResourceAttributes>,
     errors: &mut ErrorList,
@@ -36,10 +45,13 @@ pub(super) fn attributes(
     let spec = Path::new("spec");
     match (resource, path) {
         (Some(_), Some(path)) => {
-            errors.push(spec.child("nonResourceAttributes").invalid(BadValue::json(json::encode(path)), BOTH));
+            errors.push(spec.child("nonResourceAttributes").invalid(shown(path), BOTH));
         }
         (None, None) => errors.push(spec.child("resourceAttributes").invalid(BadValue::null(), NEITHER)),
         _ => {}
+    }
+    if let Some(whom) = whom {
+        subject(whom, errors);
     }
     let Some(resource) = resource else { return };
     let at = spec.child("resourceAttributes");
@@ -125,7 +137,7 @@ mod tests {
 
     fn problems(resource: Option<ResourceAttributes>, path: Option<NonResourceAttributes>) -> String {
         let mut errors = ErrorList::default();
-        attributes(resource.as_ref(), path.as_ref(), &mut errors);
+        attributes(None, resource.as_ref(), path.as_ref(), &mut errors);
         errors.to_string()
     }
 
@@ -135,10 +147,18 @@ mod tests {
     }
 
     #[test]
+    fn refusals_name_no_kind() {
+        let error = refuse(&Path::new("spec").required("").into()).unwrap_err();
+        assert_eq!(error.message, ".authorization.k8s.io \"\" is invalid: spec: Required value");
+    }
+
+    #[test]
     fn rules_have_upstreams_texts() {
         let path = Some(NonResourceAttributes::default());
         let resource = Some(ResourceAttributes::default());
-        assert!(problems(resource.clone(), path.clone()).contains(BOTH));
+        let expected = r#"Invalid value: {"Path":"/a","Verb":"get"}: cannot be specified in combination"#;
+        let both = NonResourceAttributes { path: "/a".into(), verb: "get".into() };
+        assert!(problems(resource.clone(), Some(both)).contains(expected));
         assert!(problems(None, None).contains(&format!("Invalid value: null: {NEITHER}")));
         assert_eq!(problems(resource, None), "[]");
         assert_eq!(problems(None, path), "[]");
@@ -146,5 +166,18 @@ mod tests {
         let requirement = FieldSelectorRequirement { key: "a".into(), operator: "In".into(), values: vec![] };
         assert!(problems(selecting("", vec![requirement.clone()]), None).contains(NEEDS_VALUES));
         assert!(problems(selecting("a=b", vec![requirement]), None).contains("may not specified at the same time"));
+        let path = NonResourceAttributes { path: "/\"".into(), verb: "get".into() };
+        let both = problems(Some(ResourceAttributes::default()), Some(path));
+        assert!(both.contains(r#"Invalid value: {"Path":"/\"","Verb":"get"}: cannot"#), "{both}");
+    }
+
+    #[test]
+    fn refusals_are_of_no_kind_and_name_the_subject_first() {
+        let mut errors = ErrorList::default();
+        attributes(Some(("", &[])), selecting("", vec![]).as_ref(), None, &mut errors);
+        let refusal = refuse(&errors).unwrap_err();
+        let start = ".authorization.k8s.io \"\" is invalid: [spec.user: Invalid value: \"\": ";
+        assert!(refusal.message.starts_with(start), "{refusal}");
+        assert_eq!(refusal.details.unwrap().kind, "");
     }
 }

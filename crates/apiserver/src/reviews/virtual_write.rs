@@ -1,4 +1,4 @@
-//! What creating an object that is never stored has in common: the method, and admission.
+//! What creating an object that is never stored has in common: the method, options, the record of fields, admission.
 
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
@@ -6,24 +6,36 @@ use http::Method;
 
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
+use crate::handlers::Ownership;
+use crate::request::WriteOptions;
 
-/// Refuses everything but creation in the collection.
+/// Refuses everything but creation in the collection; the options of the create.
 ///
 /// # Errors
-/// 405, and 404 for paths that name an object.
-pub(crate) fn expect_post(request: &Request<Authorized>) -> Result<(), ApiError> {
+/// 405, 404 for paths that name an object, and 422.
+pub(crate) fn expect_post(request: &Request<Authorized>) -> Result<WriteOptions, ApiError> {
     if request.info().subresource.is_empty() && request.info().path_name().is_some() {
         return Err(ApiError::unknown_resource());
     }
-    if request.method() == Method::POST { Ok(()) } else { Err(ApiError::method_not_allowed()) }
+    if request.method() != Method::POST {
+        return Err(ApiError::method_not_allowed());
+    }
+    WriteOptions::of_write("CreateOptions", request.query(), request.user_agent())
 }
 
-/// Passes an object through admission.
+/// Records the writer's fields, which answers show although nothing is kept, and passes the object through admission.
 ///
 /// # Errors
 /// What a plugin refused with.
-pub(crate) async fn admit(cx: &ApiCx, request: &Request<Authorized>, object: &mut dyn Object) -> Result<(), ApiError> {
+pub(crate) async fn admit(
+    cx: &ApiCx,
+    request: &Request<Authorized>,
+    options: &WriteOptions,
+    object: &mut dyn Object,
+) -> Result<(), ApiError> {
     let info = request.info();
+    let ownership = Ownership::of_virtual(object, &info.subresource, cx.clock().wall().into());
+    ownership.track(None, object, &options.manager);
     let name = if info.name.is_empty() { object.meta().name.clone() } else { info.name.clone() };
     let attributes = admission::Attributes {
         operation: admission::Operation::Create,
@@ -34,7 +46,7 @@ pub(crate) async fn admit(cx: &ApiCx, request: &Request<Authorized>, object: &mu
         namespace: info.namespace.clone(),
         name,
         user: request.user().clone(),
-        dry_run: request.query().first("dryRun").is_some_and(|value| value == "All"),
+        dry_run: options.dry_run,
         warnings: admission::Warnings::default(),
         findings: admission::Findings::default(),
     };

@@ -11,12 +11,14 @@ mod store;
 use std::sync::Arc;
 
 use component_base::lifecycle::Lifecycle;
-use component_base::serving::{Handler, ServerHandle};
+use component_base::serving::{Handler, SecureServing, ServerHandle};
 use parking_lot::Mutex;
 use storage::Backend;
 
 pub use error::BuildError;
 pub(crate) use shutdown::PreShutdown;
+#[cfg(test)]
+pub(crate) use shutdown::shut_down;
 
 use crate::config::ServerConfig;
 use crate::cx::ApiCx;
@@ -93,6 +95,7 @@ impl Server {
     /// When certificates are bad or the port is taken.
     pub fn listen(&self) -> Result<Option<ServerHandle>, BuildError> {
         let Some(serving) = &self.cx.config.serving else { return Ok(None) };
+        let serving = SecureServing { counters: self.cx.metrics.connections(), ..serving.clone() };
         let names = self_signed::names(&self.cx.config);
         let generate = self_signed::generator(self.cx.clock(), self.cx.rng());
         let certificates = serving.certificates(&names, &generate)?;

@@ -17,7 +17,7 @@ const HOOKS_DEADLINE: Duration = Duration::from_secs(20);
 const CONNECTIONS_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Ends the server: not ready first, then deaf, then idle.
-pub(super) async fn shut_down(cx: &Arc<ApiCx>, handle: Option<&ServerHandle>) {
+pub(crate) async fn shut_down(cx: &Arc<ApiCx>, handle: Option<&ServerHandle>) {
     let events = cx.lifecycle.events();
     let config = &cx.config.shutdown;
     cx.health.begin_shutdown();
@@ -34,7 +34,7 @@ pub(super) async fn shut_down(cx: &Arc<ApiCx>, handle: Option<&ServerHandle>) {
     if !config.send_retry_after
         && let Some(handle) = handle
     {
-        handle.stop_accepting();
+        handle.drain();
         events.http_server_stopped_listening.signal();
     }
     cx.running.close();

@@ -7,11 +7,13 @@ use api_machinery::meta::{ListMeta, Table, TableColumnDefinition, TableRow, Tabl
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use api_machinery::value::Value;
+use bytes::Bytes;
 use kinds::rules::Rules;
 use registry::List;
+use watch_cache::Pace;
 
 use crate::request::Query;
-use crate::respond::{Shown, metadata_json};
+use crate::respond::{Chunks, Shown, metadata_json};
 
 /// What each row carries of its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,9 +51,20 @@ pub(crate) fn of_object(shown: &Shown<'_>, object: &dyn Object, version: &str) -
 }
 
 /// The table of a list, as JSON.
-pub(crate) fn of_list(shown: &Shown<'_>, list: &List, metadata: ListMeta, version: &str) -> String {
-    let rows = list.items.iter().map(|item| row(shown, item.object(), version)).collect();
-    encode(columns(shown.rules), rows, metadata, version)
+pub(crate) async fn of_list(shown: &Shown<'_>, list: &List, metadata: ListMeta, version: &str) -> Chunks {
+    let empty = encode(columns(shown.rules), Vec::new(), metadata, version);
+    let (mut pieces, mut pace) = (Chunks::default(), Pace::default());
+    // All but the end of the list of rows, which is the last member.
+    pieces.push(empty.strip_suffix("]}").unwrap_or(&empty).to_owned());
+    for (index, item) in list.items.iter().enumerate() {
+        if index > 0 {
+            pieces.push(Bytes::from_static(b","));
+        }
+        pieces.push(json::encode(&row(shown, item.object(), version)));
+        pace.after(Pace::CODED).await;
+    }
+    pieces.push(Bytes::from_static(b"]}\n"));
+    pieces
 }
 
 /// The table of one event of a watch, as JSON: columns only with the first one.

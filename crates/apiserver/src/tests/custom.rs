@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::harness::Api;
+use super::harness::{Api, frame};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const APPLES: &str = "/apis/example.com/v1/namespaces/default/apples";
@@ -145,4 +145,110 @@ async fn what_cannot_be_enforced_is_refused() {
     let refused = api.post(DEFINITIONS, &ruled).await;
     assert_eq!(refused.code, 422);
     assert!(refused.text.contains("not supported by this server"), "{}", refused.text);
+}
+
+const APPLE: &str = r#"{"apiVersion":"example.com/v1","kind":"Apple","metadata":{"name":"a"},"spec":{"size":2}}"#;
+
+/// The definition as it is, with another text in one place.
+async fn redefined(api: &Api, from: &str, to: &str) {
+    let path = format!("{DEFINITIONS}/apples.example.com");
+    let current = api.get(&path).await.text;
+    assert!(current.contains(from), "{from} in {current}");
+    let put = api.put(&path, &current.replacen(from, to, 1)).await;
+    assert_eq!(put.code, 200, "{}", put.text);
+}
+
+/// Asks again and again until the answer fits; in between it must be the former one.
+async fn changes_over(api: &Api, path: &str, accept: &str, fits: impl Fn(&Value) -> bool) {
+    for _ in 0..2_000 {
+        let discovery = api.get("/apis/example.com/v1").await;
+        assert_eq!(discovery.code, 200, "{}", discovery.text);
+        let answer = api.send(&format!("GET {path}"), &[("accept", accept)], "").await;
+        assert_eq!(answer.code, 200, "{}", answer.text);
+        if fits(&answer.json()) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("{path} never changed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_changes_stays_in_service() {
+    let api = with_apples().await;
+    assert_eq!(api.post(APPLES, APPLE).await.code, 201);
+    let mut watch = api.open(&format!("GET {APPLES}?watch=1&resourceVersion=0"), &[], "").await.into_body();
+    assert!(frame(&mut watch).await.unwrap().contains("ADDED"));
+    let table = "application/json;as=Table;g=meta.k8s.io;v=v1";
+
+    // What is stored is read as before: watches go on.
+    redefined(&api, r#""name":"Colour""#, r#""name":"Color""#).await;
+    changes_over(&api, APPLES, table, |table| table["columnDefinitions"][1]["name"] == "Color").await;
+    let painted = r#"{"spec":{"colour":"blue"}}"#;
+    assert_eq!(api.patch("merge-patch", &format!("{APPLES}/a"), painted).await.code, 200);
+    assert!(frame(&mut watch).await.unwrap().contains("blue"), "the watch sees what comes after the change");
+
+    // Another schema is another reading; there is no moment without one.
+    redefined(&api, r#""default":"red""#, r#""default":"green""#).await;
+    let fresh = APPLE.replace(r#""name":"a""#, r#""generateName":"b""#);
+    for _ in 0..2_000 {
+        let made = api.post(APPLES, &fresh).await;
+        assert_eq!(made.code, 201, "{}", made.text);
+        assert_eq!(api.get(&format!("{APPLES}/a")).await.code, 200);
+        assert_eq!(api.get(APPLES).await.code, 200);
+        if made.json()["spec"]["colour"] == "green" {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("the new schema never came");
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_a_former_stored_version_are_read_as_the_current_one() {
+    let api = with_apples().await;
+    assert_eq!(api.post(APPLES, APPLE).await.code, 201);
+    let path = format!("{DEFINITIONS}/apples.example.com");
+    let mut definition = api.get(&path).await.json();
+    definition["spec"]["versions"][0]["storage"] = false.into();
+    definition["spec"]["versions"][1]["storage"] = true.into();
+    let put = api.put(&path, &definition.to_string()).await;
+    assert_eq!(put.code, 200, "{}", put.text);
+    until(&api, &path, |_, json| json["status"]["storedVersions"].as_array().is_some_and(|all| all.len() == 2)).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    for version in ["v1", "v1beta1"] {
+        let list = api.get(&APPLES.replace("v1", version)).await.json();
+        assert_eq!(list["items"][0]["apiVersion"], format!("example.com/{version}"), "{list}");
+        let one = api.get(&format!("{}/a", APPLES.replace("v1", version))).await.json();
+        assert_eq!(one["apiVersion"], format!("example.com/{version}"), "{one}");
+    }
+    let before = api.get(&format!("{APPLES}/a")).await.json();
+    let same = api.put(&format!("{APPLES}/a"), &before.to_string()).await;
+    assert_eq!(same.code, 200, "{}", same.text);
+    assert_ne!(same.json()["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"], "it is rewritten");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_goes_holds_no_other_up() {
+    let api = with_apples().await;
+    for number in 0..1_100 {
+        let apple = APPLE.replace(r#""name":"a""#, &format!(r#""name":"a{number}""#));
+        assert_eq!(api.post(APPLES, &apple).await.code, 201);
+    }
+    let held = APPLE.replace(r#""name":"a""#, r#""name":"held","finalizers":["example.com/stay"]"#);
+    assert_eq!(api.post(APPLES, &held).await.code, 201);
+    let path = format!("{DEFINITIONS}/apples.example.com");
+    assert_eq!(api.delete(&path).await.code, 200);
+    until(&api, APPLES, |_, json| json["items"].as_array().is_some_and(|items| items.len() == 1)).await;
+    let other = DEFINITION.replace("apple", "pear").replace("Apple", "Pear").replace(r#""ap""#, r#""pe""#);
+    assert_eq!(api.post(DEFINITIONS, &other).await.code, 201);
+    until(&api, &APPLES.replace("apple", "pear"), |code, _| code == 200).await;
+    assert_eq!(api.get(&path).await.code, 200, "it waits for its last object");
+    // A change on the way is no obstacle.
+    redefined(&api, r#""default":"red""#, r#""default":"green""#).await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    let free = r#"{"metadata":{"finalizers":null}}"#;
+    assert_eq!(api.patch("merge-patch", &format!("{APPLES}/held"), free).await.code, 200);
+    until(&api, &path, |code, _| code == 404).await;
+    until(&api, APPLES, |code, _| code == 404).await;
 }

@@ -13,6 +13,7 @@ mod plugged;
 mod reads;
 mod road;
 mod sockets;
+mod stores;
 mod streams;
 mod subresources;
 mod watches;

@@ -25,8 +25,23 @@ async fn discovery_has_both_forms() {
         "{}",
         apps.text
     );
-    assert_eq!(api.get("/apis/nothing").await.code, 404);
-    assert_eq!(api.post("/apis", "").await.code, 405);
+    // The router knows the core API and the versions of built-in groups; the documents about groups have no router.
+    for (path, code, text) in [
+        ("GET /apis/nothing", 404, "404 page not found\n"),
+        ("GET /apis/nothing/v1/things", 404, "404 page not found\n"),
+        ("GET /api/v2", 404, r#"{"kind":"Status""#),
+        ("DELETE /apis/apps/v9", 404, r#"{"kind":"Status""#),
+        ("GET /apis/apps/v9/deployments", 404, r#"{"kind":"Status""#),
+        ("POST /api", 405, r#"{"kind":"Status""#),
+        ("DELETE /apis/apps/v1", 405, r#"{"kind":"Status""#),
+        ("POST /apis", 200, r#"{"kind":"APIGroupList""#),
+        ("DELETE /apis/apps/", 200, r#"{"kind":"APIGroup""#),
+        ("GET /api/v1/namespaces/default/pods/%zz", 400, "400 Bad Request"),
+    ] {
+        let answer = api.send(path, &[], "").await;
+        assert_eq!(answer.code, code, "{path}");
+        assert!(answer.text.starts_with(text), "{path} {}", answer.text);
+    }
 
     let all = api.send("GET /apis", &[("accept", AGGREGATED)], "").await;
     assert_eq!(all.json()["kind"], "APIGroupDiscoveryList");
@@ -47,7 +62,7 @@ async fn openapi_documents_are_found_by_their_hash() {
     let moved = api.get("/openapi/v3/apis/apps/v1?hash=OLD").await;
     assert_eq!((moved.code, moved.headers["location"].to_str().unwrap()), (301, url.as_str()));
     let unknown = api.get("/openapi/v3/apis/nothing/v1").await;
-    assert_eq!((unknown.code, unknown.text.as_str()), (200, ""));
+    assert_eq!((unknown.code, unknown.text.as_str()), (404, ""));
     assert_eq!(api.send("GET /openapi/v2", &[("accept", "text/html")], "").await.code, 406);
 
     const OLD: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
@@ -58,7 +73,16 @@ async fn openapi_documents_are_found_by_their_hash() {
         assert_eq!(packed.headers["etag"], found.headers["etag"], "one tag for both forms");
         assert!(packed.text.starts_with("\n\x053.0.0"), "{:?}", packed.text.get(..20));
     }
-    assert_eq!(api.send("GET /openapi/v3", &[("accept", NEW)], "").await.code, 406);
+    let index = api.send("DELETE /openapi/v3", &[("accept", NEW)], "").await;
+    let header = |name: &str| index.headers.get(name).map(|value| value.to_str().unwrap());
+    assert_eq!((index.code, header("content-type"), header("etag")), (200, Some("text/plain; charset=utf-8"), None));
+    assert_eq!(header("last-modified"), Some("Thu, 01 Jan 2026 00:00:00 GMT"));
+    let known = api.send("GET /openapi/v3", &[("if-modified-since", "Thu, 01 Jan 2026 00:00:00 GMT")], "").await;
+    assert_eq!(known.code, 304);
+    for own in ["version", ".well-known/openid-configuration", "openid/v1/jwks"] {
+        let document = api.get(&format!("/openapi/v3/{own}")).await.json();
+        assert!(document["paths"][format!("/{own}/")]["get"]["operationId"].is_string(), "{own} {document}");
+    }
     let packed = api.send(&format!("GET {url}"), &[("accept-encoding", "gzip")], "").await;
     assert_eq!((packed.headers.get("content-encoding"), packed.text == found.text), (None, true));
 }

@@ -143,3 +143,53 @@ async fn references_say_what_they_name() {
     let named = r#""claimRef":{"kind":"Banana","namespace":"default","name":"data"}"#;
     assert!(made.text.contains(named), "{}", made.text);
 }
+
+/// A lease must be renewed in time, however much others read: on every way a list is put together, others get a turn
+/// after some dozens of objects.
+#[tokio::test(start_paused = true)]
+async fn long_lists_give_others_their_turns() {
+    const OBJECTS: usize = 2_000;
+    let api = Api::start().await;
+    let maps = api.server.cx().registry().resource("", "v1", "configmaps").unwrap();
+    let request = crate::cx::server_request(api.server.cx().clock(), "default");
+    for number in 0..OBJECTS {
+        let mut map = api_types::core_v1::ConfigMap::default();
+        map.metadata.name = format!("map-{number:04}");
+        map.metadata.namespace = "default".into();
+        map.metadata.labels.insert("a".into(), "b".into());
+        map.data.insert("text".into(), "x".repeat(300));
+        maps.create(&request, Box::new(map), &registry::Hooks::none()).await.unwrap();
+    }
+    let table = "application/json;as=Table;g=meta.k8s.io;v=v1";
+    let metadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    for accept in ["application/json", "application/vnd.kubernetes.protobuf", table, metadata] {
+        for (query, gzip) in [("", ""), ("?labelSelector=a%3Db", "gzip"), ("?limit=1900", "gzip")] {
+            let line = format!("GET /api/v1/namespaces/default/configmaps{query}");
+            let headers = [("accept", accept), ("accept-encoding", gzip)];
+            let mut listing = Box::pin(async {
+                let response = api.open(&line, &headers, "").await;
+                let is_packed = response.headers().contains_key("content-encoding");
+                let bytes = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
+                (is_packed, bytes.len())
+            });
+            let (mut turns, mut longest) = (0, 0);
+            let (is_packed, bytes) = std::future::poll_fn(|cx| {
+                turns += 1;
+                let before = processor_time_ms();
+                let outcome = listing.as_mut().poll(cx);
+                longest = longest.max(processor_time_ms() - before);
+                outcome
+            })
+            .await;
+            assert!(longest <= 20, "{accept} {query}: one turn took {longest} ms");
+            assert!(turns >= OBJECTS / 40, "{accept} {query}: {bytes} bytes in {turns} turns");
+            assert_eq!(is_packed, !gzip.is_empty(), "{accept} {query}: {bytes} bytes");
+        }
+    }
+}
+
+/// How long this thread has run, whoever else ran meanwhile; 0 where the kernel does not say.
+fn processor_time_ms() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split(' ').next().and_then(|time| time.parse::<u64>().ok()).unwrap_or(0) / 1_000_000
+}

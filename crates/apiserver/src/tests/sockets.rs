@@ -21,6 +21,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use super::fake_kubelet;
 use super::harness::Api;
 use super::https::serving;
+use crate::config::ServerConfig;
 
 /// A server with the pods `p` on a node, `lost` on one whose agent is gone, and `new`, which is on none.
 pub(super) struct Sockets {
@@ -31,8 +32,17 @@ pub(super) struct Sockets {
 
 impl Sockets {
     pub(super) async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// The same with another configuration.
+    pub(super) async fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
         component_base::tls::install_default();
-        let api = Api::with(|config| config.serving = Some(serving())).await;
+        let api = Api::with(|config| {
+            config.serving = Some(serving());
+            change(config);
+        })
+        .await;
         let handle = api.server.listen().unwrap().expect("it listens");
         let tasks = TaskGroup::new("sockets");
         let kubelet = fake_kubelet::start(&tasks);

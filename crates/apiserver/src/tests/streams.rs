@@ -13,6 +13,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::fake_kubelet::{INPUT, LOG};
 use super::sockets::{Sockets, refusal, to_close};
+use crate::config::OwnHost;
 
 const POD: &str = "/api/v1/namespaces/default/pods/p";
 const SET: StreamSet = StreamSet { stdin: true, stdout: true, stderr: false, tty: false };
@@ -205,5 +206,27 @@ async fn proxied_requests_say_whom_they_are_from() {
         assert!(headers.contains(part), "{part} in {headers}");
     }
     assert!(!headers.contains("authorization"), "{headers}");
+    sockets.stop().await;
+}
+
+/// Whoever writes a node must not have the server show its certificate to what else listens on its host.
+#[tokio::test]
+async fn a_node_cannot_lead_to_the_servers_own_host() {
+    let sockets = Sockets::with(|config| config.kubelet.own_host = OwnHost::KubeletPort).await;
+    for target in ["/api/v1/nodes/n1/proxy/headers", "/api/v1/namespaces/default/pods/p/log"] {
+        let answer = sockets.api.get(target).await;
+        assert_eq!(answer.refusal(), (400, "address not allowed".to_owned()), "{target}");
+    }
+    for target in ["exec?command=ls&stdin=1&stdout=1", "attach?stdin=1&stdout=1", "portforward?ports=80"] {
+        let target = format!("/api/v1/namespaces/default/pods/p/{target}");
+        let (code, text) = refusal(sockets.websocket(&target, &["v4.channel.k8s.io"]).await);
+        assert_eq!((code, text.as_str()), (400, "address not allowed"), "{target}");
+    }
+    for address in ["169.254.169.254", "::ffff:127.0.0.1", "::1", "fe80::1", "localhost"] {
+        let status = format!(r#"{{"status":{{"addresses":[{{"type":"InternalIP","address":"{address}"}}]}}}}"#);
+        assert_eq!(sockets.api.patch("merge-patch", "/api/v1/nodes/n1/status", &status).await.code, 200);
+        let answer = sockets.api.get("/api/v1/nodes/n1/proxy/headers").await;
+        assert_eq!(answer.refusal(), (400, "address not allowed".to_owned()), "{address}");
+    }
     sockets.stop().await;
 }

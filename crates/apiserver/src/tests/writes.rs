@@ -155,3 +155,14 @@ async fn deletion_answers_as_the_kind_does() {
     let options = r#"{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Sideways"}"#;
     assert_eq!(api.send(&format!("DELETE {MAPS}/held"), &[], options).await.code, 422);
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_deletes_a_job_is_warned_whatever_comes_of_it() {
+    let api = Api::start().await;
+    let path = "DELETE /apis/batch/v1/namespaces/default/jobs/gone";
+    let gone = api.send(path, &[], "").await;
+    let warning = gone.headers["warning"].to_str().unwrap();
+    assert!(gone.code == 404 && warning.contains("child pods are preserved by default"), "{} {warning}", gone.code);
+    let told = api.send(&format!("{path}?propagationPolicy=Background"), &[], "").await;
+    assert_eq!((told.code, told.headers.get("warning")), (404, None));
+}

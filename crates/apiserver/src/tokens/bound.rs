@@ -17,27 +17,32 @@ pub(super) async fn find(
     account: &ObjectMeta,
 ) -> Result<BoundObject, ApiError> {
     let name = reference.name.as_str();
-    let bound = match (reference.api_version.as_str(), reference.kind.as_str()) {
-        ("v1", "Pod") => {
+    let bound = match (in_core(&reference.api_version), reference.kind.as_str()) {
+        (true, "Pod") => {
             let pod: Pod = read(cx, "pods", &account.namespace, name).await?;
             may_bind_to_pod(&account.name, &pod.spec.service_account_name).map_err(ApiError::bad_request)?;
             check_uid(reference, &pod.metadata)?;
             let node = node_of(cx, &pod).await?;
             BoundObject::Pod { pod: reference_to(&pod.metadata), node }
         }
-        ("v1", "Secret") => {
+        (true, "Secret") => {
             let secret: Secret = read(cx, "secrets", &account.namespace, name).await?;
             check_uid(reference, &secret.metadata)?;
             BoundObject::Secret(reference_to(&secret.metadata))
         }
-        ("v1", "Node") => {
+        (true, "Node") => {
             let node: Node = read(cx, "nodes", "", name).await?;
             check_uid(reference, &node.metadata)?;
             BoundObject::Node(reference_to(&node.metadata))
         }
-        (version, kind) => return Err(unbindable(version, kind)),
+        (_, kind) => return Err(unbindable(&reference.api_version, kind)),
     };
     Ok(bound)
+}
+
+/// Only the group counts, whatever the version is.
+fn in_core(api_version: &str) -> bool {
+    !api_version.contains('/')
 }
 
 /// The core group has no name, and stands with its slash all the same.

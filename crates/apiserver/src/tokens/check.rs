@@ -16,15 +16,14 @@ fn invalid(name: &str, errors: &ErrorList) -> Result<(), ApiError> {
 
 /// Name and namespace, where the request has them, are those of the path.
 pub(super) fn names(meta: &ObjectMeta, name: &str, namespace: &str) -> Result<(), ApiError> {
+    if !meta.namespace.is_empty() && meta.namespace != namespace {
+        let text = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(ApiError::bad_request(text));
+    }
     let (at, mut errors) = (Path::new("metadata"), ErrorList::default());
     if !meta.name.is_empty() && meta.name != name {
         let detail = "must match the service account name if specified";
         errors.push(at.child("name").invalid(&meta.name, detail));
-    }
-    invalid(name, &errors)?;
-    if !meta.namespace.is_empty() && meta.namespace != namespace {
-        let detail = "must match the service account namespace if specified";
-        errors.push(at.child("namespace").invalid(&meta.namespace, detail));
     }
     invalid(name, &errors)
 }
@@ -60,6 +59,8 @@ mod tests {
         assert!(names(&meta, "a", "n").is_ok());
         let error = names(&meta, "b", "n").unwrap_err();
         assert!(error.message.ends_with("must match the service account name if specified"), "{error}");
+        let error = names(&meta, "b", "other").unwrap_err();
+        assert_eq!(error.code, 400, "the namespace is looked at first: {error}");
         let error = uid("2", &meta).unwrap_err();
         assert_eq!(
             (error.code, error.message.as_str()),

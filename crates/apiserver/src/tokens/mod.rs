@@ -36,7 +36,7 @@ impl Endpoint for Tokens {
         let Some(issuer) = accounts.and_then(|accounts| accounts.issuer.as_ref()) else {
             return Err(ApiError::unknown_resource());
         };
-        expect_post(&request)?;
+        let options = expect_post(&request)?;
         let info = Arc::clone(request.info());
         let mut token: TokenRequest = request.decode().await?;
         api_machinery::defaults::fill(token.as_reflect_mut());
@@ -44,7 +44,7 @@ impl Endpoint for Tokens {
         let account: ServiceAccount = read(cx, "serviceaccounts", &info.namespace, &info.name).await?;
         check::uid(&token.metadata.uid, &account.metadata)?;
         // Before the audiences are filled in: a node may leave them to the server, and only then get the server's.
-        admit(cx, &request, &mut token).await?;
+        admit(cx, &request, &options, &mut token).await?;
         fill(cx, &mut token, &account.metadata);
         let seconds = token.spec.expiration_seconds.unwrap_or_default();
         check::expiration(seconds)?;

@@ -1,17 +1,11 @@
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use api_machinery::value::{Value, to_value};
 
 use super::*;
 
-fn facts() -> Option<Value> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/rbac-bootstrap.json");
-    let Ok(text) = std::fs::read_to_string(path) else {
-        println!("skipped: the bootstrap policy's golden data is absent");
-        return None;
-    };
-    Some(serde_json::from_str(&text).unwrap())
+fn facts() -> Value {
+    test_facts::facts("rbac-bootstrap.json")
 }
 
 /// The golden objects of some lists, by namespace and name.
@@ -26,7 +20,7 @@ fn golden(facts: &Value, lists: &[&str]) -> BTreeMap<(String, String), Value> {
 
 #[test]
 fn roles_are_upstreams() {
-    let Some(facts) = facts() else { return };
+    let facts = facts();
     let wanted = golden(&facts, &["clusterRoles", "controllerClusterRoles", "roles"]);
     let mut found = BTreeMap::new();
     for role in cluster_roles() {
@@ -48,7 +42,7 @@ fn roles_are_upstreams() {
 
 #[test]
 fn bindings_are_upstreams() {
-    let Some(facts) = facts() else { return };
+    let facts = facts();
     let wanted = golden(&facts, &["clusterRoleBindings", "controllerClusterRoleBindings", "roleBindings"]);
     let mut found = BTreeMap::new();
     for binding in cluster_role_bindings() {

@@ -33,7 +33,7 @@ pub fn check_rules<S: RoleSource>(
     if may_escalate(authorizer, escalate) {
         return Ok(());
     }
-    holds_all(rbac, &escalate.user, &escalate.namespace, rules)
+    holds_all(rbac, escalate, rules)
 }
 
 /// Checks that `user` may write a binding to `role`: it may `bind` the role, or holds all its rules. `binding` are the
@@ -59,7 +59,7 @@ pub fn check_binding<S: RoleSource>(
     let resource = if role.kind == "Role" { "roles" } else { "clusterroles" };
     let missing = |_| EscalationError::RoleNotFound(resource, role.name.clone());
     let rules = rbac.rules_of_reference(role, &binding.namespace).map_err(missing)?;
-    holds_all(rbac, &binding.user, &binding.namespace, &rules)
+    holds_all(rbac, binding, &rules)
 }
 
 /// Whether the caller may write any rules into the role that `write` is about, whatever it holds itself.
@@ -73,17 +73,18 @@ fn is_superuser(user: &UserInfo) -> bool {
     in_group(user, "system:masters")
 }
 
-/// Checks that `user` holds all these rules in the namespace, empty for the cluster.
+/// Checks that the user of a write holds all these rules in its namespace, empty for the cluster. Roles that are missing
+/// are told as of the resource that is written: upstream reads them on behalf of that request.
 ///
 /// # Errors
 /// When it does not; the text lists what is missing.
 pub fn holds_all<S: RoleSource>(
     rbac: &Rbac<S>,
-    user: &UserInfo,
-    namespace: &str,
+    write: &Attributes,
     rules: &[PolicyRule],
 ) -> Result<(), EscalationError> {
-    let (owned, errors) = rbac.rules_of(user, namespace);
+    let user = &write.user;
+    let (owned, errors) = rbac.rules_of(user, &write.namespace);
     let missing = covers(&owned, rules);
     if missing.is_empty() {
         return Ok(());
@@ -95,9 +96,18 @@ pub fn holds_all<S: RoleSource>(
         compact(&missing).join("\n")
     );
     if !errors.is_empty() {
-        text.push_str(&format!("; resolution errors: [{}]", aggregate(errors)));
+        text.push_str(&format!("; resolution errors: [{}]", aggregate(named_by(errors, &write.resource))));
     }
     Err(EscalationError::Forbidden(text))
+}
+
+/// Errors about roles that are missing, with the resource of a request.
+fn named_by(errors: Vec<String>, resource: &str) -> Vec<String> {
+    let named = |error: String| match error.split_once('.') {
+        Some(("role" | "clusterrole", rest)) => format!("{resource}.{rest}"),
+        _ => error,
+    };
+    errors.into_iter().map(named).collect()
 }
 
 /// The rules as sorted lines, those about one resource that differ only in the verb in one.

@@ -149,7 +149,7 @@ fn refusals_list_what_is_missing_as_upstream_does() {
          {NonResourceURLs:[\"/a\"], Verbs:[\"post\"]}\n\
          {NonResourceURLs:[\"/b\"], Verbs:[\"get\"]}\n\
          {NonResourceURLs:[\"/b\"], Verbs:[\"post\"]}; \
-         resolution errors: [clusterrole.rbac.authorization.k8s.io \"missing\" not found]"
+         resolution errors: [roles.rbac.authorization.k8s.io \"missing\" not found]"
     );
 }
 

@@ -11,7 +11,7 @@ use storage::{Backend, Expect, Key, KeyValue, StorageError, Txn, Write};
 use super::bitmap::Bitmap;
 
 /// How often a change is tried against other servers' changes.
-const ATTEMPTS: u32 = 64;
+pub(super) const ATTEMPTS: u32 = 64;
 
 /// Why a number cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +28,8 @@ pub(crate) enum RangeError {
     OtherRange,
     #[error("{0}")]
     Unreadable(String),
+    #[error("cannot list services: {0}")]
+    Unlisted(String),
     #[error("too many servers allocate at once")]
     Contended,
     #[error(transparent)]
@@ -125,27 +127,31 @@ impl Range {
         self.backend.txn(&self.key, expect, Write::put((&allocation as &dyn Object).to_protobuf())).await
     }
 
-    /// Rewrites the bitmap from what is stored (nothing where that is of another range), in one piece.
-    pub(crate) async fn rebuild<T>(&self, build: impl Fn(&Bitmap) -> (Bitmap, T)) -> Result<T, RangeError> {
-        for _ in 0..ATTEMPTS {
-            let kv = self.backend.get(&self.key).await?.kv;
-            let expect = kv.as_ref().map_or(Expect::Absent, |kv| Expect::At(kv.mod_revision));
-            let stored = self.read(kv.as_ref());
-            let (old, same_range) = match stored {
-                Ok(current) => (current.bitmap, kv.is_some()),
-                Err(RangeError::OtherRange) => (Bitmap::new(self.size), false),
-                Err(error) => return Err(error),
-            };
-            let (new, result) = build(&old);
-            if same_range && new == old {
-                return Ok(result);
-            }
-            if matches!(self.write(&new, expect).await?, Txn::Committed { .. }) {
-                return Ok(result);
-            }
+    /// What is stored (nothing where that is of another range), to be written anew by [`Self::rebuilt`].
+    pub(crate) async fn to_rebuild(&self) -> Result<ToRebuild, RangeError> {
+        let kv = self.backend.get(&self.key).await?.kv;
+        let expect = kv.as_ref().map_or(Expect::Absent, |kv| Expect::At(kv.mod_revision));
+        match self.read(kv.as_ref()) {
+            Ok(current) => Ok(ToRebuild { bitmap: current.bitmap, expect, is_of_range: kv.is_some() }),
+            Err(RangeError::OtherRange) => Ok(ToRebuild { bitmap: Bitmap::new(self.size), expect, is_of_range: false }),
+            Err(error) => Err(error),
         }
-        Err(RangeError::Contended)
     }
+
+    /// Writes the bitmap that follows from what was stored, unless that has changed since; says whether it did.
+    pub(crate) async fn rebuilt(&self, old: &ToRebuild, new: &Bitmap) -> Result<bool, RangeError> {
+        if old.is_of_range && *new == old.bitmap {
+            return Ok(true);
+        }
+        Ok(matches!(self.write(new, old.expect).await?, Txn::Committed { .. }))
+    }
+}
+
+/// A bitmap as it was found.
+pub(crate) struct ToRebuild {
+    pub(crate) bitmap: Bitmap,
+    expect: Expect,
+    is_of_range: bool,
 }
 
 fn decode(value: &[u8]) -> Result<RangeAllocation, RangeError> {

@@ -3,18 +3,22 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
+use api_machinery::meta::ListOptions;
 use api_machinery::names::parse_ip_lenient;
 use api_machinery::status::ApiError;
 use api_types::core_v1::Service;
 use parking_lot::Mutex;
+use watch_cache::Stored;
 
 use super::bitmap::Bitmap;
 use super::network::Family;
-use super::range::{Range, RangeError};
-use super::{ServiceCompanion, families, ports};
+use super::range::{ATTEMPTS, Range, RangeError};
+use super::{Addresses, ServiceCompanion, families, ports};
 use crate::context::RequestCx;
 use crate::registry::Registry;
+use crate::resource::Resource;
 
 /// After so many passes without an owner a number is free.
 const LEAK_PASSES: u8 = 3;
@@ -82,54 +86,93 @@ impl Registry {
     /// When Services cannot be listed or a range cannot be written.
     pub async fn repair_services(&self, cx: &RequestCx) -> Result<RepairReport, ApiError> {
         let services = self.resource("", "v1", "services").ok_or_else(ApiError::unknown_resource)?;
-        let all = RequestCx { namespace: String::new(), ..cx.clone() };
-        let list = services.list(&all, &Default::default()).await?;
-        let services: Vec<&Service> = list.items.iter().filter_map(|item| item.object().downcast_ref()).collect();
-        self.services().repair(&services).await.map_err(ApiError::internal)
+        let listing = Listing { services, cx: RequestCx { namespace: String::new(), ..cx.clone() } };
+        let (companion, mut report) = (self.services(), RepairReport::default());
+        for addresses in &companion.addresses {
+            let numbers = Numbers::Addresses(addresses);
+            repair_range(&addresses.range, &listing, &numbers, &mut report).await.map_err(ApiError::internal)?;
+        }
+        let numbers = Numbers::Ports(companion);
+        repair_range(&companion.ports, &listing, &numbers, &mut report).await.map_err(ApiError::internal)?;
+        Ok(report)
     }
 }
 
-impl ServiceCompanion {
-    async fn repair(&self, services: &[&Service]) -> Result<RepairReport, RangeError> {
-        let mut report = RepairReport::default();
-        for addresses in &self.addresses {
-            let mut held = Vec::new();
-            for service in services {
-                for address in addresses_in_use(service) {
-                    if Family::of(address) != addresses.cidr.family() {
-                        continue;
-                    }
-                    let text = format!("Cluster IP [{}]: {address}", addresses.cidr.family().as_str());
-                    match addresses.cidr.offset(address) {
-                        Some(offset) => held.push(Held { service, offset, text }),
-                        None => report.findings.push(finding(
-                            service,
-                            ("ClusterIPOutOfRange", ADDRESS_WORDS.action),
-                            format!("{text} is not within any configured Service CIDR; please recreate service"),
-                        )),
-                    }
-                }
-            }
-            repair_range(&addresses.range, &held, &ADDRESS_WORDS, &mut report).await?;
+/// All Services, as they are when it is asked.
+struct Listing {
+    services: Arc<Resource>,
+    cx: RequestCx,
+}
+
+impl Listing {
+    async fn now(&self) -> Result<Vec<Arc<Stored>>, RangeError> {
+        let list = self.services.list(&self.cx, &ListOptions::default()).await;
+        list.map(|list| list.items).map_err(|error| RangeError::Unlisted(error.message))
+    }
+}
+
+/// What a range is of.
+enum Numbers<'c> {
+    Addresses(&'c Addresses),
+    Ports(&'c ServiceCompanion),
+}
+
+impl Numbers<'_> {
+    fn words(&self) -> &'static Words {
+        match self {
+            Self::Addresses(_) => &ADDRESS_WORDS,
+            Self::Ports(_) => &PORT_WORDS,
         }
-        let mut held = Vec::new();
-        for service in services {
-            for port in ports::held_by(&service.spec) {
-                match self.port_offset(port) {
-                    Some(offset) => held.push(Held { service, offset, text: format!("Port {port}") }),
-                    None => report.findings.push(finding(
-                        service,
-                        ("PortOutOfRange", PORT_WORDS.action),
-                        format!(
-                            "Port {port} is not within the port range {}; please recreate service",
-                            self.ports.text
-                        ),
-                    )),
-                }
+    }
+
+    /// The numbers that Services hold, and those that hold some that are not of the range.
+    fn held<'s>(&self, services: &[&'s Service]) -> (Vec<Held<'s>>, Vec<RepairFinding>) {
+        let (mut held, mut findings) = (Vec::new(), Vec::new());
+        for &service in services {
+            match self {
+                Self::Addresses(addresses) => held_addresses(addresses, service, &mut held, &mut findings),
+                Self::Ports(companion) => held_ports(companion, service, &mut held, &mut findings),
             }
         }
-        repair_range(&self.ports, &held, &PORT_WORDS, &mut report).await?;
-        Ok(report)
+        (held, findings)
+    }
+}
+
+fn held_addresses<'s>(
+    addresses: &Addresses,
+    service: &'s Service,
+    held: &mut Vec<Held<'s>>,
+    findings: &mut Vec<RepairFinding>,
+) {
+    let family = addresses.cidr.family();
+    for address in addresses_in_use(service).into_iter().filter(|address| Family::of(*address) == family) {
+        let text = format!("Cluster IP [{}]: {address}", family.as_str());
+        match addresses.cidr.offset(address) {
+            Some(offset) => held.push(Held { service, offset, text }),
+            None => findings.push(finding(
+                service,
+                ("ClusterIPOutOfRange", ADDRESS_WORDS.action),
+                format!("{text} is not within any configured Service CIDR; please recreate service"),
+            )),
+        }
+    }
+}
+
+fn held_ports<'s>(
+    companion: &ServiceCompanion,
+    service: &'s Service,
+    held: &mut Vec<Held<'s>>,
+    findings: &mut Vec<RepairFinding>,
+) {
+    for port in ports::held_by(&service.spec) {
+        match companion.port_offset(port) {
+            Some(offset) => held.push(Held { service, offset, text: format!("Port {port}") }),
+            None => findings.push(finding(
+                service,
+                ("PortOutOfRange", PORT_WORDS.action),
+                format!("Port {port} is not within the port range {}; please recreate service", companion.ports.text),
+            )),
+        }
     }
 }
 
@@ -152,24 +195,31 @@ fn finding(service: &Service, (reason, action): (&'static str, &'static str), me
     }
 }
 
+/// The range is read before the Services: who takes or gives back a number in between changes the range, so that the
+/// write fails and all of it is looked at again.
 async fn repair_range(
     range: &Range,
-    held: &[Held<'_>],
-    words: &Words,
+    listing: &Listing,
+    numbers: &Numbers<'_>,
     report: &mut RepairReport,
 ) -> Result<(), RangeError> {
-    let leaks = range.leaks.lock().clone();
-    let (findings, freed, leaks) = range
-        .rebuild(|stored| {
-            let (mut new, findings) = owned(range.size, stored, held, words);
-            let (leaks, freed) = keep_young_leaks(&mut new, stored, &leaks);
-            (new, (findings, freed, leaks))
-        })
-        .await?;
-    store_leaks(&range.leaks, leaks);
-    report.findings.extend(findings);
-    report.freed += freed;
-    Ok(())
+    let seen = range.leaks.lock().clone();
+    for _ in 0..ATTEMPTS {
+        let stored = range.to_rebuild().await?;
+        let listed = listing.now().await?;
+        let services: Vec<&Service> = listed.iter().filter_map(|item| item.object().downcast_ref()).collect();
+        let (held, outside) = numbers.held(&services);
+        let (mut new, findings) = owned(range.size, &stored.bitmap, &held, numbers.words());
+        let (leaks, freed) = keep_young_leaks(&mut new, &stored.bitmap, &seen);
+        if range.rebuilt(&stored, &new).await? {
+            store_leaks(&range.leaks, leaks);
+            report.findings.extend(outside);
+            report.findings.extend(findings);
+            report.freed += freed;
+            return Ok(());
+        }
+    }
+    Err(RangeError::Contended)
 }
 
 fn store_leaks(place: &Mutex<BTreeMap<u32, u8>>, leaks: BTreeMap<u32, u8>) {

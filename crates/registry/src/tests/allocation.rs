@@ -198,6 +198,98 @@ async fn repair_restores_what_is_used_and_frees_what_is_not_in_time() {
     }
 }
 
+/// A store in which a Service goes, and gives its address back, whenever its range is about to be read.
+struct Racing {
+    inner: Arc<storage::Memory>,
+    armed: std::sync::atomic::AtomicBool,
+}
+
+#[async_trait::async_trait]
+impl storage::Backend for Racing {
+    async fn get(&self, key: &storage::Key) -> Result<storage::Get, storage::StorageError> {
+        let range = storage::Key::from("/registry/ranges/serviceips");
+        if *key == range && self.armed.swap(false, std::sync::atomic::Ordering::SeqCst) {
+            for gone in [storage::Key::from("/registry/services/specs/default/web"), range] {
+                self.inner.txn(&gone, storage::Expect::Any, storage::Write::Delete).await?;
+            }
+        }
+        self.inner.get(key).await
+    }
+
+    async fn range(
+        &self,
+        range: &storage::KeyRange,
+        limit: usize,
+        at: Option<storage::Revision>,
+    ) -> Result<storage::Slice, storage::StorageError> {
+        self.inner.range(range, limit, at).await
+    }
+
+    async fn count(&self, range: &storage::KeyRange) -> Result<u64, storage::StorageError> {
+        self.inner.count(range).await
+    }
+
+    async fn txn(
+        &self,
+        key: &storage::Key,
+        expect: storage::Expect,
+        write: storage::Write,
+    ) -> Result<storage::Txn, storage::StorageError> {
+        self.inner.txn(key, expect, write).await
+    }
+
+    fn watch(&self, range: storage::KeyRange, after: storage::Revision) -> storage::EventStream {
+        self.inner.watch(range, after)
+    }
+
+    async fn current_revision(&self) -> Result<storage::Revision, storage::StorageError> {
+        self.inner.current_revision().await
+    }
+
+    fn supports_progress(&self) -> bool {
+        self.inner.supports_progress()
+    }
+
+    async fn lease_grant(&self, ttl: std::time::Duration) -> Result<storage::LeaseId, storage::StorageError> {
+        self.inner.lease_grant(ttl).await
+    }
+
+    async fn lease_revoke(&self, lease: storage::LeaseId) -> Result<(), storage::StorageError> {
+        self.inner.lease_revoke(lease).await
+    }
+
+    async fn compact(&self, at: storage::Revision) -> Result<(), storage::StorageError> {
+        self.inner.compact(at).await
+    }
+
+    async fn health(&self) -> Result<(), storage::StorageError> {
+        self.inner.health().await
+    }
+
+    async fn size_bytes(&self) -> Result<u64, storage::StorageError> {
+        self.inner.size_bytes().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn repair_takes_nothing_for_a_service_that_goes_meanwhile() {
+    let racing = std::cell::OnceCell::new();
+    let fixture = Fixture::with(|options| {
+        let inner = storage::Memory::new(storage::MemoryOptions::default(), Arc::clone(&options.clock), &options.group);
+        let backend = Arc::new(Racing { inner, armed: false.into() });
+        options.backend = Arc::clone(&backend) as Arc<dyn storage::Backend>;
+        racing.set(backend).ok();
+    })
+    .await;
+    let (services, cx, racing) = (fixture.resource("services"), fixture.cx("default"), racing.get().unwrap());
+    let web = boxed(&fixture, service("web", "ClusterIP", &[(80, "TCP")]));
+    services.create(&cx, web, &Hooks::none()).await.unwrap();
+    assert_eq!(fixture.registry.repair_services(&cx).await.unwrap(), Default::default());
+    racing.armed.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(fixture.registry.repair_services(&cx).await.unwrap(), Default::default(), "nobody holds it");
+    assert!(!racing.armed.load(std::sync::atomic::Ordering::SeqCst));
+}
+
 #[tokio::test(start_paused = true)]
 async fn addresses_are_unique_however_many_ask() {
     let fixture = Fixture::new().await;

@@ -108,6 +108,12 @@ async fn selectors_select_and_say_what_they_cannot() {
     assert!(unknown.message.contains("\"data\" is not a known field selector: only \"metadata.name\""), "{unknown}");
     let pods = fixture.resource("pods").list(&fixture.cx(""), &select("", "spec.x=y")).await.unwrap_err();
     assert_eq!(pods.message, "field label not supported: spec.x");
+    let jobs = fixture.registry.resource("batch", "v1", "jobs").unwrap();
+    let options = ListOptions { field_selector: "spec.x=a".into(), ..ListOptions::default() };
+    let error = jobs.list(&fixture.cx("default"), &options).await.unwrap_err();
+    assert_eq!(error.message, "field label \"spec.x\" not supported for Job");
+    let options = ListOptions { field_selector: "=".into(), ..ListOptions::default() };
+    assert!(jobs.list(&fixture.cx("default"), &options).await.is_ok(), "nothing is asked for");
     assert_eq!(maps.list(&fixture.cx(""), &select("a in", "")).await.unwrap_err().code, 400);
 }
 

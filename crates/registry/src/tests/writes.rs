@@ -31,6 +31,38 @@ async fn creation_fills_in_what_is_the_servers() {
     assert!(raw.value.starts_with(b"k8s\0"), "built-in kinds are stored as protobuf");
 }
 
+/// As an etcd that was taken over has them.
+#[tokio::test(start_paused = true)]
+async fn objects_of_older_versions_are_read_or_refused() {
+    let fixture = Fixture::new().await;
+    let put = async |resource: &str, name: &str, value: Vec<u8>| {
+        let key = storage::Key::from(format!("/registry/{resource}/default/{name}"));
+        fixture.store.txn(&key, storage::Expect::Any, storage::Write::put(value)).await.unwrap();
+        key
+    };
+    let mut lease = api_types::coordination_v1::Lease::default();
+    (lease.metadata.name, lease.metadata.namespace) = ("old".into(), "default".into());
+    lease.spec.holder_identity = Some("somebody".into());
+    let message = api_machinery::protobuf::encode(&lease);
+    let sealed = api_machinery::protobuf::seal("coordination.k8s.io/v1beta1", "Lease", |out| out.raw(&message));
+    let key = put("leases", "old", sealed).await;
+    let leases = fixture.registry.resource("coordination.k8s.io", "v1", "leases").unwrap();
+    let read = leases.get(&fixture.cx("default"), "old", "").await.unwrap();
+    assert!(read.json().starts_with(b"{\"kind\":\"Lease\",\"apiVersion\":\"coordination.k8s.io/v1\""));
+
+    // An update that changes nothing brings the stored form up to date.
+    let same = Replace(read.object().clone_object());
+    leases.update(&fixture.cx("default"), "old", Endpoint::Main, &same, &Hooks::none()).await.unwrap();
+    let raw = fixture.store.get(&key).await.unwrap().kv.unwrap().value;
+    assert_eq!(api_machinery::protobuf::open(&raw).unwrap().api_version, "coordination.k8s.io/v1");
+
+    let ingress = br#"{"apiVersion":"networking.k8s.io/v1beta1","kind":"Ingress","metadata":{"name":"old","namespace":"default"},"spec":{"backend":{"serviceName":"a","servicePort":80}}}"#;
+    put("ingress", "old", ingress.to_vec()).await;
+    let ingresses = fixture.registry.resource("networking.k8s.io", "v1", "ingresses").unwrap();
+    let error = ingresses.get(&fixture.cx("default"), "old", "").await.unwrap_err();
+    assert!(error.code == 500 && error.message.contains("Ingress is stored as networking.k8s.io/v1beta1"), "{error}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn creation_refuses_in_upstreams_words() {
     let fixture = Fixture::new().await;
@@ -51,6 +83,38 @@ async fn creation_refuses_in_upstreams_words() {
         assert_eq!(error.code, code, "{case}: {error}");
         assert!(error.message.contains(text), "{case}: {error}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_does_not_mind_a_version() {
+    let fixture = Fixture::new().await;
+    let maps = fixture.resource("configmaps");
+    let mut versioned = config_map("versioned", "");
+    versioned.meta_mut().resource_version = "5".into();
+    let cx = crate::RequestCx { dry_run: true, ..fixture.cx("default") };
+    let written = maps.create(&cx, versioned, &Hooks::none()).await.unwrap();
+    assert_eq!(written.item.object().meta().resource_version, "5", "it is left as it came");
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_refused_as_of_the_core_group() {
+    let fixture = Fixture::new().await;
+    let events = fixture.registry.resource("events.k8s.io", "v1", "events").unwrap();
+    let mut nameless = api_types::events_v1::Event::default();
+    nameless.metadata.namespace = "default".into();
+    let error = events.create(&fixture.cx("default"), Box::new(nameless), &Hooks::none()).await.unwrap_err();
+    assert!(error.message.starts_with("Event \"\" is invalid: "), "{error}");
+    assert_eq!(error.details.unwrap().group, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn limit_ranges_need_no_name() {
+    let fixture = Fixture::new().await;
+    let mut nameless = api_types::core_v1::LimitRange::default();
+    nameless.metadata.namespace = "default".into();
+    let ranges = fixture.resource("limitranges");
+    let written = ranges.create(&fixture.cx("default"), Box::new(nameless), &Hooks::none()).await.unwrap();
+    assert_eq!(written.item.object().meta().name.len(), 36, "a name that no other has is made up");
 }
 
 #[tokio::test(start_paused = true)]
@@ -230,6 +294,14 @@ async fn a_dry_run_leaves_no_trace() {
     let created = maps.create(&dry, config_map("one", "a"), &Hooks::none()).await.unwrap();
     assert!(created.item.object().meta().resource_version.is_empty() && !created.item.object().meta().uid.is_empty());
     assert_eq!(maps.get(&cx, "one", "").await.unwrap_err().code, 404);
+    // It is the store that minds a version, and a dry run does not get there.
+    let versioned = || {
+        let mut map = config_map("one", "a");
+        map.meta_mut().resource_version = "1".into();
+        map
+    };
+    maps.create(&dry, versioned(), &Hooks::none()).await.unwrap();
+    assert_eq!(maps.create(&cx, versioned(), &Hooks::none()).await.unwrap_err().code, 500);
     let real = maps.create(&cx, config_map("one", "a"), &Hooks::none()).await.unwrap().item;
     assert_eq!(maps.create(&dry, config_map("one", "a"), &Hooks::none()).await.unwrap_err().code, 409);
     let change = Replace(config_map("one", "b"));
@@ -284,4 +356,29 @@ async fn patches_never_create() {
     let error =
         leases.update(&fixture.cx("default"), "none", Endpoint::Main, &patch, &Hooks::none()).await.unwrap_err();
     assert_eq!(error.code, 404);
+}
+
+/// Jobs are checked as new ones between the two looks at their metadata.
+#[tokio::test(start_paused = true)]
+async fn what_is_wrong_is_told_in_the_order_of_the_rules() {
+    let fixture = Fixture::new().await;
+    let jobs = fixture.registry.resource("batch", "v1", "jobs").unwrap();
+    let text = r#"{"metadata":{"name":"j","namespace":"default"},"spec":{"template":{"spec":{"restartPolicy":"Never",
+        "containers":[{"name":"c","image":"i"}]}}}}"#;
+    let mut job = api_types::batch_v1::Job::default();
+    api_machinery::json::decode(text.as_bytes(), &mut job).unwrap();
+    jobs.rules().set_defaults(&mut job);
+    jobs.create(&fixture.cx("default"), Box::new(job.clone()), &Hooks::none()).await.unwrap();
+    job.metadata.labels.insert("a".into(), "-".into());
+    job.spec.parallelism = Some(-1);
+    let change = Replace(Box::new(job));
+    let refused = jobs.update(&fixture.cx("default"), "j", Endpoint::Main, &change, &Hooks::none()).await.unwrap_err();
+    let causes = refused.details.unwrap_or_default().causes;
+    let fields: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
+    let spec = ["spec.parallelism", "spec.selector"];
+    assert_eq!(fields[..2], ["metadata.labels"; 2], "what every kind is told: {fields:?}");
+    assert_eq!(fields[2], "metadata.labels", "{fields:?}");
+    assert_eq!(fields[3..5], spec, "{fields:?}");
+    let again = fields.iter().rposition(|field| *field == "metadata.labels").unwrap();
+    assert!(again > 4 && fields[again + 1..again + 3] == spec, "{fields:?}");
 }

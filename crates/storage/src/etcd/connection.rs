@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base::TaskGroup;
@@ -13,8 +13,8 @@ use etcd_client::{
 use parking_lot::Mutex;
 use tower::util::BoxCloneSyncService;
 
-use super::convert;
 use super::transport::{Target, Transport};
+use super::{convert, version};
 use crate::{KeyRange, StorageError};
 
 /// How long a request may take; etcd gives up on its own after about 7 s, large ranges take longer to send.
@@ -72,6 +72,29 @@ struct Member {
     client: MemberClient,
     /// Connections for watches, each with a token that its watches share.
     lanes: Mutex<Vec<(WatchClient, Arc<()>)>>,
+    progress: Progress,
+}
+
+/// What is known of a member's marks of progress on demand: [`UNKNOWN`], [`DEPENDABLE`] or [`UNDEPENDABLE`].
+#[derive(Default)]
+struct Progress(AtomicU8);
+
+/// It has not told its version yet.
+const UNKNOWN: u8 = 0;
+/// They may be trusted.
+const DEPENDABLE: u8 = 1;
+/// They may overtake events.
+const UNDEPENDABLE: u8 = 2;
+
+impl Progress {
+    fn get(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, status: &StatusResponse) {
+        let dependable = version::progress_is_dependable(status.version());
+        self.0.store(if dependable { DEPENDABLE } else { UNDEPENDABLE }, Ordering::Relaxed);
+    }
 }
 
 /// A client for a watch; its connection counts it for as long as the second part lives.
@@ -95,16 +118,12 @@ impl Members {
                 lease: client.lease_client(),
                 maintenance: client.maintenance_client(),
             };
-            members.push(Member { target, client, lanes: Mutex::default() });
+            members.push(Member { target, client, lanes: Mutex::default(), progress: Progress::default() });
         }
         if members.is_empty() {
             return Err(StorageError::Invalid("no etcd endpoint is given"));
         }
         Ok(Self { members, active: AtomicUsize::new(0), tasks })
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.members.len()
     }
 
     fn active(&self) -> Result<(usize, &Member), StorageError> {
@@ -156,13 +175,28 @@ impl Members {
         .await
     }
 
-    /// What every member says of itself.
+    /// What every member says of itself. What a member said of its version stands while it cannot be reached.
     pub(super) async fn statuses(&self) -> Vec<Result<StatusResponse, StorageError>> {
-        let asked = self.members.iter().map(|member| {
-            let mut maintenance = member.client.maintenance.clone();
-            async move { bounded(STATUS_TIMEOUT, maintenance.status()).await }
-        });
-        futures_util::future::join_all(asked).await
+        futures_util::future::join_all(self.members.iter().map(Member::status)).await
+    }
+
+    /// Whether marks of progress on demand may be waited for: members that told their version do them right, and there
+    /// is one. A member that is away is not waited for; its own marks count once it told its version, too.
+    pub(super) fn has_dependable_progress(&self) -> bool {
+        let mut told =
+            self.members.iter().map(|member| member.progress.get()).filter(|told| *told != UNKNOWN).peekable();
+        told.peek().is_some() && told.all(|told| told == DEPENDABLE)
+    }
+
+    /// Whether a member's own marks may be trusted. It is asked for its version if it has not told it.
+    pub(super) async fn has_dependable_marks(&self, index: usize) -> bool {
+        let Some(member) = self.members.get(index) else { return false };
+        if member.progress.get() == UNKNOWN
+            && let Err(error) = member.status().await
+        {
+            tracing::debug!(%error, "an etcd member does not tell its version");
+        }
+        member.progress.get() == DEPENDABLE
     }
 
     /// A client for one more watch, and the member it belongs to.
@@ -184,6 +218,13 @@ impl Members {
 }
 
 impl Member {
+    async fn status(&self) -> Result<StatusResponse, StorageError> {
+        let mut maintenance = self.client.maintenance.clone();
+        let status = bounded(STATUS_TIMEOUT, maintenance.status()).await?;
+        self.progress.note(&status);
+        Ok(status)
+    }
+
     fn free_lane(&self) -> Option<WatchLane> {
         let mut lanes = self.lanes.lock();
         // Connections that no watch uses any more are closed, all but one.

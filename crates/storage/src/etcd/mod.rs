@@ -13,13 +13,11 @@ mod version;
 mod watch;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{Backoff, SharedRng, TaskGroup};
 use etcd_client::{Compare, CompareOp, DeleteOptions, GetOptions, PutOptions, TxnOp, TxnOpResponse};
-use parking_lot::Mutex;
 
 use self::connection::Members;
 use crate::{Backend, EventStream, Expect, Get, Key, KeyRange, LeaseId, Revision, Slice, StorageError, Txn, Write};
@@ -35,9 +33,6 @@ const VERSION_INTERVAL: Duration = Duration::from_secs(60);
 /// A connection to an etcd cluster.
 pub struct Etcd {
     members: Arc<Members>,
-    dependable_progress: Arc<AtomicBool>,
-    /// Whether each member was known to report progress dependably when it last told its version.
-    known: Mutex<Vec<bool>>,
     rng: SharedRng,
 }
 
@@ -51,8 +46,7 @@ impl Etcd {
     pub async fn connect(options: EtcdOptions, rng: SharedRng, group: &TaskGroup) -> Result<Arc<Self>, StorageError> {
         let dial_timeout = options.dial_timeout;
         let members = Arc::new(Members::new(options, group.clone()).await?);
-        let known = Mutex::new(vec![false; members.count()]);
-        let etcd = Self { members, dependable_progress: Arc::default(), known, rng };
+        let etcd = Self { members, rng };
         let answered = tokio::time::timeout(dial_timeout, etcd.first_answer()).await;
         answered.map_err(|_| StorageError::unavailable("context deadline exceeded"))?;
         etcd.check_versions().await;
@@ -76,19 +70,11 @@ impl Etcd {
         }
     }
 
-    /// Progress on demand is trusted only when every member is known to do it right. What a member said last stands
-    /// while it cannot be reached.
     async fn check_versions(&self) {
-        let statuses = self.members.statuses().await;
-        let mut known = self.known.lock();
-        for (dependable, status) in known.iter_mut().zip(statuses) {
-            match status {
-                Ok(status) => *dependable = version::progress_is_dependable(status.version()),
-                Err(error) => tracing::debug!(%error, "an etcd member does not tell its version"),
-            }
-        }
-        let dependable = known.iter().all(|dependable| *dependable);
-        if self.dependable_progress.swap(dependable, Ordering::Relaxed) != dependable {
+        let before = self.members.has_dependable_progress();
+        self.members.statuses().await;
+        let dependable = self.members.has_dependable_progress();
+        if before != dependable {
             tracing::info!(dependable, "progress notification on demand");
         }
     }
@@ -189,8 +175,7 @@ impl Backend for Etcd {
     }
 
     fn watch(&self, range: KeyRange, after: Revision) -> EventStream {
-        let dependable = Arc::clone(&self.dependable_progress);
-        watch::watch(Arc::clone(&self.members), range, after, dependable, Arc::clone(&self.rng))
+        watch::watch(Arc::clone(&self.members), range, after, Arc::clone(&self.rng))
     }
 
     async fn current_revision(&self) -> Result<Revision, StorageError> {
@@ -206,7 +191,7 @@ impl Backend for Etcd {
     }
 
     fn supports_progress(&self) -> bool {
-        self.dependable_progress.load(Ordering::Relaxed)
+        self.members.has_dependable_progress()
     }
 
     async fn lease_grant(&self, ttl: Duration) -> Result<LeaseId, StorageError> {

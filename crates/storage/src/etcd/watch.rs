@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base::{Backoff, SharedRng};
@@ -31,6 +30,8 @@ struct Open {
     requests: WatchRequestSender,
     responses: WatchResponseStream,
     member: usize,
+    /// Whether the member's marks of progress may be trusted.
+    dependable: bool,
     since: Instant,
     /// Counts this watch on its connection.
     _lane: WatchLane,
@@ -41,7 +42,6 @@ struct Watch {
     range: KeyRange,
     /// The newest revision that was delivered or need not be.
     seen: Revision,
-    dependable_progress: Arc<AtomicBool>,
     progress: ProgressHandle,
     rng: SharedRng,
     backoff: Backoff,
@@ -58,19 +58,12 @@ enum Wake {
 }
 
 /// Starts a watch of `range` from the revision after `after`.
-pub(super) fn watch(
-    members: Arc<Members>,
-    range: KeyRange,
-    after: Revision,
-    dependable_progress: Arc<AtomicBool>,
-    rng: SharedRng,
-) -> EventStream {
+pub(super) fn watch(members: Arc<Members>, range: KeyRange, after: Revision, rng: SharedRng) -> EventStream {
     let progress = ProgressHandle::default();
     let watch = Watch {
         members,
         range,
         seen: after.max(Revision(0)),
-        dependable_progress,
         progress: progress.clone(),
         rng,
         backoff: Backoff::new(Duration::from_millis(50), 2.0, Duration::from_secs(5), 0.5),
@@ -133,7 +126,7 @@ impl Watch {
                 Ok(None) => Err(StorageError::unavailable("etcd ended a watch")),
                 Err(error) => Err(convert::error(&error)),
             },
-            Wake::ProgressRequested if self.dependable_progress.load(Ordering::Relaxed) => {
+            Wake::ProgressRequested if open.dependable => {
                 open.requests.request_progress().await.map_err(|error| convert::error(&error))
             }
             Wake::ProgressRequested => Ok(()),
@@ -160,7 +153,8 @@ impl Watch {
             }
         };
         let (requests, responses) = stream.split();
-        Ok(Open { requests, responses, member, since: Instant::now(), _lane: lane })
+        let dependable = self.members.has_dependable_marks(member).await;
+        Ok(Open { requests, responses, member, dependable, since: Instant::now(), _lane: lane })
     }
 
     fn accept(&mut self, response: &WatchResponse) -> Result<(), StorageError> {
@@ -201,7 +195,7 @@ impl Watch {
 
     /// A response without events says how far the watch has come.
     fn mark(&mut self, revision: Revision) -> Result<(), StorageError> {
-        if revision >= self.seen && self.dependable_progress.load(Ordering::Relaxed) {
+        if revision >= self.seen && self.open.as_ref().is_some_and(|open| open.dependable) {
             self.seen = revision;
             self.ready.push_back(WatchItem::Progress(revision));
         }
