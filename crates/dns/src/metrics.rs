@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability, exponential};
-use component_base::version::GIT_VERSION;
+use component_base::version::git_version;
 
 use crate::answer::{Source, Transport};
 use crate::cache::Held;
@@ -79,7 +79,7 @@ impl DnsMetrics {
     /// Registers the families.
     #[must_use]
     pub fn new(metrics: &Metrics) -> Arc<Self> {
-        metrics.gauges(&BUILD).with(&[GIT_VERSION, "", ""]).set(1.0);
+        metrics.gauges(&BUILD).with(&[git_version(), "", ""]).set(1.0);
         Arc::new(Self {
             requests: metrics.counters(&REQUESTS),
             responses: metrics.counters(&RESPONSES),

@@ -38,7 +38,7 @@ pub(crate) const FLAGS: &[FlagSet] = &[
         flags: &[
             Flag::string("kubeconfig", "").help("Path to a kubeconfig; without one the pod's own account is used."),
             Flag::string("master", "").help("The address of the API server (overrides that in the kubeconfig)."),
-            Flag::string("bind-address", "0.0.0.0:53").help("Address and port to answer on, over UDP and TCP."),
+            Flag::string("bind-address", "0.0.0.0:53").help("Address and port to answer on, over UDP and TCP; 0.0.0.0 and :: stand for all addresses of both families."),
             Flag::string("health-bind-address", "0.0.0.0:8080").help("Address and port of /health."),
             Flag::string("ready-bind-address", "0.0.0.0:8181").help("Address and port of /ready."),
             Flag::string("metrics-bind-address", "0.0.0.0:9153").help("Address and port of /metrics."),

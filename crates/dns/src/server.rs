@@ -1,10 +1,11 @@
 //! The sockets: queries in, answers out, over UDP and TCP, with a bound on how many are in work.
 
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::TaskGroup;
+use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
@@ -21,6 +22,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const MAX_CONNECTIONS: usize = 512;
 /// A connection that says nothing for this long is closed.
 const IDLE: Duration = Duration::from_secs(10);
+/// Connections that may wait to be taken.
+const BACKLOG: i32 = 1024;
 /// How many ports of the system's choice are tried.
 const PORT_CHANCES: u32 = 16;
 
@@ -38,17 +41,53 @@ pub async fn serve(address: SocketAddr, responder: Arc<Responder>, tasks: &TaskG
     Ok(address)
 }
 
-/// Both sockets on one port. A port that the system chose for the one may be somebody's for the other.
+/// Both sockets on one port. A port that the system chose for the one may be somebody's for the other. The unspecified
+/// address of either family means both families, where the machine has both.
 async fn bind(address: SocketAddr) -> std::io::Result<(TcpListener, UdpSocket)> {
+    let any = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port());
+    if address.is_ipv4()
+        && address.ip().is_unspecified()
+        && let Ok(bound) = bind_one(any).await
+    {
+        return Ok(bound);
+    }
+    bind_one(address).await
+}
+
+async fn bind_one(address: SocketAddr) -> std::io::Result<(TcpListener, UdpSocket)> {
     let mut chances = if address.port() == 0 { PORT_CHANCES } else { 1 };
     loop {
-        let tcp = TcpListener::bind(address).await?;
+        let tcp: std::net::TcpListener = socket(address, Type::STREAM)?.into();
         chances -= 1;
-        match UdpSocket::bind(tcp.local_addr()?).await {
+        match socket(tcp.local_addr()?, Type::DGRAM) {
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && chances > 0 => {}
-            bound => return Ok((tcp, bound?)),
+            udp => return Ok((TcpListener::from_std(tcp)?, UdpSocket::from_std(udp?.into())?)),
         }
     }
+}
+
+/// A socket that takes connections or packets of its address's family, or of both where that is unspecified, whatever
+/// the machine does by default.
+fn socket(address: SocketAddr, kind: Type) -> std::io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), kind, None)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(!address.ip().is_unspecified())?;
+    }
+    socket.set_nonblocking(true)?;
+    if kind == Type::STREAM {
+        // A server that starts again does not wait for the connections of its predecessor.
+        socket.set_reuse_address(true)?;
+    }
+    socket.bind(&address.into())?;
+    if kind == Type::STREAM {
+        socket.listen(BACKLOG)?;
+    }
+    Ok(socket)
+}
+
+/// A client by the address that it has: a socket for both families shows those of IPv4 as mapped ones.
+fn source(transport: Transport, client: SocketAddr) -> Source {
+    Source { transport, client: SocketAddr::new(client.ip().to_canonical(), client.port()) }
 }
 
 async fn udp_loop(socket: Arc<UdpSocket>, responder: Arc<Responder>, tasks: TaskGroup) {
@@ -66,7 +105,7 @@ async fn udp_loop(socket: Arc<UdpSocket>, responder: Arc<Responder>, tasks: Task
         };
         let query = buffer.get(..length).unwrap_or_default().to_vec();
         let (socket, responder) = (Arc::clone(&socket), Arc::clone(&responder));
-        let source = Source { transport: Transport::Udp, client };
+        let source = source(Transport::Udp, client);
         tasks.spawn_cancellable("query", async move {
             let answer = match responder.decide(&query, source) {
                 Decided::Answer(answer) => answer,
@@ -108,7 +147,7 @@ async fn tcp_loop(listener: TcpListener, responder: Arc<Responder>, tasks: TaskG
 }
 
 async fn connection(mut stream: TcpStream, client: SocketAddr, responder: &Responder) -> std::io::Result<()> {
-    let source = Source { transport: Transport::Tcp, client };
+    let source = source(Transport::Tcp, client);
     while let Ok(length) = timeout(IDLE, stream.read_u16()).await {
         let mut query = vec![0; usize::from(length?)];
         timeout(IDLE, stream.read_exact(&mut query)).await??;

@@ -46,10 +46,14 @@ impl ClusterData for Many {
 }
 
 async fn start(upstreams: Upstreams, tasks: &TaskGroup) -> SocketAddr {
+    start_at(([127, 0, 0, 1], 0).into(), upstreams, tasks).await
+}
+
+async fn start_at(address: SocketAddr, upstreams: Upstreams, tasks: &TaskGroup) -> SocketAddr {
     let zone = Zone { domain: "cluster.local".into(), ttl: 30, own_service: ("k".into(), "dns".into()) };
     let cache = Cache::new(SystemClock::shared());
     let responder = Responder::new(zone, Arc::new(Many(60)), upstreams, cache, Rng::seeded(1));
-    serve(([127, 0, 0, 1], 0).into(), Arc::new(responder), tasks).await.unwrap()
+    serve(address, Arc::new(responder), tasks).await.unwrap()
 }
 
 fn query(name: &str) -> Vec<u8> {
@@ -62,6 +66,29 @@ fn query(name: &str) -> Vec<u8> {
 async fn ask(server: SocketAddr, name: &str, transport: Transport) -> Message {
     let answer = Upstreams::new(vec![server]).ask(&query(name), transport).await.unwrap();
     Message::from_vec(&answer).unwrap()
+}
+
+#[tokio::test]
+async fn both_families_are_answered() {
+    if std::net::UdpSocket::bind("[::1]:0").is_err() {
+        println!("skipped: no IPv6 here");
+        return;
+    }
+    let tasks = TaskGroup::new("test");
+    for any in ["0.0.0.0:0", "[::]:0"] {
+        let port = start_at(any.parse().unwrap(), Upstreams::default(), &tasks).await.port();
+        for address in ["127.0.0.1", "::1"] {
+            let server = SocketAddr::new(address.parse().unwrap(), port);
+            for transport in [Transport::Udp, Transport::Tcp] {
+                let answer = ask(server, "nobody.n.svc.cluster.local.", transport).await;
+                assert_eq!(answer.metadata.response_code, ResponseCode::NXDomain, "{any} {server}");
+            }
+        }
+    }
+    let one_family = start_at("[::1]:0".parse().unwrap(), Upstreams::default(), &tasks).await;
+    assert!(one_family.is_ipv6());
+    let mapped = source(Transport::Udp, "[::ffff:10.0.0.9]:53".parse().unwrap());
+    assert_eq!(mapped.client, "10.0.0.9:53".parse().unwrap());
 }
 
 #[tokio::test]

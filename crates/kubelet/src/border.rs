@@ -141,7 +141,7 @@ pub trait PodCgroups: Send + Sync + 'static {
     ///
     /// # Errors
     /// The machine refuses; the text is what `FailedCreatePodContainer` shows.
-    fn ensure(&self, pod: &Pod) -> Result<(), SideError>;
+    async fn ensure(&self, pod: &Pod) -> Result<(), SideError>;
 
     /// Kills what is left in the group and removes it.
     async fn remove(&self, uid: &str) -> Result<(), SideError>;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use component_base::serving::BoxError;
 use sys::cgroups::{Cgroups, Version};
+use sys::mounts::Mounts;
 
 use crate::config::Plan;
 use crate::node::Facts;
@@ -27,10 +28,12 @@ pub(crate) fn check(
     plan: &Plan,
     facts: &Facts,
     cgroups: &dyn Cgroups,
+    mounts: &dyn Mounts,
 ) -> Result<Vec<(&'static str, String)>, BoxError> {
     let mut events = Vec::new();
     check_cgroups(plan, cgroups, &mut events)?;
-    check_swap(plan, facts)?;
+    check_swap(plan, facts, mounts, &mut events)?;
+    check_managers(&plan.node.root_dir)?;
     set_kernel(plan, facts)?;
     let score = plan.config.oom_score_adj.unwrap_or(-999);
     facts.proc().set_oom_score_adj(std::process::id(), score)?;
@@ -68,12 +71,60 @@ fn check_cgroups(plan: &Plan, cgroups: &dyn Cgroups, events: &mut Vec<(&'static 
     Ok(())
 }
 
-fn check_swap(plan: &Plan, facts: &Facts) -> Result<(), BoxError> {
+fn check_swap(
+    plan: &Plan,
+    facts: &Facts,
+    mounts: &dyn Mounts,
+    events: &mut Vec<(&'static str, String)>,
+) -> Result<(), BoxError> {
     let swap = facts.proc().memory().map(|memory| memory.swap_total_bytes).unwrap_or_default();
     if swap > 0 && plan.config.fail_swap_on != Some(false) {
         return Err(
             "running with swap on is not supported, please disable swap or set --fail-swap-on flag to false".into()
         );
+    }
+    if swap > 0 && !mounts.can_refuse_swap() {
+        let text = "The tmpfs noswap option is not supported. Memory-backed volumes (e.g. secrets, emptyDirs, etc.) might \
+                    be swapped to disk and should no longer be considered secure.";
+        events.push(("PossibleMemoryBackedVolumesOnDisk", text.to_owned()));
+    }
+    Ok(())
+}
+
+/// State files of the managers of processors and memory, and the policy under which nothing is assigned.
+const MANAGERS: [(&str, &str, &str); 2] =
+    [("CPU", "cpu_manager_state", "none"), ("memory", "memory_manager_state", "None")];
+/// The largest state file that is read.
+const MAX_STATE_BYTES: u64 = 16 << 20;
+
+/// A kubelet before this one may have given processors or memory to pods for themselves, which this one would give to
+/// others again.
+fn check_managers(root: &Path) -> Result<(), BoxError> {
+    use std::io::Read as _;
+    for (what, file, policy) in MANAGERS {
+        let path = root.join(file);
+        let mut text = String::new();
+        let read = std::fs::File::open(&path).and_then(|file| file.take(MAX_STATE_BYTES).read_to_string(&mut text));
+        let why = match read {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => error.to_string(),
+            Ok(_) => match serde_json::from_str::<serde_json::Value>(&text) {
+                Err(error) => error.to_string(),
+                Ok(state) => match state["policyName"].as_str() {
+                    Some(found) if found == policy => continue,
+                    found => format!(
+                        "configured policy {policy:?} differs from state checkpoint policy {:?}",
+                        found.unwrap_or_default()
+                    ),
+                },
+            },
+        };
+        return Err(format!(
+            "could not restore state from checkpoint: {why}, please drain this node and delete the {what} manager \
+             checkpoint file {:?} before restarting Kubelet",
+            path.display().to_string()
+        )
+        .into());
     }
     Ok(())
 }
@@ -157,4 +208,26 @@ pub(crate) fn make_directories(layout: &Layout, plan: &Plan) -> Result<(), BoxEr
     }
     make(&plan.pods.pod_logs_dir, 0o755)?;
     make(&plan.pods.container_logs_dir, 0o755)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_kubelet_assigned_is_not_assigned_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let check = || check_managers(dir.path()).map_err(|error| error.to_string());
+        assert_eq!(check(), Ok(()));
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        write("cpu_manager_state", r#"{"policyName":"none","defaultCpuSet":"","checksum":1353318690}"#);
+        write("memory_manager_state", r#"{"policyName":"None","machineState":{},"entries":{},"checksum":1}"#);
+        assert_eq!(check(), Ok(()));
+        write("cpu_manager_state", r#"{"policyName":"static","defaultCpuSet":"0","checksum":1}"#);
+        let error = check().unwrap_err();
+        assert!(error.contains("policy \"none\" differs from state checkpoint policy \"static\""), "{error}");
+        assert!(error.contains("delete the CPU manager checkpoint file"), "{error}");
+        write("cpu_manager_state", "{");
+        assert!(check().is_err());
+    }
 }

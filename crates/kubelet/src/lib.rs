@@ -17,6 +17,7 @@ mod dns;
 pub mod env;
 mod events;
 mod eviction;
+mod file_calls;
 mod host;
 mod host_rules;
 mod hostname;

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::metrics::KubeletMetrics;
-use crate::runtime::cache::RuntimeCache;
+use crate::runtime::cache::{Outline, RuntimeCache};
 use crate::runtime::inspect::inspect_listed;
 use crate::runtime::labels;
 use crate::runtime::record::RecordState;
@@ -47,9 +47,6 @@ impl Relist {
     }
 }
 
-/// The state of everything in a pod: id to (name, state).
-type Outline = BTreeMap<String, (String, RecordState)>;
-
 /// The generator. One task runs it.
 pub(crate) struct Pleg {
     runtime: Arc<dyn Runtime>,
@@ -57,7 +54,6 @@ pub(crate) struct Pleg {
     events: mpsc::Sender<PodChange>,
     requests: Mutex<Option<mpsc::Receiver<String>>>,
     relist: Relist,
-    outlines: Mutex<BTreeMap<String, Outline>>,
     metrics: Arc<KubeletMetrics>,
 }
 
@@ -70,7 +66,7 @@ impl Pleg {
     ) -> Self {
         let (sender, receiver) = mpsc::channel(REQUEST_QUEUE);
         let requests = Mutex::new(Some(receiver));
-        Self { runtime, cache, events, requests, relist: Relist(sender), outlines: Mutex::default(), metrics }
+        Self { runtime, cache, events, requests, relist: Relist(sender), metrics }
     }
 
     pub(crate) fn relist_handle(&self) -> Relist {
@@ -108,7 +104,7 @@ impl Pleg {
                 containers.entry(uid.clone()).or_insert_with(Vec::new).push(container);
             }
         }
-        let known = self.outlines.lock().keys().cloned().collect::<Vec<_>>();
+        let known = self.cache.told_of();
         let uids: BTreeSet<_> = sandboxes.keys().chain(containers.keys()).chain(&known).cloned().collect();
         for uid in uids {
             let sandboxes = sandboxes.get(&uid).map_or(&[][..], Vec::as_slice);
@@ -140,7 +136,7 @@ impl Pleg {
     /// Compares a pod with how it was; on a change (or when asked) reads it in full and tells the loop.
     async fn compare(&self, uid: &str, sandboxes: &[PodSandbox], containers: &[Container], at: Instant, asked: bool) {
         let now = outline(sandboxes, containers);
-        let before = self.outlines.lock().get(uid).cloned().unwrap_or_default();
+        let before = self.cache.told(uid);
         if now == before && !asked {
             return;
         }
@@ -155,10 +151,7 @@ impl Pleg {
             return;
         }
         let died = died(&before, &now);
-        match now.is_empty() {
-            true => self.outlines.lock().remove(uid),
-            false => self.outlines.lock().insert(uid.to_owned(), now),
-        };
+        self.cache.tell(uid, now);
         if self.events.try_send(PodChange { uid: uid.to_owned(), died }).is_err() {
             self.metrics.pleg_discarded.with(&[]).inc();
             tracing::warn!(uid, "Pod event dropped, the sync loop is behind");

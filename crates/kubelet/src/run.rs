@@ -36,7 +36,7 @@ use crate::metrics::KubeletMetrics;
 use crate::node::{self, AddressSource, Facts, LeaseKeeper, Memory, NodeState, Reporter, RuntimeHealth};
 use crate::objects::{ApiObjects, NoObjects, Objects};
 use crate::resources::container::ContainerLimits;
-use crate::resources::{Driver, PodGroups, all_pods_limits};
+use crate::resources::{Driver, PodGroups, Systemd, all_pods_limits};
 use crate::server::{Access, Api, Authorizer, Everyone, ReadOnly, ReviewAuthorizer, ReviewTokens, Secured, Stats};
 use crate::setup::Setup;
 use crate::volumes::{Layout, VolumeDeps, VolumeSet};
@@ -66,7 +66,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     plan.pods.enforces_app_armor = host::enforces_app_armor();
     let cgroups: Arc<dyn Cgroups> = Arc::new(LinuxCgroups::detect());
     let watchdog = watchdog::interval(|name| std::env::var(name).ok())?;
-    let warnings = host::check(&plan, &facts, cgroups.as_ref())?;
+    let warnings = host::check(&plan, &facts, cgroups.as_ref(), &LinuxMounts)?;
     let metrics = Registries::new();
     let access = certificates::client_config(&plan, &lifecycle, &metrics.own).await?;
     let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), lifecycle.tasks().clone())
@@ -112,7 +112,8 @@ struct Clients {
 impl Clients {
     fn new(access: certificates::ClientAccess, plan: &Plan, cx: ClientCx) -> Result<Self, BoxError> {
         let config = &plan.config;
-        let base = access.config.with_component("kubelet");
+        let mut base = access.config.with_component("kubelet");
+        base.content = config::content_type(&config.content_type).unwrap_or_default();
         let rate = |qps: i32| if qps == 0 { -1.0 } else { f64::from(qps) };
         let burst = |burst: i32| u32::try_from(burst).unwrap_or_default();
         let (qps, events_qps) = (config.kube_api_qps.unwrap_or(50), config.event_record_qps.unwrap_or(50));
@@ -190,7 +191,10 @@ impl Parts {
         let runtime = Arc::new(CriClient::connect(&options).await?);
         let driver = cgroup_driver(&runtime, plan, &own_metrics).await?;
         let settings = plan.cgroups(driver).ok_or("invalid cgroup root")?;
-        let groups = PodGroups::new(cgroups, settings);
+        let groups = match driver {
+            Driver::Cgroupfs => PodGroups::new(cgroups, settings),
+            Driver::Systemd => PodGroups::of_systemd(cgroups, Arc::new(systemd().await?), settings),
+        };
         let events: Arc<dyn Events> = match &clients {
             Some(clients) => Arc::new(ApiEvents(EventRecorder::new(&clients.events, "kubelet", &plan.node.name))),
             None => Arc::new(LoggedEvents),
@@ -259,7 +263,7 @@ impl Parts {
         } else {
             crate::resources::reserve::Reservations::default().enforced(&capacity)
         };
-        self.groups.start(&all_pods_limits(cpu, memory, None))?;
+        self.groups.start(&all_pods_limits(cpu, memory, None)).await?;
         if enforced {
             let text = "Updated Node Allocatable limit across pods";
             self.events.event(node::reference(&plan.node.name), Level::Normal, "NodeAllocatableEnforced", text);
@@ -396,6 +400,17 @@ fn cri_options(plan: &Plan) -> ClientOptions {
     }
 }
 
+/// The machine's systemd, which the driver of this name needs.
+async fn systemd() -> Result<Systemd, BoxError> {
+    let failed = |error| {
+        format!(
+            "the cgroup driver is systemd, by the runtime's word or cgroupDriver, but {error}; on a machine without \
+             systemd, set both to cgroupfs"
+        )
+    };
+    Ok(Systemd::connect().await.map_err(failed)?)
+}
+
 /// What the runtime says wins; one that does not know the question leaves it to the configuration.
 async fn cgroup_driver(runtime: &CriClient, plan: &Plan, metrics: &KubeletMetrics) -> Result<Driver, BoxError> {
     use node_api::cri::v1::CgroupDriver;
@@ -487,7 +502,10 @@ fn api(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxErro
         slis,
         probes: parts.metrics.probes.clone(),
         own: parts.metrics.own.clone(),
-        claims: Box::new(move |pods| volumes.claimed_rooms(pods)),
+        claims: Box::new(move |pods| {
+            let volumes = volumes.clone();
+            Box::pin(async move { volumes.claimed_rooms(&pods).await })
+        }),
         claims_shown: Default::default(),
         cert_dir: plan.cert_dir.clone(),
         stats: Stats::new(

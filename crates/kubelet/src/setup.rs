@@ -118,7 +118,8 @@ impl Setup {
         features.any(|features| features.recursive_read_only_mounts == Some(true))
     }
 
-    fn mounts(
+    /// The container's mounts; parts of volumes and the hosts file are put into place for them.
+    async fn mounts(
         &self,
         pod: &Pod,
         container: &Container,
@@ -126,14 +127,23 @@ impl Setup {
         environment: &BTreeMap<String, String>,
     ) -> Result<Vec<v1::Mount>, SideError> {
         let recursive_read_only = self.recursive_read_only(pod);
-        let request = MountRequest { pod, container, environment, recursive_read_only };
-        let mut mounts = mounts_of(&self.volumes, &request)?;
-        if hosts::is_wanted(pod, container, &facts.pod_ips) {
-            let name = hostname::of_pod(pod, &self.dns.domain)?;
-            let file = self.volumes.layout().hosts_file(&pod.metadata.uid);
-            mounts.push(hosts::write(pod, &name, &facts.pod_ips, &file)?);
-        }
-        Ok(mounts)
+        let hosts = match hosts::is_wanted(pod, container, &facts.pod_ips) {
+            true => Some((hostname::of_pod(pod, &self.dns.domain)?, facts.pod_ips.clone())),
+            false => None,
+        };
+        let (set, uid) = (Arc::clone(&self.volumes), pod.metadata.uid.clone());
+        let (pod, container, environment) = (pod.clone(), container.clone(), environment.clone());
+        let put = move || {
+            let request =
+                MountRequest { pod: &pod, container: &container, environment: &environment, recursive_read_only };
+            let mut mounts = mounts_of(&set, &request)?;
+            if let Some((name, ips)) = hosts {
+                let file = set.layout().hosts_file(&pod.metadata.uid);
+                mounts.push(hosts::write(&pod, &name, &ips, &file)?);
+            }
+            Ok(mounts)
+        };
+        self.volumes.calls().run(&uid, put).await?
     }
 }
 
@@ -162,7 +172,7 @@ impl ContainerSetup for Setup {
         facts: &ContainerFacts,
     ) -> Result<ContainerInputs, SideError> {
         let env = self.environment(pod, container, facts).await?;
-        let mounts = self.mounts(pod, container, facts, &env)?;
+        let mounts = self.mounts(pod, container, facts, &env).await?;
         Ok(ContainerInputs { env, mounts, devices: Vec::new() })
     }
 

@@ -20,7 +20,7 @@ impl SmallDisk {
     pub(crate) fn new() -> Option<Self> {
         let capabilities = sys::proc::Proc::system().effective_capabilities().unwrap_or_default();
         if capabilities >> SYS_ADMIN & 1 == 0 {
-            println!("skipped: a file system can only be mounted as root");
+            test_facts::skipped("a file system can only be mounted as root");
             return None;
         }
         let dir = tempfile::tempdir().unwrap();

@@ -13,6 +13,18 @@ const KIND: &str = "KubeProxyConfiguration";
 /// # Errors
 /// Never for flags of the proxy's own table.
 pub(crate) fn written(options: &Options) -> Result<String, api_machinery::json::DecodeError> {
+    Ok(api_machinery::yaml::to_yaml(&document(options)?))
+}
+
+/// The same, as `/configz` shows it.
+///
+/// # Errors
+/// Never for flags of the proxy's own table.
+pub(crate) fn shown(options: &Options) -> Result<Value, api_machinery::json::DecodeError> {
+    Ok(ValueMap::from_iter([("kubeproxy.config.k8s.io".into(), document(options)?)]).into())
+}
+
+fn document(options: &Options) -> Result<Value, api_machinery::json::DecodeError> {
     let mut configuration = KubeProxyConfiguration::default();
     api_machinery::defaults::fill(&mut configuration);
     let text = api_machinery::json::encode_typed(KIND, API_VERSION, &configuration);
@@ -24,7 +36,7 @@ pub(crate) fn written(options: &Options) -> Result<String, api_machinery::json::
         }
     }
     put(&mut document, "hostnameOverride", options.string("hostname-override").into());
-    Ok(api_machinery::yaml::to_yaml(&document))
+    Ok(document)
 }
 
 /// The value as the file has it; nothing for types that no setting has.
@@ -79,6 +91,8 @@ mod tests {
         let after = parse(&[&format!("--config={}", file.path().display())]);
         let settings = |options: &Options| Settings::from_options(options, "host").unwrap();
         assert_eq!(settings(&before), settings(&after), "{text}");
+        let shown = shown(&after).unwrap();
+        assert_eq!(shown["kubeproxy.config.k8s.io"]["nftables"]["syncPeriod"], "45s");
         assert!(text.contains("syncPeriod: 45s") && text.contains("kind: KubeProxyConfiguration"), "{text}");
     }
 }

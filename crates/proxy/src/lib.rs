@@ -10,6 +10,7 @@ pub mod conntrack;
 pub mod endpoints;
 pub mod engine;
 mod family;
+mod flows;
 pub mod health;
 pub mod health_ports;
 pub mod metrics;
@@ -17,6 +18,9 @@ pub mod nftables;
 pub mod options;
 mod run;
 pub mod service;
+mod support;
+mod validation;
+mod watched;
 pub mod worker;
 
 pub use family::Family;

@@ -1,7 +1,6 @@
 //! The `kubeproxy_*` metrics, with upstream's names, labels and buckets.
 //!
-//! Deliberately not here: those of the iptables mode, and those of the reconciler of connection tracking: stale
-//! connections are forgotten with the sync that makes them so.
+//! Deliberately not here: those of the iptables mode.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use std::time::Duration;
 use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability, exponential};
 
 use crate::Family;
+use crate::engine::Counts;
 
 const FAMILY: &[&str] = &["ip_family"];
 const SYNC_SECONDS: &[f64] = &exponential::<15>(0.001, 2.0);
@@ -70,6 +70,17 @@ const CLEANUP_FAILURES: Desc = desc(
     "Deletions of unused chains that the kernel refused.",
 )
 .labels(FAMILY);
+const RECONCILED: Desc = desc(
+    "kubeproxy_conntrack_reconciler_sync_duration_seconds",
+    "How long looking for tracked connections that went stale took.",
+)
+.labels(FAMILY)
+.buckets(SYNC_SECONDS);
+const FORGOTTEN: Desc = desc(
+    "kubeproxy_conntrack_reconciler_deleted_entries_total",
+    "Tracked connections that were deleted because they went stale.",
+)
+.labels(FAMILY);
 const NO_LOCAL: Desc = desc(
     "kubeproxy_sync_proxy_rules_no_local_endpoints_total",
     "Service ports whose policy is Local and that have endpoints, but none here.",
@@ -119,6 +130,8 @@ pub struct ProxyMetrics {
     changes: [Counters; 2],
     sync_failures: Counters,
     cleanup_failures: Counters,
+    reconciled: Histograms,
+    forgotten: Counters,
     no_local: Gauges,
     healthz: Counters,
     livez: Counters,
@@ -139,6 +152,8 @@ impl ProxyMetrics {
             changes: [metrics.counters(&SERVICES_TOTAL), metrics.counters(&ENDPOINTS_TOTAL)],
             sync_failures: metrics.counters(&SYNC_FAILURES),
             cleanup_failures: metrics.counters(&CLEANUP_FAILURES),
+            reconciled: metrics.histograms(&RECONCILED),
+            forgotten: metrics.counters(&FORGOTTEN),
             no_local: metrics.gauges(&NO_LOCAL),
             healthz: metrics.counters(&HEALTHZ),
             livez: metrics.counters(&LIVEZ),
@@ -169,10 +184,15 @@ impl ProxyMetrics {
         }
     }
 
-    /// So many times unused chains could not be deleted.
-    #[expect(clippy::cast_precision_loss, reason = "failures are few")]
-    pub fn cleanup_failed(&self, family: Family, times: u64) {
-        self.cleanup_failures.with(&[family.api_name()]).inc_by(times as f64);
+    /// What happened beside the rules.
+    #[expect(clippy::cast_precision_loss, reason = "failures and connections are not so many")]
+    pub fn counted(&self, family: Family, counts: Counts) {
+        let family = &[family.api_name()];
+        self.cleanup_failures.with(family).inc_by(counts.cleanup_failures as f64);
+        if let Some(took) = counts.reconciled {
+            self.reconciled.with(family).observe(took.as_secs_f64());
+            self.forgotten.with(family).inc_by(counts.forgotten as f64);
+        }
     }
 
     /// The rules of a change are there, so long after it happened.
@@ -215,6 +235,8 @@ mod tests {
         proxy.synced(Family::V4, synced, 7.0);
         proxy.synced(Family::V4, Synced { full: false, succeeded: false, ..synced }, 8.0);
         proxy.answered("/healthz", http::StatusCode::OK);
+        let reconciled = Some(Duration::from_millis(1));
+        proxy.counted(Family::V4, Counts { cleanup_failures: 2, reconciled, forgotten: 3 });
         let text = metrics.text();
         for line in [
             "kubeproxy_sync_proxy_rules_endpoint_changes_pending 0\n",
@@ -223,6 +245,9 @@ mod tests {
             "kubeproxy_sync_proxy_rules_duration_seconds_count{ip_family=\"IPv4\"} 2\n",
             "kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family=\"IPv4\"} 7\n",
             "kubeproxy_sync_proxy_rules_nftables_sync_failures_total{ip_family=\"IPv4\"} 1\n",
+            "kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total{ip_family=\"IPv4\"} 2\n",
+            "kubeproxy_conntrack_reconciler_sync_duration_seconds_count{ip_family=\"IPv4\"} 1\n",
+            "kubeproxy_conntrack_reconciler_deleted_entries_total{ip_family=\"IPv4\"} 3\n",
             "kubeproxy_proxy_healthz_total{code=\"200\"} 1\n",
         ] {
             assert!(text.contains(line), "{line}\nin\n{text}");

@@ -1,6 +1,6 @@
 //! The proxy's flags, its configuration file, and the settings that both end in.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use component_base::flags::{self, Errors, Flag, FlagSet, Invalid, Options};
 
 use crate::Family;
 use crate::conntrack::ConntrackSettings;
+use crate::validation;
 
 /// Flags with the place of the same setting in the configuration file; empty for none.
 pub(crate) const FILE_PATHS: &[(&str, &str)] = &[
@@ -251,8 +252,8 @@ impl Settings {
         errors.check(!name.is_empty(), "empty hostname is invalid");
         let local_sources = local_sources(options, &mut errors);
         let (healthz, metrics) = (
-            address(options, "healthz-bind-address", 10256, &mut errors),
-            address(options, "metrics-bind-address", 10249, &mut errors),
+            address_like(options, "healthz-bind-address", Ipv6Addr::UNSPECIFIED.into(), 10256, &mut errors),
+            address_like(options, "metrics-bind-address", Ipv6Addr::LOCALHOST.into(), 10249, &mut errors),
         );
         let node_port_addresses = match options.strings("nodeport-addresses") {
             [] => vec!["primary".to_owned()],
@@ -261,6 +262,7 @@ impl Settings {
         let conntrack = ConntrackSettings::from_options(options, &mut errors);
         let content = content_type(options, &mut errors);
         refuse_unsupported(options, &mut errors);
+        validation::check(options, &mut errors);
         errors.into_result()?;
         Ok(Self {
             conntrack,
@@ -285,6 +287,12 @@ impl Settings {
         })
     }
 
+    /// The networks of a family at whose addresses NodePorts answer; none where that is not said by networks.
+    #[must_use]
+    pub fn node_port_networks(&self, family: Family) -> Vec<String> {
+        self.node_port_addresses.iter().filter(|text| Family::of_text(text) == Some(family)).cloned().collect()
+    }
+
     /// What a pod's source looks like in the rules of a family.
     #[must_use]
     pub fn local_source(&self, family: Family) -> Option<(String, String)> {
@@ -302,7 +310,7 @@ pub(crate) fn sources_of<'a>(
 ) -> Result<Vec<(Family, String, String)>, Invalid> {
     let (mut found, mut errors) = (Vec::<(Family, String, String)>::new(), Errors::new());
     for cidr in networks {
-        match Family::of_text(cidr).filter(|_| cidr.contains('/')) {
+        match Family::of_text(cidr).filter(|_| validation::is_network(cidr)) {
             Some(family) if found.iter().all(|(of, ..)| *of != family) => {
                 let ip = family.nft();
                 found.push((family, format!("{ip} saddr {cidr}"), format!("{ip} saddr != {cidr}")));
@@ -320,9 +328,20 @@ pub(crate) fn sources_of<'a>(
 /// An address to listen at, with a port where it names none; nothing where it is blank.
 fn address(options: &Options, flag: &str, port: u16, errors: &mut Errors) -> Option<SocketAddr> {
     let text = options.string(flag);
-    let full = if text.parse::<IpAddr>().is_ok() { format!("{text}:{port}") } else { text.to_owned() };
-    let wrong = || format!("{flag}: Invalid value: {text:?}: must be IP:port");
-    if text.is_empty() { None } else { errors.ok(full.parse::<SocketAddr>().map_err(|_| wrong())) }
+    if text.is_empty() {
+        return None;
+    }
+    let bare = text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, port));
+    let found = bare.or_else(|_| text.parse::<SocketAddr>());
+    errors.ok(found.map_err(|_| format!("{flag}: Invalid value: {text:?}: must be IP:port")))
+}
+
+/// An address to listen at; where it was not asked for, one of the family of the node's own address if that was.
+fn address_like(options: &Options, flag: &str, v6: IpAddr, port: u16, errors: &mut Errors) -> Option<SocketAddr> {
+    let is_v6 = options.ip("bind-address").is_some_and(|address| address.is_ipv6());
+    let is_default =
+        FLAGS.iter().flat_map(|set| set.flags).any(|own| own.name == flag && own.default == options.string(flag));
+    if is_v6 && is_default { Some(SocketAddr::new(v6, port)) } else { address(options, flag, port, errors) }
 }
 
 fn refuse_unsupported(options: &Options, errors: &mut Errors) {
@@ -334,7 +353,7 @@ fn refuse_unsupported(options: &Options, errors: &mut Errors) {
 fn content_type(options: &Options, errors: &mut Errors) -> ContentType {
     match options.string("kube-api-content-type") {
         "application/vnd.kubernetes.protobuf" => ContentType::Protobuf,
-        "application/json" => ContentType::Json,
+        "application/json" | "" => ContentType::Json,
         other => {
             errors.push(format_args!("--kube-api-content-type: unsupported content type {other:?}"));
             ContentType::Protobuf
@@ -386,11 +405,7 @@ mod tests {
 
     #[test]
     fn flags_are_upstreams() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/flags/kube-proxy.json");
-        let Ok(document) = config_file::load(&path) else {
-            println!("skipped: no flag data at {}", path.display());
-            return;
-        };
+        let document = test_facts::facts("flags/kube-proxy.json");
         let own: Vec<&Flag> = FLAGS.iter().flat_map(|set| set.flags).collect();
         for facts in document["flags"].as_array().unwrap() {
             // Both ways to write a name are the same.
@@ -413,6 +428,19 @@ mod tests {
         assert_eq!((settings.node.as_str(), settings.mark), ("host-1", 0x4000));
         assert_eq!(settings.node_port_addresses, ["primary"]);
         assert_eq!(settings.healthz, "0.0.0.0:10256".parse().ok());
+    }
+
+    #[test]
+    fn addresses_to_listen_at_may_lack_a_port_and_follow_the_nodes_own() {
+        for (arguments, healthz, metrics) in [
+            (&["--bind-address=fd00::4"][..], "[::]:10256", "[::1]:10249"),
+            (&["--bind-address=10.0.0.4"], "0.0.0.0:10256", "127.0.0.1:10249"),
+            (&["--healthz-bind-address=fd00::4", "--metrics-bind-address=[::1]:1"], "[fd00::4]:10256", "[::1]:1"),
+            (&["--bind-address=fd00::4", "--healthz-bind-address=10.0.0.4"], "10.0.0.4:10256", "[::1]:10249"),
+        ] {
+            let settings = parsed(arguments).unwrap();
+            assert_eq!((settings.healthz, settings.metrics), (healthz.parse().ok(), metrics.parse().ok()));
+        }
     }
 
     #[test]
@@ -445,6 +473,8 @@ mod tests {
         for (argument, part) in [
             ("--proxy-mode=ipvs", "proxy mode"),
             ("--cluster-cidr=10.0.0.0", "valid CIDR"),
+            ("--cluster-cidr=10.0.0.0/33", "valid CIDR"),
+            ("--nodeport-addresses=everywhere", "must be a valid CIDR"),
             ("--detect-local-mode=Guess", "detect-local-mode"),
             ("--iptables-masquerade-bit=40", "[0, 31]"),
             ("--healthz-bind-address=here", "must be IP:port"),

@@ -1,6 +1,5 @@
 //! The proxy as a process: finds its node, watches Services and EndpointSlices, keeps a table for each family.
 
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -8,34 +7,32 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_machinery::time::Time;
-use api_types::core_v1::constants::ENDPOINTS_LAST_CHANGE_TRIGGER_TIME;
-use api_types::core_v1::{Node, ObjectReference, Service};
-use api_types::discovery_v1::EndpointSlice;
+use api_types::core_v1::{Node, ObjectReference};
 use base::TaskGroup;
 use client::{
-    Client, ClientConfig, ClientCx, EventType, Informer, InformerOptions, Informers, ObjectKey, RequestMetrics, Scope,
+    Client, ClientConfig, ClientCx, EventType, Informer, InformerOptions, Informers, RequestMetrics, Scope,
     SeriesEvent, SeriesRecorder,
 };
 use component_base::flags::{Errors, Options};
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{BoxError, PortSharing, Request, Response, Security, Server, bind, handler_fn, text};
 use component_base::{Component, Lifecycle, notify};
-use http::StatusCode;
+use http::{HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
-use sys::exec::{Exec, LinuxExec};
+use sys::exec::{Command, Exec, LinuxExec};
 use sys::net::{IpRoute, Network};
 use sys::packet_filter::{Nft, PacketFilter};
 use tokio::sync::Notify;
 
 use crate::endpoints::Place;
-use crate::engine::{Engine, Source};
-use crate::family::contains;
+use crate::engine::{Engine, node_port_addresses};
 use crate::health::Health;
 use crate::health_ports::HealthPorts;
-use crate::metrics::{Changed, ProxyMetrics};
+use crate::metrics::ProxyMetrics;
 use crate::nftables::{NodePorts, TableOptions};
 use crate::options::{self, Settings};
+use crate::support;
+use crate::watched::Cluster;
 use crate::worker::{self, Pace, Pending, Reports};
 use crate::{Family, cleanup, config_file, config_watch};
 
@@ -46,8 +43,6 @@ const BIND_RETRY: Duration = Duration::from_secs(5);
 /// How long to wait for the networks of the node's pods, where pod traffic is told by them.
 const POD_NETWORKS_DEADLINE: Duration = Duration::from_secs(300);
 const NODE_POLL: Duration = Duration::from_secs(1);
-const BY_SERVICE: &str = "by-service";
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const ZONE: &str = "topology.kubernetes.io/zone";
 const BEING_REMOVED: &str = "ToBeDeletedByClusterAutoscaler";
 
@@ -91,8 +86,9 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         return Ok(());
     }
     let file = PathBuf::from(options.string("config"));
+    let pages = Pages { metrics: Arc::clone(&metrics), config: config_file::shown(&options)?.to_string() };
     tokio::select! {
-        ended = serve_services(settings, machine, &client, &metrics, &lifecycle) => ended,
+        ended = serve_services(settings, machine, &client, &pages, &lifecycle) => ended,
         () = config_watch::changed(&file) => Err("content of the proxy server's configuration file was updated".into()),
     }
 }
@@ -105,6 +101,13 @@ fn client_of(settings: &Settings, metrics: &Metrics, lifecycle: &Lifecycle) -> R
     let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), lifecycle.tasks().clone())
         .with_metrics(RequestMetrics::new(metrics));
     Ok(Client::new(config, cx)?)
+}
+
+/// What is shown of the process at the address for metrics.
+struct Pages {
+    metrics: Arc<Metrics>,
+    /// The configuration, as JSON.
+    config: String,
 }
 
 /// What the proxy changes of the machine.
@@ -120,6 +123,11 @@ impl Machine {
             tracing::warn!(error = %error, "could not set the OOM score");
         }
         let exec: Arc<dyn Exec> = Arc::new(LinuxExec);
+        if std::env::var_os(support::SKIP_KERNEL_CHECK).is_none_or(|value| value.is_empty()) {
+            support::check_kernel(&proc.kernel_version()?)?;
+        }
+        let version = exec.run(&Command::with("nft", &["--version"])).await;
+        support::check_nft(&version.map_err(|error| format!("could not find nftables binary: {error}"))?.text())?;
         let filter: Arc<dyn PacketFilter> = Arc::new(Nft::new(exec.clone(), None));
         if !filter.is_supported().await {
             return Err("could not use nftables: is nft installed, and may this process change the network?".into());
@@ -141,15 +149,15 @@ async fn serve_services(
     mut settings: Settings,
     machine: Machine,
     client: &Client,
-    metrics: &Arc<Metrics>,
+    pages: &Pages,
     lifecycle: &Lifecycle,
 ) -> Result<(), BoxError> {
     let events = SeriesRecorder::new(client, "kube-proxy", &settings.node);
     let health = Health::new(lifecycle.clock().clone(), settings.sync_period.saturating_mul(2));
     // Nothing is known of the node yet.
     health.set_eligible(false);
-    let own = ProxyMetrics::new(metrics);
-    serve(&settings, &health, (metrics, &own), lifecycle)?;
+    let own = ProxyMetrics::new(&pages.metrics);
+    serve(&settings, &health, (pages, &own), lifecycle)?;
 
     let options = InformerOptions { resync: Some(settings.config_sync_period), ..InformerOptions::default() };
     let informers = Informers::new(client, options);
@@ -165,6 +173,7 @@ async fn serve_services(
         watch_pod_networks(&nodes, networks, &moved);
     }
 
+    let families = support::families(primary_family(&settings, node.as_deref()), has_v6())?;
     let addresses = node_addresses(&settings, node.as_deref());
     let zone = node.as_ref().and_then(|node| node.metadata.labels.get(ZONE).cloned()).unwrap_or_default();
     let place = Place { node: settings.node.clone(), zone };
@@ -173,7 +182,7 @@ async fn serve_services(
     let tasks = lifecycle.tasks().clone();
     let parts = Parts { settings, filter, network, cluster, nodes, place, events, reports, tasks };
     parts.events.event(starting(&parts.settings.node));
-    for family in families() {
+    for family in families {
         parts.start(family, &addresses).await;
     }
     notify::ready();
@@ -235,7 +244,8 @@ impl Parts {
             &settings.node,
             Some(self.events.clone()),
         );
-        let engine = Engine::new(table, self.place.clone(), Arc::clone(&self.filter), Arc::clone(&self.network));
+        let engine = Engine::new(table, self.place.clone(), Arc::clone(&self.filter), Arc::clone(&self.network))
+            .with_node_port_networks(settings.node_port_networks(family));
         let pending = Arc::new(Pending::default());
         self.cluster.subscribe(family, &pending, &self.reports);
         watch_zone(&self.nodes, self.place.zone.clone(), &pending);
@@ -266,91 +276,17 @@ fn health_addresses(table: &TableOptions) -> Vec<IpAddr> {
     }
 }
 
-/// The families that the machine has.
-fn families() -> Vec<Family> {
-    let v6 = std::path::Path::new("/proc/net/if_inet6").exists();
+/// Whether the machine has IPv6.
+fn has_v6() -> bool {
+    let exists = std::path::Path::new("/proc/net/if_inet6").exists();
     let disabled = std::fs::read_to_string("/proc/sys/net/ipv6/conf/all/disable_ipv6");
-    let v6 = v6 && disabled.is_ok_and(|text| text.trim() != "1");
-    if v6 { vec![Family::V4, Family::V6] } else { vec![Family::V4] }
+    exists && disabled.is_ok_and(|text| text.trim() != "1")
 }
 
-/// What the proxy watches.
-struct Cluster {
-    services: Informer<Service>,
-    slices: Informer<EndpointSlice>,
-}
-
-impl Cluster {
-    fn new(informers: &Informers) -> Self {
-        let services = informers.scoped::<Service>(&Scope {
-            label_selector: "!service.kubernetes.io/service-proxy-name".into(),
-            field_selector: "spec.clusterIP!=None".into(),
-            ..Scope::default()
-        });
-        let slices = informers.scoped::<EndpointSlice>(&Scope {
-            label_selector: "!service.kubernetes.io/headless".into(),
-            ..Scope::default()
-        });
-        slices.add_index(BY_SERVICE, |slice| service_of(slice).map(|key| key.to_string()).into_iter().collect());
-        Self { services, slices }
-    }
-
-    async fn wait_synced(&self) {
-        self.services.wait_synced().await;
-        self.slices.wait_synced().await;
-    }
-
-    fn subscribe(&self, family: Family, pending: &Arc<Pending>, reports: &Reports) {
-        let (to, seen) = (Arc::clone(pending), reports.clone());
-        self.services.subscribe(move |change| {
-            if !change.is_resync() {
-                seen.health.queued(family);
-                seen.metrics.queued(family, Changed::Service, seen.seconds());
-                to.add(change.key());
-            }
-        });
-        let (to, seen) = (Arc::clone(pending), reports.clone());
-        let started = Time::from(seen.clock.wall());
-        self.slices.subscribe(move |change| {
-            // What happened before this process was started says nothing about it.
-            let at = trigger_time(change.object()).filter(|at| *at > started);
-            let news = !change.is_deleted() && change.old().is_none_or(|old| trigger_time(old) != at);
-            if let Some(at) = at.filter(|_| news) {
-                to.triggered(at);
-            }
-            let keys: BTreeSet<ObjectKey> = [service_of(change.object()), change.old().and_then(|old| service_of(old))]
-                .into_iter()
-                .flatten()
-                .collect();
-            for key in keys.into_iter().filter(|_| !change.is_resync()) {
-                seen.health.queued(family);
-                seen.metrics.queued(family, Changed::Endpoints, seen.seconds());
-                to.add(key);
-            }
-        });
-    }
-}
-
-/// When what a slice says happened, if it tells.
-fn trigger_time(slice: &EndpointSlice) -> Option<Time> {
-    Time::parse(slice.metadata.annotations.get(ENDPOINTS_LAST_CHANGE_TRIGGER_TIME)?).ok()
-}
-
-fn service_of(slice: &EndpointSlice) -> Option<ObjectKey> {
-    let name = slice.metadata.labels.get(SERVICE_NAME).filter(|name| !name.is_empty())?;
-    Some(ObjectKey::new(&slice.metadata.namespace, name))
-}
-
-impl Source for Cluster {
-    fn service(&self, key: &ObjectKey) -> Option<Arc<Service>> {
-        self.services.get(key)
-    }
-    fn slices(&self, key: &ObjectKey) -> Vec<Arc<EndpointSlice>> {
-        self.slices.by_index(BY_SERVICE, &key.to_string())
-    }
-    fn services(&self) -> Vec<ObjectKey> {
-        self.services.keys()
-    }
+/// The family of the node's own address: as configured, or else as the node has it.
+fn primary_family(settings: &Settings, node: Option<&Node>) -> Family {
+    let own = settings.bind_address.or_else(|| node.and_then(|node| raw_addresses(node).first().copied()));
+    own.map_or(Family::V4, Family::of)
 }
 
 async fn wait_for_node(nodes: &Informer<Node>, name: &str) -> Option<Arc<Node>> {
@@ -425,16 +361,13 @@ async fn table_options(
     network: &dyn Network,
 ) -> TableOptions {
     let node_ip = addresses.iter().copied().find(|address| Family::of(*address) == family);
-    let networks: Vec<&String> =
-        settings.node_port_addresses.iter().filter(|text| Family::of_text(text) == Some(family)).collect();
+    let networks = settings.node_port_networks(family);
     let node_ports = if settings.node_port_addresses.iter().any(|text| text == "primary") {
         NodePorts::Addresses(node_ip.filter(|address| !address.is_loopback()).into_iter().collect())
     } else if networks.is_empty() || networks.iter().any(|network| network.ends_with("/0")) {
         NodePorts::All
     } else {
-        let own = network.interfaces().await.unwrap_or_default();
-        let all = own.iter().flat_map(|interface| interface.addresses.iter().map(|address| address.ip));
-        NodePorts::Addresses(all.filter(|ip| networks.iter().any(|network| contains(network, *ip))).collect())
+        NodePorts::Addresses(node_port_addresses(&networks, network).await)
     };
     TableOptions {
         family,
@@ -451,7 +384,7 @@ async fn table_options(
 fn serve(
     settings: &Settings,
     health: &Arc<Health>,
-    (metrics, own): (&Arc<Metrics>, &Arc<ProxyMetrics>),
+    (pages, own): (&Pages, &Arc<ProxyMetrics>),
     lifecycle: &Lifecycle,
 ) -> Result<(), BoxError> {
     let (health, counted) = (Arc::clone(health), Arc::clone(own));
@@ -462,16 +395,23 @@ fn serve(
         }
         async move { answer.unwrap_or_else(not_found) }
     })?;
-    let all = Arc::clone(metrics);
+    let (all, config) = (Arc::clone(&pages.metrics), pages.config.clone());
     listen(settings, settings.metrics, lifecycle, move |request: Request| {
         let answer = match request.uri().path() {
             "/metrics" => all.answer(),
             "/healthz" => text(StatusCode::OK, "ok"),
             "/proxyMode" => text(StatusCode::OK, "nftables"),
+            "/configz" => json(&config),
             _ => not_found(),
         };
         async move { answer }
     })
+}
+
+fn json(document: &str) -> Response {
+    let mut response = text(StatusCode::OK, document.to_owned());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 fn not_found() -> Response {

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use api_types::core_v1::constants::service_type;
 use api_types::core_v1::{Service, ServicePort};
+use sys::net::Destination;
 
 use crate::Family;
 
@@ -131,12 +132,14 @@ fn load_balancer_ips(service: &Service, family: Family) -> Vec<IpAddr> {
     of_family(&direct.map(|one| one.ip.clone()).collect::<Vec<_>>(), family)
 }
 
-/// The ranges of the family; one that takes everybody makes them all moot.
+/// The ranges of the family; one that takes everybody makes them all moot. What is no range would make the table fail
+/// for every Service.
 fn source_ranges(ranges: &[String], family: Family) -> Vec<String> {
+    let is_range = |range: &String| range.contains('/') && range.parse::<Destination>().is_ok();
     let own: Vec<String> = ranges
         .iter()
         .map(|range| range.trim().to_owned())
-        .filter(|range| Family::of_text(range) == Some(family))
+        .filter(|range| Family::of_text(range) == Some(family) && is_range(range))
         .collect();
     if own.iter().any(|range| range.ends_with("/0")) { Vec::new() } else { own }
 }
@@ -177,7 +180,8 @@ mod tests {
     #[test]
     fn source_ranges_of_everybody_are_none() {
         let mut service = service("LoadBalancer");
-        service.spec.load_balancer_source_ranges = vec![" 203.0.113.0/24".into(), "fd00::/8".into()];
+        service.spec.load_balancer_source_ranges =
+            vec![" 203.0.113.0/24".into(), "fd00::/8".into(), "203.0.113.0/33".into(), "203.0.113.9".into()];
         assert_eq!(served_ports(&service, Family::V4)[0].source_ranges, ["203.0.113.0/24"]);
         service.spec.load_balancer_source_ranges.push("0.0.0.0/0".into());
         assert!(served_ports(&service, Family::V4)[0].source_ranges.is_empty());

@@ -41,6 +41,11 @@ impl Pending {
         self.wake.notify_one();
     }
 
+    /// Something that is no Service's changed: a sync looks at it, whatever else there is to do.
+    pub fn nudge(&self) {
+        self.wake.notify_one();
+    }
+
     /// A change whose rules are waited for happened at this time.
     pub fn triggered(&self, at: Time) {
         let mut triggers = self.triggers.lock();
@@ -141,7 +146,7 @@ pub async fn run(
         let outcome = engine.sync(source.as_ref(), &changed, start).await;
         let synced = Synced { full, took: start.elapsed(), succeeded: outcome.is_ok() };
         reports.metrics.synced(engine.family(), synced, reports.seconds());
-        reports.metrics.cleanup_failed(engine.family(), engine.take_cleanup_failures());
+        reports.metrics.counted(engine.family(), engine.take_counts());
         match outcome {
             Ok(()) => {
                 failed = false;

@@ -1,7 +1,8 @@
 //! Control groups of version 1 and 2: groups are made, limited, watched, emptied and removed by path; which hierarchy
 //! holds what is this module's business alone.
 //!
-//! Not here: the groups of single containers (the container runtime's), and systemd's scopes and slices.
+//! Not here: the groups of single containers (the container runtime's), and how systemd is asked for groups: whoever
+//! shares a machine with it asks, and uses this for what systemd does not do.
 
 mod fake;
 mod hierarchy;
@@ -91,6 +92,12 @@ pub struct Limits {
     /// Processors and memory nodes in list form, such as `0-3,8`.
     pub cpuset_cpus: Option<String>,
     pub cpuset_mems: Option<String>,
+}
+
+/// Shares as version 2 has them: weights from 1 to 10000.
+#[must_use]
+pub fn cpu_weight(shares: u64) -> u64 {
+    v2::weight(shares)
 }
 
 /// What a group uses now. Fields are 0 where the controller is not there.

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 
+pub use crate::tree::remove_tree;
+
 /// Tells apart the temporary files of one process.
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
 
@@ -39,17 +41,6 @@ fn write_and_rename(temporary: &Path, path: &Path, content: &[u8], mode: u32) ->
     file.set_permissions(Permissions::from_mode(mode))?;
     file.sync_all()?;
     std::fs::rename(temporary, path)
-}
-
-/// Removes a directory with everything in it; one that does not exist is fine. Symbolic links are not followed.
-///
-/// # Errors
-/// Something in it cannot be removed, such as a mount point.
-pub fn remove_tree(path: &Path) -> io::Result<()> {
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// Joins a relative path that must not climb: no `..`, no leading slash. This is about the text only; where someone else

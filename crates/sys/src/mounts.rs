@@ -26,11 +26,21 @@ pub struct Mount {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// Files in memory.
-    Tmpfs { size_bytes: Option<u64>, mode: u32 },
+    Tmpfs { size_bytes: Option<u64>, mode: u32, swap: Swap },
     /// Another place of the tree, alone or with what is mounted below it.
     Bind { source: PathBuf, depth: Depth },
     /// A filesystem by the kernel's own name for its kind, with options that the kernel understands.
     Filesystem { kind: String, source: PathBuf, options: String },
+}
+
+/// Whether files in memory may be moved to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Swap {
+    /// As the kernel likes.
+    #[default]
+    Allowed,
+    /// Not at all; the kernel must know how ([`Mounts::can_refuse_swap`]).
+    Refused,
 }
 
 /// Whether a bind mount takes the mounts below its source along.
@@ -65,7 +75,16 @@ pub enum Propagation {
 impl Mount {
     /// Files in memory at `target`.
     pub fn tmpfs(target: impl Into<PathBuf>, size_bytes: Option<u64>, mode: u32) -> Self {
-        Self::new(target, Source::Tmpfs { size_bytes, mode })
+        Self::new(target, Source::Tmpfs { size_bytes, mode, swap: Swap::Allowed })
+    }
+
+    /// Files in memory stay there, where `swap` says so. Nothing changes for other mounts.
+    #[must_use]
+    pub fn swap(mut self, wanted: Swap) -> Self {
+        if let Source::Tmpfs { swap, .. } = &mut self.what {
+            *swap = wanted;
+        }
+        self
     }
 
     /// `source` seen at `target` too.
@@ -114,6 +133,9 @@ pub trait Mounts: Send + Sync {
 
     /// Takes the topmost mount at `target` away; fine if there is none.
     fn unmount(&self, target: &Path, how: Unmount) -> Result<(), MountError>;
+
+    /// Whether the kernel can keep files in memory off the disk (`noswap`, since Linux 6.4, and not in a user namespace).
+    fn can_refuse_swap(&self) -> bool;
 
     /// Everything that is mounted, in the order in which it was mounted.
     fn list(&self) -> Result<Vec<MountInfo>, MountError>;

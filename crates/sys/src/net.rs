@@ -10,7 +10,7 @@ use async_trait::async_trait;
 
 pub use fake::FakeNetwork;
 pub use iproute::IpRoute;
-pub use model::{Address, AddressError, Conntrack, Destination, Interface, Protocol, Route};
+pub use model::{Address, AddressError, Conntrack, Destination, Interface, Protocol, Route, Tracked};
 
 use crate::exec::ExecError;
 
@@ -45,6 +45,9 @@ pub trait Network: Send + Sync {
 
     /// Removes a link; fine if it is gone.
     async fn delete_link(&self, name: &str) -> Result<(), NetError>;
+
+    /// The tracked connections of a protocol and family.
+    async fn connections(&self, protocol: Protocol, v6: bool) -> Result<Vec<Tracked>, NetError>;
 
     /// Forgets tracked connections, so that their next packet is looked at anew; fine if there are none.
     async fn forget_connections(&self, which: &Conntrack) -> Result<(), NetError>;

@@ -114,7 +114,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_machine_keeps_the_contract() {
-        if is_root("netns") && has_program("netns", "ip") {
+        if is_root() && has_program("ip") {
             contract(&IpNetns::new(Arc::new(LinuxExec))).await;
         }
     }

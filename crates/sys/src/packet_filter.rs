@@ -1,10 +1,13 @@
 //! The kernel's packet filter: nftables as scripts in one transaction, and iptables as restore files.
 
+mod fake;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use parking_lot::Mutex;
+
+pub use fake::FakePacketFilter;
 
 use crate::exec::{Command, Exec, ExecError, Output};
 
@@ -24,6 +27,9 @@ pub trait PacketFilter: Send + Sync {
 
     /// What is there, as JSON: `list(&["table", "ip", "kube-proxy"])`, `list(&["ruleset"])`.
     async fn list(&self, what: &[&str]) -> Result<serde_json::Value, FilterError>;
+
+    /// The same without the elements of sets and maps: `list_terse(&["chains", "ip"])`, `list_terse(&["sets", "ip"])`.
+    async fn list_terse(&self, what: &[&str]) -> Result<serde_json::Value, FilterError>;
 
     /// Whether the program is there and the kernel answers it.
     async fn is_supported(&self) -> bool {
@@ -64,6 +70,12 @@ impl Nft {
         let output = self.exec.run(&command.netns(self.netns.as_ref())).await?;
         judge(output)
     }
+
+    async fn listed(&self, options: &[&str], what: &[&str]) -> Result<serde_json::Value, FilterError> {
+        let command = Command::with("nft", options).arg("list").args(what).output_limit_bytes(LISTING_LIMIT_BYTES);
+        let output = self.run(command).await?;
+        serde_json::from_slice(&output.stdout).map_err(FilterError::Listing)
+    }
 }
 
 fn judge(output: Output) -> Result<Output, FilterError> {
@@ -85,9 +97,11 @@ impl PacketFilter for Nft {
     }
 
     async fn list(&self, what: &[&str]) -> Result<serde_json::Value, FilterError> {
-        let command = Command::with("nft", &["-j", "list"]).args(what).output_limit_bytes(LISTING_LIMIT_BYTES);
-        let output = self.run(command).await?;
-        serde_json::from_slice(&output.stdout).map_err(FilterError::Listing)
+        self.listed(&["-j"], what).await
+    }
+
+    async fn list_terse(&self, what: &[&str]) -> Result<serde_json::Value, FilterError> {
+        self.listed(&["-j", "-t"], what).await
     }
 }
 
@@ -148,43 +162,6 @@ impl Iptables {
     }
 }
 
-/// Keeps the scripts it is given and lists nothing.
-#[derive(Default)]
-pub struct FakePacketFilter {
-    scripts: Mutex<Vec<String>>,
-    refusal: Mutex<Option<String>>,
-}
-
-impl FakePacketFilter {
-    /// Every script that was applied, in order.
-    #[must_use]
-    pub fn scripts(&self) -> Vec<String> {
-        self.scripts.lock().clone()
-    }
-
-    /// From now on every script is refused with these words; `None` accepts again.
-    pub fn refuse(&self, words: Option<&str>) {
-        *self.refusal.lock() = words.map(str::to_owned);
-    }
-}
-
-#[async_trait]
-impl PacketFilter for FakePacketFilter {
-    async fn apply(&self, script: &str) -> Result<(), FilterError> {
-        self.check(script).await?;
-        self.scripts.lock().push(script.to_owned());
-        Ok(())
-    }
-
-    async fn check(&self, _script: &str) -> Result<(), FilterError> {
-        self.refusal.lock().clone().map_or(Ok(()), |words| Err(FilterError::Refused(words)))
-    }
-
-    async fn list(&self, _what: &[&str]) -> Result<serde_json::Value, FilterError> {
-        Ok(serde_json::json!({"nftables": []}))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,10 +192,69 @@ mod tests {
         assert!(!nft.is_supported().await);
     }
 
+    const TABLE: &str =
+        "add table ip t\nadd chain ip t a\nadd chain ip t b\nadd map ip t m { type ipv4_addr : verdict ; }\n";
+
+    /// Lines after [`TABLE`], and whether they are taken.
+    const SCRIPTS: [(&str, bool); 11] = [
+        ("add element ip t m { 10.0.0.1 comment \"x\" : goto a , 10.0.0.2 : drop }", true),
+        ("delete element ip t m { 10.0.0.3 }", false),
+        ("add element ip t m { 10.0.0.1 : goto a }", true),
+        ("add element ip t m { 10.0.0.1 : goto b }", false),
+        ("add element ip t m { 10.0.0.4 : goto nowhere }", false),
+        ("delete chain ip t a", false),
+        ("delete element ip t m { 10.0.0.1 }\nadd element ip t m { 10.0.0.1 : goto b }", true),
+        ("delete chain ip t a", true),
+        ("add rule ip t b ip saddr vmap @nowhere", false),
+        ("add rule ip t b ip saddr vmap @m\ndelete map ip t m", false),
+        ("flush chain ip t missing", false),
+    ];
+
+    /// What both kinds keep and refuse.
+    async fn contract(filter: &dyn PacketFilter) {
+        filter.apply(TABLE).await.unwrap();
+        for (script, taken) in SCRIPTS {
+            let checked = filter.check(script).await;
+            assert_eq!(checked.is_ok(), taken, "{script}: {checked:?}");
+            assert_eq!(filter.apply(script).await.is_ok(), taken, "{script}");
+        }
+        let names = |listed: serde_json::Value, kind: &'static str| -> Vec<String> {
+            let entries = listed["nftables"].as_array().cloned().unwrap_or_default();
+            entries.iter().filter_map(|entry| entry[kind]["name"].as_str().map(str::to_owned)).collect()
+        };
+        assert_eq!(names(filter.list_terse(&["chains", "ip"]).await.unwrap(), "chain"), ["b"]);
+        assert_eq!(names(filter.list_terse(&["maps", "ip"]).await.unwrap(), "map"), ["m"]);
+        assert!(names(filter.list_terse(&["sets", "ip"]).await.unwrap(), "set").is_empty());
+        assert!(matches!(filter.list(&["table", "ip", "other"]).await, Err(FilterError::NotFound)));
+    }
+
+    #[tokio::test]
+    async fn the_fake_keeps_the_contract() {
+        contract(&FakePacketFilter::default()).await;
+    }
+
+    #[tokio::test]
+    async fn the_machine_keeps_the_contract() {
+        const NAME: &str = "coxswain-test-nft-c";
+        if !(is_root() && has_program("nft") && has_program("ip")) {
+            return;
+        }
+        let namespaces = IpNetns::new(Arc::new(LinuxExec));
+        namespaces.delete(NAME).await.unwrap();
+        namespaces.create(NAME).await.unwrap();
+        let nft = Nft::new(Arc::new(LinuxExec), Some(&path_of(NAME)));
+        if nft.is_supported().await {
+            contract(&nft).await;
+        } else {
+            test_facts::skipped("nft: not supported by this kernel");
+        }
+        namespaces.delete(NAME).await.unwrap();
+    }
+
     #[tokio::test]
     async fn a_script_is_all_or_nothing_on_the_machine() {
         const NAME: &str = "coxswain-test-nft";
-        if !(is_root("nft") && has_program("nft", "nft") && has_program("nft", "ip")) {
+        if !(is_root() && has_program("nft") && has_program("ip")) {
             return;
         }
         let namespaces = IpNetns::new(Arc::new(LinuxExec));
@@ -226,8 +262,7 @@ mod tests {
         let nft = Nft::new(Arc::new(LinuxExec), Some(&path_of(NAME)));
         let outcome = async {
             if !nft.is_supported().await {
-                println!("skipped nft: not supported by this kernel");
-                return;
+                return test_facts::skipped("this kernel has no nftables");
             }
             nft.apply("add table ip good\n").await.unwrap();
             assert!(nft.apply("add table ip half\nadd rule ip half nochain accept\n").await.is_err());

@@ -175,7 +175,7 @@ pub(crate) fn collect_logs(settings: &PodSettings, fate: &(dyn Fn(&str) -> Fate 
         let Some(uid) = name.to_str().and_then(|name| name.rsplit('_').next()) else { continue };
         if fate(uid) == Fate::Gone
             && !in_runtime(uid)
-            && let Err(error) = std::fs::remove_dir_all(entry.path())
+            && let Err(error) = sys::fs::remove_tree(&entry.path())
         {
             tracing::warn!(path = %entry.path().display(), %error, "Removing the logs of a gone pod failed");
         }
@@ -230,6 +230,7 @@ mod tests {
             ips: Vec::new(),
             has_network: true,
             host_network: None,
+            annotations: std::collections::HashMap::new(),
         };
         let sandboxes = vec![sandbox("s2", true), sandbox("s1", false), sandbox("s0", false)];
         Arc::new(RuntimePod { uid: uid.into(), sandboxes, containers, ..RuntimePod::default() })

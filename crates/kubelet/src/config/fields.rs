@@ -6,7 +6,7 @@ use component_base::flags::{Options, Value as FlagValue, format_duration};
 use serde_json::{Map, Value, json};
 
 /// Flag, and the path of its field.
-const PATHS: &[(&str, &str)] = &[
+pub(super) const PATHS: &[(&str, &str)] = &[
     ("address", "address"),
     ("allowed-unsafe-sysctls", "allowedUnsafeSysctls"),
     ("anonymous-auth", "authentication.anonymous.enabled"),
@@ -90,6 +90,7 @@ const PATHS: &[(&str, &str)] = &[
     ("rotate-server-certificates", "serverTLSBootstrap"),
     ("runonce", "runOnce"),
     ("runtime-request-timeout", "runtimeRequestTimeout"),
+    ("seccomp-default", "seccompDefault"),
     ("serialize-image-pulls", "serializeImagePulls"),
     ("streaming-connection-idle-timeout", "streamingConnectionIdleTimeout"),
     ("sync-frequency", "syncFrequency"),

@@ -92,7 +92,7 @@ pub(crate) const FIELDS: FlagSet = FlagSet {
         Flag::string("kubelet-cgroups", "").help("Cgroup kubelet moves into.").deprecated(USE_CONFIG_FILE).shown(),
         Flag::bool("local-storage-capacity-isolation", "true").help("Track ephemeral storage.").deprecated(USE_CONFIG_FILE).shown(),
         Flag::bool("make-iptables-util-chains", "true").help("Keep iptables helper chains.").deprecated(USE_CONFIG_FILE).shown(),
-        Flag::string("manifest-url", "").help("URL of static pods.").deprecated(USE_CONFIG_FILE).shown(),
+        Flag::string("manifest-url", "").help("URL of static pods. The server of an https URL is verified against the system's roots; a private CA is added to them, or named by SSL_CERT_FILE or SSL_CERT_DIR.").deprecated(USE_CONFIG_FILE).shown(),
         Flag::string_array("manifest-url-header", "").help("Headers for manifest URL.").deprecated(USE_CONFIG_FILE).shown(),
         Flag::int("max-open-files", "1000000").help("Kubelet file limit.").deprecated(USE_CONFIG_FILE).shown(),
         Flag::int32("max-pods", "110").help("Pods allowed on node.").deprecated(USE_CONFIG_FILE).shown(),

@@ -1,5 +1,7 @@
 //! The kubelet's configuration: flags, the file, drop-ins, and the checks on all of it together.
 
+#[cfg(test)]
+mod decisions;
 mod fields;
 pub(crate) mod flags;
 mod load;
@@ -15,6 +17,7 @@ use component_base::flags::{self as base_flags, Options};
 
 pub(crate) use load::load;
 pub(crate) use settings::{Plan, plan};
+pub(crate) use validate::content_type;
 
 const fn gate(name: &'static str, stage: Stage, default: bool) -> Gate {
     Gate { name, stage, default, locked: false }

@@ -1,19 +1,23 @@
 //! Settings that an upstream kubelet has and this one does not: using one is an error, never silence.
 
+use api_machinery::time::GoDuration;
 use api_types::kubelet_config_v1beta1::KubeletConfiguration;
 use component_base::flags::{Errors, Invalid, Options};
 
 use super::flags::OLD;
 
+/// What upstream's gate `MemoryQoS` starts from.
+const MEMORY_THROTTLING_FACTOR: f64 = 0.9;
+
 /// Old flags that do something here.
-const OLD_BUT_WORKING: [&str; 4] = [
+pub(super) const OLD_BUT_WORKING: [&str; 4] = [
     "enable-server",
     "maximum-dead-containers",
     "maximum-dead-containers-per-container",
     "minimum-container-ttl-duration",
 ];
 /// Flags of features that are not there.
-const MISSING: [&str; 7] = [
+pub(super) const MISSING: [&str; 7] = [
     "exit-on-lock-contention",
     "image-credential-provider-bin-dir",
     "image-credential-provider-config",
@@ -41,9 +45,14 @@ pub(super) fn check(options: &Options, config: &KubeletConfiguration) -> Result<
     errors.into_result()
 }
 
-fn missing(config: &KubeletConfiguration) -> Vec<(&'static str, bool)> {
+/// Fields of features that are not there, and whether they ask for anything but the feature's absence.
+pub(super) fn missing(config: &KubeletConfiguration) -> Vec<(&'static str, bool)> {
     let set = |text: &str, default: &str| !text.is_empty() && text != default;
+    let usual = |value: GoDuration, seconds: i64| value.is_zero() || value.nanos() == seconds * 1_000_000_000;
+    let factor = config.memory_throttling_factor.unwrap_or(MEMORY_THROTTLING_FACTOR);
     vec![
+        ("cpuManagerReconcilePeriod", !usual(config.cpu_manager_reconcile_period, 10)),
+        ("memoryThrottlingFactor", (factor - MEMORY_THROTTLING_FACTOR).abs() > f64::EPSILON),
         ("cpuManagerPolicy", set(&config.cpu_manager_policy, "none")),
         ("cpuManagerPolicyOptions", !config.cpu_manager_policy_options.is_empty()),
         ("memoryManagerPolicy", set(&config.memory_manager_policy, "None")),

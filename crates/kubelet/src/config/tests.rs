@@ -22,12 +22,7 @@ fn the_table_is_sound() {
 
 #[test]
 fn every_flag_of_upstream_is_there() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/flags/kubelet.json");
-    let Ok(text) = std::fs::read_to_string(path) else {
-        println!("skipped: the list of upstream's flags is not here");
-        return;
-    };
-    let list: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let list = test_facts::facts("flags/kubelet.json");
     let options = options("");
     for flag in list["flags"].as_array().unwrap() {
         let name = flag["flag"].as_str().unwrap();

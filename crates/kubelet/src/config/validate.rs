@@ -3,11 +3,21 @@
 use std::path::{Component, Path};
 
 use api_types::kubelet_config_v1beta1::KubeletConfiguration;
+use client::ContentType;
 use component_base::flags::{Errors, Invalid};
 
 use crate::objects::Strategy;
 use crate::resources::thresholds::{self, Maps};
 use crate::resources::{CgroupNames, Driver, reserve};
+
+/// How objects travel to and from the API server.
+pub(crate) fn content_type(name: &str) -> Option<ContentType> {
+    match name {
+        "" | "application/vnd.kubernetes.protobuf" => Some(ContentType::Protobuf),
+        "application/json" => Some(ContentType::Json),
+        _ => None,
+    }
+}
 
 /// Everything that is wrong.
 pub(super) fn check(config: &KubeletConfiguration) -> Result<(), Invalid> {
@@ -115,6 +125,21 @@ fn durations(config: &KubeletConfiguration, errors: &mut Errors) {
 }
 
 fn names(config: &KubeletConfiguration, errors: &mut Errors) {
+    errors.check(
+        content_type(&config.content_type).is_some(),
+        format!(
+            "invalid configuration: contentType (--kube-api-content-type) {:?} is not supported by this kubelet",
+            config.content_type
+        ),
+    );
+    errors.check(
+        matches!(config.hairpin_mode.as_str(), "" | "promiscuous-bridge" | "hairpin-veth" | "none"),
+        format!(
+            "invalid configuration: option {:?} specified for hairpinMode (--hairpin-mode). Valid options are \"none\", \
+             \"hairpin-veth\" or \"promiscuous-bridge\"",
+            config.hairpin_mode
+        ),
+    );
     errors.check(
         Driver::from_name(&config.cgroup_driver).is_some(),
         format!("unrecognized cgroup driver {:?}, must be cgroupfs or systemd", config.cgroup_driver),

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use base::{TaskGroup, TokioClock};
 use client::fake::FakeServer;
-use node_api::cri::Images as _;
 use node_api::cri::fake::{FakeRuntime, Script};
 use node_api::cri::v1::ImageSpec;
+use node_api::cri::{Code, CriError, Images as _};
 use serde_json::{Value, json};
 
 use super::PodEngine;
@@ -170,5 +170,57 @@ async fn static_pods_have_mirrors() {
     bench.wait("made again", |bench| bench.object("web-node1").is_some()).await;
     std::fs::remove_file(path).unwrap();
     bench.wait("gone with its pod", |bench| bench.object("web-node1").is_none()).await;
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+/// Another kubelet on the same node, after the first one was stopped.
+async fn restarted(bench: Bench) -> Bench {
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+    let (tasks, shared) = (TaskGroup::new("again"), Arc::new(bench.runtime.clone()));
+    let (client, clock) = (Some(bench.server.client()), TokioClock::shared());
+    let engine = engine_with(settings(bench.root.path()), &bench.node, client, (shared.clone(), shared), clock, &tasks);
+    Bench { engine, tasks, ..bench }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_had_ended_before_a_restart_keep_their_logs_and_leave_nothing() {
+    let bench = start().await;
+    bench.runtime.script("main", [Script::exits(Duration::from_secs(1), 0)]);
+    bench.server.put("v1/pods", pod("job", "node1"));
+    bench.wait("done", |bench| bench.phase("job") == "Succeeded").await;
+    let bench = restarted(bench).await;
+    bench.wait("known", |bench| bench.engine.pod("default", "job").is_some()).await;
+    // Several rounds of housekeeping and two of the collection of dead containers.
+    tokio::time::sleep(Duration::from_secs(150)).await;
+    let seen = bench.engine.pod("default", "job").unwrap();
+    let source = bench.engine.log_source(&seen, "main", false).unwrap();
+    assert!(bench.runtime.container_ids().contains(&source.container_id), "its log can be read");
+    let mut gone = bench.object("job").unwrap();
+    gone["metadata"]["finalizers"] = json!([]);
+    bench.server.put("v1/pods", gone);
+    bench.server.remove("v1/pods", "default", "job");
+    bench
+        .wait("collected", |bench| bench.runtime.container_ids().is_empty() && bench.runtime.sandbox_ids().is_empty())
+        .await;
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_removed_with_its_pod_is_removed_later() {
+    let bench = start().await;
+    bench.server.put("v1/pods", pod("web", "node1"));
+    bench.wait("running", |bench| bench.phase("web") == "Running").await;
+    let operations = ["remove_container", "remove_podsandbox"];
+    for operation in operations {
+        bench.runtime.fail_always(operation, Some(CriError::rpc(operation, Code::Unknown, "device busy")));
+    }
+    bench.server.remove("v1/pods", "default", "web");
+    bench.wait("forgotten", |bench| bench.engine.pod("default", "web").is_none()).await;
+    tokio::time::sleep(Duration::from_secs(150)).await;
+    assert_eq!((bench.runtime.container_ids().len(), bench.runtime.sandbox_ids().len()), (1, 1));
+    operations.iter().for_each(|operation| bench.runtime.fail_always(operation, None));
+    bench
+        .wait("collected", |bench| bench.runtime.container_ids().is_empty() && bench.runtime.sandbox_ids().is_empty())
+        .await;
     bench.tasks.shutdown(Duration::from_secs(5)).await;
 }

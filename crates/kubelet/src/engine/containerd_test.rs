@@ -1,4 +1,5 @@
-//! A static pod on a real runtime, where `COXSWAIN_CRI_SOCKET` names one with a `busybox` image.
+//! A static pod on a real runtime, where `COXSWAIN_CRI_SOCKET` names one with a `busybox` image
+//! (`hack/with-containerd.sh`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,8 +46,7 @@ fn write(root: &Path, name: &str, text: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn static_pods_run_on_a_real_runtime() {
     let Ok(socket) = std::env::var("COXSWAIN_CRI_SOCKET") else {
-        println!("skipped: COXSWAIN_CRI_SOCKET does not name a runtime");
-        return;
+        return test_facts::skipped("COXSWAIN_CRI_SOCKET does not name a runtime");
     };
     let root = tempfile::tempdir().unwrap();
     let client = CriClient::new(&ClientOptions::new(&socket)).unwrap();

@@ -36,7 +36,7 @@ impl Inner {
         let known: BTreeSet<String> = configured.union(&self.workers.uids()).cloned().collect();
         self.board.keep(&known);
         self.allocations.keep(&known);
-        self.runtime.prune_actuated();
+        self.runtime.actuated.keep(|uid| known.contains(uid));
         let live = self.workers.all().into_iter().filter(|(_, state)| state.could_run()).map(|(uid, _)| uid).collect();
         self.probes.keep(&live);
         if self.runtime.cache.last_relist().is_none() {

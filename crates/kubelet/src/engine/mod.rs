@@ -35,6 +35,7 @@ use api_machinery::time::Time;
 use api_types::core_v1::{Pod, PodStatus};
 use base::{SharedClock, SharedRng, TaskGroup};
 use client::{Client, InformerOptions, Informers};
+use component_base::tls::CaBundle;
 use node_api::cri::{Images, Runtime};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
@@ -44,6 +45,7 @@ use crate::border::{NodeSide, PodSettings};
 use crate::collect;
 use crate::metrics::KubeletMetrics;
 use crate::pleg::{self, Pleg, PodChange};
+use crate::pod::adopt::Adopted;
 use crate::pod::file_source::FileSource;
 use crate::pod::http_source::HttpSource;
 use crate::pod::publish::{Liveness, StatusBoard};
@@ -108,6 +110,8 @@ struct Inner {
     /// Sources that will deliver, and those that have.
     sources: BTreeSet<Source>,
     delivered: Mutex<BTreeSet<Source>>,
+    /// Static pods that another kubelet started.
+    adopted: Mutex<Adopted>,
     /// Pods that were refused; their objects are left alone.
     refused: Mutex<BTreeSet<String>>,
     /// Whether what nobody knows of has been looked for once.
@@ -184,6 +188,7 @@ impl PodEngine {
             pleg: Pleg::new(runtime, Arc::clone(&pods.cache), change_sender, Arc::clone(&metrics)),
             health: RuntimeHealth::new(Arc::clone(&clock)),
             delivered: Mutex::default(),
+            adopted: Mutex::default(),
             refused: Mutex::default(),
             housekept: Mutex::new(false),
             loop_seen: Mutex::new(Instant::now()),
@@ -271,6 +276,7 @@ impl Inner {
                 node_name: settings.node_name.clone(),
                 period: settings.http_check_frequency,
                 refuse_references: settings.prevent_static_pod_api_references,
+                roots: CaBundle::system().into_shared(),
             };
             self.tasks.spawn_cancellable("http-source", source.run(self.set_sender.clone()));
         }

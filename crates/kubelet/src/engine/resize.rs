@@ -3,23 +3,20 @@
 //! What is wanted (the spec) becomes what is allocated once it fits beside the other pods; workers see allocated values
 //! only. Kept on disk, so that after a restart a pod still has what it was given and not what it asks for meanwhile.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
 use api_machinery::json;
-use api_types::core_v1::{Pod, ResourceRequirements};
+use api_types::core_v1::Pod;
 use parking_lot::Mutex;
 
 use super::Inner;
 use crate::border::Level;
 use crate::pod::admission::{Refusal, fits};
 use crate::pod::status::Resize;
-use crate::runtime::checkpoint::{Checkpoint, CheckpointError};
+use crate::runtime::checkpoint::{Checkpoint, CheckpointError, Given};
 use crate::runtime::record::RuntimePod;
-
-/// What the containers of one pod have been given, by name; the pod's own under the empty name.
-type Given = BTreeMap<String, ResourceRequirements>;
 
 pub(super) struct Allocations {
     entries: Mutex<HashMap<String, Entry>>,
@@ -171,10 +168,10 @@ impl Inner {
     async fn put_into_effect(&self, pod: &Arc<Pod>, seen: &RuntimePod) -> Result<(), String> {
         self.runtime.check_resize(pod, seen).await?;
         // Parents must grow before their children and shrink after them; one of the two attempts is the right one.
-        let early = self.side.cgroups.ensure(pod);
+        let early = self.side.cgroups.ensure(pod).await;
         self.runtime.actuate(pod, seen).await?;
         if early.is_err() {
-            self.side.cgroups.ensure(pod).map_err(|error| error.to_string())?;
+            self.side.cgroups.ensure(pod).await.map_err(|error| error.to_string())?;
         }
         Ok(())
     }

@@ -66,8 +66,11 @@ impl Inner {
         Ok(())
     }
 
-    async fn take_set(self: &Arc<Self>, merger: &mut Merger, set: SourceSet) {
+    async fn take_set(self: &Arc<Self>, merger: &mut Merger, mut set: SourceSet) {
         let source = set.source;
+        let strangers: Vec<_> =
+            self.runtime.cache.all().into_iter().filter(|seen| self.workers.state(&seen.uid).is_none()).collect();
+        self.adopted.lock().apply(&mut set, &strangers);
         let changes = merger.apply(set, self.now());
         for pod in &changes.duplicates {
             let (name, of) = (&pod.metadata.name, text::pod(pod));

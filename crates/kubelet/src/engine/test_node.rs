@@ -84,7 +84,7 @@ impl PodCgroups for TestNode {
         true
     }
 
-    fn ensure(&self, pod: &Pod) -> Result<(), SideError> {
+    async fn ensure(&self, pod: &Pod) -> Result<(), SideError> {
         let limits = component_helpers::pod_requests::limits(pod);
         self.group_limits.lock().push(component_helpers::pod_requests::amount(&limits, "memory").value());
         Ok(())

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::core_v1::{ContainerStatus, Pod};
-use base::{TaskGroup, TokioClock};
+use base::{SystemClock, TaskGroup, TokioClock};
 use node_api::cri::fake::{ExecScript, FakeRuntime, Script};
-use node_api::cri::v1::ImageSpec;
-use node_api::cri::{Code, CriError, Images as _};
+use node_api::cri::v1::{self, ImageSpec};
+use node_api::cri::{Code, CriError, Images as _, Runtime as _};
 
 use super::test_node::{TestNode, engine, settings};
 use super::{Eviction, PodEngine};
+use crate::runtime::labels;
 
 struct Machine {
     root: tempfile::TempDir,
@@ -282,6 +283,68 @@ async fn a_kubelet_that_comes_back_adopts_what_runs() {
     }
     let running: Vec<String> = machine.engine.running_pods().await.into_iter().map(|pod| pod.metadata.name).collect();
     assert_eq!(running, ["web-node1"]);
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+/// A pod that another kubelet has started from `web.yaml`, under a uid of its own; gives the container's id.
+async fn started_by_another(runtime: &FakeRuntime) -> String {
+    let identity = [(labels::POD_NAME, "web-node1"), (labels::POD_NAMESPACE, "default"), (labels::POD_UID, "theirs")];
+    let source = [("kubernetes.io/config.source", "file"), ("kubernetes.io/config.hash", "theirs")];
+    let map = |pairs: &[(&str, &str)]| pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    let metadata = v1::PodSandboxMetadata {
+        name: "web-node1".into(),
+        uid: "theirs".into(),
+        namespace: "default".into(),
+        attempt: 0,
+    };
+    let sandbox = v1::PodSandboxConfig {
+        metadata: Some(metadata),
+        labels: map(&identity),
+        annotations: map(&source),
+        ..Default::default()
+    };
+    let id = runtime.run_pod_sandbox(sandbox.clone(), "").await.unwrap();
+    let image = "docker.io/library/app:1".to_owned();
+    let own = api_types::core_v1::Container { name: "main".into(), image: image.clone(), ..Default::default() };
+    let mut named = identity.to_vec();
+    named.push((labels::CONTAINER_NAME, "main"));
+    let config = v1::ContainerConfig {
+        metadata: Some(v1::ContainerMetadata { name: "main".into(), attempt: 0 }),
+        image: Some(ImageSpec { image, ..Default::default() }),
+        labels: map(&named),
+        annotations: map(&[(labels::HASH, &labels::definition_hash(&own))]),
+        ..Default::default()
+    };
+    let container = runtime.create_container(&id, config, sandbox).await.unwrap();
+    runtime.start_container(&container).await.unwrap();
+    container
+}
+
+#[tokio::test(start_paused = true)]
+async fn static_pods_of_another_kubelet_go_on() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(root.path().join("manifests")).unwrap();
+    write(root.path(), "web", APP);
+    // The file system has a clock of its own, which is behind.
+    let later = SystemClock::shared().wall() + Duration::from_secs(3600);
+    let clock: base::SharedClock = Arc::new(TokioClock::starting_at(later));
+    let runtime = FakeRuntime::new(Arc::clone(&clock), &TaskGroup::new("runtime"));
+    let spec = ImageSpec { image: "docker.io/library/app:1".into(), ..Default::default() };
+    runtime.pull_image(spec, None, None).await.unwrap();
+    let container = started_by_another(&runtime).await;
+    let (node, tasks, shared) = (Arc::new(TestNode::default()), TaskGroup::new("kubelet"), Arc::new(runtime.clone()));
+    let engine = engine(settings(root.path()), &node, shared.clone(), shared, clock, &tasks);
+    let machine = Machine { root, node, runtime, engine, tasks };
+    let pod = machine.wait("web", "adopted", |pod| first(pod).ready).await;
+    assert_eq!(pod.metadata.uid, "theirs");
+    tokio::time::sleep(Duration::from_secs(150)).await;
+    let pod = machine.pod("web").unwrap();
+    assert!(first(&pod).container_id.ends_with(&container) && first(&pod).ready, "{pod:#?}");
+    assert_eq!(machine.runtime.container_ids(), [container]);
+    // An edit is one as ever.
+    machine.write("web", &APP.replace("{name: main", "{name: main, tty: true"));
+    let edited = machine.wait("web", "edited", |pod| pod.metadata.uid != "theirs" && first(pod).ready).await;
+    assert_eq!(edited.metadata.uid.len(), 32);
     machine.tasks.shutdown(Duration::from_secs(5)).await;
 }
 

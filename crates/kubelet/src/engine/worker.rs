@@ -169,7 +169,7 @@ impl Inner {
     /// What must be in place before the runtime is asked: the group, the mirror, the volumes.
     async fn prepare(&self, pod: &Arc<Pod>, interrupt: &CancellationToken) -> Result<(), Ran> {
         let began = Instant::now();
-        let ensured = self.side.cgroups.ensure(pod);
+        let ensured = self.side.cgroups.ensure(pod).await;
         self.metrics.cgroup_duration.with(&["update"]).observe(began.elapsed().as_secs_f64());
         if let Err(error) = ensured {
             let text = format!("unable to ensure pod container exists: {error}");
@@ -327,7 +327,7 @@ impl Inner {
             is_static: is_static(pod),
             forced: state.forced.as_ref().or(deadline.as_ref()),
             resize: &self.allocations.state(uid),
-            actuated: &|id| self.runtime.actuated.get(id),
+            actuated: &|container| self.runtime.actuated.get(uid, container),
             now: self.now(),
         };
         let computed = status::compute(&inputs);

@@ -69,7 +69,11 @@ impl Workers {
             }
         });
         entry.pod = Arc::clone(pod);
-        entry.apply(input);
+        // Who had ended before it was first seen is not asked to come back by being seen.
+        let only_cleaned = fresh.is_some() && !entry.state.could_run();
+        if !(only_cleaned && input == Input::Created) {
+            entry.apply(input);
+        }
         fresh
     }
 

@@ -67,7 +67,8 @@ impl Gauge for Measure {
             list.first().and_then(|usage| usage.fs_id.as_ref()).map(|id| PathBuf::from(&id.mountpoint))
         };
         let root = self.layout.root().to_owned();
-        let images = place(&info.image_filesystems).unwrap_or_else(|| root.clone());
+        let of_images = place(&info.image_filesystems);
+        let images = of_images.clone().unwrap_or_else(|| root.clone());
         let containers = place(&info.container_filesystems).unwrap_or_else(|| images.clone());
         let mut observations = Observations::new();
         self.put_memory(&mut observations, at);
@@ -85,7 +86,10 @@ impl Gauge for Measure {
             put(&mut observations, Signal::PidAvailable, most.saturating_sub(threads), most, at);
         }
         let pods = self.pods_use(&stats, at).await;
-        Ok(Snapshot { observations, pods, layout: file_systems(&root, &images, &containers) })
+        let is_measured = |signal| observations.contains_key(&signal);
+        let all_measured = is_measured(Signal::NodefsAvailable) && is_measured(Signal::ImagefsAvailable);
+        let layout = file_systems(&root, &images, &containers).filter(|_| of_images.is_some() && all_measured);
+        Ok(Snapshot { observations, pods, layout })
     }
 }
 
@@ -166,16 +170,17 @@ fn put(observations: &mut Observations, signal: Signal, available: u64, capacity
     observations.insert(signal, Observation { available: signed(available), capacity: signed(capacity), at });
 }
 
-fn file_systems(root: &Path, images: &Path, containers: &Path) -> FileSystems {
+/// What lies where; `None` where a path does not tell its device.
+fn file_systems(root: &Path, images: &Path, containers: &Path) -> Option<FileSystems> {
     let device = |path: &Path| std::fs::metadata(path).map(|meta| meta.dev()).ok();
-    let (root, images, containers) = (device(root), device(images), device(containers));
-    if images != containers {
+    let (root, images, containers) = (device(root)?, device(images)?, device(containers)?);
+    Some(if images != containers {
         FileSystems::Split
-    } else if images.is_some() && images != root {
+    } else if images != root {
         FileSystems::Images
     } else {
         FileSystems::One
-    }
+    })
 }
 
 fn container_use(stats: &ContainerStats, disk: &Disk) -> ContainerUse {
@@ -280,8 +285,10 @@ mod tests {
     fn file_systems_are_told_apart_by_device() {
         let dir = tempfile::tempdir().unwrap();
         let (here, other) = (dir.path(), Path::new("/proc"));
-        assert_eq!(file_systems(here, here, here), FileSystems::One);
-        assert_eq!(file_systems(here, other, other), FileSystems::Images);
-        assert_eq!(file_systems(here, other, here), FileSystems::Split);
+        assert_eq!(file_systems(here, here, here), Some(FileSystems::One));
+        assert_eq!(file_systems(here, other, other), Some(FileSystems::Images));
+        assert_eq!(file_systems(here, other, here), Some(FileSystems::Split));
+        let missing = dir.path().join("none");
+        assert_eq!(file_systems(here, &missing, &missing), None, "it may yet be another disk");
     }
 }

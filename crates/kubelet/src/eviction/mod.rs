@@ -106,14 +106,19 @@ impl Evictor {
 
     /// One pass; returns the pods that were ended.
     async fn pass(&self, pressure: &mut Pressure, layout: &mut Option<FileSystems>) -> Vec<String> {
-        let Some(mut snapshot) = self.measure().await else { return Vec::new() };
-        // Learned once: the copies of thresholds follow from it.
-        snapshot.layout = *layout.get_or_insert(snapshot.layout);
-        let thresholds = pressure::all(&self.settings.thresholds, snapshot.layout, self.settings.pods_are_limited);
+        let Some(snapshot) = self.measure().await else { return Vec::new() };
+        // Learned once: the copies of thresholds follow from it. Nothing is judged before, memory neither: who goes for
+        // what depends on all of it.
+        let Some(known) = layout.or(snapshot.layout) else {
+            tracing::info!("Eviction manager: waiting for the first full measurement of the disks");
+            return Vec::new();
+        };
+        *layout = Some(known);
+        let thresholds = pressure::all(&self.settings.thresholds, known, self.settings.pods_are_limited);
         let now = self.clock.monotonic();
         let verdict = pressure.step(&thresholds, &snapshot.observations, now, self.settings.hold);
         self.state.set_pressures(verdict.conditions);
-        let over = self.evict_over_limits(&snapshot).await;
+        let over = self.evict_over_limits(&snapshot, known).await;
         if !over.is_empty() {
             return over;
         }
@@ -122,8 +127,8 @@ impl Evictor {
         tracing::warn!(resource, signal = threshold.signal.name(), "Eviction manager: attempting to reclaim");
         let text = format!("Attempting to reclaim {resource}");
         self.events.event(node::reference(&self.node_name), Level::Warning, "EvictionThresholdMet", &text);
-        match self.reclaim(threshold.signal, &thresholds, snapshot).await {
-            Some(snapshot) => self.evict_worst(threshold, &snapshot).await.into_iter().collect(),
+        match self.reclaim(threshold.signal, &thresholds, snapshot, known).await {
+            Some(snapshot) => self.evict_worst(threshold, &snapshot, known).await.into_iter().collect(),
             None => Vec::new(),
         }
     }
@@ -139,16 +144,21 @@ impl Evictor {
     }
 
     /// Removes what nobody needs. Returns the newest measurement while that was not enough.
-    async fn reclaim(&self, signal: Signal, thresholds: &[Threshold], before: Snapshot) -> Option<Snapshot> {
+    async fn reclaim(
+        &self,
+        signal: Signal,
+        thresholds: &[Threshold],
+        before: Snapshot,
+        layout: FileSystems,
+    ) -> Option<Snapshot> {
         let mut snapshot = before;
-        for waste in wastes(signal, snapshot.layout) {
+        for waste in wastes(signal, layout) {
             match waste {
                 Waste::Containers => self.pods.remove_dead_containers().await,
                 Waste::Images => self.pods.remove_unused_images().await,
             }
-            let layout = snapshot.layout;
             let Some(fresh) = self.measure().await else { continue };
-            snapshot = Snapshot { layout, ..fresh };
+            snapshot = fresh;
             if !pressure::any_left(thresholds, &snapshot.observations) {
                 tracing::info!("Eviction manager: able to reduce resource pressure without evicting pods.");
                 return None;
@@ -157,11 +167,11 @@ impl Evictor {
         Some(snapshot)
     }
 
-    async fn evict_over_limits(&self, snapshot: &Snapshot) -> Vec<String> {
+    async fn evict_over_limits(&self, snapshot: &Snapshot, layout: FileSystems) -> Vec<String> {
         let mut evicted = Vec::new();
         for pod in self.pods.candidates().into_iter().filter(|pod| !is_critical(pod)) {
             let used = snapshot.pods.get(&pod.metadata.uid);
-            let Some(over) = used.and_then(|used| limits::check(&pod, used, snapshot.layout)) else { continue };
+            let Some(over) = used.and_then(|used| limits::check(&pod, used, layout)) else { continue };
             (self.count)(over.signal, None);
             self.evict(&pod, AT_ONCE, over.message, None, BTreeMap::new()).await;
             evicted.push(pod.metadata.uid.clone());
@@ -170,9 +180,9 @@ impl Evictor {
     }
 
     /// Ends the pod that uses most beyond what it asked for; nobody where all are critical.
-    async fn evict_worst(&self, threshold: &Threshold, snapshot: &Snapshot) -> Option<String> {
+    async fn evict_worst(&self, threshold: &Threshold, snapshot: &Snapshot, layout: FileSystems) -> Option<String> {
         let mut pods = self.pods.candidates();
-        ranking::rank(&mut pods, &snapshot.pods, threshold.signal, snapshot.layout);
+        ranking::rank(&mut pods, &snapshot.pods, threshold.signal, layout);
         let pod = pods.into_iter().find(|pod| !is_critical(pod))?;
         let uid = pod.metadata.uid.clone();
         let seen = snapshot.observations.get(&threshold.signal);

@@ -20,7 +20,7 @@ struct Node {
     pods: Mutex<Vec<Arc<Pod>>>,
     uses: Mutex<Vec<(String, PodUse)>>,
     did: Mutex<VecDeque<String>>,
-    layout: FileSystems,
+    layout: Mutex<Option<FileSystems>>,
 }
 
 #[async_trait]
@@ -35,7 +35,7 @@ impl Gauge for Node {
             (Signal::ImagefsAvailable, seen(disk)),
         ]
         .into();
-        Ok(Snapshot { observations, pods: self.uses.lock().iter().cloned().collect(), layout: self.layout })
+        Ok(Snapshot { observations, pods: self.uses.lock().iter().cloned().collect(), layout: *self.layout.lock() })
     }
 }
 
@@ -104,7 +104,7 @@ fn bench(layout: FileSystems) -> Bench {
         pods: Mutex::new(pods),
         uses: Mutex::new(uses),
         did: Mutex::default(),
-        layout,
+        layout: Mutex::new(Some(layout)),
     });
     let (state, events) = (NodeState::new("n", None, None), Arc::new(RecordedEvents::default()));
     let counted = Arc::new(Mutex::new(Vec::new()));
@@ -227,4 +227,25 @@ async fn critical_pods_are_never_evicted() {
     assert!(bench.node.did.lock().is_empty());
     let pressures: BTreeSet<String> = bench.state.pressures().into_iter().collect();
     assert_eq!(pressures, ["MemoryPressure".to_owned()].into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_judged_before_the_disks_were_measured() {
+    let bench = bench(FileSystems::One);
+    bench.node.free.lock().0 = 50;
+    *bench.node.layout.lock() = None;
+    let (node, state) = (bench.node.clone(), bench.state.clone());
+    let watching = bench.evictor.run();
+    tokio::pin!(watching);
+    let _ = tokio::time::timeout(Duration::from_secs(35), &mut watching).await;
+    assert!(node.did.lock().is_empty() && state.pressures().is_empty(), "{:?}", node.did.lock());
+    *node.layout.lock() = Some(FileSystems::Images);
+    let _ = tokio::time::timeout(Duration::from_secs(15), &mut watching).await;
+    assert_eq!((node.did.lock().len(), state.pressures()), (1, vec!["MemoryPressure".to_owned()]));
+    // What was learned stays when a later measurement does not tell.
+    *node.layout.lock() = None;
+    *node.free.lock() = (500, 50);
+    let _ = tokio::time::timeout(Duration::from_secs(15), &mut watching).await;
+    let last = node.did.lock().back().cloned().unwrap_or_default();
+    assert!(last.contains("low on resource: ephemeral-storage"), "{last}");
 }

@@ -139,7 +139,8 @@ pub(crate) struct Snapshot {
     pub(crate) observations: Observations,
     /// By uid.
     pub(crate) pods: HashMap<String, PodUse>,
-    pub(crate) layout: FileSystems,
+    /// `None` where the disks could not be told apart, such as before the runtime has looked at its own.
+    pub(crate) layout: Option<FileSystems>,
 }
 
 /// Who measures.

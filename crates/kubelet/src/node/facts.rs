@@ -107,7 +107,7 @@ impl Facts {
             container_runtime_version: runtime
                 .map(|version| format!("{}://{}", version.runtime_name, version.runtime_version))
                 .unwrap_or_default(),
-            kubelet_version: component_base::version::GIT_VERSION.to_owned(),
+            kubelet_version: component_base::version::git_version().to_owned(),
             kube_proxy_version: String::new(),
             operating_system: std::env::consts::OS.to_owned(),
             architecture: architecture().to_owned(),

@@ -1,5 +1,6 @@
 //! Pods bound to this node, from the API server: every change hands over the complete set.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api_types::core_v1::Pod;
@@ -18,7 +19,8 @@ pub(crate) async fn run(informers: Informers, node_name: String, sets: mpsc::Sen
     pods.wait_synced().await;
     loop {
         let all = pods.list().iter().map(|pod| Pod::clone(pod)).collect();
-        if sets.send(SourceSet { source: Source::Api, pods: all }).await.is_err() {
+        if sets.send(SourceSet { source: Source::Api, pods: all, whole: true, written: BTreeMap::new() }).await.is_err()
+        {
             return;
         }
         changed.notified().await;

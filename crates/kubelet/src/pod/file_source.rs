@@ -1,15 +1,19 @@
 //! Static pods from files: a directory (or one file) read in full at intervals and at every change that inotify tells.
 //!
-//! Every look delivers the complete set, so a file that vanishes or turns bad takes its pod with it.
+//! Every look delivers the complete set, so a file that vanishes or turns bad takes its pod with it. What cannot be read
+//! is another matter: a disk that fails must not stop the control plane, so the pods that were there last stay.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use api_types::core_v1::Pod;
 use futures_util::StreamExt as _;
 use inotify::{Inotify, WatchMask};
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::manifest::{self, MAX_MANIFEST_BYTES, Reading};
@@ -29,12 +33,45 @@ pub(crate) struct FileSource {
     pub(crate) refuse_references: bool,
 }
 
+/// Reads a source again and again, on threads that may block.
+struct Reader {
+    source: FileSource,
+    /// The pods of the files as they were last.
+    last: Mutex<BTreeMap<PathBuf, Manifest>>,
+}
+
+/// What a file holds, and since when.
+#[derive(Debug, Clone)]
+struct Manifest {
+    pod: Pod,
+    written: SystemTime,
+}
+
+/// Why a file has no pod.
+#[derive(Debug, PartialEq, Eq)]
+enum NoPod {
+    /// It went while it was looked for.
+    Gone,
+    /// What it says is not a valid pod.
+    Invalid(String),
+    /// It may hold a pod; the machine does not say.
+    Unreadable(String),
+}
+
 impl FileSource {
     /// Delivers sets until the receiver is gone or the caller drops the future.
     pub(crate) async fn run(self, sets: mpsc::Sender<SourceSet>) {
+        let period = self.period;
+        let reader = Arc::new(Reader { source: self, last: Mutex::default() });
         loop {
-            let mut changes = self.watch();
-            if sets.send(SourceSet { source: Source::File, pods: self.read() }).await.is_err() {
+            let watch = Arc::clone(&reader);
+            let watched = tokio::task::spawn_blocking(move || watch.source.watch()).await.ok().flatten();
+            let mut changes = watched.and_then(|watch| watch.into_event_stream(vec![0; EVENT_BUFFER_BYTES]).ok());
+            let look = Arc::clone(&reader);
+            let set = tokio::task::spawn_blocking(move || look.look()).await.ok().flatten();
+            if let Some(set) = set
+                && sets.send(set).await.is_err()
+            {
                 return;
             }
             let changed = async {
@@ -43,14 +80,14 @@ impl FileSource {
                     None => std::future::pending().await,
                 }
             };
-            if tokio::time::timeout(self.period, changed).await.is_ok() {
+            if tokio::time::timeout(period, changed).await.is_ok() {
                 tokio::time::sleep(SETTLE).await;
             }
         }
     }
 
     /// Changes below the path; `None` where it cannot be watched, then only the period counts.
-    fn watch(&self) -> Option<inotify::EventStream<Vec<u8>>> {
+    fn watch(&self) -> Option<Inotify> {
         let mask = WatchMask::CREATE
             | WatchMask::CLOSE_WRITE
             | WatchMask::MODIFY
@@ -61,38 +98,80 @@ impl FileSource {
             | WatchMask::DELETE_SELF;
         let watched = Inotify::init().and_then(|inotify| {
             inotify.watches().add(&self.path, mask)?;
-            inotify.into_event_stream(vec![0; EVENT_BUFFER_BYTES])
+            Ok(inotify)
         });
         watched
             .inspect_err(|error| tracing::debug!(path = %self.path.display(), %error, "Watching static pods failed"))
             .ok()
     }
+}
 
-    /// All pods there are now. A bad file is passed over with a log line.
-    fn read(&self) -> Vec<Pod> {
-        let files = match files(&self.path) {
+impl Reader {
+    /// All pods there are now; `None` where that cannot be told, and what was there last is to stay.
+    fn look(&self) -> Option<SourceSet> {
+        let path = &self.source.path;
+        let mut last = self.last.lock();
+        let files = match files(path) {
             Ok(files) => files,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                tracing::error!(path = %path.display(), "The static pod path does not exist");
+                last.clear();
+                Vec::new()
+            }
             Err(error) => {
-                tracing::error!(path = %self.path.display(), %error, "Unable to read static pod path");
-                return Vec::new();
+                tracing::error!(path = %path.display(), %error, "Unable to read static pod path; its pods stay");
+                return None;
             }
         };
-        let mut pods = BTreeMap::new();
+        let (mut pods, mut whole) = (BTreeMap::new(), true);
         for file in files {
-            match self.read_file(&file) {
-                Ok(pod) => drop(pods.insert(file, pod)),
-                Err(error) => tracing::error!(path = %file.display(), %error, "Could not process manifest file"),
+            let pod = match self.source.read_file(&file) {
+                Ok(pod) => Some(pod),
+                Err(NoPod::Gone) => None,
+                Err(NoPod::Invalid(error)) => {
+                    tracing::error!(path = %file.display(), %error, "Could not process manifest file");
+                    None
+                }
+                Err(NoPod::Unreadable(error)) => {
+                    let before = last.get(&file).cloned();
+                    whole &= before.is_some();
+                    tracing::error!(path = %file.display(), %error, stays = before.is_some(), "Unable to read a manifest file");
+                    before
+                }
+            };
+            if let Some(pod) = pod {
+                pods.insert(file, pod);
             }
         }
-        pods.into_values().collect()
+        last.clone_from(&pods);
+        let written = pods.values().map(|found| (found.pod.metadata.uid.clone(), found.written)).collect();
+        let pods = pods.into_values().map(|found| found.pod).collect();
+        Some(SourceSet { source: Source::File, pods, whole, written })
     }
+}
 
-    fn read_file(&self, path: &Path) -> Result<Pod, String> {
+impl FileSource {
+    fn read_file(&self, path: &Path) -> Result<Manifest, NoPod> {
         let mut text = String::new();
-        let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-        let read = file.take(MAX_MANIFEST_BYTES + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
-        if read as u64 > MAX_MANIFEST_BYTES {
-            return Err(format!("the file is larger than {MAX_MANIFEST_BYTES} bytes"));
+        let mut changed = (0, 0);
+        let read = std::fs::File::open(path).and_then(|file| {
+            // Unlike the time of modification, nobody sets this one.
+            let meta = file.metadata()?;
+            changed = (meta.ctime(), meta.ctime_nsec());
+            file.take(MAX_MANIFEST_BYTES + 1).read_to_string(&mut text)
+        });
+        match read {
+            Ok(read) if read as u64 > MAX_MANIFEST_BYTES => {
+                return Err(NoPod::Invalid(format!("the file is larger than {MAX_MANIFEST_BYTES} bytes")));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                return Err(match error.kind() {
+                    io::ErrorKind::NotFound => NoPod::Gone,
+                    io::ErrorKind::InvalidData => NoPod::Invalid(error.to_string()),
+                    _ => NoPod::Unreadable(error.to_string()),
+                });
+            }
         }
         let reading = Reading {
             source: Source::File,
@@ -100,7 +179,10 @@ impl FileSource {
             node_name: &self.node_name,
             refuse_references: self.refuse_references,
         };
-        manifest::read(&text, &reading)
+        let pod = manifest::read(&text, &reading).map_err(NoPod::Invalid)?;
+        let written = UNIX_EPOCH + Duration::from_secs(u64::try_from(changed.0).unwrap_or_default());
+        let written = written + Duration::from_nanos(u64::try_from(changed.1).unwrap_or_default());
+        Ok(Manifest { pod, written })
     }
 }
 
@@ -111,12 +193,21 @@ fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
         return Ok(vec![path.to_owned()]);
     }
     let mut out = Vec::new();
-    for entry in std::fs::read_dir(path)?.take(MAX_FILES) {
+    for entry in std::fs::read_dir(path)? {
         let entry = entry?;
-        let hidden = entry.file_name().to_string_lossy().starts_with('.');
-        let regular = std::fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_file());
-        if regular && !hidden {
+        if entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
+        let wanted = match std::fs::metadata(entry.path()) {
+            Ok(metadata) => metadata.is_file(),
+            // Reading it tells why.
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        };
+        if wanted {
             out.push(entry.path());
+        }
+        if out.len() > MAX_FILES {
+            return Err(io::Error::other(format!("more than {MAX_FILES} files")));
         }
     }
     out.sort();
@@ -173,5 +264,65 @@ mod tests {
         group.spawn_cancellable("source", source.run(sets));
         assert!(received.recv().await.unwrap().pods.is_empty());
         group.shutdown(Duration::from_secs(5)).await;
+    }
+
+    fn reader(path: &Path) -> Reader {
+        let source = FileSource {
+            path: path.to_owned(),
+            node_name: "n".into(),
+            period: Duration::from_secs(600),
+            refuse_references: true,
+        };
+        Reader { source, last: Mutex::default() }
+    }
+
+    /// The names of a look's pods and whether these are all.
+    fn seen(reader: &Reader) -> Option<(Vec<String>, bool)> {
+        let set = reader.look()?;
+        Some((set.pods.into_iter().map(|pod| pod.metadata.name).collect(), set.whole))
+    }
+
+    /// Reading this fails, for root too, and not because nothing is there.
+    fn make_unreadable(path: &Path) {
+        let _ = std::fs::remove_file(path);
+        std::os::unix::fs::symlink(path, path).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_read_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let manifests = dir.path().join("manifests");
+        std::fs::create_dir(&manifests).unwrap();
+        for name in ["a", "b"] {
+            std::fs::write(manifests.join(format!("{name}.yaml")), manifest(name)).unwrap();
+        }
+        let source = reader(&manifests);
+        let both = Some((vec!["a-n".to_owned(), "b-n".to_owned()], true));
+        assert_eq!(seen(&source), both);
+        make_unreadable(&manifests.join("a.yaml"));
+        assert_eq!(seen(&source), both, "a file that cannot be read");
+        assert_eq!(seen(&source), both, "however often");
+        assert_eq!(seen(&reader(&manifests)), Some((vec!["b-n".to_owned()], false)), "nobody knows what was in it");
+        std::fs::rename(&manifests, dir.path().join("aside")).unwrap();
+        make_unreadable(&manifests);
+        assert_eq!(seen(&source), None, "a directory that cannot be read");
+        std::fs::remove_file(&manifests).unwrap();
+        assert_eq!(seen(&source), Some((vec![], true)), "a directory that is not there");
+    }
+
+    #[test]
+    fn what_is_gone_or_not_valid_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.yaml");
+        std::fs::write(&file, manifest("a")).unwrap();
+        std::os::unix::fs::symlink("/nonexistent", dir.path().join("dangling.yaml")).unwrap();
+        let source = reader(dir.path());
+        assert_eq!(seen(&source), Some((vec!["a-n".to_owned()], true)));
+        std::fs::write(&file, [0xff, 0xfe]).unwrap();
+        assert_eq!(seen(&source), Some((vec![], true)));
+        std::fs::write(&file, manifest("a")).unwrap();
+        assert_eq!(seen(&source), Some((vec!["a-n".to_owned()], true)));
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(seen(&source), Some((vec![], true)));
     }
 }

@@ -1,6 +1,6 @@
 //! Turns complete sets of pods per source into what changed.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use api_machinery::time::Time;
@@ -32,17 +32,19 @@ pub(crate) struct Changes {
 #[derive(Debug, Default)]
 pub(crate) struct Merger {
     known: BTreeMap<Source, BTreeMap<String, Arc<Pod>>>,
+    seen: BTreeSet<Source>,
 }
 
 impl Merger {
-    /// Sources that have delivered at least once.
+    /// Sources that have delivered all of their pods at least once.
     pub(crate) fn seen(&self) -> impl Iterator<Item = Source> + '_ {
-        self.known.keys().copied()
+        self.seen.iter().copied()
     }
 
     /// Takes a set and says what it changed.
     pub(crate) fn apply(&mut self, set: SourceSet, now: Time) -> Changes {
         let first = !self.known.contains_key(&set.source);
+        self.seen.extend(set.whole.then_some(set.source));
         let known = self.known.entry(set.source).or_default();
         let (mut add, mut update, mut delete, mut reconcile) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut changes = Changes::default();
@@ -149,7 +151,7 @@ mod tests {
     }
 
     fn apply(merger: &mut Merger, pods: &[Pod]) -> Vec<String> {
-        let set = SourceSet { source: Source::Api, pods: pods.to_vec() };
+        let set = SourceSet { source: Source::Api, pods: pods.to_vec(), whole: true, written: BTreeMap::new() };
         let names = |pods: &[Arc<Pod>]| pods.iter().map(|pod| pod.metadata.name.clone()).collect::<Vec<_>>().join(",");
         merger
             .apply(set, Time::from_unix_seconds(1))
@@ -181,9 +183,24 @@ mod tests {
     }
 
     #[test]
+    fn a_source_is_seen_once_it_has_told_all() {
+        let mut merger = Merger::default();
+        for (whole, seen) in [(false, 0), (true, 1), (false, 1)] {
+            let set = SourceSet { source: Source::File, pods: vec![pod("1", "a")], whole, written: BTreeMap::new() };
+            merger.apply(set, Time::from_unix_seconds(1));
+            assert_eq!(merger.seen().count(), seen);
+        }
+    }
+
+    #[test]
     fn names_are_unique_within_a_set() {
         let mut merger = Merger::default();
-        let set = SourceSet { source: Source::File, pods: vec![pod("1", "a"), pod("2", "a")] };
+        let set = SourceSet {
+            source: Source::File,
+            pods: vec![pod("1", "a"), pod("2", "a")],
+            whole: true,
+            written: BTreeMap::new(),
+        };
         let changes = merger.apply(set, Time::from_unix_seconds(1));
         assert_eq!(changes.duplicates.len(), 1);
         let Some(Op::Add(added)) = changes.ops.first() else { panic!("{:?}", changes.ops) };

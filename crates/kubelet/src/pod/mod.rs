@@ -1,6 +1,7 @@
 //! Pods as the kubelet knows them: where they come from, whether they may run here, what is said of them.
 
 pub(crate) mod admission;
+pub(crate) mod adopt;
 pub(crate) mod api_source;
 pub(crate) mod containers;
 pub(crate) mod file_source;
@@ -13,6 +14,9 @@ pub(crate) mod publish;
 pub(crate) mod restart;
 pub(crate) mod status;
 pub(crate) mod store;
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use api_types::core_v1::Pod;
 
@@ -45,6 +49,10 @@ impl Source {
 pub(crate) struct SourceSet {
     pub(crate) source: Source,
     pub(crate) pods: Vec<Pod>,
+    /// Whether there may be pods that could not be read. A source that has never told all of them is not ready.
+    pub(crate) whole: bool,
+    /// Since when each manifest is as it is, by uid; only of files.
+    pub(crate) written: BTreeMap<String, SystemTime>,
 }
 
 /// Sets that may wait for the sync loop.

@@ -10,6 +10,8 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::tls::Trust;
+
 /// What is read of an answer's body.
 const BODY_LIMIT_BYTES: usize = 10 * 1024;
 const MAX_REDIRECTS: usize = 10;
@@ -62,6 +64,8 @@ impl Get {
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: String,
+    /// Whether the body was read to its end.
+    pub(crate) complete: bool,
     /// Whether it is a redirect to another host, which is not followed.
     pub(crate) foreign_redirect: bool,
 }
@@ -82,31 +86,41 @@ pub(crate) enum HttpError {
 
 /// Asks, following redirects within the host, all within `limit`; of the body what a probe looks at.
 pub(crate) async fn get(request: &Get, limit: Duration) -> Result<Answer, HttpError> {
-    get_up_to(request, limit, BODY_LIMIT_BYTES).await
+    get_up_to(request, limit, BODY_LIMIT_BYTES, &Trust::Anyone).await
 }
 
-/// The same with another bound on the body; what lies beyond is left unread.
-pub(crate) async fn get_up_to(request: &Get, limit: Duration, body_bytes: usize) -> Result<Answer, HttpError> {
+/// The same with another bound on the body, and of those who are trusted; what lies beyond the bound is left unread.
+pub(crate) async fn get_up_to(
+    request: &Get,
+    limit: Duration,
+    body_bytes: usize,
+    trust: &Trust,
+) -> Result<Answer, HttpError> {
     let url = request.url();
     let late = |_| HttpError::Transport {
         url: url.clone(),
         what: "context deadline exceeded (Client.Timeout exceeded while awaiting headers)".to_owned(),
     };
-    tokio::time::timeout(limit, follow(request, body_bytes)).await.map_err(late)?
+    tokio::time::timeout(limit, follow(request, body_bytes, trust)).await.map_err(late)?
 }
 
-async fn follow(request: &Get, body_bytes: usize) -> Result<Answer, HttpError> {
+async fn follow(request: &Get, body_bytes: usize, trust: &Trust) -> Result<Answer, HttpError> {
     let mut request = request.clone();
     for _ in 0..=MAX_REDIRECTS {
-        let (answer, location) = ask(&request, body_bytes).await?;
+        let (answer, location) = ask(&request, body_bytes, trust).await?;
         let Some(location) = location.filter(|_| (300..400).contains(&answer.status)) else { return Ok(answer) };
         match redirected(&request, &location) {
-            Some(next) if next.host == request.host => request = next,
+            Some(next) if next.host == request.host && stays_judged(&request, &next, trust) => request = next,
             Some(_) => return Ok(Answer { foreign_redirect: true, ..answer }),
             None => return Ok(answer),
         }
     }
     Err(HttpError::Redirects { url: request.url() })
+}
+
+/// Whether the one who answers next is as trusted as the one who sent there.
+fn stays_judged(request: &Get, next: &Get, trust: &Trust) -> bool {
+    matches!(trust, Trust::Anyone) || request.scheme == "http" || next.scheme == "https"
 }
 
 /// Where a redirect leads.
@@ -125,13 +139,13 @@ fn redirected(request: &Get, location: &str) -> Option<Get> {
     Some(next)
 }
 
-async fn ask(request: &Get, body_bytes: usize) -> Result<(Answer, Option<String>), HttpError> {
+async fn ask(request: &Get, body_bytes: usize, trust: &Trust) -> Result<(Answer, Option<String>), HttpError> {
     let failed = |what: String| HttpError::Transport { url: request.url(), what };
     let stream = connect(&request.host, request.port).await.map_err(failed)?;
     if request.scheme == "http" {
         return exchange(request, stream, body_bytes).await;
     }
-    let config = super::tls::config().map_err(|error| failed(error.to_string()))?;
+    let config = trust.config().map_err(|error| failed(error.to_string()))?;
     let name = ServerName::try_from(request.host.clone()).map_err(|error| failed(error.to_string()))?;
     match TlsConnector::from(config).connect(name, stream).await {
         Ok(stream) => exchange(request, stream, body_bytes).await,
@@ -172,16 +186,21 @@ where
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let mut body = response.into_body();
         let mut read = BytesMut::new();
-        while let Some(Ok(frame)) = body.frame().await {
+        let complete = loop {
+            let frame = match body.frame().await {
+                None => break true,
+                Some(Err(_)) => break false,
+                Some(Ok(frame)) => frame,
+            };
             let Ok(data) = frame.into_data() else { continue };
             let room = body_bytes.saturating_sub(read.len());
             read.extend_from_slice(&data.slice(..data.len().min(room)));
-            if room <= data.len() {
-                break;
+            if room < data.len() {
+                break false;
             }
-        }
+        };
         let body = String::from_utf8_lossy(&read).into_owned();
-        Ok((Answer { status, body, foreign_redirect: false }, location))
+        Ok((Answer { status, body, complete, foreign_redirect: false }, location))
     };
     tokio::pin!(asking);
     tokio::select! {
@@ -273,7 +292,10 @@ mod tests {
         let (port, _task) =
             serve(vec![format!("HTTP/1.1 500 No\r\ncontent-length: {}\r\n\r\n{body}", body.len())]).await;
         let answer = get(&request(port, &[]), LIMIT).await.unwrap();
-        assert_eq!((answer.status, answer.body.len()), (500, BODY_LIMIT_BYTES));
+        assert_eq!((answer.status, answer.body.len(), answer.complete), (500, BODY_LIMIT_BYTES, false));
+        let (port, _task) = serve(vec!["HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\ncut".to_owned()]).await;
+        let answer = get(&request(port, &[]), LIMIT).await.unwrap();
+        assert_eq!((answer.body.as_str(), answer.complete), ("cut", false));
         let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
         let error = get(&request(closed, &[]), LIMIT).await.unwrap_err().to_string();
         assert!(error.ends_with("connect: connection refused"), "{error}");

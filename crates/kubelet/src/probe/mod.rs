@@ -7,7 +7,7 @@ pub(crate) mod http;
 pub(crate) mod ports;
 mod run;
 mod step;
-mod tls;
+pub(crate) mod tls;
 mod workers;
 
 use std::collections::HashMap;

@@ -1,5 +1,6 @@
 //! TLS towards containers for probes and hooks. The server's certificate is not judged: a probe asks whether something
-//! answers, and containers have certificates of their own making.
+//! answers, and containers have certificates of their own making. Whoever needs to know who answers brings its own
+//! configuration.
 
 use std::sync::Arc;
 
@@ -7,6 +8,28 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+
+/// Whether it matters who answers.
+#[derive(Debug, Clone)]
+pub(crate) enum Trust {
+    /// Anyone may.
+    Anyone,
+    /// Those whom this configuration trusts. Redirects do not lead out of TLS.
+    Judged(Arc<ClientConfig>),
+}
+
+impl Trust {
+    /// The configuration for a connection.
+    ///
+    /// # Errors
+    /// The library cannot do its default protocol versions.
+    pub(super) fn config(&self) -> Result<Arc<ClientConfig>, Error> {
+        match self {
+            Self::Anyone => accept_any(),
+            Self::Judged(config) => Ok(Arc::clone(config)),
+        }
+    }
+}
 
 #[derive(Debug)]
 struct AcceptAny(Arc<CryptoProvider>);
@@ -46,11 +69,7 @@ impl ServerCertVerifier for AcceptAny {
     }
 }
 
-/// A client configuration that accepts any certificate.
-///
-/// # Errors
-/// The library cannot do its default protocol versions.
-pub(super) fn config() -> Result<Arc<ClientConfig>, Error> {
+fn accept_any() -> Result<Arc<ClientConfig>, Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
     let verifier = Arc::new(AcceptAny(provider));

@@ -9,14 +9,13 @@ use api_types::core_v1::constants::pod_qos_class;
 use async_trait::async_trait;
 use component_helpers::{pod_requests, qos};
 use parking_lot::Mutex;
-use sys::cgroups::{CgroupPath, Cgroups, Limit, Limits, destroy};
+use sys::cgroups::{CgroupPath, Cgroups, Limit, Limits};
 
+use super::keeper::{Files, KeepError, Keeper, Slices};
 use super::pod::PodLimits;
+use super::units::Units;
 use super::{CgroupNames, cpu};
 use crate::border::{PodCgroups, SideError};
-
-/// How long killed processes get to leave a group.
-const LEAVE: Duration = Duration::from_secs(5);
 
 /// How groups are laid out and limited.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,43 +44,50 @@ struct Known {
 /// The groups of a node's pods.
 pub(crate) struct PodGroups {
     cgroups: Arc<dyn Cgroups>,
+    keeper: Box<dyn Keeper>,
     settings: CgroupSettings,
     known: Mutex<BTreeMap<String, Known>>,
     /// What was set last on the group of burstable pods, to write only changes.
-    burstable_shares: Mutex<Option<u64>>,
+    burstable_shares: tokio::sync::Mutex<Option<u64>>,
 }
 
 impl PodGroups {
+    /// Groups that this process makes by the kernel's files.
     pub(crate) fn new(cgroups: Arc<dyn Cgroups>, settings: CgroupSettings) -> Arc<Self> {
-        Arc::new(Self { cgroups, settings, known: Mutex::default(), burstable_shares: Mutex::default() })
+        let keeper = Box::new(Files(cgroups.clone()));
+        Self::kept_by(keeper, cgroups, settings)
+    }
+
+    /// Groups that systemd makes.
+    pub(crate) fn of_systemd(cgroups: Arc<dyn Cgroups>, units: Arc<dyn Units>, settings: CgroupSettings) -> Arc<Self> {
+        let keeper = Box::new(Slices::new(cgroups.clone(), units));
+        Self::kept_by(keeper, cgroups, settings)
+    }
+
+    fn kept_by(keeper: Box<dyn Keeper>, cgroups: Arc<dyn Cgroups>, settings: CgroupSettings) -> Arc<Self> {
+        let (known, burstable_shares) = (Mutex::default(), tokio::sync::Mutex::default());
+        Arc::new(Self { cgroups, keeper, settings, known, burstable_shares })
     }
 
     /// Makes the groups above those of pods and limits all pods together.
-    pub(crate) fn start(&self, all_pods: &Limits) -> Result<(), SideError> {
+    pub(crate) async fn start(&self, all_pods: &Limits) -> Result<(), SideError> {
         if !self.settings.per_class {
             return Ok(());
         }
         let names = &self.settings.names;
         let root = names.root();
         if !root.relative().as_os_str().is_empty() && !self.cgroups.exists(&root) {
-            self.cgroups.create(&root).map_err(|error| told(&error))?;
+            self.put(&root, &Limits::default()).await?;
         }
-        for group in names.classes() {
-            self.cgroups.create(&group).map_err(|error| told(&error))?;
-        }
+        let all_pods = self.feasible(all_pods.clone());
+        self.put(&names.all_pods(), &all_pods).await?;
         let least = Limits { cpu_shares: Some(2), ..Limits::default() };
-        self.cgroups.apply(&names.class(pod_qos_class::BEST_EFFORT), &least).map_err(|error| told(&error))?;
-        self.limit_all(all_pods)?;
-        self.share_burstable()
+        self.put(&names.class(pod_qos_class::BEST_EFFORT), &least).await?;
+        self.share_burstable().await
     }
 
-    /// Limits all pods together.
-    pub(crate) fn limit_all(&self, limits: &Limits) -> Result<(), SideError> {
-        if !self.settings.per_class {
-            return Ok(());
-        }
-        let limits = self.feasible(limits.clone());
-        self.cgroups.apply(&self.settings.names.all_pods(), &limits).map_err(|error| told(&error))
+    async fn put(&self, group: &CgroupPath, limits: &Limits) -> Result<(), SideError> {
+        self.keeper.put(group, limits).await.map_err(|error| told(&error))
     }
 
     /// The group of a pod, as the runtime is told it.
@@ -120,31 +126,28 @@ impl PodGroups {
     }
 
     /// Burstable pods together get what they ask for, against guaranteed ones.
-    fn share_burstable(&self) -> Result<(), SideError> {
+    async fn share_burstable(&self) -> Result<(), SideError> {
+        // One at a time, so that the last one has seen all pods.
+        let mut last = self.burstable_shares.lock().await;
         let burstable = |known: &&Known| known.class == pod_qos_class::BURSTABLE;
         let milli: i64 = self.known.lock().values().filter(burstable).map(|known| known.request_milli).sum();
         let shares = u64::try_from(cpu::shares(milli)).ok();
-        let mut last = self.burstable_shares.lock();
         if *last == shares {
             return Ok(());
         }
         let limits = Limits { cpu_shares: shares, ..Limits::default() };
-        let group = self.settings.names.class(pod_qos_class::BURSTABLE);
-        self.cgroups.apply(&group, &limits).map_err(|error| told(&error))?;
+        self.put(&self.settings.names.class(pod_qos_class::BURSTABLE), &limits).await?;
         *last = shares;
         Ok(())
     }
 
     async fn destroy(&self, group: &CgroupPath) -> Result<(), SideError> {
-        if !self.cgroups.exists(group) {
-            return Ok(());
-        }
-        destroy(self.cgroups.as_ref(), group, LEAVE).await.map_err(|error| told(&error))
+        self.keeper.remove(group).await.map_err(|error| told(&error))
     }
 }
 
-fn told(error: &dyn std::error::Error) -> SideError {
-    match error.source() {
+fn told(error: &KeepError) -> SideError {
+    match std::error::Error::source(error) {
         Some(cause) => SideError(format!("{error}: {cause}")),
         None => SideError(error.to_string()),
     }
@@ -156,19 +159,18 @@ impl PodCgroups for PodGroups {
         !self.settings.per_class || self.cgroups.exists(&self.group(pod))
     }
 
-    fn ensure(&self, pod: &Pod) -> Result<(), SideError> {
+    async fn ensure(&self, pod: &Pod) -> Result<(), SideError> {
         if !self.settings.per_class {
             return Ok(());
         }
         let group = self.group(pod);
         let failed = |error: SideError| SideError(format!("failed to create container for {group} : {error}"));
-        self.cgroups.create(&group).map_err(|error| failed(told(&error)))?;
         let limits = self.feasible(self.settings.limits.of(pod));
-        self.cgroups.apply(&group, &limits).map_err(|error| failed(told(&error)))?;
+        self.put(&group, &limits).await.map_err(failed)?;
         let request_milli = pod_requests::amount(&pod_requests::requests(pod), "cpu").milli_value();
         let known = Known { class: qos::class_of(pod), request_milli };
         self.known.lock().insert(pod.metadata.uid.clone(), known);
-        self.share_burstable().map_err(failed)
+        self.share_burstable().await.map_err(failed)
     }
 
     async fn remove(&self, uid: &str) -> Result<(), SideError> {
@@ -180,7 +182,7 @@ impl PodCgroups for PodGroups {
             self.destroy(&self.settings.names.pod(class, uid)).await?;
         }
         self.known.lock().remove(uid);
-        self.share_burstable()
+        self.share_burstable().await
     }
 
     async fn clean_orphans(&self, keep: &BTreeSet<String>) {
@@ -201,7 +203,7 @@ impl PodCgroups for PodGroups {
                 }
             }
         }
-        if let Err(error) = self.share_burstable() {
+        if let Err(error) = self.share_burstable().await {
             tracing::warn!(%error, "Setting the shares of burstable pods failed");
         }
     }
@@ -224,6 +226,8 @@ mod tests {
     use sys::cgroups::FakeCgroups;
 
     use super::super::Driver;
+    use super::super::fake_units::FakeUnits;
+    use super::super::units::Value;
     use super::*;
 
     fn groups() -> (Arc<FakeCgroups>, Arc<PodGroups>) {
@@ -247,7 +251,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn groups_come_and_go_and_share() {
         let (cgroups, groups) = groups();
-        groups.start(&all_pods_limits(2000, 1 << 30, None)).unwrap();
+        groups.start(&all_pods_limits(2000, 1 << 30, None)).await.unwrap();
         let path = |text: &str| CgroupPath::new(text).unwrap();
         let shares = |text: &str| cgroups.limits(&path(text)).unwrap().cpu_shares;
         assert_eq!(cgroups.limits(&path("/kubepods")).unwrap().memory_bytes, Some(Limit::To(1 << 30)));
@@ -256,8 +260,8 @@ mod tests {
         let (one, two, idle) = (pod("one", "500m"), pod("two", "1"), pod("idle", ""));
         assert!(!groups.exists(&one));
         for pod in [&one, &two, &idle] {
-            groups.ensure(pod).unwrap();
-            groups.ensure(pod).unwrap();
+            groups.ensure(pod).await.unwrap();
+            groups.ensure(pod).await.unwrap();
         }
         assert!(groups.exists(&one));
         assert_eq!(shares("/kubepods/burstable"), Some(1536));
@@ -270,5 +274,28 @@ mod tests {
         groups.clean_orphans(&["idle".to_owned()].into()).await;
         assert!(!groups.exists(&one) && groups.exists(&idle));
         groups.remove("two").await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn systemd_makes_them_where_it_is_to() {
+        let (cgroups, systemd) = (Arc::new(FakeCgroups::new()), Arc::new(FakeUnits::default()));
+        let names = CgroupNames::new(Driver::Systemd, "/").unwrap();
+        let settings = CgroupSettings::new(names, true, true, Duration::from_millis(100), -1);
+        let groups = PodGroups::of_systemd(cgroups.clone(), systemd.clone(), settings);
+        groups.start(&all_pods_limits(2000, 1 << 30, None)).await.unwrap();
+        let one = pod("o-n-e", "500m");
+        groups.ensure(&one).await.unwrap();
+        let number = |unit: &str, name: &str| match systemd.property(unit, name) {
+            Some(Value::Number(number)) => Some(number),
+            _ => None,
+        };
+        assert_eq!(number("kubepods.slice", "MemoryMax"), Some(1 << 30));
+        assert_eq!(number("kubepods-besteffort.slice", "CPUWeight"), Some(1));
+        assert_eq!(number("kubepods-burstable.slice", "CPUWeight"), Some(20));
+        assert_eq!(number("kubepods-burstable-podo_n_e.slice", "CPUWeight"), Some(20));
+        assert!(cgroups.exists(&groups.group(&one)) && groups.exists(&one));
+        groups.clean_orphans(&BTreeSet::new()).await;
+        assert_eq!(number("kubepods-burstable-podo_n_e.slice", "CPUWeight"), None);
+        assert_eq!(number("kubepods-burstable.slice", "CPUWeight"), Some(1));
     }
 }

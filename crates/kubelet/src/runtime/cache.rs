@@ -1,6 +1,9 @@
 //! What the runtime said last of every pod. PLEG fills it; workers read it and ask anew where it is too old for them.
+//!
+//! The one owner of what is known of the runtime: a pod stays known for as long as the runtime shows anything of it,
+//! whoever has lost interest in the pod, so that its logs can be read and its leftovers be collected.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use node_api::cri::{CriError, Runtime};
@@ -8,7 +11,10 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::inspect::inspect;
-use super::record::RuntimePod;
+use super::record::{RecordState, RuntimePod};
+
+/// The state of everything in a pod: id to (name, state). Sandboxes have no name.
+pub(crate) type Outline = BTreeMap<String, (String, RecordState)>;
 
 /// The last word of the runtime on each pod, by uid.
 #[derive(Default)]
@@ -18,14 +24,34 @@ pub(crate) struct RuntimeCache {
 
 #[derive(Default)]
 struct State {
-    pods: HashMap<String, Cached>,
+    pods: HashMap<String, Known>,
     /// When the last complete look at the runtime began.
     relisted: Option<Instant>,
 }
 
-struct Cached {
+struct Known {
     pod: Arc<RuntimePod>,
     at: Instant,
+    /// What the sync loop was told last.
+    told: Outline,
+    /// Nobody needs the addresses that it had.
+    released: bool,
+}
+
+impl Known {
+    /// Whether the runtime shows nothing of the pod and nobody remembers it.
+    fn is_over(&self) -> bool {
+        let remembered = !self.released && !self.pod.ips.is_empty();
+        self.pod.is_empty() && self.told.is_empty() && !remembered
+    }
+}
+
+impl State {
+    fn keep(&mut self, uid: &str, known: Known) {
+        if !known.is_over() {
+            self.pods.insert(uid.to_owned(), known);
+        }
+    }
 }
 
 impl RuntimeCache {
@@ -45,16 +71,39 @@ impl RuntimeCache {
             return Arc::clone(&newer.pod);
         }
         let pod = Arc::new(pod);
-        if pod.is_empty() && pod.ips.is_empty() {
-            state.pods.remove(uid);
-        } else {
-            state.pods.insert(uid.to_owned(), Cached { pod: Arc::clone(&pod), at });
-        }
+        let (told, released) = match state.pods.remove(uid) {
+            Some(before) => (before.told, before.released && !pod.is_alive()),
+            None => (Outline::new(), false),
+        };
+        state.keep(uid, Known { pod: Arc::clone(&pod), at, told, released });
         pod
     }
 
-    pub(crate) fn forget(&self, uid: &str) {
-        self.state.lock().pods.remove(uid);
+    /// Nobody but the runtime knows the pod any more. What the runtime has of it stays known.
+    pub(crate) fn release(&self, uid: &str) {
+        let mut state = self.state.lock();
+        if let Some(known) = state.pods.remove(uid) {
+            state.keep(uid, Known { released: true, ..known });
+        }
+    }
+
+    /// What the sync loop was told last of a pod.
+    pub(crate) fn told(&self, uid: &str) -> Outline {
+        self.state.lock().pods.get(uid).map(|known| known.told.clone()).unwrap_or_default()
+    }
+
+    /// The pods of which the sync loop was told that there is something.
+    pub(crate) fn told_of(&self) -> Vec<String> {
+        let state = self.state.lock();
+        state.pods.iter().filter(|(_, known)| !known.told.is_empty()).map(|(uid, _)| uid.clone()).collect()
+    }
+
+    /// Remembers what the sync loop is told of a pod that was [`put`](Self::put).
+    pub(crate) fn tell(&self, uid: &str, outline: Outline) {
+        let mut state = self.state.lock();
+        if let Some(known) = state.pods.remove(uid) {
+            state.keep(uid, Known { told: outline, ..known });
+        }
     }
 
     pub(crate) fn relisted(&self, at: Instant) {
@@ -87,5 +136,62 @@ impl RuntimeCache {
         let at = Instant::now();
         let pod = inspect(runtime, uid, before.as_deref()).await?;
         Ok(self.put(uid, pod, at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::record::SandboxRecord;
+
+    fn pod(ready: Option<bool>, ip: &str) -> RuntimePod {
+        let sandbox = |ready| SandboxRecord {
+            id: "s".into(),
+            attempt: 0,
+            ready,
+            created_at: 0,
+            ips: Vec::new(),
+            has_network: true,
+            host_network: None,
+            annotations: std::collections::HashMap::new(),
+        };
+        let ips = [ip].into_iter().filter(|ip| !ip.is_empty()).map(str::to_owned).collect();
+        RuntimePod { uid: "u".into(), sandboxes: ready.map(sandbox).into_iter().collect(), ips, ..Default::default() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_is_known_until_the_runtime_and_its_worker_are_done_with_it() {
+        let at = Instant::now();
+        let outline = || Outline::from([("s".to_owned(), (String::new(), RecordState::Exited))]);
+        // (the runtime's last word, what was told, whether the worker is done, whether it stays known)
+        for (last, told, released, stays) in [
+            (pod(Some(false), ""), Outline::new(), true, true),
+            (pod(None, "10.0.0.1"), Outline::new(), false, true),
+            (pod(None, "10.0.0.1"), Outline::new(), true, false),
+            (pod(None, ""), outline(), true, true),
+            (pod(None, ""), Outline::new(), false, false),
+        ] {
+            let cache = RuntimeCache::default();
+            cache.put("u", pod(Some(true), "10.0.0.1"), at);
+            cache.tell("u", outline());
+            if released {
+                cache.release("u");
+                assert!(cache.get("u").is_some(), "it runs");
+            }
+            let text = format!("{last:?} {told:?} {released}");
+            cache.put("u", last, at);
+            cache.tell("u", told);
+            assert_eq!(cache.get("u").is_some(), stays, "{text}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_that_runs_again_is_wanted_again() {
+        let (cache, at) = (RuntimeCache::default(), Instant::now());
+        cache.put("u", pod(Some(false), ""), at);
+        cache.release("u");
+        cache.put("u", pod(Some(true), "10.0.0.1"), at);
+        cache.put("u", pod(None, "10.0.0.1"), at);
+        assert_eq!(cache.get("u").unwrap().ips, ["10.0.0.1"]);
     }
 }

@@ -1,7 +1,8 @@
 //! Files in which the kubelet remembers over a restart what pods were given and what the runtime was told.
 //!
-//! The outer form is upstream's (`data` as text, and its checksum); the inner one is this kubelet's own and carries a
-//! version. An unreadable file is an error at start, so that nothing is resized by mistake.
+//! The form is upstream's, so that either kubelet goes on where the other one stopped: `data` as text with its checksum,
+//! in it each pod's resources by container. An unreadable file is an error at start, so that nothing is resized by
+//! mistake.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,12 +11,19 @@ use api_machinery::json;
 use api_types::core_v1::ResourceRequirements;
 use serde_json::{Value, json};
 
-use super::labels::fnv32;
+use super::labels::{fnv32, text_checksum};
 
-/// Resources by name, in groups: containers in pods, or one value for each container id.
-pub(crate) type Entries = BTreeMap<String, BTreeMap<String, ResourceRequirements>>;
+/// What a pod's containers have, by name; the pod's own under the empty name.
+pub(crate) type Given = BTreeMap<String, ResourceRequirements>;
+/// The same of all pods, by uid.
+pub(crate) type Entries = BTreeMap<String, Given>;
 
-const VERSION: u64 = 1;
+/// Names in the file.
+const ENTRIES: &str = "entries";
+const OF_CONTAINERS: &str = "ContainerResources";
+const OF_POD: &str = "PodLevelResources";
+/// The version that this kubelet's own form, before it was upstream's, said it had.
+const OWN_VERSION: u64 = 1;
 const MODE: u32 = 0o600;
 /// The largest file that is read.
 const MAX_BYTES: u64 = 64 << 20;
@@ -78,34 +86,59 @@ fn encode(entries: &Entries) -> String {
     let resources = |given: &ResourceRequirements| -> Value {
         serde_json::from_str(&json::encode(given)).unwrap_or_else(|_| json!({}))
     };
-    let group = |group: &BTreeMap<String, ResourceRequirements>| -> Value {
-        group.iter().map(|(name, given)| (name.clone(), resources(given))).collect()
+    let pod = |given: &Given| -> Value {
+        let containers = given.iter().filter(|(name, _)| !name.is_empty());
+        let containers: Value = containers.map(|(name, given)| (name.clone(), resources(given))).collect();
+        let mut out = json!({OF_CONTAINERS: containers});
+        if let Some(own) = given.get("") {
+            out[OF_POD] = resources(own);
+        }
+        out
     };
-    let all: Value = entries.iter().map(|(key, of)| (key.clone(), group(of))).collect();
-    let data = json!({"version": VERSION, "entries": all}).to_string();
-    json!({"checksum": fnv32(data.as_bytes()), "data": data}).to_string()
+    let all: Value = entries.iter().map(|(uid, given)| (uid.clone(), pod(given))).collect();
+    let data = json!({ENTRIES: all}).to_string();
+    json!({"data": data, "checksum": text_checksum(&data)}).to_string()
+}
+
+/// A member by name, whatever its case, as Go reads.
+fn member<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    let members = object.as_object()?;
+    members.get(name).or_else(|| members.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value))
 }
 
 fn decode(bytes: &[u8]) -> Result<Entries, String> {
     let outer: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     let data = outer.get("data").and_then(Value::as_str).ok_or("it has no data")?;
-    if outer.get("checksum").and_then(Value::as_u64) != Some(u64::from(fnv32(data.as_bytes()))) {
+    let inner: Value = serde_json::from_str(data).map_err(|error| error.to_string())?;
+    let checksum = match inner.get("version").map(Value::as_u64) {
+        None => text_checksum(data),
+        Some(Some(OWN_VERSION)) => fnv32(data.as_bytes()),
+        Some(_) => return Err("its version is not known".to_owned()),
+    };
+    if outer.get("checksum").and_then(Value::as_u64) != Some(u64::from(checksum)) {
         return Err("its checksum does not match".to_owned());
     }
-    let inner: Value = serde_json::from_str(data).map_err(|error| error.to_string())?;
-    if inner.get("version").and_then(Value::as_u64) != Some(VERSION) {
-        return Err("its version is not known".to_owned());
+    let all = member(&inner, ENTRIES).and_then(Value::as_object);
+    all.into_iter().flatten().map(|(uid, pod)| Ok((uid.clone(), decode_pod(pod)?))).collect()
+}
+
+fn decode_pod(pod: &Value) -> Result<Given, String> {
+    let mut out = Given::new();
+    let mut take = |name: &str, value: &Value| {
+        let mut given = ResourceRequirements::default();
+        json::decode(value.to_string().as_bytes(), &mut given).map_err(|error| error.to_string())?;
+        out.insert(name.to_owned(), given);
+        Ok::<_, String>(())
+    };
+    let containers = member(pod, OF_CONTAINERS);
+    // The older form has the containers where the newer one says what they are.
+    for (name, value) in containers.unwrap_or(pod).as_object().into_iter().flatten() {
+        take(name, value)?;
     }
-    let mut entries = Entries::new();
-    for (key, group) in inner.get("entries").and_then(Value::as_object).into_iter().flatten() {
-        let own = entries.entry(key.clone()).or_default();
-        for (name, value) in group.as_object().into_iter().flatten() {
-            let mut given = ResourceRequirements::default();
-            json::decode(value.to_string().as_bytes(), &mut given).map_err(|error| error.to_string())?;
-            own.insert(name.clone(), given);
-        }
+    if let Some(own) = member(pod, OF_POD).filter(|own| containers.is_some() && !own.is_null()) {
+        take("", own)?;
     }
-    Ok(entries)
+    Ok(out)
 }
 
 #[cfg(test)]
@@ -129,6 +162,31 @@ mod tests {
             std::fs::write(&file.path, bad).unwrap();
             assert!(matches!(file.load(), Err(CheckpointError::Corrupted { .. })));
         }
+    }
+
+    #[test]
+    fn the_form_is_upstreams() {
+        let resources = |cpu: &str| {
+            let mut given = ResourceRequirements::default();
+            given.requests.insert("cpu".into(), Quantity::parse(cpu).unwrap());
+            given
+        };
+        let given: Given = [("main".to_owned(), resources("250m")), (String::new(), resources("1"))].into();
+        let entries: Entries = [("u1".to_owned(), given)].into();
+        let outer: Value = serde_json::from_str(&encode(&entries)).unwrap();
+        let data = outer["data"].as_str().unwrap();
+        let wanted = r#"{"entries":{"u1":{"ContainerResources":{"main":{"requests":{"cpu":"250m"}}},"PodLevelResources":{"requests":{"cpu":"1"}}}}}"#;
+        assert_eq!(data, wanted);
+        assert_eq!(outer["checksum"], text_checksum(wanted));
+
+        let file = |data: &str, checksum: u32| json!({"data": data, "checksum": checksum}).to_string();
+        let by_upstream = r#"{"entries":{"u1":{"ContainerResources":{"main":{"requests":{"cpu":"250m"}}},"podLevelResources":{"requests":{"cpu":"1"}}}}}"#;
+        assert_eq!(decode(file(by_upstream, text_checksum(by_upstream)).as_bytes()).unwrap(), entries);
+        let older = r#"{"entries":{"u1":{"main":{"requests":{"cpu":"250m"}},"":{"requests":{"cpu":"1"}}}}}"#;
+        assert_eq!(decode(file(older, text_checksum(older)).as_bytes()).unwrap(), entries);
+        let own = format!("{},\"version\":1}}", older.strip_suffix('}').unwrap());
+        assert_eq!(decode(file(&own, fnv32(own.as_bytes())).as_bytes()).unwrap(), entries);
+        assert!(decode(file(by_upstream, fnv32(by_upstream.as_bytes())).as_bytes()).is_err());
     }
 
     #[test]

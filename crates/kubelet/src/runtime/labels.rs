@@ -66,10 +66,26 @@ pub(crate) fn container_annotations(pod: &Pod, container: &Container, restart_co
     out
 }
 
-/// The hash whose change restarts a running container: 32-bit FNV-1a over name and image, in hex.
+/// The hash whose change restarts a running container: 32-bit FNV-1a over name and image, in hex. To the bit upstream's,
+/// so that a kubelet that takes over from another restarts nothing: it hashes the bytes of the JSON as Go's deep dump
+/// prints them.
 pub(crate) fn definition_hash(container: &Container) -> String {
-    let text = format!("{{\"image\":{:?},\"name\":{:?}}}", container.image, container.name);
-    format!("{:x}", fnv32(text.as_bytes()))
+    let text = format!("{{\"image\":{},\"name\":{}}}", go_json(&container.image), go_json(&container.name));
+    let bytes: Vec<String> = text.bytes().map(|byte| byte.to_string()).collect();
+    format!("{:x}", fnv32(format!("([]uint8)[{}]", bytes.join(" ")).as_bytes()))
+}
+
+/// A string as Go writes it in JSON, which keeps what HTML would understand out of it.
+fn go_json(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    let escaped =
+        [("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u{2028}", "\\u2028"), ("\u{2029}", "\\u2029")];
+    escaped.iter().fold(quoted, |text, (from, to)| text.replace(from, to))
+}
+
+/// The hash of a text as Go's deep dump prints it: what checkpoints carry.
+pub(crate) fn text_checksum(text: &str) -> u32 {
+    fnv32(format!("(string){text}").as_bytes())
 }
 
 const FNV32_OFFSET: u32 = 0x811c_9dc5;
@@ -99,6 +115,16 @@ mod tests {
     fn hashes_are_fnv1a() {
         assert_eq!(fnv32(b"a"), 0xe40c_292c);
         assert_eq!(fnv128(&[b"a"]), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
+    }
+
+    #[test]
+    fn hashes_are_those_that_other_kubelets_left() {
+        let container =
+            Container { name: "test_container".into(), image: "foo/image:v1".into(), ..Container::default() };
+        assert_eq!(definition_hash(&container), "8e45cbd0");
+        let data = r#"{"allocationEntries":{"pod1":{"container1":{"requests":{"cpu":"1Ki","memory":"1Ki"}}}}}"#;
+        assert_eq!(text_checksum(data), 1_555_601_526);
+        assert_eq!(go_json("a<b>&\n\"\u{2028}"), r#""a\u003cb\u003e\u0026\n\"\u2028""#);
     }
 
     #[test]

@@ -98,11 +98,11 @@ impl PodRuntime {
         self.settings.root_dir.join("pods").join(uid)
     }
 
-    /// Forgets what was remembered of a pod that is gone.
+    /// Forgets what was remembered of a pod whose worker is gone. What the runtime still has of it stays known.
     pub(crate) fn forget(&self, uid: &str) {
         self.failures.forget_pod(uid);
         self.puller.forget_pod(uid);
-        self.cache.forget(uid);
+        self.cache.release(uid);
     }
 
     pub(crate) fn pod_event(&self, pod: &Pod, level: Level, reason: &str, message: &str) {

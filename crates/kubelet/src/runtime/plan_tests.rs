@@ -44,6 +44,7 @@ fn sandbox(id: &str, ready: bool) -> SandboxRecord {
         ips: vec!["10.0.0.1".into()],
         has_network: true,
         host_network: None,
+        annotations: std::collections::HashMap::new(),
     }
 }
 

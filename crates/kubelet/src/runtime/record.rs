@@ -109,6 +109,7 @@ pub(crate) struct SandboxRecord {
     pub(crate) has_network: bool,
     /// `None` where the runtime does not say.
     pub(crate) host_network: Option<bool>,
+    pub(crate) annotations: HashMap<String, String>,
 }
 
 impl SandboxRecord {
@@ -126,6 +127,7 @@ impl SandboxRecord {
             ips: ips.filter(|ip| !ip.is_empty()).cloned().collect(),
             has_network: status.network.is_some(),
             host_network: options.map(|options| options.network() == v1::NamespaceMode::Node),
+            annotations: status.annotations.clone(),
         }
     }
 }

@@ -12,10 +12,7 @@ use super::kill::Grace;
 use super::record::{ContainerRecord, RuntimePod};
 use crate::pod::containers::members;
 
-/// The name under which a container's one value is kept.
-const OWN: &str = "";
-
-/// What each container was given last, by id. Kept on disk, so that a resize that was cut off by a restart goes on.
+/// What the containers of each pod were given last. Kept on disk, so that a resize that was cut off by a restart goes on.
 pub(crate) struct Actuated {
     entries: Mutex<Entries>,
     file: Checkpoint,
@@ -31,21 +28,24 @@ impl Actuated {
         Ok(())
     }
 
-    pub(crate) fn get(&self, id: &str) -> Option<ResourceRequirements> {
-        self.entries.lock().get(id)?.get(OWN).cloned()
+    pub(crate) fn get(&self, uid: &str, container: &str) -> Option<ResourceRequirements> {
+        self.entries.lock().get(uid)?.get(container).cloned()
     }
 
-    pub(crate) fn set(&self, id: &str, given: &ResourceRequirements) {
+    pub(crate) fn set(&self, uid: &str, container: &str, given: &ResourceRequirements) {
         let mut entries = self.entries.lock();
-        entries.insert(id.to_owned(), [(OWN.to_owned(), given.clone())].into());
-        self.file.save(&entries);
+        let of_pod = entries.entry(uid.to_owned()).or_default();
+        if of_pod.get(container) != Some(given) {
+            of_pod.insert(container.to_owned(), given.clone());
+            self.file.save(&entries);
+        }
     }
 
-    /// Forgets all containers but these.
-    fn keep(&self, known: impl Fn(&str) -> bool) {
+    /// Forgets all pods but these.
+    pub(crate) fn keep(&self, known: impl Fn(&str) -> bool) {
         let mut entries = self.entries.lock();
         let before = entries.len();
-        entries.retain(|id, _| known(id));
+        entries.retain(|uid, _| known(uid));
         if entries.len() != before {
             self.file.save(&entries);
         }
@@ -69,8 +69,9 @@ impl PodRuntime {
             let Some(record) = seen.container(&member.container.name).filter(|record| record.is_running()) else {
                 continue;
             };
-            let Some(resources) = self.actuated.get(&record.id) else {
-                self.actuated.set(&record.id, &member.container.resources);
+            let (uid, name) = (&pod.metadata.uid, &member.container.name);
+            let Some(resources) = self.actuated.get(uid, name) else {
+                self.actuated.set(uid, name, &member.container.resources);
                 continue;
             };
             if resources == member.container.resources {
@@ -81,7 +82,7 @@ impl PodRuntime {
             let before = self.side.setup.resources(pod, &Container { resources, ..container.clone() });
             if same(&before, &wanted) {
                 // Nothing that the runtime could see, such as 1m of a processor instead of 2m.
-                self.actuated.set(&record.id, &container.resources);
+                self.actuated.set(&pod.metadata.uid, &container.name, &container.resources);
             } else {
                 out.push(Resized { container, record, wanted, before });
             }
@@ -113,7 +114,7 @@ impl PodRuntime {
                 ..Default::default()
             };
             self.runtime.update_container_resources(request).await.map_err(|error| error.to_string())?;
-            self.actuated.set(&one.record.id, &one.container.resources);
+            self.actuated.set(&pod.metadata.uid, &one.container.name, &one.container.resources);
         }
         Ok(())
     }
@@ -138,14 +139,6 @@ impl PodRuntime {
              usage ({})",
             used.value
         ))
-    }
-
-    /// Forgets containers that are gone.
-    pub(crate) fn prune_actuated(&self) {
-        let all = self.cache.all();
-        let known: std::collections::HashSet<&str> =
-            all.iter().flat_map(|pod| &pod.containers).map(|record| record.id.as_str()).collect();
-        self.actuated.keep(|id| known.contains(id));
     }
 }
 

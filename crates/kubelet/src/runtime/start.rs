@@ -49,7 +49,7 @@ impl PodRuntime {
             Failure::new(reason::CONFIG, message)
         })?;
         let id = self.create(made, place, &about).await?;
-        self.actuated.set(&id, &container.resources);
+        self.actuated.set(&pod.metadata.uid, &container.name, &container.resources);
         self.side.events.event(about.clone(), Level::Normal, "Created", "Container created");
         self.runtime.start_container(&id).await.map_err(|error| {
             let message = without_id(&error, &id, &container.name);

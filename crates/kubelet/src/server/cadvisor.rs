@@ -125,7 +125,7 @@ fn of_machine(api: &Api, families: &mut Families) {
         families.put("machine_swap_bytes", &machine, memory.swap_total_bytes.to_string());
     }
     let kernel = proc.kernel_version().unwrap_or_default();
-    let version = component_base::version::GIT_VERSION;
+    let version = component_base::version::git_version();
     let labels_ = format!("{{cadvisorRevision=\"\",cadvisorVersion={version:?},kernelVersion={kernel:?}}}");
     families.put("cadvisor_version_info", &labels_, "1".to_owned());
     let nobody = Pod::default();

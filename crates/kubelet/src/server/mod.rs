@@ -25,6 +25,7 @@ use base::{SharedClock, TaskGroup};
 use component_base::health::Health;
 use component_base::metrics::Metrics;
 use component_base::serving::{Handler, Request, Response};
+use futures_util::future::BoxFuture;
 use node_api::cri::Runtime;
 use parking_lot::Mutex;
 
@@ -38,7 +39,7 @@ pub(crate) use reviews::{ReviewAuthorizer, ReviewTokens};
 pub(crate) use stats::Stats;
 
 /// Tells of the claims that pods use.
-type Claims = Box<dyn Fn(&[Arc<Pod>]) -> Vec<ClaimRoom> + Send + Sync>;
+type Claims = Box<dyn Fn(Vec<Arc<Pod>>) -> BoxFuture<'static, Vec<ClaimRoom>> + Send + Sync>;
 
 /// What the answers are made from.
 pub(crate) struct Api {

@@ -82,7 +82,7 @@ async fn common(api: Arc<Api>, method: &Method, uri: &Uri) -> Option<Response> {
         }
         "/metrics" => {
             api.engine.show_metrics();
-            let rooms = (api.claims)(&api.engine.active_pods());
+            let rooms = (api.claims)(api.engine.active_pods()).await;
             api.own.show_claims(&rooms, &mut api.claims_shown.lock());
             crate::certificates::show(&api.config, &api.cert_dir, &api.own, api.clock.wall());
             api.metrics.answer()

@@ -114,7 +114,7 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
     let by_pod = by_pod(&stats);
     let mut pods = Vec::new();
     let active = api.engine.active_pods();
-    let claims = if extent == Extent::All { (api.claims)(&active) } else { Vec::new() };
+    let claims = if extent == Extent::All { (api.claims)(active.clone()).await } else { Vec::new() };
     for pod in active {
         let containers = by_pod.get(pod.metadata.uid.as_str()).map(Vec::as_slice).unwrap_or_default();
         if !containers.is_empty() {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api_machinery::time::GoDuration;
 use api_types::core_v1::Pod;
 use authn::Anonymous;
 use base::{Rng, TokioClock};
@@ -51,6 +52,10 @@ struct Node {
 
 impl Node {
     async fn start(translates: bool) -> Self {
+        Self::start_with(translates, KubeletConfiguration::default()).await
+    }
+
+    async fn start_with(translates: bool, config: KubeletConfiguration) -> Self {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("manifests")).unwrap();
         std::fs::write(root.path().join("manifests/web.yaml"), MANIFEST).unwrap();
@@ -76,7 +81,8 @@ impl Node {
             authentication: authn::Chain::new(Vec::new(), Some(Anonymous::default()), Vec::new()),
             authorizer: Arc::new(Everyone),
         };
-        let api = Arc::new(api(engine, shared, clock, &tasks, translates));
+        let api = api(engine, shared, clock, &tasks, translates);
+        let api = Arc::new(Api { config: Arc::new(config), ..api });
         let address = serve(&tasks, Arc::new(Secured { api, access }));
         Self { runtime, tasks, address, uid: pod.metadata.uid.clone(), _root: root }
     }
@@ -122,7 +128,7 @@ fn api(engine: PodEngine, runtime: Arc<FakeRuntime>, clock: SharedClock, tasks: 
         health: Health::new(&slis, Duration::ZERO),
         probes: metrics.clone(),
         own: KubeletMetrics::unseen(),
-        claims: Box::new(|_| Vec::new()),
+        claims: Box::new(|_| Box::pin(async { Vec::new() })),
         claims_shown: Default::default(),
         cert_dir: "/nonexistent".into(),
         stats: Stats::new("node1", std::path::Path::new("/"), groups, runtime.clone(), boot, 0, Arc::new(Nothing)),
@@ -298,5 +304,27 @@ async fn without_its_gate_nothing_is_translated() {
     assert_eq!((code, text.as_str()), (StatusCode::FORBIDDEN.as_u16(), ""), "no runtime knows that protocol");
     let (_, chosen) = node.websocket(exec, &["v5.channel.k8s.io", "v4.channel.k8s.io"]).await.unwrap();
     assert_eq!(chosen, "v4.channel.k8s.io");
+    node.tasks.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_that_nobody_uses_are_closed() {
+    let limit = GoDuration::parse("200ms").unwrap();
+    let config = KubeletConfiguration { streaming_connection_idle_timeout: limit, ..KubeletConfiguration::default() };
+    let node = Node::start_with(true, config).await;
+    let exec = "/exec/default/web-node1/main?command=ls&input=1&output=1";
+    // Passed on as it is, and translated.
+    let (io, chosen) = node.spdy(exec, &[Protocol::V4.name()]).await.unwrap();
+    let plain = ClientCommand::over_spdy(io, Protocol::from_name(&chosen).unwrap(), SET, &node.tasks).await.unwrap();
+    let subprotocol = Subprotocol::TRANSLATED[0];
+    let (io, _) = node.websocket(exec, &[subprotocol.name]).await.unwrap();
+    let translated = ClientCommand::over_websocket(io, subprotocol, SET, &node.tasks).await;
+    for mut command in [plain, translated] {
+        // Its input stays open; the command waits for more of it.
+        let mut out = Vec::new();
+        let read = command.stdout.as_mut().unwrap().read_to_end(&mut out);
+        let _ = tokio::time::timeout(Duration::from_secs(60), read).await.expect("the stream is closed");
+        assert_eq!(String::from_utf8_lossy(&out), "/exec/token");
+    }
     node.tasks.cancel();
 }

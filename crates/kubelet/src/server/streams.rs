@@ -1,6 +1,7 @@
 //! Exec, attach and port-forward: the runtime streams, this passes on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_types::core_v1::Pod;
 use component_base::serving::{self, Request, Response, empty, text};
@@ -9,8 +10,8 @@ use node_api::cri::v1::{AttachRequest, ExecRequest, PortForwardRequest};
 use node_api::cri::{Code, CriError};
 use streaming::{
     ClientCommand, Dialect, Protocol, Proxied, ProxyError, RemoteCommand, SessionOptions, StreamSet, Subprotocol,
-    accept_remote_command, dial_spdy, is_tunnel, is_upgrade, is_websocket, proxy_tunnel, proxy_upgrade, query_ports,
-    spdy_request, subprotocols, translate,
+    accept_remote_command, dial_spdy, is_tunnel, is_upgrade, is_websocket, proxy_tunnel_while_used,
+    proxy_upgrade_while_used, query_ports, spdy_request, subprotocols, translate,
 };
 use tokio::net::TcpStream;
 
@@ -107,11 +108,16 @@ pub(super) async fn port_forward(api: Arc<Api>, mut request: Request, path: &[&s
     };
     let Backend { io, target, host } = backend;
     let passed = if api.translates && is_websocket(request.headers()) && is_tunnel(request.headers()) {
-        proxy_tunnel(&mut request, io, &target, &host).await
+        proxy_tunnel_while_used(&mut request, io, &target, &host, idle_timeout(&api)).await
     } else {
-        proxy_upgrade(&mut request, io, &target, &host).await
+        proxy_upgrade_while_used(&mut request, io, &target, &host, idle_timeout(&api)).await
     };
     answer(&api, passed)
+}
+
+/// `streamingConnectionIdleTimeout`
+fn idle_timeout(api: &Api) -> Option<Duration> {
+    Some(api.config.streaming_connection_idle_timeout.to_std()).filter(|limit| !limit.is_zero())
 }
 
 /// The ports of the query: only the old WebSocket form names them there, SPDY names one with each stream.
@@ -215,7 +221,7 @@ async fn pass_command(api: Arc<Api>, mut request: Request, url: &str, set: Strea
         return translated(&api, request, backend, set, &newest);
     }
     let Backend { io, target, host } = backend;
-    answer(&api, proxy_upgrade(&mut request, io, &target, &host).await)
+    answer(&api, proxy_upgrade_while_used(&mut request, io, &target, &host, idle_timeout(&api)).await)
 }
 
 fn translated(
@@ -230,10 +236,10 @@ fn translated(
         Err(refusal) => return refusal.into_response::<String>().map(serving::full),
     };
     let (tasks, group) = (api.tasks.clone(), api.tasks.clone());
-    let dialect = accepted.dialect;
+    let (dialect, options) = (accepted.dialect, SessionOptions { idle_timeout: idle_timeout(api) });
     tasks.spawn_cancellable("remote-command", async move {
         let Ok(io) = accepted.upgrade.io().await else { return };
-        if let Err(error) = join(io, dialect, backend, set, &group).await {
+        if let Err(error) = join(io, dialect, backend, set, options, &group).await {
             tracing::debug!(error, "A remote command could not be translated");
         }
     });
@@ -245,9 +251,10 @@ async fn join(
     dialect: Dialect,
     backend: Backend,
     set: StreamSet,
+    options: SessionOptions,
     group: &base::TaskGroup,
 ) -> Result<(), String> {
-    let front = RemoteCommand::start(io, dialect, set, SessionOptions { idle_timeout: None }, group).await;
+    let front = RemoteCommand::start(io, dialect, set, options, group).await;
     let front = front.map_err(|error| error.to_string())?;
     let back = async {
         let offered = Protocol::SPDY_SERVER.map(Protocol::name);

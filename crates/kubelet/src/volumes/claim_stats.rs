@@ -1,13 +1,19 @@
 //! How full the file systems behind claims are.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_types::core_v1::Pod;
+use futures_util::future::join_all;
 
 use super::claims::claim_name;
 use super::plan::{Kind, kind_of};
 use super::set::VolumeSet;
 use crate::node::{FileSystem, filesystem};
+
+/// How long a file system may take to tell its size.
+const ROOM_LIMIT: Duration = Duration::from_secs(2);
 
 /// A claim in use by a pod, and the file system behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,23 +27,33 @@ pub(crate) struct ClaimRoom {
 }
 
 impl VolumeSet {
-    /// What the claims of pods have. Directories of the machine that are mounted as they are have no size of their own.
-    pub(crate) fn claimed_rooms(&self, pods: &[Arc<Pod>]) -> Vec<ClaimRoom> {
-        let mut rooms = Vec::new();
+    /// What the claims of pods have. Directories of the machine that are mounted as they are have no size of their own;
+    /// of a file system that does not answer in time nothing is told.
+    pub(crate) async fn claimed_rooms(&self, pods: &[Arc<Pod>]) -> Vec<ClaimRoom> {
+        let mut asked = Vec::new();
         for pod in pods {
             for volume in &pod.spec.volumes {
                 let Kind::Claim { name, ephemeral, .. } = kind_of(volume) else { continue };
-                let place = self.place(&pod.metadata.uid, &volume.name).filter(|place| place.managed);
-                let Some(Ok(room)) = place.map(|place| filesystem(&place.path)) else { continue };
-                rooms.push(ClaimRoom {
-                    uid: pod.metadata.uid.clone(),
-                    volume: volume.name.clone(),
-                    namespace: pod.metadata.namespace.clone(),
-                    claim: claim_name(pod, &volume.name, ephemeral, name),
-                    room,
+                let Some(place) = self.place(&pod.metadata.uid, &volume.name).filter(|place| place.managed) else {
+                    continue;
+                };
+                asked.push(async move {
+                    Some(ClaimRoom {
+                        uid: pod.metadata.uid.clone(),
+                        volume: volume.name.clone(),
+                        namespace: pod.metadata.namespace.clone(),
+                        claim: claim_name(pod, &volume.name, ephemeral, name),
+                        room: self.room(place.path).await?,
+                    })
                 });
             }
         }
-        rooms
+        join_all(asked).await.into_iter().flatten().collect()
+    }
+
+    async fn room(&self, path: PathBuf) -> Option<FileSystem> {
+        let what = path.display().to_string();
+        let asked = self.calls().run_if_idle(&what, move || filesystem(&path));
+        tokio::time::timeout(ROOM_LIMIT, asked).await.ok()??.ok()?.ok()
     }
 }

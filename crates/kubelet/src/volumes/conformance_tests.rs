@@ -271,7 +271,7 @@ async fn sub_path_text(volume: Value, sub_path: &str) -> Option<String> {
     let mut pod = pod(volume, json!({}));
     pod.spec.containers[0].volume_mounts[0].sub_path = sub_path.to_owned();
     if let Err(error) = set.mount(&pod).await {
-        eprintln!("skipped: mounts are not possible here: {error}");
+        test_facts::skipped(&format!("mounts are not possible here: {error}"));
         return None;
     }
     let environment = BTreeMap::new();
@@ -290,8 +290,7 @@ async fn sub_path_text(volume: Value, sub_path: &str) -> Option<String> {
 #[tokio::test]
 async fn sub_paths_show_one_file_of_each_kind_of_volume() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can mount");
-        return;
+        return test_facts::skipped("only root can mount");
     }
     let name = json!([{"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}]);
     for (volume, path, expected) in [

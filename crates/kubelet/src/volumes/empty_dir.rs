@@ -7,7 +7,7 @@ use std::path::Path;
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::{EmptyDirVolumeSource, Pod};
 use component_helpers::pod_requests;
-use sys::mounts::{Mount, Mounts, Source};
+use sys::mounts::{Mount, Mounts, Source, Swap};
 
 use crate::border::SideError;
 
@@ -27,7 +27,7 @@ pub(super) fn set_up(
         "" => Ok(()),
         "Memory" => {
             let size = memory_size(pod, source.size_limit.as_ref(), node_memory);
-            mount_once(mounts, &Mount::tmpfs(directory, size, 0o1777), directory)
+            mount_once(mounts, &in_memory(mounts, directory, size), directory)
         }
         medium if medium.starts_with("HugePages") => {
             let size = page_size(pod, medium)?;
@@ -53,6 +53,12 @@ pub(super) fn make_directory(directory: &Path, mode: u32) -> Result<(), SideErro
 fn permit(directory: &Path, mode: u32) -> Result<(), SideError> {
     let set = fs::set_permissions(directory, fs::Permissions::from_mode(mode));
     set.map_err(|error| SideError(format!("chmod {}: {error}", directory.display())))
+}
+
+/// Files in memory, which never reach the disk where the kernel can see to that: they may be secret.
+pub(super) fn in_memory(mounts: &dyn Mounts, directory: &Path, size: Option<u64>) -> Mount {
+    let swap = if mounts.can_refuse_swap() { Swap::Refused } else { Swap::Allowed };
+    Mount::tmpfs(directory, size, 0o1777).swap(swap)
 }
 
 /// Mounts unless something is mounted there already, by this process or by one before it.
@@ -147,6 +153,14 @@ mod tests {
             set_up(&mounts, &pod(&[]), &memory, &at, Some(4096)).unwrap();
         }
         assert_eq!(mounts.mounted().len(), 1, "mounted once");
+        let swap = |mount: &Mount| match mount.what {
+            Source::Tmpfs { swap, .. } => swap,
+            _ => panic!("{mount:?}"),
+        };
+        assert_eq!(swap(&mounts.mounted()[0]), Swap::Allowed, "the kernel knows no better");
+        mounts.learn_to_refuse_swap();
+        set_up(&mounts, &pod(&[]), &memory, &dir.path().join("c"), Some(4096)).unwrap();
+        assert_eq!(swap(&mounts.mounted()[1]), Swap::Refused);
         let huge = EmptyDirVolumeSource { medium: "HugePages-2Mi".into(), ..EmptyDirVolumeSource::default() };
         assert!(set_up(&mounts, &pod(&[]), &huge, &at, None).unwrap_err().0.contains("no resource request"));
     }

@@ -68,6 +68,11 @@ impl Layout {
         self.plugins(uid).join(Plugin::EmptyDir.directory()).join(safe(name)).join("ready")
     }
 
+    /// The mark that a mounted volume was given to the pod's group.
+    pub(crate) fn given_mark(&self, uid: &str, name: &str) -> PathBuf {
+        self.plugins(uid).join(Plugin::Local.directory()).join(safe(name)).join("given")
+    }
+
     pub(crate) fn sub_paths(&self, uid: &str) -> PathBuf {
         self.pod(uid).join("volume-subpaths")
     }

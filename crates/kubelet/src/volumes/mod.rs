@@ -5,6 +5,7 @@
 
 mod claim_stats;
 mod claims;
+mod disk;
 mod empty_dir;
 mod host_path;
 mod layout;

@@ -1,9 +1,9 @@
 //! The group of a pod's volumes (`fsGroup`).
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::Path;
+
+use sys::tree::{self, Bits};
 
 /// What the group may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,49 +21,26 @@ pub(crate) enum When {
 }
 
 /// Gives everything below `root` and `root` itself to a group. The root comes last, so that it marks completion.
+/// Containers that have the volume cannot lead this elsewhere.
 pub(crate) fn give_to_group(root: &Path, group: u32, access: Access, when: When) -> io::Result<()> {
-    if when == When::RootMismatch && is_given(root, group, access)? {
+    if when == When::RootMismatch && tree::is_given_to_group(root, group, bits(access))? {
         return Ok(());
     }
-    give(root, group, access)
+    tree::give_to_group(root, group, bits(access))
 }
 
-fn bits(access: Access, is_dir: bool) -> u32 {
-    let own = match access {
+fn bits(access: Access) -> Bits {
+    let of_files = match access {
         Access::ReadOnly => 0o440,
         Access::ReadWrite => 0o660,
     };
-    if is_dir { own | 0o2110 } else { own }
-}
-
-fn is_given(root: &Path, group: u32, access: Access) -> io::Result<bool> {
-    let meta = fs::symlink_metadata(root)?;
-    let wanted = bits(access, meta.is_dir());
-    Ok(meta.gid() == group && meta.permissions().mode() & wanted == wanted)
-}
-
-fn give(path: &Path, group: u32, access: Access) -> io::Result<()> {
-    let meta = fs::symlink_metadata(path)?;
-    if meta.is_dir() {
-        for entry in fs::read_dir(path)? {
-            match give(&entry?.path(), group, access) {
-                // Someone else works here too.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                given => given?,
-            }
-        }
-    }
-    lchown(path, None, Some(group))?;
-    if !meta.is_symlink() {
-        let mode = meta.permissions().mode() | bits(access, meta.is_dir());
-        fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o7777))?;
-    }
-    Ok(())
+    Bits { of_files, of_directories: of_files | 0o2110 }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
     use super::*;
 

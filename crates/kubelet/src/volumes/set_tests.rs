@@ -1,6 +1,7 @@
 //! Volumes of whole pods, with recorded mounts and real directories.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use api_types::core_v1::{
     ConfigMapVolumeSource, Container, EmptyDirVolumeSource, GitRepoVolumeSource, LocalObjectReference,

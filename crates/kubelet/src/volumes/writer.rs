@@ -62,7 +62,7 @@ pub(crate) fn write(
     prepare: &dyn Fn(&Path) -> io::Result<()>,
 ) -> Result<Written, WriteError> {
     payload.keys().try_for_each(|path| check_path(path))?;
-    let (data, old) = (target.join(DATA), fs::read_link(target.join(DATA)).ok());
+    let (data, old) = (target.join(DATA), current(target));
     if let Some(old) = &old
         && unchanged(&target.join(old), payload)
     {
@@ -73,7 +73,7 @@ pub(crate) fn write(
     let new = target.join(&name);
     let filled = fill(&new, payload).and_then(|()| prepare(&new).map_err(of("preparing", &new)));
     if let Err(error) = filled {
-        let _ = fs::remove_dir_all(&new);
+        let _ = sys::fs::remove_tree(&new);
         return Err(error);
     }
     let link = target.join(DATA_NEW);
@@ -83,9 +83,17 @@ pub(crate) fn write(
     link_names(target, payload)?;
     unlink_vanished(target, payload);
     if let Some(old) = old {
-        let _ = fs::remove_dir_all(target.join(old));
+        let _ = sys::fs::remove_tree(&target.join(old));
     }
     Ok(Written::Changed)
+}
+
+/// What the link leads to: a name in the same directory, as it was made.
+fn current(target: &Path) -> Option<PathBuf> {
+    let to = fs::read_link(target.join(DATA)).ok()?;
+    let mut parts = to.components();
+    let is_name = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
+    is_name.then_some(to)
 }
 
 fn of<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> WriteError + 'a {

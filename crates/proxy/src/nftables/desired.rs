@@ -103,6 +103,14 @@ pub fn desired<'a>(
     table
 }
 
+/// Adds the part that is no Service's to a table.
+pub fn add_fixed(table: &mut Desired, fixed: &Desired) {
+    table.fixed.extend(fixed.fixed.iter().map(|(name, rules)| (*name, rules.clone())));
+    for (set, elements) in &fixed.elements {
+        table.elements.entry(set).or_default().extend(elements.clone());
+    }
+}
+
 /// Adds served ports to a table.
 pub fn add_ports<'a>(
     table: &mut Desired,

@@ -157,7 +157,7 @@ async fn nft_accepts_the_transactions() {
 
     let nft = Nft::new(std::sync::Arc::new(sys::exec::LinuxExec), None);
     if !Path::new("/usr/sbin/nft").exists() || !nft.is_supported().await {
-        println!("skipped: no nft here, or no right to use it");
+        test_facts::skipped("no nft here, or no right to use it");
         return;
     }
     let mut sticky = port();
@@ -172,8 +172,12 @@ async fn nft_accepts_the_transactions() {
     let (usual, none, plain) = (selection(true), Selection::default(), port());
     for node_ports in [options().node_ports, NodePorts::All] {
         let options = TableOptions { node_ports, service_cidrs: vec!["10.96.0.0/16".into()], ..options() };
-        let table = desired(&options, [(&plain, &usual), (&sticky, &usual), (&lonely, &none)]);
-        let text = full(&options, &table, &Present::default());
-        nft.check(&text).await.unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let ports = [(&plain, &usual), (&sticky, &usual), (&lonely, &none)];
+        let table = desired(&options, ports);
+        let mut part = Desired::default();
+        add_ports(&mut part, &options, ports);
+        let texts = full(&options, &table, [&part], &Present::default());
+        assert_eq!(texts.len(), 1);
+        nft.check(&texts[0]).await.unwrap_or_else(|error| panic!("{error}\n{}", texts[0]));
     }
 }

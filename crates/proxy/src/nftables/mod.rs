@@ -6,9 +6,11 @@ mod desired;
 mod fixed;
 mod names;
 mod port_rules;
+mod shares;
 mod transaction;
 
-pub use desired::{Desired, Element, NodePorts, Rule, TableOptions, add_ports, desired};
+pub use desired::{Desired, Element, NodePorts, Rule, TableOptions, add_fixed, add_ports, desired};
+pub use shares::{Change, Shares};
 pub use transaction::{Present, deletion, full, partial};
 
 /// The table, in each family.

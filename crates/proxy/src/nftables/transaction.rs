@@ -7,6 +7,12 @@ use crate::nftables::TABLE;
 use crate::nftables::desired::{Desired, Element, Rule, TableOptions};
 use crate::nftables::fixed::{self, BASE_CHAINS, SETS};
 
+/// Chains of Services in one transaction, unless a single Service has more.
+const CHAINS_AT_ONCE: usize = 500;
+/// The longest comment that nft takes.
+const COMMENT_CHARACTERS: usize = 128;
+const ELEMENTS_IN_A_LINE: usize = 500;
+
 /// What a table holds now, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Present {
@@ -28,26 +34,54 @@ impl Writer {
         Self { table: format!("{} {TABLE}", options.family.nft()), text: String::new() }
     }
 
+    /// A transaction that may be the first one.
+    fn table(options: &TableOptions) -> Self {
+        let mut out = Self::new(options);
+        // Writing to a string cannot fail.
+        let _ = writeln!(out.text, "add table {} {{ comment \"rules for kube-proxy\" ; }}", out.table);
+        out
+    }
+
     fn line(&mut self, action: &str, what: &str, rest: &str) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.text, "{action} {what} {} {rest}", self.table);
     }
 
-    /// Makes a chain hold exactly these rules.
+    /// Makes a chain that is there hold exactly these rules.
     fn chain(&mut self, name: &str, rules: &[Rule]) {
-        self.line("add", "chain", name);
         self.line("flush", "chain", name);
         for rule in rules {
-            let comment = if rule.comment.is_empty() { String::new() } else { format!(" comment {:?}", rule.comment) };
-            self.line("add", "rule", &format!("{name} {}{comment}", rule.text));
+            self.line("add", "rule", &format!("{name} {}{}", rule.text, comment(&rule.comment)));
         }
     }
 
-    fn add_element(&mut self, set: &str, key: &str, element: &Element) {
-        let comment =
-            if element.comment.is_empty() { String::new() } else { format!(" comment {:?}", element.comment) };
-        let value = if element.value.is_empty() { String::new() } else { format!(" : {}", element.value) };
-        self.line("add", "element", &format!("{set} {{ {key}{comment}{value} }}"));
+    fn add_elements<'a>(&mut self, set: &str, elements: impl Iterator<Item = (&'a String, &'a Element)>) {
+        let text = |(key, element): (&String, &Element)| {
+            let value = if element.value.is_empty() { String::new() } else { format!(" : {}", element.value) };
+            format!("{key}{}{value}", comment(&element.comment))
+        };
+        self.elements("add", set, elements.map(text));
+    }
+
+    /// Many elements in a line take the kernel much less time than a line for each.
+    fn elements(&mut self, action: &str, set: &str, entries: impl Iterator<Item = String>) {
+        let entries: Vec<String> = entries.collect();
+        for some in entries.chunks(ELEMENTS_IN_A_LINE) {
+            self.line(action, "element", &format!("{set} {{ {} }}", some.join(" , ")));
+        }
+    }
+
+    /// Everything in the table that is one Service's alone.
+    fn service(&mut self, options: &TableOptions, part: &Desired) {
+        for (name, seconds) in &part.affinity {
+            self.affinity(name, *seconds, options.family.nft_type());
+        }
+        for name in part.chains.keys() {
+            self.line("add", "chain", name);
+        }
+        for (name, rules) in &part.chains {
+            self.chain(name, rules);
+        }
     }
 
     fn affinity(&mut self, name: &str, seconds: u32, address: &str) {
@@ -56,16 +90,49 @@ impl Writer {
     }
 }
 
-/// The transaction that brings a table of any contents to the desired one. Sticky clients are kept.
+/// The comment of a rule or element, with a blank before it. nft refuses longer ones, and with them the transaction.
+fn comment(text: &str) -> String {
+    let cut: String = text.chars().take(COMMENT_CHARACTERS).collect();
+    if cut.is_empty() { cut } else { format!(" comment {cut:?}") }
+}
+
+/// The transactions that bring a table of any contents to the desired one, in order. Sticky clients are kept.
+///
+/// Most tables take one. In a large table the kernel looks at everything that the transaction already holds for each
+/// chain that picks endpoints, so the chains of many Services come in several transactions, each with whole Services;
+/// what leads to them comes with the last.
 #[must_use]
-pub fn full(options: &TableOptions, desired: &Desired, present: &Present) -> String {
-    let mut out = Writer::new(options);
-    let table = out.table.clone();
-    // Writing to a string cannot fail.
-    let _ = writeln!(out.text, "add table {table} {{ comment \"rules for kube-proxy\" ; }}");
-    for name in &present.chains {
+pub fn full<'a>(
+    options: &TableOptions,
+    desired: &Desired,
+    services: impl IntoIterator<Item = &'a Desired>,
+    present: &Present,
+) -> Vec<String> {
+    let mut scripts = Vec::new();
+    let mut out = Writer::table(options);
+    let mut chains = 0;
+    for part in services {
+        chains += part.chains.len();
+        if chains > CHAINS_AT_ONCE && chains > part.chains.len() {
+            scripts.push(std::mem::replace(&mut out, Writer::table(options)).text);
+            chains = part.chains.len();
+        }
+        out.service(options, part);
+    }
+    for name in present.chains.iter().filter(|name| !desired.chains.contains_key(*name)) {
         out.line("flush", "chain", name);
     }
+    fixed_part(&mut out, options, desired);
+    let is_unused = |name: &&String| name.starts_with("affinity-") && !desired.affinity.contains_key(*name);
+    for name in present.sets.iter().filter(is_unused) {
+        out.line("delete", "set", name);
+    }
+    scripts.push(out.text);
+    scripts
+}
+
+/// Everything but the chains of Services, which are there by now.
+fn fixed_part(out: &mut Writer, options: &TableOptions, desired: &Desired) {
     for chain in BASE_CHAINS {
         // A chain whose hook or priority differs cannot be changed, only made anew.
         out.line("add", "chain", chain.name);
@@ -73,31 +140,19 @@ pub fn full(options: &TableOptions, desired: &Desired, present: &Present) -> Str
         let (kind, hook, priority) = (chain.kind, chain.hook, chain.priority);
         out.line("add", "chain", &format!("{} {{ type {kind} hook {hook} priority {priority} ; }}", chain.name));
     }
-    sets(&mut out, options, desired);
-    let names: Vec<&str> = desired.fixed.keys().copied().chain(desired.chains.keys().map(String::as_str)).collect();
-    for name in names {
+    sets(out, options);
+    for name in desired.fixed.keys() {
         out.line("add", "chain", name);
     }
     for (name, rules) in &desired.fixed {
         out.chain(name, rules);
     }
-    for (name, rules) in &desired.chains {
-        out.chain(name, rules);
-    }
     for (set, elements) in &desired.elements {
-        for (key, element) in elements {
-            out.add_element(set, key, element);
-        }
+        out.add_elements(set, elements.iter());
     }
-    for name in
-        present.sets.iter().filter(|name| name.starts_with("affinity-") && !desired.affinity.contains_key(*name))
-    {
-        out.line("delete", "set", name);
-    }
-    out.text
 }
 
-fn sets(out: &mut Writer, options: &TableOptions, desired: &Desired) {
+fn sets(out: &mut Writer, options: &TableOptions) {
     let address = options.family.nft_type();
     for set in SETS.iter().filter(|set| fixed::exists(set, options)) {
         let (what, verdict) = if set.map { ("map", " : verdict") } else { ("set", "") };
@@ -105,9 +160,6 @@ fn sets(out: &mut Writer, options: &TableOptions, desired: &Desired) {
         let body = format!("{} {{ type {key}{verdict} ; comment {:?} ; }}", set.name, set.comment);
         out.line("add", what, &body);
         out.line("flush", what, set.name);
-    }
-    for (name, seconds) in &desired.affinity {
-        out.affinity(name, *seconds, address);
     }
 }
 
@@ -152,12 +204,9 @@ pub fn partial(options: &TableOptions, applied: &Desired, desired: &Desired) -> 
 }
 
 fn element_changes(out: &mut Writer, set: &str, before: &BTreeMap<String, Element>, after: &BTreeMap<String, Element>) {
-    for key in before.keys().filter(|key| after.get(*key) != before.get(*key)) {
-        out.line("delete", "element", &format!("{set} {{ {key} }}"));
-    }
-    for (key, element) in after.iter().filter(|(key, element)| before.get(*key) != Some(element)) {
-        out.add_element(set, key, element);
-    }
+    let gone = before.keys().filter(|key| after.get(*key) != before.get(*key));
+    out.elements("delete", set, gone.cloned());
+    out.add_elements(set, after.iter().filter(|(key, element)| before.get(*key) != Some(*element)));
 }
 
 /// The transaction that deletes emptied chains.

@@ -187,13 +187,12 @@ async fn the_fake_keeps_the_contract() {
 #[tokio::test]
 async fn the_machine_keeps_the_contract() {
     use crate::exec::{Command, Daemon, Exec, LinuxExec};
-    if !is_root("the_machine_keeps_the_contract") {
+    if !is_root() {
         return;
     }
     let cgroups = LinuxCgroups::detect();
     if !cgroups.controllers().is_superset(&["cpu", "memory", "pids"].map(str::to_owned).into()) {
-        println!("skipped the_machine_keeps_the_contract: no cpu, memory and pids controllers");
-        return;
+        return test_facts::skipped("no cpu, memory and pids controllers");
     }
     let dir = tempfile::tempdir().unwrap();
     let daemon = Daemon::new(Command::with("sleep", &["60"]), dir.path().join("log"));

@@ -134,7 +134,7 @@ impl V2 {
 }
 
 /// Version 1's shares (2 to 262144) on version 2's scale (1 to 10000).
-fn weight(shares: u64) -> u64 {
+pub(super) fn weight(shares: u64) -> u64 {
     if shares >= SHARES_MAX {
         return WEIGHT_MAX;
     }

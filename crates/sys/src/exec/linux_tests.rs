@@ -97,7 +97,7 @@ async fn a_stubborn_daemon_is_killed() {
 
 #[tokio::test]
 async fn a_daemon_may_have_its_own_name_and_mounts() {
-    if !is_root("a_daemon_may_have_its_own_name_and_mounts") {
+    if !is_root() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -13,6 +14,7 @@ pub struct FakeMounts {
     mounts: Mutex<Vec<Mount>>,
     unmounted: Mutex<Vec<PathBuf>>,
     refused: Mutex<Vec<PathBuf>>,
+    refuses_swap: AtomicBool,
 }
 
 impl FakeMounts {
@@ -24,6 +26,11 @@ impl FakeMounts {
     /// From now on mounting and unmounting at `target` fails as if it were in use.
     pub fn refuse(&self, target: impl Into<PathBuf>) {
         self.refused.lock().push(target.into());
+    }
+
+    /// From now on the kernel can keep files in memory off the disk.
+    pub fn learn_to_refuse_swap(&self) {
+        self.refuses_swap.store(true, Ordering::Relaxed);
     }
 
     /// What is mounted now, in order.
@@ -63,6 +70,10 @@ impl Mounts for FakeMounts {
             self.unmounted.lock().push(target.to_owned());
         }
         Ok(())
+    }
+
+    fn can_refuse_swap(&self) -> bool {
+        self.refuses_swap.load(Ordering::Relaxed)
     }
 
     fn list(&self) -> Result<Vec<MountInfo>, MountError> {

@@ -2,15 +2,19 @@
 
 use std::ffi::CString;
 use std::io;
+use std::os::fd::AsFd as _;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_change,
-    mount_remount, unmount,
+    FsOpenFlags, MountFlags, MountPropagationFlags, UnmountFlags, fsconfig_set_flag, fsopen, mount, mount_bind,
+    mount_bind_recursive, mount_change, mount_remount, unmount,
 };
 
-use super::{Depth, Mount, MountError, MountInfo, Mounts, Propagation, Restrictions, Source, Unmount, parse_mountinfo};
+use super::{
+    Depth, Mount, MountError, MountInfo, Mounts, Propagation, Restrictions, Source, Swap, Unmount, parse_mountinfo,
+};
 
 /// Mounts on this machine.
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,6 +43,15 @@ impl Mounts for LinuxMounts {
         }
     }
 
+    fn can_refuse_swap(&self) -> bool {
+        static ANSWER: OnceLock<bool> = OnceLock::new();
+        *ANSWER.get_or_init(|| {
+            // The kernel judges an option when it is told of it; nothing is mounted.
+            let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC);
+            context.and_then(|context| fsconfig_set_flag(context.as_fd(), "noswap")).is_ok()
+        })
+    }
+
     fn list(&self) -> Result<Vec<MountInfo>, MountError> {
         let bytes = std::fs::read("/proc/self/mountinfo").map_err(MountError::List)?;
         Ok(parse_mountinfo(&String::from_utf8_lossy(&bytes)))
@@ -50,9 +63,10 @@ fn attach(request: &Mount) -> io::Result<()> {
     match &request.what {
         Source::Bind { source, depth: Depth::One } => mount_bind(source, target)?,
         Source::Bind { source, depth: Depth::Recursive } => mount_bind_recursive(source, target)?,
-        Source::Tmpfs { size_bytes, mode } => {
+        Source::Tmpfs { size_bytes, mode, swap } => {
             let size = size_bytes.map(|size| format!(",size={size}")).unwrap_or_default();
-            let data = CString::new(format!("mode={mode:o}{size}"))?;
+            let swap = if *swap == Swap::Refused { ",noswap" } else { "" };
+            let data = CString::new(format!("mode={mode:o}{size}{swap}"))?;
             mount("tmpfs", target, "tmpfs", flags(request), data.as_c_str())?;
         }
         Source::Filesystem { kind, source, options } => {
@@ -114,7 +128,7 @@ mod tests {
 
     #[test]
     fn tmpfs_and_read_only_bind() {
-        if !is_root("tmpfs_and_read_only_bind") {
+        if !is_root() {
             return;
         }
         let dir = tempfile::tempdir().unwrap();
@@ -135,6 +149,21 @@ mod tests {
         assert_eq!(mounts.unmount_below(dir.path(), Unmount::IfUnused).unwrap(), 2);
         assert!(!mounts.is_mount_point(&memory).unwrap());
         mounts.unmount(&memory, Unmount::IfUnused).unwrap();
+    }
+
+    #[test]
+    fn memory_stays_memory_where_the_kernel_can() {
+        if !is_root() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let mounted = LinuxMounts.mount(&Mount::tmpfs(dir.path(), None, 0o1777).swap(Swap::Refused));
+        let options = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let _ = LinuxMounts.unmount(dir.path(), Unmount::Lazy);
+        assert_eq!(mounted.is_ok(), LinuxMounts.can_refuse_swap(), "{mounted:?}");
+        let path = dir.path().to_str().unwrap();
+        let line = options.lines().find(|line| line.contains(path)).unwrap_or_default();
+        assert_eq!(line.contains("noswap"), LinuxMounts.can_refuse_swap(), "{line}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use parking_lot::Mutex;
 
-use super::{Address, Conntrack, Destination, Interface, NetError, Network, Route};
+use super::{Address, Conntrack, Destination, Interface, NetError, Network, Protocol, Route, Tracked};
 
 /// Links and routes as a test lays them out and as they are changed; connections that were to be forgotten.
 #[derive(Default)]
@@ -11,13 +11,19 @@ pub struct FakeNetwork {
     interfaces: Mutex<Vec<Interface>>,
     routes: Mutex<Vec<Route>>,
     forgotten: Mutex<Vec<Conntrack>>,
+    connections: Mutex<Vec<(Protocol, Tracked)>>,
 }
 
 impl FakeNetwork {
     /// A network with these links and routes.
     #[must_use]
     pub fn with(interfaces: Vec<Interface>, routes: Vec<Route>) -> Self {
-        Self { interfaces: Mutex::new(interfaces), routes: Mutex::new(routes), forgotten: Mutex::default() }
+        Self { interfaces: Mutex::new(interfaces), routes: Mutex::new(routes), ..Self::default() }
+    }
+
+    /// The kernel tracks a connection from now on.
+    pub fn track(&self, protocol: Protocol, connection: Tracked) {
+        self.connections.lock().push((protocol, connection));
     }
 
     /// Everything that was to be forgotten, in order.
@@ -95,7 +101,21 @@ impl Network for FakeNetwork {
         Ok(())
     }
 
+    async fn connections(&self, protocol: Protocol, v6: bool) -> Result<Vec<Tracked>, NetError> {
+        let of = |(own, one): &(Protocol, Tracked)| *own == protocol && one.original_destination.is_ipv6() == v6;
+        Ok(self.connections.lock().iter().filter(|one| of(one)).map(|(_, one)| *one).collect())
+    }
+
     async fn forget_connections(&self, which: &Conntrack) -> Result<(), NetError> {
+        self.connections.lock().retain(|(protocol, one)| {
+            let meant = *protocol == which.protocol
+                && one.original_destination.is_ipv6() == which.v6
+                && which.original_destination.is_none_or(|ip| ip == one.original_destination)
+                && which.original_port.is_none_or(|port| port == one.original_port)
+                && which.reply_source.is_none_or(|ip| ip == one.reply_source)
+                && which.reply_port.is_none_or(|port| port == one.reply_port);
+            !meant
+        });
         self.forgotten.lock().push(*which);
         Ok(())
     }

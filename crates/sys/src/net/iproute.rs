@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{Address, Conntrack, Destination, Interface, NetError, Network, Route};
+use super::{Address, Conntrack, Destination, Interface, NetError, Network, Protocol, Route, Tracked};
 use crate::exec::{Command, Exec, ExecError, Output};
 
 /// The network of the caller's namespace, or of another by path.
@@ -45,6 +45,8 @@ impl IpRoute {
     }
 }
 
+/// Some hundred thousand connections; what is beyond is not looked at this time.
+const TRACKED_LIMIT_BYTES: usize = 64 * 1024 * 1024;
 const EXISTS: &[&str] = &["File exists", "already assigned"];
 const GONE: &[&str] = &["Cannot find device", "No such process", "No such device"];
 
@@ -112,6 +114,19 @@ impl Network for IpRoute {
         self.ip(&["link", "delete", name], GONE).await
     }
 
+    async fn connections(&self, protocol: Protocol, v6: bool) -> Result<Vec<Tracked>, NetError> {
+        let family = if v6 { "ipv6" } else { "ipv4" };
+        let command = Command::with("conntrack", &["-L", "-p", protocol.name(), "-f", family]);
+        let command = command.output_limit_bytes(TRACKED_LIMIT_BYTES).netns(self.netns.as_ref());
+        let output = self.exec.run(&command).await?;
+        // The table changes while it is read, and the kernel may break the listing off: what came is true.
+        if !output.success() && output.stdout.is_empty() {
+            let (line, exit, stderr) = (command.line(), output.exit, output.error_text());
+            return Err(ExecError::Failed { line, exit, stderr }.into());
+        }
+        Ok(output.text().lines().filter_map(tracked).collect())
+    }
+
     async fn forget_connections(&self, which: &Conntrack) -> Result<(), NetError> {
         let mut args = vec!["-D".to_owned(), "-p".to_owned(), which.protocol.name().to_owned()];
         args.extend(["-f".to_owned(), if which.v6 { "ipv6" } else { "ipv4" }.to_owned()]);
@@ -119,6 +134,7 @@ impl Network for IpRoute {
             ("--orig-dst", which.original_destination.map(|ip| ip.to_string())),
             ("--orig-port-dst", which.original_port.map(|port| port.to_string())),
             ("--reply-src", which.reply_source.map(|ip| ip.to_string())),
+            ("--reply-port-src", which.reply_port.map(|port| port.to_string())),
         ];
         for (name, value) in options {
             args.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
@@ -159,6 +175,21 @@ fn interface(value: &Value) -> Option<Interface> {
                 Some(Address { ip: text(info, "local").parse().ok()?, prefix: number(info, "prefixlen")? })
             })
             .collect(),
+    })
+}
+
+/// A line of `conntrack -L`: words `name=value`, those of the original direction before those of the reply.
+fn tracked(line: &str) -> Option<Tracked> {
+    let of = |name: &str| -> Vec<&str> {
+        line.split_whitespace().filter_map(|word| word.strip_prefix(name)?.strip_prefix('=')).collect()
+    };
+    let (destinations, ports) = (of("dst"), of("dport"));
+    let (sources, source_ports) = (of("src"), of("sport"));
+    Some(Tracked {
+        original_destination: destinations.first()?.parse().ok()?,
+        original_port: ports.first()?.parse().ok()?,
+        reply_source: sources.get(1)?.parse().ok()?,
+        reply_port: source_ports.get(1)?.parse().ok()?,
     })
 }
 

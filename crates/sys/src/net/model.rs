@@ -127,6 +127,16 @@ pub struct Conntrack {
     pub original_port: Option<u16>,
     /// The address that answers, where destinations were rewritten.
     pub reply_source: Option<IpAddr>,
+    pub reply_port: Option<u16>,
+}
+
+/// A tracked connection: where its client meant to go, and who answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tracked {
+    pub original_destination: IpAddr,
+    pub original_port: u16,
+    pub reply_source: IpAddr,
+    pub reply_port: u16,
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ fn one(inputs: &Inputs<'_>, member: &Member<'_>) -> ContainerStatus {
         None => without_record(inputs, member, old),
     };
     show_failure(inputs, member, newest, &mut status);
-    let given = newest.filter(|record| record.is_running()).and_then(|record| (inputs.actuated)(&record.id));
+    let given = newest.filter(|record| record.is_running()).and_then(|record| (inputs.actuated)(&record.name));
     static_parts(container, given.as_ref().unwrap_or(&container.resources), &mut status);
     readiness(inputs, member, &mut status);
     status

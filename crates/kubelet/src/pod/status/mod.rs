@@ -44,7 +44,7 @@ pub(crate) struct Inputs<'a> {
     /// Why the pod fails whatever its containers do: a deadline, an eviction.
     pub(crate) forced: Option<&'a Forced>,
     pub(crate) resize: &'a Resize,
-    /// What a running container was given last, by id.
+    /// What a container was given last, by its name.
     pub(crate) actuated: &'a dyn Fn(&str) -> Option<ResourceRequirements>,
     pub(crate) now: Time,
 }

@@ -71,6 +71,7 @@ fn seen(containers: Vec<ContainerRecord>) -> RuntimePod {
         ips: vec!["10.0.0.7".into()],
         has_network: true,
         host_network: None,
+        annotations: std::collections::HashMap::new(),
     };
     RuntimePod { sandboxes: vec![sandbox], containers, ips: vec!["10.0.0.7".into()], ..RuntimePod::default() }
 }

@@ -82,6 +82,18 @@ impl FakeRuntime {
         self.shared.state.lock().calls.drain(..).collect()
     }
 
+    /// The ids of all containers that there are, dead ones too.
+    #[must_use]
+    pub fn container_ids(&self) -> Vec<String> {
+        self.shared.state.lock().containers.keys().cloned().collect()
+    }
+
+    /// The ids of all sandboxes that there are, stopped ones too.
+    #[must_use]
+    pub fn sandbox_ids(&self) -> Vec<String> {
+        self.shared.state.lock().sandboxes.keys().cloned().collect()
+    }
+
     /// The pod CIDR that `update_runtime_config` set.
     #[must_use]
     pub fn pod_cidr(&self) -> String {
