@@ -9,7 +9,7 @@ fn bin_dir(binary: &str) -> Result<PathBuf, String> {
     if directory.join(binary).is_file() {
         return Ok(directory.to_owned());
     }
-    Err(format!("skipped: there is no {binary} in {}", directory.display()))
+    Err(format!("there is no {binary} in {}", directory.display()))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the test runs the benchmark as a program")]
@@ -25,7 +25,7 @@ fn figures(program: &str, arguments: &[&str]) -> Vec<String> {
 fn bench_api_measures_every_verb() {
     let directory = match bin_dir("kube-apiserver") {
         Ok(directory) => directory,
-        Err(why) => return println!("{why}"),
+        Err(why) => return test_facts::skipped(&why),
     };
     let directory = directory.to_str().expect("a path that is text");
     let found = figures(env!("CARGO_BIN_EXE_bench-api"), &["--quick", "--bin-dir", directory]);
@@ -49,8 +49,7 @@ fn bench_api_measures_every_verb() {
     let missing: Vec<_> = wanted.iter().filter(|name| !found.iter().any(|line| line == *name)).collect();
     assert!(missing.is_empty(), "no figure for {missing:?} among {found:?}");
     if bench::etcd::find(None).is_none() {
-        println!("skipped the part with etcd: there is none in PATH and $ETCD is not set");
-        return;
+        return test_facts::skipped("the part with etcd: there is none in PATH and $ETCD is not set");
     }
     assert!(found.iter().any(|name| name == "create-etcd-parallel"), "nothing about etcd among {found:?}");
 }
@@ -59,7 +58,7 @@ fn bench_api_measures_every_verb() {
 fn bench_soak_sees_every_round() {
     let directory = match bin_dir("kube-apiserver") {
         Ok(directory) => directory,
-        Err(why) => return println!("{why}"),
+        Err(why) => return test_facts::skipped(&why),
     };
     let directory = directory.to_str().expect("a path that is text");
     let found = figures(env!("CARGO_BIN_EXE_bench-api"), &["--quick", "--soak=2", "--bin-dir", directory]);
@@ -74,7 +73,7 @@ fn bench_sched_places_every_pod() {
     assert_eq!(in_process, ["sched-inproc", "sched-inproc-cpu", "sched-inproc-load"]);
     let directory = match bin_dir("kube-apiserver").and_then(|_| bin_dir("kube-scheduler")) {
         Ok(directory) => directory,
-        Err(why) => return println!("{why}"),
+        Err(why) => return test_facts::skipped(&why),
     };
     let directory = directory.to_str().expect("a path that is text");
     let over_https = figures(program, &["--quick", "--road", "https", "--bin-dir", directory]);

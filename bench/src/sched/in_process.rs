@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use base::{Rng, SystemClock, TaskGroup};
 use component_base::metrics::{Metrics, MetricsOptions};
 use scheduler::{
-    BuildCx, ClusterWriter, MemoryListers, NoEvents, Parts, QueueOptions, Scheduler, SchedulerMetrics, WriteError,
-    build_profiles, default_configuration,
+    BuildCx, ClusterWriter, MemoryListers, NoEvents, Parallelism, Parts, QueueOptions, Scheduler, SchedulerMetrics,
+    WriteError, build_profiles, default_configuration,
 };
 use tokio::sync::Notify;
 
@@ -56,11 +56,13 @@ impl ClusterWriter for Confirming {
 
 fn scheduler(writer: Arc<Confirming>) -> Result<Arc<Scheduler>> {
     let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
-    let cx = BuildCx { writer: writer.clone(), gate: Arc::default(), metrics: Arc::clone(&metrics) };
+    let parallelism = Parallelism::of_machine(default_configuration().parallelism.unwrap_or(1));
+    let cx = BuildCx { writer: writer.clone(), gate: Arc::default(), metrics: Arc::clone(&metrics), parallelism };
     let profiles = build_profiles(&default_configuration(), &cx).context("building the default profile")?;
     let parts = Parts {
         profiles,
         percentage_of_nodes_to_score: 0,
+        parallelism,
         queue: QueueOptions {
             initial_backoff: Duration::from_secs(1),
             max_backoff: Duration::from_secs(10),

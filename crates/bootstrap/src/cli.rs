@@ -19,8 +19,12 @@ pub enum Wish {
     Kubeconfig,
     /// Write the control plane's static Pod manifests, into a directory.
     Manifests(PathBuf),
-    /// Write systemd units, into a directory.
+    /// Write systemd units, into a directory, and what they name.
     Units(PathBuf),
+    /// Make what units need after a start of the machine.
+    Prepare,
+    /// Give a cluster that runs its first objects.
+    Addons,
 }
 
 /// The commands and their flags.
@@ -72,7 +76,17 @@ pub fn command() -> Command {
         .subcommand(sub("certs", "Make the certificates that are missing"))
         .subcommand(sub("kubeconfig", "Write the kubeconfigs that are missing"))
         .subcommand(sub("manifests", "Write static Pod manifests of the control plane").arg(out()))
-        .subcommand(sub("units", "Write systemd units of every component").arg(out()))
+        .subcommand(
+            sub("units", "Write systemd units for a cluster of this machine alone, and the files that they name")
+                .arg(out()),
+        )
+        .subcommand(sub("prepare", "Make what units need after each start of the machine; their first one runs it"))
+        .subcommand(sub("addons", "Give a cluster that runs its roles, addons and images; safe to run again"))
+}
+
+/// Processes and units are started from elsewhere.
+fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
 }
 
 fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
@@ -86,8 +100,9 @@ pub fn wish(matches: &ArgMatches, program: &std::path::Path) -> Option<(Wish, Se
     let path = |name: &str| matches.try_get_one::<PathBuf>(name).ok().flatten().cloned();
     let mut settings = Settings::new(&path("root")?);
     settings.state = path("state-dir")?;
-    settings.bin_dir = path("bin-dir").or_else(|| program.parent().map(PathBuf::from))?;
-    settings.images_dir = path("images-dir").unwrap_or_else(|| settings.bin_dir.join("../images"));
+    let bin_dir = path("bin-dir").or_else(|| program.parent().map(PathBuf::from))?;
+    settings.bin_dir = absolute(bin_dir);
+    settings.images_dir = path("images-dir").map_or_else(|| settings.bin_dir.join("../images"), absolute);
     settings.nodes = matches.get_one::<u8>("nodes").copied()?;
     settings.etcd_servers = matches.get_one::<String>("etcd-servers").cloned().unwrap_or_default();
     let extra = matches.get_many::<String>("extra-flag").into_iter().flatten();
@@ -106,6 +121,8 @@ pub fn wish(matches: &ArgMatches, program: &std::path::Path) -> Option<(Wish, Se
         "kubeconfig" => Wish::Kubeconfig,
         "manifests" => Wish::Manifests(path("out")?),
         "units" => Wish::Units(path("out")?),
+        "prepare" => Wish::Prepare,
+        "addons" => Wish::Addons,
         _ => return None,
     };
     Some((wish, settings))
@@ -133,6 +150,8 @@ mod tests {
         assert_eq!(parsed(&["up", "--static-pods"]).1.control_plane, ControlPlane::StaticPods);
         assert_eq!(parsed(&["down", "--purge"]).0, Wish::Down(Data::Remove));
         assert_eq!(parsed(&["units", "--out", "/tmp/u"]).0, Wish::Units("/tmp/u".into()));
+        assert_eq!((parsed(&["prepare"]).0, parsed(&["addons"]).0), (Wish::Prepare, Wish::Addons));
+        assert!(parsed(&["units", "--out", "/tmp/u", "--bin-dir", "bin"]).1.bin_dir.is_absolute());
     }
 
     #[test]

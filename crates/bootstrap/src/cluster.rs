@@ -19,5 +19,5 @@ pub use kubeconfig::{Kubeconfig, write_kubeconfigs};
 pub use progress::Progress;
 pub use settings::{ClusterError, ControlPlane, Layout, Settings};
 pub use static_pods::{image, static_pods};
-pub use units::units;
+pub use units::{apply_addons, prepare, units};
 pub use up::{certificates, up, usage};

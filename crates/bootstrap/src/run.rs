@@ -62,7 +62,13 @@ async fn fulfil(wish: &Wish, settings: &Settings) -> Result<(), ClusterError> {
         Wish::Manifests(out) => {
             write_all(out, cluster::static_pods(settings, &cluster::image), MANIFEST_MODE, progress)?;
         }
-        Wish::Units(out) => write_all(out, cluster::units(settings), UNIT_MODE, progress)?,
+        Wish::Units(out) => write_all(out, cluster::units(settings, &clock, &rng)?, UNIT_MODE, progress)?,
+        Wish::Prepare => cluster::prepare(settings).await?,
+        Wish::Addons => {
+            let tasks = TaskGroup::new("coxswain");
+            cluster::apply_addons(settings, clock, rng, &tasks).await?;
+            tasks.shutdown(DRAIN).await;
+        }
     }
     Ok(())
 }

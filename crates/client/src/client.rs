@@ -60,6 +60,11 @@ impl ClientCx {
         self.metrics = Some(metrics);
         self
     }
+
+    /// Where requests and events are counted.
+    pub(crate) fn metrics(&self) -> Option<&Arc<RequestMetrics>> {
+        self.metrics.as_ref()
+    }
 }
 
 /// Talks to one API server. Clones share the connection, the rate limit and the credentials.

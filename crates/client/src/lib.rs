@@ -36,7 +36,7 @@ pub use discovery::{Discovered, RestMapper, ServedResource, discover};
 pub use error::{ClientError, error_from_status, retry_on_conflict};
 pub use events::{EventRecorder, EventType, SeriesEvent, SeriesRecorder, object_reference};
 pub use expectations::Expectations;
-pub use informer::{Change, Informer, InformerOptions, Informers, Scope, Transform};
+pub use informer::{Change, Informer, InformerOptions, Informers, Scope, Share, Transform};
 pub use kubeconfig::{
     AuthProviderConfig, Cluster, Context, ExecConfig, ExecEnvVar, Kubeconfig, NamedCluster, NamedContext,
     NamedExtension, NamedUser, Overrides, Preferences, User,

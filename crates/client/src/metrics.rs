@@ -1,4 +1,5 @@
-//! The `rest_client_*` metrics: what a process asks of API servers, with upstream's names, labels and buckets.
+//! The `rest_client_*` metrics: what a process asks of API servers, with upstream's names, labels and buckets; and how many
+//! events it could not tell, which upstream does not count.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,13 @@ const RETRIES: Desc = Desc::new(
 )
 .labels(&["code", "verb", "host"]);
 
+const EVENTS_DROPPED: Desc = Desc::new(
+    "event_recorder_dropped_events_total",
+    "Events that were not written, by the component that they are from and why: no room to wait, or no answer.",
+    Stability::Alpha,
+)
+.labels(&["component", "cause"]);
+
 /// What stands for the code where there was no answer.
 const NO_ANSWER: &str = "<error>";
 
@@ -41,6 +49,7 @@ pub struct RequestMetrics {
     response_size: Histograms,
     requests: Counters,
     retries: Counters,
+    events_dropped: Counters,
 }
 
 impl RequestMetrics {
@@ -54,6 +63,7 @@ impl RequestMetrics {
             response_size: metrics.histograms(&RESPONSE_SIZE),
             requests: metrics.counters(&REQUESTS),
             retries: metrics.counters(&RETRIES),
+            events_dropped: metrics.counters(&EVENTS_DROPPED),
         })
     }
 
@@ -73,6 +83,11 @@ impl RequestMetrics {
     /// A request is sent again.
     pub(crate) fn retried(&self, method: &Method, host: &str, status: Option<StatusCode>) {
         self.retries.with(&[&code(status), method.as_str(), host]).inc();
+    }
+
+    /// An event of a component will not be written.
+    pub(crate) fn event_dropped(&self, component: &str, cause: &str) {
+        self.events_dropped.with(&[component, cause]).inc();
     }
 
     /// A request waited for its turn.

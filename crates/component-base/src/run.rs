@@ -90,6 +90,7 @@ fn start(component: &Component, arguments: impl IntoIterator<Item = String>) -> 
     match options.string("version") {
         "true" => return Ok(Start::Say(format!("{}\n", version::line()))),
         "raw" => return Ok(Start::Say(format!("{}\n", version::raw()))),
+        told if told.starts_with('v') => version::tell_as(told).map_err(Invalid::one)?,
         _ => {}
     }
     (component.prepare)(&mut options)?;
@@ -142,7 +143,7 @@ where
     for warning in &gates.warnings {
         tracing::warn!("{warning}");
     }
-    tracing::info!(version = version::GIT_VERSION, component = component.name, "Starting");
+    tracing::info!(version = version::git_version(), component = component.name, "Starting");
     for (flag, value) in options.iter() {
         tracing::info!(v = 1, "FLAG: --{}={:?}", flag.name, value.to_string());
     }
@@ -252,6 +253,9 @@ mod tests {
         assert!(matches!(starting("-v=2"), Ok(Start::Go { options, .. }) if options.int("v") == 2));
         assert!(matches!(starting("--version"), Ok(Start::Say(text)) if text == "Kubernetes v1.36.3+coxswain\n"));
         assert!(matches!(starting("--version=raw"), Ok(Start::Say(text)) if text.starts_with("version.Info{")));
+        let other = "invalid argument \"v1.35.0\" for \"--version\" flag: version \"v1.35.0\" must match \
+                     major/minor/patch of default version \"v1.36.3+coxswain\"";
+        assert_eq!(starting("--version=v1.35.0").err().as_deref(), Some(other));
         assert!(matches!(starting("-h --nope=x").err().as_deref(), Some("unknown flag: --nope")));
         assert!(matches!(starting("-h"), Ok(Start::Say(text)) if text.contains("Usage:\n  kube-test [flags]\n")));
         let arguments = "\"kube-test\" does not take any arguments, got [\"a\" \"b\"]";

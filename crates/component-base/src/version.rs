@@ -1,10 +1,14 @@
 //! Which version this is, as `/version`, `--version` and `kubernetes_build_info` say it.
 
+use std::sync::OnceLock;
+
 use serde_json::{Value, json};
 
 /// The release of Kubernetes that the binaries stand in for. Clients compare `major.minor`; the part after `+` says
 /// who built it and does not take part in comparisons.
-pub const GIT_VERSION: &str = "v1.36.3+coxswain";
+const GIT_VERSION: &str = "v1.36.3+coxswain";
+/// What `--version=v...` has it told as.
+static TOLD: OnceLock<String> = OnceLock::new();
 /// First number of the version.
 pub const MAJOR: u32 = 1;
 /// Second number of the version.
@@ -39,13 +43,50 @@ impl std::fmt::Display for MinorVersion {
 /// The version of the binaries.
 pub const BINARY: MinorVersion = MinorVersion { major: MAJOR, minor: MINOR };
 
+/// The version that is told: the build's, or what the flag has made of it.
+#[must_use]
+pub fn git_version() -> &'static str {
+    TOLD.get().map_or(GIT_VERSION, String::as_str)
+}
+
+/// Takes the version that `--version` gives, once in the life of the process. It may say more than the build's, but
+/// not that it is another release.
+///
+/// # Errors
+/// With upstream's text where it is no version, or another release's.
+pub fn tell_as(version: &str) -> Result<(), String> {
+    check(version)?;
+    // A process has one command line.
+    let _ = TOLD.set(version.to_owned());
+    Ok(())
+}
+
+/// Whether the process may be told as this version.
+pub(crate) fn check(version: &str) -> Result<(), String> {
+    let told = numbers(version).ok_or_else(|| format!("could not parse {version:?} as version"))?;
+    if numbers(GIT_VERSION) == Some(told) {
+        return Ok(());
+    }
+    Err(format!("version {version:?} must match major/minor/patch of default version {GIT_VERSION:?}"))
+}
+
+/// The three numbers of a semantic version.
+fn numbers(version: &str) -> Option<[u32; 3]> {
+    let core = version.strip_prefix('v').unwrap_or(version);
+    let (core, more) = core.split_at(core.find(['-', '+']).unwrap_or(core.len()));
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '+');
+    let mut numbers = core.split('.').map(|number| number.parse().ok());
+    let parsed = [numbers.next()??, numbers.next()??, numbers.next()??];
+    (numbers.next().is_none() && more.len() != 1 && more.chars().all(is_part)).then_some(parsed)
+}
+
 /// The build's facts, with the names of `/version`, in its order.
 #[must_use]
 pub fn facts() -> [(&'static str, String); 9] {
     [
         ("major", MAJOR.to_string()),
         ("minor", MINOR.to_string()),
-        ("gitVersion", GIT_VERSION.to_owned()),
+        ("gitVersion", git_version().to_owned()),
         ("gitCommit", GIT_COMMIT.to_owned()),
         ("gitTreeState", if GIT_COMMIT.is_empty() { "" } else { "clean" }.to_owned()),
         ("buildDate", BUILD_DATE.to_owned()),
@@ -78,7 +119,7 @@ pub fn document(emulated: MinorVersion, min_compatible: MinorVersion) -> String 
 /// What `--version` prints.
 #[must_use]
 pub fn line() -> String {
-    format!("Kubernetes {GIT_VERSION}")
+    format!("Kubernetes {}", git_version())
 }
 
 /// What `--version=raw` prints.
@@ -99,7 +140,9 @@ pub fn raw() -> String {
 #[must_use]
 pub fn user_agent(component: &str) -> String {
     let commit = GIT_COMMIT.get(..7).unwrap_or("unknown");
-    format!("{component}/{GIT_VERSION} ({}) kubernetes/{commit}", platform())
+    // As upstream, without what follows a dash.
+    let version = git_version().split('-').next().unwrap_or_default();
+    format!("{component}/{version} ({}) kubernetes/{commit}", platform())
 }
 
 /// The platform in Go's words.
@@ -127,6 +170,18 @@ mod tests {
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((value["minor"].as_str(), value["minCompatibilityMinor"].as_str()), (Some("36"), Some("35")));
         assert!(text.starts_with("{\n  \"major\": \"1\",\n"));
+    }
+
+    #[test]
+    fn a_told_version_is_of_this_release() {
+        for version in ["v1.36.3", "v1.36.3-custom", "v1.36.3-a.1+b", "1.36.3"] {
+            assert_eq!(check(version), Ok(()), "{version}");
+        }
+        let other = "version \"v1.36.4\" must match major/minor/patch of default version \"v1.36.3+coxswain\"";
+        assert_eq!(check("v1.36.4").unwrap_err(), other);
+        for version in ["v1", "v1.36.3.4", "vx", "v1.36.3-", "v1.36.3-a b"] {
+            assert_eq!(check(version).unwrap_err(), format!("could not parse {version:?} as version"));
+        }
     }
 
     #[test]

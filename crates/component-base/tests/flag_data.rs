@@ -1,10 +1,5 @@
 //! The shared flag tables against the published flag data: names, defaults and what is hidden.
-//!
-//! The data lies beside the checkout; without it the test says so and passes.
 
-use std::path::Path;
-
-use component_base::config_file;
 use component_base::flags::{FEATURE_GATES, Flag, GLOBAL, LOGS, METRICS, parse};
 use component_base::serving::secure_serving_flags;
 
@@ -12,11 +7,7 @@ const SERVING: &[Flag] = &secure_serving_flags("6443", "/var/run/kubernetes");
 
 #[test]
 fn shared_flags_are_upstreams() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/flags/kube-apiserver.json");
-    let Ok(document) = config_file::load(&path) else {
-        println!("skipped: no flag data at {}", path.display());
-        return;
-    };
+    let document = test_facts::facts("flags/kube-apiserver.json");
     let published = document["flags"].as_array().expect("the data lists flags");
     let gates: &[Flag] = &[FEATURE_GATES];
     for flag in [GLOBAL.flags, LOGS.flags, METRICS.flags, SERVING, gates].concat() {

@@ -23,7 +23,7 @@ pub use build::{Build, BuildError, Queue, Watching, Workers};
 pub use claim::{Claim, adopt_patch, claim, controller_of, controller_ref, is_controlled_by, release_patch};
 pub use cx::{Controller, Cx, Next, ReconcileError, Retry};
 pub use descriptor::Descriptor;
-pub use index::{CONTROLLER_UID, NODE_NAME, controller_uid};
+pub use index::{CONTROLLER_UID, NODE_NAME, controller_uid, owned_and_orphans};
 pub use metrics::QueueMetricFamilies;
 pub use select::{Selection, UnknownControllers};
 pub use set::{ClientFor, ControllerSet, Environment, Stopped};

@@ -1,21 +1,8 @@
 //! The list of controllers against upstream's names, aliases and gates.
 
-use std::path::Path;
-
 use serde_json::Value;
 
 use crate::ALL;
-
-/// Upstream's table; nothing where the reference material is not at hand.
-fn upstream() -> Option<Vec<Value>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/kcm-controllers.json");
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        println!("skipped: no table of controllers to compare with");
-        return None;
-    };
-    let table: Value = serde_json::from_str(&text).unwrap();
-    table["controllers"].as_array().cloned()
-}
 
 fn texts(value: &Value) -> Vec<&str> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
@@ -23,7 +10,8 @@ fn texts(value: &Value) -> Vec<&str> {
 
 #[test]
 fn names_aliases_and_gates_are_upstreams() {
-    let Some(upstream) = upstream() else { return };
+    let table = test_facts::facts("kcm-controllers.json");
+    let upstream = table["controllers"].as_array().unwrap();
     for descriptor in ALL {
         let name = descriptor.name;
         let entry = upstream.iter().find(|entry| entry["name"] == name);

@@ -4,45 +4,110 @@
 //! An answer belongs to a shape of pods, a profile, the number of nodes, and a generation of the node, which is unique
 //! among all nodes and their changes. Rejections are not kept: they are rarer, and carry reasons.
 
+//!
+//! A shape that comes for the first time leaves no more than a number: many never come again. Which shapes make room for
+//! another is left to chance, so that a few more shapes in turn than there is room for cost a few more questions, not all.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use base::Rng;
+
 use crate::framework::Status;
 use crate::node_info::NodeView;
 use crate::pod_shape::PodShape;
 
-/// Shapes that are remembered: pods of a few workloads come mixed. Each takes some 50 bytes for each node.
-const MAX_SHAPES: usize = 8;
+/// What all answers may take in memory.
+const ROOM_BYTES: usize = 32 << 20;
+/// What the answers for a shape take for each node: a generation, and a score with its generation for each of the five
+/// plugins by default whose scores are local.
+const BYTES_PER_NODE: usize = 8 + 5 * 16;
+/// Shapes that are remembered, however large or small the cluster is.
+const FEWEST_SHAPES: usize = 8;
+const MOST_SHAPES: usize = 1024;
+/// Shapes that came once and are known again by their number.
+const SEEN_ONCE: usize = 4096;
 
-/// The answers for each shape, the latest first.
+/// The answers for each shape.
 #[derive(Debug, Default)]
-pub(crate) struct KnownAnswers(Vec<ShapeAnswers>);
+pub(crate) struct KnownAnswers {
+    known: Vec<ShapeAnswers>,
+    seen: SeenOnce,
+}
+
+/// How many shapes are remembered in a cluster of this size.
+fn most_shapes(nodes: usize) -> usize {
+    (ROOM_BYTES / BYTES_PER_NODE / nodes.max(1)).clamp(FEWEST_SHAPES, MOST_SHAPES)
+}
 
 impl KnownAnswers {
     /// What is known for pods of a shape; to be given back with [`KnownAnswers::put`].
     pub(crate) fn take(&mut self, profile: &str, shape: PodShape, nodes: usize) -> ShapeAnswers {
-        let place = self.0.iter().position(|known| known.shape == shape && known.profile == profile);
-        let known = place.map(|place| self.0.remove(place)).filter(|known| known.fits.len() == nodes);
-        known.unwrap_or_else(|| ShapeAnswers {
+        let number = number_of(profile, &shape);
+        let is_it = |known: &ShapeAnswers| known.number == number && known.shape == shape && known.profile == profile;
+        let place = self.known.iter().position(is_it);
+        let known = place.map(|place| self.known.swap_remove(place));
+        let came_before = known.is_some() || self.seen.note(number);
+        known.filter(|known| known.fits.len() == nodes).unwrap_or_else(|| ShapeAnswers {
             profile: profile.to_owned(),
             shape,
-            fits: vec![UNKNOWN; nodes],
+            number,
+            fits: if came_before { vec![UNKNOWN; nodes] } else { Vec::new() },
             scores: Vec::new(),
         })
     }
 
-    /// Remembers the answers, in place of those that were not asked for longest.
-    pub(crate) fn put(&mut self, known: ShapeAnswers) {
-        self.0.truncate(MAX_SHAPES - 1);
-        self.0.insert(0, known);
+    /// Remembers the answers, if there is anything to remember.
+    pub(crate) fn put(&mut self, known: ShapeAnswers, rng: &Rng) {
+        if known.fits.is_empty() {
+            return;
+        }
+        while self.known.len() >= most_shapes(known.fits.len()) {
+            let place = usize::try_from(rng.below(self.known.len() as u64)).unwrap_or(0);
+            self.known.swap_remove(place);
+        }
+        self.known.push(known);
+    }
+}
+
+fn number_of(profile: &str, shape: &PodShape) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (profile, shape).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The numbers of the latest shapes.
+#[derive(Debug, Default)]
+struct SeenOnce {
+    numbers: BTreeSet<u64>,
+    order: VecDeque<u64>,
+}
+
+impl SeenOnce {
+    /// Takes note of a shape; says whether it had come before.
+    fn note(&mut self, number: u64) -> bool {
+        if !self.numbers.insert(number) {
+            return true;
+        }
+        self.order.push_back(number);
+        if self.order.len() > SEEN_ONCE
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.numbers.remove(&oldest);
+        }
+        false
     }
 }
 
 /// The generation of nodes that no cache keeps, as in tests: nothing is remembered of them.
 const UNKNOWN: u64 = 0;
 
-/// The answers for pods of one shape, by the node's place.
+/// The answers for pods of one shape, by the node's place. Without places, nothing is remembered.
 #[derive(Debug, Default)]
 pub(crate) struct ShapeAnswers {
     profile: String,
     shape: PodShape,
+    number: u64,
     /// The generation at which all local filters took the pod.
     fits: Vec<u64>,
     scores: Vec<Scores>,
@@ -111,10 +176,17 @@ mod tests {
         known.scores_of(3).unwrap().get(view, || Ok(fresh)).unwrap()
     }
 
+    /// A cache that has seen this shape before.
+    fn seen(profile: &str, image: &str, nodes: usize) -> KnownAnswers {
+        let mut all = KnownAnswers::default();
+        assert!(all.take(profile, shape(image), nodes).fits.is_empty(), "nothing is kept of what comes once");
+        all
+    }
+
     #[test]
     fn answers_hold_until_the_node_changes() {
         let mut info = NodeInfo { generation: 7, ..NodeInfo::of(node("a").build()) };
-        let mut known = KnownAnswers::default().take("p", shape("a"), 1);
+        let mut known = seen("p", "a", 1).take("p", shape("a"), 1);
         let view = NodeView::new(&info, 0).unwrap();
         assert!(!known.fits(view));
         known.note_fit(view);
@@ -131,24 +203,49 @@ mod tests {
         assert_eq!((score(&mut known, view, 3), score(&mut known, view, 4)), (3, 4));
     }
 
-    #[test]
-    fn the_latest_shapes_are_kept_for_each_profile_and_number_of_nodes() {
-        let mut all = KnownAnswers::default();
+    /// Looks at a node for a pod; says whether the answer was known.
+    fn look(all: &mut KnownAnswers, rng: &Rng, profile: &str, image: &str, nodes: usize) -> bool {
         let info = NodeInfo { generation: 7, ..NodeInfo::of(node("a").build()) };
         let view = NodeView::new(&info, 0).unwrap();
-        let mut look = |profile: &str, image: &str, nodes| {
-            let mut known = all.take(profile, shape(image), nodes);
-            let fits = known.fits(view);
-            known.note_fit(view);
-            all.put(known);
-            fits
-        };
-        assert!(!look("p", "a", 1) && look("p", "a", 1));
-        assert!(!look("q", "a", 1) && !look("p", "b", 1) && look("p", "a", 1));
-        assert!(!look("p", "a", 2), "another number of nodes");
-        for number in 0..MAX_SHAPES {
-            assert!(!look("p", &number.to_string(), 1));
+        let mut known = all.take(profile, shape(image), nodes);
+        let fits = known.fits(view);
+        known.note_fit(view);
+        all.put(known, rng);
+        fits
+    }
+
+    #[test]
+    fn shapes_are_kept_for_each_profile_and_number_of_nodes() {
+        let (mut all, rng) = (KnownAnswers::default(), Rng::seeded(1));
+        let mut look = |profile: &str, image: &str, nodes| look(&mut all, &rng, profile, image, nodes);
+        let first_three = |looks: [bool; 3]| assert_eq!(looks, [false, false, true]);
+        first_three([look("p", "a", 1), look("p", "a", 1), look("p", "a", 1)]);
+        first_three([look("q", "a", 1), look("q", "a", 1), look("q", "a", 1)]);
+        first_three([look("p", "b", 1), look("p", "b", 1), look("p", "b", 1)]);
+        assert!(look("p", "a", 1));
+        assert!(!look("p", "a", 2) && look("p", "a", 2), "another number of nodes");
+    }
+
+    #[test]
+    fn many_shapes_in_turn_are_known() {
+        assert_eq!((most_shapes(1), most_shapes(5000), most_shapes(1_000_000)), (1024, 76, 8));
+        for (shapes, known) in [(9, 9), (64, 64), (76, 76), (90, 20)] {
+            let (mut all, rng) = (KnownAnswers::default(), Rng::seeded(1));
+            let mut round =
+                || (0..shapes).filter(|number| look(&mut all, &rng, "p", &number.to_string(), 5000)).count();
+            round();
+            round();
+            let hits = round();
+            assert!(hits >= known, "{hits} of {shapes}");
         }
-        assert!(!look("p", "b", 1), "forgotten for later ones");
+    }
+
+    #[test]
+    fn what_comes_once_takes_no_room() {
+        let (mut all, rng) = (KnownAnswers::default(), Rng::seeded(1));
+        for number in 0..2 * SEEN_ONCE {
+            look(&mut all, &rng, "p", &number.to_string(), 5000);
+        }
+        assert_eq!((all.known.len(), all.seen.order.len(), all.seen.numbers.len()), (0, SEEN_ONCE, SEEN_ONCE));
     }
 }

@@ -8,7 +8,7 @@ use api_machinery::json;
 use crate::pod_info::PodInfo;
 
 /// A pod's shape as a text; equal texts mean that every local plugin gives equal answers.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct PodShape(String);
 
 /// Between the parts, so that none runs into the next.
@@ -31,13 +31,13 @@ impl PodShape {
             text.push_str(&json::encode(affinity));
         }
         text.push(END);
+        // Names are whatever somebody wrote; in quotes none runs into the next.
         for container in spec.init_containers.iter().chain(&spec.containers) {
-            text.push_str(&container.image);
-            text.push(END);
+            let _ = write!(text, "{:?}", container.image);
         }
+        text.push(END);
         for image in spec.volumes.iter().filter_map(|volume| volume.volume_source.image.as_ref()) {
-            text.push(END);
-            text.push_str(&image.reference);
+            let _ = write!(text, "{:?}", image.reference);
         }
         Self(text)
     }

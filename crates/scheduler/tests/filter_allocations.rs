@@ -13,7 +13,7 @@ use api_types::core_v1::{Node, Pod};
 use component_base::metrics::{Metrics, MetricsOptions};
 use scheduler::framework::{CycleCx, CycleState, Diagnosis};
 use scheduler::{
-    BuildCx, Cache, ClusterWriter, MemoryListers, SchedulerMetrics, Snapshot, WriteError, build_profiles,
+    BuildCx, Cache, ClusterWriter, MemoryListers, Parallelism, SchedulerMetrics, Snapshot, WriteError, build_profiles,
     default_configuration,
 };
 
@@ -91,7 +91,8 @@ fn read<T: api_machinery::reflect::Reflect + Default>(text: &str) -> Result<Arc<
 #[test]
 fn a_node_that_fits_costs_no_allocation() {
     let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
-    let cx = BuildCx { writer: Arc::new(Unwritten), gate: Arc::default(), metrics };
+    let (gate, parallelism) = (Arc::default(), Parallelism::default());
+    let cx = BuildCx { writer: Arc::new(Unwritten), gate, metrics, parallelism };
     let profile = build_profiles(&default_configuration(), &cx).unwrap().remove(0);
     let cache = Cache::new();
     cache.set_node(read::<Node>(NODE).unwrap());

@@ -101,6 +101,7 @@ impl Cluster {
         if keep() {
             return;
         }
+        let sockets = machine::shim_sockets(&self.state);
         let down = self.coxswain("down", &["--purge"]).await;
         assert!(down.success(), "coxswain down: {}", down.error_text());
         assert!(!self.root.exists() && !self.state.exists(), "files are left");
@@ -108,9 +109,12 @@ impl Cluster {
             let left = machine::processes_of(place);
             assert!(left.is_empty(), "processes are left: {left:?}");
         }
+        let left: Vec<_> = sockets.iter().filter(|path| path.exists()).collect();
+        assert!(left.is_empty(), "sockets are left: {left:?}");
         let before = self.before.lock().clone();
         let after = Machine::look(&self.exec).await;
         assert_eq!(after.beyond(&before), Vec::<String>::new(), "things are left behind");
+        assert!(!sockets.is_empty(), "no shim was seen, so that nothing was said of their sockets");
     }
 
     /// `coxswain` with this cluster's settings.

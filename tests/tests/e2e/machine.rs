@@ -1,12 +1,16 @@
-//! What there is on the machine besides the cluster's own view of it.
+//! What there is on the machine besides the cluster's own view of it. Others have containers there, too, which come and go
+//! as they like: what can only be theirs is not looked at.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 use sys::exec::{Command, Exec, LinuxExec};
 use sys::proc::Proc;
 use sys::process::Process;
+
+/// What the names of a cluster's mounts, bridges and pod networks have in common.
+const MARK: &str = "coxswain";
 
 /// Things that a cluster makes and must take away again, each as a line of text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,25 +19,24 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Mounts, links, network namespaces, tables and rules of the packet filter, control groups, sockets of shims.
+    /// Mounts, links, network namespaces, tables and rules of the packet filter, control groups.
     pub(crate) async fn look(exec: &LinuxExec) -> Self {
         let mut things = BTreeSet::new();
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         // The third word is the kind; sizes and such behind it may change.
         let mount = |line: &str| line.split(' ').take(3).collect::<Vec<_>>().join(" ");
-        things.extend(mounts.lines().map(|line| format!("mount {}", mount(line))));
-        let links = output(exec, &["ip", "-brief", "link"]).await;
-        let link = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
-        things.extend(links.lines().map(|line| format!("link {}", link(line))));
+        things.extend(mounts.lines().map(mount).filter(|line| line.contains(MARK)).map(|line| format!("mount {line}")));
+        let links = output(exec, &["ip", "-oneline", "link"]).await;
+        things.extend(links.lines().filter_map(link).map(|name| format!("link {name}")));
         let routes = output(exec, &["ip", "route"]).await;
         things.extend(routes.lines().map(|line| format!("route {}", line.trim())));
         let namespaces = output(exec, &["ip", "netns", "list"]).await;
-        things.extend(namespaces.lines().map(|line| format!("network namespace {}", link(line))));
+        let name = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
+        things.extend(namespaces.lines().map(|line| format!("network namespace {}", name(line))));
         things.extend(rules(&output(exec, &["nft", "list", "ruleset"]).await));
         things.extend(control_groups().into_iter().map(|group| format!("control group {group}")));
-        let sockets = std::fs::read_dir("/run/containerd/s").into_iter().flatten().flatten();
-        things.extend(sockets.map(|entry| format!("socket {}", entry.path().display())));
         let results = std::fs::read_dir("/var/lib/cni/results").into_iter().flatten().flatten();
+        let results = results.filter(|entry| entry.file_name().to_string_lossy().starts_with(MARK));
         things.extend(results.map(|entry| format!("file {}", entry.path().display())));
         Self { things }
     }
@@ -42,6 +45,28 @@ impl Machine {
     pub(crate) fn beyond(&self, before: &Self) -> Vec<String> {
         self.things.difference(&before.things).cloned().collect()
     }
+}
+
+/// The name of a link, unless it is plugged into a bridge of somebody else's pods.
+fn link(line: &str) -> Option<String> {
+    let mut words = line.split_whitespace().skip(1);
+    let name = words.next()?.trim_end_matches(':').to_owned();
+    let bridge = words.skip_while(|word| *word != "master").nth(1);
+    let is_foreign = name.starts_with("veth") && bridge.is_some_and(|bridge| !bridge.starts_with(MARK));
+    (!is_foreign).then_some(name)
+}
+
+/// The sockets of the shims below a cluster's state directory. All runtimes of a machine have theirs in one place, where
+/// nothing says whose they are.
+pub(crate) fn shim_sockets(state: &Path) -> BTreeSet<PathBuf> {
+    let nodes = entries(state).into_iter().map(|node| node.join("containerd/io.containerd.runtime.v2.task/k8s.io"));
+    let bundles = nodes.flat_map(|path| entries(&path));
+    let addresses = bundles.filter_map(|bundle| std::fs::read_to_string(bundle.join("address")).ok());
+    addresses.filter_map(|text| Some(PathBuf::from(text.trim().strip_prefix("unix://")?))).collect()
+}
+
+fn entries(path: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
 async fn output(exec: &LinuxExec, words: &[&str]) -> String {
@@ -83,10 +108,7 @@ fn without_counts(line: &str) -> String {
 
 /// The top control groups of every hierarchy; what a cluster makes is below groups of its own there.
 fn control_groups() -> BTreeSet<String> {
-    let below = |path: &Path| -> Vec<_> {
-        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
-    };
+    let below = |path: &Path| -> Vec<_> { entries(path).into_iter().filter(|path| path.is_dir()).collect() };
     let hierarchies = below(Path::new("/sys/fs/cgroup"));
     let groups = hierarchies.iter().flat_map(|path| below(path));
     groups.chain(hierarchies.clone()).map(|path| path.display().to_string()).collect()

@@ -5,7 +5,7 @@
 //! clusters that come one after the other; stories that disturb nobody run side by side. This is a program of its own
 //! instead of tests in libtest's sense, so that what ran, what was skipped and how long it took is always shown.
 //!
-//! usage: `cargo test -p tests --test e2e [-- NAME...]`; `COXSWAIN_E2E_KEEP=1` uses the cluster that is there and leaves
+//! usage: `cargo test --workspace --test e2e [-- NAME...]`; `COXSWAIN_E2E_KEEP=1` uses the cluster that is there and leaves
 //! it there.
 
 mod application;

@@ -86,7 +86,7 @@ async fn stop_the_machine(cluster: &Cluster) {
         let _ = cluster.exec.run(&Command::with(program, arguments)).await;
     }
     shim_sockets(cluster).into_iter().for_each(|socket| drop(std::fs::remove_file(socket)));
-    sys::fs::remove_tree(&cluster.state).expect("the state can be removed");
+    sys::tree::remove_tree(&cluster.state).expect("the state can be removed");
 }
 
 /// The sockets of shims, which are in memory as well, but in a directory that all runtimes of the machine share.

@@ -89,9 +89,8 @@ impl Report {
         }
     }
 
-    #[expect(clippy::print_stdout, reason = "a skipped test says so")]
     pub(crate) fn skipped(&self, name: &str, missing: &str) {
-        println!("story {name} ... skipped: {missing}");
+        test_facts::skipped(&format!("story {name}: {missing}"));
     }
 
     #[expect(clippy::print_stdout, reason = "the result of a test program")]

@@ -49,10 +49,7 @@ pub(super) async fn apply(client: &Client, settings: &Settings) -> Result<(), Cl
         });
         apply_one(client, binding).await?;
     }
-    let text = CLUSTER_DNS
-        .replace("CLUSTER_DNS_ADDRESS", &settings.dns_address.to_string())
-        .replace("CLUSTER_DOMAIN", &settings.dns_domain);
-    for document in api_machinery::yaml::documents(&text) {
+    for document in api_machinery::yaml::documents(&cluster_dns(settings)) {
         match api_machinery::yaml::parse(document) {
             Ok(parsed) if parsed.value.is_object() => apply_one(client, parsed.value).await?,
             Ok(_) => {}
@@ -60,6 +57,11 @@ pub(super) async fn apply(client: &Client, settings: &Settings) -> Result<(), Cl
         }
     }
     Ok(())
+}
+
+fn cluster_dns(settings: &Settings) -> String {
+    let text = CLUSTER_DNS.replace("CLUSTER_DNS_ADDRESS", &settings.dns_address.to_string());
+    text.replace("CLUSTER_DOMAIN", &settings.dns_domain)
 }
 
 async fn apply_one(client: &Client, object: Value) -> Result<(), ClusterError> {
@@ -82,4 +84,35 @@ async fn apply_one(client: &Client, object: Value) -> Result<(), ClusterError> {
 /// The plural of the kinds that addons are made of.
 fn plural(kind: &str) -> String {
     format!("{}s", kind.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use api_types::apps_v1::Deployment;
+
+    use super::*;
+
+    #[test]
+    fn the_dns_server_runs_twice_on_two_nodes_if_there_are_two() {
+        let text = cluster_dns(&Settings::new(Path::new("/var/lib/coxswain")));
+        let documents = api_machinery::yaml::documents(&text);
+        let parsed = documents.into_iter().filter_map(|document| api_machinery::yaml::parse(document).ok());
+        let deployment = parsed.map(|parsed| parsed.value).find(|value| value["kind"] == "Deployment").unwrap();
+        let json = api_machinery::json::encode_value(&deployment);
+        let (deployment, decoded) = api_machinery::object::from_json::<Deployment>(json.as_bytes()).unwrap();
+        assert_eq!(decoded.problems, Vec::<String>::new());
+        assert_eq!(deployment.spec.replicas, Some(2));
+        let template = &deployment.spec.template;
+        let apart = template.spec.affinity.as_ref().and_then(|all| all.pod_anti_affinity.as_ref()).unwrap();
+        assert!(apart.required_during_scheduling_ignored_during_execution.is_empty(), "one node is enough");
+        let [preferred] = apart.preferred_during_scheduling_ignored_during_execution.as_slice() else {
+            panic!("{apart:?}")
+        };
+        let term = &preferred.pod_affinity_term;
+        assert_eq!(term.topology_key, "kubernetes.io/hostname");
+        let [own] = term.label_selector.as_ref().unwrap().match_expressions.as_slice() else { panic!("{term:?}") };
+        assert!(own.operator == "In" && own.values.contains(&template.metadata.labels[&own.key]));
+    }
 }

@@ -88,5 +88,5 @@ async fn remove_service_rules(environment: &NodeEnvironment, machine: &Machine) 
 }
 
 fn remove(directory: &std::path::Path) -> Result<(), ClusterError> {
-    sys::fs::remove_tree(directory).map_err(file_error("removing", directory))
+    sys::tree::remove_tree(directory).map_err(file_error("removing", directory))
 }

@@ -172,13 +172,13 @@ pub(super) fn control_plane(settings: &Settings) -> Vec<Managed> {
 }
 
 /// A client with every right, for the first objects.
-fn admin_client(settings: &Settings, cx: ClientCx) -> Result<Client, ClusterError> {
+pub(super) fn admin_client(settings: &Settings, cx: ClientCx) -> Result<Client, ClusterError> {
     let path = Layout::new(&settings.root).kubeconfig("super-admin.conf");
     let config = ClientConfig::from_kubeconfig_file(&path)?.with_timeout(CHECK_TIMEOUT);
     Ok(Client::new(config, cx)?)
 }
 
-async fn readyz(client: &Client) -> Result<(), String> {
+pub(super) async fn readyz(client: &Client) -> Result<(), String> {
     let request = client::Request::get("/readyz");
     match client.send(request).await {
         Ok(_) => Ok(()),

@@ -50,11 +50,26 @@ impl NodeEnvironment {
         if self.process().is_some() {
             return self.wait_ready().await;
         }
-        self.write_files()?;
-        self.machine.cgroups.create(&self.config.cgroup_root)?;
+        self.prepare()?;
         let process = self.machine.exec.spawn(&self.daemon()).await?;
         tracing::info!(node = self.config.name, pid = process.pid(), "started containerd");
         self.wait_ready().await
+    }
+
+    /// Writes what the runtime reads and makes the node's control groups, so that somebody else may start the runtime.
+    ///
+    /// # Errors
+    /// Something cannot be written or made.
+    pub fn prepare(&self) -> Result<(), NodeError> {
+        self.config.validate()?;
+        self.write_files()?;
+        Ok(self.machine.cgroups.create(&self.config.cgroup_root)?)
+    }
+
+    /// The runtime's command line.
+    #[must_use]
+    pub fn runtime_command(&self) -> (PathBuf, Vec<String>) {
+        (self.program("containerd"), vec!["--config".to_owned(), self.config.config_file().display().to_string()])
     }
 
     /// Imports every image archive (`*.tar`) in a directory.
@@ -127,8 +142,8 @@ impl NodeEnvironment {
     }
 
     fn daemon(&self) -> Daemon {
-        let program = self.program("containerd");
-        let mut command = Command::new(program).arg("--config").arg(self.config.config_file());
+        let (program, arguments) = self.runtime_command();
+        let mut command = Command::new(program).args(arguments);
         if let Some(directory) = &self.config.runtime_dir {
             // containerd looks its shim up in PATH.
             let path = std::env::var("PATH").unwrap_or_default();

@@ -37,7 +37,7 @@ pub(super) async fn run(config: &NodeConfig, machine: &Machine) -> Result<(), No
     outcomes.push(machine.mounts.unmount_below(&config.root, Unmount::Lazy).map(drop).map_err(NodeError::from));
     outcomes.push(remove_network(config, machine).await);
     for directory in [&config.state, &config.root] {
-        outcomes.push(sys::fs::remove_tree(directory).map_err(file_error("removing", directory)));
+        outcomes.push(sys::tree::remove_tree(directory).map_err(file_error("removing", directory)));
     }
     outcomes.into_iter().collect()
 }

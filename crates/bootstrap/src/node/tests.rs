@@ -1,6 +1,6 @@
 //! What configurations are refused, and the whole life of two nodes on the real machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use node_api::cri::v1::{
@@ -70,23 +70,21 @@ async fn the_runtime_is_started_in_the_nodes_surroundings() {
     assert!(!root.exists() && !state.exists() && !cgroups.exists(&config.cgroup_root));
 }
 
-/// Where `hack/images.sh` puts archives, or `None` with the reason printed.
-fn images(test: &str) -> Option<PathBuf> {
+/// Where `hack/images.sh` puts archives; nothing, with a word about it, where nodes cannot be.
+fn images() -> Option<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("../../target"), PathBuf::from);
     let directory = std::env::var_os("COXSWAIN_IMAGES").map_or_else(|| target.join("images"), PathBuf::from);
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     let found = |program: &str| ["/usr/bin", "/usr/sbin"].iter().any(|place| Path::new(place).join(program).exists());
-    let reason = if !is_root {
-        "needs root"
+    if !is_root {
+        test_facts::skipped("needs root");
     } else if let Some(missing) = ["containerd", "runc", "ip", "nft", "iptables"].iter().find(|name| !found(name)) {
-        println!("skipped {test}: {missing} is not installed");
-        return None;
+        test_facts::skipped(&format!("{missing} is not installed"));
     } else if !directory.join("pause.tar").exists() {
-        "no image archives (hack/images.sh build)"
+        test_facts::skipped("no image archives (hack/images.sh build)");
     } else {
         return Some(directory);
-    };
-    println!("skipped {test}: {reason}");
+    }
     None
 }
 
@@ -139,7 +137,45 @@ async fn fetch(client: &CriClient, pod: &Pod, url: &str) -> String {
     String::from_utf8_lossy(&answer.stdout).into_owned()
 }
 
-/// What a node must not leave behind: anything that bears the test's name.
+/// What the nodes have where all runtimes of the machine have theirs, and where nothing says whose it is once they are gone.
+#[derive(Debug)]
+struct Shared {
+    sockets: BTreeSet<PathBuf>,
+    chains: BTreeSet<String>,
+}
+
+impl Shared {
+    async fn of(machine: &Machine, nodes: &[NodeEnvironment]) -> Self {
+        let rules = nat_rules(machine).await;
+        let (mut sockets, mut chains) = (BTreeSet::new(), BTreeSet::new());
+        for config in nodes.iter().map(NodeEnvironment::config) {
+            let bundles = config.state.join("containerd/io.containerd.runtime.v2.task/k8s.io");
+            let bundles = std::fs::read_dir(bundles).unwrap().map(|entry| entry.unwrap().path().join("address"));
+            let addresses = bundles.map(|path| std::fs::read_to_string(path).unwrap());
+            sockets.extend(addresses.map(|text| PathBuf::from(text.trim().strip_prefix("unix://").unwrap())));
+            let mark = format!("name: \\\"{}\\\"", cni::network_name(config));
+            let ours = rules.lines().filter(|line| line.contains(&mark));
+            let words = ours.flat_map(|line| line.split(' ')).filter(|word| word.starts_with("CNI-DN-"));
+            chains.extend(words.map(str::to_owned));
+        }
+        Self { sockets, chains }
+    }
+
+    /// What is there of it.
+    async fn left(&self, machine: &Machine) -> Vec<String> {
+        let sockets = self.sockets.iter().filter(|path| path.exists()).map(|path| path.display().to_string());
+        let rules = nat_rules(machine).await;
+        let is_ours = |line: &&str| line.split([' ', ':']).any(|word| self.chains.contains(word));
+        sockets.chain(rules.lines().filter(is_ours).map(str::to_owned)).collect()
+    }
+}
+
+async fn nat_rules(machine: &Machine) -> String {
+    let save = Command::with("sh", &["-c", "iptables-save -t nat; ip6tables-save -t nat"]);
+    machine.exec.run(&save).await.unwrap().text()
+}
+
+/// What a node must not leave behind: anything that bears the test's name, and chains that nobody uses.
 async fn traces(machine: &Machine, mark: &str) -> BTreeMap<&'static str, String> {
     let script = |text: &str| Command::with("sh", &["-c", text, mark]);
     let looks = [
@@ -147,13 +183,17 @@ async fn traces(machine: &Machine, mark: &str) -> BTreeMap<&'static str, String>
         ("namespaces", "ip netns list | grep -F \"$0\""),
         ("links", "ip -o link show | grep -F \"$0\""),
         ("routes", "ip route | grep -F 10.231."),
-        ("rules", "nft list ruleset | grep -F \"$0\"; iptables-save | grep -F CNI-"),
+        ("rules", "nft list ruleset | grep -F \"$0\"; iptables-save | grep -F \"$0\""),
+        (
+            "chains",
+            "iptables-save -t nat | grep -q '^-A CNI-HOSTPORT-DNAT' || iptables-save -t nat | grep -F CNI-HOSTPORT-",
+        ),
         ("groups", "find /sys/fs/cgroup -type d -name \"*$0*\""),
         (
             "processes",
             "for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline 2>/dev/null | grep -F \"/run/$0\"; done | grep -v 'sh -c'",
         ),
-        ("sockets", "ls /run/containerd/s/* 2>/dev/null | head -3; ls /var/lib/cni/results | grep -F \"$0\""),
+        ("results", "ls /var/lib/cni/results | grep -F \"$0\""),
         ("files", "ls -d \"/run/$0\"* \"/var/lib/$0\"*"),
     ];
     let mut found = BTreeMap::new();
@@ -168,7 +208,7 @@ async fn traces(machine: &Machine, mark: &str) -> BTreeMap<&'static str, String>
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_nodes_live_and_leave_nothing() {
-    let Some(images) = images("two_nodes_live_and_leave_nothing") else { return };
+    let Some(images) = images() else { return };
     let mark = format!("cxt{}", std::process::id() % 100_000);
     let machine = Machine::linux();
     let host_networks = networks(&["10.231.0.0/24", "fd31:0:0:1::/64"]);
@@ -198,7 +238,15 @@ async fn two_nodes_live_and_leave_nothing() {
     let fabric = Fabric::new(fabric_config.clone(), &machine);
     let nodes = [first, second].map(|config| NodeEnvironment::new(config, machine.clone()));
 
-    let lived = tokio::time::timeout(Duration::from_secs(120), live(&fabric, &fabric_config, &nodes, &images));
+    let life = async {
+        live(&fabric, &fabric_config, &nodes, &images).await;
+        let shared = Shared::of(&machine, &nodes).await;
+        // The first node's runtime dies without cleaning up; its shims, containers and rules are left to the teardown.
+        nodes[0].process().unwrap().stop(Duration::ZERO).await.unwrap();
+        assert_eq!(nodes[0].process(), None);
+        shared
+    };
+    let lived = tokio::time::timeout(Duration::from_secs(120), life);
     let lived = futures_util::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(lived)).await;
     for node in &nodes {
         node.stop().await.unwrap();
@@ -209,7 +257,9 @@ async fn two_nodes_live_and_leave_nothing() {
     for parent in [format!("/var/lib/{mark}"), format!("/run/{mark}")] {
         std::fs::remove_dir(parent).unwrap();
     }
-    lived.unwrap().unwrap();
+    let shared = lived.unwrap().unwrap();
+    assert!(shared.sockets.len() >= 2 && !shared.chains.is_empty(), "{shared:?}");
+    assert_eq!(shared.left(&machine).await, [""; 0]);
     assert_eq!(traces(&machine, &mark).await, BTreeMap::new());
 }
 
@@ -241,8 +291,4 @@ async fn live(fabric: &Fabric, fabric_config: &FabricConfig, nodes: &[NodeEnviro
         std::fs::read_link(nodes[1].mount_namespace().unwrap()).ok(),
         std::fs::read_link("/proc/self/ns/mnt").ok()
     );
-    // The first node's runtime dies without cleaning up; its shims, containers and rules are left to the teardown.
-    let runtime = nodes[0].process().unwrap();
-    runtime.stop(Duration::ZERO).await.unwrap();
-    assert_eq!(nodes[0].process(), None);
 }

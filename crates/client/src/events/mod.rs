@@ -5,6 +5,8 @@
 //! for the scheduler.
 
 mod correlator;
+mod deliveries;
+mod queue;
 mod recorder;
 mod series;
 #[cfg(test)]
@@ -49,6 +51,12 @@ pub fn object_reference(object: &dyn Object) -> ObjectReference {
         resource_version: meta.resource_version.clone(),
         field_path: String::new(),
     }
+}
+
+/// What the texts of a reference take in memory.
+fn reference_bytes(about: &ObjectReference) -> usize {
+    let ObjectReference { kind, namespace, name, uid, api_version, resource_version, field_path } = about;
+    [kind, namespace, name, uid, api_version, resource_version, field_path].map(String::len).into_iter().sum()
 }
 
 /// The namespace of an object's events.

@@ -1,25 +1,24 @@
-//! Records core/v1 events: a bounded queue and one task that correlates and sends.
+//! Records core/v1 events: a bounded queue and one task that correlates what is then written several at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_machinery::meta::{ObjectMeta, PatchOptions};
+use api_machinery::meta::ObjectMeta;
 use api_machinery::object::Object;
+use api_machinery::status::ApiError;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::{Event, EventSource, ObjectReference};
+use base::Rng;
 use tokio::sync::mpsc;
 
 use super::correlator::{Correlator, Verdict};
-use super::{EventType, event_name, event_namespace, object_reference};
+use super::deliveries::{Deliveries, Recorded, Write};
+use super::queue::Queue;
+use super::{EventType, event_name, event_namespace, object_reference, reference_bytes};
 use crate::client::Client;
-use crate::error::ClientError;
-use crate::patch::Patch;
 
-/// Events that wait to be sent; more are dropped with a log line. As upstream.
-const QUEUE_LIMIT: usize = 1000;
-/// How often an event is sent when no answer comes, and how long to wait in between. As upstream.
-const TRIES: usize = 12;
+/// How long to wait for the next try when no answer comes. As upstream.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// Records events about objects. Clones share the queue. Recording never waits.
@@ -31,7 +30,7 @@ pub struct EventRecorder {
 struct Inner {
     client: Client,
     source: EventSource,
-    queue: mpsc::Sender<Event>,
+    queue: Queue<Event>,
 }
 
 impl EventRecorder {
@@ -39,9 +38,9 @@ impl EventRecorder {
     /// task lives in the client's group and sends what is queued until the group ends.
     #[must_use]
     pub fn new(client: &Client, component: &str, host: &str) -> Self {
-        let (queue, waiting) = mpsc::channel(QUEUE_LIMIT);
-        let sender = Sender { client: client.clone(), correlator: Correlator::new() };
-        client.tasks().spawn_cancellable("event-recorder", sender.run(waiting));
+        let (queue, waiting) = Queue::new(client, component);
+        let deliveries = Deliveries::new(client, component);
+        client.tasks().spawn_cancellable("event-recorder", write_all(client.clone(), deliveries, waiting));
         let source = EventSource { component: component.to_owned(), host: host.to_owned() };
         Self { inner: Arc::new(Inner { client: client.clone(), source, queue }) }
     }
@@ -88,71 +87,62 @@ impl EventRecorder {
             reporting_instance: source.host.clone(),
             ..Event::default()
         };
-        if self.inner.queue.try_send(event).is_err() {
-            tracing::warn!(reason, "Event queue is full, dropping event");
-        }
+        self.inner.queue.put(event);
     }
 }
 
-/// The task that sends.
-struct Sender {
-    client: Client,
-    correlator: Correlator,
-}
-
-impl Sender {
-    async fn run(mut self, mut waiting: mpsc::Receiver<Event>) {
-        while let Some(event) = waiting.recv().await {
-            let now = self.client.clock().monotonic();
-            match self.correlator.correlate(event, now) {
-                Verdict::Create(event) => self.deliver(&event, false).await,
-                Verdict::Count(event) => self.deliver(&event, true).await,
-                Verdict::Drop => {}
-            }
-        }
-    }
-
-    /// Sends until the server has answered, whatever the answer, or the tries are used up.
-    async fn deliver(&self, event: &Event, known: bool) {
-        for tries in 0..TRIES {
-            match self.send(event, known).await {
-                Ok(()) => return,
-                Err(ClientError::Api(error)) => {
-                    let quiet = error.is_already_exists() || error.has_cause("NamespaceTerminating");
-                    if !quiet {
-                        tracing::error!(%error, reason = %event.reason, "Server rejected event (will not retry!)");
-                    }
-                    return;
-                }
-                Err(error) => {
-                    tracing::debug!(%error, reason = %event.reason, "Unable to write event (may retry after sleeping)");
+/// The task that decides what to write of what was recorded.
+async fn write_all(client: Client, mut deliveries: Deliveries<Event>, mut waiting: mpsc::Receiver<Write<Event>>) {
+    let mut correlator = Correlator::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = deliveries.progress() => {}
+            recorded = waiting.recv() => {
+                let Some(recorded) = recorded else { break };
+                let (event, room) = recorded.into_parts();
+                match correlator.correlate(event, client.clock().monotonic()) {
+                    Verdict::Create(event) => deliveries.add(Write::new(*event, room)),
+                    Verdict::Count(event) => deliveries.add(Write::again(*event, room)),
+                    Verdict::Drop => {}
                 }
             }
-            // The first wait is random, so that the events of many nodes do not come back all at once.
-            let share = if tries == 0 { self.client.rng().unit() } else { 1.0 };
-            tokio::time::sleep(RETRY_DELAY.mul_f64(share)).await;
         }
-        tracing::error!(reason = %event.reason, "Unable to write event (retry limit exceeded!)");
     }
-
-    async fn send(&self, event: &Event, known: bool) -> Result<(), ClientError> {
-        let events = self.client.namespaced::<Event>(&event.metadata.namespace);
-        if known {
-            let patch = Patch::Strategic(count_patch(event));
-            match events.patch_with(&event.metadata.name, &patch, &PatchOptions::default()).await {
-                Err(error) if error.is_not_found() => {}
-                outcome => return outcome.map(drop),
-            }
-        }
-        events.create(event).await.map(drop)
-    }
+    deliveries.drain().await;
 }
 
-/// What changes when the same event happens again.
-fn count_patch(event: &Event) -> Value {
-    let mut patch = api_machinery::value::ValueMap::new();
-    patch.insert("count".into(), event.count.into());
-    patch.insert("lastTimestamp".into(), event.last_timestamp.to_string().into());
-    patch.insert("message".into(), event.message.clone().into());
-    Value::Object(patch)
+impl Recorded for Event {
+    fn text_bytes(&self) -> usize {
+        let annotations: usize = self.metadata.annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
+        let source = self.source.component.len() + self.source.host.len();
+        let name = self.metadata.name.len() + self.metadata.namespace.len();
+        reference_bytes(&self.involved_object) + annotations + self.message.len() + name + 2 * source
+    }
+
+    fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    fn renew(&mut self, newer: Self) {
+        (self.count, self.last_timestamp, self.message) = (newer.count, newer.last_timestamp, newer.message);
+    }
+
+    fn repetition(&self) -> Value {
+        let mut patch = api_machinery::value::ValueMap::new();
+        patch.insert("count".into(), self.count.into());
+        patch.insert("lastTimestamp".into(), self.last_timestamp.to_string().into());
+        patch.insert("message".into(), self.message.clone().into());
+        Value::Object(patch)
+    }
+
+    fn is_worth_retrying(&self, _: &ApiError) -> bool {
+        false
+    }
+
+    fn delay(tries: usize, rng: &Rng) -> Duration {
+        // The first wait is random, so that the events of many nodes do not come back all at once.
+        let share = if tries == 0 { rng.unit() } else { 1.0 };
+        RETRY_DELAY.mul_f64(share)
+    }
 }

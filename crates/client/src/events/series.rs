@@ -1,37 +1,31 @@
 //! Records events.k8s.io/v1 events: the first is written, repetitions are counted here and written now and then.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::meta::ObjectMeta;
-use api_machinery::object::Object as _;
+use api_machinery::status::ApiError;
 use api_machinery::time::MicroTime;
-use api_machinery::value::to_value;
+use api_machinery::value::{Value, to_value};
 use api_types::core_v1::ObjectReference;
 use api_types::events_v1::{Event, EventSeries};
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
+use base::Rng;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{EventType, event_name, event_namespace};
+use super::deliveries::{Deliveries, Recorded, Write};
+use super::queue::Queue;
+use super::{EventType, event_name, event_namespace, reference_bytes};
 use crate::client::Client;
-use crate::error::ClientError;
-use crate::patch::Patch;
 
-/// Events that wait to be sent; more are dropped with a log line.
-const QUEUE_LIMIT: usize = 1000;
-/// Requests under way at once: one answer after the other would hold a busy scheduler's events up until they are dropped.
-const MAX_DELIVERIES: usize = 32;
-/// Different events that are remembered; the rest is sent without being counted.
+/// Different events that are remembered; one more ends what was not seen for longest.
 const SERIES_LIMIT: usize = 4096;
 /// How often running series are written.
 const REFRESH: Duration = Duration::from_secs(30 * 60);
 /// How often series that have ended are written a last time, and after how long a series has ended.
 const FINISH: Duration = Duration::from_secs(6 * 60);
-/// How often an event is sent when no answer comes, and how long to wait in between, plus up to a quarter.
-const TRIES: usize = 12;
+/// How long to wait for the next try when no answer comes, plus up to a quarter.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 const RETRY_JITTER: f64 = 0.25;
 
@@ -58,18 +52,24 @@ pub struct SeriesRecorder {
     client: Client,
     controller: Arc<str>,
     instance: Arc<str>,
-    queue: mpsc::Sender<Event>,
+    queue: Arc<Queue<Event>>,
 }
 
 impl SeriesRecorder {
     /// A recorder that writes as `controller` on the machine `hostname`. Its task lives in the client's group.
     #[must_use]
     pub fn new(client: &Client, controller: &str, hostname: &str) -> Self {
-        let (queue, waiting) = mpsc::channel(QUEUE_LIMIT);
-        let task = Recorder { client: client.clone(), known: BTreeMap::new() };
+        let (queue, waiting) = Queue::new(client, controller);
+        let task = Recorder {
+            client: client.clone(),
+            deliveries: Deliveries::new(client, controller),
+            known: BTreeMap::new(),
+            by_age: BTreeMap::new(),
+            looks: 0,
+        };
         client.tasks().spawn_cancellable("event-series-recorder", task.run(waiting));
         let instance = format!("{controller}-{hostname}").into();
-        Self { client: client.clone(), controller: controller.into(), instance, queue }
+        Self { client: client.clone(), controller: controller.into(), instance, queue: Arc::new(queue) }
     }
 
     /// Records an event.
@@ -93,134 +93,141 @@ impl SeriesRecorder {
             type_: what.kind.as_str().to_owned(),
             ..Event::default()
         };
-        if self.queue.try_send(event).is_err() {
-            tracing::warn!("Event queue is full, dropping event");
-        }
+        self.queue.put(event);
     }
 }
 
 struct Recorder {
     client: Client,
+    deliveries: Deliveries<Event>,
     known: BTreeMap<String, Known>,
+    /// The keys of those that are known by when they were looked at last, the one longest ago first.
+    by_age: BTreeMap<u64, String>,
+    looks: u64,
 }
 
 struct Known {
     event: Event,
     /// When it was last seen.
     seen: Instant,
+    /// Where it is in the order of age.
+    look: u64,
     /// Whether there is something to write that the server has not got.
     unwritten: bool,
 }
 
 impl Recorder {
-    async fn run(mut self, mut waiting: mpsc::Receiver<Event>) {
+    async fn run(mut self, mut waiting: mpsc::Receiver<Write<Event>>) {
         let start = Instant::now();
         let mut refresh = tokio::time::interval_at(start + REFRESH, REFRESH);
         let mut finish = tokio::time::interval_at(start + FINISH, FINISH);
-        let mut deliveries = FuturesUnordered::new();
-        // What is to be written and waits for its turn: at most one event for each that is remembered, as nothing is
-        // added before this is empty.
-        let mut due: VecDeque<Event> = VecDeque::new();
         loop {
-            while deliveries.len() < MAX_DELIVERIES
-                && let Some(event) = due.pop_front()
-            {
-                deliveries.push(deliver(self.client.clone(), event));
-            }
-            let idle = due.is_empty() && deliveries.len() < MAX_DELIVERIES;
             tokio::select! {
                 biased;
-                Some(()) = deliveries.next() => {}
-                event = waiting.recv(), if idle => match event {
-                    Some(event) => due.extend(self.observe(event)),
+                () = self.deliveries.progress() => {}
+                recorded = waiting.recv() => match recorded {
+                    Some(recorded) => self.observe(recorded),
                     None => break,
                 },
-                _ = finish.tick(), if idle => due.extend(self.finish()),
-                _ = refresh.tick(), if idle => due.extend(self.refresh()),
+                _ = finish.tick() => self.finish(),
+                _ = refresh.tick() => self.refresh(),
             }
         }
-        while deliveries.next().await.is_some() {}
+        self.deliveries.drain().await;
     }
 
-    /// Takes note of an event; gives what is to be written for it.
-    fn observe(&mut self, event: Event) -> Option<Event> {
+    /// Takes note of an event; writes it if it is the first or the second of its kind.
+    fn observe(&mut self, recorded: Write<Event>) {
+        let (event, room) = recorded.into_parts();
         let key = series_key(&event);
         let now = self.client.clock().monotonic();
         let at = event.event_time;
+        self.looks += 1;
+        let look = self.looks;
         let Some(known) = self.known.get_mut(&key) else {
-            if self.known.len() < SERIES_LIMIT {
-                self.known.insert(key, Known { event: event.clone(), seen: now, unwritten: false });
-            }
-            return Some(event);
+            self.by_age.insert(look, key.clone());
+            self.known.insert(key, Known { event: event.clone(), seen: now, look, unwritten: false });
+            self.deliveries.add(Write::new(event, room));
+            self.keep_to_limit();
+            return;
         };
+        self.by_age.remove(&std::mem::replace(&mut known.look, look));
+        self.by_age.insert(look, key);
         known.seen = now;
         if let Some(series) = &mut known.event.series {
             series.count = series.count.saturating_add(1);
             series.last_observed_time = at;
             known.unwritten = true;
-            return None;
+            return;
         }
         known.event.series = Some(EventSeries { count: 2, last_observed_time: at });
-        Some(known.event.clone())
+        self.deliveries.add(Write::again(known.event.clone(), room));
     }
 
-    /// The series that go on.
-    fn refresh(&mut self) -> Vec<Event> {
-        let running = self.known.values_mut().filter(|known| known.event.series.is_some());
-        running
-            .map(|known| {
-                known.unwritten = false;
-                known.event.clone()
-            })
-            .collect()
+    /// Writes the series that go on.
+    fn refresh(&mut self) {
+        for known in self.known.values_mut().filter(|known| known.event.series.is_some()) {
+            known.unwritten = false;
+            self.deliveries.add(Write::again(known.event.clone(), None));
+        }
     }
 
-    /// Forgets the series that have ended; gives those that are to be written a last time.
-    fn finish(&mut self) -> Vec<Event> {
+    /// Forgets what was not seen for long.
+    fn finish(&mut self) {
         let now = self.client.clock().monotonic();
-        let mut ended = Vec::new();
-        self.known.retain(|_, known| {
-            let over = now.saturating_duration_since(known.seen) >= FINISH;
-            if over && known.unwritten {
-                ended.push(known.event.clone());
-            }
-            !over
-        });
-        ended
-    }
-}
-
-/// Sends an event until the server has answered, whatever the answer, or the tries are used up.
-async fn deliver(client: Client, event: Event) {
-    for _ in 0..TRIES {
-        match send(&client, &event).await {
-            Ok(()) => return,
-            Err(ClientError::Api(error)) if event.series.is_none() || !error.is_already_exists() => {
-                if !error.is_already_exists() && !error.has_cause("NamespaceTerminating") {
-                    tracing::error!(%error, reason = %event.reason, "Server rejected event (will not retry!)");
-                }
-                return;
-            }
-            Err(error) => tracing::debug!(%error, "Unable to write event (may retry after sleeping)"),
+        while let Some((_, key)) = self.by_age.first_key_value()
+            && self.known.get(key).is_none_or(|known| now.saturating_duration_since(known.seen) >= FINISH)
+        {
+            self.forget_oldest();
         }
-        let jitter = 1.0 + RETRY_JITTER * client.rng().unit();
-        tokio::time::sleep(RETRY_DELAY.mul_f64(jitter)).await;
     }
-    tracing::error!(reason = %event.reason, "Unable to write event (retry limit exceeded!)");
+
+    fn keep_to_limit(&mut self) {
+        while self.known.len() > SERIES_LIMIT {
+            self.forget_oldest();
+        }
+    }
+
+    /// Forgets what was not seen for longest; what of it the server has not got is written a last time.
+    fn forget_oldest(&mut self) {
+        let Some((_, key)) = self.by_age.pop_first() else { return };
+        if let Some(known) = self.known.remove(&key).filter(|known| known.unwritten) {
+            self.deliveries.add(Write::again(known.event, None));
+        }
+    }
 }
 
-async fn send(client: &Client, event: &Event) -> Result<(), ClientError> {
-    let events = client.namespaced::<Event>(&event.meta().namespace);
-    if let Some(series) = &event.series {
+impl Recorded for Event {
+    fn text_bytes(&self) -> usize {
+        let related = self.related.as_ref().map_or(0, reference_bytes);
+        let by = self.reporting_controller.len() + self.reporting_instance.len();
+        let name = self.metadata.name.len() + self.metadata.namespace.len();
+        reference_bytes(&self.regarding) + related + self.note.len() + name + by
+    }
+
+    fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    fn renew(&mut self, newer: Self) {
+        self.series = newer.series;
+    }
+
+    fn repetition(&self) -> Value {
         let mut patch = api_machinery::value::ValueMap::new();
-        patch.insert("series".into(), to_value(series));
-        let patch = Patch::Strategic(patch.into());
-        match events.patch(&event.metadata.name, &patch).await {
-            Err(error) if error.is_not_found() => {}
-            outcome => return outcome.map(drop),
+        if let Some(series) = &self.series {
+            patch.insert("series".into(), to_value(series));
         }
+        patch.into()
     }
-    events.create(event).await.map(drop)
+
+    fn is_worth_retrying(&self, error: &ApiError) -> bool {
+        self.series.is_some() && error.is_already_exists()
+    }
+
+    fn delay(_: usize, rng: &Rng) -> Duration {
+        RETRY_DELAY.mul_f64(1.0 + RETRY_JITTER * rng.unit())
+    }
 }
 
 /// What makes two events the same; the note does not count. The version of the object does: once that has changed, what

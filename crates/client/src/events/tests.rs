@@ -147,6 +147,106 @@ async fn a_slow_server_does_not_hold_many_events_up() {
     assert_eq!(server.objects("events.k8s.io/v1/events").len(), 64);
 }
 
+/// An event of the scheduler about a pod.
+fn scheduled(name: String, note: &str) -> SeriesEvent {
+    SeriesEvent {
+        regarding: ObjectReference { name, namespace: "ns".into(), ..ObjectReference::default() },
+        related: None,
+        kind: EventType::Normal,
+        reason: "Scheduled".into(),
+        action: "Binding".into(),
+        note: note.into(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_of_work_is_told_of_in_full() {
+    const MANY: usize = 1500;
+    let server = FakeServer::new();
+    let (series, plain) = (
+        SeriesRecorder::new(&server.client(), "default-scheduler", "host"),
+        EventRecorder::new(&server.client(), "test", ""),
+    );
+    let mut pod = Pod::default();
+    pod.metadata.namespace = "ns".into();
+    for index in 0..MANY {
+        series.event(scheduled(format!("web-{index}"), "there"));
+        pod.metadata.name = format!("web-{index}");
+        plain.event(&pod, EventType::Normal, "Started", "it runs");
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(server.objects("events.k8s.io/v1/events").len(), MANY);
+    assert_eq!(server.objects("v1/events").len(), MANY);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_no_room_is_counted() {
+    let metrics = component_base::metrics::Metrics::new(component_base::metrics::MetricsOptions::default());
+    let server = FakeServer::new();
+    let cx = server.client().cx().clone().with_metrics(crate::RequestMetrics::new(&metrics));
+    let mut config = crate::ClientConfig::for_server("https://fake").with_rate(-1.0, 1);
+    config.content = crate::ContentType::Json;
+    let client = crate::Client::with_transport(server.transport(), config, cx).unwrap();
+    let recorder = SeriesRecorder::new(&client, "default-scheduler", "host");
+    let note = "x".repeat(1 << 20);
+    for index in 0..40 {
+        recorder.event(scheduled(format!("web-{index}"), &note));
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let written = server.objects("events.k8s.io/v1/events").len();
+    assert!((25..40).contains(&written), "{written}");
+    let line = format!(
+        "event_recorder_dropped_events_total{{cause=\"queue_full\",component=\"default-scheduler\"}} {}\n",
+        40 - written
+    );
+    assert!(metrics.text().contains(&line), "{line}\nin\n{}", metrics.text());
+    recorder.event(scheduled("later".into(), &note));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(server.objects("events.k8s.io/v1/events").len(), written + 1, "what was written makes room");
+}
+
+#[tokio::test(start_paused = true)]
+async fn repetitions_that_come_while_one_is_written_are_one_more_write() {
+    let server = FakeServer::new();
+    let delay_limit = Duration::from_secs(1);
+    let slow = FaultLayer::new(
+        server.transport(),
+        Faults { delay: 1.0, delay_limit, ..Faults::default() },
+        base::Rng::seeded(1),
+    );
+    let recorder = EventRecorder::new(&server.client_over(Arc::new(slow)), "test", "");
+    let mut pod = Pod::default();
+    (pod.metadata.name, pod.metadata.namespace) = ("web".into(), "ns".into());
+    for _ in 0..20 {
+        recorder.event(&pod, EventType::Warning, "Failed", "it did not work");
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(4 * delay_limit).await;
+    let events = server.objects("v1/events");
+    assert_eq!((events.len(), &events[0]["count"]), (1, &20.into()));
+    assert_eq!(server.requests().len(), 2, "{:?}", server.requests());
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_kinds_of_events_than_are_remembered_forget_the_oldest() {
+    let server = FakeServer::new();
+    let recorder = SeriesRecorder::new(&server.client(), "default-scheduler", "host");
+    for _ in 0..3 {
+        recorder.event(scheduled("running".into(), "there"));
+    }
+    for index in 0..5000 {
+        recorder.event(scheduled(format!("web-{index}"), "there"));
+    }
+    for _ in 0..2 {
+        recorder.event(scheduled("web-4999".into(), "there"));
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let events = server.objects("events.k8s.io/v1/events");
+    let of = |name: &str| events.iter().filter(|event| event["regarding"]["name"] == name).collect::<Vec<_>>();
+    assert_eq!(of("running")[0]["series"]["count"], 3, "written a last time");
+    assert_eq!((of("web-4999").len(), &of("web-4999")[0]["series"]["count"]), (1, &2.into()), "still counted");
+}
+
 /// Counts the requests that are under way at once.
 struct Busy {
     inner: Arc<dyn crate::transport::Transport>,

@@ -5,6 +5,7 @@
 //! queue to overflow. They must not block: the usual handler puts a key into a work queue.
 
 mod reflector;
+mod share;
 mod shared;
 mod step;
 mod store;
@@ -13,7 +14,7 @@ mod tests;
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use api_machinery::meta::PartialObjectMetadata;
@@ -21,6 +22,7 @@ use api_machinery::object::{Kind, Object, Unstructured};
 use base::CancellationToken;
 use parking_lot::Mutex;
 
+pub use share::Share;
 pub use shared::{Change, Informer};
 
 use crate::client::Client;
@@ -94,6 +96,28 @@ type Place = (u8, ResourceInfo, Scope);
 struct Entry {
     informer: Box<dyn Any + Send + Sync>,
     handle: Arc<dyn Running>,
+    /// What those who share it hold; nothing for an informer that stays for good.
+    hold: Option<Weak<Hold>>,
+}
+
+/// What the shares of an informer have in common; with the last of them, the informer ends.
+struct Hold {
+    inner: Weak<Inner>,
+    place: Place,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let Some(inner) = self.inner.upgrade() else { return };
+        let mut known = inner.known.lock();
+        // In between, somebody may have come who found no share left and started an informer anew.
+        let is_own = |entry: &Entry| entry.hold.as_ref().is_some_and(|hold| std::ptr::eq(hold.as_ptr(), self));
+        if known.get(&self.place).is_some_and(is_own)
+            && let Some(entry) = known.remove(&self.place)
+        {
+            entry.handle.stop();
+        }
+    }
 }
 
 /// What the factory does with an informer whose type it does not know.
@@ -130,10 +154,36 @@ impl Informers {
         self.get_or_make(Codec::typed::<T>(), scope)
     }
 
-    /// The metadata of all objects of a resource.
+    /// The metadata of all objects of a resource that always is there.
     #[must_use]
     pub fn metadata(&self, info: &ResourceInfo) -> Informer<PartialObjectMetadata> {
         self.get_or_make(Codec::metadata(info), &Scope::default())
+    }
+
+    /// A share in the metadata of all objects of a resource that may go away: the informer ends, and its objects are
+    /// forgotten, once nobody has a share in it any more.
+    #[must_use]
+    pub fn share_metadata(&self, info: &ResourceInfo) -> Share<PartialObjectMetadata> {
+        let codec = Codec::metadata(info);
+        let place = (codec.form as u8, info.clone(), Scope::default());
+        let mut known = self.inner.known.lock();
+        if let Some(entry) = known.get(&place)
+            && let Some(informer) = entry.informer.downcast_ref::<Informer<PartialObjectMetadata>>()
+        {
+            match &entry.hold {
+                None => return Share::new(informer.clone(), None),
+                Some(hold) => {
+                    if let Some(hold) = hold.upgrade() {
+                        return Share::new(informer.clone(), Some(hold));
+                    }
+                    entry.handle.stop();
+                }
+            }
+        }
+        let hold = Arc::new(Hold { inner: Arc::downgrade(&self.inner), place: place.clone() });
+        let (informer, entry) = self.make(codec, &place.2, Some(Arc::downgrade(&hold)));
+        known.insert(place, entry);
+        Share::new(informer, Some(hold))
     }
 
     /// All objects of a resource, as free-form values.
@@ -148,11 +198,16 @@ impl Informers {
         if let Some(informer) = known.get(&place).and_then(|entry| entry.informer.downcast_ref::<Informer<T>>()) {
             return informer.clone();
         }
-        let verbs = Verbs::new(&self.inner.client, codec, &scope.namespace);
-        let informer = Informer::new(verbs, scope.clone(), &self.inner.options, self.inner.resync);
-        let entry = Entry { informer: Box::new(informer.clone()), handle: informer.handle() };
+        let (informer, entry) = self.make(codec, scope, None);
         known.insert(place, entry);
         informer
+    }
+
+    fn make<T: ApiObject>(&self, codec: Codec, scope: &Scope, hold: Option<Weak<Hold>>) -> (Informer<T>, Entry) {
+        let verbs = Verbs::new(&self.inner.client, codec, &scope.namespace);
+        let informer = Informer::new(verbs, scope.clone(), &self.inner.options, self.inner.resync);
+        let entry = Entry { informer: Box::new(informer.clone()), handle: informer.handle(), hold };
+        (informer, entry)
     }
 
     /// Starts every informer that is not running yet.
@@ -166,15 +221,6 @@ impl Informers {
     pub async fn wait_synced(&self) {
         for handle in self.handles() {
             handle.synced().cancelled().await;
-        }
-    }
-
-    /// Ends the metadata informer of a resource that the server no longer has, and forgets its objects.
-    pub fn stop_metadata(&self, info: &ResourceInfo) {
-        let codec = Codec::metadata(info);
-        let place = (codec.form as u8, info.clone(), Scope::default());
-        if let Some(entry) = self.inner.known.lock().remove(&place) {
-            entry.handle.stop();
         }
     }
 

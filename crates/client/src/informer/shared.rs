@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use api_machinery::object::Object;
@@ -121,6 +121,14 @@ struct Handler<T> {
     call: Call<T>,
     resync: Option<Duration>,
     next_resync: Option<Instant>,
+    /// Whose handler it is, where it ends before the informer does.
+    of: Option<Weak<()>>,
+}
+
+impl<T> Handler<T> {
+    fn is_wanted(&self) -> bool {
+        self.of.as_ref().is_none_or(|of| of.strong_count() > 0)
+    }
 }
 
 impl<T: ApiObject> Handler<T> {
@@ -235,18 +243,24 @@ impl<T: ApiObject> Informer<T> {
     /// Calls `handler` for every object that is there, and for every change from then on. It must neither block nor
     /// subscribe to this informer.
     pub fn subscribe(&self, handler: impl FnMut(&Change<T>) + Send + 'static) {
-        self.add_handler(self.shared.default_resync, Box::new(handler));
+        self.add_handler(self.shared.default_resync, None, Box::new(handler));
+    }
+
+    /// Like [`Self::subscribe`], until nobody holds `of` any more.
+    pub(super) fn subscribe_while(&self, of: Weak<()>, handler: impl FnMut(&Change<T>) + Send + 'static) {
+        self.add_handler(self.shared.default_resync, Some(of), Box::new(handler));
     }
 
     /// Like [`Self::subscribe`], with a resync period of its own: everything is delivered again that often.
     pub fn subscribe_with_resync(&self, period: Duration, handler: impl FnMut(&Change<T>) + Send + 'static) {
-        self.add_handler(Some(period.max(MIN_RESYNC)), Box::new(handler));
+        self.add_handler(Some(period.max(MIN_RESYNC)), None, Box::new(handler));
     }
 
-    fn add_handler(&self, resync: Option<Duration>, call: Call<T>) {
+    fn add_handler(&self, resync: Option<Duration>, of: Option<Weak<()>>, call: Call<T>) {
         let next_resync = resync.map(|period| Instant::now() + period);
-        let mut handler = Handler { call, resync, next_resync };
+        let mut handler = Handler { call, resync, next_resync, of };
         let mut handlers = self.shared.handlers.lock();
+        handlers.retain(Handler::is_wanted);
         for object in self.shared.store.list() {
             handler.tell(&Change::Added { object, initial: true });
         }
@@ -321,7 +335,7 @@ impl<T: ApiObject> Shared<T> {
     }
 
     fn tell(handlers: &mut [Handler<T>], change: &Change<T>) {
-        for handler in handlers {
+        for handler in handlers.iter_mut().filter(|handler| handler.is_wanted()) {
             handler.tell(change);
         }
     }
@@ -344,6 +358,7 @@ impl<T: ApiObject> Running for Shared<T> {
 impl<T: ApiObject> Sink for Shared<T> {
     fn replace(&self, objects: Vec<Box<dyn Object>>, version: &str) {
         let mut handlers = self.handlers.lock();
+        handlers.retain(Handler::is_wanted);
         let order: Vec<_> = objects.into_iter().filter_map(|object| self.accept(object)).collect();
         let content: BTreeMap<_, _> = order.iter().cloned().collect();
         let former = self.store.replace(content, version);
@@ -386,7 +401,8 @@ impl<T: ApiObject> Sink for Shared<T> {
     fn resync(&self, now: Instant) {
         let mut handlers = self.handlers.lock();
         let objects = self.store.list();
-        for handler in handlers.iter_mut().filter(|handler| handler.next_resync.is_some_and(|at| at <= now)) {
+        let due = |handler: &&mut Handler<T>| handler.is_wanted() && handler.next_resync.is_some_and(|at| at <= now);
+        for handler in handlers.iter_mut().filter(due) {
             handler.next_resync = handler.resync.map(|period| now + period);
             for object in &objects {
                 handler.tell(&Change::Updated { old: Arc::clone(object), new: Arc::clone(object) });

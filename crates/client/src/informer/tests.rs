@@ -231,10 +231,6 @@ async fn scopes_and_metadata_have_stores_of_their_own() {
     assert_eq!(scoped.keys(), [ObjectKey::new("ns", "b")]);
     assert_eq!((metadata.len(), free.len()), (2, 2));
     assert_eq!(free.list()[0].type_meta.kind, "Pod");
-    informers.stop_metadata(&ResourceInfo::of::<Pod>());
-    server.put(PODS, pod("c", ""));
-    settle().await;
-    assert_eq!((metadata.len(), free.len()), (2, 3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -264,4 +260,36 @@ async fn a_server_that_calls_everything_expired_is_not_flooded() {
         assert!((2..20).contains(&asked), "{asked} requests in a minute");
         assert!(!pods.has_synced());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shared_informer_runs_while_somebody_has_a_share() {
+    let server = FakeServer::new();
+    server.put(PODS, pod("a", "n"));
+    let informers = informers(&server);
+    let info = Codec::typed::<Pod>().info;
+    let told = |share: &Share<PartialObjectMetadata>| {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let lines = Arc::clone(&log);
+        share.subscribe(move |change| lines.lock().push(change.object().metadata.name.clone()));
+        log
+    };
+    let (first, second) = (informers.share_metadata(&info), informers.share_metadata(&info));
+    let (of_first, of_second) = (told(&first), told(&second));
+    informers.start();
+    settle().await;
+    drop(first);
+    server.put(PODS, pod("b", "n"));
+    settle().await;
+    assert_eq!((of_first.lock().len(), second.informer().len()), (1, 2), "the other one still follows");
+    assert_eq!(*of_second.lock(), ["a", "b"]);
+    let former = second.informer().clone();
+    drop(second);
+    server.put(PODS, pod("c", "n"));
+    settle().await;
+    assert_eq!((former.len(), of_second.lock().len()), (2, 2), "nobody follows");
+    let third = informers.share_metadata(&info);
+    informers.start();
+    settle().await;
+    assert_eq!(third.informer().len(), 3, "who comes later finds all that is there");
 }

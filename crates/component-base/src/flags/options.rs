@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::go::{format_duration, parse_bool, parse_csv, parse_duration, parse_int, parse_uint};
 use super::{Flag, FlagType};
+use crate::version;
 
 /// A value of a flag, by its type.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,7 +95,11 @@ fn flatten<T>(parts: impl Iterator<Item = Result<Vec<T>, String>>) -> Result<Vec
 }
 
 fn parse_version(text: &str) -> Result<String, String> {
-    if text == "raw" { Ok("raw".to_owned()) } else { parse_bool(text).map(|on| on.to_string()) }
+    match text {
+        "raw" => Ok("raw".to_owned()),
+        told if told.starts_with('v') => version::check(told).map(|()| told.to_owned()),
+        _ => parse_bool(text).map(|on| on.to_string()),
+    }
 }
 
 fn parse_float(text: &str) -> Result<f64, String> {

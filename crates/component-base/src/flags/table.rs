@@ -29,7 +29,7 @@ pub enum FlagType {
     Map(char),
     /// As `Map('=')`, where a bare key stands for an empty value.
     MapBareKeys,
-    /// `--version`, `--version=raw`.
+    /// `--version`, `--version=raw`, `--version=v1.36.3-custom`.
     Version,
 }
 

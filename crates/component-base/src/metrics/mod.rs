@@ -10,6 +10,7 @@ mod process;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{Gates, Stage};
@@ -59,6 +60,7 @@ pub struct Metrics {
     registry: Registry,
     options: MetricsOptions,
     resettable: Mutex<Vec<Box<dyn Resettable>>>,
+    shared: Mutex<BTreeMap<&'static str, Histograms>>,
     registered: Counters,
     hidden: Counters,
     disabled: Counters,
@@ -74,7 +76,15 @@ impl Metrics {
             own_counters(&registry, &HIDDEN),
             own_counters(&registry, &DISABLED),
         );
-        Arc::new(Self { registry, options, resettable: Mutex::default(), registered, hidden, disabled })
+        Arc::new(Self {
+            registry,
+            options,
+            resettable: Mutex::default(),
+            shared: Mutex::default(),
+            registered,
+            hidden,
+            disabled,
+        })
     }
 
     /// A registry with the build's facts and the figures of the process, as every component shows them.
@@ -117,6 +127,11 @@ impl Metrics {
     pub fn histograms(&self, desc: &'static Desc) -> Histograms {
         let opts = HistogramOpts { common_opts: desc.opts(), buckets: desc.bucket_bounds.to_vec() };
         self.family(desc, prometheus::HistogramVec::new(opts, desc.label_names))
+    }
+
+    /// The family of histograms that several parts of a process have in common; the first to ask adds it.
+    pub fn shared_histograms(&self, desc: &'static Desc) -> Histograms {
+        self.shared.lock().entry(desc.name).or_insert_with(|| self.histograms(desc)).clone()
     }
 
     /// Everything, in Prometheus' text form, sorted by name.

@@ -96,6 +96,15 @@ fn flags_are_read_and_checked() {
     assert_eq!(problems.problems().len(), 2, "{problems}");
 }
 
+#[test]
+fn a_family_can_be_shared() {
+    const AGES: Desc = Desc::new("ages", "Ages.", Stability::Alpha).buckets(&[1.0]);
+    let metrics = Metrics::new(MetricsOptions::default());
+    metrics.shared_histograms(&AGES).with(&[]).observe(0.5);
+    metrics.shared_histograms(&AGES).with(&[]).observe(0.5);
+    assert!(metrics.text().contains("ages_count 2\n"), "{}", metrics.text());
+}
+
 const GATES: &[Gate] = &[Gate { name: "New", stage: Stage::Alpha, default: false, locked: false }];
 
 #[test]

@@ -28,8 +28,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
+use super::expiry::{Expiry, TakenBy};
+use super::newcomers::Newcomer;
 use super::server::{Limits, Security, Server};
-use super::{Body, BoxError, Handler, Request, Response, text};
+use super::{Body, BoxError, Handler, Request, Response, expiry, text};
 
 /// How often, at least, a connection looks whether it is idle; also the time an idle one gets to say goodbye.
 const IDLE_CHECK: Duration = Duration::from_secs(10);
@@ -87,8 +89,15 @@ pub(super) struct Connections {
 }
 
 impl Connections {
+    pub(super) fn refused(&self, remote: SocketAddr) {
+        if let Some(counter) = &self.server.counters.refused {
+            counter.inc();
+        }
+        tracing::debug!(%remote, "Too many connections of unknown clients from this address");
+    }
+
     fn handshake_failed(&self, remote: RemoteAddr, error: &dyn std::fmt::Display) {
-        if let Some(counter) = &self.server.handshake_errors {
+        if let Some(counter) = &self.server.counters.handshake_errors {
             counter.inc();
         }
         tracing::info!(remote = %remote.0, error = %error, "http: TLS handshake error");
@@ -103,6 +112,7 @@ struct Peer {
     certificates: Option<PeerCertificates>,
     sni: Option<SniName>,
     go_away: GoAway,
+    newcomer: Newcomer,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -112,7 +122,12 @@ enum Protocol {
 }
 
 /// Serves one accepted connection until it ends, `drain` has let it finish, or it is aborted.
-pub(super) async fn serve(cx: Arc<Connections>, stream: TcpStream, remote: SocketAddr, drain: CancellationToken) {
+pub(super) async fn serve(
+    cx: Arc<Connections>,
+    (stream, remote): (TcpStream, SocketAddr),
+    newcomer: Newcomer,
+    drain: CancellationToken,
+) {
     tune(&stream);
     let mut peer = Peer {
         remote: RemoteAddr(canonical(remote)),
@@ -120,6 +135,7 @@ pub(super) async fn serve(cx: Arc<Connections>, stream: TcpStream, remote: Socke
         certificates: None,
         sni: None,
         go_away: GoAway::default(),
+        newcomer,
     };
     let Security::Tls(tls) = &cx.server.security else {
         return run(cx, stream, peer, Protocol::Http1, drain).await;
@@ -191,6 +207,10 @@ where
             () = drain.cancelled(), if !draining => true,
             () = go_away.0.notified(), if !draining => true,
             _ = ticks.tick() => {
+                if activity.taken_by.has_passed() {
+                    tracing::debug!(%remote, "An answer was not taken in time");
+                    return;
+                }
                 let idle = activity.idle();
                 if draining && idle.is_some_and(|idle| idle >= check) {
                     return;
@@ -222,6 +242,7 @@ fn builder(limits: &Limits, protocol: Protocol, requests: TaskGroup) -> auto::Bu
         .initial_stream_window_size(limits.stream_window_bytes)
         .initial_connection_window_size(limits.stream_window_bytes.saturating_mul(limits.streams).min(i32::MAX as u32))
         .max_header_list_size(limits.header_bytes)
+        .max_send_buf_size(SEND_BUFFER_BYTES)
         .max_pending_accept_reset_streams(PENDING_RESETS)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT);
@@ -240,6 +261,7 @@ async fn answer(
     let extensions = request.extensions_mut();
     extensions.insert(peer.remote);
     extensions.insert(peer.go_away);
+    extensions.insert(peer.newcomer);
     if let Some(local) = peer.local {
         extensions.insert(local);
     }
@@ -258,7 +280,11 @@ async fn answer(
     if is_http2 && response.headers_mut().remove(header::CONNECTION).is_some_and(|value| value == "close") {
         go_away.send();
     }
-    Ok(response.map(|body| BusyBody { body, _busy: busy }.boxed_unsync()))
+    if let Some(taken_by) = response.extensions_mut().remove::<TakenBy>() {
+        // A stream has an end of its own; a connection of HTTP/1.1 has one answer at a time.
+        if is_http2 { expiry::set_for_stream(taken_by) } else { busy.0.taken_by.set(taken_by) }
+    }
+    Ok(response.map(|body| BusyBody { body, rest: Bytes::new(), cuts: is_http2, _busy: busy }.boxed_unsync()))
 }
 
 /// Turns a panic of the handler into an answer.
@@ -284,7 +310,7 @@ struct GroupExecutor(TaskGroup);
 
 impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for GroupExecutor {
     fn execute(&self, future: F) {
-        self.0.spawn("request", future);
+        self.0.spawn("request", expiry::bounded(future));
     }
 }
 
@@ -294,11 +320,13 @@ struct Activity {
     answering: Mutex<(usize, Instant)>,
     /// How many of them have no answer yet.
     handlers: AtomicUsize,
+    /// When the answer of a connection of HTTP/1.1 must have been taken.
+    taken_by: Expiry,
 }
 
 impl Activity {
     fn new() -> Self {
-        Self { answering: Mutex::new((0, Instant::now())), handlers: AtomicUsize::new(0) }
+        Self { answering: Mutex::new((0, Instant::now())), handlers: AtomicUsize::new(0), taken_by: Expiry::default() }
     }
 
     /// For how long there has been no request; none while there is one.
@@ -336,15 +364,26 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
+        self.0.taken_by.clear();
         let mut activity = self.0.answering.lock();
         activity.0 = activity.0.saturating_sub(1);
         activity.1 = Instant::now();
     }
 }
 
+/// How much of an answer the HTTP/2 library keeps until the client takes it. Once it has all of an answer nobody waits for
+/// the end of it any more, so that this is what a client can leave lying around.
+const SEND_BUFFER_BYTES: usize = 128 * 1024;
+/// How much of an answer it is given at a time: it takes whatever it gets, however little room it has.
+const PIECE_BYTES: usize = 32 * 1024;
+
 /// A response's body that keeps its connection busy.
 struct BusyBody {
     body: Body,
+    /// What is left of a frame that was cut.
+    rest: Bytes,
+    /// Whether large frames are cut.
+    cuts: bool,
     _busy: Busy,
 }
 
@@ -353,14 +392,33 @@ impl http_body::Body for BusyBody {
     type Error = BoxError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        if !self.rest.is_empty() {
+            let length = self.rest.len().min(PIECE_BYTES);
+            return Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(length)))));
+        }
+        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let Some(Ok(frame)) = frame else { return Poll::Ready(frame) };
+        Poll::Ready(Some(Ok(match frame.into_data() {
+            Ok(mut data) if self.cuts && data.len() > PIECE_BYTES => {
+                self.rest = data.split_off(PIECE_BYTES);
+                Frame::data(data)
+            }
+            Ok(data) => Frame::data(data),
+            Err(frame) => frame,
+        })))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (inner, rest) = (self.body.size_hint(), u64::try_from(self.rest.len()).unwrap_or(u64::MAX));
+        let mut hint = SizeHint::new();
+        hint.set_lower(inner.lower().saturating_add(rest));
+        if let Some(upper) = inner.upper() {
+            hint.set_upper(upper.saturating_add(rest));
+        }
+        hint
     }
 }

@@ -5,8 +5,10 @@
 
 mod body;
 mod connection;
+mod expiry;
 mod handler;
 mod listener;
+mod newcomers;
 mod secure;
 mod server;
 #[cfg(test)]
@@ -14,7 +16,9 @@ mod tests;
 
 pub use body::{Body, BoxError, empty, full, text};
 pub use connection::{GoAway, LocalAddr, PeerCertificates, RemoteAddr, SniName};
+pub use expiry::TakenBy;
 pub use handler::{Handler, HandlerFn, Request, Response, handler_fn};
 pub use listener::{ListenError, PortSharing, bind};
+pub use newcomers::Newcomer;
 pub use secure::{GeneratePair, SecureServing, ServeError, secure_serving_flags};
-pub use server::{Limits, Security, Server, ServerHandle};
+pub use server::{Counters, Limits, Security, Server, ServerHandle};

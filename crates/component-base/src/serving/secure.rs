@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::TaskGroup;
 
-use super::{Handler, Limits, ListenError, PortSharing, Security, Server, ServerHandle, bind};
+use super::{Counters, Handler, Limits, ListenError, PortSharing, Security, Server, ServerHandle, bind};
 use crate::flags::{Errors, Flag, Options};
 use crate::tls::{CaFile, CertFiles, Reload, ServerTls, ServingCerts, SniCert, TlsError, TlsOptions, spawn_reloader};
 
@@ -102,6 +102,8 @@ pub struct SecureServing {
     pub tls: TlsOptions,
     /// The bounds of the server.
     pub limits: Limits,
+    /// What it counts.
+    pub counters: Counters,
 }
 
 impl SecureServing {
@@ -139,6 +141,7 @@ impl SecureServing {
             sni: sni(options, errors),
             tls,
             limits,
+            counters: Counters::default(),
         }
     }
 
@@ -194,7 +197,9 @@ impl SecureServing {
         let mut targets: Vec<Arc<dyn Reload>> = vec![certs];
         targets.extend(client_cas.iter().map(|file| -> Arc<dyn Reload> { Arc::<CaFile>::clone(file) }));
         spawn_reloader(tasks, targets);
-        let server = Server::new(handler, Security::Tls(tls)).with_limits(self.limits.clone());
+        let server = Server::new(handler, Security::Tls(tls))
+            .with_limits(self.limits.clone())
+            .with_counters(self.counters.clone());
         let handle = server.spawn(tasks, listener)?;
         tracing::info!(address = %handle.address(), "Serving securely");
         Ok(handle)

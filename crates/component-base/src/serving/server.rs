@@ -10,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Handler;
 use super::connection::{Connections, serve};
+use super::newcomers::{Newcomer, Newcomers};
 use crate::tls::ServerTls;
 
 /// Pause after the first failed accept; it doubles up to [`ACCEPT_PAUSE_MAX`], as in Go. Out of file descriptors, for
@@ -24,6 +25,9 @@ const ABORT_GRACE: Duration = Duration::from_secs(1);
 pub struct Limits {
     /// Open connections; when reached, new ones wait in the kernel's backlog.
     pub connections: usize,
+    /// Open connections of one address that nobody is known to be at the other end of; further ones are closed at once.
+    /// Nothing for no bound; a connection counts until its handler says [`super::Newcomer::is_known`].
+    pub newcomers: Option<usize>,
     /// HTTP/2 streams at a time on one connection.
     pub streams: u32,
     /// Size of a request's headers.
@@ -42,6 +46,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 10_000,
+            newcomers: None,
             streams: 100,
             header_bytes: 1 << 20,
             stream_window_bytes: 256 << 10,
@@ -66,14 +71,23 @@ pub struct Server {
     pub(super) handler: Arc<dyn Handler>,
     pub(super) security: Security,
     pub(super) limits: Limits,
-    pub(super) handshake_errors: Option<prometheus::Counter>,
+    pub(super) counters: Counters,
+}
+
+/// What a server counts, where somebody wants to know.
+#[derive(Debug, Clone, Default)]
+pub struct Counters {
+    /// Handshakes that failed (`apiserver_tls_handshake_errors_total`).
+    pub handshake_errors: Option<prometheus::Counter>,
+    /// Connections that were closed because of [`Limits::newcomers`].
+    pub refused: Option<prometheus::Counter>,
 }
 
 impl Server {
     /// A server with the usual limits.
     #[must_use]
     pub fn new(handler: Arc<dyn Handler>, security: Security) -> Self {
-        Self { handler, security, limits: Limits::default(), handshake_errors: None }
+        Self { handler, security, limits: Limits::default(), counters: Counters::default() }
     }
 
     /// Replaces the limits.
@@ -83,10 +97,10 @@ impl Server {
         self
     }
 
-    /// Counts handshakes that fail (`apiserver_tls_handshake_errors_total`).
+    /// Counts.
     #[must_use]
-    pub fn count_handshake_errors(mut self, counter: prometheus::Counter) -> Self {
-        self.handshake_errors = Some(counter);
+    pub fn with_counters(mut self, counters: Counters) -> Self {
+        self.counters = counters;
         self
     }
 
@@ -104,29 +118,41 @@ impl Server {
             connections: connections.clone(),
             requests: requests.clone(),
         };
-        let permits = Arc::new(Semaphore::new(self.limits.connections));
+        let room = Room {
+            permits: Arc::new(Semaphore::new(self.limits.connections)),
+            newcomers: Newcomers::new(self.limits.newcomers),
+        };
         let cx = Arc::new(Connections { server: self, requests, abort: handle.abort.clone() });
         let stop = handle.stop.clone();
         tasks.spawn("accept", async move {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                () = accept_all(&listener, &connections, permits, cx) => {}
+                () = accept_all(&listener, &connections, room, cx) => {}
             }
         });
         Ok(handle)
     }
 }
 
-/// Accepts for ever. Each connection holds one permit until it ends.
-async fn accept_all(listener: &TcpListener, tasks: &TaskGroup, permits: Arc<Semaphore>, cx: Arc<Connections>) {
+/// How many connections there may be.
+struct Room {
+    permits: Arc<Semaphore>,
+    newcomers: Arc<Newcomers>,
+}
+
+/// Accepts for ever. Each connection holds one permit until it ends, and a place among the unknown until it is known.
+async fn accept_all(listener: &TcpListener, tasks: &TaskGroup, room: Room, cx: Arc<Connections>) {
     let mut pause = ACCEPT_PAUSE;
     loop {
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+        let Ok(permit) = Arc::clone(&room.permits).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, remote)) => {
                 pause = ACCEPT_PAUSE;
-                spawn_connection(tasks, &cx, stream, remote, permit);
+                match room.newcomers.admit(remote.ip()) {
+                    Some(newcomer) => spawn_connection(tasks, &cx, (stream, remote), newcomer, permit),
+                    None => cx.refused(remote),
+                }
             }
             Err(error) => {
                 tracing::warn!(%error, "Accepting a connection failed, trying again");
@@ -140,13 +166,13 @@ async fn accept_all(listener: &TcpListener, tasks: &TaskGroup, permits: Arc<Sema
 fn spawn_connection(
     tasks: &TaskGroup,
     cx: &Arc<Connections>,
-    stream: TcpStream,
-    remote: SocketAddr,
+    (stream, remote): (TcpStream, SocketAddr),
+    newcomer: Newcomer,
     permit: OwnedSemaphorePermit,
 ) {
     let (cx, drain) = (Arc::clone(cx), tasks.token());
     tasks.spawn("connection", async move {
-        serve(cx, stream, remote, drain).await;
+        serve(cx, (stream, remote), newcomer, drain).await;
         drop(permit);
     });
 }
@@ -171,6 +197,12 @@ impl ServerHandle {
     /// Closes the listener; open connections go on.
     pub fn stop_accepting(&self) {
         self.stop.cancel();
+    }
+
+    /// Closes the listener and asks every connection to finish (GOAWAY, `Connection: close`), without waiting for it.
+    pub fn drain(&self) {
+        self.stop_accepting();
+        self.connections.cancel();
     }
 
     /// How many connections are open.

@@ -353,3 +353,138 @@ async fn a_taken_port_is_named() {
     let error = bind(address, PortSharing::Exclusive).unwrap_err();
     assert!(error.to_string().starts_with(&format!("failed to create listener: failed to listen on {address}: ")));
 }
+
+/// Content that tells whether anybody still has it.
+struct Kept(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_reads_is_let_go() {
+    for alpn in [&b"http/1.1"[..], b"h2"] {
+        let content = Arc::new(vec![b'x'; 32 << 20]);
+        let handler = handler_fn({
+            let content = Arc::clone(&content);
+            move |_| {
+                let content = Arc::clone(&content);
+                async move {
+                    let mut response = Response::new(full(bytes::Bytes::from_owner(Kept(content))));
+                    let soon = tokio::time::Instant::now() + Duration::from_millis(300);
+                    response.extensions_mut().insert(TakenBy(soon));
+                    response
+                }
+            }
+        });
+        let running = start(Arc::new(handler), Limits { idle: Duration::from_secs(2), ..Limits::default() });
+        let before = Arc::strong_count(&content);
+        let stream = dial(&running, alpn, None).await;
+        let response = if alpn == b"h2" {
+            let (mut sender, connection) =
+                hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+            running.tasks.spawn_cancellable("client", async move { drop(connection.await) });
+            sender.send_request(get("https://localhost/")).await.unwrap()
+        } else {
+            let (mut sender, connection) = hyper::client::conn::http1::handshake(stream).await.unwrap();
+            running.tasks.spawn_cancellable("client", async move { drop(connection.await) });
+            sender.send_request(get("/")).await.unwrap()
+        };
+        assert!(Arc::strong_count(&content) > before, "the answer is on its way");
+        let gone = async {
+            while Arc::strong_count(&content) > before {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, gone).await.expect("the answer is still kept");
+        assert!(response.into_body().collect().await.is_err(), "the client must not take a part for all");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_read_comes_whole() {
+    let content: Vec<u8> = (0..1_000_000_u32).map(|number| number.to_le_bytes()[0]).collect();
+    let handler = handler_fn({
+        let content = content.clone();
+        move |_| {
+            let mut response = Response::new(full(content.clone()));
+            response.extensions_mut().insert(TakenBy(tokio::time::Instant::now() + PATIENCE));
+            async move { response }
+        }
+    });
+    let running = start(Arc::new(handler), Limits::default());
+    let stream = dial(&running, b"h2", None).await;
+    let (mut sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+    running.tasks.spawn_cancellable("client", async move { drop(connection.await) });
+    let response = sender.send_request(get("https://localhost/")).await.unwrap();
+    assert_eq!(response.headers()["content-length"], "1000000");
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), content);
+}
+
+#[tokio::test]
+async fn one_address_cannot_take_all_connections() {
+    let handler = handler_fn(|request: Request| async move {
+        if request.uri().path() == "/known" {
+            request.extensions().get::<Newcomer>().unwrap().is_known();
+        }
+        text(StatusCode::OK, "ok")
+    });
+    let running = start(Arc::new(handler), Limits { newcomers: Some(2), ..Limits::default() });
+    let mut connections = Vec::new();
+    for path in ["/", "/known", "/"] {
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(dial(&running, b"http/1.1", None).await).await.unwrap();
+        running.tasks.spawn_cancellable("client", async move { drop(connection.await) });
+        assert_eq!(body_of(sender.send_request(get(path)).await.unwrap()).await, "ok");
+        connections.push(sender);
+    }
+    let mut refused = TcpStream::connect(running.handle.address()).await.unwrap();
+    let mut nothing = Vec::new();
+    // The end may come as an orderly close or as a reset.
+    let ended = tokio::time::timeout(PATIENCE, refused.read_to_end(&mut nothing)).await;
+    drop(ended.expect("one connection too many stays open"));
+    for mut sender in connections {
+        assert_eq!(body_of(sender.send_request(get("/")).await.unwrap()).await, "ok", "those that are open go on");
+    }
+}
+
+/// The port is closed at once, and what runs goes on to its end.
+#[tokio::test]
+async fn draining_closes_the_listener_while_requests_run() {
+    let (entered, leave) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let handler = handler_fn({
+        let (entered, leave) = (Arc::clone(&entered), Arc::clone(&leave));
+        move |_| {
+            let (entered, leave) = (Arc::clone(&entered), Arc::clone(&leave));
+            async move {
+                entered.notify_one();
+                leave.notified().await;
+                text(StatusCode::OK, "finished")
+            }
+        }
+    });
+    let running = start(Arc::new(handler), Limits::default());
+    let stream = dial(&running, b"h2", None).await;
+    let (mut sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+    let request = async {
+        let response = sender.send_request(get("https://localhost/")).await.unwrap();
+        body_of(response).await
+    };
+    let drain = async {
+        entered.notified().await;
+        running.handle.drain();
+        let closed = async {
+            while TcpStream::connect(running.handle.address()).await.is_ok() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, closed).await.expect("the listener is still open");
+        leave.notify_one();
+    };
+    let ended = tokio::time::timeout(PATIENCE, connection);
+    let (answer, (), ended) = tokio::join!(request, drain, ended);
+    assert_eq!(answer, "finished");
+    ended.expect("the connection stays open").unwrap();
+}

@@ -1,5 +1,6 @@
 //! A set of trusted certificates: the anchors for webpki, and the certificates themselves for exact matches.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,6 +19,11 @@ const SYSTEM_BUNDLES: &[&str] = &[
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
     "/etc/ssl/cert.pem",
 ];
+
+/// Directories of certificates, read as well.
+const SYSTEM_DIRECTORIES: &str = "/etc/ssl/certs:/etc/pki/tls/certs";
+/// Files of a directory that are read at most.
+const MAX_FILES: usize = 10_000;
 
 /// A bundle that can be replaced while others read it.
 pub type SharedCaBundle = Arc<ArcSwap<CaBundle>>;
@@ -60,10 +66,29 @@ impl CaBundle {
         Self::from_pem(&path.display().to_string(), &read_file(path)?)
     }
 
-    /// The authorities that the machine trusts; empty where it has no such file.
+    /// The authorities that the machine trusts; empty where it has no such file. As Go has it, `SSL_CERT_FILE` and
+    /// `SSL_CERT_DIR` (directories, with colons in between) stand for the usual places.
     #[must_use]
     pub fn system() -> Self {
-        SYSTEM_BUNDLES.iter().find_map(|path| Self::from_file(Path::new(path)).ok()).unwrap_or_else(Self::empty)
+        let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let directories = named("SSL_CERT_DIR").unwrap_or_else(|| SYSTEM_DIRECTORIES.to_owned());
+        match named("SSL_CERT_FILE") {
+            Some(file) => Self::from_places(&[&file], &directories),
+            None => Self::from_places(SYSTEM_BUNDLES, &directories),
+        }
+    }
+
+    /// The certificates of the first of the files that has any, and of all files in the directories.
+    fn from_places(files: &[&str], directories: &str) -> Self {
+        let of_file = |path: &Path| Self::from_file(path).map(|bundle| bundle.certificates).ok();
+        let mut all = files.iter().find_map(|path| of_file(Path::new(path))).unwrap_or_default();
+        let mut known: HashSet<Vec<u8>> = all.iter().map(|certificate| certificate.to_vec()).collect();
+        for directory in directories.split(':').filter(|path| !path.is_empty()) {
+            let Ok(entries) = std::fs::read_dir(directory) else { continue };
+            let found = entries.take(MAX_FILES).flatten().filter_map(|entry| of_file(&entry.path()));
+            all.extend(found.flatten().filter(|certificate| known.insert(certificate.to_vec())));
+        }
+        Self::new(all)
     }
 
     /// The certificates, in the order of the input.
@@ -94,5 +119,30 @@ impl CaBundle {
     #[must_use]
     pub fn into_shared(self) -> SharedCaBundle {
         Arc::new(ArcSwap::from_pointee(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_directories_count_once_each() {
+        let dir = tempfile::tempdir().unwrap();
+        let pem = || {
+            let params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+            params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem()
+        };
+        let (one, two) = (pem(), pem());
+        let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        std::fs::write(path("bundle"), &one).unwrap();
+        std::fs::create_dir(path("certs")).unwrap();
+        std::fs::write(path("certs/one.pem"), &one).unwrap();
+        std::fs::write(path("certs/two.pem"), &two).unwrap();
+        std::fs::write(path("certs/README"), "no certificate").unwrap();
+        let count = |files: &[&str], directories: &str| CaBundle::from_places(files, directories).certificates().len();
+        assert_eq!(count(&["/nonexistent", &path("bundle")], ""), 1);
+        assert_eq!(count(&[&path("bundle")], &format!("/nonexistent:{}", path("certs"))), 2);
+        assert_eq!(count(&["/nonexistent"], "/nonexistent"), 0);
     }
 }

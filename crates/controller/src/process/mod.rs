@@ -153,7 +153,7 @@ impl ProcessOptions {
         client.burst = u32::try_from(options.int("kube-api-burst")).unwrap_or(0);
         match options.string("kube-api-content-type") {
             "application/vnd.kubernetes.protobuf" => client.content = ContentType::Protobuf,
-            "application/json" => client.content = ContentType::Json,
+            "application/json" | "" => client.content = ContentType::Json,
             other => errors.push(format!("--kube-api-content-type: unsupported content type {other:?}")),
         }
         Ok(Self {

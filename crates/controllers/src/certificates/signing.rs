@@ -94,7 +94,15 @@ fn read(files: &SignerFiles) -> Result<CertificateAuthority, String> {
     let cert = open("CA cert file", &files.cert)?;
     let key = open("CA key file", &files.key)?;
     let name = files.cert.display().to_string();
-    CertificateAuthority::from_pem(&cert, &key).map_err(|error| format!("error reading CA cert file {name:?}: {error}"))
+    let authority = CertificateAuthority::from_pem(&cert, &key)
+        .map_err(|error| format!("error reading CA cert file {name:?}: {error}"))?;
+    if !authority.certificate().has_basic_constraints() {
+        tracing::warn!(
+            file = name,
+            "The signing certificate has no basic constraints; many will not trust what it signs"
+        );
+    }
+    Ok(authority)
 }
 
 struct Signing {

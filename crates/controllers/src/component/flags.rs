@@ -130,7 +130,7 @@ const CERTIFICATES: FlagSet = FlagSet {
 };
 
 /// Without effect upstream too.
-const WITHOUT_EFFECT: FlagSet = FlagSet {
+pub(super) const WITHOUT_EFFECT: FlagSet = FlagSet {
     title: "without effect",
     flags: &[
         Flag::bool("allow-untagged-cloud", "false").deprecated("This flag has no effect."),

@@ -1,6 +1,8 @@
 //! kube-controller-manager itself: flags, identities, and the frame around the controllers.
 
 mod flags;
+#[cfg(test)]
+mod flags_tests;
 mod identities;
 mod options;
 
@@ -36,6 +38,8 @@ const GATES: &[Gate] = &[
     Gate { name: "OrderedNamespaceDeletion", stage: Stage::Ga, default: true, locked: true },
     Gate { name: "PreferSameTrafficDistribution", stage: Stage::Ga, default: true, locked: true },
     Gate { name: "SeparateTaintEvictionController", stage: Stage::Ga, default: true, locked: true },
+    // What is on has no other way here.
+    Gate { name: "StatefulSetSemanticRevisionComparison", stage: Stage::Beta, default: true, locked: true },
 ];
 
 /// The binary.

@@ -206,7 +206,6 @@ fn signing(options: &Options) -> SigningSettings {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
 
     use component_base::flags::check_table;
 
@@ -224,19 +223,9 @@ mod tests {
         assert!(wants(&["no-such-controller"]).is_err());
     }
 
-    /// Upstream's file of that name; nothing where the reference material is not at hand.
-    fn upstream(file: &str) -> Option<serde_json::Value> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api").join(file);
-        let Ok(text) = std::fs::read_to_string(&path) else {
-            println!("skipped: no {file} to compare with");
-            return None;
-        };
-        Some(serde_json::from_str(&text).unwrap())
-    }
-
     #[test]
     fn every_controller_of_upstream_is_known() {
-        let Some(table) = upstream("kcm-controllers.json") else { return };
+        let table = test_facts::facts("kcm-controllers.json");
         for entry in table["controllers"].as_array().unwrap() {
             let aliases = entry["aliases"].as_array().into_iter().flatten();
             for name in std::iter::once(&entry["name"]).chain(aliases) {
@@ -251,7 +240,7 @@ mod tests {
         // Hidden flags need no help.
         let problems = check_table(flags::FLAGS).into_iter().filter(|problem| !problem.ends_with("has no help"));
         assert_eq!(problems.collect::<Vec<_>>(), [] as [String; 0]);
-        let Some(table) = upstream("flags/kube-controller-manager.json") else { return };
+        let table = test_facts::facts("flags/kube-controller-manager.json");
         let own: Vec<_> = flags::FLAGS.iter().flat_map(|set| set.flags).collect();
         for facts in table["flags"].as_array().unwrap() {
             // Both ways to write a name are the same.

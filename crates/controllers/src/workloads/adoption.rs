@@ -18,12 +18,14 @@ pub(crate) struct Claims<'a, O> {
     finalizers: &'a [&'a str],
     /// Whether the owner may adopt; nothing before it was asked.
     may_adopt: Option<Result<(), String>>,
+    /// The versions that adoptions left objects at; no cache need have them yet.
+    adopted: Vec<String>,
 }
 
 impl<'a, O: Owner> Claims<'a, O> {
     /// A pass for `owner`. Adopted objects get `finalizers`, released ones lose them.
     pub(crate) fn new(client: &'a Client, owner: &'a O, selector: &'a Selector, finalizers: &'a [&'a str]) -> Self {
-        Self { client, owner, selector, finalizers, may_adopt: None }
+        Self { client, owner, selector, finalizers, may_adopt: None, adopted: Vec::new() }
     }
 
     /// The candidates that are the owner's, with those just adopted as the server answered them.
@@ -42,12 +44,21 @@ impl<'a, O: Owner> Claims<'a, O> {
                 Claim::Ignore => {}
                 Claim::Release => errors.extend(self.release(&*candidate).await.err()),
                 Claim::Adopt => match self.adopt(&*candidate).await {
-                    Ok(adopted) => mine.extend(adopted.map(Arc::new)),
+                    Ok(Some(adopted)) => {
+                        self.adopted.push(adopted.meta().resource_version.clone());
+                        mine.push(Arc::new(adopted));
+                    }
+                    Ok(None) => {}
                     Err(error) => errors.push(error),
                 },
             }
         }
         ReconcileError::join(errors).map(|()| mine)
+    }
+
+    /// The versions of what was adopted.
+    pub(crate) fn adopted(&self) -> &[String] {
+        &self.adopted
     }
 
     /// Lets an object go that is the owner's but cannot be, whatever its labels say; not when the owner goes itself.

@@ -17,5 +17,6 @@ pub(crate) mod fixtures;
 mod owners;
 mod pod_control;
 mod pod_watch;
+mod revision_data;
 mod template_hash;
 mod written;

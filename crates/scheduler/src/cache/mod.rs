@@ -208,6 +208,13 @@ impl Cache {
         state.drop_if_empty(&name);
     }
 
+    /// Whether anything has changed since the last snapshot.
+    #[must_use]
+    pub fn has_news(&self) -> bool {
+        let state = self.state.lock();
+        state.reordered || !state.dirty.is_empty()
+    }
+
     /// Brings a snapshot up to date: only nodes that changed are looked at, unless nodes came or went.
     pub fn update_snapshot(&self, snapshot: &mut Snapshot) {
         let mut state = self.state.lock();

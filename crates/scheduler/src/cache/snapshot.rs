@@ -16,7 +16,7 @@ const MAX_TOPOLOGIES: usize = 32;
 #[derive(Default)]
 pub struct Snapshot {
     nodes: Vec<Arc<NodeInfo>>,
-    index: HashMap<Arc<str>, usize>,
+    index: Arc<HashMap<Arc<str>, usize>>,
     with_affinity: BTreeSet<usize>,
     with_required_anti: BTreeSet<usize>,
     /// What is left on each node, side by side, so that full nodes are passed over without looking at them.
@@ -24,6 +24,20 @@ pub struct Snapshot {
     topologies: Mutex<HashMap<String, Arc<Topology>>>,
     /// The pods of the domains, for labels that were asked for.
     spreads: Mutex<HashMap<String, Arc<Spread>>>,
+}
+
+impl Clone for Snapshot {
+    fn clone(&self) -> Self {
+        Self {
+            nodes: self.nodes.clone(),
+            index: Arc::clone(&self.index),
+            with_affinity: self.with_affinity.clone(),
+            with_required_anti: self.with_required_anti.clone(),
+            room: self.room.clone(),
+            topologies: Mutex::new(self.topologies.lock().clone()),
+            spreads: Mutex::new(self.spreads.lock().clone()),
+        }
+    }
 }
 
 /// What is left on a node.
@@ -211,7 +225,8 @@ impl Snapshot {
 
     /// Takes over all nodes, in a new order.
     pub(crate) fn replace_all(&mut self, nodes: Vec<Arc<NodeInfo>>) {
-        self.index = nodes.iter().enumerate().map(|(index, node)| (Arc::clone(&node.name), index)).collect();
+        let places = nodes.iter().enumerate().map(|(index, node)| (Arc::clone(&node.name), index));
+        self.index = Arc::new(places.collect());
         self.nodes = nodes;
         self.with_affinity.clear();
         self.with_required_anti.clear();

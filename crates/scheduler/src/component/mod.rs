@@ -2,6 +2,8 @@
 
 mod client_writer;
 mod flags;
+#[cfg(test)]
+mod obeyed_tests;
 mod resource_metrics;
 mod settings;
 #[cfg(test)]
@@ -31,6 +33,7 @@ pub use watches::Watches;
 use crate::config;
 use crate::cycle::{Parts, Scheduler};
 use crate::metrics::SchedulerMetrics;
+use crate::parallel::Parallelism;
 use crate::plugins::BuildCx;
 use crate::queue::QueueOptions;
 use client_writer::ClientEvents;
@@ -129,7 +132,8 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
 /// Plugins that cannot be built are a reason not to start, not one to fail when the election is won.
 fn try_profiles(configuration: &KubeSchedulerConfiguration, client: &Client) -> Result<(), BoxError> {
     let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
-    let cx = BuildCx { writer: Arc::new(ClientWriter::new(client)), gate: Arc::default(), metrics };
+    let parallelism = Parallelism::default();
+    let cx = BuildCx { writer: Arc::new(ClientWriter::new(client)), gate: Arc::default(), metrics, parallelism };
     config::build_profiles(configuration, &cx)?;
     Ok(())
 }
@@ -151,6 +155,29 @@ async fn lead(settings: Settings, client: Client, watches: Arc<Watches>, leading
     Ok(())
 }
 
+/// The numbers of a configuration that are not a profile's.
+#[derive(Debug)]
+struct Tuning {
+    parallelism: i32,
+    percentage_of_nodes_to_score: i32,
+    queue: QueueOptions,
+}
+
+impl Tuning {
+    fn of(configuration: &KubeSchedulerConfiguration, max_in_unschedulable: Duration) -> Self {
+        let seconds = |value: Option<i64>| Duration::from_secs(u64::try_from(value.unwrap_or(1)).unwrap_or(1));
+        Self {
+            parallelism: configuration.parallelism.unwrap_or(1),
+            percentage_of_nodes_to_score: configuration.percentage_of_nodes_to_score.unwrap_or(0),
+            queue: QueueOptions {
+                initial_backoff: seconds(configuration.pod_initial_backoff_seconds),
+                max_backoff: seconds(configuration.pod_max_backoff_seconds),
+                max_in_unschedulable,
+            },
+        }
+    }
+}
+
 /// A scheduler that works through a client.
 ///
 /// # Errors
@@ -163,19 +190,17 @@ pub fn assemble(
     metrics: Arc<SchedulerMetrics>,
 ) -> Result<Arc<Scheduler>, BoxError> {
     let writer = Arc::new(ClientWriter::new(client));
-    let cx = BuildCx { writer: writer.clone(), gate: Arc::default(), metrics: Arc::clone(&metrics) };
-    let seconds = |value: Option<i64>| Duration::from_secs(u64::try_from(value.unwrap_or(1)).unwrap_or(1));
+    let Tuning { parallelism, percentage_of_nodes_to_score, queue } = Tuning::of(configuration, max_in_unschedulable);
+    let parallelism = Parallelism::of_machine(parallelism);
+    let cx = BuildCx { writer: writer.clone(), gate: Arc::default(), metrics: Arc::clone(&metrics), parallelism };
     let profiles = config::build_profiles(configuration, &cx)?;
     let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
     let events = Arc::new(ClientEvents::new(client, &names));
     let parts = Parts {
         profiles,
-        percentage_of_nodes_to_score: configuration.percentage_of_nodes_to_score.unwrap_or(0),
-        queue: QueueOptions {
-            initial_backoff: seconds(configuration.pod_initial_backoff_seconds),
-            max_backoff: seconds(configuration.pod_max_backoff_seconds),
-            max_in_unschedulable,
-        },
+        percentage_of_nodes_to_score,
+        parallelism,
+        queue,
         listers: watches.clone(),
         writer,
         events,

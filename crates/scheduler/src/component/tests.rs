@@ -1,12 +1,10 @@
 //! The whole scheduler against an API server in memory, and its flags against the published ones.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::object::Object;
 use client::fake::FakeServer;
-use component_base::config_file;
 use component_base::flags::{Flag, check_table, parse};
 
 use super::*;
@@ -92,11 +90,7 @@ const OTHER_DEFAULTS: &[&str] = &["authentication-tolerate-lookup-failure"];
 #[test]
 fn flags_are_upstreams() {
     assert_eq!(check_table(flags::FLAGS), Vec::<String>::new());
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/api/flags/kube-scheduler.json");
-    let Ok(document) = config_file::load(&path) else {
-        println!("skipped: no flag data at {}", path.display());
-        return;
-    };
+    let document = test_facts::facts("flags/kube-scheduler.json");
     let own: Vec<Flag> = flags::FLAGS.iter().flat_map(|set| set.flags.iter().cloned()).collect();
     for facts in document["flags"].as_array().unwrap() {
         let name = facts["flag"].as_str().unwrap();

@@ -27,13 +27,7 @@ fn refusal(rest: &Value) -> String {
 /// Plugins that this scheduler does not have are the only difference.
 #[test]
 fn defaults_are_upstreams() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/api/config/KubeSchedulerConfiguration.json");
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        println!("skipped: {} is not there", path.display());
-        return;
-    };
-    let data: Value = serde_json::from_str(&text).unwrap();
+    let data = test_facts::facts("config/KubeSchedulerConfiguration.json");
     let mut expected = data["defaults"].clone();
     let profile = &mut expected["profiles"][0];
     let absent = |entry: &Value| crate::plugins::ABSENT.contains(&entry["name"].as_str().unwrap());

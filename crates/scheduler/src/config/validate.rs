@@ -2,7 +2,8 @@
 
 use api_machinery::field_path::{ErrorList, Path};
 use api_types::scheduler_config_v1::{
-    API_VERSION, KubeSchedulerConfiguration, KubeSchedulerProfile, LeaderElectionConfiguration,
+    API_VERSION, ClientConnectionConfiguration, KubeSchedulerConfiguration, KubeSchedulerProfile,
+    LeaderElectionConfiguration,
 };
 
 use super::PluginArgs;
@@ -20,6 +21,7 @@ pub(super) fn check(configuration: &KubeSchedulerConfiguration) -> ErrorList {
         let path = Path::new("clientConnection").child("burst");
         errors.push(path.invalid(i64::from(configuration.client_connection.burst), "must be non-negative"));
     }
+    check_content_types(&configuration.client_connection, &mut errors);
     let parallelism = configuration.parallelism.unwrap_or(16);
     if parallelism <= 0 {
         let detail = "should be an integer value greater than zero";
@@ -41,6 +43,23 @@ pub(super) fn check(configuration: &KubeSchedulerConfiguration) -> ErrorList {
         errors.push(Path::new("extenders").forbidden("this scheduler does not call extenders"));
     }
     errors
+}
+
+/// Answers come in the encoding that requests are sent in, or as JSON. What cannot be obeyed is refused.
+fn check_content_types(connection: &ClientConnectionConfiguration, errors: &mut ErrorList) {
+    const KNOWN: [&str; 2] = ["application/vnd.kubernetes.protobuf", "application/json"];
+    let path = Path::new("clientConnection");
+    let content = connection.content_type.as_str();
+    if !KNOWN.contains(&content) {
+        errors.push(path.child("contentType").invalid(content, "unsupported content type"));
+    }
+    let accept = connection.accept_content_types.as_str();
+    let mut accepted = accept.split(',').map(str::trim);
+    let obeyed = accepted.clone().all(|one| KNOWN.contains(&one)) && accepted.any(|one| one == content);
+    if !accept.is_empty() && !obeyed {
+        let detail = "answers are accepted as the content type and as JSON only";
+        errors.push(path.child("acceptContentTypes").invalid(accept, detail));
+    }
 }
 
 fn check_leader_election(election: &LeaderElectionConfiguration, errors: &mut ErrorList) {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use base::Rng;
 
-use crate::framework::{Code, CycleCx, CycleState, Diagnosis, Profile, Restriction, Status};
+use crate::framework::{Code, CycleCx, CycleState, Diagnosis, Profile, Restriction, Status, Verdict};
 use crate::known_answers::ShapeAnswers;
 use crate::metrics::SchedulerMetrics;
 use crate::node_info::NodeView;
+use crate::parallel::Parallelism;
 use crate::plugins;
 use crate::pod_info::PodInfo;
 use crate::queue::NominatedPods;
@@ -23,6 +24,7 @@ pub(super) struct Search<'a> {
     pub(super) cx: CycleCx<'a>,
     pub(super) nominated: &'a NominatedPods,
     pub(super) percentage: i32,
+    pub(super) parallelism: Parallelism,
     pub(super) rng: &'a Rng,
     pub(super) metrics: &'a SchedulerMetrics,
 }
@@ -138,22 +140,31 @@ impl<'a> Search<'a> {
         let mut pass = Pass { search: self, state, pod, diagnosis, known, local, feasible, failure: None };
         let passes_over_full = self.profile.filter.iter().any(|at| at.name == plugins::FIT);
         let mut full = Vec::new();
-        for step in 0..count {
-            let place = (*start + step) % count;
-            let Some(index) = all.as_ref().map_or(Some(place), |all| all.get(place).copied()) else { continue };
-            if passes_over_full && !snapshot.has_room(index, &pod.request) {
-                full.push(index);
-                continue;
+        let mut places = (0..count).map(|step| (*start + step) % count);
+        let mut some = Vec::new();
+        // As many at a time as may still be right: none of them is looked at for nothing.
+        while pass.failure.is_none() && pass.feasible.len() < wanted {
+            some.clear();
+            for place in places.by_ref() {
+                let Some(index) = all.as_ref().map_or(Some(place), |all| all.get(place).copied()) else { continue };
+                if passes_over_full && !snapshot.has_room(index, &pod.request) {
+                    full.push(index);
+                    continue;
+                }
+                some.push(index);
+                if some.len() >= wanted - pass.feasible.len() {
+                    break;
+                }
             }
-            pass.look_at(index);
-            if pass.failure.is_some() || pass.feasible.len() >= wanted {
+            if some.is_empty() {
                 break;
             }
+            pass.look_at(&some);
         }
         *start = (*start + pass.feasible.len() + pass.diagnosis.statuses.len() + full.len()) % snapshot.len().max(1);
         // Why full nodes are not right, and by whose word, only matters when no other node is.
         if pass.feasible.is_empty() && pass.failure.is_none() {
-            full.into_iter().for_each(|index| pass.look_at(index));
+            pass.look_at(&full);
         }
         pass.failure.map_or(Ok(pass.feasible), Err)
     }
@@ -202,11 +213,48 @@ struct Pass<'a, 'b> {
     failure: Option<Status>,
 }
 
-impl Pass<'_, '_> {
-    fn look_at(&mut self, index: usize) {
-        let Some(node) = self.search.cx.snapshot.view(index) else { return };
-        match self.verdict(node) {
-            Ok(()) => self.feasible.push(node),
+/// New threads are not worth it for fewer nodes each.
+const NODES_FOR_THREAD: usize = 128;
+
+impl<'a> Pass<'a, '_> {
+    /// Looks at nodes, in this order, until something goes wrong.
+    fn look_at(&mut self, nodes: &[usize]) {
+        let snapshot = self.search.cx.snapshot;
+        let views = nodes.iter().filter_map(|index| snapshot.view(*index));
+        let fresh = if self.search.parallelism.count() > 1 {
+            views.clone().filter(|node| !self.known.fits(*node)).count()
+        } else {
+            0
+        };
+        let threads = self.search.parallelism.for_work(fresh, NODES_FOR_THREAD);
+        if threads.count() == 1 {
+            for node in views {
+                let verdict = self.verdict(node);
+                self.note(node, verdict);
+                if self.failure.is_some() {
+                    break;
+                }
+            }
+            return;
+        }
+        let views: Vec<_> = views.collect();
+        let verdicts = threads.map(&views, |node| self.verdict(*node));
+        for (node, verdict) in views.into_iter().zip(verdicts) {
+            self.note(node, verdict);
+        }
+    }
+
+    fn note(&mut self, node: NodeView<'a>, verdict: Verdict) {
+        if self.failure.is_some() {
+            return;
+        }
+        match verdict {
+            Ok(()) => {
+                if self.search.nominated_to(node).is_empty() {
+                    self.known.note_fit(node);
+                }
+                self.feasible.push(node);
+            }
             Err(status) if status.code == Code::Error => self.failure = Some(status),
             Err(status) => {
                 self.diagnosis.blame(&status);
@@ -216,7 +264,7 @@ impl Pass<'_, '_> {
     }
 
     /// The filters' word. Where pods wait for the node, what is known of the node alone does not help.
-    fn verdict(&mut self, node: NodeView<'_>) -> Result<(), Status> {
+    fn verdict(&self, node: NodeView<'_>) -> Verdict {
         if !self.search.nominated_to(node).is_empty() {
             return self.search.run_filters(self.state, self.pod, node);
         }
@@ -224,9 +272,7 @@ impl Pass<'_, '_> {
         if self.known.fits(node) {
             return profile.run_filters_from(self.local, self.state, self.pod, node);
         }
-        profile.run_filters(self.state, self.pod, node)?;
-        self.known.note_fit(node);
-        Ok(())
+        profile.run_filters(self.state, self.pod, node)
     }
 }
 

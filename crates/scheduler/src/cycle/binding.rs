@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::Scheduler;
@@ -45,15 +46,16 @@ impl BindingCycle {
         Self { scheduler, profile, pod, node, state, started }
     }
 
-    /// Writes it, or takes it back.
-    pub async fn run(self) {
-        match self.bind().await {
+    /// Writes it, or takes it back. `turn` is one of the places of those who write; it is given to others while the pod
+    /// waits for something else than the API server.
+    pub(super) async fn run(self, mut turn: Option<OwnedSemaphorePermit>) {
+        match self.bind(&mut turn).await {
             Ok(()) => self.succeed(),
             Err(status) => self.undo(&status).await,
         }
     }
 
-    async fn bind(&self) -> Result<(), Status> {
+    async fn bind(&self, turn: &mut Option<OwnedSemaphorePermit>) -> Result<(), Status> {
         let info = &self.pod.info;
         let mut working = Vec::new();
         for at in &self.profile.pre_bind {
@@ -68,6 +70,10 @@ impl BindingCycle {
         }
         // From here on failures are errors: no plugin rejects the pod any more.
         self.scheduler.queue.done(info.uid());
+        let waits = !working.is_empty();
+        if waits {
+            *turn = None;
+        }
         let pre_bind = async {
             for at in working {
                 let done = at.plugin.pre_bind(&self.state, info, &self.node).await;
@@ -75,7 +81,11 @@ impl BindingCycle {
             }
             Ok(())
         };
-        self.timed("PreBind", pre_bind).await?;
+        let done = self.timed("PreBind", pre_bind).await;
+        if waits {
+            *turn = Arc::clone(&self.scheduler.writes).acquire_owned().await.ok();
+        }
+        done?;
         self.timed("Bind", self.run_bind()).await
     }
 

@@ -42,6 +42,13 @@ impl Failure {
         }
     }
 
+    /// The same, but what stood in the way may be gone by now: the pod is tried again soon.
+    pub(super) fn passing(mut self) -> Self {
+        self.unschedulable.clear();
+        self.pending.clear();
+        self
+    }
+
     /// A plugin said no after the node was chosen; told as if it were the only node.
     pub(super) fn of_chosen(status: &Status) -> Self {
         if !status.code.is_rejection() {

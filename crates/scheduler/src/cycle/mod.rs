@@ -1,12 +1,13 @@
 //! The scheduler itself: one pod at a time gets a node, and is bound beside.
 //!
 //! [`Scheduler::schedule_one`] makes a decision and needs neither a client nor a runtime; what is to be written comes
-//! back as [`Work`], which the loop runs as a task.
+//! back as [`Work`], which the loop runs as a task. So does the search for pods to evict, which may take a while.
 
 mod algorithm;
 mod binding;
 mod failure;
 mod handlers;
+mod search;
 #[cfg(test)]
 mod tests;
 
@@ -14,20 +15,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_machinery::time::Time;
 use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 pub use binding::BindingCycle;
 pub use failure::StatusWrite;
 
 use crate::cache::{Cache, Snapshot};
-use crate::framework::{Code, CycleCx, Diagnosis, Nomination, PostFilterCx, Profile, Status};
+use crate::framework::{CycleCx, Nomination, Profile, Status};
 use crate::known_answers::KnownAnswers;
 use crate::listers::Listers;
 use crate::metrics::SchedulerMetrics;
+use crate::parallel::Parallelism;
 use crate::pod_info::PodInfo;
 use crate::pod_shape::PodShape;
 use crate::preemption::PreemptionGate;
@@ -36,8 +37,10 @@ use crate::queue::{QueueOptions, QueuedPod, SchedulingQueue};
 use crate::writer::{ClusterWriter, EventSink, PodEvent, Severity};
 use algorithm::{Decision, NoFit};
 use failure::Failure;
+use search::{MAX_SEARCHES, Search};
 
-/// Bindings and status writes under way at once; the loop waits when there are more.
+/// Bindings and status writes under way at once; the loop waits when there are more. A pod that waits for something else
+/// before it is bound, such as a volume, does not count: it holds its room on the node, and nobody up.
 const MAX_WRITES: usize = 1000;
 /// How often the size of the cache is published.
 const CACHE_SIZE_PERIOD: Duration = Duration::from_secs(1);
@@ -48,6 +51,8 @@ pub struct Parts {
     pub profiles: Vec<Arc<Profile>>,
     /// Share of nodes to find feasible, for profiles that do not say; 0 adapts.
     pub percentage_of_nodes_to_score: i32,
+    /// The threads that one decision may use.
+    pub parallelism: Parallelism,
     /// Delays of the queue.
     pub queue: QueueOptions,
     /// Other objects.
@@ -70,6 +75,7 @@ pub struct Parts {
 pub struct Scheduler {
     profiles: BTreeMap<String, Arc<Profile>>,
     percentage: i32,
+    parallelism: Parallelism,
     cache: Cache,
     queue: Arc<SchedulingQueue>,
     listers: Arc<dyn Listers>,
@@ -80,12 +86,14 @@ pub struct Scheduler {
     clock: SharedClock,
     rng: SharedRng,
     pass: Mutex<Pass>,
+    writes: Arc<Semaphore>,
+    searches: Arc<Semaphore>,
 }
 
 /// What one cycle leaves to the next.
 #[derive(Default)]
 struct Pass {
-    snapshot: Snapshot,
+    snapshot: Arc<Snapshot>,
     /// Where the next look at the nodes begins.
     start: usize,
     known: KnownAnswers,
@@ -100,10 +108,10 @@ pub enum Work {
 }
 
 impl Work {
-    /// Writes.
-    pub async fn run(self) {
+    /// Writes. `turn` is one of the places of those who write.
+    async fn run(self, turn: Option<OwnedSemaphorePermit>) {
         match self {
-            Self::Bind(cycle) => cycle.run().await,
+            Self::Bind(cycle) => cycle.run(turn).await,
             Self::Status(write) => write.run().await,
         }
     }
@@ -116,6 +124,8 @@ pub struct Outcome {
     pub node: Option<Arc<str>>,
     /// What is to be written for the pod; none when it was skipped.
     pub work: Option<Work>,
+    /// Where no node fits, the search for pods to evict; nothing is written before it has ended.
+    pub(crate) search: Option<Box<Search>>,
     /// Evictions to carry out.
     pub(crate) preemption: Option<Execution>,
 }
@@ -129,6 +139,7 @@ impl Scheduler {
         Some(Arc::new(Self {
             profiles: parts.profiles.into_iter().map(|profile| (profile.name.clone(), profile)).collect(),
             percentage: parts.percentage_of_nodes_to_score,
+            parallelism: parts.parallelism,
             cache: Cache::new(),
             queue: Arc::new(queue),
             listers: parts.listers,
@@ -139,6 +150,8 @@ impl Scheduler {
             clock: parts.clock,
             rng: parts.rng,
             pass: Mutex::default(),
+            writes: Arc::new(Semaphore::new(MAX_WRITES)),
+            searches: Arc::new(Semaphore::new(MAX_SEARCHES)),
         }))
     }
 
@@ -166,13 +179,20 @@ impl Scheduler {
         tasks.spawn("scheduling-queue", async move { queue.run(until).await });
         let (sizes, until) = (Arc::clone(&self), stop.clone());
         tasks.spawn("scheduler-cache-size", async move { sizes.publish_sizes(until).await });
-        let writes = Arc::new(Semaphore::new(MAX_WRITES));
         while let Some(pod) = self.queue.pop(&stop).await {
-            let Ok(permit) = Arc::clone(&writes).acquire_owned().await else { return };
-            let outcome = self.schedule_one(pod);
-            tasks.spawn_cancellable("binding", async move {
-                outcome.finish().await;
-                drop(permit);
+            let Ok(turn) = Arc::clone(&self.writes).acquire_owned().await else { return };
+            let mut outcome = self.schedule_one(pod);
+            let Some(search) = outcome.search.take() else {
+                tasks.spawn_cancellable("binding", async move { outcome.write(Some(turn)).await });
+                continue;
+            };
+            drop(turn);
+            let Ok(place) = Arc::clone(&self.searches).acquire_owned().await else { return };
+            let writes = Arc::clone(&self.writes);
+            tasks.spawn_cancellable("post-filter", async move {
+                let outcome = search.run().await;
+                drop(place);
+                outcome.write(writes.acquire_owned().await.ok()).await;
             });
         }
     }
@@ -201,22 +221,25 @@ impl Scheduler {
         }
         let mut pass = self.pass.lock();
         let pass = &mut *pass;
-        self.cache.update_snapshot(&mut pass.snapshot);
+        self.refresh(pass);
         let cx = CycleCx { snapshot: &pass.snapshot, listers: &*self.listers };
         let nominated = self.queue.nominator().pods();
         let percentage = profile.percentage_of_nodes_to_score.unwrap_or(self.percentage);
         let mut known = pass.known.take(&profile.name, PodShape::of(&pod.info), pass.snapshot.len());
-        let (rng, metrics) = (&*self.rng, &*self.metrics);
-        let found = algorithm::Search { profile: &profile, cx, nominated: &nominated, percentage, rng, metrics }.find(
-            &pod.info,
-            &mut pass.start,
-            &mut known,
-        );
-        pass.known.put(known);
+        let (rng, metrics, parallelism) = (&*self.rng, &*self.metrics, self.parallelism);
+        let search =
+            algorithm::Search { profile: &profile, cx, nominated: &nominated, percentage, parallelism, rng, metrics };
+        let found = search.find(&pod.info, &mut pass.start, &mut known);
+        pass.known.put(known, rng);
         let outcome = match found {
             Ok(decision) => self.assume(pod, &profile, decision, started),
+            Err(NoFit::Nowhere { diagnosis, .. }) if profile.post_filter.is_empty() => {
+                Outcome::of(self.failed(pod, &profile, Failure::no_fit(*diagnosis), Nomination::Clear, started))
+            }
             Err(NoFit::Nowhere { state, diagnosis }) => {
-                self.post_filter(pod, &profile, cx, &state, *diagnosis, &nominated, started)
+                let (scheduler, snapshot, diagnosis) = (Arc::clone(self), Arc::clone(&pass.snapshot), *diagnosis);
+                let search = Search { scheduler, profile, pod, snapshot, nominated, state, diagnosis, started };
+                Outcome { search: Some(Box::new(search)), ..Outcome::default() }
             }
             Err(NoFit::Failed(status)) => {
                 Outcome::of(self.failed(pod, &profile, Failure::of(&status), Nomination::Clear, started))
@@ -224,6 +247,13 @@ impl Scheduler {
         };
         self.metrics.decided(self.clock.monotonic().saturating_duration_since(started));
         outcome
+    }
+
+    /// Brings the snapshot up to date; one that a search still looks at stays as it is.
+    fn refresh(&self, pass: &mut Pass) {
+        if self.cache.has_news() {
+            self.cache.update_snapshot(Arc::make_mut(&mut pass.snapshot));
+        }
     }
 
     /// Pods that are being deleted, or have a node already, are not scheduled.
@@ -265,48 +295,13 @@ impl Scheduler {
             return Outcome::of(self.failed(pod, profile, failure, Nomination::Clear, started));
         }
         let cycle = BindingCycle::new(Arc::clone(self), Arc::clone(profile), pod, Arc::clone(&node), state, started);
-        Outcome { node: Some(node), work: Some(Work::Bind(Box::new(cycle))), preemption: None }
+        Outcome { node: Some(node), work: Some(Work::Bind(Box::new(cycle))), ..Outcome::default() }
     }
 
     fn forget(&self, info: &PodInfo) {
         if let Err(error) = self.cache.forget(info.uid()) {
             tracing::error!(%error, pod = %info.full_name(), "Scheduler cache forget pod failed");
         }
-    }
-
-    /// No node fits: the post-filters look for a way out.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one cycle, used here only")]
-    fn post_filter(
-        self: &Arc<Self>,
-        pod: QueuedPod,
-        profile: &Arc<Profile>,
-        cycle: CycleCx<'_>,
-        state: &crate::framework::CycleState,
-        mut diagnosis: Diagnosis,
-        nominated: &crate::queue::NominatedPods,
-        started: Instant,
-    ) -> Outcome {
-        if profile.post_filter.is_empty() {
-            let failure = Failure::no_fit(diagnosis);
-            return Outcome::of(self.failed(pod, profile, failure, Nomination::Clear, started));
-        }
-        let now = Time::from(self.clock.wall());
-        let cx = PostFilterCx { cycle, profile, diagnosis: &diagnosis, nominated, rng: &self.rng, now };
-        let began = self.clock.monotonic();
-        let found = profile.run_post_filters(cx, state, &pod.info);
-        let took = self.clock.monotonic().saturating_duration_since(began);
-        let code = found.status.as_ref().map(|status| status.code);
-        self.metrics.point("PostFilter", &profile.name, code, took);
-        if let Some(status) = &found.status {
-            diagnosis.post_filter_message = status.message();
-            if status.code == Code::Error {
-                tracing::error!(error = %status, pod = %pod.info.full_name(), "Status after running PostFilter plugins for pod");
-            }
-        }
-        let info = Arc::clone(&pod.info);
-        let mut outcome = Outcome::of(self.failed(pod, profile, Failure::no_fit(diagnosis), found.nomination, started));
-        outcome.preemption = found.preemption.and_then(|candidate| self.preempt(info, candidate));
-        outcome
     }
 
     fn preempt(&self, preemptor: Arc<PodInfo>, candidate: crate::preemption::Candidate) -> Option<Execution> {
@@ -326,14 +321,23 @@ impl Scheduler {
 
 impl Outcome {
     fn of(write: StatusWrite) -> Self {
-        Self { node: None, work: Some(Work::Status(Box::new(write))), preemption: None }
+        Self { work: Some(Work::Status(Box::new(write))), ..Self::default() }
+    }
+
+    /// Searches for a way out, where no node fits, and writes what is to be written.
+    pub async fn finish(self) {
+        let outcome = match self.search {
+            Some(search) => search.run().await,
+            None => self,
+        };
+        outcome.write(None).await;
     }
 
     /// Writes what is to be written: evictions beside the pod's own status.
-    pub async fn finish(self) {
+    async fn write(self, turn: Option<OwnedSemaphorePermit>) {
         let work = async {
             if let Some(work) = self.work {
-                work.run().await;
+                work.run(turn).await;
             }
         };
         let preemption = async {

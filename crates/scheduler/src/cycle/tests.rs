@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_machinery::time::Time;
 use api_types::core_v1::{Pod, PodStatus};
 use async_trait::async_trait;
 use base::{Rng, TokioClock};
@@ -62,13 +63,21 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
+        Self::with(Parallelism::default(), |_| {})
+    }
+
+    /// A scheduler with so many threads and a changed profile.
+    fn with(parallelism: Parallelism, change: impl FnOnce(&mut Profile)) -> Self {
         let (listers, notes) = (Arc::new(MemoryListers::default()), Arc::new(Notes::default()));
         let shown = Metrics::new(MetricsOptions::default());
         let metrics = Arc::new(SchedulerMetrics::new(&shown));
-        let cx = BuildCx { writer: notes.clone(), metrics, ..build_cx() };
+        let cx = BuildCx { writer: notes.clone(), metrics, parallelism, ..build_cx() };
+        let mut profiles = build_profiles(&default_configuration(), &cx).unwrap();
+        change(Arc::get_mut(&mut profiles[0]).unwrap());
         let parts = Parts {
-            profiles: build_profiles(&default_configuration(), &cx).unwrap(),
+            profiles,
             percentage_of_nodes_to_score: 0,
+            parallelism: cx.parallelism,
             queue: QueueOptions::default(),
             listers: listers.clone(),
             writer: notes.clone(),
@@ -213,6 +222,136 @@ async fn preemption_makes_room() {
     );
     fixture.scheduler.pod_deleted(&low);
     assert_eq!(fixture.step().await.as_deref(), Some("a"));
+}
+
+/// Two nodes with a pod on each that is less important than `high`, which waits.
+fn full_nodes() -> (Fixture, [Arc<Pod>; 2]) {
+    let fixture = Fixture::new();
+    fixture.scheduler.node_added(&node("a").build());
+    fixture.scheduler.node_added(&node("b").build());
+    // The one on b is more important, so that a is the better choice.
+    let low = fixture.pod(pod("low").request("cpu", "4").on("a"));
+    let mid = fixture.pod(pod("mid").request("cpu", "4").priority(5).on("b"));
+    fixture.pod(pod("high").request("cpu", "4").priority(10));
+    (fixture, [low, mid])
+}
+
+fn deletions(fixture: &Fixture) -> Vec<String> {
+    fixture.lines().into_iter().filter(|line| line.starts_with("delete")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn others_are_scheduled_while_a_way_out_is_searched_for() {
+    let (fixture, _) = full_nodes();
+    let searching = fixture.scheduler.schedule_one(fixture.scheduler.queue().try_pop().unwrap());
+    fixture.pod(pod("small"));
+    assert!(fixture.step().await.is_some());
+    let lines = fixture.lines();
+    assert!(lines.iter().all(|line| line.contains("small")), "{lines:?}");
+    searching.finish().await;
+    assert_eq!(deletions(&fixture), ["delete low"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_search_found_must_hold_when_it_ends() {
+    // Somebody more important took the better node: the other one it is.
+    let (fixture, _) = full_nodes();
+    let searching = fixture.scheduler.schedule_one(fixture.scheduler.queue().try_pop().unwrap());
+    fixture.scheduler.pod_added(&pod("boss").request("cpu", "4").priority(20).on("a").build());
+    searching.finish().await;
+    assert_eq!(deletions(&fixture), ["delete mid"]);
+    // There is room by now: nobody has to go, and the pod is tried again soon.
+    let (fixture, [low, _]) = full_nodes();
+    let searching = fixture.scheduler.schedule_one(fixture.scheduler.queue().try_pop().unwrap());
+    fixture.scheduler.pod_deleted(&low);
+    searching.finish().await;
+    assert_eq!(deletions(&fixture), [""; 0]);
+    tokio::time::advance(Duration::from_secs(3)).await;
+    fixture.scheduler.queue().flush_backoff();
+    assert_eq!(fixture.step().await.as_deref(), Some("a"));
+    // The pod itself is gone: nobody goes for its sake.
+    let (fixture, _) = full_nodes();
+    let searching = fixture.scheduler.schedule_one(fixture.scheduler.queue().try_pop().unwrap());
+    fixture.listers.pods.write().retain(|(_, name), _| name != "high");
+    searching.finish().await;
+    assert_eq!(deletions(&fixture), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_searches_do_not_find_the_same_room() {
+    let (fixture, _) = full_nodes();
+    fixture.pod(pod("next").request("cpu", "4").priority(10));
+    let first = fixture.scheduler.schedule_one(fixture.scheduler.queue().try_pop().unwrap());
+    let second = fixture.scheduler.schedule_one(fixture.scheduler.queue().try_pop().unwrap());
+    first.finish().await;
+    second.finish().await;
+    assert_eq!(deletions(&fixture), ["delete low", "delete mid"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn decisions_are_the_same_with_any_number_of_threads() {
+    let choices = async |threads| {
+        let fixture = Fixture::with(Parallelism::threads(threads), |_| {});
+        for number in 0..600 {
+            let cpu = ["1", "2", "4"][number % 3];
+            let made = node(&format!("n{number}")).capacity("cpu", cpu).label("zone", &(number % 5).to_string());
+            fixture.scheduler.node_added(&if number % 7 == 0 { made.cordoned() } else { made }.build());
+        }
+        let mut chosen = Vec::new();
+        for number in 0..60 {
+            let made = pod(&format!("p{number}")).request("cpu", ["1", "2"][number % 2]);
+            fixture.pod(made.label("app", "a").spread("a", "zone", 1, "DoNotSchedule"));
+            chosen.push(fixture.step().await.unwrap());
+        }
+        chosen
+    };
+    let alone = choices(1).await;
+    assert_eq!(choices(4).await, alone);
+}
+
+/// Waits before it lets pods be bound, as for their volumes.
+struct Volumes(Arc<tokio::sync::Notify>);
+
+#[async_trait]
+impl crate::framework::PreBind for Volumes {
+    fn has_work(
+        &self,
+        _: &crate::framework::CycleState,
+        pod: &PodInfo,
+        _: &str,
+    ) -> Result<bool, crate::framework::Status> {
+        Ok(pod.pod.metadata.name.starts_with("volume"))
+    }
+    async fn pre_bind(&self, _: &crate::framework::CycleState, _: &PodInfo, _: &str) -> crate::framework::Verdict {
+        self.0.notified().await;
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_wait_before_they_are_bound_hold_nobody_up() {
+    let there = Arc::new(tokio::sync::Notify::new());
+    let plugin = Arc::new(Volumes(Arc::clone(&there)));
+    let fixture = Fixture::with(Parallelism::default(), |profile| {
+        profile.pre_bind.push(crate::framework::At { place: 40, name: "Volumes", weight: 1, plugin });
+    });
+    for number in 0..12 {
+        fixture.scheduler.node_added(&node(&format!("n{number}")).build());
+    }
+    let tasks = TaskGroup::new("test");
+    tasks.spawn("scheduler", Arc::clone(&fixture.scheduler).run(tasks.clone(), tasks.token()));
+    for number in 0..MAX_WRITES {
+        fixture.pod(pod(&format!("volume-{number}")));
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    fixture.pod(pod("plain"));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let bound = |fixture: &Fixture| fixture.lines().iter().filter(|line| line.starts_with("bind")).count();
+    assert_eq!(bound(&fixture), 1);
+    there.notify_waiters();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(bound(&fixture), MAX_WRITES);
+    tasks.shutdown(Duration::from_secs(5)).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,5 @@
-//! The extension points: one trait each. All but binding are synchronous and pure, so that a decision depends on
-//! nothing but what the cycle was given.
+//! The extension points: one trait each. All but binding are pure, so that a decision depends on nothing but what the cycle
+//! was given; and all but binding and the look for a way out are synchronous.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -100,8 +100,8 @@ pub enum Nomination {
 pub struct PostFiltered {
     /// What becomes of the nominated node.
     pub nomination: Nomination,
-    /// Pods to evict, so that the pod fits.
-    pub preemption: Option<Candidate>,
+    /// Pods to evict so that the pod fits, the best choice first.
+    pub candidates: Vec<Candidate>,
     /// Why the pod cannot be helped; none when it can.
     pub status: Option<Status>,
 }
@@ -124,9 +124,15 @@ pub struct PostFilterCx<'a> {
 }
 
 /// When no node can run a pod.
+#[async_trait]
 pub trait PostFilter: Send + Sync {
-    /// Looks for a way to make the pod schedulable.
-    fn post_filter(&self, cx: PostFilterCx<'_>, state: &CycleState, pod: &PodInfo) -> PostFiltered;
+    /// Looks for a way to make the pod schedulable. It may take its time over many nodes, and lets others run between them.
+    async fn post_filter(&self, cx: PostFilterCx<'_>, state: &CycleState, pod: &PodInfo) -> PostFiltered;
+
+    /// Looks at a candidate again, as others may have been faster; it must not take long. Nothing when it is none any more.
+    fn second_look(&self, _: PostFilterCx<'_>, _: &CycleState, _pod: &PodInfo, _: &Candidate) -> Option<Candidate> {
+        None
+    }
 }
 
 /// Whether a plugin scores the nodes of this pod.

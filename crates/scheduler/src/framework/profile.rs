@@ -14,6 +14,7 @@ use super::status::{Code, Reason, Status, Verdict};
 use crate::known_answers::ShapeAnswers;
 use crate::node_info::NodeView;
 use crate::pod_info::PodInfo;
+use crate::preemption::Candidate;
 
 /// A plugin at one point.
 pub struct At<T: ?Sized> {
@@ -216,12 +217,11 @@ impl Profile {
     }
 
     /// Runs the post-filters: the first that helps wins, what the others say is collected.
-    #[must_use]
-    pub fn run_post_filters(&self, cx: PostFilterCx<'_>, state: &CycleState, pod: &PodInfo) -> PostFiltered {
+    pub async fn run_post_filters(&self, cx: PostFilterCx<'_>, state: &CycleState, pod: &PodInfo) -> PostFiltered {
         let mut reasons: Vec<Reason> = Vec::new();
         let mut nomination = Nomination::Keep;
         for at in &self.post_filter {
-            let found = at.plugin.post_filter(cx, state, pod);
+            let found = at.plugin.post_filter(cx, state, pod).await;
             let Some(status) = found.status else { return found };
             let status = status.by(at.name);
             if status.code != Code::Unschedulable {
@@ -233,7 +233,19 @@ impl Profile {
             }
         }
         let status = Status::with_reasons(Code::Unschedulable, reasons);
-        PostFiltered { nomination, preemption: None, status: Some(status) }
+        PostFiltered { nomination, candidates: Vec::new(), status: Some(status) }
+    }
+
+    /// A candidate as it is now; nothing when it is none any more.
+    #[must_use]
+    pub fn run_second_look(
+        &self,
+        cx: PostFilterCx<'_>,
+        state: &CycleState,
+        pod: &PodInfo,
+        candidate: &Candidate,
+    ) -> Option<Candidate> {
+        self.post_filter.iter().find_map(|at| at.plugin.second_look(cx, state, pod, candidate))
     }
 
     /// Prepares and scores in one go.

@@ -6,6 +6,8 @@ mod default_binder;
 mod hint_tests;
 mod image_locality;
 mod inter_pod_affinity;
+#[cfg(test)]
+mod local_answers_tests;
 mod node_affinity;
 mod node_declared_features;
 mod node_name;
@@ -25,6 +27,7 @@ use std::sync::Arc;
 use crate::config::PluginArgs;
 use crate::framework::Plugin;
 use crate::metrics::SchedulerMetrics;
+use crate::parallel::Parallelism;
 use crate::preemption::{self, PreemptionGate};
 use crate::writer::ClusterWriter;
 
@@ -37,6 +40,8 @@ pub struct BuildCx {
     pub gate: Arc<PreemptionGate>,
     /// Metrics.
     pub metrics: Arc<SchedulerMetrics>,
+    /// The threads that plugins may use.
+    pub parallelism: Parallelism,
 }
 
 /// How a plugin is built from its arguments.

@@ -36,7 +36,8 @@ impl ClusterWriter for NoWriter {
 
 pub(crate) fn build_cx() -> BuildCx {
     let metrics = Metrics::new(MetricsOptions::default());
-    BuildCx { writer: Arc::new(NoWriter), gate: Arc::default(), metrics: Arc::new(SchedulerMetrics::new(&metrics)) }
+    let metrics = Arc::new(SchedulerMetrics::new(&metrics));
+    BuildCx { writer: Arc::new(NoWriter), gate: Arc::default(), metrics, parallelism: Parallelism::default() }
 }
 
 pub(crate) fn default_profile() -> Arc<Profile> {

@@ -41,7 +41,8 @@ impl Candidate {
     }
 }
 
-/// The best candidate; the first of equals.
-pub(super) fn best(candidates: Vec<Candidate>, now: Time) -> Option<Candidate> {
-    candidates.into_iter().min_by_key(|candidate| candidate.cost(now))
+/// The best candidate first; of equals the one that was found first.
+pub(super) fn best_first(mut candidates: Vec<Candidate>, now: Time) -> Vec<Candidate> {
+    candidates.sort_by_cached_key(|candidate| candidate.cost(now));
+    candidates
 }

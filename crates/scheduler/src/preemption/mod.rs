@@ -12,6 +12,7 @@ mod victims;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 pub use candidate::Candidate;
 pub use gate::PreemptionGate;
 
@@ -21,6 +22,7 @@ use crate::framework::{
     Registration, Resource, Status, Verdict,
 };
 use crate::metrics::SchedulerMetrics;
+use crate::parallel::Parallelism;
 use crate::plugins::BuildCx;
 use crate::pod_info::PodInfo;
 
@@ -28,9 +30,13 @@ pub(crate) const NAME: &str = "DefaultPreemption";
 const PREFIX: &str = "preemption: ";
 const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
 
+/// Nodes that each thread looks at before others may run.
+const NODES_AT_A_TIME: usize = 16;
+
 struct DefaultPreemption {
     percentage: usize,
     absolute: usize,
+    parallelism: Parallelism,
     gate: Arc<PreemptionGate>,
     metrics: Arc<SchedulerMetrics>,
 }
@@ -41,6 +47,7 @@ pub(crate) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
     let plugin = Arc::new(DefaultPreemption {
         percentage: number(args.min_candidate_nodes_percentage, 10),
         absolute: number(args.min_candidate_nodes_absolute, 100),
+        parallelism: cx.parallelism,
         gate: Arc::clone(&cx.gate),
         metrics: Arc::clone(&cx.metrics),
     });
@@ -58,26 +65,39 @@ impl PreEnqueue for DefaultPreemption {
     }
 }
 
+#[async_trait]
 impl PostFilter for DefaultPreemption {
-    fn post_filter(&self, cx: PostFilterCx<'_>, state: &CycleState, pod: &PodInfo) -> PostFiltered {
+    async fn post_filter(&self, cx: PostFilterCx<'_>, state: &CycleState, pod: &PodInfo) -> PostFiltered {
         self.metrics.preemption();
         let rejected = |code, text: String, nomination| PostFiltered {
             nomination,
-            preemption: None,
+            candidates: Vec::new(),
             status: Some(Status::new(code, format!("{PREFIX}{text}"))),
         };
         if let Some(reason) = ineligible(cx, pod) {
             return rejected(Code::Unschedulable, reason.into(), Nomination::Keep);
         }
-        match self.search(cx, state, pod) {
-            Ok(candidate) => PostFiltered {
-                nomination: Nomination::Set(candidate.node.to_string()),
-                preemption: Some(candidate),
+        match self.search(cx, state, pod).await {
+            Ok(candidates) => PostFiltered {
+                nomination: candidates.first().map_or(Nomination::Clear, |best| Nomination::Set(best.node.to_string())),
+                candidates,
                 status: None,
             },
             Err(status) if status.code == Code::Error => rejected(Code::Error, status.message(), Nomination::Keep),
             Err(status) => rejected(Code::Unschedulable, status.message(), Nomination::Clear),
         }
+    }
+
+    fn second_look(
+        &self,
+        cx: PostFilterCx<'_>,
+        state: &CycleState,
+        pod: &PodInfo,
+        candidate: &Candidate,
+    ) -> Option<Candidate> {
+        let node = cx.cycle.snapshot.by_name(&candidate.node)?;
+        let budgets = victims::Budgets::parse(&cx.cycle.listers.disruption_budgets());
+        victims::select(cx, state, pod, node, &budgets).ok()
     }
 }
 
@@ -107,8 +127,8 @@ fn was_preempted_by_scheduler(pod: &PodInfo) -> bool {
 }
 
 impl DefaultPreemption {
-    /// The best node to evict pods from, or why there is none.
-    fn search(&self, cx: PostFilterCx<'_>, state: &CycleState, pod: &PodInfo) -> Result<Candidate, Status> {
+    /// The nodes to evict pods from, the best first, or why there is none.
+    async fn search(&self, cx: PostFilterCx<'_>, state: &CycleState, pod: &PodInfo) -> Result<Vec<Candidate>, Status> {
         let nodes = cx.cycle.snapshot.len();
         let potential: Vec<usize> =
             (0..nodes).filter(|index| cx.diagnosis.code_of(*index) == Code::Unschedulable).collect();
@@ -121,25 +141,32 @@ impl DefaultPreemption {
         let (mut keeping, mut violating) = (Vec::new(), Vec::new());
         let mut statuses = HashMap::new();
         let mut failure = None;
-        for index in potential.iter().cycle().skip(offset).take(potential.len()) {
-            let Some(node) = cx.cycle.snapshot.view(*index) else { continue };
-            match victims::select(cx, state, pod, node, &budgets) {
-                Ok(candidate) if candidate.violations == 0 => keeping.push(candidate),
-                Ok(candidate) => violating.push(candidate),
-                Err(status) if status.code == Code::Error => failure = Some(status),
-                Err(status) => drop(statuses.insert(*index, status)),
+        let mut order = potential;
+        order.rotate_left(offset);
+        let select =
+            |index: &usize| cx.cycle.snapshot.view(*index).map(|node| victims::select(cx, state, pod, node, &budgets));
+        'nodes: for some in order.chunks(NODES_AT_A_TIME * self.parallelism.count()) {
+            for (index, selected) in some.iter().zip(self.parallelism.map(some, select)) {
+                match selected {
+                    None => {}
+                    Some(Ok(candidate)) if candidate.violations == 0 => keeping.push(candidate),
+                    Some(Ok(candidate)) => violating.push(candidate),
+                    Some(Err(status)) if status.code == Code::Error => failure = Some(status),
+                    Some(Err(status)) => drop(statuses.insert(*index, status)),
+                }
+                if !keeping.is_empty() && keeping.len() + violating.len() >= wanted {
+                    break 'nodes;
+                }
             }
-            if !keeping.is_empty() && keeping.len() + violating.len() >= wanted {
-                break;
-            }
+            tokio::task::yield_now().await;
         }
         keeping.truncate(wanted);
         violating.truncate(wanted);
         keeping.append(&mut violating);
-        match candidate::best(keeping, cx.now) {
-            Some(best) => Ok(best),
-            None => Err(failure.unwrap_or_else(|| Status::unschedulable(fit_text(nodes, statuses)))),
+        if keeping.is_empty() {
+            return Err(failure.unwrap_or_else(|| Status::unschedulable(fit_text(nodes, statuses))));
         }
+        Ok(candidate::best_first(keeping, cx.now))
     }
 }
 

@@ -14,7 +14,12 @@ use crate::plugins::default_profile;
 use crate::pod_class::ClassTable;
 use crate::test_objects::{NodeBuilder, PodBuilder, node, pod, snapshot};
 
-fn run(incoming: PodBuilder, nodes: Vec<NodeBuilder>, pods: Vec<PodBuilder>, listers: &MemoryListers) -> PostFiltered {
+async fn run(
+    incoming: PodBuilder,
+    nodes: Vec<NodeBuilder>,
+    pods: Vec<PodBuilder>,
+    listers: &MemoryListers,
+) -> PostFiltered {
     let (profile, classes) = (default_profile(), ClassTable::default());
     let snapshot = snapshot(nodes, pods, &classes);
     let incoming = incoming.info(&classes);
@@ -28,11 +33,11 @@ fn run(incoming: PodBuilder, nodes: Vec<NodeBuilder>, pods: Vec<PodBuilder>, lis
     let (nominated, rng) = (HashMap::new(), Rng::seeded(1));
     let now = Time::from_unix_seconds(1000);
     let cx = PostFilterCx { cycle, profile: &profile, diagnosis: &diagnosis, nominated: &nominated, rng: &rng, now };
-    profile.run_post_filters(cx, &state, &incoming)
+    profile.run_post_filters(cx, &state, &incoming).await
 }
 
 fn victims(found: &PostFiltered) -> (String, Vec<String>) {
-    let candidate = found.preemption.as_ref().unwrap();
+    let candidate = found.candidates.first().unwrap();
     let names = candidate.victims.iter().map(|victim| victim.pod.metadata.name.clone()).collect();
     (candidate.node.to_string(), names)
 }
@@ -41,27 +46,27 @@ fn cpu(name: &str, amount: &str) -> PodBuilder {
     pod(name).request("cpu", amount)
 }
 
-#[test]
-fn as_few_and_as_unimportant_as_possible() {
+#[tokio::test]
+async fn as_few_and_as_unimportant_as_possible() {
     let pods = vec![
         cpu("low", "2").priority(1).on("a"),
         cpu("mid", "2").priority(5).on("a"),
         cpu("other", "4").priority(7).on("b"),
     ];
-    let found = run(cpu("p", "2").priority(10), vec![node("a"), node("b")], pods, &MemoryListers::default());
+    let found = run(cpu("p", "2").priority(10), vec![node("a"), node("b")], pods, &MemoryListers::default()).await;
     assert_eq!(victims(&found), ("a".into(), vec!["low".into()]));
     assert_eq!(found.nomination, Nomination::Set("a".into()));
 }
 
-#[test]
-fn younger_pods_go_first() {
+#[tokio::test]
+async fn younger_pods_go_first() {
     let pods = vec![cpu("old", "4").on("a").started(10), cpu("young", "4").on("b").started(20)];
-    let found = run(cpu("p", "4").priority(10), vec![node("a"), node("b")], pods, &MemoryListers::default());
+    let found = run(cpu("p", "4").priority(10), vec![node("a"), node("b")], pods, &MemoryListers::default()).await;
     assert_eq!(victims(&found), ("b".into(), vec!["young".into()]));
 }
 
-#[test]
-fn budgets_rank_but_do_not_forbid() {
+#[tokio::test]
+async fn budgets_rank_but_do_not_forbid() {
     let mut budget = PodDisruptionBudget::default();
     budget.metadata.namespace = "default".into();
     budget.spec.selector =
@@ -69,14 +74,14 @@ fn budgets_rank_but_do_not_forbid() {
     let listers = MemoryListers { disruption_budgets: vec![Arc::new(budget)], ..MemoryListers::default() };
     let protected = || cpu("db", "4").label("app", "db").on("a");
     let other = || cpu("web", "4").priority(5).on("b");
-    let found = run(cpu("p", "4").priority(10), vec![node("a"), node("b")], vec![protected(), other()], &listers);
+    let found = run(cpu("p", "4").priority(10), vec![node("a"), node("b")], vec![protected(), other()], &listers).await;
     assert_eq!(victims(&found), ("b".into(), vec!["web".into()]));
-    let found = run(cpu("p", "4").priority(10), vec![node("a")], vec![protected()], &listers);
+    let found = run(cpu("p", "4").priority(10), vec![node("a")], vec![protected()], &listers).await;
     assert_eq!(victims(&found), ("a".into(), vec!["db".into()]));
 }
 
-#[test]
-fn texts_of_what_does_not_help() {
+#[tokio::test]
+async fn texts_of_what_does_not_help() {
     let listers = MemoryListers::default();
     let text = |found: PostFiltered| found.status.unwrap().message();
     let never = |mut pod: PodBuilder| {
@@ -85,16 +90,19 @@ fn texts_of_what_does_not_help() {
     };
     let full = || vec![cpu("x", "4").priority(10).on("a")];
     assert_eq!(
-        text(run(cpu("p", "2").priority(10), vec![node("a"), node("b").taint("k", "NoSchedule")], full(), &listers)),
+        text(
+            run(cpu("p", "2").priority(10), vec![node("a"), node("b").taint("k", "NoSchedule")], full(), &listers)
+                .await
+        ),
         "preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, \
          1 Preemption is not helpful for scheduling."
     );
     assert_eq!(
-        text(run(cpu("p", "9").priority(10), vec![node("a")], full(), &listers)),
+        text(run(cpu("p", "9").priority(10), vec![node("a")], full(), &listers).await),
         "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
     );
     assert_eq!(
-        text(run(never(cpu("p", "2").priority(20)), vec![node("a")], full(), &listers)),
+        text(run(never(cpu("p", "2").priority(20)), vec![node("a")], full(), &listers).await),
         "preemption: not eligible due to preemptionPolicy=Never."
     );
 }

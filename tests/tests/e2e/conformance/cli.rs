@@ -193,7 +193,7 @@ fn logs() -> Check {
         assert_eq!(kubectl.ok("logs logs main --limit-bytes=1").await, "l");
         let stamped = kubectl.ok("logs logs main --tail=1 --timestamps").await;
         let (time, line) = stamped.split_once(' ').unwrap_or_default();
-        assert!(api_machinery::time::MicroTime::parse(time).is_ok() && line == "line 39", "{stamped}");
+        assert!(api_machinery::time::Time::parse(time).is_ok() && line == "line 39", "{stamped}");
         tokio::time::sleep(std::time::Duration::from_millis(2500)).await;
         let recent = kubectl.ok("logs logs main --since=1s").await;
         let old = kubectl.ok("logs logs main --since=24h").await;

@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::check::Outcome;
-use crate::cluster::repository;
 
 /// A list of items with their names and what they need.
-const FILE: &str = "../shared/conformance/conformance.json";
+const FILE: &str = "conformance/conformance.json";
 
 /// Says how every check went; gives the number of those that failed.
 #[expect(clippy::print_stdout, reason = "the result of a test program")]
@@ -36,7 +35,7 @@ pub(crate) fn report(outcomes: &[Outcome]) -> usize {
 
 /// The names of all items that need containers.
 fn names() -> Option<BTreeSet<String>> {
-    let text = std::fs::read_to_string(repository(FILE)).ok()?;
+    let text = std::fs::read_to_string(test_facts::outside(FILE)?).expect("the definition can be read");
     let items: Vec<Value> = serde_json::from_str(&text).expect("the definition is a list");
     let needs_containers = |item: &&Value| item["level"] == "containers";
     Some(items.iter().filter(needs_containers).filter_map(|item| item["codename"].as_str()).map(plain).collect())

@@ -116,9 +116,17 @@ fn success_policies() -> Check {
                 assert_eq!(reasons, ["SuccessPolicy", "SuccessPolicy"], "{name}");
                 assert_eq!(over["status"]["completedIndexes"], completed);
             }
-            assert!(over["status"]["terminating"].is_null() || over["status"]["terminating"] == 0, "{over}");
+            assert!(pods_of(&place, name).await.iter().all(is_over), "{name} ended before its pods");
+            for count in ["terminating", "ready"] {
+                assert_eq!(over["status"][count], 0, "{over}");
+            }
         }
     })
+}
+
+/// Whether no container of a pod runs any more.
+fn is_over(pod: &Value) -> bool {
+    matches!(text(&pod["status"]["phase"]), "Succeeded" | "Failed")
 }
 
 fn failure_policies() -> Check {

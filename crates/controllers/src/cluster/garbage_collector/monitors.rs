@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use api_machinery::meta::PartialObjectMetadata;
-use client::{Change, Informer, ObjectKey, ResourceInfo};
+use client::{Change, ObjectKey, ResourceInfo, Share};
 use component_base::metrics::{Counters, Desc, Metrics, Stability};
 use controller::{Controller, Cx, Next, ReconcileError};
 use parking_lot::Mutex;
@@ -29,12 +29,7 @@ const SYNC_ERRORS: Desc = Desc::new(
 pub(super) struct Monitors {
     shared: Arc<Shared>,
     errors: Counters,
-    running: Mutex<BTreeMap<String, Monitor>>,
-}
-
-struct Monitor {
-    info: ResourceInfo,
-    informer: Informer<PartialObjectMetadata>,
+    running: Mutex<BTreeMap<String, Share<PartialObjectMetadata>>>,
 }
 
 impl Monitors {
@@ -47,23 +42,17 @@ impl Monitors {
     /// Starts and stops watches so that there is one for each of these.
     fn follow(&self, wanted: BTreeMap<String, ResourceInfo>) {
         let mut running = self.running.lock();
-        running.retain(|name, monitor| {
-            let stays = wanted.contains_key(name);
-            if !stays {
-                self.shared.informers.stop_metadata(&monitor.info);
-            }
-            stays
-        });
+        running.retain(|name, _| wanted.contains_key(name));
         for (name, info) in wanted {
             running.entry(name).or_insert_with(|| self.monitor(info));
         }
         self.shared.informers.start();
     }
 
-    fn monitor(&self, info: ResourceInfo) -> Monitor {
-        let informer = self.shared.informers.metadata(&info);
-        let (shared, of) = (Arc::clone(&self.shared), info.clone());
-        informer.subscribe(move |change: &Change<PartialObjectMetadata>| {
+    fn monitor(&self, of: ResourceInfo) -> Share<PartialObjectMetadata> {
+        let objects = self.shared.informers.share_metadata(&of);
+        let shared = Arc::clone(&self.shared);
+        objects.subscribe(move |change: &Change<PartialObjectMetadata>| {
             let meta = &change.object().metadata;
             match change {
                 Change::Updated { .. } if change.is_resync() => {}
@@ -71,11 +60,11 @@ impl Monitors {
                 _ => shared.change(|graph| graph.observe(Identity::of(&of, meta), meta)),
             }
         });
-        Monitor { info, informer }
+        objects
     }
 
     async fn wait_synced(&self) {
-        let informers: Vec<_> = self.running.lock().values().map(|monitor| monitor.informer.clone()).collect();
+        let informers: Vec<_> = self.running.lock().values().map(|objects| objects.informer().clone()).collect();
         let all = async {
             for informer in &informers {
                 informer.wait_synced().await;

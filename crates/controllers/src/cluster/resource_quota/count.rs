@@ -7,7 +7,7 @@ use api_machinery::meta::PartialObjectMetadata;
 use api_machinery::object::Object;
 use api_machinery::time::Time;
 use api_types::core_v1::{PersistentVolumeClaim, Pod, ResourceList, ResourceQuota, Service};
-use client::{ApiObject, Change, Informer};
+use client::{ApiObject, Change, Informer, Share};
 use component_helpers::pod_state;
 use component_helpers::quota::Evaluator;
 use controller::{Build, Queue};
@@ -22,10 +22,13 @@ pub(super) struct Counted {
     others: Mutex<BTreeMap<(String, String), Other>>,
 }
 
+/// Shares in the objects of resources, by group and name.
+pub(super) type Followed = BTreeMap<(String, String), Arc<Share<PartialObjectMetadata>>>;
+
 #[derive(Clone)]
 struct Other {
     evaluator: Evaluator,
-    objects: Informer<PartialObjectMetadata>,
+    objects: Arc<Share<PartialObjectMetadata>>,
 }
 
 impl Counted {
@@ -40,7 +43,7 @@ impl Counted {
 
     /// Has quotas counted anew when less is used of them, or otherwise than the API server saw.
     pub(super) fn follow(&self, quotas: &Informer<ResourceQuota>, queue: &Queue) {
-        on_release(&self.pods, Evaluator::Pods, quotas, queue, |old, new| {
+        self.pods.subscribe(on_release(Evaluator::Pods, quotas, queue, |old: &Pod, new: &Pod| {
             let deadline = |pod: &Pod| pod.spec.active_deadline_seconds.is_some();
             let resources = |pod: &Pod| -> Vec<_> {
                 let all = pod.status.container_statuses.iter().chain(&pod.status.init_container_statuses);
@@ -49,16 +52,18 @@ impl Counted {
             pod_state::is_terminal(old) != pod_state::is_terminal(new)
                 || deadline(old) != deadline(new)
                 || resources(old) != resources(new)
-        });
-        on_release(&self.services, Evaluator::Services, quotas, queue, |old, new| old.spec.type_ != new.spec.type_);
-        on_release(&self.claims, Evaluator::Claims, quotas, queue, |old, new| {
+        }));
+        let retyped = |old: &Service, new: &Service| old.spec.type_ != new.spec.type_;
+        self.services.subscribe(on_release(Evaluator::Services, quotas, queue, retyped));
+        let changed = |old: &PersistentVolumeClaim, new: &PersistentVolumeClaim| {
             old.status.allocated_resources != new.status.allocated_resources || classes(old) != classes(new)
-        });
+        };
+        self.claims.subscribe(on_release(Evaluator::Claims, quotas, queue, changed));
     }
 
     /// The resources of which only the number counts, replaced.
-    pub(super) fn set_others(&self, others: BTreeMap<(String, String), Informer<PartialObjectMetadata>>) {
-        let other = |(resource, objects): ((String, String), Informer<PartialObjectMetadata>)| {
+    pub(super) fn set_others(&self, others: Followed) {
+        let other = |(resource, objects): ((String, String), Arc<Share<PartialObjectMetadata>>)| {
             let evaluator = Evaluator::of(&resource.0, &resource.1)?;
             Some((resource, Other { evaluator, objects }))
         };
@@ -69,27 +74,30 @@ impl Counted {
     pub(super) fn usage(&self, quota: &ResourceQuota, now: Time) -> (ResourceList, Option<String>) {
         let mut used = ResourceList::new();
         let mut problems = Vec::new();
-        let mut count = |evaluator: &Evaluator, name: &str, synced: bool, objects: Vec<Arc<dyn Object>>| {
-            if !quota.spec.hard.keys().any(|own| evaluator.counts(own)) {
-                return;
-            }
-            if !synced {
-                problems.push(format!("{name} not yet synced"));
-                return;
-            }
-            let zero = quota.spec.hard.keys().filter(|own| evaluator.counts(own));
-            used.extend(zero.map(|own| (own.clone(), component_helpers::quota::whole(0))));
-            for object in objects.iter().filter(|object| evaluator.chooses(&quota.spec, &***object)) {
-                component_helpers::pod_requests::add(&mut used, &evaluator.usage(&**object, now));
-            }
-        };
+        let mut count =
+            |evaluator: &Evaluator, name: &str, synced: bool, objects: &dyn Fn() -> Vec<Arc<dyn Object>>| {
+                if !quota.spec.hard.keys().any(|own| evaluator.counts(own)) {
+                    return;
+                }
+                if !synced {
+                    problems.push(format!("{name} not yet synced"));
+                    return;
+                }
+                let zero = quota.spec.hard.keys().filter(|own| evaluator.counts(own));
+                used.extend(zero.map(|own| (own.clone(), component_helpers::quota::whole(0))));
+                for object in objects().iter().filter(|object| evaluator.chooses(&quota.spec, &***object)) {
+                    component_helpers::pod_requests::add(&mut used, &evaluator.usage(&**object, now));
+                }
+            };
         let namespace = &quota.metadata.namespace;
-        count(&Evaluator::Pods, "pods", self.pods.has_synced(), objects(&self.pods, namespace));
-        count(&Evaluator::Services, "services", self.services.has_synced(), objects(&self.services, namespace));
-        count(&Evaluator::Claims, "persistentvolumeclaims", self.claims.has_synced(), objects(&self.claims, namespace));
+        let (pods, services, claims) = (&self.pods, &self.services, &self.claims);
+        count(&Evaluator::Pods, "pods", pods.has_synced(), &|| objects(pods, namespace));
+        count(&Evaluator::Services, "services", services.has_synced(), &|| objects(services, namespace));
+        count(&Evaluator::Claims, "persistentvolumeclaims", claims.has_synced(), &|| objects(claims, namespace));
         let others = self.others.lock().clone();
         for ((_, name), other) in others {
-            count(&other.evaluator, &name, other.objects.has_synced(), objects(&other.objects, namespace));
+            let informer = other.objects.informer();
+            count(&other.evaluator, &name, informer.has_synced(), &|| objects(informer, namespace));
         }
         used.retain(|name, _| quota.spec.hard.contains_key(name));
         (used, (!problems.is_empty()).then(|| problems.join(", ")))
@@ -109,16 +117,15 @@ fn objects<T: ApiObject>(informer: &Informer<T>, namespace: &str) -> Vec<Arc<dyn
     informer.in_namespace(namespace).into_iter().map(|object| object as Arc<dyn Object>).collect()
 }
 
-/// Enqueues the quotas that count a resource when an object of it goes, or changes in a way that matters.
+/// A handler that enqueues the quotas that count a resource when an object of it goes, or changes in a way that matters.
 pub(super) fn on_release<T: ApiObject>(
-    objects: &Informer<T>,
     evaluator: Evaluator,
     quotas: &Informer<ResourceQuota>,
     queue: &Queue,
-    matters: impl Fn(&T, &T) -> bool + Send + Sync + 'static,
-) {
+    matters: impl Fn(&T, &T) -> bool + Send + 'static,
+) -> impl FnMut(&Change<T>) + Send + 'static {
     let (quotas, queue) = (quotas.clone(), queue.clone());
-    objects.subscribe(move |change| {
+    move |change| {
         let concerned = match change {
             Change::Added { .. } => false,
             Change::Updated { old, new } => !change.is_resync() && matters(old, new),
@@ -132,5 +139,5 @@ pub(super) fn on_release<T: ApiObject>(
                 queue.add(client::ObjectKey::of(&quota.metadata));
             }
         }
-    });
+    }
 }

@@ -1,6 +1,7 @@
 //! Counts what is used of each resource quota. The API server books creations itself; this counts anew what was
-//! deleted or changed, what a new quota finds, and everything every few minutes.
+//! deleted or changed, what a new quota finds, what was booked once it has settled, and everything every few minutes.
 
+mod booked;
 mod count;
 mod monitors;
 #[cfg(test)]
@@ -13,6 +14,7 @@ use client::{Change, Informer, ObjectKey};
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 
 use crate::Settings;
+use booked::{Booked, Recount};
 use count::Counted;
 use monitors::Monitors;
 
@@ -31,6 +33,9 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let (workers, period) = (settings.resource_quota_syncs, settings.resource_quota_sync_period);
     let (primary, priority) = (build.queue("resourcequota_primary"), build.queue("resourcequota_priority"));
     let (usual, urgent) = (primary.clone(), priority.clone());
+    let settling = build.queue("resourcequota_booked");
+    let booked = Arc::new(Booked::new(build.clock(), &settling));
+    let bookings = Arc::clone(&booked);
     let quotas = build
         .watch::<ResourceQuota>()
         .observe(move |change| {
@@ -42,6 +47,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
                 let queue = if is_uncounted(change.object()) { &urgent } else { &usual };
                 queue.add(change.key());
             }
+            bookings.notice(change);
         })
         .resync(period)
         .observe({
@@ -57,7 +63,8 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     counted.follow(&quotas, &primary);
     let monitors = Monitors::new(build, Arc::clone(&counted), quotas.clone(), primary.clone());
     build.every("resource_quota_controller_resource_changes", monitors::PERIOD, Arc::new(monitors));
-    let controller = Arc::new(Quotas { quotas, counted });
+    let controller = Arc::new(Quotas { quotas, counted, booked });
+    build.run(&settling, workers, Arc::new(Recount(Arc::clone(&controller))));
     build.run(&priority, workers, Arc::clone(&controller) as _);
     build.run(&primary, workers, controller);
     Ok(())
@@ -72,6 +79,7 @@ fn is_uncounted(quota: &ResourceQuota) -> bool {
 struct Quotas {
     quotas: Informer<ResourceQuota>,
     counted: Arc<Counted>,
+    booked: Arc<Booked>,
 }
 
 #[async_trait::async_trait]
@@ -82,7 +90,8 @@ impl Controller for Quotas {
         if let Some(status) = plan(&quota, usage) {
             let mut next = ResourceQuota::clone(&quota);
             next.status = status;
-            cx.client.namespaced::<ResourceQuota>(&key.namespace).update_status(&next).await?;
+            let stored = cx.client.namespaced::<ResourceQuota>(&key.namespace).update_status(&next).await?;
+            self.booked.note_own(key, &stored.metadata.resource_version);
         }
         problem.map_or(Ok(Next::Done), |problem| Err(ReconcileError::failed(problem)))
     }

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_machinery::meta::PartialObjectMetadata;
 use api_types::core_v1::ResourceQuota;
 use client::{Informer, Informers, ObjectKey, RestMapper};
 use component_helpers::quota::Evaluator;
 use controller::{Build, Controller, Cx, Next, Queue, ReconcileError};
 use parking_lot::Mutex;
 
-use super::count::{Counted, on_release};
+use super::count::{Counted, Followed, on_release};
 
 /// How often it is looked what the server offers.
 pub(super) const PERIOD: Duration = Duration::from_secs(30);
@@ -23,7 +22,7 @@ pub(super) struct Monitors {
     counted: Arc<Counted>,
     quotas: Informer<ResourceQuota>,
     queue: Queue,
-    running: Mutex<BTreeMap<(String, String), Informer<PartialObjectMetadata>>>,
+    running: Mutex<Followed>,
 }
 
 impl Monitors {
@@ -66,15 +65,15 @@ impl Controller for Monitors {
             .collect();
         let mut fresh = Vec::new();
         let mut running = self.running.lock();
-        // The watches themselves are shared with the garbage collector, which ends those of resources that are gone.
+        // The watches themselves are shared with the garbage collector; the last of both ends one.
         running.retain(|resource, _| wanted.contains_key(resource));
         for (resource, info) in wanted {
             if running.contains_key(&resource) {
                 continue;
             }
-            let objects = self.informers.metadata(&info);
+            let objects = Arc::new(self.informers.share_metadata(&info));
             if let Some(evaluator) = Evaluator::of(&resource.0, &resource.1) {
-                on_release(&objects, evaluator.clone(), &self.quotas, &self.queue, |_, _| false);
+                objects.subscribe(on_release(evaluator.clone(), &self.quotas, &self.queue, |_, _| false));
                 fresh.push(evaluator);
             }
             running.insert(resource, objects);

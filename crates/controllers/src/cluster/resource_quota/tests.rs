@@ -78,3 +78,48 @@ async fn what_discovery_finds_is_counted_without_waiting_for_the_next_round() {
     let used = quotas.get("q").await.unwrap().status.used;
     assert_eq!(used, amounts("pods=0 count/configmaps=1 configmaps=1"));
 }
+
+/// What admission does: it books a use without this controller's help.
+async fn book(running: &Running, used: &str) {
+    let quotas = running.client.namespaced::<ResourceQuota>("ns");
+    let mut quota = quotas.get("q").await.unwrap();
+    quota.status.used = amounts(used);
+    quotas.update_status(&quota).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_booked_for_something_that_is_gone_is_released_soon() {
+    let running = Running::start(&[DESCRIPTOR]);
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ns"},
+        "spec": {"hard": {"pods": "5"}}});
+    running.server.put("v1/resourcequotas", quota);
+    settle().await;
+    // The pod has come and gone, and the deletion was counted, before the booking is seen.
+    running
+        .server
+        .put("v1/pods", json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "ns"}}));
+    running.server.remove("v1/pods", "ns", "a");
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    book(&running, "pods=1").await;
+    settle().await;
+    let quotas = running.client.namespaced::<ResourceQuota>("ns");
+    assert_eq!(quotas.get("q").await.unwrap().status.used, amounts("pods=0"));
+    running.assert_steady().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_booked_just_now_is_not_taken_away_before_it_comes() {
+    let running = Running::start(&[DESCRIPTOR]);
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ns"},
+        "spec": {"hard": {"pods": "50"}}});
+    running.server.put("v1/resourcequotas", quota);
+    settle().await;
+    let quotas = running.client.namespaced::<ResourceQuota>("ns");
+    for booked in 1..=10 {
+        book(&running, &format!("pods={booked}")).await;
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        assert_eq!(quotas.get("q").await.unwrap().status.used, amounts(&format!("pods={booked}")));
+    }
+    settle().await;
+    assert_eq!(quotas.get("q").await.unwrap().status.used, amounts("pods=0"), "nothing of it came");
+}

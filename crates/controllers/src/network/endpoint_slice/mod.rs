@@ -116,8 +116,9 @@ impl Controller for EndpointSlices {
         }
         let mut pods = self.pods.in_namespace(&key.namespace);
         pods.retain(|pod| selects(&service, &pod.metadata.labels));
+        let version = self.slices.resource_version();
         let mut slices = self.slices.by_index(BY_SERVICE, &key.to_string());
-        if self.tracker.is_stale(key, &slices) {
+        if self.tracker.is_stale(key, &slices, &version) {
             self.metrics.ended(SyncResult::Stale);
             return Err(ReconcileError::failed("EndpointSlice informer cache is out of date"));
         }

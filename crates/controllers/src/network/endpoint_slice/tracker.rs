@@ -10,8 +10,9 @@ use parking_lot::Mutex;
 /// What is expected of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
-    /// At least this generation.
-    Generation(i64),
+    /// At least this generation, in a cache that has come to this version. One that has and does not have the slice has
+    /// seen it go, or never needed to see it.
+    Generation(i64, u64),
     /// That it goes.
     Deletion,
 }
@@ -34,7 +35,8 @@ impl Tracker {
     pub(in crate::network) fn written(&self, key: &ObjectKey, slice: &EndpointSlice) {
         let services = &mut self.0.lock().services;
         let slices = services.entry(key.clone()).or_default();
-        slices.insert(slice.metadata.uid.clone(), Expected::Generation(slice.metadata.generation));
+        let version = slice.metadata.resource_version.parse().unwrap_or(0);
+        slices.insert(slice.metadata.uid.clone(), Expected::Generation(slice.metadata.generation, version));
     }
 
     /// A slice was deleted.
@@ -78,19 +80,23 @@ impl Tracker {
         state.waiting.remove(key);
     }
 
-    /// Whether the cache has not seen yet what was written; if so, the next event of a slice is news.
-    pub(in crate::network) fn is_stale(&self, key: &ObjectKey, slices: &[Arc<EndpointSlice>]) -> bool {
+    /// Whether the cache has not seen yet what was written; if so, the next event of a slice is news. `version` is what
+    /// the cache was at, no later than when `slices` were taken from it.
+    pub(in crate::network) fn is_stale(&self, key: &ObjectKey, slices: &[Arc<EndpointSlice>], version: &str) -> bool {
         let mut state = self.0.lock();
-        let Some(tracked) = state.services.get(key) else { return false };
+        let Some(tracked) = state.services.get_mut(key) else { return false };
+        let there: HashSet<&str> = slices.iter().map(|slice| slice.metadata.uid.as_str()).collect();
+        // A version that cannot be compared does not block.
+        let version = version.parse().unwrap_or(u64::MAX);
+        tracked.retain(|uid, expected| {
+            there.contains(uid.as_str()) || matches!(expected, Expected::Generation(_, written) if *written > version)
+        });
         let behind = |slice: &Arc<EndpointSlice>| match tracked.get(&slice.metadata.uid) {
             Some(Expected::Deletion) => true,
-            Some(Expected::Generation(generation)) => slice.metadata.generation < *generation,
+            Some(Expected::Generation(generation, _)) => slice.metadata.generation < *generation,
             None => false,
         };
-        let missing = |(uid, expected): (&String, &Expected)| {
-            *expected != Expected::Deletion && !slices.iter().any(|slice| slice.metadata.uid == *uid)
-        };
-        let stale = slices.iter().any(behind) || tracked.iter().any(missing);
+        let stale = slices.iter().any(behind) || tracked.keys().any(|uid| !there.contains(uid.as_str()));
         if stale {
             state.waiting.insert(key.clone());
         }
@@ -102,7 +108,7 @@ impl Tracker {
     fn is_news(&self, key: &ObjectKey, slice: &EndpointSlice) -> bool {
         let mut state = self.0.lock();
         let foreign = match state.services.get(key).and_then(|tracked| tracked.get(&slice.metadata.uid)) {
-            Some(Expected::Generation(generation)) => slice.metadata.generation > *generation,
+            Some(Expected::Generation(generation, _)) => slice.metadata.generation > *generation,
             Some(Expected::Deletion) => false,
             None => true,
         };
@@ -113,7 +119,7 @@ impl Tracker {
     fn deletion_is_news(&self, key: &ObjectKey, slice: &EndpointSlice) -> bool {
         let mut state = self.0.lock();
         let known = state.services.get_mut(key).and_then(|tracked| tracked.remove(&slice.metadata.uid));
-        state.waiting.remove(key) || matches!(known, Some(Expected::Generation(_)))
+        state.waiting.remove(key) || matches!(known, Some(Expected::Generation(..)))
     }
 }
 
@@ -124,6 +130,7 @@ mod tests {
     fn slice(generation: i64) -> EndpointSlice {
         let mut slice = EndpointSlice::default();
         (slice.metadata.uid, slice.metadata.generation) = ("1".into(), generation);
+        slice.metadata.resource_version = (10 * generation).to_string();
         slice
     }
 
@@ -139,7 +146,19 @@ mod tests {
         tracker.written(&key, &slice(1));
         let change = Change::Updated { old: given("a", 1), new: given("b", 2) };
         assert_eq!(tracker.touched(&change, of), [key.clone(), ObjectKey::new("ns", "b")]);
-        assert!(!tracker.is_stale(&key, &[]));
+        assert!(!tracker.is_stale(&key, &[], "0"));
+    }
+
+    #[test]
+    fn a_slice_that_was_gone_before_the_answer_came_is_not_waited_for() {
+        let (tracker, key) = (Tracker::default(), ObjectKey::new("ns", "a"));
+        assert!(!tracker.deletion_is_news(&key, &slice(1)), "nobody knows it yet");
+        tracker.written(&key, &slice(1));
+        assert!(tracker.is_stale(&key, &[], "9"), "the cache may be about to show it");
+        assert!(!tracker.is_stale(&key, &[], "10"), "the cache has seen all that was written");
+        tracker.deleted(&key, &slice(1));
+        assert!(!tracker.is_stale(&key, &[], "11"));
+        assert!(tracker.0.lock().services[&key].is_empty(), "what is gone is forgotten");
     }
 
     #[test]
@@ -148,12 +167,12 @@ mod tests {
         tracker.written(&key, &slice(2));
         assert!(!tracker.is_news(&key, &slice(2)), "one's own write");
         assert!(tracker.is_news(&key, &slice(3)), "somebody else's write");
-        assert!(!tracker.is_stale(&key, &[Arc::new(slice(2))]));
-        assert!(tracker.is_stale(&key, &[Arc::new(slice(1))]));
+        assert!(!tracker.is_stale(&key, &[Arc::new(slice(2))], "20"));
+        assert!(tracker.is_stale(&key, &[Arc::new(slice(1))], "10"));
         assert!(tracker.is_news(&key, &slice(2)), "the service waits for it");
         assert!(!tracker.is_news(&key, &slice(2)), "nothing waits any more");
         tracker.deleted(&key, &slice(2));
-        assert!(tracker.is_stale(&key, &[Arc::new(slice(2))]));
+        assert!(tracker.is_stale(&key, &[Arc::new(slice(2))], "20"));
         assert!(tracker.deletion_is_news(&key, &slice(2)), "the service waits for it");
         assert!(!tracker.deletion_is_news(&key, &slice(2)));
     }

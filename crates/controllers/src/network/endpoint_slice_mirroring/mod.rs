@@ -109,6 +109,7 @@ impl Controller for Mirroring {
 
 impl Mirroring {
     async fn sync(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
+        let version = self.slices.resource_version();
         let slices = self.slices.by_index(BY_ENDPOINTS, &key.to_string());
         let service = self.services.get(key).filter(|service| service.spec.selector.is_empty());
         let endpoints = self.endpoints.get(key).filter(|endpoints| is_mirrorable(endpoints));
@@ -117,7 +118,7 @@ impl Mirroring {
             self.metrics.forget(key);
             return self.delete(cx, key, slices).await;
         };
-        if self.tracker.is_stale(key, &slices) {
+        if self.tracker.is_stale(key, &slices, &version) {
             return Err(ReconcileError::failed("EndpointSlice informer cache is out of date"));
         }
         let plan = plan::plan(&endpoints, &slices, self.max);

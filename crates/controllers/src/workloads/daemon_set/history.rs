@@ -8,7 +8,7 @@ use api_types::apps_v1::{ControllerRevision, DaemonSet};
 use api_types::core_v1::Pod;
 use client::{Api, ClientError, Patch};
 use component_helpers::selectors::selector_of;
-use controller::{CONTROLLER_UID, Cx, ReconcileError};
+use controller::{CONTROLLER_UID, Cx, ReconcileError, owned_and_orphans};
 use serde_json::json;
 
 use super::super::adoption::Claims;
@@ -36,7 +36,7 @@ impl DaemonSetController {
     pub(super) async fn construct_history(&self, cx: &Cx, set: &DaemonSet) -> Result<History, ReconcileError> {
         let selector =
             selector_of(set.spec.selector.as_ref()).map_err(|error| ReconcileError::permanent(error.to_string()))?;
-        let candidates = self.revisions.in_namespace(&set.metadata.namespace);
+        let candidates = owned_and_orphans(&self.revisions, &set.metadata);
         let claimed = Claims::new(&cx.client, set, &selector, &[]).run(candidates).await?;
         let mut labelled = Vec::with_capacity(claimed.len());
         for revision in claimed {

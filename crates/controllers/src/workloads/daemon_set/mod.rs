@@ -30,6 +30,7 @@ use component_base::metrics::Desc;
 use component_helpers::selectors::selector_of;
 use controller::{
     Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, NODE_NAME, Next, ReconcileError, controller_uid,
+    owned_and_orphans,
 };
 
 use super::adoption::Claims;
@@ -77,7 +78,8 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         .enqueue_self(&queue)
         .informer();
     let owners = sets.clone();
-    let revisions = build.watch::<ControllerRevision>().enqueue_keys(&queue, move |change| {
+    let revisions = build.watch::<ControllerRevision>().index(CONTROLLER_UID, |own| controller_uid(&own.metadata));
+    let revisions = revisions.enqueue_keys(&queue, move |change| {
         // A revision that one of the sets owns was made by this controller, which knows of it.
         let made =
             matches!(change, Change::Added { object, .. } if controller::controller_of(&object.metadata).is_some());
@@ -178,14 +180,10 @@ impl DaemonSetController {
     async fn place(&self, cx: &Cx, set: &DaemonSet) -> Result<Placement, ReconcileError> {
         let selector =
             selector_of(set.spec.selector.as_ref()).map_err(|error| ReconcileError::permanent(error.to_string()))?;
-        let owned = self.pods.by_index(CONTROLLER_UID, &set.metadata.uid).into_iter();
-        let orphans = self.pods.by_index(CONTROLLER_UID, "").into_iter();
-        let orphans = orphans.filter(|pod| pod.metadata.namespace == set.metadata.namespace);
-        let before: Vec<_> = owned.chain(orphans).collect();
-        let known: Vec<_> = before.iter().map(|pod| pod.metadata.resource_version.clone()).collect();
-        let pods = Claims::new(&cx.client, set, &selector, &[]).run(before).await?;
-        for pod in pods.iter().filter(|pod| !known.contains(&pod.metadata.resource_version)) {
-            self.written.note(&set.metadata, PODS, &pod.metadata.resource_version);
+        let mut claims = Claims::new(&cx.client, set, &selector, &[]);
+        let pods = claims.run(owned_and_orphans(&self.pods, &set.metadata)).await?;
+        for version in claims.adopted() {
+            self.written.note(&set.metadata, PODS, version);
         }
         Ok(Placement::new(set, &self.nodes.list(), pods))
     }

@@ -12,6 +12,7 @@ use api_types::core_v1::Pod;
 use controller::controller_ref;
 use serde_json::json;
 
+use super::super::revision_data::template_of;
 use super::super::template_hash::{hashed_name, template_hash};
 
 /// The patch that brings the template back.
@@ -53,7 +54,22 @@ pub(super) fn sort(
     let wanted = data(set);
     let mut revisions = revisions;
     revisions.sort_by(|one, two| rank(one).cmp(&rank(two)));
-    revisions.into_iter().partition(|revision| revision.data.value() == wanted)
+    let (mut current, mut old): (Vec<_>, Vec<_>) =
+        revisions.into_iter().partition(|revision| revision.data.value() == wanted);
+    // Else the newest one, if an older release wrote it with fewer defaults: nothing is to be rolled out for that.
+    if current.is_empty() && old.last().is_some_and(|newest| means(newest, set)) {
+        current.extend(old.pop());
+    }
+    (current, old)
+}
+
+/// Whether a revision stands for the set's template, whatever its bytes: with the defaults of today it is the same.
+pub(super) fn means(revision: &ControllerRevision, set: &DaemonSet) -> bool {
+    let Ok(template) = template_of(revision) else { return false };
+    let mut then = set.clone();
+    then.spec.template = template;
+    kinds::set_defaults(&mut then);
+    data(&then) == data(set)
 }
 
 fn rank(revision: &ControllerRevision) -> (i64, Time, &str) {
@@ -62,7 +78,7 @@ fn rank(revision: &ControllerRevision) -> (i64, Time, &str) {
 
 /// The number that the current revision must at least have.
 pub(super) fn next_number(old: &[Arc<ControllerRevision>]) -> i64 {
-    old.iter().map(|revision| revision.revision).max().unwrap_or(0) + 1
+    old.iter().map(|revision| revision.revision).max().unwrap_or(0).saturating_add(1)
 }
 
 /// The old revisions beyond the limit that no pod is of.

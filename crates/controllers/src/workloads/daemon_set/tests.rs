@@ -217,3 +217,28 @@ async fn a_failing_server_is_asked_again() {
     settle().await;
     assert_eq!(running.count(PODS_AT), 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_revision_that_means_the_same_is_kept() {
+    for (grace, expected) in [(30, 1), (31, 2)] {
+        let running = Running::start(&[DESCRIPTOR]);
+        let mut adopted = set(1, 0);
+        kinds::set_defaults(&mut adopted);
+        adopted.spec.template.spec.termination_grace_period_seconds = Some(grace);
+        let mut revision = revisions::revision(&adopted, 1);
+        // As a release wrote it that knew fewer defaults and printed times that are not set.
+        let mut data = revision.data.value();
+        data["spec"]["template"]["metadata"]["creationTimestamp"] = serde_json::Value::Null;
+        data["spec"]["template"]["spec"].as_object_mut().unwrap().remove("terminationGracePeriodSeconds");
+        revision.data = api_machinery::leaf::RawJson::from_value(&data);
+        revision.metadata.labels.insert("controller-revision-hash".into(), "before".into());
+        revision.metadata.name = "d-before".into();
+        running.put(REVISIONS_AT, &revision);
+        running.put("v1/nodes", &*node("n"));
+        running.put(SETS_AT, &adopted);
+        settle().await;
+        assert_eq!(running.count(REVISIONS_AT), expected, "grace period {grace}");
+        let pods = running.server.objects(PODS_AT);
+        assert_eq!(pods[0]["metadata"]["labels"]["controller-revision-hash"] == "before", expected == 1);
+    }
+}

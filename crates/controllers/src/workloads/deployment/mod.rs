@@ -25,7 +25,10 @@ use api_types::apps_v1::{Deployment, ReplicaSet};
 use api_types::core_v1::Pod;
 use client::{Change, EventType, Informer, ObjectKey};
 use component_helpers::selectors::selector_of;
-use controller::{Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, Next, ReconcileError, controller_uid};
+use controller::{
+    Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, Next, ReconcileError, controller_uid,
+    owned_and_orphans,
+};
 
 use super::adoption::Claims;
 use super::owners::{concerned, key, resolve, selects_all};
@@ -123,9 +126,7 @@ impl DeploymentController {
     async fn observe(&self, cx: &Cx, stored: Arc<Deployment>) -> Result<Observed, ReconcileError> {
         let selector =
             selector_of(stored.spec.selector.as_ref()).map_err(|error| ReconcileError::permanent(error.to_string()))?;
-        let mut candidates = self.sets.by_index(CONTROLLER_UID, &stored.metadata.uid);
-        let orphans = self.sets.by_index(CONTROLLER_UID, "").into_iter();
-        candidates.extend(orphans.filter(|set| set.metadata.namespace == stored.metadata.namespace));
+        let candidates = owned_and_orphans(&self.sets, &stored.metadata);
         let claimed = Claims::new(&cx.client, &*stored, &selector, &[]).run(candidates).await?;
         let pods_of =
             |set: &Arc<ReplicaSet>| (set.metadata.uid.clone(), self.pods.by_index(CONTROLLER_UID, &set.metadata.uid));

@@ -161,7 +161,7 @@ impl<'a> Draft<'a> {
     /// revision with it. When the replica set changes, the deployment follows in the next reconciliation.
     pub(super) fn sync_new(&mut self) {
         let old = self.old();
-        let next = revisions::highest(old.iter().map(|index| &self.sets[*index])) + 1;
+        let next = revisions::highest(old.iter().map(|index| &self.sets[*index])).saturating_add(1);
         let min_ready = self.deployment.spec.min_ready_seconds;
         let Some(set) = self.new.and_then(|new| self.sets.get_mut(new)) else { return };
         if revisions::sync(&self.deployment, &mut set.metadata.annotations, next)
@@ -197,7 +197,11 @@ impl<'a> Draft<'a> {
         set.spec.selector = Some(selector);
         set.spec.min_ready_seconds = deployment.spec.min_ready_seconds;
         set.spec.replicas = Some(new_set_size(deployment, self.total_size(), 0));
-        revisions::sync(deployment, &mut set.metadata.annotations, revisions::highest(self.sets.iter()) + 1);
+        revisions::sync(
+            deployment,
+            &mut set.metadata.annotations,
+            revisions::highest(self.sets.iter()).saturating_add(1),
+        );
         revisions::note_size(deployment, &mut set.metadata.annotations);
         Step::Create(Box::new(set))
     }

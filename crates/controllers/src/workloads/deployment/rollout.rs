@@ -33,16 +33,16 @@ impl Draft<'_> {
             return false;
         }
         let at_least = wanted(&self.deployment) - max_unavailable(&self.deployment);
-        let unavailable = size(&self.sets[new]) - self.sets[new].status.available_replicas;
-        let budget = self.total_size() - at_least - unavailable;
+        let unavailable = size(&self.sets[new]).saturating_sub(self.sets[new].status.available_replicas);
+        let budget = (self.total_size() - at_least).saturating_sub(unavailable);
         if budget <= 0 {
             return false;
         }
-        let unhealthy = |set: &ReplicaSet| size(set) - set.status.available_replicas;
+        let unhealthy = |set: &ReplicaSet| size(set).saturating_sub(set.status.available_replicas);
         let mut shrunk = self.take(&active, budget, unhealthy);
         // A set that was just shrunk still reports the pods that are about to go.
         let available = |index: usize| self.sets[index].status.available_replicas.min(size(&self.sets[index]));
-        let available = active.iter().map(|index| available(*index)).sum::<i32>() + available(new);
+        let available = active.iter().chain([&new]).map(|index| available(*index)).fold(0, i32::saturating_add);
         if available > at_least {
             shrunk |= self.take(&active, available - at_least, size);
         }

@@ -60,20 +60,22 @@ impl Draft<'_> {
         let wanted = wanted(&self.deployment);
         let allowed = if wanted > 0 { wanted.saturating_add(max_surge(&self.deployment)) } else { 0 };
         let mut active: Vec<_> = (0..self.sets.len()).filter(|index| size(&self.sets[*index]) > 0).collect();
-        let to_add = allowed - active.iter().map(|index| size(&self.sets[*index])).fold(0, i32::saturating_add);
+        // Two sets of two billion pods each have more than a size can say.
+        let total: i64 = active.iter().map(|index| i64::from(size(&self.sets[*index]))).sum();
+        let to_add = i64::from(allowed) - total;
         active.sort_by(|one, two| self.first_served(*one, *two, to_add));
         let mut sizes = Vec::with_capacity(active.len());
         let mut added = 0;
         for index in &active {
             let share = self.share(*index, to_add, added);
             added += share;
-            sizes.push(size(&self.sets[*index]) + share);
+            sizes.push(i64::from(size(&self.sets[*index])) + share);
         }
         if let Some(first) = sizes.first_mut() {
             *first = (*first + to_add - added).max(0);
         }
         for (index, size) in active.into_iter().zip(sizes) {
-            self.resize_set(index, size);
+            self.resize_set(index, i32::try_from(size.max(0)).unwrap_or(i32::MAX));
         }
     }
 
@@ -85,18 +87,18 @@ impl Draft<'_> {
     }
 
     /// Large before small; of equal ones the newest gains first and the oldest loses first.
-    fn first_served(&self, one: usize, two: usize, to_add: i32) -> Ordering {
+    fn first_served(&self, one: usize, two: usize, to_add: i64) -> Ordering {
         let (one, two) = (&self.sets[one], &self.sets[two]);
         let by_age = age(one).cmp(&age(two));
         size(two).cmp(&size(one)).then(if to_add > 0 { by_age.reverse() } else { by_age })
     }
 
     /// How much a set gains or loses, limited to what is left.
-    fn share(&self, index: usize, to_add: i32, added: i32) -> i32 {
+    fn share(&self, index: usize, to_add: i64, added: i64) -> i64 {
         if to_add == 0 || to_add == added {
             return 0;
         }
-        let fraction = self.fraction(index);
+        let fraction = i64::from(self.fraction(index));
         if to_add > 0 { fraction.min(to_add - added) } else { fraction.max(to_add - added) }
     }
 
@@ -114,8 +116,8 @@ impl Draft<'_> {
         if before <= 0 {
             return 0;
         }
-        let now = i64::from(wanted) + i64::from(max_surge(&self.deployment));
-        let (product, before) = (i64::from(own) * now, i64::from(before));
+        let now = i128::from(wanted) + i128::from(max_surge(&self.deployment));
+        let (product, before) = (i128::from(own) * now, i128::from(before));
         let scaled = (2 * product + before) / (2 * before);
         i32::try_from(scaled).unwrap_or(i32::MAX) - own
     }

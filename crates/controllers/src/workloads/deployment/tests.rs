@@ -145,6 +145,29 @@ fn sizes_are_shared_out_in_proportion() {
 }
 
 #[test]
+fn no_size_is_too_large_to_plan_with() {
+    let sizes = [0, 1, 10, i32::MAX - 10, i32::MAX];
+    let all = || sizes.into_iter().flat_map(|one| sizes.into_iter().map(move |two| (one, two)));
+    for (wanted, surge) in all() {
+        for (old, new) in all() {
+            for (old_available, new_available) in all() {
+                let mut deployment = deployment(wanted);
+                deployment.spec.strategy.rolling_update.as_mut().unwrap().max_surge = Some(IntOrString::Int(surge));
+                let mut sets = vec![set("v1", 1, old, old_available), set("v2", 2, new, new_available)];
+                assert!(plan::plan(&observed(deployment.clone(), sets.clone())).is_ok());
+                // Resized: both had their sizes for another number of pods.
+                for set in &mut sets {
+                    set.metadata.annotations.insert("deployment.kubernetes.io/desired-replicas".into(), "3".into());
+                    set.metadata.annotations.insert("deployment.kubernetes.io/max-replicas".into(), "1".into());
+                }
+                sets[0].metadata.annotations.insert(revisions::REVISION.into(), i64::MAX.to_string());
+                assert!(plan::plan(&observed(deployment, sets)).is_ok());
+            }
+        }
+    }
+}
+
+#[test]
 fn a_roll_goes_on_after_a_resize_that_changes_no_set() {
     let mut old = set("v1", 1, 3, 3);
     old.metadata.annotations.insert("deployment.kubernetes.io/desired-replicas".into(), "4".into());

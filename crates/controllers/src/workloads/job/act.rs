@@ -31,9 +31,10 @@ pub(super) async fn release(client: &Client, pod: &Pod) -> Result<(), ClientErro
     }
 }
 
-/// Takes a pod out of the counts of active and ready ones.
+/// Counts a pod that was deleted as on its way out, no longer as active: whether it is gone, the watch will tell.
 fn leave_out(managed: &mut Managed, pod: &Pod) {
     managed.active -= 1;
+    managed.terminating += 1;
     managed.ready -= i32::from(pod_state::is_ready(pod));
 }
 
@@ -60,7 +61,7 @@ impl JobController {
     pub(super) async fn manage(&self, cx: &Cx, owner: &ObjectKey, view: &View) -> Managed {
         let plan = view.manage();
         let look_again = plan.look_again;
-        let mut managed = Managed { active: view.active_count(), ready: view.ready, look_again, ..Managed::default() };
+        let mut managed = Managed { look_again, ..Managed::before(view) };
         if !plan.remove.is_empty() {
             managed.action = Action::PodsDeleted;
             self.remove(cx, owner, view, &plan.remove, &mut managed).await;

@@ -37,7 +37,10 @@ use client::{EventType, Expectations, Informer, ObjectKey, RateLimit};
 use component_base::metrics::Desc;
 use component_helpers::conditions::find;
 use component_helpers::selectors::selector_of;
-use controller::{Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, Next, ReconcileError, controller_uid};
+use controller::{
+    Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, Next, ReconcileError, controller_uid,
+    owned_and_orphans,
+};
 use parking_lot::Mutex;
 
 use super::adoption::Claims;
@@ -170,12 +173,22 @@ struct Managed {
     active: i32,
     /// How many of them are ready.
     ready: i32,
+    /// How many are on their way out, those that were deleted just now among them.
+    terminating: i32,
     /// The first failure.
     error: Option<ReconcileError>,
     /// When to look again.
     look_again: Option<Duration>,
     /// What was done.
     action: Action,
+}
+
+impl Managed {
+    /// As the pods were found.
+    fn before(view: &View) -> Self {
+        let (active, ready, terminating) = (view.active_count(), view.ready, view.terminating);
+        Self { active, ready, terminating, ..Self::default() }
+    }
 }
 
 impl JobController {
@@ -197,7 +210,7 @@ impl JobController {
             view.job.status.start_time = Some(now);
         }
         let mut fate = view.fate();
-        let mut managed = Managed { active: view.active_count(), ready: view.ready, ..Managed::default() };
+        let mut managed = Managed::before(&view);
         let mut events = Vec::new();
         if fate.is_some() {
             let all_gone = self.delete_active(cx, &view, &mut managed).await;
@@ -217,9 +230,10 @@ impl JobController {
             }
             warn_of_too_many(cx, &view, fate.as_ref());
         }
+        view.terminating = managed.terminating;
         let status = &mut view.job.status;
         (status.active, status.ready) = (managed.active, Some(managed.ready));
-        status.terminating = Some(view.terminating);
+        status.terminating = Some(managed.terminating);
         self.flush(cx, key, &mut view, &stored, fate).await?;
         for (reason, message) in events {
             cx.events.event(&view.job, EventType::Normal, reason, message);
@@ -232,15 +246,10 @@ impl JobController {
     async fn claim(&self, cx: &Cx, job: &Job) -> Result<Vec<Arc<Pod>>, ReconcileError> {
         let selector =
             selector_of(job.spec.selector.as_ref()).map_err(|error| ReconcileError::permanent(error.to_string()))?;
-        let owned = self.pods.by_index(CONTROLLER_UID, &job.metadata.uid).into_iter();
-        let orphans = self.pods.by_index(CONTROLLER_UID, "").into_iter();
-        let orphans = orphans.filter(|pod| pod.metadata.namespace == job.metadata.namespace);
-        let before: Vec<_> = owned.chain(orphans).collect();
-        let known: Vec<_> = before.iter().map(|pod| pod.metadata.resource_version.clone()).collect();
         let mut claims = Claims::new(&cx.client, job, &selector, &[JOB_TRACKING_FINALIZER]);
-        let pods = claims.run(before).await?;
-        for pod in pods.iter().filter(|pod| !known.contains(&pod.metadata.resource_version)) {
-            self.records.written.note(&job.metadata, PODS, &pod.metadata.resource_version);
+        let pods = claims.run(owned_and_orphans(&self.pods, &job.metadata)).await?;
+        for version in claims.adopted() {
+            self.records.written.note(&job.metadata, PODS, version);
         }
         Ok(pods)
     }

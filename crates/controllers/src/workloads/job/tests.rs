@@ -284,6 +284,56 @@ async fn failures_end_a_job_after_their_delays() {
     );
 }
 
+/// Lets all pods go that something else than the job holds on to, as kubelets do once containers have ended.
+async fn let_pods_go(running: &Running) {
+    let pods = running.client.namespaced::<Pod>("ns");
+    for mut pod in pods.list(&ListOptions::default()).await.unwrap().items {
+        pod.metadata.finalizers.retain(|own| own != HELD);
+        pods.update(&pod).await.unwrap();
+    }
+}
+
+const HELD: &str = "test/containers";
+
+#[tokio::test(start_paused = true)]
+async fn a_job_ends_after_the_pods_that_its_end_deletes() {
+    let running = Running::start(&[DESCRIPTOR]);
+    let mut late = job(2, Some(2));
+    late.spec.active_deadline_seconds = Some(10);
+    late.spec.template.metadata.finalizers.push(HELD.into());
+    running.put(JOBS_AT, &late);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let job = live(&running).await;
+    assert!(is_true(&job.status.conditions, "FailureTarget"), "{:?}", job.status);
+    assert!(!is_true(&job.status.conditions, "Failed"), "the pods still run: {:?}", job.status);
+    assert_eq!((job.status.active, job.status.terminating, job.status.failed), (0, Some(2), 2));
+    let_pods_go(&running).await;
+    settle().await;
+    let job = live(&running).await;
+    assert!(is_true(&job.status.conditions, "Failed"), "{:?}", job.status);
+    assert_eq!((job.status.active, job.status.terminating, job.status.failed), (0, Some(0), 2));
+    running.assert_steady().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_are_removed_are_terminating_until_they_are_gone() {
+    let running = Running::start(&[DESCRIPTOR]);
+    let mut held = job(2, Some(3));
+    held.spec.template.metadata.finalizers.push(HELD.into());
+    running.put(JOBS_AT, &held);
+    settle().await;
+    let mut job = live(&running).await;
+    (job.spec.suspend, job.metadata.generation) = (Some(true), 2);
+    running.client.namespaced::<Job>("ns").update(&job).await.unwrap();
+    settle().await;
+    let job = live(&running).await;
+    assert_eq!((job.status.active, job.status.terminating), (0, Some(2)));
+    let_pods_go(&running).await;
+    settle().await;
+    let job = live(&running).await;
+    assert_eq!((job.status.active, job.status.terminating, job.status.failed), (0, Some(0), 0));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_suspended_job_keeps_no_pods_and_resumes() {
     let running = Running::start(&[DESCRIPTOR]);

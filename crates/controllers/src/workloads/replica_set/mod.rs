@@ -22,7 +22,7 @@ use component_helpers::pod_state;
 use component_helpers::selectors::selector_of;
 use controller::{
     Build, CONTROLLER_UID, Controller, Cx, Descriptor, Next, ReconcileError, controller_of, controller_ref,
-    controller_uid, in_batches,
+    controller_uid, in_batches, is_controlled_by, owned_and_orphans,
 };
 use futures_util::future::join_all;
 
@@ -100,7 +100,7 @@ fn start<O: Replicated>(build: &mut Build<'_>, queue: &str, workers: usize) {
         .index(CONTROLLER_UID, |pod| controller_uid(&pod.metadata))
         .observe(move |change| watch.notice(change))
         .informer();
-    let ages = build.metrics().histograms(&AGES);
+    let ages = build.metrics().shared_histograms(&AGES);
     let controller = Replicator { sets, pods, expectations, written, ages };
     build.run(&queue, workers, Arc::new(controller));
 }
@@ -155,20 +155,19 @@ impl<O: Replicated> Replicator<O> {
             Ok(selector) => selector,
             Err(error) => return Err(ReconcileError::permanent(error.to_string())),
         };
-        let owned = self.pods.by_index(CONTROLLER_UID, &set.meta().uid);
-        let orphans = self.pods.by_index(CONTROLLER_UID, "").into_iter();
-        let orphans = orphans.filter(|pod| pod.metadata.namespace == set.meta().namespace);
-        let going = |pod: &Arc<Pod>| {
+        let pods = owned_and_orphans(&self.pods, set.meta());
+        let going = |pod: &&Arc<Pod>| {
             pod.metadata.deletion_timestamp.is_some()
                 && !pod_state::is_terminal(pod)
+                && is_controlled_by(&pod.metadata, set.meta())
                 && selector.matches(&pod.metadata.labels)
         };
-        let terminating = i32::try_from(owned.iter().filter(|pod| going(pod)).count()).unwrap_or(i32::MAX);
-        let before: Vec<_> = owned.into_iter().chain(orphans).filter(|pod| pod_state::is_active(pod)).collect();
-        let known: Vec<_> = before.iter().map(|pod| pod.metadata.resource_version.clone()).collect();
-        let active = Claims::new(&cx.client, set, &selector, &[]).run(before).await?;
-        for pod in active.iter().filter(|pod| !known.contains(&pod.metadata.resource_version)) {
-            self.written.note(set.meta(), PODS, &pod.metadata.resource_version);
+        let terminating = i32::try_from(pods.iter().filter(going).count()).unwrap_or(i32::MAX);
+        let candidates = pods.into_iter().filter(|pod| pod_state::is_active(pod)).collect();
+        let mut claims = Claims::new(&cx.client, set, &selector, &[]);
+        let active = claims.run(candidates).await?;
+        for version in claims.adopted() {
+            self.written.note(set.meta(), PODS, version);
         }
         Ok(Pods { active, terminating })
     }

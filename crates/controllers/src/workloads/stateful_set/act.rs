@@ -22,7 +22,7 @@ impl StatefulSetController {
         history: &History,
         plan: Plan,
     ) -> Result<(), ReconcileError> {
-        let Plan { replicas, parallel, then } = plan;
+        let Plan { replicas, parallel, then, cut: _ } = plan;
         if parallel {
             let replicas = &replicas;
             let outcome = in_batches(replicas.len(), |number| async move {

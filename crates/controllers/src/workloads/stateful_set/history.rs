@@ -7,7 +7,7 @@ use api_types::apps_v1::{ControllerRevision, StatefulSet};
 use api_types::core_v1::Pod;
 use client::Api;
 use component_helpers::selectors::selector_of;
-use controller::{Cx, ReconcileError};
+use controller::{Cx, ReconcileError, owned_and_orphans};
 
 use super::super::adoption::Claims;
 use super::{StatefulSetController, revisions};
@@ -36,15 +36,18 @@ impl StatefulSetController {
     pub(super) async fn construct_history(&self, cx: &Cx, set: &StatefulSet) -> Result<History, ReconcileError> {
         let selector =
             selector_of(set.spec.selector.as_ref()).map_err(|error| ReconcileError::permanent(error.to_string()))?;
-        let candidates = self.revisions.in_namespace(&set.metadata.namespace);
+        let candidates = owned_and_orphans(&self.revisions, &set.metadata);
         let mut all = Claims::new(&cx.client, set, &selector, &[]).run(candidates).await?;
         all.sort_by(|one, two| revisions::rank(one).cmp(&revisions::rank(two)));
         let wanted = revisions::data(set);
-        let next = all.last().map_or(0, |last| last.revision) + 1;
+        let next = all.last().map_or(0, |last| last.revision).saturating_add(1);
         let mut collisions = set.status.collision_count.unwrap_or(0);
         let equal = all.iter().rev().find(|revision| revision.data.value() == wanted).cloned();
+        let is_newest = |revision: &ControllerRevision| all.last().is_some_and(|it| it.revision == revision.revision);
+        // Else one that an older release wrote, with fewer defaults, would be rolled out again.
+        let equal = equal.or_else(|| all.last().filter(|newest| revisions::means(newest, set)).cloned());
         let update = match equal {
-            Some(newest) if newest.revision + 1 == next => newest,
+            Some(newest) if is_newest(&newest) => newest,
             Some(older) => {
                 let mut raised = ControllerRevision::clone(&older);
                 raised.revision = next;

@@ -4,8 +4,7 @@
 //! `revisions` which templates there are, `status` what to report; `act` does the I/O. See
 //! <https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/>.
 //!
-//! Deliberately not here: `maxUnavailable` of rolling updates, whose gate is off; and reuse of a revision that differs
-//! from the template only by defaults of an older release.
+//! Deliberately not here: `maxUnavailable` of rolling updates, whose gate is off.
 
 mod act;
 mod claims;
@@ -28,7 +27,7 @@ use component_base::metrics::Desc;
 use component_helpers::selectors::selector_of;
 use controller::{
     Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, Next, ReconcileError, controller_uid,
-    is_controlled_by,
+    is_controlled_by, owned_and_orphans,
 };
 
 use super::adoption::Claims;
@@ -49,6 +48,9 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
 const PODS: &str = "pods";
 const CLAIMS: &str = "persistentvolumeclaims";
 const SETS: &str = "statefulsets.apps";
+
+/// How long after as many pods were created as are at a time the next ones are.
+const NEXT_BURST: Duration = Duration::from_secs(1);
 
 const SKIPS: Desc = skips("statefulset_controller_stale_sync_skips_total");
 
@@ -82,7 +84,10 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         sets,
         pods,
         claims: build.watch::<PersistentVolumeClaim>().informer(),
-        revisions: build.watch::<ControllerRevision>().informer(),
+        revisions: build
+            .watch::<ControllerRevision>()
+            .index(CONTROLLER_UID, |revision| controller_uid(&revision.metadata))
+            .informer(),
         written,
     };
     build.run(&queue, workers, Arc::new(controller));
@@ -111,10 +116,12 @@ impl Controller for StatefulSetController {
         let pods = self.claim_pods(cx, &set).await?;
         let now = Time::from(cx.clock.wall());
         let slots = plan::Slots::new(&set, &pods);
+        let mut cut = false;
         let acted = if set.metadata.deletion_timestamp.is_some() {
             Ok(())
         } else {
             let plan = plan::plan(&set, &slots, &history.update.metadata.name, now, |pod| self.is_in_order(&set, pod));
+            cut = plan.cut;
             self.act(cx, &set, &history, plan).await
         };
         let status = status::status_of(&set, &slots, &history, now);
@@ -123,7 +130,8 @@ impl Controller for StatefulSetController {
         ReconcileError::join([acted.err(), truncated.err()].into_iter().flatten().collect())?;
         let waits = set.spec.min_ready_seconds > 0 && status.ready_replicas != status.available_replicas;
         let seconds = u64::try_from(set.spec.min_ready_seconds).unwrap_or(0);
-        Ok(if waits { Next::After(Duration::from_secs(seconds)) } else { Next::Done })
+        let ready = waits.then(|| Duration::from_secs(seconds));
+        Ok(Next::Done.within(ready).within(cut.then_some(NEXT_BURST)))
     }
 }
 
@@ -132,22 +140,15 @@ impl StatefulSetController {
     async fn claim_pods(&self, cx: &Cx, set: &StatefulSet) -> Result<Vec<Arc<Pod>>, ReconcileError> {
         let selector =
             selector_of(set.spec.selector.as_ref()).map_err(|error| ReconcileError::permanent(error.to_string()))?;
-        let owned = self.pods.by_index(CONTROLLER_UID, &set.metadata.uid).into_iter();
-        let orphans = self
-            .pods
-            .by_index(CONTROLLER_UID, "")
-            .into_iter()
-            .filter(|pod| pod.metadata.namespace == set.metadata.namespace && identity::is_named_after(set, pod));
+        let pods = owned_and_orphans(&self.pods, &set.metadata);
         let mut claims = Claims::new(&cx.client, set, &selector, &[]);
-        let pods: Vec<_> = owned.chain(orphans).collect();
-        let known: Vec<_> = pods.iter().map(|pod| pod.metadata.resource_version.clone()).collect();
         let (named, astray): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| identity::is_named_after(set, pod));
         for pod in astray.iter().filter(|pod| is_controlled_by(&pod.metadata, &set.metadata)) {
             claims.let_go(&**pod).await?;
         }
         let pods = claims.run(named).await?;
-        for pod in pods.iter().filter(|pod| !known.contains(&pod.metadata.resource_version)) {
-            self.written.note(&set.metadata, PODS, &pod.metadata.resource_version);
+        for version in claims.adopted() {
+            self.written.note(&set.metadata, PODS, version);
         }
         Ok(pods)
     }

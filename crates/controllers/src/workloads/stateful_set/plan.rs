@@ -2,6 +2,7 @@
 //! down, then replace those of an older revision.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,10 +15,15 @@ use component_helpers::pod_state;
 
 use super::identity::{is_in_range, ordinal_of, revision_of, start, wanted};
 
-/// The pods of a set by ordinal.
+/// Most pods that are created at a time; a set may be told to have billions.
+const BURST: usize = 500;
+
+/// The pods of a set by ordinal. Takes memory for the pods that are there, however many there should be.
 pub(super) struct Slots {
-    /// Those that should be there, lowest first; nothing where one is missing.
-    pub replicas: Vec<(i32, Option<Arc<Pod>>)>,
+    /// The ordinals that should be there.
+    pub ordinals: Range<i32>,
+    /// Those of them that are.
+    pub replicas: BTreeMap<i32, Arc<Pod>>,
     /// Those that should not, highest first.
     pub condemned: Vec<Arc<Pod>>,
 }
@@ -46,28 +52,41 @@ pub(super) struct Plan {
     pub parallel: bool,
     /// About surplus pods and updates, one after the other.
     pub then: Vec<Action>,
+    /// Whether more replicas are missing than are created at a time.
+    pub cut: bool,
 }
 
 impl Slots {
     /// Sorts the pods.
     pub(super) fn new(set: &StatefulSet, pods: &[Arc<Pod>]) -> Self {
-        let mut by_ordinal = BTreeMap::new();
+        let mut replicas = BTreeMap::new();
         let mut condemned = Vec::new();
         for pod in pods {
             match ordinal_of(pod) {
-                Some(ordinal) if is_in_range(set, ordinal) => drop(by_ordinal.insert(ordinal, Arc::clone(pod))),
+                Some(ordinal) if is_in_range(set, ordinal) => drop(replicas.insert(ordinal, Arc::clone(pod))),
                 Some(_) => condemned.push(Arc::clone(pod)),
                 None => {}
             }
         }
         condemned.sort_by_key(|pod| std::cmp::Reverse(ordinal_of(pod)));
-        let ordinals = start(set)..start(set).saturating_add(wanted(set));
-        Self { replicas: ordinals.map(|ordinal| (ordinal, by_ordinal.remove(&ordinal))).collect(), condemned }
+        Self { ordinals: start(set)..start(set).saturating_add(wanted(set)), replicas, condemned }
     }
 
     /// All pods.
     pub(super) fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
-        self.replicas.iter().filter_map(|(_, pod)| pod.as_ref()).chain(&self.condemned)
+        self.replicas.values().chain(&self.condemned)
+    }
+
+    /// The pods that are there, upwards, each after the ordinals below it that are missing; at the end those above all.
+    fn upwards(&self) -> impl Iterator<Item = (Range<i32>, Option<&Arc<Pod>>)> {
+        let mut next = self.ordinals.start;
+        let end = (self.ordinals.end, None);
+        let present = self.replicas.iter().map(|(ordinal, pod)| (*ordinal, Some(pod)));
+        present.chain([end]).map(move |(ordinal, pod)| {
+            let missing = next..ordinal;
+            next = ordinal.saturating_add(1);
+            (missing, pod)
+        })
     }
 }
 
@@ -91,7 +110,7 @@ pub(super) fn plan(set: &StatefulSet, slots: &Slots, update: &str, now: Time, in
     let parallel = set.spec.pod_management_policy == PARALLEL;
     let planner = Planner { set, slots, update, now, parallel };
     let mut plan = Plan { parallel, ..Plan::default() };
-    let passed = planner.replicas(&mut plan.replicas, in_order);
+    let passed = planner.replicas(&mut plan, in_order);
     if passed && planner.condemned(&mut plan.then) && set.spec.update_strategy.type_ != ON_DELETE {
         plan.then.extend(planner.outdated().map(Action::Delete));
     }
@@ -112,15 +131,15 @@ impl Planner<'_> {
     }
 
     /// Walks the replicas upwards; says whether all are as they should be, or none waits for another.
-    fn replicas(&self, actions: &mut Vec<Action>, in_order: impl Fn(&Pod) -> bool) -> bool {
-        for (ordinal, pod) in &self.slots.replicas {
-            let waits = match pod {
-                None => {
-                    actions.push(Action::Create(*ordinal));
-                    true
-                }
-                Some(pod) => self.replica(pod, actions, &in_order),
-            };
+    fn replicas(&self, plan: &mut Plan, in_order: impl Fn(&Pod) -> bool) -> bool {
+        let mut left = if self.parallel { BURST } else { 1 };
+        for (missing, pod) in self.slots.upwards() {
+            let before = plan.replicas.len();
+            plan.replicas.extend(missing.clone().take(left).map(Action::Create));
+            let made = plan.replicas.len() - before;
+            left -= made;
+            plan.cut |= self.parallel && made < missing.len();
+            let waits = made > 0 || pod.is_some_and(|pod| self.replica(pod, &mut plan.replicas, &in_order));
             if waits && !self.parallel {
                 return false;
             }
@@ -151,8 +170,7 @@ impl Planner<'_> {
     /// Removes surplus pods; says whether there is nothing left to wait for.
     fn condemned(&self, actions: &mut Vec<Action>) -> bool {
         actions.extend(self.slots.condemned.iter().filter(|pod| !is_going(pod)).cloned().map(Action::Bequeath));
-        let replicas = self.slots.replicas.iter().filter_map(|(_, pod)| pod.as_ref());
-        let upwards = replicas.chain(self.slots.condemned.iter().rev());
+        let upwards = self.slots.replicas.values().chain(self.slots.condemned.iter().rev());
         let first_unavailable = upwards.into_iter().find(|pod| self.is_unavailable(pod)).map(|pod| &pod.metadata.name);
         for pod in &self.slots.condemned {
             if is_going(pod) {
@@ -177,9 +195,9 @@ impl Planner<'_> {
     fn outdated(&self) -> Option<Arc<Pod>> {
         let strategy = self.set.spec.update_strategy.rolling_update.as_ref();
         let partition = strategy.and_then(|rolling| rolling.partition).unwrap_or(0);
-        let lowest = usize::try_from(partition).unwrap_or(0);
-        for (_, pod) in self.slots.replicas.iter().skip(lowest).rev() {
-            let pod = pod.as_ref()?;
+        let lowest = self.slots.ordinals.start.saturating_add(partition.max(0));
+        for ordinal in (lowest..self.slots.ordinals.end).rev() {
+            let pod = self.slots.replicas.get(&ordinal)?;
             if revision_of(pod) != self.update && !is_going(pod) {
                 return Some(Arc::clone(pod));
             }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use api_machinery::json::encode_value;
 use api_machinery::leaf::RawJson;
 use api_machinery::time::Time;
-use api_machinery::value::{Value, from_value, to_value};
+use api_machinery::value::{Value, to_value};
 use api_types::apps_v1::{ControllerRevision, StatefulSet};
 use api_types::core_v1::{Pod, PodTemplateSpec};
 use controller::{ReconcileError, controller_ref};
 use serde_json::json;
 
+use super::super::revision_data::template_of;
 use super::super::template_hash::fnv1_name;
 use super::identity::revision_of;
 
@@ -31,16 +32,18 @@ pub(super) fn data(set: &StatefulSet) -> Value {
 /// # Errors
 /// When the data is no template.
 pub(super) fn template(revision: &ControllerRevision) -> Result<PodTemplateSpec, ReconcileError> {
-    let mut value = revision.data.value();
-    let mut template = value["spec"]["template"].take();
-    if let Some(fields) = template.as_object_mut() {
-        fields.remove("$patch");
-    }
-    let mut read = PodTemplateSpec::default();
-    from_value(&template, &mut read).map_err(|error| {
+    template_of(revision).map_err(|error| {
         ReconcileError::failed(format!("could not read ControllerRevision {}: {error}", revision.metadata.name))
-    })?;
-    Ok(read)
+    })
+}
+
+/// Whether a revision stands for the set's template, whatever its bytes: with the defaults of today it is the same.
+pub(super) fn means(revision: &ControllerRevision, set: &StatefulSet) -> bool {
+    let Ok(template) = template_of(revision) else { return false };
+    let mut then = set.clone();
+    then.spec.template = template;
+    kinds::set_defaults(&mut then);
+    data(&then) == data(set)
 }
 
 /// A new revision of the set's template.

@@ -73,6 +73,23 @@ fn pods_come_and_go_in_order() {
 }
 
 #[test]
+fn a_set_of_billions_takes_what_its_pods_take() {
+    let new = |ordinal| replica(ordinal, "new", true);
+    let huge = set(i32::MAX, "OrderedReady");
+    assert_eq!(summary(&huge, vec![]), "+0");
+    assert_eq!(summary(&huge, vec![new(0), new(1)]), "+2");
+    let mut parallel = set(i32::MAX, "Parallel");
+    let pods: Vec<_> = [new(1), new(i32::MAX - 1)].into_iter().map(Arc::new).collect();
+    let slots = plan::Slots::new(&parallel, &pods);
+    let plan = plan::plan(&parallel, &slots, "new", at(100), |_| true);
+    assert_eq!((plan.replicas.len(), plan.cut, slots.pods().count()), (500, true, 2));
+    parallel.spec.ordinals = Some(api_types::apps_v1::StatefulSetOrdinals { start: 7 });
+    assert!(summary(&parallel, vec![]).starts_with("+7 +8 "));
+    parallel.spec.update_strategy.rolling_update.as_mut().unwrap().partition = Some(i32::MAX);
+    assert!(summary(&parallel, vec![]).starts_with("+7 +8 "));
+}
+
+#[test]
 fn updates_stop_at_the_partition_and_start_at_an_ordinal() {
     let mut set = set(2, "OrderedReady");
     let old = |ordinal| replica(ordinal, "old", true);
@@ -123,6 +140,44 @@ fn claims_belong_to_whom_the_policy_says() {
         claim.owner_references = vec![controller_ref::<StatefulSet>(&meta("other"))];
         let foreign = claims::judge(&set, &pod, ordinal, &claim);
         assert_eq!(matches!(foreign, claims::Verdict::Conflict(_)), deleted != "Retain" || scaled != "Retain");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_replicas_come_in_bursts() {
+    let running = Running::start(&[DESCRIPTOR]);
+    let mut many = set(1200, "Parallel");
+    many.spec.volume_claim_templates.clear();
+    running.put(SETS_AT, &many);
+    settle().await;
+    assert_eq!(running.count("v1/pods"), 1200);
+}
+
+/// The set's only revision, as a release wrote it that knew fewer defaults and printed times that are not set.
+fn written_before(set: &StatefulSet) -> ControllerRevision {
+    let mut revision = revisions::revision(set, 1, 0);
+    let mut data = revision.data.value();
+    data["spec"]["template"]["metadata"]["creationTimestamp"] = serde_json::Value::Null;
+    data["spec"]["template"]["spec"].as_object_mut().unwrap().remove("terminationGracePeriodSeconds");
+    revision.data = api_machinery::leaf::RawJson::from_value(&data);
+    revision.metadata.name = "db-before".into();
+    revision
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revision_that_means_the_same_is_kept() {
+    for (grace, revisions, name) in [(30, 1, "db-before"), (31, 2, "")] {
+        let running = Running::start(&[DESCRIPTOR]);
+        let mut adopted = set(1, "OrderedReady");
+        kinds::set_defaults(&mut adopted);
+        adopted.spec.template.spec.termination_grace_period_seconds = Some(grace);
+        adopted.status.current_revision = "db-before".into();
+        running.put("apps/v1/controllerrevisions", &written_before(&adopted));
+        running.put(SETS_AT, &adopted);
+        settle().await;
+        assert_eq!(running.count("apps/v1/controllerrevisions"), revisions, "grace period {grace}");
+        let live = running.client.namespaced::<StatefulSet>("ns").get("db").await.unwrap();
+        assert!(name.is_empty() || live.status.update_revision == name, "{:?}", live.status);
     }
 }
 
