@@ -102,6 +102,12 @@ impl GroupVersionKind {
         Self { group: Cow::Borrowed(group), version: Cow::Borrowed(version), kind: Cow::Borrowed(kind) }
     }
 
+    /// The kind with names that were read.
+    pub fn named(group: &str, version: &str, kind: &str) -> Self {
+        let own = |name: &str| name.to_owned().into();
+        Self { group: own(group), version: own(version), kind: own(kind) }
+    }
+
     /// The kind that `apiVersion` and `kind` of an object name.
     pub fn from_type_meta(api_version: &str, kind: &str) -> Result<Self, GroupVersionError> {
         Ok(GroupVersion::parse(api_version)?.with_kind(kind.to_owned()))
@@ -148,10 +154,15 @@ impl GroupKind {
         Self { group: Cow::Borrowed(group), kind: Cow::Borrowed(kind) }
     }
 
+    /// The kind with names that were read.
+    pub fn named(group: &str, kind: &str) -> Self {
+        Self { group: group.to_owned().into(), kind: kind.to_owned().into() }
+    }
+
     /// Reads `Kind` or `Kind.group`.
     pub fn parse(text: &str) -> Self {
         let (kind, group) = text.split_once('.').unwrap_or((text, ""));
-        Self { group: group.to_owned().into(), kind: kind.to_owned().into() }
+        Self::named(group, kind)
     }
 
     /// The kind in one version.

@@ -13,7 +13,7 @@ use crate::info::Column;
 use crate::table;
 
 /// The table's columns: both groups show one stored object alike.
-pub(crate) const COLUMNS: &[Column] = &[
+pub(crate) const COLUMNS: &[Column<'static>] = &[
     Column::text("Last Seen"),
     Column::text("Type"),
     Column::text("Reason"),

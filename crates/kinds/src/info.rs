@@ -1,49 +1,51 @@
-//! What discovery, paths, storage and tables say of a resource, as data.
+//! What discovery, paths, storage and tables say of a resource, as data: constants of a built-in kind; of a kind that
+//! comes at run time, texts that its rules own and lend.
 
 /// The names and facts of one resource in one version.
 #[derive(Debug, Clone, Copy)]
-pub struct ResourceInfo {
+pub struct ResourceInfo<'a> {
     /// The API group; empty for core.
-    pub group: &'static str,
+    pub group: &'a str,
     /// The version.
-    pub version: &'static str,
+    pub version: &'a str,
     /// The kind.
-    pub kind: &'static str,
+    pub kind: &'a str,
     /// The plural name in paths.
-    pub resource: &'static str,
+    pub resource: &'a str,
     /// The singular name.
-    pub singular: &'static str,
+    pub singular: &'a str,
     /// Short names that kubectl knows.
-    pub short_names: &'static [&'static str],
+    pub short_names: &'a [&'a str],
     /// Categories such as `all`.
-    pub categories: &'static [&'static str],
+    pub categories: &'a [&'a str],
     /// Whether objects live in namespaces.
     pub namespaced: bool,
     /// The verbs of the resource itself, sorted.
-    pub verbs: &'static [&'static str],
+    pub verbs: &'a [&'a str],
     /// Where and as what objects are stored; nothing for reviews and the like.
-    pub storage: Option<StorageInfo>,
+    pub storage: Option<StorageInfo<'a>>,
     /// `PUT` may create.
     pub create_on_update: bool,
     /// `PUT` without a resource version is allowed.
     pub unconditional_update: bool,
     /// Field selectors besides `metadata.name` and `metadata.namespace` that the kind supports.
-    pub field_selectors: &'static [&'static str],
+    pub field_selectors: &'a [&'a str],
     /// Printed columns; empty for the default ones (name and creation time).
-    pub columns: &'static [Column],
+    pub columns: &'a [Column<'a>],
     /// Subresources, sorted by name.
-    pub subresources: &'static [SubresourceInfo],
+    pub subresources: &'a [SubresourceInfo<'a>],
 }
 
-impl ResourceInfo {
+impl<'a> ResourceInfo<'a> {
+    /// Its place among all resources: group, version and plural name.
+    #[must_use]
+    pub fn place(&self) -> [&'a str; 3] {
+        [self.group, self.version, self.resource]
+    }
+
     /// A question that is answered at once: it is created, and kept nowhere. For a version 1 that is not namespaced.
     #[must_use]
-    pub const fn review(
-        group: &'static str,
-        kind: &'static str,
-        resource: &'static str,
-        singular: &'static str,
-    ) -> Self {
+    pub const fn review(group: &'a str, kind: &'a str, resource: &'a str, singular: &'a str) -> Self {
         Self {
             group,
             version: "v1",
@@ -66,31 +68,31 @@ impl ResourceInfo {
 
 /// Where objects are stored.
 #[derive(Debug, Clone, Copy)]
-pub struct StorageInfo {
+pub struct StorageInfo<'a> {
     /// Key prefix below the storage root, such as `pods` or `services/specs`, without slashes at the ends.
-    pub prefix: &'static str,
+    pub prefix: &'a str,
     /// The version that is stored.
-    pub version: &'static str,
+    pub version: &'a str,
     /// The group that is stored, as some kinds are served in two groups.
-    pub group: &'static str,
+    pub group: &'a str,
     /// `storageVersionHash` of discovery.
-    pub hash: &'static str,
+    pub hash: &'a str,
 }
 
 /// A printed column.
 #[derive(Debug, Clone, Copy)]
-pub struct Column {
+pub struct Column<'a> {
     /// Heading.
-    pub name: &'static str,
+    pub name: &'a str,
     /// `string`, `integer`, `date` or `boolean`.
-    pub type_: &'static str,
+    pub type_: &'a str,
     /// `name` for the name column.
-    pub format: &'static str,
+    pub format: &'a str,
     /// 0 for always, 1 for `-o wide`.
     pub priority: i32,
 }
 
-impl Column {
+impl<'a> Column<'a> {
     /// The column that tables begin with.
     pub const NAME: Self = Self { name: "Name", type_: "string", format: "name", priority: 0 };
     /// How old the object is.
@@ -98,19 +100,19 @@ impl Column {
 
     /// A column of texts.
     #[must_use]
-    pub const fn text(name: &'static str) -> Self {
+    pub const fn text(name: &'a str) -> Self {
         Self { name, type_: "string", format: "", priority: 0 }
     }
 
     /// A column of texts that only wide tables have.
     #[must_use]
-    pub const fn wide(name: &'static str) -> Self {
+    pub const fn wide(name: &'a str) -> Self {
         Self { priority: 1, ..Self::text(name) }
     }
 
     /// A column of whole numbers.
     #[must_use]
-    pub const fn number(name: &'static str) -> Self {
+    pub const fn number(name: &'a str) -> Self {
         Self { type_: "integer", ..Self::text(name) }
     }
 }
@@ -121,33 +123,33 @@ const READ_AND_WRITE: &[&str] = &["get", "patch", "update"];
 
 /// A subresource in discovery.
 #[derive(Debug, Clone, Copy)]
-pub struct SubresourceInfo {
+pub struct SubresourceInfo<'a> {
     /// Its name, such as `status`.
-    pub name: &'static str,
+    pub name: &'a str,
     /// The kind it takes and gives.
-    pub kind: &'static str,
+    pub kind: &'a str,
     /// The kind's group where it is not the resource's.
-    pub group: &'static str,
+    pub group: &'a str,
     /// The kind's version where it is not the resource's.
-    pub version: &'static str,
+    pub version: &'a str,
     /// The verbs.
-    pub verbs: &'static [&'static str],
+    pub verbs: &'a [&'a str],
 }
 
-impl SubresourceInfo {
+impl<'a> SubresourceInfo<'a> {
     /// How many replicas are wanted.
     pub const SCALE: Self =
         Self { name: "scale", kind: "Scale", group: "autoscaling", version: "v1", verbs: READ_AND_WRITE };
 
     /// A part of the object itself, of the same kind.
     #[must_use]
-    pub const fn part(name: &'static str, kind: &'static str) -> Self {
+    pub const fn part(name: &'a str, kind: &'a str) -> Self {
         Self { name, kind, group: "", version: "", verbs: READ_AND_WRITE }
     }
 
     /// The status of objects of a kind.
     #[must_use]
-    pub const fn status(kind: &'static str) -> Self {
+    pub const fn status(kind: &'a str) -> Self {
         Self::part("status", kind)
     }
 }

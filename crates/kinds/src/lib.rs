@@ -18,7 +18,6 @@ mod events_v1;
 mod field_rules;
 mod go_json;
 pub mod info;
-pub mod info_pool;
 mod internal_json;
 mod internal_layout;
 mod label_selector;

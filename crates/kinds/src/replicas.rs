@@ -10,7 +10,7 @@ use crate::info::Column;
 use crate::{table, workload};
 
 /// The table's columns.
-pub(crate) const COLUMNS: &[Column] = &[
+pub(crate) const COLUMNS: &[Column<'static>] = &[
     Column::NAME,
     Column::number("Desired"),
     Column::number("Current"),

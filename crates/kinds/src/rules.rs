@@ -73,7 +73,7 @@ pub enum MetadataCheck {
 /// The rules of a kind, for the engine.
 pub trait Rules: Send + Sync + 'static {
     /// Names and facts.
-    fn info(&self) -> &'static ResourceInfo;
+    fn info(&self) -> &ResourceInfo<'_>;
     /// An empty object.
     fn new_object(&self) -> Box<dyn Object>;
     /// The table of its objects.
@@ -138,7 +138,7 @@ pub trait TypedRules: Send + Sync + 'static {
     /// The kind's struct.
     type Object: Object + Kind;
     /// Names and facts.
-    const INFO: &'static ResourceInfo;
+    const INFO: &'static ResourceInfo<'static>;
 
     /// How `status` and the generation are handled; rules of the kind itself run after it.
     const STRATEGY: Strategy = Strategy::Plain;
@@ -248,7 +248,7 @@ fn refuse_privileges<R: TypedRules>(cx: &RuleContext, object: &R::Object, errors
 }
 
 impl<R: TypedRules> Rules for Typed<R> {
-    fn info(&self) -> &'static ResourceInfo {
+    fn info(&self) -> &ResourceInfo<'_> {
         R::INFO
     }
     fn new_object(&self) -> Box<dyn Object> {

@@ -11,7 +11,7 @@ use crate::table;
 /// The rules of scales, for who shows them.
 pub static SCALE: &dyn Rules = &Typed::<ScaleRules>::new();
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "autoscaling",
     version: "v1",
     kind: "Scale",
@@ -33,7 +33,7 @@ struct ScaleRules;
 
 impl TypedRules for ScaleRules {
     type Object = Scale;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
 
     /// The object whose scale it is was checked when it was created.
     fn validate_name(_: &str, _: bool) -> Vec<String> {

@@ -166,6 +166,6 @@ impl Resource {
     /// The kind as field errors name it: that of the group which the object is stored in.
     pub(crate) fn group_kind(&self) -> GroupKind {
         let info = self.info();
-        GroupKind::new(info.storage.as_ref().map_or(info.group, |storage| storage.group), info.kind)
+        GroupKind::named(info.storage.as_ref().map_or(info.group, |storage| storage.group), info.kind)
     }
 }

@@ -20,7 +20,7 @@ enum WithoutPolicy {
     Background,
 }
 
-fn default_of(info: &ResourceInfo) -> WithoutPolicy {
+fn default_of(info: &ResourceInfo<'_>) -> WithoutPolicy {
     match (info.group, info.version, info.resource) {
         ("" | "events.k8s.io", _, "events") => WithoutPolicy::Unsupported,
         ("", "v1", "replicationcontrollers") | ("batch", "v1", "jobs") | ("batch", "v1beta1", "cronjobs") => {
@@ -31,12 +31,12 @@ fn default_of(info: &ResourceInfo) -> WithoutPolicy {
 }
 
 /// Whether a deletion without a policy orphans dependents to the surprise of many, so that clients are warned.
-pub(crate) fn orphans_by_default(info: &ResourceInfo) -> bool {
+pub(crate) fn orphans_by_default(info: &ResourceInfo<'_>) -> bool {
     (info.group, info.resource) == ("batch", "jobs")
 }
 
 /// The finalizers that an object has to have once its deletion begins.
-pub(crate) fn for_deletion(info: &ResourceInfo, meta: &ObjectMeta, options: &DeleteOptions) -> Vec<String> {
+pub(crate) fn for_deletion(info: &ResourceInfo<'_>, meta: &ObjectMeta, options: &DeleteOptions) -> Vec<String> {
     let collectors = [FINALIZER_ORPHAN_DEPENDENTS, FINALIZER_DELETE_DEPENDENTS];
     let (orphan, foreground) = wanted(info, meta, options);
     let mut finalizers: Vec<String> =
@@ -51,7 +51,7 @@ pub(crate) fn for_deletion(info: &ResourceInfo, meta: &ObjectMeta, options: &Del
 }
 
 /// A definition must not go before its objects: it is held from the moment that its deletion begins.
-pub(crate) fn hold_definition(info: &ResourceInfo, meta: &ObjectMeta, finalizers: &mut Vec<String>) {
+pub(crate) fn hold_definition(info: &ResourceInfo<'_>, meta: &ObjectMeta, finalizers: &mut Vec<String>) {
     let held = apiextensions_v1::FINALIZER;
     let is_definition = (info.group, info.resource) == ("apiextensions.k8s.io", "customresourcedefinitions");
     if is_definition && meta.deletion_timestamp.is_none() && !finalizers.iter().any(|own| own == held) {
@@ -60,7 +60,7 @@ pub(crate) fn hold_definition(info: &ResourceInfo, meta: &ObjectMeta, finalizers
 }
 
 /// Whether to orphan dependents, and whether to delete them first.
-fn wanted(info: &ResourceInfo, meta: &ObjectMeta, options: &DeleteOptions) -> (bool, bool) {
+fn wanted(info: &ResourceInfo<'_>, meta: &ObjectMeta, options: &DeleteOptions) -> (bool, bool) {
     if default_of(info) == WithoutPolicy::Unsupported {
         return (false, false);
     }

@@ -272,7 +272,7 @@ fn reference_json(owner: &OwnerReference) -> api_machinery::field_path::BadValue
 
 /// Finalizers of the kinds that the release brings need a domain, but for the few of the system; budgets and definitions
 /// are not looked at so, and neither are custom objects.
-fn validate_standard_finalizers(info: &ResourceInfo, meta: &ObjectMeta, path: &Path, errors: &mut ErrorList) {
+fn validate_standard_finalizers(info: &ResourceInfo<'_>, meta: &ObjectMeta, path: &Path, errors: &mut ErrorList) {
     let is_exempt = matches!(info.group, "policy" | "apiextensions.k8s.io");
     if is_exempt || kinds::find(info.group, info.version, info.resource).is_none() {
         return;

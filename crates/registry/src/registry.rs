@@ -1,6 +1,6 @@
 //! All resources of a server.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
@@ -83,16 +83,14 @@ impl RegistryOptions {
     }
 }
 
-/// Group, version and plural name.
-type Place = [&'static str; 3];
-
 /// All resources of a server.
 pub struct Registry {
     options: RegistryOptions,
     shared: Arc<Shared>,
     leases: Arc<LeasePool>,
     services: Arc<ServiceCompanion>,
-    resources: RwLock<HashMap<Place, Arc<Resource>>>,
+    /// Sorted by place.
+    resources: RwLock<Vec<Arc<Resource>>>,
 }
 
 impl Registry {
@@ -158,18 +156,20 @@ impl Registry {
     #[must_use]
     pub fn make(&self, rules: RulesRef, setup: Setup) -> Arc<Resource> {
         let info = rules.info();
+        let group_resource =
+            GroupResource { group: info.group.to_owned().into(), resource: info.resource.to_owned().into() };
         let indexes: Arc<[Index]> =
             if (info.group, info.resource) == ("", "pods") { POD_INDEXES.into() } else { Arc::new([]) };
         let store = match &setup.shared_with {
             Some(other) => Arc::clone(&other.store),
-            None => Arc::new(self.open(info, &rules, &setup, &indexes)),
+            None => Arc::new(self.open(&group_resource, &rules, &setup, &indexes)),
         };
         Arc::new(Resource {
-            group_resource: GroupResource { group: info.group.into(), resource: info.resource.into() },
+            companion: self.companion(info),
+            group_resource,
             rules,
             store,
             conversion: setup.conversion,
-            companion: self.companion(info),
             indexes,
             shared: Arc::clone(&self.shared),
         })
@@ -179,14 +179,23 @@ impl Registry {
     /// it is retired.
     #[must_use]
     pub fn put(&self, resource: &Arc<Resource>) -> Option<Arc<Resource>> {
-        self.resources.write().insert(place(resource.info()), Arc::clone(resource))
+        let mut resources = self.resources.write();
+        match search(&resources, resource.info().place()) {
+            Ok(found) => resources.get_mut(found).map(|former| std::mem::replace(former, Arc::clone(resource))),
+            Err(free) => {
+                resources.insert(free, Arc::clone(resource));
+                None
+            }
+        }
     }
 
     /// Takes a resource away. Its watches end; its objects stay in the store.
     pub fn remove(&self, group: &str, version: &str, resource: &str) {
-        let Some(named) = self.resource(group, version, resource) else { return };
-        let former = self.resources.write().remove(&place(named.info()));
-        if let Some(former) = former {
+        let former = {
+            let mut resources = self.resources.write();
+            search(&resources, [group, version, resource]).map(|found| resources.remove(found))
+        };
+        if let Ok(former) = former {
             self.retire(&former);
         }
     }
@@ -195,16 +204,14 @@ impl Registry {
     #[must_use]
     pub fn resource(&self, group: &str, version: &str, resource: &str) -> Option<Arc<Resource>> {
         let resources = self.resources.read();
-        let resources: &HashMap<[&str; 3], _> = &resources;
-        resources.get(&[group, version, resource]).cloned()
+        let found = search(&resources, [group, version, resource]).ok()?;
+        resources.get(found).cloned()
     }
 
     /// All resources, by group, version and name.
     #[must_use]
     pub fn resources(&self) -> Vec<Arc<Resource>> {
-        let mut resources: Vec<_> = self.resources.read().values().cloned().collect();
-        resources.sort_by_key(|resource| place(resource.info()));
-        resources
+        self.resources.read().clone()
     }
 
     /// The resources whose caches are not filled yet.
@@ -240,10 +247,10 @@ impl Registry {
         &self.options.rng
     }
 
-    fn open(&self, info: &'static ResourceInfo, rules: &RulesRef, setup: &Setup, indexes: &[Index]) -> Store {
+    fn open(&self, group_resource: &GroupResource, rules: &RulesRef, setup: &Setup, indexes: &[Index]) -> Store {
+        let info = rules.info();
         let stored_under = info.storage.map_or(info.resource, |storage| storage.prefix);
         let prefix = format!("{}/{stored_under}/", self.options.etcd_prefix);
-        let group_resource = GroupResource { group: info.group.into(), resource: info.resource.into() };
         let codec = Arc::new(ObjectCodec {
             rules: setup.storage_rules.clone().unwrap_or_else(|| rules.clone()),
             media: setup.media.unwrap_or(StorageMedia::Json),
@@ -259,13 +266,13 @@ impl Registry {
                 Cache::start(options, backend, Arc::clone(&codec) as Arc<dyn Codec>, clock, &self.options.group)
             }),
             codec,
-            resource: group_resource,
+            resource: group_resource.clone(),
             prefix,
             lifetime: events.then(|| (self.options.event_ttl, Arc::clone(&self.leases))),
         }
     }
 
-    fn companion(&self, info: &ResourceInfo) -> Arc<dyn Companion> {
+    fn companion(&self, info: &ResourceInfo<'_>) -> Arc<dyn Companion> {
         match (info.group, info.resource) {
             ("", "services") => Arc::clone(&self.services) as Arc<dyn Companion>,
             ("", "namespaces") => Arc::new(NamespaceCompanion),
@@ -276,15 +283,16 @@ impl Registry {
     /// Stops the cache of a resource that is no longer installed, unless another version of it uses that, too. Its
     /// watches end then.
     pub fn retire(&self, former: &Resource) {
-        let in_use = self.resources.read().values().any(|other| Arc::ptr_eq(&other.store, &former.store));
+        let in_use = self.resources.read().iter().any(|other| Arc::ptr_eq(&other.store, &former.store));
         if let Some(cache) = former.store.cache.as_ref().filter(|_| !in_use) {
             cache.stop();
         }
     }
 }
 
-fn place(info: &ResourceInfo) -> Place {
-    [info.group, info.version, info.resource]
+/// Where a resource is, or where it would be.
+fn search(resources: &[Arc<Resource>], place: [&str; 3]) -> Result<usize, usize> {
+    resources.binary_search_by(|resource| resource.info().place().cmp(&place))
 }
 
 impl std::fmt::Debug for Registry {

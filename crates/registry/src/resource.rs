@@ -60,7 +60,7 @@ impl Resource {
 
     /// Names and facts.
     #[must_use]
-    pub fn info(&self) -> &'static ResourceInfo {
+    pub fn info(&self) -> &ResourceInfo<'_> {
         self.rules.info()
     }
 

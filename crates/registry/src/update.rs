@@ -197,7 +197,7 @@ impl Resource {
                 let mut errors = ErrorList::new();
                 errors.push(path.invalid(0, "must be specified for an update"));
                 // Upstream names the resource here, not the kind.
-                let kind = GroupKind::new(self.info().group, self.info().resource);
+                let kind = GroupKind::named(self.info().group, self.info().resource);
                 return Err(ApiError::invalid(&kind, request.name, &errors));
             }
             object.meta_mut().resource_version = old.meta().resource_version.clone();

@@ -6,10 +6,10 @@ use std::time::Duration;
 use api_machinery::meta::{DeleteOptions, ListOptions};
 use api_machinery::status::ApiError;
 use futures_util::{TryStreamExt as _, stream};
-use kinds::info::ResourceInfo;
 use registry::{Event, Hooks, Resource, Stored};
 use tokio::sync::mpsc;
 
+use super::facts::CustomInfo;
 use crate::cx::{ApiCx, server_request};
 
 /// How many objects are listed at a time.
@@ -26,7 +26,8 @@ pub(super) struct Emptied {
 }
 
 /// Deletes all objects of a kind until none is left, and says so.
-pub(super) async fn empty(cx: Arc<ApiCx>, info: &'static ResourceInfo, emptied: Emptied, told: mpsc::Sender<Emptied>) {
+pub(super) async fn empty(cx: Arc<ApiCx>, info: Arc<CustomInfo>, emptied: Emptied, told: mpsc::Sender<Emptied>) {
+    let info = info.get();
     // Found anew each time: the definition may change while it goes.
     while let Some(resource) = cx.registry().resource(info.group, info.version, info.resource) {
         match delete_all(&cx, &resource).await {

@@ -7,6 +7,8 @@ use api_machinery::value::Value;
 use api_types::apiextensions_v1::CustomResourceColumnDefinition;
 use schema::JsonPath;
 
+use super::facts::DeclaredColumn;
+
 /// A column: how its cell is found, and what it is.
 #[derive(Debug, Clone)]
 pub(super) struct Cell {
@@ -14,15 +16,16 @@ pub(super) struct Cell {
     type_: String,
 }
 
-/// The name, type, format and priority of each column behind that of the name, and its cell.
-pub(super) fn declared(columns: &[CustomResourceColumnDefinition]) -> Vec<((String, String, String, i32), Cell)> {
+/// Each column behind that of the name, and its cell.
+pub(super) fn declared(columns: &[CustomResourceColumnDefinition]) -> Vec<(DeclaredColumn, Cell)> {
     if columns.is_empty() {
-        let age = ("Age".to_owned(), "date".to_owned(), String::new(), 0);
+        let age = DeclaredColumn::new("Age", "date", "");
         return vec![(age, Cell { path: JsonPath::parse(".metadata.creationTimestamp"), type_: "date".to_owned() })];
     }
     let column = |own: &CustomResourceColumnDefinition| {
-        let facts = (own.name.clone(), own.type_.clone(), own.format.clone(), own.priority);
-        (facts, Cell { path: JsonPath::parse(&own.json_path), type_: own.type_.clone() })
+        let column =
+            DeclaredColumn { priority: own.priority, ..DeclaredColumn::new(&own.name, &own.type_, &own.format) };
+        (column, Cell { path: JsonPath::parse(&own.json_path), type_: own.type_.clone() })
     };
     columns.iter().map(column).collect()
 }

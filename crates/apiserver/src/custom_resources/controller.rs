@@ -11,13 +11,12 @@ use api_machinery::time::Time;
 use api_types::apiextensions_v1::{CustomResourceDefinition, CustomResourceDefinitionNames};
 use async_trait::async_trait;
 use kinds::apiextensions_v1::FINALIZER;
-use kinds::info::ResourceInfo;
 use parking_lot::Mutex;
 use registry::{ChangeKind, Event, Resource};
 use tokio::sync::mpsc;
 
 use super::cleanup::Emptied;
-use super::info_pool::InfoPool;
+use super::facts::CustomInfo;
 use super::install::Installed;
 use super::served::ServedKinds;
 use super::{cleanup, conditions, install, names, standing};
@@ -64,7 +63,6 @@ impl PostStartHook for DefinitionController {
         let follower = Follower {
             cx: Arc::clone(cx),
             served: Arc::clone(&self.served),
-            pool: InfoPool::default(),
             definitions: BTreeMap::new(),
             installed: BTreeMap::new(),
             dirty: BTreeSet::new(),
@@ -81,7 +79,6 @@ impl PostStartHook for DefinitionController {
 struct Follower {
     cx: Arc<ApiCx>,
     served: Arc<ServedKinds>,
-    pool: InfoPool,
     /// By name.
     definitions: BTreeMap<String, CustomResourceDefinition>,
     installed: BTreeMap<String, InService>,
@@ -270,7 +267,7 @@ impl Follower {
             return Ok(());
         }
         let former = former.map(|former| &former.installed);
-        let ready = install::make(&self.cx, &self.pool, definition, former).map_err(ApiError::internal)?;
+        let ready = install::make(&self.cx, definition, former);
         if former.is_some() {
             // Objects that cannot be read any more must not keep the former versions in service for ever.
             let _ = tokio::time::timeout(FILL_LIMIT, ready.filled()).await;
@@ -293,7 +290,7 @@ impl Follower {
         }
         let now = self.cx.clock().wall().into();
         let of_cleanup = self.cleanups.get(&definition.metadata.uid).copied();
-        if let Some(info) = self.installed.get(&name).and_then(|own| own.installed.infos.first().copied())
+        if let Some(info) = self.installed.get(&name).and_then(|own| own.installed.infos.first().cloned())
             && of_cleanup != Some(true)
         {
             if of_cleanup.is_none() {
@@ -321,7 +318,7 @@ impl Follower {
 
 impl Follower {
     /// Has the objects of a definition deleted.
-    fn empty(&mut self, definition: &CustomResourceDefinition, info: &'static ResourceInfo) {
+    fn empty(&mut self, definition: &CustomResourceDefinition, info: Arc<CustomInfo>) {
         let uid = definition.metadata.uid.clone();
         self.cleanups.insert(uid.clone(), false);
         let emptied = Emptied { group: definition.spec.group.clone(), uid };

@@ -12,7 +12,7 @@ use registry::{Resource, RulesRef, Setup};
 use schema::{JsonPath, Structural};
 
 use super::columns::{self, Cell};
-use super::info_pool::{Facts, InfoPool, PoolFull};
+use super::facts::{CustomInfo, Declared, DeclaredColumn};
 use super::rules::CustomRules;
 use super::scale::{Place, ScalePaths};
 use super::served::{ServedKind, ServedKinds};
@@ -24,7 +24,7 @@ use crate::discovery::compare_versions;
 /// One version, ready to be served.
 struct Prepared {
     version: String,
-    info: &'static ResourceInfo,
+    info: Arc<CustomInfo>,
     rules: Arc<CustomRules>,
     kind: Arc<CustomKind>,
     schema: Value,
@@ -44,7 +44,7 @@ struct StoredForm {
 
 /// What is in service for a definition.
 pub(super) struct Installed {
-    pub(super) infos: Vec<&'static ResourceInfo>,
+    pub(super) infos: Vec<Arc<CustomInfo>>,
     /// One of its versions, and how they are stored; nothing where none is served.
     stored: Option<(Arc<Resource>, StoredForm)>,
 }
@@ -57,22 +57,12 @@ pub(super) struct Ready {
 
 /// Makes all versions of a definition that are to be served, the stored one first, as the others share its cache. They
 /// take over the cache of what is in service if that would read the same from the store.
-///
-/// # Errors
-/// When there is no room for more.
-pub(super) fn make(
-    cx: &ApiCx,
-    pool: &InfoPool,
-    definition: &CustomResourceDefinition,
-    former: Option<&Installed>,
-) -> Result<Ready, PoolFull> {
+pub(super) fn make(cx: &ApiCx, definition: &CustomResourceDefinition, former: Option<&Installed>) -> Ready {
     let spec = &definition.spec;
     let stored = spec.versions.iter().find(|version| version.storage).map_or("", |version| version.name.as_str());
     let mut versions: Vec<&CustomResourceDefinitionVersion> = spec.versions.iter().collect();
     versions.sort_by_key(|version| !version.storage);
-    let prepared: Result<Vec<Prepared>, PoolFull> =
-        versions.iter().map(|version| prepare(pool, definition, version, stored)).collect();
-    let prepared = prepared?;
+    let prepared: Vec<Prepared> = versions.iter().map(|version| prepare(definition, version, stored)).collect();
     let storage_rules = prepared.first().map(|first| Arc::clone(&first.rules));
     let known = prepared.first().map(|first| Arc::clone(&first.kind));
     let form = StoredForm {
@@ -104,10 +94,10 @@ pub(super) fn make(
         ready.push((
             resource,
             own.kind,
-            ServedKind { info: own.info, model: model_name(own.info), schema: own.schema },
+            ServedKind { model: model_name(own.info.get()), info: own.info, schema: own.schema },
         ));
     }
-    Ok(Ready { versions: ready, form })
+    Ready { versions: ready, form }
 }
 
 impl Ready {
@@ -126,16 +116,15 @@ pub(super) fn put(cx: &Arc<ApiCx>, served: &ServedKinds, ready: Ready, former: O
     let first = ready.versions.first().map(|(resource, ..)| Arc::clone(resource));
     let mut replaced = Vec::new();
     for (resource, kind, shown) in ready.versions {
-        let info = shown.info;
+        let info = shown.info.get();
         cx.custom_kinds().insert(info.group, info.version, info.resource, kind);
         replaced.extend(cx.registry().put(&resource));
+        installed.infos.push(Arc::clone(&shown.info));
         served.insert(shown);
-        installed.infos.push(info);
     }
     installed.stored = first.map(|first| (first, ready.form));
-    let place = |info: &ResourceInfo| (info.group, info.version, info.resource);
     let mut gone = former.map(|former| former.infos).unwrap_or_default();
-    gone.retain(|info| !installed.infos.iter().any(|own| place(own) == place(info)));
+    gone.retain(|info| !installed.infos.iter().any(|own| own.get().place() == info.get().place()));
     withdraw(cx, served, &gone);
     if !replaced.is_empty() {
         cx.tasks().spawn_cancellable("custom-resource-retirement", retire(Arc::clone(cx), replaced));
@@ -151,27 +140,22 @@ async fn retire(cx: Arc<ApiCx>, replaced: Vec<Arc<Resource>>) {
 }
 
 /// Takes versions out of service; their objects stay.
-pub(super) fn withdraw(cx: &ApiCx, served: &ServedKinds, infos: &[&'static ResourceInfo]) {
-    for info in infos {
+pub(super) fn withdraw(cx: &ApiCx, served: &ServedKinds, infos: &[Arc<CustomInfo>]) {
+    for info in infos.iter().map(|info| info.get()) {
         served.remove(info);
         cx.registry().remove(info.group, info.version, info.resource);
         cx.custom_kinds().remove(info.group, info.version, info.resource);
     }
 }
 
-fn prepare(
-    pool: &InfoPool,
-    definition: &CustomResourceDefinition,
-    version: &CustomResourceDefinitionVersion,
-    stored: &str,
-) -> Result<Prepared, PoolFull> {
+fn prepare(definition: &CustomResourceDefinition, version: &CustomResourceDefinitionVersion, stored: &str) -> Prepared {
     let (spec, names) = (&definition.spec, &definition.status.accepted_names);
     let schema = schema_of(version);
     let structural = Arc::new(Structural::root(&schema));
     let subresources = version.subresources.clone().unwrap_or_default();
     let (columns, cells): (Vec<_>, Vec<Cell>) =
         columns::declared(&version.additional_printer_columns).into_iter().unzip();
-    let name = ("Name".to_owned(), "string".to_owned(), "name".to_owned(), 0);
+    let name = DeclaredColumn::new("Name", "string", "name");
     let selectable: Vec<(String, JsonPath)> = version
         .selectable_fields
         .iter()
@@ -186,7 +170,7 @@ fn prepare(
             selector: scale.label_selector_path.as_deref().and_then(Place::parse),
         })
     });
-    let facts = Facts {
+    let declared = Declared {
         group: spec.group.clone(),
         version: version.name.clone(),
         kind: names.kind.clone(),
@@ -201,9 +185,10 @@ fn prepare(
         selectable: selectable.iter().map(|(name, _)| name.clone()).collect(),
         columns: std::iter::once(name).chain(columns).collect(),
     };
-    let info = pool.intern(&facts)?;
+    let has_status = declared.has_status;
+    let info = Arc::new(CustomInfo::new(declared));
     let rules =
-        CustomRules { info, schema: Arc::clone(&structural), cells, scale, has_status: facts.has_status, selectable };
+        CustomRules { info: Arc::clone(&info), schema: Arc::clone(&structural), cells, scale, has_status, selectable };
     let kind = CustomKind {
         schema: structural,
         list_kind: names.list_kind.clone(),
@@ -211,7 +196,7 @@ fn prepare(
         deprecation: deprecation(spec, version),
         preserve_unknown_fields: spec.preserve_unknown_fields,
     };
-    Ok(Prepared { version: version.name.clone(), info, rules: Arc::new(rules), kind: Arc::new(kind), schema })
+    Prepared { version: version.name.clone(), info, rules: Arc::new(rules), kind: Arc::new(kind), schema }
 }
 
 /// What to say to who uses a deprecated version: what the definition says, or else which version to use.
@@ -232,7 +217,7 @@ fn deprecation(spec: &CustomResourceDefinitionSpec, version: &CustomResourceDefi
 }
 
 /// `com.example.stable.v1.CronTab`
-fn model_name(info: &ResourceInfo) -> String {
+fn model_name(info: &ResourceInfo<'_>) -> String {
     let mut parts: Vec<&str> = info.group.split('.').collect();
     parts.reverse();
     parts.extend([info.version, info.kind]);

@@ -5,7 +5,7 @@ mod columns;
 mod conditions;
 mod controller;
 mod embedded;
-mod info_pool;
+mod facts;
 mod install;
 mod names;
 mod rules;
@@ -16,6 +16,7 @@ mod version_rename;
 
 use std::sync::Arc;
 
+pub(crate) use facts::InfoRef;
 pub(crate) use served::{ServedKind, ServedKinds};
 
 use crate::hooks::PostStartHook;

@@ -15,11 +15,12 @@ use schema::{JsonPath, Structural};
 
 use super::columns::{self, Cell};
 use super::embedded;
+use super::facts::CustomInfo;
 use super::scale::ScalePaths;
 
 /// The rules.
 pub(super) struct CustomRules {
-    pub(super) info: &'static ResourceInfo,
+    pub(super) info: Arc<CustomInfo>,
     pub(super) schema: Arc<Structural>,
     pub(super) cells: Vec<Cell>,
     pub(super) scale: Option<ScalePaths>,
@@ -69,12 +70,13 @@ impl CustomRules {
 }
 
 impl Rules for CustomRules {
-    fn info(&self) -> &'static ResourceInfo {
-        self.info
+    fn info(&self) -> &ResourceInfo<'_> {
+        self.info.get()
     }
 
     fn new_object(&self) -> Box<dyn Object> {
-        Box::new(Unstructured::new(&format!("{}/{}", self.info.group, self.info.version), self.info.kind))
+        let info = self.info();
+        Box::new(Unstructured::new(&format!("{}/{}", info.group, info.version), info.kind))
     }
 
     fn table(&self) -> &'static StructType {

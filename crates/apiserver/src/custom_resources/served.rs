@@ -8,11 +8,19 @@ use api_machinery::value::Value;
 use kinds::info::ResourceInfo;
 use parking_lot::RwLock;
 
+use super::facts::CustomInfo;
 use crate::options::Place;
+
+/// Group, version and plural name.
+type OwnPlace = [String; 3];
+
+fn own_place(info: &ResourceInfo<'_>) -> OwnPlace {
+    [info.group, info.version, info.resource].map(str::to_owned)
+}
 
 /// One custom kind.
 pub(crate) struct ServedKind {
-    pub(crate) info: &'static ResourceInfo,
+    pub(crate) info: Arc<CustomInfo>,
     /// The name of its model, such as `com.example.stable.v1.CronTab`.
     pub(crate) model: String,
     /// `openAPIV3Schema` as declared.
@@ -22,7 +30,7 @@ pub(crate) struct ServedKind {
 /// All custom kinds.
 #[derive(Default)]
 pub(crate) struct ServedKinds {
-    kinds: RwLock<BTreeMap<Place, Arc<ServedKind>>>,
+    kinds: RwLock<BTreeMap<OwnPlace, Arc<ServedKind>>>,
     generation: AtomicU64,
     /// Built-in kinds that are not served.
     disabled: BTreeSet<Place>,
@@ -35,20 +43,19 @@ impl ServedKinds {
     }
 
     /// Whether a built-in kind is served.
-    pub(crate) fn is_enabled(&self, info: &ResourceInfo) -> bool {
+    pub(crate) fn is_enabled(&self, info: &ResourceInfo<'_>) -> bool {
         !self.disabled.contains(&(info.group, info.version, info.resource))
     }
 
     /// Adds or replaces a kind.
     pub(crate) fn insert(&self, kind: ServedKind) {
-        let place = (kind.info.group, kind.info.version, kind.info.resource);
-        self.kinds.write().insert(place, Arc::new(kind));
+        self.kinds.write().insert(own_place(kind.info.get()), Arc::new(kind));
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Removes a kind.
-    pub(crate) fn remove(&self, info: &'static ResourceInfo) {
-        self.kinds.write().remove(&(info.group, info.version, info.resource));
+    pub(crate) fn remove(&self, info: &ResourceInfo<'_>) {
+        self.kinds.write().remove(&own_place(info));
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -60,10 +67,5 @@ impl ServedKinds {
     /// All kinds, by place.
     pub(crate) fn all(&self) -> Vec<Arc<ServedKind>> {
         self.kinds.read().values().cloned().collect()
-    }
-
-    /// Their names and facts.
-    pub(crate) fn infos(&self) -> Vec<&'static ResourceInfo> {
-        self.kinds.read().values().map(|kind| kind.info).collect()
     }
 }

@@ -57,12 +57,12 @@ fn group(group: &Group) -> APIGroupDiscovery {
 fn version(version: &Version) -> APIVersionDiscovery {
     APIVersionDiscovery {
         version: version.version.clone(),
-        resources: version.resources.iter().map(|info| resource(info)).collect(),
+        resources: version.resources.iter().map(|info| resource(info.get())).collect(),
         freshness: discovery_freshness::CURRENT.to_owned(),
     }
 }
 
-fn resource(info: &ResourceInfo) -> APIResourceDiscovery {
+fn resource(info: &ResourceInfo<'_>) -> APIResourceDiscovery {
     let scope = if info.namespaced { resource_scope::NAMESPACED } else { resource_scope::CLUSTER };
     APIResourceDiscovery {
         resource: info.resource.to_owned(),
@@ -77,7 +77,7 @@ fn resource(info: &ResourceInfo) -> APIResourceDiscovery {
     }
 }
 
-fn subresource(subresource: &SubresourceInfo) -> APISubresourceDiscovery {
+fn subresource(subresource: &SubresourceInfo<'_>) -> APISubresourceDiscovery {
     APISubresourceDiscovery {
         subresource: subresource.name.to_owned(),
         response_kind: Some(GroupVersionKind {

@@ -1,12 +1,13 @@
 //! What is served, in discovery's order: groups, their versions, and the resources of each version.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api_machinery::meta::{APIGroup, APIGroupList, APIResource, APIResourceList, GroupVersionForDiscovery};
 use kinds::info::ResourceInfo;
 
 use super::order::{compare_groups, compare_versions};
-use crate::custom_resources::ServedKinds;
+use crate::custom_resources::{InfoRef, ServedKinds};
 use crate::handlers::BINDINGS;
 
 /// Everything that is served.
@@ -25,17 +26,19 @@ pub(crate) struct Group {
 pub(crate) struct Version {
     pub(crate) version: String,
     /// By name.
-    pub(crate) resources: Vec<&'static ResourceInfo>,
+    pub(crate) resources: Vec<InfoRef>,
 }
 
 impl Catalog {
     /// The built-in kinds and those that came at run time.
     pub(crate) fn new(served: &ServedKinds) -> Self {
-        let mut groups: BTreeMap<&str, BTreeMap<&str, Vec<&'static ResourceInfo>>> = BTreeMap::new();
-        let custom = served.infos();
+        let mut groups: BTreeMap<String, BTreeMap<String, Vec<InfoRef>>> = BTreeMap::new();
         let built_in = kinds::all().map(|rules| rules.info()).filter(|info| served.is_enabled(info));
-        for info in built_in.chain([&BINDINGS]).chain(custom) {
-            groups.entry(info.group).or_default().entry(info.version).or_default().push(info);
+        let built_in = built_in.chain([&BINDINGS]).map(InfoRef::Static);
+        let custom = served.all().into_iter().map(|kind| InfoRef::Shared(Arc::clone(&kind.info)));
+        for kept in built_in.chain(custom) {
+            let [group, version, _] = kept.get().place().map(str::to_owned);
+            groups.entry(group).or_default().entry(version).or_default().push(kept);
         }
         let mut groups: Vec<Group> = groups.into_iter().map(|(name, versions)| Group::new(name, versions)).collect();
         groups.sort_by(|one, other| compare_groups(&one.name, &other.name));
@@ -50,7 +53,7 @@ impl Catalog {
     /// Whether a version has kinds that were not made at run time.
     pub(super) fn has_built_in(&self, group: &str, version: &str) -> bool {
         let found = self.group(group).and_then(|group| group.version(version));
-        let is_own = |info: &&ResourceInfo| kinds::find(info.group, info.version, info.resource).is_some();
+        let is_own = |info: &InfoRef| matches!(info, InfoRef::Static(_));
         found.is_some_and(|version| version.resources.iter().any(is_own))
     }
 
@@ -62,16 +65,16 @@ impl Catalog {
 }
 
 impl Group {
-    fn new(name: &str, versions: BTreeMap<&str, Vec<&'static ResourceInfo>>) -> Self {
+    fn new(name: String, versions: BTreeMap<String, Vec<InfoRef>>) -> Self {
         let mut versions: Vec<Version> = versions
             .into_iter()
             .map(|(version, mut resources)| {
-                resources.sort_by_key(|info| info.resource);
-                Version { version: version.to_owned(), resources }
+                resources.sort_by(|one, other| one.get().resource.cmp(other.get().resource));
+                Version { version, resources }
             })
             .collect();
-        versions.sort_by(|one, other| compare_versions(name, &one.version, &other.version));
-        Self { name: name.to_owned(), versions }
+        versions.sort_by(|one, other| compare_versions(&name, &one.version, &other.version));
+        Self { name, versions }
     }
 
     /// A version by name.
@@ -100,13 +103,13 @@ impl Group {
 
     /// The document of `/apis/{group}/{version}`.
     pub(super) fn resource_list(&self, version: &Version) -> APIResourceList {
-        let resources = version.resources.iter().flat_map(|info| resource_entries(info)).collect();
+        let resources = version.resources.iter().flat_map(|info| resource_entries(info.get())).collect();
         APIResourceList { group_version: self.group_version(&version.version), resources }
     }
 }
 
 /// A resource and its subresources.
-fn resource_entries(info: &ResourceInfo) -> Vec<APIResource> {
+fn resource_entries(info: &ResourceInfo<'_>) -> Vec<APIResource> {
     let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
     let mut entries = Vec::new();
     if !info.verbs.is_empty() {

@@ -31,7 +31,7 @@ pub(super) struct Admitting<'a> {
     /// The request as authorizers see it.
     attributes: Attributes,
     dry_run: bool,
-    subresource: &'static str,
+    subresource: &'a str,
 }
 
 impl<'a> Admitting<'a> {
@@ -44,7 +44,7 @@ impl<'a> Admitting<'a> {
             findings: admission::Findings::default(),
             attributes: chain::attributes(request.user(), request.info()),
             dry_run,
-            subresource: target.subresource.map(|subresource| subresource.name).unwrap_or_default(),
+            subresource: target.subresource().map(|subresource| subresource.name).unwrap_or_default(),
         }
     }
 
@@ -68,7 +68,7 @@ impl<'a> Admitting<'a> {
     fn attributes(&self, operation: Operation, object: Option<&dyn Object>) -> admission::Attributes {
         let own_name = || object.map(|object| object.meta().name.clone()).unwrap_or_default();
         let name = self.target.name.clone().unwrap_or_else(own_name);
-        let info = self.target.info;
+        let info = self.target.info();
         let is_namespace = info.group.is_empty() && info.resource == "namespaces";
         admission::Attributes {
             operation: match operation {
@@ -96,7 +96,7 @@ impl<'a> Admitting<'a> {
 
     /// Nothing is created of a kind that is on its way out.
     fn check_alive(&self, operation: Operation, meta: &ObjectMeta) -> Result<(), ApiError> {
-        let info = self.target.info;
+        let info = self.target.info();
         if operation != Operation::Create || !self.cx.custom_kinds.is_terminating(info.group, info.resource) {
             return Ok(());
         }
@@ -216,7 +216,7 @@ impl Admission for Admitting<'_> {
         object: Option<&dyn Object>,
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
-        if let (Some(object), RBAC) = (object, self.target.info.group) {
+        if let (Some(object), RBAC) = (object, self.target.info().group) {
             self.check_escalation(object, old).await?;
         }
         let attributes = self.attributes(operation, object.or(old));

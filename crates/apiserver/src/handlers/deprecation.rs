@@ -23,7 +23,7 @@ const DEPRECATED: &[Deprecated] = &[Deprecated {
 
 /// Warns the client, and remembers that the version is in use.
 pub(super) fn note(cx: &ApiCx, request: &Request<Authorized>, target: &Target) {
-    let info = target.info;
+    let info = target.info();
     if let Some(text) = target.custom.as_ref().and_then(|custom| custom.deprecation.as_deref()) {
         request.warnings().add(text);
         return;
@@ -37,6 +37,6 @@ pub(super) fn note(cx: &ApiCx, request: &Request<Authorized>, target: &Target) {
     let Some(found) = DEPRECATED.iter().find(is_target) else { return };
     let (api_version, kind) = (target.api_version(), info.kind);
     request.warnings().add(format!("{api_version} {kind} is deprecated in {}; use {}", found.since, found.instead));
-    let subresource = target.subresource.map(|subresource| subresource.name).unwrap_or_default();
+    let subresource = target.subresource().map(|subresource| subresource.name).unwrap_or_default();
     cx.metrics.deprecated.with(&[info.group, info.version, info.resource, subresource, ""]).set(1.0);
 }

@@ -22,7 +22,7 @@ pub(super) async fn read(
     let media = body_type(request.headers(), target.is_custom())?;
     let body = request.read_body().await?;
     let decoded = decode_object(target.rules(), target.custom.as_deref(), media, &body)?;
-    options.strictness.settle(&Expected::from(target.info), decoded.problems, request.warnings())?;
+    options.strictness.settle(&Expected::from(target.info()), decoded.problems, request.warnings())?;
     Ok(decoded.object)
 }
 
@@ -31,7 +31,7 @@ pub(super) async fn read(
 /// # Errors
 /// 400 when it says that it belongs elsewhere.
 pub(super) fn settle_namespace(target: &Target, meta: &mut ObjectMeta) -> Result<(), ApiError> {
-    if !target.info.namespaced {
+    if !target.info().namespaced {
         meta.namespace.clear();
     } else if meta.namespace.is_empty() {
         meta.namespace.clone_from(&target.namespace);

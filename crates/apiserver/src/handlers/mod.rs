@@ -61,7 +61,7 @@ pub(crate) async fn dispatch(cx: &Arc<ApiCx>, request: Request<Authorized>) -> R
     }
     let target = Target::find(cx, info)?;
     deprecation::note(cx, &request, &target);
-    match target.subresource {
+    match target.subresource() {
         None => on_resource(cx, request, target).await,
         Some(_) => on_subresource(cx, request, target).await,
     }
@@ -129,7 +129,7 @@ fn check_route(request: &Request<Authorized>, target: &Target, verb: &str) -> Re
 }
 
 async fn on_subresource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: Target) -> Result<Response, ApiError> {
-    let Some(subresource) = target.subresource else { return Err(ApiError::unknown_resource()) };
+    let Some(subresource) = target.subresource() else { return Err(ApiError::unknown_resource()) };
     let verb = match *request.method() {
         Method::GET => "get",
         Method::POST => "create",
@@ -142,10 +142,6 @@ async fn on_subresource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: T
         return Err(ApiError::method_not_allowed());
     }
     check_route(&request, &target, verb)?;
-    let endpoint = match subresource.name {
-        "status" => Endpoint::Status,
-        other => Endpoint::Other(other),
-    };
     match (subresource.name, verb) {
         ("scale", "get") => scale::get(cx, &request, &target).await,
         ("scale", "update") => scale::update(cx, request, &target).await,
@@ -153,8 +149,8 @@ async fn on_subresource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: T
         ("binding", "create") => pods::bind(cx, request, &target).await,
         ("eviction", "create") => pods::evict(cx, request, &target).await,
         (_, "get") => get::get(cx, &request, &target).await,
-        (_, "update") => update::update(cx, request, &target, endpoint).await,
-        (_, "patch") => patch::patch(cx, request, &target, endpoint).await,
+        (_, "update") => update::update(cx, request, &target, target.endpoint()).await,
+        (_, "patch") => patch::patch(cx, request, &target, target.endpoint()).await,
         _ => Err(ApiError::unknown_resource()),
     }
 }

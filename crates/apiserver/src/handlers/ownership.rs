@@ -23,11 +23,11 @@ pub(crate) struct Ownership<'a> {
 impl<'a> Ownership<'a> {
     /// The ownership at `target`, whose objects are of type `node`.
     pub(super) fn new(target: &'a Target, node: TypeNode<'a>, now: Time) -> Self {
-        let subresource = target.subresource.map(|subresource| subresource.name).unwrap_or_default();
-        let info = target.info;
+        let subresource = target.subresource().map(|subresource| subresource.name).unwrap_or_default();
+        let info = target.info();
         let manager = FieldManager {
             node,
-            gvk: GroupVersionKind { group: info.group.into(), version: info.version.into(), kind: info.kind.into() },
+            gvk: GroupVersionKind::named(info.group, info.version, info.kind),
             subresource: subresource.to_owned(),
             reset: FieldSet::of_fields(&reset_fields(target, subresource)),
         };
@@ -78,7 +78,7 @@ impl<'a> Ownership<'a> {
 
 /// What the endpoint overwrites whatever the client sends: nobody owns it there.
 fn reset_fields(target: &Target, subresource: &str) -> Vec<&'static str> {
-    let info = target.info;
+    let info = target.info();
     let has_status = info.subresources.iter().any(|own| own.name == "status");
     let is_custom = target.is_custom();
     match (info.group, info.resource, subresource) {

@@ -222,7 +222,7 @@ pub(super) fn as_object(
 /// finds that it is something else.
 fn still_of_kind(target: &Target, patched: &Value) -> Result<(), String> {
     let text = |name: &str| patched.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (own, info) = (target.api_version(), target.info);
+    let (own, info) = (target.api_version(), target.info());
     let (kind, api_version) = (text("kind"), text("apiVersion"));
     let (kind, api_version) =
         (if kind.is_empty() { info.kind } else { kind }, if api_version.is_empty() { &own } else { api_version });

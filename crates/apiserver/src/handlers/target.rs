@@ -6,7 +6,7 @@ use api_machinery::names::path_segment_name;
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
 use kinds::info::{ResourceInfo, SubresourceInfo};
-use kinds::rules::{ALLOW_PRIVILEGED, RuleContext, Rules};
+use kinds::rules::{ALLOW_PRIVILEGED, Endpoint, RuleContext, Rules};
 use registry::{RequestCx, Resource};
 use schema::TypeNode;
 
@@ -21,13 +21,13 @@ use crate::table::IncludeObject;
 /// The resource, the place and the object of a request.
 pub(crate) struct Target {
     pub(crate) resource: Arc<Resource>,
-    pub(crate) info: &'static ResourceInfo,
     /// The schema of a kind that came at run time.
     pub(crate) custom: Option<Arc<CustomKind>>,
     /// Empty for cluster scope and for all namespaces.
     pub(crate) namespace: String,
     pub(crate) name: Option<String>,
-    pub(crate) subresource: Option<&'static SubresourceInfo>,
+    /// Its place among those of the resource.
+    subresource: Option<usize>,
 }
 
 /// Whether the server knows the group version of a path, so that the answer about it is a `Status`.
@@ -80,7 +80,7 @@ impl Target {
         let subresource = match info.subresource.as_str() {
             "" => None,
             wanted => {
-                let found = facts.subresources.iter().find(|own| own.name == wanted);
+                let found = facts.subresources.iter().position(|own| own.name == wanted);
                 // Of a kind that came at run time it is the object that is said to be missing.
                 let unknown = || match cx.custom_kinds.get(&info.group, &info.version, &info.resource) {
                     Some(_) => ApiError::not_found(resource.group_resource(), name.as_deref().unwrap_or_default()),
@@ -92,7 +92,6 @@ impl Target {
         Ok(Self {
             custom: cx.custom_kinds.get(&info.group, &info.version, &info.resource),
             namespace: if facts.namespaced { info.namespace.clone() } else { String::new() },
-            info: facts,
             resource,
             name,
             subresource,
@@ -107,29 +106,52 @@ impl Target {
         self.name.as_deref().ok_or_else(|| ApiError::bad_request("name must be provided"))
     }
 
+    /// Names and facts of the resource.
+    pub(crate) fn info(&self) -> &ResourceInfo<'_> {
+        self.resource.info()
+    }
+
+    /// The subresource that is asked for, if one is.
+    pub(crate) fn subresource(&self) -> Option<&SubresourceInfo<'_>> {
+        self.subresource.and_then(|place| self.info().subresources.get(place))
+    }
+
+    /// The part of the object that a write changes.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        let [group, version, resource] = self.info().place();
+        let built_in = kinds::find(group, version, resource).map(|rules| rules.info().subresources);
+        let named = |wanted: &str| built_in?.iter().map(|own| own.name).find(|name| *name == wanted);
+        match self.subresource().map(|own| own.name) {
+            None => Endpoint::Main,
+            Some("status") => Endpoint::Status,
+            // Custom kinds have no other that is written this way.
+            Some(other) => named(other).map_or(Endpoint::Main, Endpoint::Other),
+        }
+    }
+
     pub(crate) fn rules(&self) -> &dyn Rules {
         self.resource.rules()
     }
 
     pub(crate) fn is_custom(&self) -> bool {
-        kinds::find(self.info.group, self.info.version, self.info.resource).is_none()
+        kinds::find(self.info().group, self.info().version, self.info().resource).is_none()
     }
 
     /// Whether objects can be created at the path: in a namespace, or in none because the kind has none.
     pub(crate) fn has_home(&self) -> bool {
-        !self.info.namespaced || !self.namespace.is_empty()
+        !self.info().namespaced || !self.namespace.is_empty()
     }
 
     /// # Errors
     /// 405 where the kind does not have the verb.
     pub(crate) fn check_verb(&self, verb: &str) -> Result<(), ApiError> {
-        if self.info.verbs.contains(&verb) { Ok(()) } else { Err(ApiError::method_not_allowed()) }
+        if self.info().verbs.contains(&verb) { Ok(()) } else { Err(ApiError::method_not_allowed()) }
     }
 
     pub(crate) fn api_version(&self) -> String {
-        match self.info.group {
-            "" => self.info.version.to_owned(),
-            group => format!("{group}/{}", self.info.version),
+        match self.info().group {
+            "" => self.info().version.to_owned(),
+            group => format!("{group}/{}", self.info().version),
         }
     }
 
@@ -149,7 +171,7 @@ impl Target {
     }
 
     pub(crate) fn list_kind(&self) -> String {
-        self.custom.as_ref().map_or_else(|| format!("{}List", self.info.kind), |custom| custom.list_kind.clone())
+        self.custom.as_ref().map_or_else(|| format!("{}List", self.info().kind), |custom| custom.list_kind.clone())
     }
 
     /// What the registry is told of a request.

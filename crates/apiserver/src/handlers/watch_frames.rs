@@ -8,7 +8,6 @@ use api_machinery::object::{Object, Unstructured};
 use api_machinery::protobuf::{self, Encoder};
 use api_machinery::status::ApiError;
 use bytes::Bytes;
-use kinds::info::ResourceInfo;
 use registry::{Event, Resource, watch_fault};
 use tokio::time::Instant;
 
@@ -23,7 +22,6 @@ use crate::table::{self, IncludeObject};
 pub(super) struct Frames {
     cx: Arc<ApiCx>,
     resource: Arc<Resource>,
-    info: &'static ResourceInfo,
     api_version: String,
     wish: Arc<Wish>,
     choice: Choice,
@@ -44,11 +42,10 @@ impl Frames {
         target: &Target,
         choice: Choice,
     ) -> Result<Self, ApiError> {
-        let info = target.info;
+        let info = target.info();
         Ok(Self {
             cx: Arc::clone(cx),
             resource: Arc::clone(&target.resource),
-            info,
             api_version: target.api_version(),
             wish: Arc::clone(request.wish()),
             include: IncludeObject::read(request.query())?,
@@ -69,7 +66,8 @@ impl Frames {
         #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes")]
         self.sizes.observe(frame.len() as f64);
         if let Event::Bookmark { initial_events_end: true, .. } = event {
-            let values = [self.info.group, self.info.version, self.info.resource, self.scope];
+            let values =
+                [self.resource.info().group, self.resource.info().version, self.resource.info().resource, self.scope];
             let took = self.cx.clock().monotonic() - self.begun;
             self.cx.metrics.watch_lists.with(&values).observe(took.as_secs_f64());
         }
@@ -91,7 +89,7 @@ impl Frames {
                 let mut object = self.resource.rules().new_object();
                 if let Some(custom) = object.downcast_mut::<Unstructured>() {
                     custom.type_meta.api_version.clone_from(&self.api_version);
-                    self.info.kind.clone_into(&mut custom.type_meta.kind);
+                    self.resource.info().kind.clone_into(&mut custom.type_meta.kind);
                 }
                 object.meta_mut().resource_version = revision.to_string();
                 if *initial_events_end {

@@ -19,12 +19,12 @@ pub(super) fn built_in(served: &ServedKinds) -> Vec<Resource<'static>> {
 
 /// The resource and subresources of a custom kind.
 pub(super) fn custom(kind: &ServedKind) -> Vec<Resource<'_>> {
-    of(kind.info, Some(Model::Custom { name: &kind.model, schema: &kind.schema }))
+    of(kind.info.get(), Some(Model::Custom { name: &kind.model, schema: &kind.schema }))
 }
 
-fn of<'a>(info: &'static ResourceInfo, model: Option<Model<'a>>) -> Vec<Resource<'a>> {
+fn of<'a>(info: &'a ResourceInfo<'a>, model: Option<Model<'a>>) -> Vec<Resource<'a>> {
     let main = Resource {
-        gvk: GroupVersionKind::new(info.group, info.version, info.kind),
+        gvk: GroupVersionKind::named(info.group, info.version, info.kind),
         group: info.group,
         version: info.version,
         name: info.resource,
@@ -46,11 +46,11 @@ fn of<'a>(info: &'static ResourceInfo, model: Option<Model<'a>>) -> Vec<Resource
     has_main.then_some(main).into_iter().chain(subresources).collect()
 }
 
-fn kind_of(info: &ResourceInfo, subresource: &SubresourceInfo) -> GroupVersionKind {
+fn kind_of(info: &ResourceInfo<'_>, subresource: &SubresourceInfo<'_>) -> GroupVersionKind {
     if subresource.version.is_empty() {
-        GroupVersionKind::new(info.group, info.version, subresource.kind)
+        GroupVersionKind::named(info.group, info.version, subresource.kind)
     } else {
-        GroupVersionKind::new(subresource.group, subresource.version, subresource.kind)
+        GroupVersionKind::named(subresource.group, subresource.version, subresource.kind)
     }
 }
 

@@ -55,7 +55,7 @@ fn check(settings: &BTreeMap<String, bool>, errors: &mut Errors) {
     if settings.len() == 1 && settings.get("api/all") == Some(&false) {
         errors.push("invalid runtime-config with only api/all=false");
     }
-    let known: Vec<&ResourceInfo> = kinds::all().map(|rules| rules.info()).collect();
+    let known: Vec<&ResourceInfo<'_>> = kinds::all().map(|rules| rules.info()).collect();
     let mut unknown = BTreeSet::new();
     for (key, on) in settings {
         if matches!(key.as_str(), "api/all" | "api/ga" | "api/beta" | "api/alpha") {
@@ -91,7 +91,7 @@ fn check(settings: &BTreeMap<String, bool>, errors: &mut Errors) {
 pub(super) fn disabled(options: &Options, errors: &mut Errors) -> BTreeSet<Place> {
     let settings = settings(options, errors);
     check(&settings, errors);
-    let is_on = |info: &ResourceInfo| {
+    let is_on = |info: &ResourceInfo<'_>| {
         let version = format!("{}/{}", info.group, info.version);
         let resource = format!("{version}/{}", info.resource);
         let general = ["api/all", maturity(info.version)];

@@ -43,8 +43,8 @@ pub(crate) struct Expected {
     pub(crate) kind: String,
 }
 
-impl From<&ResourceInfo> for Expected {
-    fn from(info: &ResourceInfo) -> Self {
+impl From<&ResourceInfo<'_>> for Expected {
+    fn from(info: &ResourceInfo<'_>) -> Self {
         Self { group: info.group.to_owned(), version: info.version.to_owned(), kind: info.kind.to_owned() }
     }
 }

@@ -1,5 +1,6 @@
 //! Kinds that come at run time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -8,6 +9,7 @@ use super::harness::{Api, frame};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const APPLES: &str = "/apis/example.com/v1/namespaces/default/apples";
+const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const DEFINITION: &str = r#"{
     "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
     "metadata": {"name": "apples.example.com"},
@@ -179,11 +181,10 @@ async fn a_definition_that_changes_stays_in_service() {
     assert_eq!(api.post(APPLES, APPLE).await.code, 201);
     let mut watch = api.open(&format!("GET {APPLES}?watch=1&resourceVersion=0"), &[], "").await.into_body();
     assert!(frame(&mut watch).await.unwrap().contains("ADDED"));
-    let table = "application/json;as=Table;g=meta.k8s.io;v=v1";
 
     // What is stored is read as before: watches go on.
     redefined(&api, r#""name":"Colour""#, r#""name":"Color""#).await;
-    changes_over(&api, APPLES, table, |table| table["columnDefinitions"][1]["name"] == "Color").await;
+    changes_over(&api, APPLES, TABLE, |table| table["columnDefinitions"][1]["name"] == "Color").await;
     let painted = r#"{"spec":{"colour":"blue"}}"#;
     assert_eq!(api.patch("merge-patch", &format!("{APPLES}/a"), painted).await.code, 200);
     assert!(frame(&mut watch).await.unwrap().contains("blue"), "the watch sees what comes after the change");
@@ -251,4 +252,21 @@ async fn a_definition_that_goes_holds_no_other_up() {
     assert_eq!(api.patch("merge-patch", &format!("{APPLES}/held"), free).await.code, 200);
     until(&api, &path, |code, _| code == 404).await;
     until(&api, APPLES, |code, _| code == 404).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_definition_replaced_is_freed() {
+    let api = with_apples().await;
+    let registry = api.server.cx().registry();
+    let former = Arc::downgrade(&registry.resource("example.com", "v1", "apples").unwrap());
+    redefined(&api, r#""name":"Colour""#, r#""name":"Color""#).await;
+    until(&api, &format!("{DEFINITIONS}/apples.example.com"), |_, definition| {
+        definition["metadata"]["generation"] == 2
+    })
+    .await;
+    // Whoever found the former one may use it as long as a request lasts.
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert!(former.upgrade().is_none(), "its rules, schema and names are kept by nobody");
+    let table = api.send(&format!("GET {APPLES}"), &[("accept", TABLE)], "").await.json();
+    assert_eq!(table["columnDefinitions"][1]["name"], "Color");
 }

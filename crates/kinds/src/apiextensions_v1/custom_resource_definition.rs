@@ -16,7 +16,7 @@ const HTTPS: i32 = 443;
 /// The finalizer that holds a definition until its objects are gone. It is there from the moment of deletion.
 pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "apiextensions.k8s.io",
     version: "v1",
     kind: "CustomResourceDefinition",
@@ -44,7 +44,7 @@ pub(crate) struct CustomResourceDefinitionRules;
 
 impl TypedRules for CustomResourceDefinitionRules {
     type Object = CustomResourceDefinition;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 

@@ -10,7 +10,7 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "apps",
     version: "v1",
     kind: "ControllerRevision",
@@ -33,7 +33,7 @@ pub(crate) struct ControllerRevisionRules;
 
 impl TypedRules for ControllerRevisionRules {
     type Object = ControllerRevision;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

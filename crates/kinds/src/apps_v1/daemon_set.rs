@@ -19,7 +19,7 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "apps",
     version: "v1",
     kind: "DaemonSet",
@@ -54,7 +54,7 @@ pub(crate) struct DaemonSetRules;
 
 impl TypedRules for DaemonSetRules {
     type Object = DaemonSet;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

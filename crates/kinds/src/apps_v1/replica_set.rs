@@ -15,7 +15,7 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "apps",
     version: "v1",
     kind: "ReplicaSet",
@@ -38,7 +38,7 @@ pub(crate) struct ReplicaSetRules;
 
 impl TypedRules for ReplicaSetRules {
     type Object = ReplicaSet;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 

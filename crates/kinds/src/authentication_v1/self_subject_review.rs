@@ -5,7 +5,7 @@ use api_types::authentication_v1::SelfSubjectReview;
 use crate::info::ResourceInfo;
 use crate::rules::TypedRules;
 
-static INFO: ResourceInfo =
+static INFO: ResourceInfo<'static> =
     ResourceInfo::review("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews", "selfsubjectreview");
 
 /// The rules of the kind.
@@ -13,7 +13,7 @@ pub(crate) struct SelfSubjectReviewRules;
 
 impl TypedRules for SelfSubjectReviewRules {
     type Object = SelfSubjectReview;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

@@ -5,14 +5,15 @@ use api_types::authentication_v1::TokenReview;
 use crate::info::ResourceInfo;
 use crate::rules::TypedRules;
 
-static INFO: ResourceInfo = ResourceInfo::review("authentication.k8s.io", "TokenReview", "tokenreviews", "tokenreview");
+static INFO: ResourceInfo<'static> =
+    ResourceInfo::review("authentication.k8s.io", "TokenReview", "tokenreviews", "tokenreview");
 
 /// The rules of the kind.
 pub(crate) struct TokenReviewRules;
 
 impl TypedRules for TokenReviewRules {
     type Object = TokenReview;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

@@ -5,7 +5,7 @@ use api_types::authorization_v1::LocalSubjectAccessReview;
 use crate::info::ResourceInfo;
 use crate::rules::TypedRules;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     namespaced: true,
     ..ResourceInfo::review(
         "authorization.k8s.io",
@@ -20,7 +20,7 @@ pub(crate) struct LocalSubjectAccessReviewRules;
 
 impl TypedRules for LocalSubjectAccessReviewRules {
     type Object = LocalSubjectAccessReview;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

@@ -5,7 +5,7 @@ use api_types::authorization_v1::SelfSubjectRulesReview;
 use crate::info::ResourceInfo;
 use crate::rules::TypedRules;
 
-static INFO: ResourceInfo = ResourceInfo::review(
+static INFO: ResourceInfo<'static> = ResourceInfo::review(
     "authorization.k8s.io",
     "SelfSubjectRulesReview",
     "selfsubjectrulesreviews",
@@ -17,7 +17,7 @@ pub(crate) struct SelfSubjectRulesReviewRules;
 
 impl TypedRules for SelfSubjectRulesReviewRules {
     type Object = SelfSubjectRulesReview;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

@@ -5,7 +5,7 @@ use api_types::authorization_v1::SubjectAccessReview;
 use crate::info::ResourceInfo;
 use crate::rules::TypedRules;
 
-static INFO: ResourceInfo =
+static INFO: ResourceInfo<'static> =
     ResourceInfo::review("authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews", "subjectaccessreview");
 
 /// The rules of the kind.
@@ -13,7 +13,7 @@ pub(crate) struct SubjectAccessReviewRules;
 
 impl TypedRules for SubjectAccessReviewRules {
     type Object = SubjectAccessReview;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

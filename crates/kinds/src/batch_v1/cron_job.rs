@@ -18,7 +18,7 @@ use api_types::core_v1::PodSpec;
 use component_helpers::cron::Schedule;
 use component_helpers::time_zone::TimeZone;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "batch",
     version: "v1",
     kind: "CronJob",
@@ -52,7 +52,7 @@ pub(crate) struct CronJobRules;
 
 impl TypedRules for CronJobRules {
     type Object = CronJob;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 

@@ -14,7 +14,7 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "batch",
     version: "v1",
     kind: "Job",
@@ -46,7 +46,7 @@ pub(crate) struct JobRules;
 
 impl TypedRules for JobRules {
     type Object = Job;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

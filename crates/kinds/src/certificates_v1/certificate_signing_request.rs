@@ -13,7 +13,7 @@ use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "certificates.k8s.io",
     version: "v1",
     kind: "CertificateSigningRequest",
@@ -51,7 +51,7 @@ pub(crate) struct CertificateSigningRequestRules;
 
 impl TypedRules for CertificateSigningRequestRules {
     type Object = CertificateSigningRequest;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::path_segment(name, prefix)

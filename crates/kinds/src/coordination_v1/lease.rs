@@ -12,7 +12,7 @@ use api_machinery::names;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "coordination.k8s.io",
     version: "v1",
     kind: "Lease",
@@ -35,7 +35,7 @@ pub(crate) struct LeaseRules;
 
 impl TypedRules for LeaseRules {
     type Object = Lease;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

@@ -7,7 +7,7 @@ use api_types::core_v1::{LimitRange, LimitRangeItem};
 use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
 use crate::pod_spec::defaults::round_up;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "",
     version: "v1",
     kind: "LimitRange",
@@ -30,7 +30,7 @@ pub(crate) struct LimitRangeRules;
 
 impl TypedRules for LimitRangeRules {
     type Object = LimitRange;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

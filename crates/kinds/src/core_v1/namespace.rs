@@ -12,7 +12,7 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::constants::{LABEL_METADATA_NAME, namespace_phase};
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "",
     version: "v1",
     kind: "Namespace",
@@ -41,7 +41,7 @@ pub(crate) struct NamespaceRules;
 
 impl TypedRules for NamespaceRules {
     type Object = Namespace;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const STRATEGY: Strategy = Strategy::Status;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

@@ -12,7 +12,7 @@ use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "",
     version: "v1",
     kind: "Node",
@@ -55,7 +55,7 @@ pub(crate) struct NodeRules;
 
 impl TypedRules for NodeRules {
     type Object = Node;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

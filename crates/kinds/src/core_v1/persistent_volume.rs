@@ -12,7 +12,7 @@ use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "",
     version: "v1",
     kind: "PersistentVolume",
@@ -47,7 +47,7 @@ pub(crate) struct PersistentVolumeRules;
 
 impl TypedRules for PersistentVolumeRules {
     type Object = PersistentVolume;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::Status;
 

@@ -12,7 +12,7 @@ use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "",
     version: "v1",
     kind: "PersistentVolumeClaim",
@@ -45,7 +45,7 @@ pub(crate) struct PersistentVolumeClaimRules;
 
 impl TypedRules for PersistentVolumeClaimRules {
     type Object = PersistentVolumeClaim;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const STRATEGY: Strategy = Strategy::Status;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

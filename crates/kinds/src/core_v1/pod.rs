@@ -17,7 +17,7 @@ use api_types::core_v1::PodCondition;
 use api_types::core_v1::PodSpec;
 use api_types::core_v1::constants::pod_phase;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "",
     version: "v1",
     kind: "Pod",
@@ -84,7 +84,7 @@ pub(crate) struct PodRules;
 
 impl TypedRules for PodRules {
     type Object = Pod;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 

@@ -13,7 +13,7 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "",
     version: "v1",
     kind: "PodTemplate",
@@ -36,7 +36,7 @@ pub(crate) struct PodTemplateRules;
 
 impl TypedRules for PodTemplateRules {
     type Object = PodTemplate;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

@@ -13,7 +13,7 @@ use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "",
     version: "v1",
     kind: "ResourceQuota",
@@ -36,7 +36,7 @@ pub(crate) struct ResourceQuotaRules;
 
 impl TypedRules for ResourceQuotaRules {
     type Object = ResourceQuota;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::Status;
 

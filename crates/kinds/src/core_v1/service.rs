@@ -15,7 +15,7 @@ use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo}
 use crate::strategy::Strategy;
 use crate::table;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "",
     version: "v1",
     kind: "Service",
@@ -55,7 +55,7 @@ pub(crate) struct ServiceRules;
 
 impl TypedRules for ServiceRules {
     type Object = Service;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::Status;
 

@@ -15,7 +15,7 @@ use api_machinery::value::Value;
 use api_types::discovery_v1::EndpointPort;
 use std::collections::BTreeSet;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "discovery.k8s.io",
     version: "v1",
     kind: "EndpointSlice",
@@ -49,7 +49,7 @@ pub(crate) struct EndpointSliceRules;
 
 impl TypedRules for EndpointSliceRules {
     type Object = EndpointSlice;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

@@ -10,7 +10,7 @@ use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "events.k8s.io",
     version: "v1",
     kind: "Event",
@@ -44,7 +44,7 @@ pub(crate) struct EventRules;
 
 impl TypedRules for EventRules {
     type Object = Event;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

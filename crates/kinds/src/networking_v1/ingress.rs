@@ -14,7 +14,7 @@ use api_machinery::value::Value;
 use api_types::networking_v1::IngressLoadBalancerIngress;
 use std::collections::BTreeSet;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "networking.k8s.io",
     version: "v1",
     kind: "Ingress",
@@ -44,7 +44,7 @@ pub(crate) struct IngressRules;
 
 impl TypedRules for IngressRules {
     type Object = Ingress;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 

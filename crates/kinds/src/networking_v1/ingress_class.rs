@@ -12,7 +12,7 @@ use api_machinery::names;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "networking.k8s.io",
     version: "v1",
     kind: "IngressClass",
@@ -40,7 +40,7 @@ pub(crate) struct IngressClassRules;
 
 impl TypedRules for IngressClassRules {
     type Object = IngressClass;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::Generation;
 

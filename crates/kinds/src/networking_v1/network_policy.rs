@@ -11,7 +11,7 @@ use api_machinery::field_path::ErrorList;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "networking.k8s.io",
     version: "v1",
     kind: "NetworkPolicy",
@@ -39,7 +39,7 @@ pub(crate) struct NetworkPolicyRules;
 
 impl TypedRules for NetworkPolicyRules {
     type Object = NetworkPolicy;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::Generation;
 

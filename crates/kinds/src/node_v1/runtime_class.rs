@@ -16,7 +16,7 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::Toleration;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "node.k8s.io",
     version: "v1",
     kind: "RuntimeClass",
@@ -39,7 +39,7 @@ pub(crate) struct RuntimeClassRules;
 
 impl TypedRules for RuntimeClassRules {
     type Object = RuntimeClass;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

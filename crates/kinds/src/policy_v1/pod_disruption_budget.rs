@@ -18,7 +18,7 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::policy_v1::PodDisruptionBudgetSpec;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "policy",
     version: "v1",
     kind: "PodDisruptionBudget",
@@ -47,7 +47,7 @@ pub(crate) struct PodDisruptionBudgetRules;
 
 impl TypedRules for PodDisruptionBudgetRules {
     type Object = PodDisruptionBudget;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[];
     const STATUS_METADATA_CHECKS: &'static [MetadataCheck] = &[];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;

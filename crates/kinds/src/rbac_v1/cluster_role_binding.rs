@@ -9,7 +9,7 @@ use api_machinery::field_path::ErrorList;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "rbac.authorization.k8s.io",
     version: "v1",
     kind: "ClusterRoleBinding",
@@ -37,7 +37,7 @@ pub(crate) struct ClusterRoleBindingRules;
 
 impl TypedRules for ClusterRoleBindingRules {
     type Object = ClusterRoleBinding;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::path_segment(name, prefix)

@@ -36,7 +36,7 @@ fn set_binding_defaults(role: &mut RoleRef, subjects: &mut [Subject]) {
 }
 
 /// The columns of bindings.
-const BINDING_COLUMNS: &[Column] = &[
+const BINDING_COLUMNS: &[Column<'static>] = &[
     Column::NAME,
     Column::text("Role"),
     Column::AGE,

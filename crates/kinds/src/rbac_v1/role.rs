@@ -7,7 +7,7 @@ use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
 use crate::rules::{RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "rbac.authorization.k8s.io",
     version: "v1",
     kind: "Role",
@@ -35,7 +35,7 @@ pub(crate) struct RoleRules;
 
 impl TypedRules for RoleRules {
     type Object = Role;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::path_segment(name, prefix)

@@ -9,7 +9,7 @@ use api_machinery::field_path::ErrorList;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "rbac.authorization.k8s.io",
     version: "v1",
     kind: "RoleBinding",
@@ -37,7 +37,7 @@ pub(crate) struct RoleBindingRules;
 
 impl TypedRules for RoleBindingRules {
     type Object = RoleBinding;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::path_segment(name, prefix)

@@ -11,7 +11,7 @@ use api_machinery::field_path::{BadValue, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "scheduling.k8s.io",
     version: "v1",
     kind: "PriorityClass",
@@ -45,7 +45,7 @@ pub(crate) struct PriorityClassRules;
 
 impl TypedRules for PriorityClassRules {
     type Object = PriorityClass;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

@@ -14,7 +14,7 @@ use api_machinery::value::Value;
 use api_types::core_v1::TopologySelectorTerm;
 use std::collections::{BTreeMap, BTreeSet};
 
-static INFO: ResourceInfo = ResourceInfo {
+static INFO: ResourceInfo<'static> = ResourceInfo {
     group: "storage.k8s.io",
     version: "v1",
     kind: "StorageClass",
@@ -49,7 +49,7 @@ pub(crate) struct StorageClassRules;
 
 impl TypedRules for StorageClassRules {
     type Object = StorageClass;
-    const INFO: &'static ResourceInfo = &INFO;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
