@@ -25,6 +25,8 @@ pub(crate) struct CustomKind {
     pub deprecation: Option<String>,
     /// Whether unknown fields are kept everywhere.
     pub preserve_unknown_fields: bool,
+    /// `apiVersion` and schema of every version of the definition.
+    pub versions: Arc<[(String, Arc<Structural>)]>,
 }
 
 impl CustomKind {

@@ -12,7 +12,7 @@ mod custom;
 mod facts;
 mod models;
 mod operations;
-mod registered;
+pub(crate) mod registered;
 mod v2;
 mod v3;
 mod wire;

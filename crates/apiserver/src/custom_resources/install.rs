@@ -62,7 +62,14 @@ pub(super) fn make(cx: &ApiCx, definition: &CustomResourceDefinition, former: Op
     let stored = spec.versions.iter().find(|version| version.storage).map_or("", |version| version.name.as_str());
     let mut versions: Vec<&CustomResourceDefinitionVersion> = spec.versions.iter().collect();
     versions.sort_by_key(|version| !version.storage);
-    let prepared: Vec<Prepared> = versions.iter().map(|version| prepare(definition, version, stored)).collect();
+    let schemas: Arc<[(String, Arc<Structural>)]> = versions
+        .iter()
+        .map(|own| (format!("{}/{}", spec.group, own.name), Arc::new(Structural::root(&schema_of(own)))))
+        .collect();
+    let prepare = |(version, (_, schema)): (&&CustomResourceDefinitionVersion, &(String, Arc<Structural>))| {
+        prepare(definition, version, stored, (schema, &schemas))
+    };
+    let prepared: Vec<Prepared> = versions.iter().zip(schemas.iter()).map(prepare).collect();
     let storage_rules = prepared.first().map(|first| Arc::clone(&first.rules));
     let known = prepared.first().map(|first| Arc::clone(&first.kind));
     let form = StoredForm {
@@ -148,10 +155,13 @@ pub(super) fn withdraw(cx: &ApiCx, served: &ServedKinds, infos: &[Arc<CustomInfo
     }
 }
 
-fn prepare(definition: &CustomResourceDefinition, version: &CustomResourceDefinitionVersion, stored: &str) -> Prepared {
+fn prepare(
+    definition: &CustomResourceDefinition,
+    version: &CustomResourceDefinitionVersion,
+    stored: &str,
+    (structural, versions): (&Arc<Structural>, &Arc<[(String, Arc<Structural>)]>),
+) -> Prepared {
     let (spec, names) = (&definition.spec, &definition.status.accepted_names);
-    let schema = schema_of(version);
-    let structural = Arc::new(Structural::root(&schema));
     let subresources = version.subresources.clone().unwrap_or_default();
     let (columns, cells): (Vec<_>, Vec<Cell>) =
         columns::declared(&version.additional_printer_columns).into_iter().unzip();
@@ -188,14 +198,16 @@ fn prepare(definition: &CustomResourceDefinition, version: &CustomResourceDefini
     let has_status = declared.has_status;
     let info = Arc::new(CustomInfo::new(declared));
     let rules =
-        CustomRules { info: Arc::clone(&info), schema: Arc::clone(&structural), cells, scale, has_status, selectable };
+        CustomRules { info: Arc::clone(&info), schema: Arc::clone(structural), cells, scale, has_status, selectable };
     let kind = CustomKind {
-        schema: structural,
+        schema: Arc::clone(structural),
         list_kind: names.list_kind.clone(),
         replicas_path: subresources.scale.as_ref().map(|own| own.spec_replicas_path.clone()).unwrap_or_default(),
         deprecation: deprecation(spec, version),
         preserve_unknown_fields: spec.preserve_unknown_fields,
+        versions: Arc::clone(versions),
     };
+    let schema = schema_of(version);
     Prepared { version: version.name.clone(), info, rules: Arc::new(rules), kind: Arc::new(kind), schema }
 }
 

@@ -57,6 +57,7 @@ mod tests {
             replicas_path: String::new(),
             deprecation: None,
             preserve_unknown_fields: false,
+            versions: Arc::new([]),
         };
         let rename = VersionRename { served: "g/v2".into(), stored: "g/v1".into(), kept: Some(Arc::new(stored)) };
         let mut object = Unstructured::new("g/v2", "Thing");

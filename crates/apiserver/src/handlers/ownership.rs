@@ -8,7 +8,7 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 use kinds::rules::Rules;
 use schema::TypeNode;
-use schema::apply::{ApplyOptions, FieldManager, FieldSet};
+use schema::apply::{ApplyOptions, FieldManager, FieldSet, Versions};
 
 use super::Target;
 
@@ -30,6 +30,7 @@ impl<'a> Ownership<'a> {
             gvk: GroupVersionKind::named(info.group, info.version, info.kind),
             subresource: subresource.to_owned(),
             reset: FieldSet::of_fields(&reset_fields(target, subresource)),
+            versions: target.custom.as_ref().map_or(Versions::BuiltIn, |custom| Versions::Custom(&custom.versions)),
         };
         Self { manager, rules: Some(target.rules()), now }
     }
@@ -41,6 +42,7 @@ impl<'a> Ownership<'a> {
             gvk: object.gvk(),
             subresource: subresource.to_owned(),
             reset: FieldSet::default(),
+            versions: Versions::BuiltIn,
         };
         Self { manager, rules: None, now }
     }

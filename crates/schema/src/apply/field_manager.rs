@@ -1,9 +1,9 @@
 //! What write requests call: ordinary writes are tracked, applies are merged.
 //!
 //! A set recorded in another version of the API is read as if it were of the request's version: the names of fields
-//! agree between the versions served here.
+//! agree between the versions served here. Sets of versions that are not known are forgotten with the next write.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use api_machinery::field_path::Cause;
 use api_machinery::gvk::GroupVersionKind;
@@ -18,6 +18,8 @@ use super::last_applied;
 use super::managers::{Identity, Managers, Operation, Record};
 use super::path::{FieldPath, print_path};
 use super::typed::{added, compare, fields_of, merge, remove_fields, validate};
+use crate::openapi::registered::is_registered;
+use crate::structural::Structural;
 use crate::type_node::TypeNode;
 
 /// The manager that an object's fields go to when its first apply finds no record.
@@ -53,6 +55,33 @@ pub struct FieldManager<'a> {
     pub subresource: String,
     /// What the endpoint's strategy overwrites: not tracked, and never in conflict.
     pub reset: FieldSet,
+    /// The versions that sets may have been recorded in.
+    pub versions: Versions<'a>,
+}
+
+/// The versions of a kind.
+#[derive(Clone, Copy, Debug)]
+pub enum Versions<'a> {
+    /// Those of built-in kinds: what is written in one can be written in any.
+    BuiltIn,
+    /// The `apiVersion` and the schema of each version of a custom kind.
+    Custom(&'a [(String, Arc<Structural>)]),
+}
+
+impl Versions<'_> {
+    fn has(self, api_version: &str) -> bool {
+        match self {
+            Self::BuiltIn => is_registered(api_version),
+            Self::Custom(versions) => versions.iter().any(|(name, _)| name == api_version),
+        }
+    }
+
+    /// Whether an object can be written in a version.
+    fn can_hold(self, api_version: &str, object: &Value) -> bool {
+        let Self::Custom(versions) = self else { return true };
+        let schema = versions.iter().find(|(name, _)| name == api_version).map(|(_, schema)| schema);
+        schema.is_none_or(|schema| validate(object, TypeNode::of_schema(schema)).is_empty())
+    }
 }
 
 /// How to apply.
@@ -172,6 +201,7 @@ impl FieldManager<'_> {
         now: Time,
     ) -> Vec<ManagedFieldsEntry> {
         let managers = self.record_to_start_from(None, given);
+        let managers = self.of_known_versions(managers);
         let written = added(new, self.node).without_trees(&self.reset);
         self.settled(managers, written, &FieldSet::default(), manager, now).capped().to_entries()
     }
@@ -190,7 +220,19 @@ impl FieldManager<'_> {
         if managers.entries.is_empty() && !asks_for_reset(given) {
             return Vec::new();
         }
+        let managers = self.of_known_versions(managers);
+        // Upstream looks at the change in every version that a set is of, and drops the record where it cannot.
+        let own = self.api_version();
+        let others = managers.entries.values().map(|record| &record.api_version).filter(|other| **other != own);
+        if !others.into_iter().all(|other| [live, new].iter().all(|object| self.versions.can_hold(other, object))) {
+            return Vec::new();
+        }
         self.recorded(live, new, managers, manager, now).capped().to_entries()
+    }
+
+    fn of_known_versions(&self, mut managers: Managers) -> Managers {
+        managers.entries.retain(|_, record| self.versions.has(&record.api_version));
+        managers
     }
 
     fn record_to_start_from(&self, live: Option<&[ManagedFieldsEntry]>, given: &[ManagedFieldsEntry]) -> Managers {
@@ -245,6 +287,7 @@ impl FieldManager<'_> {
         if live.is_some() && managers.entries.is_empty() {
             managers = self.recorded(options.empty, &base, managers, BEFORE_FIRST_APPLY, options.now);
         }
+        let mut managers = self.of_known_versions(managers);
         for record in managers.entries.values_mut() {
             record.set = record.set.reconciled(self.node);
         }

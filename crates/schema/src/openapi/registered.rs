@@ -15,6 +15,12 @@ const fn elsewhere(group: &'static str, versions: &'static [&'static str]) -> Re
     Registered { group, versions, beside_custom: false }
 }
 
+/// Whether upstream knows a group version, as `apiVersion` names it, be it served or not.
+pub(crate) fn is_registered(api_version: &str) -> bool {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    REGISTERED.iter().any(|known| known.group == group && known.versions.contains(&version))
+}
+
 /// All of them, by name.
 pub(super) static REGISTERED: &[Registered] = &[
     known("", &["v1"]),

@@ -9,18 +9,24 @@ use super::{Structural, is_type_meta};
 /// Most unknown fields that are reported.
 const MAX_REPORTS: usize = 100;
 
-/// Drops undeclared members in place, and returns their paths, sorted, such as `spec.list[0].foo`.
+/// Drops undeclared members in place, and returns their paths, such as `spec.list[0].foo`: sorted, those of the metadata of
+/// embedded objects last, as upstream looks at them when it is done with the schema.
 /// `metadata` of whole objects is not touched.
 pub fn prune(value: &mut Value, schema: &Structural) -> Vec<String> {
-    let mut pruner = Pruner { path: String::new(), unknown: Vec::new() };
+    let mut pruner = Pruner { path: String::new(), unknown: Vec::new(), of_metadata: Vec::new() };
     pruner.visit(value, Some(schema), false);
-    pruner.unknown.sort_unstable();
-    pruner.unknown
+    let Pruner { mut unknown, mut of_metadata, .. } = pruner;
+    unknown.sort_unstable();
+    of_metadata.sort_unstable();
+    unknown.append(&mut of_metadata);
+    unknown.truncate(MAX_REPORTS);
+    unknown
 }
 
 struct Pruner {
     path: String,
     unknown: Vec<String>,
+    of_metadata: Vec<String>,
 }
 
 impl Pruner {
@@ -46,7 +52,7 @@ impl Pruner {
         let step = if self.path.is_empty() { name.to_owned() } else { format!(".{name}") };
         let Some(schema) = schema else {
             if !keeps {
-                self.report(&step);
+                report(&mut self.unknown, &self.path, &step);
             }
             return keeps;
         };
@@ -61,7 +67,7 @@ impl Pruner {
             None if schema.any_properties => self.below(&step, |pruner| pruner.visit(member, None, keeps)),
             None if keeps => {}
             None => {
-                self.report(&step);
+                report(&mut self.unknown, &self.path, &step);
                 return false;
             }
         }
@@ -75,16 +81,10 @@ impl Pruner {
         map.retain(|name, _| {
             let keeps = known.iter().any(|field| field.name == name);
             if !keeps {
-                self.report(&format!(".{name}"));
+                report(&mut self.of_metadata, &self.path, &format!(".{name}"));
             }
             keeps
         });
-    }
-
-    fn report(&mut self, step: &str) {
-        if self.unknown.len() < MAX_REPORTS {
-            self.unknown.push(format!("{}{step}", self.path));
-        }
     }
 
     fn below(&mut self, step: &str, visit: impl FnOnce(&mut Self)) {
@@ -92,5 +92,11 @@ impl Pruner {
         self.path.push_str(step);
         visit(self);
         self.path.truncate(length);
+    }
+}
+
+fn report(unknown: &mut Vec<String>, path: &str, step: &str) {
+    if unknown.len() < MAX_REPORTS {
+        unknown.push(format!("{path}{step}"));
     }
 }

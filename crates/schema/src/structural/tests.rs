@@ -63,6 +63,11 @@ fn undeclared_fields_go() {
             json!({"spec": {"nested": {"kind": "X", "y": 1}}}),
             vec![],
         ),
+        (
+            json!({"spec": {"x": 1, "nested": {"metadata": {"name": "n", "z": 1}}}}),
+            json!({"spec": {"nested": {"metadata": {"name": "n"}}}}),
+            vec!["spec.x", "spec.nested.metadata.z"],
+        ),
     ];
     for (mut value, expected, unknown) in cases {
         assert_eq!(prune(&mut value, &schema()), unknown);

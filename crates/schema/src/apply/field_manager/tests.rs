@@ -1,5 +1,6 @@
 //! Scenarios of tracked writes and applies.
 
+use api_machinery::leaf::RawJson;
 use api_machinery::meta::ObjectMeta;
 use serde_json::json;
 
@@ -12,8 +13,17 @@ fn manager() -> FieldManager<'static> {
         gvk: GroupVersionKind::new("test", "v1", "Sample"),
         subresource: String::new(),
         reset: FieldSet::default(),
+        versions: Versions::Custom(&*VERSIONS),
     }
 }
+
+/// The second version has a field that the first has not.
+static VERSIONS: LazyLock<[(String, Arc<Structural>); 2]> = LazyLock::new(|| {
+    let with = |schema: Value| Arc::new(Structural::root(&schema));
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let narrow = json!({"type": "object", "properties": {"args": {"type": "array", "items": {"type": "string"}}}});
+    [("test/v1".into(), with(any)), ("test/v1beta1".into(), with(narrow))]
+});
 
 fn object(fields: &Value) -> Value {
     let mut object = json!({"apiVersion": "test/v1", "kind": "Sample", "metadata": {"name": "x"}});
@@ -235,6 +245,7 @@ fn deployments_are_applied() {
         gvk: GroupVersionKind::new("apps", "v1", "Deployment"),
         subresource: String::new(),
         reset: FieldSet::of_fields(&["status"]),
+        versions: Versions::BuiltIn,
     };
     let deployment = |image: &str, ports: Value| {
         json!({
@@ -266,4 +277,35 @@ fn deployments_are_applied() {
     assert_eq!(container["image"], json!("b"));
     assert_eq!(container["ports"], json!([{"containerPort": 443, "name": "tls"}]));
     assert_eq!((&second["spec"]["replicas"], &second["status"]), (&json!(3), &json!({"replicas": 1})));
+}
+
+#[test]
+fn sets_of_versions_that_are_not_known_are_forgotten() {
+    let entry = |who: &str, api_version: &str| ManagedFieldsEntry {
+        manager: who.into(),
+        operation: "Update".into(),
+        api_version: api_version.into(),
+        fields_type: "FieldsV1".into(),
+        fields_v1: Some(RawJson::from_value(&json!({"f:args": {}}))),
+        ..ManagedFieldsEntry::default()
+    };
+    let record = [entry("old", "test/v9"), entry("one", "test/v1")];
+    let (live, new) = (object(&json!({"args": ["a"]})), object(&json!({"args": ["a"], "replicas": 1})));
+    let after = manager().update((&live, &record), (&new, &[]), "two", at(2));
+    let who: Vec<&str> = after.iter().map(|entry| entry.manager.as_str()).collect();
+    assert_eq!(who, ["one", "two"]);
+
+    // What a version cannot hold cannot be told in it, and the record ends.
+    let record = [entry("one", "test/v1"), entry("early", "test/v1beta1")];
+    let after = manager().update((&live, &record), (&new, &[]), "two", at(2));
+    assert_eq!(after, []);
+    let fits = object(&json!({"args": ["b"]}));
+    let after = manager().update((&live, &record), (&fits, &[]), "two", at(2));
+    assert_eq!(after.len(), 1, "the writer has it now: {after:?}");
+
+    let built_in = FieldManager { versions: Versions::BuiltIn, ..manager() };
+    let record = [entry("old", "apps/v1beta1"), entry("none", "apps/v7"), entry("core", "v1")];
+    let after = built_in.update((&live, &record), (&live, &[]), "two", at(2));
+    let who: Vec<&str> = after.iter().map(|entry| entry.manager.as_str()).collect();
+    assert_eq!(who, ["core", "old"]);
 }
