@@ -84,6 +84,10 @@ bench-api: ## The API server beside raw etcd and a bare HTTPS server (FLAGS=--qu
 bench-proxy: ## How long kube-proxy takes to write the rules of 10,000 Services (as root)
 	COXSWAIN_PROXY_SERVICES=10000 $(CARGO) test --locked -p proxy --lib -- a_large_table --nocapture
 
+bench-lease: ## How long a lease renewal takes while 100,000 pods are listed (PODS=N for others)
+	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver
+	$(BIN)/bench-api --bin-dir=$(BIN) --lease=$(or $(PODS),100000) $(FLAGS)
+
 bench-soak: ## What the API server keeps of pods that came and went (SOAK=N for more rounds)
 	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver
 	$(BIN)/bench-api --bin-dir=$(BIN) --soak=$(or $(SOAK),20) $(FLAGS)

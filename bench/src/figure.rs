@@ -9,16 +9,46 @@ pub struct Figure {
     /// Lower case, words joined by `-`.
     pub name: String,
     pub ours: f64,
-    /// What the peer reached in the same run, or a published figure.
-    pub peer: Option<f64>,
+    pub peer: Option<Peer>,
     /// For example `us` or `pods/s`.
     pub unit: &'static str,
 }
 
+/// What a figure is held against.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Peer {
+    /// What another program reached in the same run.
+    Ran(f64),
+    /// What somebody said of another machine.
+    Published(f64),
+    /// What is promised.
+    Promised(f64),
+}
+
+impl Peer {
+    fn parts(self) -> (&'static str, f64) {
+        match self {
+            Self::Ran(number) => ("peer", number),
+            Self::Published(number) => ("published", number),
+            Self::Promised(number) => ("promised", number),
+        }
+    }
+}
+
 impl Figure {
+    /// A figure beside the most that it may be.
+    pub fn beside_promised(name: impl Into<String>, ours: f64, promised: f64, unit: &'static str) -> Self {
+        Self { name: name.into(), ours, peer: Some(Peer::Promised(promised)), unit }
+    }
+
+    /// A figure beside one that is known from elsewhere.
+    pub fn beside_published(name: impl Into<String>, ours: f64, published: f64, unit: &'static str) -> Self {
+        Self { name: name.into(), ours, peer: Some(Peer::Published(published)), unit }
+    }
+
     /// A figure beside its peer's.
     pub fn beside(name: impl Into<String>, ours: f64, peer: f64, unit: &'static str) -> Self {
-        Self { name: name.into(), ours, peer: Some(peer), unit }
+        Self { name: name.into(), ours, peer: Some(Peer::Ran(peer)), unit }
     }
 
     /// A figure that has no peer: its line has `-` for the peer and the ratio.
@@ -39,7 +69,10 @@ impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RESULT {} ours={}", self.name, Number(self.ours))?;
         match self.peer {
-            Some(peer) => write!(f, " peer={} ratio={}", Number(peer), Number(self.ours / peer))?,
+            Some(peer) => {
+                let (label, number) = peer.parts();
+                write!(f, " {label}={} ratio={}", Number(number), Number(self.ours / number))?;
+            }
             None => write!(f, " peer=- ratio=-")?,
         }
         write!(f, " unit={}", self.unit)
@@ -71,6 +104,10 @@ mod tests {
             (
                 Figure::beside("rate", 2540.4, 127.0, "pods/s"),
                 "RESULT rate ours=2540 peer=127.0 ratio=20.0 unit=pods/s",
+            ),
+            (
+                Figure::beside_published("rate", 2540.4, 127.0, "pods/s"),
+                "RESULT rate ours=2540 published=127.0 ratio=20.0 unit=pods/s",
             ),
             (Figure::alone("cached-pod", 0.25, "bytes"), "RESULT cached-pod ours=0.250 peer=- ratio=- unit=bytes"),
         ] {

@@ -33,6 +33,21 @@ impl Samples {
     pub fn median(&self) -> f64 {
         median(&self.0)
     }
+
+    /// The value that this part of all is not above, such as 0.99; 0 for none.
+    #[must_use]
+    pub fn part(&self, part: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "small"
+        )]
+        let place = (part * sorted.len() as f64).ceil() as usize;
+        sorted.get(place.saturating_sub(1)).copied().unwrap_or(0.0)
+    }
 }
 
 /// Real time since it was made.
@@ -61,7 +76,7 @@ impl Stopwatch {
 
 #[cfg(test)]
 mod tests {
-    use super::median;
+    use super::{Samples, median};
 
     #[test]
     fn medians() {
@@ -74,5 +89,14 @@ mod tests {
         ] {
             assert!((median(values) - expected).abs() < f64::EPSILON, "{values:?}");
         }
+    }
+
+    #[test]
+    fn parts() {
+        let hundred = Samples((1..=100_i32).rev().map(f64::from).collect());
+        for (part, expected) in [(0.5, 50.0), (0.99, 99.0), (1.0, 100.0)] {
+            assert!((hundred.part(part) - expected).abs() < f64::EPSILON, "{part}");
+        }
+        assert!(Samples::default().part(0.99).abs() < f64::EPSILON);
     }
 }

@@ -67,6 +67,18 @@ fn bench_soak_sees_every_round() {
 }
 
 #[test]
+fn bench_lease_renews_beside_lists() {
+    let directory = match bin_dir("kube-apiserver") {
+        Ok(directory) => directory,
+        Err(why) => return test_facts::skipped(&why),
+    };
+    let directory = directory.to_str().expect("a path that is text");
+    let found = figures(env!("CARGO_BIN_EXE_bench-api"), &["--quick", "--lease=200", "--bin-dir", directory]);
+    let wanted = ["lease-beside-lists", "lease-beside-lists-p99", "lease-beside-lists-most", "list-gzip"];
+    assert_eq!(found, wanted);
+}
+
+#[test]
 fn bench_sched_places_every_pod() {
     let program = env!("CARGO_BIN_EXE_bench-sched");
     let in_process = figures(program, &["--quick", "--road", "inproc"]);
@@ -77,6 +89,7 @@ fn bench_sched_places_every_pod() {
     };
     let directory = directory.to_str().expect("a path that is text");
     let over_https = figures(program, &["--quick", "--road", "https", "--bin-dir", directory]);
-    let wanted = ["sched-https", "sched-https-cpu", "sched-https-apiserver-cpu", "sched-https-load"];
+    let wanted =
+        ["sched-https", "sched-https-cpu", "sched-https-events", "sched-https-apiserver-cpu", "sched-https-load"];
     assert_eq!(over_https, wanted);
 }

@@ -6,6 +6,7 @@
 pub mod bare;
 mod create;
 mod fan_out;
+mod lease;
 mod load;
 mod options;
 mod peer;
@@ -16,6 +17,7 @@ mod site;
 mod soak;
 mod writes;
 
+pub use lease::beside_lists;
 pub use options::Options;
 pub use run::run;
 pub use soak::soak;

@@ -12,6 +12,9 @@ use clap::{Arg, ArgAction, Command, value_parser};
 #[global_allocator]
 static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
+/// As many as give a 99th percentile that means something.
+const MAX_RENEWALS: usize = 2_000;
+
 fn command() -> Command {
     let path = |name: &'static str, kind: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(kind).help(help).value_parser(value_parser!(PathBuf))
@@ -23,6 +26,13 @@ fn command() -> Command {
         .arg(path("etcd", "FILE", "The etcd to use (default: the one that make deps installs)"))
         .arg(flag("quick", "Small numbers, to see that it works"))
         .arg(flag("creates-only", "Creates alone, for a profiler"))
+        .arg(
+            Arg::new("lease")
+                .long("lease")
+                .value_name("PODS")
+                .help("Instead, how long a lease renewal takes while so many pods are listed, compressed, again and again")
+                .value_parser(value_parser!(usize)),
+        )
         .arg(
             Arg::new("soak")
                 .long("soak")
@@ -46,6 +56,10 @@ fn main() -> Result<()> {
     options.creates_only = matches.get_flag("creates-only");
     // One thread, as a peer of a server on the same machine should have: what it uses is not there for the server.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    if let Some(&pods) = matches.get_one("lease") {
+        let renewals = options.pods.min(MAX_RENEWALS);
+        return runtime.block_on(unless_ended(api::beside_lists(&Options { pods, ..options }, renewals)));
+    }
     match matches.get_one("soak") {
         Some(rounds) => runtime.block_on(unless_ended(api::soak(&options, *rounds))),
         None => runtime.block_on(unless_ended(api::run(&options))),

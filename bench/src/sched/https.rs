@@ -2,12 +2,14 @@
 //! first to the last bound one, by the scheduler's own counter, which is read now and then because a watch of all pods
 //! would compete with the two processes for the machine.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use api_machinery::meta::ListOptions;
 use api_types::core_v1::{Namespace, Node, Pod};
+use api_types::events_v1::Event;
 use base::TaskGroup;
 use client::{Client, ClientConfig, ClientError};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -23,6 +25,8 @@ use crate::usage::CpuMeter;
 const FLAGS: &[&str] = &["--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,Priority"];
 /// Requests under way while objects are made.
 const PARALLEL_CREATES: usize = 64;
+/// When no event came for so long, none comes any more.
+const EVENTS_PAUSE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(50);
 /// When this is over and pods still wait, something is wrong.
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -40,6 +44,7 @@ pub(super) async fn measure(plan: &Plan) -> Result<Round> {
     let scheduler = SchedulerProcess::start(&plan.binaries, directory.path(), &identity, &server.url(), &tasks).await?;
     let round = follow(plan, &scheduler, &server).await.with_context(|| scheduler.log_tail())?;
     check(&api, plan).await?;
+    let round = Round { events: Some(events(&api, plan).await?), ..round };
     tasks.shutdown(DRAIN).await;
     scheduler.stop().await?;
     server.stop().await?;
@@ -60,6 +65,7 @@ async fn follow(plan: &Plan, scheduler: &SchedulerProcess, server: &ApiServer) -
         pods_per_second: pods / seconds,
         cpu_ms_per_pod: cpu * 1e3 / pods,
         server_cpu_ms_per_pod: Some(server_cpu * 1e3 / pods),
+        events: None,
     })
 }
 
@@ -94,6 +100,22 @@ async fn fill(api: &Client, plan: &Plan) -> Result<()> {
 async fn all<T>(requests: impl Iterator<Item = impl Future<Output = Result<T, ClientError>>>) -> Result<()> {
     stream::iter(requests).buffer_unordered(PARALLEL_CREATES).try_for_each(|_| async { Ok(()) }).await?;
     Ok(())
+}
+
+/// How many pods an event tells of, once there is one for each or no more come.
+async fn events(api: &Client, plan: &Plan) -> Result<usize> {
+    let of_scheduler = ListOptions { field_selector: "reason=Scheduled".into(), ..ListOptions::default() };
+    let events = api.namespaced::<Event>(workload::NAMESPACE);
+    let mut found = 0;
+    loop {
+        let told = events.list_all(&of_scheduler).await?.items;
+        let pods: BTreeSet<&str> = told.iter().map(|event| event.regarding.name.as_str()).collect();
+        if pods.len() == plan.pods || pods.len() == found {
+            return Ok(pods.len());
+        }
+        found = pods.len();
+        tokio::time::sleep(EVENTS_PAUSE).await;
+    }
 }
 
 /// The counter is the scheduler's word; this is the API server's.

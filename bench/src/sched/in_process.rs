@@ -107,5 +107,10 @@ pub(super) async fn measure(plan: &Plan) -> Result<Round> {
     ensure!(finished.is_ok(), "only {} of {} pods got a node", writer.bound.load(Ordering::Relaxed), plan.pods);
     #[expect(clippy::cast_precision_loss, reason = "numbers of pods are small")]
     let pods = plan.pods as f64;
-    Ok(Round { pods_per_second: pods / seconds, cpu_ms_per_pod: cpu * 1e3 / pods, server_cpu_ms_per_pod: None })
+    Ok(Round {
+        pods_per_second: pods / seconds,
+        cpu_ms_per_pod: cpu * 1e3 / pods,
+        server_cpu_ms_per_pod: None,
+        events: None,
+    })
 }

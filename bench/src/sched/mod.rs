@@ -74,6 +74,13 @@ struct Round {
     cpu_ms_per_pod: f64,
     /// Processor time of the API server for a pod; none where it is a function.
     server_cpu_ms_per_pod: Option<f64>,
+    /// Events that tell of a pod that got a node; none where there is no API server.
+    events: Option<usize>,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "numbers of pods are small")]
+fn count(number: usize) -> f64 {
+    number as f64
 }
 
 /// Measures and prints the figures.
@@ -82,7 +89,7 @@ struct Round {
 /// A process did not start, or not every pod got a node in time.
 pub async fn run(plan: &Plan) -> Result<()> {
     for road in &plan.roads {
-        let (mut rate, mut cpu, mut server_cpu) = (Samples::default(), Samples::default(), Samples::default());
+        let [mut rate, mut cpu, mut server_cpu, mut events] = [(); 4].map(|()| Samples::default());
         for _ in 0..plan.rounds {
             let round = match road {
                 Road::InProcess => in_process::measure(plan).await?,
@@ -91,14 +98,16 @@ pub async fn run(plan: &Plan) -> Result<()> {
             rate.push(round.pods_per_second);
             cpu.push(round.cpu_ms_per_pod);
             server_cpu.push(round.server_cpu_ms_per_pod.unwrap_or(0.0));
+            events.push(count(round.events.unwrap_or(0)));
         }
         let name = match road {
             Road::InProcess => "sched-inproc",
             Road::Https => "sched-https",
         };
-        Figure::beside(name, rate.median(), UPSTREAM_PODS_PER_SECOND, "pods/s").print()?;
-        Figure::beside(format!("{name}-cpu"), cpu.median(), UPSTREAM_CPU_MS, "ms/pod").print()?;
+        Figure::beside_published(name, rate.median(), UPSTREAM_PODS_PER_SECOND, "pods/s").print()?;
+        Figure::beside_published(format!("{name}-cpu"), cpu.median(), UPSTREAM_CPU_MS, "ms/pod").print()?;
         if *road == Road::Https {
+            Figure::beside(format!("{name}-events"), events.median(), count(plan.pods), "events").print()?;
             Figure::alone(format!("{name}-apiserver-cpu"), server_cpu.median(), "ms/pod").print()?;
         }
         Figure::alone(format!("{name}-load"), load_average(), "runnable").print()?;

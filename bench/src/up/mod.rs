@@ -53,7 +53,7 @@ pub async fn run(plan: &Plan) -> Result<()> {
     Figure::alone("up", up.median(), "s").print()?;
     Figure::alone("up-to-first-pod", pod.median(), "s").print()?;
     for ((name, _, limit), samples) in LIMITS.iter().zip(&memory) {
-        Figure::beside(*name, samples.median(), *limit, "MiB").print()?;
+        Figure::beside_promised(*name, samples.median(), *limit, "MiB").print()?;
     }
     Ok(())
 }
