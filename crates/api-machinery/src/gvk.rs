@@ -172,6 +172,11 @@ impl GroupKind {
 }
 
 impl GroupResource {
+    /// The resource with names that were read.
+    pub fn named(group: &str, resource: &str) -> Self {
+        Self { group: group.to_owned().into(), resource: resource.to_owned().into() }
+    }
+
     /// The resource with static names.
     pub const fn new(group: &'static str, resource: &'static str) -> Self {
         Self { group: Cow::Borrowed(group), resource: Cow::Borrowed(resource) }

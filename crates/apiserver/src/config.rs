@@ -109,7 +109,7 @@ impl StorageConfig {
             lease_reuse: Duration::from_secs(60),
             garbage_collector: true,
             delete_collection_workers: 1,
-            uncached: ["events", "events.events.k8s.io"].map(str::to_owned).into(),
+            uncached: registry::uncached_by_default(),
             compaction_interval: Duration::from_secs(300),
             initialization_timeout: Duration::from_secs(60),
             health_timeout: Duration::from_secs(2),

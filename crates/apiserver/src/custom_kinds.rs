@@ -12,6 +12,9 @@ use schema::Structural;
 /// Group, version and plural resource name.
 type Key = (String, String, String);
 
+/// `apiVersion` and schema of each version of a definition.
+pub(crate) type VersionSchemas = Arc<[(String, Arc<Structural>)]>;
+
 /// The schema of a custom kind in one version.
 #[derive(Debug, Clone)]
 pub(crate) struct CustomKind {
@@ -25,8 +28,8 @@ pub(crate) struct CustomKind {
     pub deprecation: Option<String>,
     /// Whether unknown fields are kept everywhere.
     pub preserve_unknown_fields: bool,
-    /// `apiVersion` and schema of every version of the definition.
-    pub versions: Arc<[(String, Arc<Structural>)]>,
+    /// Every version of the definition.
+    pub versions: VersionSchemas,
 }
 
 impl CustomKind {

@@ -21,6 +21,7 @@ pub mod info;
 mod internal_json;
 mod internal_layout;
 mod label_selector;
+pub mod lifecycle;
 mod networking_v1;
 mod node_v1;
 pub mod object_name;
@@ -35,6 +36,7 @@ mod scheduling_v1;
 mod storage_v1;
 pub mod strategy;
 mod table;
+pub mod versions;
 mod workload;
 
 use std::collections::HashMap;

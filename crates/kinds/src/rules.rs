@@ -11,7 +11,9 @@ use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
 use crate::info::ResourceInfo;
+use crate::lifecycle::Lifecycle;
 use crate::strategy::Strategy;
+use crate::versions::{Former, VersionConversion};
 
 /// What a rule may know of the request it runs in.
 #[derive(Debug, Clone, Default)]
@@ -74,6 +76,20 @@ pub enum MetadataCheck {
 pub trait Rules: Send + Sync + 'static {
     /// Names and facts.
     fn info(&self) -> &ResourceInfo<'_>;
+    /// How objects are kept, and how they go.
+    fn lifecycle(&self) -> &'static Lifecycle;
+    /// What an endpoint overwrites whatever the client sends: nobody owns it there. By the subresource's name, empty for
+    /// the object itself.
+    fn reset_fields(&self, subresource: &str) -> &'static [&'static str];
+    /// How objects are stored, where they are stored in another version.
+    fn conversion(&self) -> Option<&'static VersionConversion> {
+        None
+    }
+    /// Makes an object that was read from the store as the current version, but says that it is `stored`, one of the
+    /// current version. Says whether it can be.
+    fn bring_up_to_date(&self, object: &mut dyn Object, stored: &str) -> bool;
+    /// What is said of a field that objects cannot be selected by.
+    fn unknown_field(&self, field: &str) -> String;
     /// An empty object.
     fn new_object(&self) -> Box<dyn Object>;
     /// The table of its objects.
@@ -139,6 +155,12 @@ pub trait TypedRules: Send + Sync + 'static {
     type Object: Object + Kind;
     /// Names and facts.
     const INFO: &'static ResourceInfo<'static>;
+    /// How objects are kept, and how they go.
+    const LIFECYCLE: Lifecycle = Lifecycle::DEFAULT;
+    /// How objects are stored, where they are stored in another version.
+    const CONVERSION: Option<VersionConversion> = None;
+    /// The versions in which a store may hold objects beside the current one.
+    const FORMER: &'static [Former] = &[];
 
     /// How `status` and the generation are handled; rules of the kind itself run after it.
     const STRATEGY: Strategy = Strategy::Plain;
@@ -154,6 +176,21 @@ pub trait TypedRules: Send + Sync + 'static {
     fn set_defaults(_object: &mut Self::Object) {}
     /// See [`Rules::prepare_create`].
     fn prepare_create(_cx: &RuleContext, _object: &mut Self::Object) {}
+    /// See [`Rules::reset_fields`].
+    fn reset_fields(subresource: &str) -> &'static [&'static str] {
+        match subresource {
+            "status" => &["spec"],
+            "" if Self::INFO.subresources.iter().any(|own| own.name == "status") => &["status"],
+            _ => &[],
+        }
+    }
+    /// See [`Rules::unknown_field`].
+    fn unknown_field(field: &str) -> String {
+        if Self::INFO.field_selectors.is_empty() {
+            return format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"");
+        }
+        format!("field label not supported: {field}")
+    }
     /// See [`Rules::validate_create`].
     fn validate(_cx: &RuleContext, _object: &Self::Object) -> ErrorList {
         ErrorList::default()
@@ -250,6 +287,22 @@ fn refuse_privileges<R: TypedRules>(cx: &RuleContext, object: &R::Object, errors
 impl<R: TypedRules> Rules for Typed<R> {
     fn info(&self) -> &ResourceInfo<'_> {
         R::INFO
+    }
+    fn lifecycle(&self) -> &'static Lifecycle {
+        &R::LIFECYCLE
+    }
+    fn reset_fields(&self, subresource: &str) -> &'static [&'static str] {
+        R::reset_fields(subresource)
+    }
+    fn conversion(&self) -> Option<&'static VersionConversion> {
+        const { &R::CONVERSION }.as_ref()
+    }
+    fn bring_up_to_date(&self, object: &mut dyn Object, stored: &str) -> bool {
+        let former = R::FORMER.iter().find(|former| former.api_version == stored);
+        former.inspect(|former| (former.mend)(object)).is_some()
+    }
+    fn unknown_field(&self, field: &str) -> String {
+        R::unknown_field(field)
     }
     fn new_object(&self) -> Box<dyn Object> {
         Box::new(R::Object::default())

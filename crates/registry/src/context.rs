@@ -7,6 +7,7 @@ use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use async_trait::async_trait;
 use kinds::rules::{RuleContext, Rules};
+use kinds::versions::VersionConversion;
 
 use crate::store::ManagedFields;
 
@@ -27,6 +28,24 @@ impl Deref for RulesRef {
             Self::Static(rules) => *rules,
             Self::Shared(rules) => &**rules,
         }
+    }
+}
+
+/// The conversion that a kind of the release states.
+pub(crate) struct OfKind(pub(crate) &'static VersionConversion);
+
+#[async_trait]
+impl Conversion for OfKind {
+    async fn to_served(&self, stored: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
+        (self.0.to_served)(stored).ok_or_else(|| ApiError::internal("a stored object of another kind"))
+    }
+
+    async fn to_stored(&self, served: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
+        (self.0.to_stored)(served).ok_or_else(|| ApiError::internal("an object of another kind"))
+    }
+
+    fn for_selection(&self, stored: &dyn Object) -> Option<Box<dyn Object>> {
+        (self.0.to_served)(stored)
     }
 }
 

@@ -18,26 +18,6 @@ use crate::resource::Resource;
 use crate::store::{Live, ManagedFields, Swap};
 use crate::{finalizers, key};
 
-/// Kinds whose deletion answers with the object; all others answer with a `Status`.
-const GIVES_OBJECT: &[(&str, &str)] = &[
-    ("", "namespaces"),
-    ("", "persistentvolumeclaims"),
-    ("", "persistentvolumes"),
-    ("", "pods"),
-    ("", "podtemplates"),
-    ("", "resourcequotas"),
-    ("", "serviceaccounts"),
-    ("", "services"),
-    ("storage.k8s.io", "csidrivers"),
-    ("storage.k8s.io", "csinodes"),
-    ("storage.k8s.io", "storageclasses"),
-    ("storage.k8s.io", "volumeattachments"),
-    ("storage.k8s.io", "volumeattributesclasses"),
-];
-
-const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set \
-    propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
-
 /// How a deletion ended.
 #[derive(Debug, Clone)]
 pub struct Deletion {
@@ -179,11 +159,11 @@ impl Resource {
     fn plan(&self, cx: &RequestCx, object: &dyn Object, options: &DeleteOptions) -> Plan {
         let meta = object.meta();
         let mut finalizers = if self.shared.garbage_collector {
-            finalizers::for_deletion(self.info(), meta, options)
+            finalizers::for_deletion(self.rules.lifecycle(), meta, options)
         } else {
             meta.finalizers.clone()
         };
-        finalizers::hold_definition(self.info(), meta, &mut finalizers);
+        finalizers::hold(self.rules.lifecycle(), meta, &mut finalizers);
         let grace = self.rules.grace(object, options.grace_period_seconds);
         let mut new = object.clone_object();
         match begin_grace(new.meta_mut(), grace, options.grace_period_seconds, cx.rules.now) {
@@ -215,9 +195,8 @@ impl Resource {
     }
 
     fn gone(&self, item: Arc<Stored>) -> Deletion {
-        let info = self.info();
-        let gives_object = GIVES_OBJECT.contains(&(info.group, info.resource)) || info.group == "resource.k8s.io";
-        let body = if gives_object { Deleted::Object(item) } else { Deleted::Status(Box::new(self.success(&item))) };
+        let returns_deleted = self.rules.lifecycle().returns_deleted;
+        let body = if returns_deleted { Deleted::Object(item) } else { Deleted::Status(Box::new(self.success(&item))) };
         Deletion { body, accepted: false }
     }
 
@@ -236,8 +215,7 @@ impl Resource {
     /// What to tell a client that deletes with these options, whatever comes of it.
     pub(crate) fn delete_warnings(&self, options: &DeleteOptions) -> Vec<String> {
         let silent = options.propagation_policy.is_some() || options.orphan_dependents.is_some();
-        let warns = !silent && finalizers::orphans_by_default(self.info());
-        if warns { vec![JOB_WARNING.to_owned()] } else { Vec::new() }
+        self.rules.lifecycle().delete_warning.filter(|_| !silent).map(str::to_owned).into_iter().collect()
     }
 }
 

@@ -2,8 +2,7 @@
 
 use api_machinery::meta::constants::{FINALIZER_DELETE_DEPENDENTS, FINALIZER_ORPHAN_DEPENDENTS, deletion_propagation};
 use api_machinery::meta::{DeleteOptions, ObjectMeta};
-use kinds::apiextensions_v1;
-use kinds::info::ResourceInfo;
+use kinds::lifecycle::{Dependents, Lifecycle};
 
 /// Whether an update took the last finalizer of an object that only waited for that.
 pub(crate) fn last_one_gone(new: &ObjectMeta, old: &ObjectMeta) -> bool {
@@ -12,33 +11,10 @@ pub(crate) fn last_one_gone(new: &ObjectMeta, old: &ObjectMeta) -> bool {
         && old.deletion_grace_period_seconds.unwrap_or_default() == 0
 }
 
-/// What a kind does with dependents when nobody says.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum WithoutPolicy {
-    Unsupported,
-    Orphan,
-    Background,
-}
-
-fn default_of(info: &ResourceInfo<'_>) -> WithoutPolicy {
-    match (info.group, info.version, info.resource) {
-        ("" | "events.k8s.io", _, "events") => WithoutPolicy::Unsupported,
-        ("", "v1", "replicationcontrollers") | ("batch", "v1", "jobs") | ("batch", "v1beta1", "cronjobs") => {
-            WithoutPolicy::Orphan
-        }
-        _ => WithoutPolicy::Background,
-    }
-}
-
-/// Whether a deletion without a policy orphans dependents to the surprise of many, so that clients are warned.
-pub(crate) fn orphans_by_default(info: &ResourceInfo<'_>) -> bool {
-    (info.group, info.resource) == ("batch", "jobs")
-}
-
 /// The finalizers that an object has to have once its deletion begins.
-pub(crate) fn for_deletion(info: &ResourceInfo<'_>, meta: &ObjectMeta, options: &DeleteOptions) -> Vec<String> {
+pub(crate) fn for_deletion(lifecycle: &Lifecycle, meta: &ObjectMeta, options: &DeleteOptions) -> Vec<String> {
     let collectors = [FINALIZER_ORPHAN_DEPENDENTS, FINALIZER_DELETE_DEPENDENTS];
-    let (orphan, foreground) = wanted(info, meta, options);
+    let (orphan, foreground) = wanted(lifecycle, meta, options);
     let mut finalizers: Vec<String> =
         meta.finalizers.iter().filter(|name| !collectors.contains(&name.as_str())).cloned().collect();
     if orphan {
@@ -50,18 +26,17 @@ pub(crate) fn for_deletion(info: &ResourceInfo<'_>, meta: &ObjectMeta, options: 
     finalizers
 }
 
-/// A definition must not go before its objects: it is held from the moment that its deletion begins.
-pub(crate) fn hold_definition(info: &ResourceInfo<'_>, meta: &ObjectMeta, finalizers: &mut Vec<String>) {
-    let held = apiextensions_v1::FINALIZER;
-    let is_definition = (info.group, info.resource) == ("apiextensions.k8s.io", "customresourcedefinitions");
-    if is_definition && meta.deletion_timestamp.is_none() && !finalizers.iter().any(|own| own == held) {
+/// Adds what holds objects of the kind from the moment that their deletion begins.
+pub(crate) fn hold(lifecycle: &Lifecycle, meta: &ObjectMeta, finalizers: &mut Vec<String>) {
+    let Some(held) = lifecycle.finalizer else { return };
+    if meta.deletion_timestamp.is_none() && !finalizers.iter().any(|own| own == held) {
         finalizers.push(held.to_owned());
     }
 }
 
 /// Whether to orphan dependents, and whether to delete them first.
-fn wanted(info: &ResourceInfo<'_>, meta: &ObjectMeta, options: &DeleteOptions) -> (bool, bool) {
-    if default_of(info) == WithoutPolicy::Unsupported {
+fn wanted(lifecycle: &Lifecycle, meta: &ObjectMeta, options: &DeleteOptions) -> (bool, bool) {
+    if lifecycle.dependents == Dependents::Unsupported {
         return (false, false);
     }
     if let Some(orphan) = options.orphan_dependents {
@@ -80,5 +55,5 @@ fn wanted(info: &ResourceInfo<'_>, meta: &ObjectMeta, options: &DeleteOptions) -
             _ => {}
         }
     }
-    (default_of(info) == WithoutPolicy::Orphan, false)
+    (lifecycle.dependents == Dependents::Orphan, false)
 }

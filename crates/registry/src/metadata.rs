@@ -7,7 +7,6 @@ use api_machinery::names;
 use api_machinery::object::Object;
 use api_machinery::{json, reflect};
 use base::Rng;
-use kinds::info::ResourceInfo;
 use kinds::rules::{Endpoint, MetadataCheck, Rules};
 
 /// Generated names end in this many random characters.
@@ -100,7 +99,7 @@ pub(crate) fn validate_create(rules: &dyn Rules, meta: &ObjectMeta) -> ErrorList
         errors.push(negative_generation(meta, &path));
     }
     validate_common(meta, &path, &mut errors);
-    validate_standard_finalizers(info, meta, &path, &mut errors);
+    validate_standard_finalizers(rules, meta, &path, &mut errors);
     errors
 }
 
@@ -151,7 +150,7 @@ pub(crate) fn validate_update(rules: &dyn Rules, endpoint: Endpoint, meta: &Obje
     if shared.is_empty() {
         // What is well has nothing to be told again, but for what only the kinds look at.
         let mut more = ErrorList::new();
-        validate_standard_finalizers(rules.info(), meta, &path, &mut more);
+        validate_standard_finalizers(rules, meta, &path, &mut more);
         if more.is_empty() {
             return Looks { shared, own: Vec::new() };
         }
@@ -161,7 +160,7 @@ pub(crate) fn validate_update(rules: &dyn Rules, endpoint: Endpoint, meta: &Obje
         MetadataCheck::Update => {
             let mut errors = ErrorList::new();
             validate_change(meta, old, &path, &mut errors);
-            validate_standard_finalizers(rules.info(), meta, &path, &mut errors);
+            validate_standard_finalizers(rules, meta, &path, &mut errors);
             errors
         }
     };
@@ -270,11 +269,9 @@ fn reference_json(owner: &OwnerReference) -> api_machinery::field_path::BadValue
     api_machinery::field_path::BadValue::json(json::encode(owner))
 }
 
-/// Finalizers of the kinds that the release brings need a domain, but for the few of the system; budgets and definitions
-/// are not looked at so, and neither are custom objects.
-fn validate_standard_finalizers(info: &ResourceInfo<'_>, meta: &ObjectMeta, path: &Path, errors: &mut ErrorList) {
-    let is_exempt = matches!(info.group, "policy" | "apiextensions.k8s.io");
-    if is_exempt || kinds::find(info.group, info.version, info.resource).is_none() {
+/// Finalizers of most kinds that the release brings need a domain, but for the few of the system.
+fn validate_standard_finalizers(rules: &dyn Rules, meta: &ObjectMeta, path: &Path, errors: &mut ErrorList) {
+    if !rules.lifecycle().qualified_finalizers {
         return;
     }
     for (index, finalizer) in meta.finalizers.iter().enumerate() {

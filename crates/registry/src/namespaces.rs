@@ -68,7 +68,7 @@ impl Resource {
                 options.orphan_dependents = None;
                 options.propagation_policy = Some("Foreground".to_owned());
             }
-            marked.metadata.finalizers = finalizers::for_deletion(self.info(), &marked.metadata, &options);
+            marked.metadata.finalizers = finalizers::for_deletion(self.rules.lifecycle(), &marked.metadata, &options);
         }
         marked
     }

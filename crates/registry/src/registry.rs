@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use api_machinery::gvk::GroupResource;
-use api_types::core_v1::Pod;
 use base::{SharedClock, SharedRng, TaskGroup};
 use kinds::info::ResourceInfo;
 use kinds::rules::Rules;
@@ -16,19 +15,11 @@ use watch_cache::{Cache, CacheOptions, Codec, Index};
 
 use crate::codec::{ObjectCodec, StorageMedia};
 use crate::companion::{Companion, NoCompanion};
-use crate::context::RulesRef;
-use crate::events::EventConversion;
+use crate::context::{Conversion, OfKind, RulesRef};
 use crate::namespaces::NamespaceCompanion;
 use crate::resource::{Resource, Setup, Shared};
 use crate::services::{ServiceCompanion, ServiceOptions};
 use crate::store::Store;
-
-/// Pods are found by their node: every kubelet asks for just its own.
-const POD_INDEXES: &[Index] = &[Index { field: "spec.nodeName", value: node_of }];
-
-fn node_of(object: &dyn api_machinery::object::Object) -> Option<String> {
-    object.downcast_ref::<Pod>().map(|pod| pod.spec.node_name.clone()).filter(|node| !node.is_empty())
-}
 
 /// What a registry is made of.
 #[derive(Clone)]
@@ -76,11 +67,18 @@ impl RegistryOptions {
             lease_reuse: LeasePoolOptions::default().reuse_duration,
             garbage_collector: true,
             delete_collection_workers: 1,
-            uncached: ["events", "events.events.k8s.io"].map(str::to_owned).into(),
+            uncached: uncached_by_default(),
             services: ServiceOptions::default(),
             compacted: Arc::default(),
         }
     }
+}
+
+/// The resources that have no cache unless somebody wants one, by name and group.
+#[must_use]
+pub fn uncached_by_default() -> BTreeSet<String> {
+    let expiring = kinds::all().filter(|rules| rules.lifecycle().expires).map(|rules| rules.info());
+    expiring.map(|info| GroupResource::named(info.group, info.resource).to_string()).collect()
 }
 
 /// All resources of a server.
@@ -137,9 +135,7 @@ impl Registry {
             setup.storage_rules = kinds::find(storage.group, storage.version, info.resource).map(RulesRef::Static);
             setup.shared_with = self.resource(storage.group, storage.version, info.resource);
         }
-        if (info.group, info.resource) == ("events.k8s.io", "events") {
-            setup.conversion = Some(Arc::new(EventConversion));
-        }
+        setup.conversion = rules.conversion().map(|own| Arc::new(OfKind(own)) as Arc<dyn Conversion>);
         Some(self.install(RulesRef::Static(rules), setup))
     }
 
@@ -156,10 +152,9 @@ impl Registry {
     #[must_use]
     pub fn make(&self, rules: RulesRef, setup: Setup) -> Arc<Resource> {
         let info = rules.info();
-        let group_resource =
-            GroupResource { group: info.group.to_owned().into(), resource: info.resource.to_owned().into() };
-        let indexes: Arc<[Index]> =
-            if (info.group, info.resource) == ("", "pods") { POD_INDEXES.into() } else { Arc::new([]) };
+        let group_resource = GroupResource::named(info.group, info.resource);
+        let indexes = rules.lifecycle().indexes.iter().map(|own| Index { field: own.field, value: own.value });
+        let indexes: Arc<[Index]> = indexes.collect();
         let store = match &setup.shared_with {
             Some(other) => Arc::clone(&other.store),
             None => Arc::new(self.open(&group_resource, &rules, &setup, &indexes)),
@@ -257,7 +252,6 @@ impl Registry {
         });
         let name = group_resource.to_string();
         let cached = !self.options.uncached.contains(&name);
-        let events = stored_under == "events";
         Store {
             backend: Arc::clone(&self.options.backend),
             cache: cached.then(|| {
@@ -268,7 +262,7 @@ impl Registry {
             codec,
             resource: group_resource.clone(),
             prefix,
-            lifetime: events.then(|| (self.options.event_ttl, Arc::clone(&self.leases))),
+            lifetime: rules.lifecycle().expires.then(|| (self.options.event_ttl, Arc::clone(&self.leases))),
         }
     }
 

@@ -98,12 +98,6 @@ impl Resource {
         self.store.backend.count(&range).await.map_err(|error| self.store.failed("list", error))
     }
 
-    /// Custom kinds are stored as JSON.
-    pub(crate) fn is_custom(&self) -> bool {
-        self.store.codec.media == StorageMedia::Json
-            && kinds::find(self.info().group, self.info().version, self.info().resource).is_none()
-    }
-
     pub(crate) async fn to_served(&self, item: Arc<Stored>) -> Result<Arc<Stored>, ApiError> {
         let Some(conversion) = &self.conversion else { return Ok(item) };
         let object = conversion.to_served(item.object()).await?;

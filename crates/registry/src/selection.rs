@@ -55,13 +55,7 @@ impl Resource {
         if matches!(field, NAME | NAMESPACE) || own.contains(&field) {
             return Ok((field.to_owned(), value.to_owned()));
         }
-        Err(ApiError::bad_request(if own.is_empty() && !self.is_custom() {
-            format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
-        } else if (self.info().group, self.info().resource) == ("batch", "jobs") {
-            format!("field label {field:?} not supported for {}", self.info().kind)
-        } else {
-            format!("field label not supported: {field}")
-        }))
+        Err(ApiError::bad_request(self.rules.unknown_field(field)))
     }
 
     fn scope(&self, namespace: &str, fields: &FieldSelector) -> (Scope, String) {

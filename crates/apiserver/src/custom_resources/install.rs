@@ -17,7 +17,7 @@ use super::rules::CustomRules;
 use super::scale::{Place, ScalePaths};
 use super::served::{ServedKind, ServedKinds};
 use super::version_rename::VersionRename;
-use crate::custom_kinds::CustomKind;
+use crate::custom_kinds::{CustomKind, VersionSchemas};
 use crate::cx::ApiCx;
 use crate::discovery::compare_versions;
 
@@ -62,7 +62,7 @@ pub(super) fn make(cx: &ApiCx, definition: &CustomResourceDefinition, former: Op
     let stored = spec.versions.iter().find(|version| version.storage).map_or("", |version| version.name.as_str());
     let mut versions: Vec<&CustomResourceDefinitionVersion> = spec.versions.iter().collect();
     versions.sort_by_key(|version| !version.storage);
-    let schemas: Arc<[(String, Arc<Structural>)]> = versions
+    let schemas: VersionSchemas = versions
         .iter()
         .map(|own| (format!("{}/{}", spec.group, own.name), Arc::new(Structural::root(&schema_of(own)))))
         .collect();
@@ -159,7 +159,7 @@ fn prepare(
     definition: &CustomResourceDefinition,
     version: &CustomResourceDefinitionVersion,
     stored: &str,
-    (structural, versions): (&Arc<Structural>, &Arc<[(String, Arc<Structural>)]>),
+    (structural, versions): (&Arc<Structural>, &VersionSchemas),
 ) -> Prepared {
     let (spec, names) = (&definition.spec, &definition.status.accepted_names);
     let subresources = version.subresources.clone().unwrap_or_default();

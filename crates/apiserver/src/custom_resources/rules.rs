@@ -9,6 +9,7 @@ use api_machinery::reflect::StructType;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use kinds::info::ResourceInfo;
+use kinds::lifecycle::Lifecycle;
 use kinds::rules::{Endpoint, Grace, MetadataCheck, RuleContext, Rules, Scale};
 use schema::structural::{check_list_types, drop_nulls, fill_defaults, validate, validate_update};
 use schema::{JsonPath, Structural};
@@ -72,6 +73,32 @@ impl CustomRules {
 impl Rules for CustomRules {
     fn info(&self) -> &ResourceInfo<'_> {
         self.info.get()
+    }
+
+    fn lifecycle(&self) -> &'static Lifecycle {
+        &Lifecycle::CUSTOM
+    }
+
+    fn reset_fields(&self, subresource: &str) -> &'static [&'static str] {
+        match subresource {
+            "status" => &["metadata", "spec"],
+            "" if self.has_status => &["status"],
+            _ => &[],
+        }
+    }
+
+    /// The versions of a definition without a webhook differ in nothing but their names.
+    fn bring_up_to_date(&self, object: &mut dyn Object, stored: &str) -> bool {
+        let info = self.info();
+        let is_own = stored.split_once('/').is_some_and(|(group, _)| group == info.group);
+        if is_own {
+            custom_mut(object).type_meta.api_version = format!("{}/{}", info.group, info.version);
+        }
+        is_own
+    }
+
+    fn unknown_field(&self, field: &str) -> String {
+        format!("field label not supported: {field}")
     }
 
     fn new_object(&self) -> Box<dyn Object> {

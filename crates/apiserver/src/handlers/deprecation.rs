@@ -4,23 +4,6 @@ use super::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 
-/// A deprecated version of a resource.
-struct Deprecated {
-    group: &'static str,
-    version: &'static str,
-    resource: &'static str,
-    since: &'static str,
-    instead: &'static str,
-}
-
-const DEPRECATED: &[Deprecated] = &[Deprecated {
-    group: "",
-    version: "v1",
-    resource: "endpoints",
-    since: "v1.33+",
-    instead: "discovery.k8s.io/v1 EndpointSlice",
-}];
-
 /// Warns the client, and remembers that the version is in use.
 pub(super) fn note(cx: &ApiCx, request: &Request<Authorized>, target: &Target) {
     let info = target.info();
@@ -28,13 +11,11 @@ pub(super) fn note(cx: &ApiCx, request: &Request<Authorized>, target: &Target) {
         request.warnings().add(text);
         return;
     }
-    let is_target =
-        |own: &&Deprecated| (own.group, own.version, own.resource) == (info.group, info.version, info.resource);
     // The server keeps endpoints of its own for clients that have not moved on.
     if request.user().username == authn::API_SERVER_USER {
         return;
     }
-    let Some(found) = DEPRECATED.iter().find(is_target) else { return };
+    let Some(found) = target.rules().lifecycle().deprecated else { return };
     let (api_version, kind) = (target.api_version(), info.kind);
     request.warnings().add(format!("{api_version} {kind} is deprecated in {}; use {}", found.since, found.instead));
     let subresource = target.subresource().map(|subresource| subresource.name).unwrap_or_default();

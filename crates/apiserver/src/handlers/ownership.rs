@@ -29,7 +29,7 @@ impl<'a> Ownership<'a> {
             node,
             gvk: GroupVersionKind::named(info.group, info.version, info.kind),
             subresource: subresource.to_owned(),
-            reset: FieldSet::of_fields(&reset_fields(target, subresource)),
+            reset: FieldSet::of_fields(target.rules().reset_fields(subresource)),
             versions: target.custom.as_ref().map_or(Versions::BuiltIn, |custom| Versions::Custom(&custom.versions)),
         };
         Self { manager, rules: Some(target.rules()), now }
@@ -75,26 +75,6 @@ impl<'a> Ownership<'a> {
         let empty = self.rules.map(|rules| rules.new_object().to_value()).unwrap_or_default();
         let options = ApplyOptions { manager, force, now: self.now, empty: &empty };
         self.manager.apply(live.as_ref(), applied, options).map_err(ApiError::from)
-    }
-}
-
-/// What the endpoint overwrites whatever the client sends: nobody owns it there.
-fn reset_fields(target: &Target, subresource: &str) -> Vec<&'static str> {
-    let info = target.info();
-    let has_status = info.subresources.iter().any(|own| own.name == "status");
-    let is_custom = target.is_custom();
-    match (info.group, info.resource, subresource) {
-        ("certificates.k8s.io", "certificatesigningrequests", "") => vec!["spec", "status"],
-        ("certificates.k8s.io", "certificatesigningrequests", "status") => vec!["spec", "status.conditions"],
-        ("certificates.k8s.io", "certificatesigningrequests", "approval") => vec!["spec", "status.certificate"],
-        ("", "namespaces", "finalize") => vec!["status"],
-        ("", "pods", "status") => vec!["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
-        ("apps", "deployments", "status") => vec!["spec", "metadata.labels"],
-        ("storage.k8s.io", "volumeattachments", "status") => vec!["spec", "metadata"],
-        (_, _, "status") if is_custom => vec!["metadata", "spec"],
-        (_, _, "status") => vec!["spec"],
-        (_, _, "") if has_status => vec!["status"],
-        _ => Vec::new(),
     }
 }
 

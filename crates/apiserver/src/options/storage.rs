@@ -73,9 +73,9 @@ fn backend_of(options: &Options, errors: &mut Errors) -> BackendConfig {
     BackendConfig::Etcd(Box::new(etcd))
 }
 
-/// The resources without a cache: events, and those of size 0.
+/// The resources without a cache: those that have none by default, and those of size 0.
 fn uncached(options: &Options, errors: &mut Errors) -> BTreeSet<String> {
-    let mut uncached = BTreeSet::from(["events".to_owned(), "events.events.k8s.io".to_owned()]);
+    let mut uncached = registry::uncached_by_default();
     for entry in options.strings("watch-cache-sizes") {
         let Some((resource, size)) = entry.split_once('#') else {
             errors.push(format!("invalid value of watch cache size: {entry}"));

@@ -8,6 +8,7 @@ use api_types::apiextensions_v1::{
 
 use super::{definition_schema, definition_validation as validation};
 use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::lifecycle::Lifecycle;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 
@@ -45,6 +46,9 @@ pub(crate) struct CustomResourceDefinitionRules;
 impl TypedRules for CustomResourceDefinitionRules {
     type Object = CustomResourceDefinition;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    /// A definition must not go before its objects.
+    const LIFECYCLE: Lifecycle =
+        Lifecycle { finalizer: Some(super::FINALIZER), qualified_finalizers: false, ..Lifecycle::DEFAULT };
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 

@@ -6,6 +6,7 @@ use crate::field_rules;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
+use crate::versions::Former;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -34,6 +35,7 @@ pub(crate) struct ControllerRevisionRules;
 impl TypedRules for ControllerRevisionRules {
     type Object = ControllerRevision;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const FORMER: &'static [Former] = &[Former::same("apps/v1beta1"), Former::same("apps/v1beta2")];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

@@ -11,6 +11,7 @@ use crate::pod_spec::validation::validate_template;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use crate::versions::Former;
 use crate::workload;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::intstr::IntOrString;
@@ -55,6 +56,8 @@ pub(crate) struct DaemonSetRules;
 impl TypedRules for DaemonSetRules {
     type Object = DaemonSet;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const FORMER: &'static [Former] =
+        &[Former::same("apps/v1beta1"), Former::same("apps/v1beta2"), Former::same("extensions/v1beta1")];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

@@ -9,6 +9,7 @@ use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use crate::versions::Former;
 use crate::workload;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::intstr::IntOrString;
@@ -49,8 +50,18 @@ pub(crate) struct DeploymentRules;
 impl TypedRules for DeploymentRules {
     type Object = Deployment;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const FORMER: &'static [Former] =
+        &[Former::same("apps/v1beta1"), Former::same("apps/v1beta2"), Former::same("extensions/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
+
+    fn reset_fields(subresource: &str) -> &'static [&'static str] {
+        match subresource {
+            "" => &["status"],
+            "status" => &["spec", "metadata.labels"],
+            _ => &[],
+        }
+    }
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

@@ -9,6 +9,7 @@ use crate::replicas::{self, Counts};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use crate::versions::Former;
 use crate::workload;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::time::Time;
@@ -39,6 +40,8 @@ pub(crate) struct ReplicaSetRules;
 impl TypedRules for ReplicaSetRules {
     type Object = ReplicaSet;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const FORMER: &'static [Former] =
+        &[Former::same("apps/v1beta1"), Former::same("apps/v1beta2"), Former::same("extensions/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 

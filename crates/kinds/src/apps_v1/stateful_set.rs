@@ -9,6 +9,7 @@ use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use crate::versions::Former;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -38,6 +39,7 @@ pub(crate) struct StatefulSetRules;
 impl TypedRules for StatefulSetRules {
     type Object = StatefulSet;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const FORMER: &'static [Former] = &[Former::same("apps/v1beta1"), Former::same("apps/v1beta2")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 

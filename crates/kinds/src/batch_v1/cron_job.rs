@@ -8,6 +8,7 @@ use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use crate::versions::Former;
 use crate::{field_rules, workload};
 use api_machinery::field_path::ErrorList;
 use api_machinery::field_path::{BadValue, Path};
@@ -53,6 +54,7 @@ pub(crate) struct CronJobRules;
 impl TypedRules for CronJobRules {
     type Object = CronJob;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const FORMER: &'static [Former] = &[Former::same("batch/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 

@@ -4,6 +4,7 @@ use api_types::batch_v1::Job;
 
 use super::{job_status, job_validation};
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::lifecycle::{Dependents, Lifecycle};
 use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
@@ -47,7 +48,19 @@ pub(crate) struct JobRules;
 impl TypedRules for JobRules {
     type Object = Job;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const LIFECYCLE: Lifecycle = Lifecycle {
+        dependents: Dependents::Orphan,
+        delete_warning: Some(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or \
+             set propagationPolicy=Orphan to suppress this warning",
+        ),
+        ..Lifecycle::DEFAULT
+    };
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
+
+    fn unknown_field(field: &str) -> String {
+        format!("field label {field:?} not supported for {}", INFO.kind)
+    }
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

@@ -53,6 +53,15 @@ impl TypedRules for CertificateSigningRequestRules {
     type Object = CertificateSigningRequest;
     const INFO: &'static ResourceInfo<'static> = &INFO;
 
+    fn reset_fields(subresource: &str) -> &'static [&'static str] {
+        match subresource {
+            "" => &["spec", "status"],
+            "status" => &["spec", "status.conditions"],
+            "approval" => &["spec", "status.certificate"],
+            _ => &[],
+        }
+    }
+
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::path_segment(name, prefix)
     }

@@ -6,6 +6,7 @@ use crate::field_rules;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::table;
+use crate::versions::Former;
 use api_machinery::field_path::ErrorList;
 use api_machinery::field_path::{BadValue, Path};
 use api_machinery::names;
@@ -36,6 +37,7 @@ pub(crate) struct LeaseRules;
 impl TypedRules for LeaseRules {
     type Object = Lease;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const FORMER: &'static [Former] = &[Former::same("coordination.k8s.io/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

@@ -9,6 +9,7 @@ use api_types::core_v1::Endpoints;
 use api_types::core_v1::{EndpointAddress, EndpointSubset};
 
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
+use crate::lifecycle::{Deprecated, Lifecycle};
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -37,6 +38,10 @@ pub(crate) struct EndpointsRules;
 impl TypedRules for EndpointsRules {
     type Object = Endpoints;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const LIFECYCLE: Lifecycle = Lifecycle {
+        deprecated: Some(Deprecated { since: "v1.33+", instead: "discovery.k8s.io/v1 EndpointSlice" }),
+        ..Lifecycle::DEFAULT
+    };
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

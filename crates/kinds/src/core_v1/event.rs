@@ -6,6 +6,7 @@ use api_machinery::field_path::ErrorList;
 use api_types::core_v1::Event;
 
 use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
+use crate::lifecycle::Lifecycle;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -45,6 +46,7 @@ pub(crate) struct EventRules;
 impl TypedRules for EventRules {
     type Object = Event;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const LIFECYCLE: Lifecycle = Lifecycle::EVENTS;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

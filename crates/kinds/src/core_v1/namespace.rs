@@ -6,6 +6,7 @@ use api_machinery::names;
 use api_types::core_v1::Namespace;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::lifecycle::Lifecycle;
 use crate::strategy::Strategy;
 use crate::table;
 use api_machinery::time::Time;
@@ -42,7 +43,16 @@ pub(crate) struct NamespaceRules;
 impl TypedRules for NamespaceRules {
     type Object = Namespace;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const STRATEGY: Strategy = Strategy::Status;
+
+    fn reset_fields(subresource: &str) -> &'static [&'static str] {
+        match subresource {
+            "" | "finalize" => &["status"],
+            "status" => &["spec"],
+            _ => &[],
+        }
+    }
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_label(name, prefix)

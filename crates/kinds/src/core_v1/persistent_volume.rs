@@ -6,6 +6,7 @@ use api_machinery::field_path::ErrorList;
 use api_types::core_v1::PersistentVolume;
 
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::lifecycle::Lifecycle;
 use crate::pod_spec::defaults::round_up;
 use crate::strategy::Strategy;
 use crate::table;
@@ -48,6 +49,7 @@ pub(crate) struct PersistentVolumeRules;
 impl TypedRules for PersistentVolumeRules {
     type Object = PersistentVolume;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::Status;
 

@@ -6,6 +6,7 @@ use api_machinery::field_path::ErrorList;
 use api_types::core_v1::PersistentVolumeClaim;
 
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::lifecycle::Lifecycle;
 use crate::pod_spec::defaults::round_up;
 use crate::strategy::Strategy;
 use crate::table;
@@ -46,6 +47,7 @@ pub(crate) struct PersistentVolumeClaimRules;
 impl TypedRules for PersistentVolumeClaimRules {
     type Object = PersistentVolumeClaim;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const STRATEGY: Strategy = Strategy::Status;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

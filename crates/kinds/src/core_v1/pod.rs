@@ -7,6 +7,7 @@ use api_types::core_v1::Pod;
 
 use super::{pod_create, pod_resize, pod_status, pod_update};
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::lifecycle::{FieldIndex, Lifecycle};
 use crate::pod_spec::{validation, warnings};
 use crate::rules::TypedRules;
 use crate::rules::{Endpoint, Grace, MetadataCheck, RuleContext};
@@ -82,11 +83,26 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
 /// The rules of the kind.
 pub(crate) struct PodRules;
 
+/// Pods are found by their node: every kubelet asks for just its own.
+const BY_NODE: FieldIndex = FieldIndex {
+    field: "spec.nodeName",
+    value: |object| object.downcast_ref::<Pod>().map(|pod| pod.spec.node_name.clone()).filter(|node| !node.is_empty()),
+};
+
 impl TypedRules for PodRules {
     type Object = Pod;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const LIFECYCLE: Lifecycle = Lifecycle { indexes: &[BY_NODE], ..Lifecycle::RETURNS_DELETED };
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
+
+    fn reset_fields(subresource: &str) -> &'static [&'static str] {
+        match subresource {
+            "" => &["status"],
+            "status" => &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
+            _ => &[],
+        }
+    }
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

@@ -3,6 +3,7 @@
 use api_types::core_v1::PodTemplate;
 
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
+use crate::lifecycle::Lifecycle;
 use crate::pod_spec::validation::validate_template;
 use crate::pod_spec::{disabled, warnings};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
@@ -37,6 +38,7 @@ pub(crate) struct PodTemplateRules;
 impl TypedRules for PodTemplateRules {
     type Object = PodTemplate;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

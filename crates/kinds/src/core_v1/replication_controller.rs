@@ -6,6 +6,7 @@ use api_types::core_v1::{
 
 use crate::field_rules;
 use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::lifecycle::{Dependents, Lifecycle};
 use crate::pod_spec::disabled;
 use crate::pod_spec::validation::validate_template;
 use crate::replicas::{self, Counts};
@@ -42,6 +43,7 @@ pub(crate) struct ReplicationControllerRules;
 impl TypedRules for ReplicationControllerRules {
     type Object = ReplicationController;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const LIFECYCLE: Lifecycle = Lifecycle { dependents: Dependents::Orphan, ..Lifecycle::DEFAULT };
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

@@ -7,6 +7,7 @@ use api_types::core_v1::ResourceQuota;
 use std::collections::BTreeSet;
 
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::lifecycle::Lifecycle;
 use crate::pod_spec::defaults::round_up;
 use crate::strategy::Strategy;
 use crate::table;
@@ -37,6 +38,7 @@ pub(crate) struct ResourceQuotaRules;
 impl TypedRules for ResourceQuotaRules {
     type Object = ResourceQuota;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::Status;
 

@@ -12,6 +12,7 @@ use api_types::core_v1::constants::service_type;
 use api_types::core_v1::{LoadBalancerIngress, Service, ServicePort, ServiceSpec};
 
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::lifecycle::Lifecycle;
 use crate::strategy::Strategy;
 use crate::table;
 
@@ -56,6 +57,7 @@ pub(crate) struct ServiceRules;
 impl TypedRules for ServiceRules {
     type Object = Service;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::Status;
 

@@ -5,6 +5,7 @@ use api_types::core_v1::ObjectReference;
 use api_types::core_v1::ServiceAccount;
 
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::lifecycle::Lifecycle;
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -39,6 +40,7 @@ pub(crate) struct ServiceAccountRules;
 impl TypedRules for ServiceAccountRules {
     type Object = ServiceAccount;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

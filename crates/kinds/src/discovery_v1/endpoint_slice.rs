@@ -2,6 +2,7 @@
 
 use super::slice_validation;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
+use api_machinery::object::Object;
 use api_types::discovery_v1::EndpointSlice;
 
 use crate::address_warnings;
@@ -9,6 +10,7 @@ use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext};
 use crate::table;
+use crate::versions::Former;
 use api_machinery::names;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -50,6 +52,7 @@ pub(crate) struct EndpointSliceRules;
 impl TypedRules for EndpointSliceRules {
     type Object = EndpointSlice;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const FORMER: &'static [Former] = &[Former { api_version: "discovery.k8s.io/v1beta1", mend: zone_of_topology }];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
@@ -148,5 +151,16 @@ fn drop_topology(slice: &mut EndpointSlice, old: &EndpointSlice) {
             endpoint.node_name = node.cloned();
         }
         endpoint.deprecated_topology.clear();
+    }
+}
+
+/// The zone was one of many facts about where an endpoint is.
+fn zone_of_topology(object: &mut dyn Object) {
+    let Some(slice) = object.downcast_mut::<EndpointSlice>() else { return };
+    for endpoint in &mut slice.endpoints {
+        let zone = endpoint.deprecated_topology.remove("topology.kubernetes.io/zone");
+        if endpoint.zone.is_none() {
+            endpoint.zone = zone;
+        }
     }
 }

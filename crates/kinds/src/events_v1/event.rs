@@ -7,6 +7,8 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_types::events_v1::Event;
 
 use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
+use crate::lifecycle::Lifecycle;
+use crate::versions::VersionConversion;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
@@ -45,6 +47,8 @@ pub(crate) struct EventRules;
 impl TypedRules for EventRules {
     type Object = Event;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const CONVERSION: Option<VersionConversion> = Some(super::conversion::OF_CORE);
+    const LIFECYCLE: Lifecycle = Lifecycle::EVENTS;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

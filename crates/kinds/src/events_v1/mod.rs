@@ -1,5 +1,6 @@
 //! The kinds of events.k8s.io/v1.
 
+mod conversion;
 mod event;
 
 use crate::rules::{Rules, Typed};

@@ -7,6 +7,7 @@ use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use crate::versions::Former;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_machinery::time::Time;
@@ -41,6 +42,7 @@ pub(crate) struct IngressClassRules;
 impl TypedRules for IngressClassRules {
     type Object = IngressClass;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const FORMER: &'static [Former] = &[Former::same("networking.k8s.io/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::Generation;
 

@@ -7,6 +7,7 @@ use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use crate::versions::Former;
 use api_machinery::field_path::ErrorList;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -40,6 +41,7 @@ pub(crate) struct NetworkPolicyRules;
 impl TypedRules for NetworkPolicyRules {
     type Object = NetworkPolicy;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const FORMER: &'static [Former] = &[Former::same("extensions/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::Generation;
 

@@ -8,6 +8,7 @@ use crate::pod_spec::validation::{validate_overhead_amounts, validate_toleration
 use crate::pod_spec::warnings::deprecated_label;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
+use crate::versions::Former;
 use crate::{field_rules, internal_json};
 use api_machinery::field_path::ErrorList;
 use api_machinery::field_path::Path;
@@ -40,6 +41,7 @@ pub(crate) struct RuntimeClassRules;
 impl TypedRules for RuntimeClassRules {
     type Object = RuntimeClass;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const FORMER: &'static [Former] = &[Former::same("node.k8s.io/v1beta1")];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

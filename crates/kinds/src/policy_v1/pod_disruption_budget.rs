@@ -5,15 +5,18 @@ use api_types::policy_v1::PodDisruptionBudget;
 use crate::conditions;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::label_selector::{self, Values};
+use crate::lifecycle::Lifecycle;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
+use crate::versions::Former;
 use crate::workload;
 use crate::{field_rules, internal_json};
 use api_machinery::field_path::ErrorList;
 use api_machinery::field_path::Path;
 use api_machinery::intstr::IntOrString;
 use api_machinery::meta::{LabelSelector, LabelSelectorRequirement};
+use api_machinery::object::Object;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::policy_v1::PodDisruptionBudgetSpec;
@@ -48,6 +51,8 @@ pub(crate) struct PodDisruptionBudgetRules;
 impl TypedRules for PodDisruptionBudgetRules {
     type Object = PodDisruptionBudget;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const FORMER: &'static [Former] = &[Former { api_version: "policy/v1beta1", mend: empty_selects_nothing }];
+    const LIFECYCLE: Lifecycle = Lifecycle { qualified_finalizers: false, ..Lifecycle::DEFAULT };
     const METADATA_CHECKS: &'static [MetadataCheck] = &[];
     const STATUS_METADATA_CHECKS: &'static [MetadataCheck] = &[];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
@@ -138,6 +143,15 @@ fn validate_spec(spec: &PodDisruptionBudgetSpec, old: Option<&PodDisruptionBudge
     if let Some(policy) = &spec.unhealthy_pod_eviction_policy {
         let known = ["AlwaysAllow", "IfHealthyBudget"];
         field_rules::one_of(&path.child("unhealthyPodEvictionPolicy"), policy, &known, errors);
+    }
+}
+
+/// An empty selector selected nothing at first; now it selects everything, and none nothing.
+fn empty_selects_nothing(object: &mut dyn Object) {
+    let Some(budget) = object.downcast_mut::<PodDisruptionBudget>() else { return };
+    let selector = &mut budget.spec.selector;
+    if selector.as_ref().is_some_and(|own| own.match_labels.is_empty() && own.match_expressions.is_empty()) {
+        *selector = None;
     }
 }
 

@@ -5,6 +5,7 @@ use api_types::rbac_v1::ClusterRole;
 use super::validation::{self, Scope};
 use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::versions::Former;
 use api_machinery::field_path::ErrorList;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
@@ -36,6 +37,8 @@ pub(crate) struct ClusterRoleRules;
 impl TypedRules for ClusterRoleRules {
     type Object = ClusterRole;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const FORMER: &'static [Former] =
+        &[Former::same("rbac.authorization.k8s.io/v1alpha1"), Former::same("rbac.authorization.k8s.io/v1beta1")];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::path_segment(name, prefix)

@@ -5,6 +5,7 @@ use api_types::rbac_v1::RoleBinding;
 use super::validation::{self, Scope};
 use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::versions::Former;
 use api_machinery::field_path::ErrorList;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -38,6 +39,8 @@ pub(crate) struct RoleBindingRules;
 impl TypedRules for RoleBindingRules {
     type Object = RoleBinding;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    /// Subjects had other fields in the version before.
+    const FORMER: &'static [Former] = &[Former::same("rbac.authorization.k8s.io/v1beta1")];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::path_segment(name, prefix)

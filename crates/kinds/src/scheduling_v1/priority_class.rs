@@ -6,6 +6,7 @@ use crate::field_rules;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::table;
+use crate::versions::Former;
 use api_machinery::field_path::ErrorList;
 use api_machinery::field_path::{BadValue, Path};
 use api_machinery::time::Time;
@@ -46,6 +47,8 @@ pub(crate) struct PriorityClassRules;
 impl TypedRules for PriorityClassRules {
     type Object = PriorityClass;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const FORMER: &'static [Former] =
+        &[Former::same("scheduling.k8s.io/v1alpha1"), Former::same("scheduling.k8s.io/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

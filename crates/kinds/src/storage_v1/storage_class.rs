@@ -4,8 +4,10 @@ use api_types::storage_v1::StorageClass;
 
 use crate::field_rules;
 use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
+use crate::lifecycle::Lifecycle;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
+use crate::versions::Former;
 use api_machinery::field_path::ErrorList;
 use api_machinery::field_path::{BadValue, Path};
 use api_machinery::names;
@@ -50,6 +52,8 @@ pub(crate) struct StorageClassRules;
 impl TypedRules for StorageClassRules {
     type Object = StorageClass;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const FORMER: &'static [Former] = &[Former::same("storage.k8s.io/v1beta1")];
+    const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

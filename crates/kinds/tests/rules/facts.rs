@@ -38,11 +38,11 @@ fn stated(fact: &Value) -> Value {
 }
 
 /// A row of our table.
-fn ours(info: &ResourceInfo) -> Value {
+fn ours(info: &ResourceInfo<'_>) -> Value {
     let storage = info.storage.as_ref().map(|stored| {
         json!({"prefix": stored.prefix, "group": stored.group, "version": stored.version, "hash": stored.hash})
     });
-    let part = |part: &SubresourceInfo| json!([part.name, part.kind, part.group, part.version, part.verbs]);
+    let part = |part: &SubresourceInfo<'_>| json!([part.name, part.kind, part.group, part.version, part.verbs]);
     let columns: Vec<Value> =
         info.columns.iter().map(|column| json!([column.name, column.type_, column.format, column.priority])).collect();
     json!({

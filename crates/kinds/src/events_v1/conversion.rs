@@ -1,35 +1,14 @@
-//! Events: stored as core/v1, served there and as events.k8s.io/v1, with the same facts under other names.
+//! Events are stored as core/v1 and served there and as events.k8s.io/v1, with the same facts under other names.
 
-use api_machinery::object::Object;
-use api_machinery::status::ApiError;
 use api_types::{core_v1, events_v1};
-use async_trait::async_trait;
 
-use crate::context::Conversion;
+use crate::versions::VersionConversion;
 
 /// Between events.k8s.io/v1 (served) and core/v1 (stored).
-#[derive(Debug, Clone, Copy, Default)]
-pub struct EventConversion;
-
-#[async_trait]
-impl Conversion for EventConversion {
-    async fn to_served(&self, stored: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
-        served(stored).ok_or_else(|| ApiError::internal("not a core/v1 Event"))
-    }
-
-    async fn to_stored(&self, served: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
-        let event = served.downcast_ref().ok_or_else(|| ApiError::internal("not an events.k8s.io/v1 Event"))?;
-        Ok(Box::new(to_core(event)))
-    }
-
-    fn for_selection(&self, stored: &dyn Object) -> Option<Box<dyn Object>> {
-        served(stored)
-    }
-}
-
-fn served(stored: &dyn Object) -> Option<Box<dyn Object>> {
-    Some(Box::new(from_core(stored.downcast_ref()?)))
-}
+pub(super) const OF_CORE: VersionConversion = VersionConversion {
+    to_served: |stored| Some(Box::new(from_core(stored.downcast_ref()?))),
+    to_stored: |served| Some(Box::new(to_core(served.downcast_ref()?))),
+};
 
 fn from_core(event: &core_v1::Event) -> events_v1::Event {
     let event = event.clone();
