@@ -202,10 +202,12 @@ fn reflect(ident: &Ident, rows: &[Row]) -> TokenStream {
 fn kind(args: &StructArgs, ident: &Ident, rows: &[Row]) -> TokenStream {
     let Some(kind) = &args.kind else { return TokenStream::new() };
     let (group, version, resource, namespaced) = (&args.group, &args.version, &args.resource, args.namespaced);
+    let singular = kind.to_lowercase();
     let named = quote! {
         impl ::api_machinery::object::Kind for #ident {
             const TYPE: ::api_machinery::object::KindType = ::api_machinery::object::KindType {
-                group: #group, version: #version, kind: #kind, resource: #resource, namespaced: #namespaced,
+                group: #group, version: #version, kind: #kind, resource: #resource, singular: #singular,
+                namespaced: #namespaced,
                 table: Self::STRUCT_TYPE,
             };
         }

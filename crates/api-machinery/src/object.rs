@@ -21,6 +21,8 @@ pub struct KindType {
     pub kind: &'static str,
     /// The plural name in paths; empty for kinds that are not resources.
     pub resource: &'static str,
+    /// The singular name: the kind in lower case, as of every built-in one.
+    pub singular: &'static str,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
     /// The table of its struct.

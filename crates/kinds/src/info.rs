@@ -1,6 +1,8 @@
 //! What discovery, paths, storage and tables say of a resource, as data: constants of a built-in kind; of a kind that
 //! comes at run time, texts that its rules own and lend.
 
+use api_machinery::object::Kind;
+
 /// The names and facts of one resource in one version.
 #[derive(Debug, Clone, Copy)]
 pub struct ResourceInfo<'a> {
@@ -42,20 +44,22 @@ impl<'a> ResourceInfo<'a> {
     pub fn place(&self) -> [&'a str; 3] {
         [self.group, self.version, self.resource]
     }
+}
 
-    /// A question that is answered at once: it is created, and kept nowhere. For a version 1 that is not namespaced.
+impl ResourceInfo<'static> {
+    /// The facts that the type of a built-in kind states, and what most kinds have beside them; kept nowhere.
     #[must_use]
-    pub const fn review(group: &'a str, kind: &'a str, resource: &'a str, singular: &'a str) -> Self {
+    pub const fn of<T: Kind>() -> Self {
         Self {
-            group,
-            version: "v1",
-            kind,
-            resource,
-            singular,
+            group: T::TYPE.group,
+            version: T::TYPE.version,
+            kind: T::TYPE.kind,
+            resource: T::TYPE.resource,
+            singular: T::TYPE.singular,
             short_names: &[],
             categories: &[],
-            namespaced: false,
-            verbs: &["create"],
+            namespaced: T::TYPE.namespaced,
+            verbs: ALL_VERBS,
             storage: None,
             create_on_update: false,
             unconditional_update: false,
@@ -63,6 +67,12 @@ impl<'a> ResourceInfo<'a> {
             columns: &[],
             subresources: &[],
         }
+    }
+
+    /// A question that is answered at once: it is created, and kept nowhere.
+    #[must_use]
+    pub const fn review<T: Kind>() -> Self {
+        Self { verbs: &["create"], ..Self::of::<T>() }
     }
 }
 
@@ -77,6 +87,14 @@ pub struct StorageInfo<'a> {
     pub group: &'a str,
     /// `storageVersionHash` of discovery.
     pub hash: &'a str,
+}
+
+impl StorageInfo<'static> {
+    /// Stored as the kind is served.
+    #[must_use]
+    pub const fn of<T: Kind>(prefix: &'static str, hash: &'static str) -> Self {
+        Self { prefix, version: T::TYPE.version, group: T::TYPE.group, hash }
+    }
 }
 
 /// A printed column.

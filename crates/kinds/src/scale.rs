@@ -12,21 +12,10 @@ use crate::table;
 pub static SCALE: &dyn Rules = &Typed::<ScaleRules>::new();
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "autoscaling",
-    version: "v1",
-    kind: "Scale",
-    resource: "",
-    singular: "",
-    short_names: &[],
-    categories: &[],
     namespaced: true,
     verbs: &[],
-    storage: None,
-    create_on_update: false,
-    unconditional_update: false,
-    field_selectors: &[],
     columns: &[Column::text("Name"), Column::number("Desired"), Column::number("Available"), Column::AGE],
-    subresources: &[],
+    ..ResourceInfo::of::<Scale>()
 };
 
 struct ScaleRules;

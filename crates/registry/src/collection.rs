@@ -30,6 +30,8 @@ impl Resource {
     ) -> Result<List, ApiError> {
         delete::validate_options(options)?;
         list_options::validate_list_options(query, list_options::Reading::List)?;
+        // Who asks for what cannot be understood is told that alone.
+        self.selection(&cx.namespace, query)?;
         hooks.admission.warn(&self.delete_warnings(options));
         let mut query = query.clone();
         let one_page = query.limit > 0;

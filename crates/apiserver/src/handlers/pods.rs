@@ -76,8 +76,7 @@ fn created(request: &Request<Authorized>, status: &Status) -> Response {
 }
 
 /// The resource of bindings that name their pod in the body: created, and kept nowhere.
-pub(crate) static BINDINGS: ResourceInfo<'static> =
-    ResourceInfo { namespaced: true, ..ResourceInfo::review("", "Binding", "bindings", "binding") };
+pub(crate) static BINDINGS: ResourceInfo<'static> = ResourceInfo::review::<Binding>();
 
 /// `POST` of a binding to the collection `bindings`: the pod is named in the body.
 struct Bindings;

@@ -7,7 +7,7 @@ use api_types::apiextensions_v1::{
 };
 
 use super::{definition_schema, definition_validation as validation};
-use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
@@ -18,26 +18,14 @@ const HTTPS: i32 = 443;
 pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "apiextensions.k8s.io",
-    version: "v1",
-    kind: "CustomResourceDefinition",
-    resource: "customresourcedefinitions",
-    singular: "customresourcedefinition",
     short_names: &["crd", "crds"],
     categories: &["api-extensions"],
-    namespaced: false,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo {
-        prefix: "apiextensions.k8s.io/customresourcedefinitions",
-        group: "apiextensions.k8s.io",
-        version: "v1beta1",
-        hash: "jfWCUB31mvA=",
-    }),
-    create_on_update: false,
-    unconditional_update: false,
-    field_selectors: &[],
-    columns: &[],
+    storage: Some(StorageInfo::of::<CustomResourceDefinition>(
+        "apiextensions.k8s.io/customresourcedefinitions",
+        "jfWCUB31mvA=",
+    )),
     subresources: &[SubresourceInfo::status("CustomResourceDefinition")],
+    ..ResourceInfo::of::<CustomResourceDefinition>()
 };
 
 /// The rules of the kind.

@@ -3,7 +3,7 @@
 use api_types::apps_v1::ControllerRevision;
 
 use crate::field_rules;
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
 use crate::versions::Former;
@@ -12,21 +12,10 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "apps",
-    version: "v1",
-    kind: "ControllerRevision",
-    resource: "controllerrevisions",
-    singular: "controllerrevision",
-    short_names: &[],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "controllerrevisions", group: "apps", version: "v1", hash: "85nkx63pcBU=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<ControllerRevision>("controllerrevisions", "85nkx63pcBU=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[Column::NAME, Column::text("Controller"), Column::text("Revision"), Column::AGE],
-    subresources: &[],
+    ..ResourceInfo::of::<ControllerRevision>()
 };
 
 /// The rules of the kind.

@@ -3,7 +3,7 @@
 use api_types::apps_v1::{DaemonSet, DaemonSetSpec, DaemonSetStatus, DaemonSetUpdateStrategy};
 
 use crate::field_rules;
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::internal_json;
 use crate::label_selector::{self, Values};
 use crate::pod_spec::disabled;
@@ -21,19 +21,10 @@ use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "apps",
-    version: "v1",
-    kind: "DaemonSet",
-    resource: "daemonsets",
-    singular: "daemonset",
     short_names: &["ds"],
     categories: &["all"],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "daemonsets", group: "apps", version: "v1", hash: "dd7pWHUlMKQ=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<DaemonSet>("daemonsets", "dd7pWHUlMKQ=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[
         Column::NAME,
         Column::number("Desired"),
@@ -48,6 +39,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         Column::wide("Selector"),
     ],
     subresources: &[SubresourceInfo::status("DaemonSet")],
+    ..ResourceInfo::of::<DaemonSet>()
 };
 
 /// The rules of the kind.

@@ -3,7 +3,7 @@
 use api_types::apps_v1::{Deployment, DeploymentSpec, DeploymentStatus, DeploymentStrategy};
 
 use crate::field_rules;
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::internal_json;
 use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, Scale, TypedRules};
@@ -18,19 +18,10 @@ use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "apps",
-    version: "v1",
-    kind: "Deployment",
-    resource: "deployments",
-    singular: "deployment",
     short_names: &["deploy"],
     categories: &["all"],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "deployments", group: "apps", version: "v1", hash: "8aSe+NMegvE=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<Deployment>("deployments", "8aSe+NMegvE=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[
         Column::NAME,
         Column::text("Ready"),
@@ -42,6 +33,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         Column::wide("Selector"),
     ],
     subresources: &[SubresourceInfo::SCALE, SubresourceInfo::status("Deployment")],
+    ..ResourceInfo::of::<Deployment>()
 };
 
 /// The rules of the kind.

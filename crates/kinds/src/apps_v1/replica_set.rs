@@ -3,7 +3,7 @@
 use api_types::apps_v1::{ReplicaSet, ReplicaSetSpec, ReplicaSetStatus};
 
 use crate::field_rules;
-use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::disabled;
 use crate::replicas::{self, Counts};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, Scale, TypedRules};
@@ -17,21 +17,13 @@ use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "apps",
-    version: "v1",
-    kind: "ReplicaSet",
-    resource: "replicasets",
-    singular: "replicaset",
     short_names: &["rs"],
     categories: &["all"],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "replicasets", group: "apps", version: "v1", hash: "P1RzHs8/mWQ=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<ReplicaSet>("replicasets", "P1RzHs8/mWQ=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: replicas::COLUMNS,
     subresources: &[SubresourceInfo::SCALE, SubresourceInfo::status("ReplicaSet")],
+    ..ResourceInfo::of::<ReplicaSet>()
 };
 
 /// The rules of the kind.

@@ -3,7 +3,7 @@
 use api_types::apps_v1::StatefulSet;
 
 use super::stateful_set_validation as validation;
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::defaults::round_up;
 use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, Scale, TypedRules};
@@ -16,21 +16,13 @@ use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "apps",
-    version: "v1",
-    kind: "StatefulSet",
-    resource: "statefulsets",
-    singular: "statefulset",
     short_names: &["sts"],
     categories: &["all"],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "statefulsets", group: "apps", version: "v1", hash: "H+vl74LkKdo=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<StatefulSet>("statefulsets", "H+vl74LkKdo=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[Column::NAME, Column::text("Ready"), Column::AGE, Column::wide("Containers"), Column::wide("Images")],
     subresources: &[SubresourceInfo::SCALE, SubresourceInfo::status("StatefulSet")],
+    ..ResourceInfo::of::<StatefulSet>()
 };
 
 /// The rules of the kind.

@@ -5,8 +5,7 @@ use api_types::authentication_v1::SelfSubjectReview;
 use crate::info::ResourceInfo;
 use crate::rules::TypedRules;
 
-static INFO: ResourceInfo<'static> =
-    ResourceInfo::review("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews", "selfsubjectreview");
+static INFO: ResourceInfo<'static> = ResourceInfo::review::<SelfSubjectReview>();
 
 /// The rules of the kind.
 pub(crate) struct SelfSubjectReviewRules;

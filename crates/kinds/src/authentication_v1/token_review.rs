@@ -5,8 +5,7 @@ use api_types::authentication_v1::TokenReview;
 use crate::info::ResourceInfo;
 use crate::rules::TypedRules;
 
-static INFO: ResourceInfo<'static> =
-    ResourceInfo::review("authentication.k8s.io", "TokenReview", "tokenreviews", "tokenreview");
+static INFO: ResourceInfo<'static> = ResourceInfo::review::<TokenReview>();
 
 /// The rules of the kind.
 pub(crate) struct TokenReviewRules;

@@ -5,15 +5,7 @@ use api_types::authorization_v1::LocalSubjectAccessReview;
 use crate::info::ResourceInfo;
 use crate::rules::TypedRules;
 
-static INFO: ResourceInfo<'static> = ResourceInfo {
-    namespaced: true,
-    ..ResourceInfo::review(
-        "authorization.k8s.io",
-        "LocalSubjectAccessReview",
-        "localsubjectaccessreviews",
-        "localsubjectaccessreview",
-    )
-};
+static INFO: ResourceInfo<'static> = ResourceInfo::review::<LocalSubjectAccessReview>();
 
 /// The rules of the kind.
 pub(crate) struct LocalSubjectAccessReviewRules;

@@ -5,12 +5,7 @@ use api_types::authorization_v1::SelfSubjectAccessReview;
 use crate::info::ResourceInfo;
 use crate::rules::TypedRules;
 
-static INFO: ResourceInfo<'static> = ResourceInfo::review(
-    "authorization.k8s.io",
-    "SelfSubjectAccessReview",
-    "selfsubjectaccessreviews",
-    "selfsubjectaccessreview",
-);
+static INFO: ResourceInfo<'static> = ResourceInfo::review::<SelfSubjectAccessReview>();
 
 /// The rules of the kind.
 pub(crate) struct SelfSubjectAccessReviewRules;

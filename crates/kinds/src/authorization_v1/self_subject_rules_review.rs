@@ -5,12 +5,7 @@ use api_types::authorization_v1::SelfSubjectRulesReview;
 use crate::info::ResourceInfo;
 use crate::rules::TypedRules;
 
-static INFO: ResourceInfo<'static> = ResourceInfo::review(
-    "authorization.k8s.io",
-    "SelfSubjectRulesReview",
-    "selfsubjectrulesreviews",
-    "selfsubjectrulesreview",
-);
+static INFO: ResourceInfo<'static> = ResourceInfo::review::<SelfSubjectRulesReview>();
 
 /// The rules of the kind.
 pub(crate) struct SelfSubjectRulesReviewRules;

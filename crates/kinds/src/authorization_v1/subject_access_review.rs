@@ -5,8 +5,7 @@ use api_types::authorization_v1::SubjectAccessReview;
 use crate::info::ResourceInfo;
 use crate::rules::TypedRules;
 
-static INFO: ResourceInfo<'static> =
-    ResourceInfo::review("authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews", "subjectaccessreview");
+static INFO: ResourceInfo<'static> = ResourceInfo::review::<SubjectAccessReview>();
 
 /// The rules of the kind.
 pub(crate) struct SubjectAccessReviewRules;

@@ -3,7 +3,7 @@
 use api_types::batch_v1::CronJob;
 
 use super::job_validation;
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
@@ -20,19 +20,10 @@ use component_helpers::cron::Schedule;
 use component_helpers::time_zone::TimeZone;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "batch",
-    version: "v1",
-    kind: "CronJob",
-    resource: "cronjobs",
-    singular: "cronjob",
     short_names: &["cj"],
     categories: &["all"],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "cronjobs", group: "batch", version: "v1", hash: "sd5LIXh4Fjs=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<CronJob>("cronjobs", "sd5LIXh4Fjs=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[
         Column::NAME,
         Column::text("Schedule"),
@@ -46,6 +37,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         Column::wide("Selector"),
     ],
     subresources: &[SubresourceInfo::status("CronJob")],
+    ..ResourceInfo::of::<CronJob>()
 };
 
 /// The rules of the kind.

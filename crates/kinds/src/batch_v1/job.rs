@@ -3,7 +3,7 @@
 use api_types::batch_v1::Job;
 
 use super::{job_status, job_validation};
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::{Dependents, Lifecycle};
 use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
@@ -16,17 +16,8 @@ use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "batch",
-    version: "v1",
-    kind: "Job",
-    resource: "jobs",
-    singular: "job",
-    short_names: &[],
     categories: &["all"],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "jobs", group: "batch", version: "v1", hash: "mudhfqk/qZY=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<Job>("jobs", "mudhfqk/qZY=")),
     unconditional_update: true,
     field_selectors: &["status.successful"],
     columns: &[
@@ -40,6 +31,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         Column::wide("Selector"),
     ],
     subresources: &[SubresourceInfo::status("Job")],
+    ..ResourceInfo::of::<Job>()
 };
 
 /// The rules of the kind.

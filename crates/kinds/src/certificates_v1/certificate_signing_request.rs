@@ -7,29 +7,15 @@ use api_types::certificates_v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestStatus,
 };
 
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "certificates.k8s.io",
-    version: "v1",
-    kind: "CertificateSigningRequest",
-    resource: "certificatesigningrequests",
-    singular: "certificatesigningrequest",
     short_names: &["csr"],
-    categories: &[],
-    namespaced: false,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo {
-        prefix: "certificatesigningrequests",
-        group: "certificates.k8s.io",
-        version: "v1",
-        hash: "95fRKMXA+00=",
-    }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<CertificateSigningRequest>("certificatesigningrequests", "95fRKMXA+00=")),
     unconditional_update: true,
     field_selectors: &["spec.signerName"],
     columns: &[
@@ -44,6 +30,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         SubresourceInfo::part("approval", "CertificateSigningRequest"),
         SubresourceInfo::status("CertificateSigningRequest"),
     ],
+    ..ResourceInfo::of::<CertificateSigningRequest>()
 };
 
 /// The rules of the kind.

@@ -3,7 +3,7 @@
 use api_types::coordination_v1::Lease;
 
 use crate::field_rules;
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::table;
 use crate::versions::Former;
@@ -14,21 +14,10 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "coordination.k8s.io",
-    version: "v1",
-    kind: "Lease",
-    resource: "leases",
-    singular: "lease",
-    short_names: &[],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "leases", group: "coordination.k8s.io", version: "v1", hash: "gqkMMb/YqFM=" }),
+    storage: Some(StorageInfo::of::<Lease>("leases", "gqkMMb/YqFM=")),
     create_on_update: true,
-    unconditional_update: false,
-    field_selectors: &[],
     columns: &[Column::NAME, Column::text("Holder"), Column::AGE],
-    subresources: &[],
+    ..ResourceInfo::of::<Lease>()
 };
 
 /// The rules of the kind.

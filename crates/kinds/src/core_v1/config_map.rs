@@ -5,27 +5,17 @@ use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::ConfigMap;
 
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "",
-    version: "v1",
-    kind: "ConfigMap",
-    resource: "configmaps",
-    singular: "configmap",
     short_names: &["cm"],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "configmaps", group: "", version: "v1", hash: "qFsyl6wFWjQ=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<ConfigMap>("configmaps", "qFsyl6wFWjQ=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[Column::NAME, Column::text("Data"), Column::AGE],
-    subresources: &[],
+    ..ResourceInfo::of::<ConfigMap>()
 };
 
 /// The rules of the kind.

@@ -8,28 +8,19 @@ use api_machinery::names;
 use api_types::core_v1::Endpoints;
 use api_types::core_v1::{EndpointAddress, EndpointSubset};
 
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::lifecycle::{Deprecated, Lifecycle};
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "",
-    version: "v1",
-    kind: "Endpoints",
-    resource: "endpoints",
-    singular: "endpoints",
     short_names: &["ep"],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "services/endpoints", group: "", version: "v1", hash: "fWeeMqaN/OA=" }),
+    storage: Some(StorageInfo::of::<Endpoints>("services/endpoints", "fWeeMqaN/OA=")),
     create_on_update: true,
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[Column::NAME, Column::text("Endpoints"), Column::AGE],
-    subresources: &[],
+    ..ResourceInfo::of::<Endpoints>()
 };
 
 /// The rules of the kind.

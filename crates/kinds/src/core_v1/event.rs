@@ -5,22 +5,14 @@ use crate::rules::{MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_types::core_v1::Event;
 
-use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::lifecycle::Lifecycle;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "",
-    version: "v1",
-    kind: "Event",
-    resource: "events",
-    singular: "event",
     short_names: &["ev"],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "events", group: "", version: "v1", hash: "r2yiGXH7wu8=" }),
+    storage: Some(StorageInfo::of::<Event>("events", "r2yiGXH7wu8=")),
     create_on_update: true,
     unconditional_update: true,
     field_selectors: &[
@@ -37,7 +29,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         "type",
     ],
     columns: event_rules::COLUMNS,
-    subresources: &[],
+    ..ResourceInfo::of::<Event>()
 };
 
 /// The rules of the kind.

@@ -4,25 +4,15 @@ use crate::rules::{MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_types::core_v1::{LimitRange, LimitRangeItem};
 
-use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::pod_spec::defaults::round_up;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "",
-    version: "v1",
-    kind: "LimitRange",
-    resource: "limitranges",
-    singular: "limitrange",
     short_names: &["limits"],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "limitranges", group: "", version: "v1", hash: "EBKMFVe6cwo=" }),
+    storage: Some(StorageInfo::of::<LimitRange>("limitranges", "EBKMFVe6cwo=")),
     create_on_update: true,
     unconditional_update: true,
-    field_selectors: &[],
-    columns: &[],
-    subresources: &[],
+    ..ResourceInfo::of::<LimitRange>()
 };
 
 /// The rules of the kind.

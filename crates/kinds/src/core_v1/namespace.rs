@@ -14,17 +14,9 @@ use api_machinery::value::Value;
 use api_types::core_v1::constants::{LABEL_METADATA_NAME, namespace_phase};
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "",
-    version: "v1",
-    kind: "Namespace",
-    resource: "namespaces",
-    singular: "namespace",
     short_names: &["ns"],
-    categories: &[],
-    namespaced: false,
     verbs: &["create", "delete", "get", "list", "patch", "update", "watch"],
-    storage: Some(StorageInfo { prefix: "namespaces", group: "", version: "v1", hash: "Q3oi5N2YM8M=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<Namespace>("namespaces", "Q3oi5N2YM8M=")),
     unconditional_update: true,
     field_selectors: &["status.phase"],
     columns: &[Column::NAME, Column::text("Status"), Column::AGE],
@@ -32,6 +24,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         SubresourceInfo { name: "finalize", kind: "Namespace", group: "", version: "", verbs: &["update"] },
         SubresourceInfo::status("Namespace"),
     ],
+    ..ResourceInfo::of::<Namespace>()
 };
 
 /// Holds the namespace until its content is gone.

@@ -6,24 +6,15 @@ use api_machinery::field_path::{ErrorList, Path};
 use api_types::core_v1::{Node, NodeSpec};
 
 use crate::address_warnings;
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::defaults::round_up;
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "",
-    version: "v1",
-    kind: "Node",
-    resource: "nodes",
-    singular: "node",
     short_names: &["no"],
-    categories: &[],
-    namespaced: false,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "minions", group: "", version: "v1", hash: "XwShjMxG9Fs=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<Node>("minions", "XwShjMxG9Fs=")),
     unconditional_update: true,
     field_selectors: &["spec.unschedulable"],
     columns: &[
@@ -48,6 +39,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         },
         SubresourceInfo::status("Node"),
     ],
+    ..ResourceInfo::of::<Node>()
 };
 
 /// The rules of the kind.

@@ -5,7 +5,7 @@ use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_types::core_v1::PersistentVolume;
 
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::pod_spec::defaults::round_up;
 use crate::strategy::Strategy;
@@ -14,19 +14,9 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "",
-    version: "v1",
-    kind: "PersistentVolume",
-    resource: "persistentvolumes",
-    singular: "persistentvolume",
     short_names: &["pv"],
-    categories: &[],
-    namespaced: false,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "persistentvolumes", group: "", version: "v1", hash: "HN/zwEC+JgM=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<PersistentVolume>("persistentvolumes", "HN/zwEC+JgM=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[
         Column::NAME,
         Column::text("Capacity"),
@@ -41,6 +31,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         Column::wide("VolumeMode"),
     ],
     subresources: &[SubresourceInfo::status("PersistentVolume")],
+    ..ResourceInfo::of::<PersistentVolume>()
 };
 
 /// The rules of the kind.

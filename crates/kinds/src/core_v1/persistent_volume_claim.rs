@@ -5,7 +5,7 @@ use crate::rules::{Endpoint, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_types::core_v1::PersistentVolumeClaim;
 
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::pod_spec::defaults::round_up;
 use crate::strategy::Strategy;
@@ -14,19 +14,9 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "",
-    version: "v1",
-    kind: "PersistentVolumeClaim",
-    resource: "persistentvolumeclaims",
-    singular: "persistentvolumeclaim",
     short_names: &["pvc"],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "persistentvolumeclaims", group: "", version: "v1", hash: "QWTyNDq0dC4=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<PersistentVolumeClaim>("persistentvolumeclaims", "QWTyNDq0dC4=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[
         Column::NAME,
         Column::text("Status"),
@@ -39,6 +29,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         Column::wide("VolumeMode"),
     ],
     subresources: &[SubresourceInfo::status("PersistentVolumeClaim")],
+    ..ResourceInfo::of::<PersistentVolumeClaim>()
 };
 
 /// The rules of the kind.

@@ -6,7 +6,7 @@ use api_machinery::reflect;
 use api_types::core_v1::Pod;
 
 use super::{pod_create, pod_resize, pod_status, pod_update};
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::{FieldIndex, Lifecycle};
 use crate::pod_spec::{validation, warnings};
 use crate::rules::TypedRules;
@@ -19,17 +19,9 @@ use api_types::core_v1::PodSpec;
 use api_types::core_v1::constants::pod_phase;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "",
-    version: "v1",
-    kind: "Pod",
-    resource: "pods",
-    singular: "pod",
     short_names: &["po"],
     categories: &["all"],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "pods", group: "", version: "v1", hash: "xPOwRZ+Yhw8=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<Pod>("pods", "xPOwRZ+Yhw8=")),
     unconditional_update: true,
     field_selectors: &[
         "spec.host",
@@ -78,6 +70,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         SubresourceInfo::part("resize", "Pod"),
         SubresourceInfo::status("Pod"),
     ],
+    ..ResourceInfo::of::<Pod>()
 };
 
 /// The rules of the kind.

@@ -2,7 +2,7 @@
 
 use api_types::core_v1::PodTemplate;
 
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::lifecycle::Lifecycle;
 use crate::pod_spec::validation::validate_template;
 use crate::pod_spec::{disabled, warnings};
@@ -15,21 +15,10 @@ use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "",
-    version: "v1",
-    kind: "PodTemplate",
-    resource: "podtemplates",
-    singular: "podtemplate",
-    short_names: &[],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "podtemplates", group: "", version: "v1", hash: "LIXB2x4IFpk=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<PodTemplate>("podtemplates", "LIXB2x4IFpk=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[Column::NAME, Column::text("Containers"), Column::text("Images"), Column::text("Pod Labels")],
-    subresources: &[],
+    ..ResourceInfo::of::<PodTemplate>()
 };
 
 /// The rules of the kind.

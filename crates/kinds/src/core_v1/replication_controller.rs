@@ -5,7 +5,7 @@ use api_types::core_v1::{
 };
 
 use crate::field_rules;
-use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::{Dependents, Lifecycle};
 use crate::pod_spec::disabled;
 use crate::pod_spec::validation::validate_template;
@@ -20,21 +20,14 @@ use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "",
-    version: "v1",
-    kind: "ReplicationController",
-    resource: "replicationcontrollers",
-    singular: "replicationcontroller",
     short_names: &["rc"],
     categories: &["all"],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "controllers", group: "", version: "v1", hash: "Jond2If31h0=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<ReplicationController>("controllers", "Jond2If31h0=")),
     unconditional_update: true,
     field_selectors: &["status.replicas"],
     columns: replicas::COLUMNS,
     subresources: &[SubresourceInfo::SCALE, SubresourceInfo::status("ReplicationController")],
+    ..ResourceInfo::of::<ReplicationController>()
 };
 
 /// The rules of the kind.

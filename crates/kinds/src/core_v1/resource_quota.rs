@@ -6,7 +6,7 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_types::core_v1::ResourceQuota;
 use std::collections::BTreeSet;
 
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::pod_spec::defaults::round_up;
 use crate::strategy::Strategy;
@@ -15,21 +15,12 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "",
-    version: "v1",
-    kind: "ResourceQuota",
-    resource: "resourcequotas",
-    singular: "resourcequota",
     short_names: &["quota"],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "resourcequotas", group: "", version: "v1", hash: "8uhSgffRX6w=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<ResourceQuota>("resourcequotas", "8uhSgffRX6w=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[Column::NAME, Column::text("Request"), Column::text("Limit"), Column::AGE],
     subresources: &[SubresourceInfo::status("ResourceQuota")],
+    ..ResourceInfo::of::<ResourceQuota>()
 };
 
 /// The rules of the kind.

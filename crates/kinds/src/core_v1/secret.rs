@@ -5,27 +5,17 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::Secret;
 
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "",
-    version: "v1",
-    kind: "Secret",
-    resource: "secrets",
-    singular: "secret",
-    short_names: &[],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "secrets", group: "", version: "v1", hash: "S6u1pOWzb84=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<Secret>("secrets", "S6u1pOWzb84=")),
     unconditional_update: true,
     field_selectors: &["type"],
     columns: &[Column::NAME, Column::text("Type"), Column::text("Data"), Column::AGE],
-    subresources: &[],
+    ..ResourceInfo::of::<Secret>()
 };
 
 /// The rules of the kind.

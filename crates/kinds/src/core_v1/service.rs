@@ -11,22 +11,15 @@ use api_machinery::value::Value;
 use api_types::core_v1::constants::service_type;
 use api_types::core_v1::{LoadBalancerIngress, Service, ServicePort, ServiceSpec};
 
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::strategy::Strategy;
 use crate::table;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "",
-    version: "v1",
-    kind: "Service",
-    resource: "services",
-    singular: "service",
     short_names: &["svc"],
     categories: &["all"],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "services/specs", group: "", version: "v1", hash: "0/CO1lhkEBI=" }),
+    storage: Some(StorageInfo::of::<Service>("services/specs", "0/CO1lhkEBI=")),
     create_on_update: true,
     unconditional_update: true,
     field_selectors: &["spec.clusterIP", "spec.type"],
@@ -49,6 +42,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         },
         SubresourceInfo::status("Service"),
     ],
+    ..ResourceInfo::of::<Service>()
 };
 
 /// The rules of the kind.

@@ -4,26 +4,16 @@ use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use api_types::core_v1::ObjectReference;
 use api_types::core_v1::ServiceAccount;
 
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::table;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "",
-    version: "v1",
-    kind: "ServiceAccount",
-    resource: "serviceaccounts",
-    singular: "serviceaccount",
     short_names: &["sa"],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "serviceaccounts", group: "", version: "v1", hash: "pbx9ZvyFpBE=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<ServiceAccount>("serviceaccounts", "pbx9ZvyFpBE=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[Column::NAME, Column::AGE],
     subresources: &[SubresourceInfo {
         name: "token",
@@ -32,6 +22,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         version: "v1",
         verbs: &["create"],
     }],
+    ..ResourceInfo::of::<ServiceAccount>()
 };
 
 /// The rules of the kind.

@@ -6,7 +6,7 @@ use api_machinery::object::Object;
 use api_types::discovery_v1::EndpointSlice;
 
 use crate::address_warnings;
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext};
 use crate::table;
@@ -18,24 +18,8 @@ use api_types::discovery_v1::EndpointPort;
 use std::collections::BTreeSet;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "discovery.k8s.io",
-    version: "v1",
-    kind: "EndpointSlice",
-    resource: "endpointslices",
-    singular: "endpointslice",
-    short_names: &[],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo {
-        prefix: "endpointslices",
-        group: "discovery.k8s.io",
-        version: "v1",
-        hash: "qgS0xkrxYAI=",
-    }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<EndpointSlice>("endpointslices", "qgS0xkrxYAI=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[
         Column::NAME,
         Column::text("AddressType"),
@@ -43,7 +27,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         Column::text("Endpoints"),
         Column::AGE,
     ],
-    subresources: &[],
+    ..ResourceInfo::of::<EndpointSlice>()
 };
 
 /// The rules of the kind.

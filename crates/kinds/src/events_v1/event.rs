@@ -6,22 +6,14 @@ use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_types::events_v1::Event;
 
-use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::lifecycle::Lifecycle;
 use crate::versions::VersionConversion;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "events.k8s.io",
-    version: "v1",
-    kind: "Event",
-    resource: "events",
-    singular: "event",
     short_names: &["ev"],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
     storage: Some(StorageInfo { prefix: "events", group: "", version: "v1", hash: "r2yiGXH7wu8=" }),
     create_on_update: true,
     unconditional_update: true,
@@ -38,7 +30,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         "type",
     ],
     columns: event_rules::COLUMNS,
-    subresources: &[],
+    ..ResourceInfo::of::<Event>()
 };
 
 /// The rules of the kind.

@@ -4,7 +4,7 @@ use api_types::networking_v1::Ingress;
 
 use super::ingress_validation as validation;
 use crate::address_warnings;
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
@@ -15,19 +15,9 @@ use api_types::networking_v1::IngressLoadBalancerIngress;
 use std::collections::BTreeSet;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "networking.k8s.io",
-    version: "v1",
-    kind: "Ingress",
-    resource: "ingresses",
-    singular: "ingress",
     short_names: &["ing"],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "ingress", group: "networking.k8s.io", version: "v1", hash: "39NQlfNR+bo=" }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<Ingress>("ingress", "39NQlfNR+bo=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[
         Column::NAME,
         Column::text("Class"),
@@ -37,6 +27,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         Column::AGE,
     ],
     subresources: &[SubresourceInfo::status("Ingress")],
+    ..ResourceInfo::of::<Ingress>()
 };
 
 /// The rules of the kind.

@@ -3,7 +3,7 @@
 use api_types::networking_v1::{IngressClass, IngressClassParametersReference, IngressClassSpec};
 
 use crate::field_rules::{self as rules, IMMUTABLE};
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
@@ -14,26 +14,10 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "networking.k8s.io",
-    version: "v1",
-    kind: "IngressClass",
-    resource: "ingressclasses",
-    singular: "ingressclass",
-    short_names: &[],
-    categories: &[],
-    namespaced: false,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo {
-        prefix: "ingressclasses",
-        group: "networking.k8s.io",
-        version: "v1",
-        hash: "l/iqIbDgFyQ=",
-    }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<IngressClass>("ingressclasses", "l/iqIbDgFyQ=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[Column::NAME, Column::text("Controller"), Column::text("Parameters"), Column::AGE],
-    subresources: &[],
+    ..ResourceInfo::of::<IngressClass>()
 };
 
 /// The rules of the kind.

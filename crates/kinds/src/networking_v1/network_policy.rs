@@ -3,7 +3,7 @@
 use api_types::networking_v1::NetworkPolicy;
 
 use super::network_policy_validation as validation;
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table;
@@ -13,26 +13,11 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "networking.k8s.io",
-    version: "v1",
-    kind: "NetworkPolicy",
-    resource: "networkpolicies",
-    singular: "networkpolicy",
     short_names: &["netpol"],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo {
-        prefix: "networkpolicies",
-        group: "networking.k8s.io",
-        version: "v1",
-        hash: "YpfwF18m1G8=",
-    }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<NetworkPolicy>("networkpolicies", "YpfwF18m1G8=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[Column::NAME, Column::text("Pod-Selector"), Column::AGE],
-    subresources: &[],
+    ..ResourceInfo::of::<NetworkPolicy>()
 };
 
 /// The rules of the kind.

@@ -2,7 +2,7 @@
 
 use api_types::node_v1::RuntimeClass;
 
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::pod_spec::defaults::round_up;
 use crate::pod_spec::validation::{validate_overhead_amounts, validate_tolerations};
 use crate::pod_spec::warnings::deprecated_label;
@@ -18,21 +18,10 @@ use api_machinery::value::Value;
 use api_types::core_v1::Toleration;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "node.k8s.io",
-    version: "v1",
-    kind: "RuntimeClass",
-    resource: "runtimeclasses",
-    singular: "runtimeclass",
-    short_names: &[],
-    categories: &[],
-    namespaced: false,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "runtimeclasses", group: "node.k8s.io", version: "v1", hash: "WQTu1GL3T2Q=" }),
+    storage: Some(StorageInfo::of::<RuntimeClass>("runtimeclasses", "WQTu1GL3T2Q=")),
     create_on_update: true,
-    unconditional_update: false,
-    field_selectors: &[],
     columns: &[Column::NAME, Column::text("Handler"), Column::AGE],
-    subresources: &[],
+    ..ResourceInfo::of::<RuntimeClass>()
 };
 
 /// The rules of the kind.

@@ -3,7 +3,7 @@
 use api_types::policy_v1::PodDisruptionBudget;
 
 use crate::conditions;
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::label_selector::{self, Values};
 use crate::lifecycle::Lifecycle;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
@@ -22,19 +22,8 @@ use api_machinery::value::Value;
 use api_types::policy_v1::PodDisruptionBudgetSpec;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "policy",
-    version: "v1",
-    kind: "PodDisruptionBudget",
-    resource: "poddisruptionbudgets",
-    singular: "poddisruptionbudget",
     short_names: &["pdb"],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo { prefix: "poddisruptionbudgets", group: "policy", version: "v1", hash: "EVWiDmWqyJw=" }),
-    create_on_update: false,
-    unconditional_update: false,
-    field_selectors: &[],
+    storage: Some(StorageInfo::of::<PodDisruptionBudget>("poddisruptionbudgets", "EVWiDmWqyJw=")),
     columns: &[
         Column::NAME,
         Column::text("Min Available"),
@@ -43,6 +32,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         Column::AGE,
     ],
     subresources: &[SubresourceInfo::status("PodDisruptionBudget")],
+    ..ResourceInfo::of::<PodDisruptionBudget>()
 };
 
 /// The rules of the kind.

@@ -3,32 +3,16 @@
 use api_types::rbac_v1::ClusterRole;
 
 use super::validation::{self, Scope};
-use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::versions::Former;
 use api_machinery::field_path::ErrorList;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "rbac.authorization.k8s.io",
-    version: "v1",
-    kind: "ClusterRole",
-    resource: "clusterroles",
-    singular: "clusterrole",
-    short_names: &[],
-    categories: &[],
-    namespaced: false,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo {
-        prefix: "clusterroles",
-        group: "rbac.authorization.k8s.io",
-        version: "v1",
-        hash: "bYE5ZWDrJ44=",
-    }),
+    storage: Some(StorageInfo::of::<ClusterRole>("clusterroles", "bYE5ZWDrJ44=")),
     create_on_update: true,
     unconditional_update: true,
-    field_selectors: &[],
-    columns: &[],
-    subresources: &[],
+    ..ResourceInfo::of::<ClusterRole>()
 };
 
 /// The rules of the kind.

@@ -3,7 +3,7 @@
 use api_types::rbac_v1::ClusterRoleBinding;
 
 use super::validation::{self, Scope};
-use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::versions::Former;
 use api_machinery::field_path::ErrorList;
@@ -11,26 +11,11 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "rbac.authorization.k8s.io",
-    version: "v1",
-    kind: "ClusterRoleBinding",
-    resource: "clusterrolebindings",
-    singular: "clusterrolebinding",
-    short_names: &[],
-    categories: &[],
-    namespaced: false,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo {
-        prefix: "clusterrolebindings",
-        group: "rbac.authorization.k8s.io",
-        version: "v1",
-        hash: "48tpQ8gZHFc=",
-    }),
+    storage: Some(StorageInfo::of::<ClusterRoleBinding>("clusterrolebindings", "48tpQ8gZHFc=")),
     create_on_update: true,
     unconditional_update: true,
-    field_selectors: &[],
     columns: super::BINDING_COLUMNS,
-    subresources: &[],
+    ..ResourceInfo::of::<ClusterRoleBinding>()
 };
 
 /// The rules of the kind.

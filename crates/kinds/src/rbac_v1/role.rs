@@ -3,32 +3,16 @@
 use api_types::rbac_v1::Role;
 
 use super::validation::{self, Scope};
-use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::{RuleContext, TypedRules};
 use crate::versions::Former;
 use api_machinery::field_path::ErrorList;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "rbac.authorization.k8s.io",
-    version: "v1",
-    kind: "Role",
-    resource: "roles",
-    singular: "role",
-    short_names: &[],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo {
-        prefix: "roles",
-        group: "rbac.authorization.k8s.io",
-        version: "v1",
-        hash: "7FuwZcIIItM=",
-    }),
+    storage: Some(StorageInfo::of::<Role>("roles", "7FuwZcIIItM=")),
     create_on_update: true,
     unconditional_update: true,
-    field_selectors: &[],
-    columns: &[],
-    subresources: &[],
+    ..ResourceInfo::of::<Role>()
 };
 
 /// The rules of the kind.

@@ -3,7 +3,7 @@
 use api_types::rbac_v1::RoleBinding;
 
 use super::validation::{self, Scope};
-use crate::info::{ALL_VERBS, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::versions::Former;
 use api_machinery::field_path::ErrorList;
@@ -11,26 +11,11 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "rbac.authorization.k8s.io",
-    version: "v1",
-    kind: "RoleBinding",
-    resource: "rolebindings",
-    singular: "rolebinding",
-    short_names: &[],
-    categories: &[],
-    namespaced: true,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo {
-        prefix: "rolebindings",
-        group: "rbac.authorization.k8s.io",
-        version: "v1",
-        hash: "eGsCzGH6b1g=",
-    }),
+    storage: Some(StorageInfo::of::<RoleBinding>("rolebindings", "eGsCzGH6b1g=")),
     create_on_update: true,
     unconditional_update: true,
-    field_selectors: &[],
     columns: super::BINDING_COLUMNS,
-    subresources: &[],
+    ..ResourceInfo::of::<RoleBinding>()
 };
 
 /// The rules of the kind.

@@ -3,7 +3,7 @@
 use api_types::scheduling_v1::PriorityClass;
 
 use crate::field_rules;
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::table;
 use crate::versions::Former;
@@ -13,24 +13,9 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "scheduling.k8s.io",
-    version: "v1",
-    kind: "PriorityClass",
-    resource: "priorityclasses",
-    singular: "priorityclass",
     short_names: &["pc"],
-    categories: &[],
-    namespaced: false,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo {
-        prefix: "priorityclasses",
-        group: "scheduling.k8s.io",
-        version: "v1",
-        hash: "1QwjyaZjj3Y=",
-    }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<PriorityClass>("priorityclasses", "1QwjyaZjj3Y=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[
         Column::NAME,
         Column::number("Value"),
@@ -38,7 +23,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         Column::AGE,
         Column::text("PreemptionPolicy"),
     ],
-    subresources: &[],
+    ..ResourceInfo::of::<PriorityClass>()
 };
 
 /// The rules of the kind.

@@ -3,7 +3,7 @@
 use api_types::storage_v1::StorageClass;
 
 use crate::field_rules;
-use crate::info::{ALL_VERBS, Column, ResourceInfo, StorageInfo};
+use crate::info::{Column, ResourceInfo, StorageInfo};
 use crate::lifecycle::Lifecycle;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table;
@@ -17,24 +17,9 @@ use api_types::core_v1::TopologySelectorTerm;
 use std::collections::{BTreeMap, BTreeSet};
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
-    group: "storage.k8s.io",
-    version: "v1",
-    kind: "StorageClass",
-    resource: "storageclasses",
-    singular: "storageclass",
     short_names: &["sc"],
-    categories: &[],
-    namespaced: false,
-    verbs: ALL_VERBS,
-    storage: Some(StorageInfo {
-        prefix: "storageclasses",
-        group: "storage.k8s.io",
-        version: "v1",
-        hash: "K+m6uJwbjGY=",
-    }),
-    create_on_update: false,
+    storage: Some(StorageInfo::of::<StorageClass>("storageclasses", "K+m6uJwbjGY=")),
     unconditional_update: true,
-    field_selectors: &[],
     columns: &[
         Column::NAME,
         Column::text("Provisioner"),
@@ -43,7 +28,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         Column::text("AllowVolumeExpansion"),
         Column::AGE,
     ],
-    subresources: &[],
+    ..ResourceInfo::of::<StorageClass>()
 };
 
 /// The rules of the kind.

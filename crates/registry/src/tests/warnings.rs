@@ -1,6 +1,6 @@
 //! What clients are warned of although their request fails.
 
-use api_machinery::meta::DeleteOptions;
+use api_machinery::meta::{DeleteOptions, ListOptions};
 use api_machinery::object::Object;
 use api_types::discovery_v1::EndpointSlice;
 use parking_lot::Mutex;
@@ -45,4 +45,17 @@ async fn who_deletes_a_job_that_is_not_there_is_warned() {
     assert_eq!(missing.code, 404);
     let told = notes.0.lock().concat();
     assert!(told.starts_with("child pods are preserved by default when jobs are deleted"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_deletes_what_cannot_be_selected_is_told_that_alone() {
+    let fixture = Fixture::new().await;
+    let jobs = fixture.registry.resource("batch", "v1", "jobs").unwrap();
+    for (selector, told) in [("a in b", 0), ("a=b", 1)] {
+        let notes = Notes::default();
+        let hooks = Hooks { admission: &notes, track: None };
+        let query = ListOptions { label_selector: selector.into(), ..ListOptions::default() };
+        let outcome = jobs.delete_collection(&fixture.cx("default"), &query, &DeleteOptions::default(), &hooks).await;
+        assert_eq!((outcome.is_ok(), notes.0.lock().len()), (told == 1, told), "{selector}");
+    }
 }
