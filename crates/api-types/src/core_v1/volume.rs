@@ -454,7 +454,7 @@ pub struct AzureDiskVolumeSource {
     /// Host caching: None, ReadOnly or ReadWrite; default ReadWrite.
     #[field(
         3,
-        default = "\"ref(AzureDataDiskCachingReadWrite)\"",
+        default = "\"ReadWrite\"",
         fill = "\"ReadWrite\"",
         go = "v1.AzureDataDiskCachingMode",
         values = azure_data_disk_caching_mode::ALL
@@ -469,7 +469,7 @@ pub struct AzureDiskVolumeSource {
     /// Disk kind: Shared (default), Dedicated or Managed.
     #[field(
         6,
-        default = "\"ref(AzureSharedBlobDisk)\"",
+        default = "\"Shared\"",
         fill = "\"Shared\"",
         go = "v1.AzureDataDiskKind",
         values = azure_data_disk_kind::ALL

@@ -359,9 +359,7 @@ fn leaf_schema(leaf: &LeafType, dialect: Dialect) -> Value {
 
 /// What a v3 document says an absent field means: the declared default, or the zero value of what is always written.
 fn declared_default(field: &FieldType, shape: Shape, optional: bool) -> Option<Value> {
-    // A default that names a constant is published by its value.
-    let text = if field.default.starts_with("\"ref(") { field.fill } else { field.default };
-    if let Ok(declared) = serde_json::from_str(text) {
+    if let Ok(declared) = serde_json::from_str(field.default) {
         return Some(declared);
     }
     match shape {
