@@ -1,7 +1,7 @@
 //! The arguments of `#[api(...)]` and `#[field(...)]`.
 
 use syn::parse::{Parse, ParseStream};
-use syn::{Error, Ident, LitInt, LitStr, Result, Token};
+use syn::{Error, Ident, LitInt, LitStr, Path, Result, Token};
 
 /// What stands in `#[api(...)]`.
 #[derive(Default)]
@@ -12,6 +12,7 @@ pub(crate) struct StructArgs {
     pub(crate) resource: String,
     pub(crate) namespaced: bool,
     pub(crate) atomic: bool,
+    pub(crate) union: Option<UnionArgs>,
 }
 
 impl Parse for StructArgs {
@@ -26,12 +27,36 @@ impl Parse for StructArgs {
                 "resource" => args.resource = text(input)?,
                 "namespaced" => args.namespaced = true,
                 "atomic" => args.atomic = true,
+                "union" => args.union = Some(union(input)?),
                 _ => return Err(Error::new(name.span(), "unknown argument of #[api]")),
             }
             comma(input)?;
         }
         Ok(args)
     }
+}
+
+/// What stands in `union(...)`.
+#[derive(Default)]
+pub(crate) struct UnionArgs {
+    pub(crate) discriminator: String,
+    /// JSON names of fields and the names that they have for the discriminator.
+    pub(crate) fields: Vec<(String, String)>,
+}
+
+fn union(input: ParseStream<'_>) -> Result<UnionArgs> {
+    let inside;
+    syn::parenthesized!(inside in input);
+    let mut args = UnionArgs::default();
+    while !inside.is_empty() {
+        let name: Ident = inside.parse()?;
+        match name.to_string().as_str() {
+            "discriminator" => args.discriminator = text(&inside)?,
+            field => args.fields.push((field.to_owned(), text(&inside)?)),
+        }
+        comma(&inside)?;
+    }
+    Ok(args)
 }
 
 /// What stands in `#[field(...)]`.
@@ -42,6 +67,8 @@ pub(crate) struct FieldArgs {
     pub(crate) default: String,
     pub(crate) fill: String,
     pub(crate) go_type: String,
+    /// Where the list of values is.
+    pub(crate) values: Option<Path>,
     pub(crate) merge_key: Option<String>,
     pub(crate) keys: Vec<String>,
     pub(crate) flags: Vec<String>,
@@ -79,6 +106,10 @@ impl Parse for FieldArgs {
                 "default" => args.default = text(input)?,
                 "fill" => args.fill = text(input)?,
                 "go" => args.go_type = text(input)?,
+                "values" => {
+                    input.parse::<Token![=]>()?;
+                    args.values = Some(input.parse()?);
+                }
                 "merge_key" => args.merge_key = Some(text(input)?),
                 "keys" => {
                     let inside;

@@ -1,6 +1,6 @@
 //! The code that `#[api]` writes.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::{Attribute, Error, Expr, Fields, Ident, ItemStruct, Lit, Meta, Result, Type};
 
@@ -70,7 +70,7 @@ fn table(args: &StructArgs, ident: &Ident, doc: &str, rows: &[Row]) -> Result<To
         let (number, index) = (rows[index].args.number, u16::try_from(index).unwrap_or(u16::MAX));
         quote!((#number, #index))
     });
-    let (atomic, type_meta) = (args.atomic, args.kind.is_some());
+    let (atomic, type_meta, union) = (args.atomic, args.kind.is_some(), union(args, rows)?);
     let json_always = bits(rows, |row| row.args.has("always"));
     let fills = bits(rows, |row| !row.args.fill.is_empty());
     let wire_always = bits(rows, |row| !is_container(&row.ty));
@@ -82,6 +82,7 @@ fn table(args: &StructArgs, ident: &Ident, doc: &str, rows: &[Row]) -> Result<To
             doc: #doc,
             atomic: #atomic,
             type_meta: #type_meta,
+            union: #union,
             fields: &[#(#fields),*],
             wire_order: &[#(#order),*],
             by_number: &[#(#by_number),*],
@@ -112,11 +113,7 @@ fn is_container(ty: &Type) -> bool {
 
 fn field_type(row: &Row) -> TokenStream {
     let args = &row.args;
-    let name = match &args.name {
-        Some(name) => name.clone(),
-        None if args.has("inline") || args.has("rest") => String::new(),
-        None => camel_case(&row.ident.to_string()),
-    };
+    let name = json_name(row);
     let presence = match (args.has("always"), args.has("omitzero")) {
         (true, _) => quote!(Presence::Always),
         (_, true) => quote!(Presence::OmitZero),
@@ -139,16 +136,50 @@ fn field_type(row: &Row) -> TokenStream {
     let (atomic, replace, retain_keys) = (args.has("atomic"), args.has("replace"), args.has("retain_keys"));
     let granular = args.has("granular");
     let (number, default, fill, doc, ty) = (args.number, &args.default, &args.fill, &row.doc, &row.ty);
-    let go_type = &args.go_type;
+    let named = named_type(args);
     let key = format!("\"{name}\":");
     quote! {
         FieldType {
             name: #name, key: #key, number: #number, doc: #doc, presence: #presence, inline: #inline, rest: #rest,
             required: #required, secret: #secret, atomic: #atomic, granular: #granular, list: #list,
             patch: PatchStrategy { merge: #merge, replace: #replace, retain_keys: #retain_keys, merge_key: #merge_key },
-            default: #default, fill: #fill, go_type: #go_type, shape: <#ty as Field>::shape,
+            default: #default, fill: #fill, named: #named, shape: <#ty as Field>::shape,
         }
     }
+}
+
+fn json_name(row: &Row) -> String {
+    match &row.args.name {
+        Some(name) => name.clone(),
+        None if row.args.has("inline") || row.args.has("rest") => String::new(),
+        None => camel_case(&row.ident.to_string()),
+    }
+}
+
+/// What is said of the type beside its shape, for the few fields of which something is.
+fn named_type(args: &FieldArgs) -> TokenStream {
+    if args.go_type.is_empty() && args.values.is_none() {
+        return quote!(None);
+    }
+    let go_name = &args.go_type;
+    let values = args.values.as_ref().map_or_else(|| quote!(&[]), |values| quote!(#values));
+    quote!(Some(&::api_machinery::reflect::NamedType { go_name: #go_name, values: #values }))
+}
+
+/// Which fields exclude each other; names of fields that are none are refused.
+fn union(args: &StructArgs, rows: &[Row]) -> Result<TokenStream> {
+    let Some(union) = &args.union else { return Ok(quote!(None)) };
+    let (discriminator, fields) = (&union.discriminator, &union.fields);
+    let named = fields.iter().map(|(field, _)| field).chain((!discriminator.is_empty()).then_some(discriminator));
+    for name in named {
+        if !rows.iter().any(|row| json_name(row) == *name) {
+            return Err(Error::new(Span::call_site(), format!("union: there is no field {name}")));
+        }
+    }
+    let fields = fields.iter().map(|(field, name)| quote!((#field, #name)));
+    Ok(quote! {
+        Some(&::api_machinery::reflect::Union { discriminator: #discriminator, fields: &[#(#fields),*] })
+    })
 }
 
 fn reflect(ident: &Ident, rows: &[Row]) -> TokenStream {
@@ -277,4 +308,35 @@ fn camel_case(name: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn emitted(attribute: &str, field: &str) -> std::result::Result<String, String> {
+        let args: StructArgs = syn::parse_str(attribute).map_err(|error| error.to_string())?;
+        let text =
+            format!("struct Profile {{ #[field({field})] pub type_: String, #[field(2)] pub file_name: String }}");
+        let item: ItemStruct = syn::parse_str(&text).map_err(|error| error.to_string())?;
+        emit(&args, item).map(|code| code.to_string().replace(' ', "")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn facts_of_few_fields_stand_aside() {
+        let code = emitted(r#"union(discriminator = "type", fileName = "File")"#, r#"1, values = kinds::ALL"#).unwrap();
+        assert!(code.contains(r#"named:Some(&::api_machinery::reflect::NamedType{go_name:"",values:kinds::ALL})"#));
+        assert!(code.contains(r#"Union{discriminator:"type",fields:&[("fileName","File")]}"#));
+        assert_eq!(code.matches("named:None").count(), 1, "a plain field has no more than its shape");
+        let code = emitted("", r#"1, go = "v1.Kind""#).unwrap();
+        assert!(code.contains(r#"NamedType{go_name:"v1.Kind",values:&[]}"#));
+        assert!(code.contains("union:None"));
+    }
+
+    #[test]
+    fn unions_name_fields_that_there_are() {
+        let refused = |attribute: &str| emitted(attribute, "1").unwrap_err();
+        assert_eq!(refused(r#"union(discriminator = "kind")"#), "union: there is no field kind");
+        assert_eq!(refused(r#"union(file_name = "File")"#), "union: there is no field file_name");
+    }
 }

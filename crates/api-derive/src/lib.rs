@@ -4,14 +4,17 @@
 //! written once over the table (see `api_machinery::reflect`).
 //!
 //! On the struct: `#[api]`, or `#[api(group = "apps", version = "v1", kind = "Deployment", resource = "deployments",
-//! namespaced)]` for a kind; `atomic` where server-side apply owns it as a whole. The module above must have a
-//! constant `PACKAGE`, the prefix of `OpenAPI` names.
+//! namespaced)]` for a kind; `atomic` where server-side apply owns it as a whole; `union(discriminator = "type",
+//! localhostProfile = "LocalhostProfile")` where one field chooses which of others is set (each with the name that it
+//! has for the discriminator, which may be left out). The module above must have a constant `PACKAGE`, the prefix of
+//! `OpenAPI` names.
 //!
 //! On each field: `#[field(NUMBER, ...)]` with the protobuf number (0 for none) and any of `name = "clusterIP"` (JSON
 //! name, where it is not the field's name in camel case), `always` and `omitzero` (when JSON leaves it out), `inline`,
 //! `rest`, `required`, `secret` (shown to clients only), `atomic`, `granular`, `set`, `keys("a", "b")` (list types of
 //! server-side apply), `merge_key = "name"`, `merge`, `replace`, `retain_keys` (strategic merge), `go = "types.UID"` (what
-//! Go calls the type, where decode errors name it and it is not the plain one), `default = "JSON text"` (declared in
+//! Go calls the type, where decode errors name it and it is not the plain one), `values = protocol::ALL` (a constant
+//! `&[&str]`: the values that documents tell of the field, its items or its entries), `default = "JSON text"` (declared in
 //! `OpenAPI`) and `fill = "JSON text"` (set by defaulting where the field is empty).
 
 mod args;

@@ -195,6 +195,7 @@ static UNSTRUCTURED: StructType = StructType {
     doc: "An object whose kind is only known at run time.",
     atomic: false,
     type_meta: true,
+    union: None,
     fields: &[
         FieldType { name: "metadata", key: "\"metadata\":", shape: <ObjectMeta as Field>::shape, ..FieldType::PLAIN },
         FieldType { rest: true, shape: <BTreeMap<String, Value> as Field>::shape, ..FieldType::PLAIN },

@@ -13,7 +13,7 @@ use std::any::Any;
 use crate::leaf::Leaf;
 use crate::value::Value;
 
-pub use table::{FieldType, ListType, NO_FIELD, PatchStrategy, Presence, Shape, StructType};
+pub use table::{FieldType, ListType, NO_FIELD, NamedType, PatchStrategy, Presence, Shape, StructType, Union};
 pub use values::ByteString;
 pub(crate) use walk::set_bits;
 pub use walk::{copy_field, differs_in, equal, equal_structs, is_zero, reset_field, written_fields};

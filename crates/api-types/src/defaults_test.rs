@@ -49,6 +49,31 @@ fn defaults_are_json() {
     assert!(count > 30, "{count} defaults");
 }
 
+/// Values are told of text alone, once each, and a default is one of them.
+#[test]
+fn defaults_are_among_the_values() {
+    let (mut seen, mut count) = (Vec::new(), 0);
+    for root in crate::roundtrip::tables() {
+        walk(root, &mut seen, &mut |table| {
+            for field in table.fields.iter().filter(|field| !field.values().is_empty()) {
+                let (place, values) = (format!("{}.{}", table.name, field.name), field.values());
+                count += 1;
+                let mut shape = (field.shape)();
+                while let Shape::List(inner) | Shape::Map(inner) | Shape::Optional(inner) = shape {
+                    shape = inner();
+                }
+                assert!(matches!(shape, Shape::Str), "{place} is no text");
+                assert!((1..values.len()).all(|at| !values[..at].contains(&values[at])), "{place} repeats a value");
+                for default in [field.default, field.fill].into_iter().filter(|text| !text.is_empty()) {
+                    let is_known = values.contains(&default.trim_matches('"'));
+                    assert!(is_known, "{place}: the default {default} is none of {values:?}");
+                }
+            }
+        });
+    }
+    assert!(count > 60, "{count} fields with values");
+}
+
 /// Set by the rules of their kinds: the templates of cron jobs go without the first, and volumes with any other source
 /// without the last.
 const BY_RULES: [(&str, &str); 4] = [

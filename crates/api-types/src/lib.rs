@@ -1,6 +1,9 @@
 //! Every kind of the API, one module per group version and one file per kind. Each struct is a table of fields by
 //! `#[api]`; codecs, schemas and patches are written once over the tables (crate `api-machinery`).
 
+#[macro_use]
+mod values;
+
 pub mod apidiscovery_v2;
 pub mod apiextensions_v1;
 pub mod apps_v1;

@@ -3,25 +3,22 @@
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
+use api_types::core_v1::constants::{persistent_volume_access_mode, persistent_volume_mode};
 use api_types::core_v1::{PersistentVolumeClaimSpec, TypedLocalObjectReference, TypedObjectReference};
 
 use crate::field_rules::{self as rules, POSITIVE};
 use crate::label_selector::{self, Values};
 use crate::pod_spec::warnings::fractional_bytes;
 
-const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-/// The modes a volume can be offered in.
-pub(crate) const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 /// The older way to name the storage class.
 pub(crate) const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
-const ONE_POD: &str = "ReadWriteOncePod";
 
 /// Checks the modes in which a volume is to be used; an empty list is the caller's to report.
 pub(crate) fn access_modes(path: &Path, modes: &[String], errors: &mut ErrorList) {
     for mode in modes {
-        rules::one_of(path, mode, &ACCESS_MODES, errors);
+        rules::one_of(path, mode, persistent_volume_access_mode::ALL, errors);
     }
-    if modes.len() > 1 && modes.iter().any(|mode| mode == ONE_POD) {
+    if modes.len() > 1 && modes.iter().any(|mode| mode == persistent_volume_access_mode::READ_WRITE_ONCE_POD) {
         errors.push(path.forbidden("may not use ReadWriteOncePod with other access modes"));
     }
 }
@@ -52,7 +49,7 @@ pub(crate) fn validate(
     let subdomain: rules::NameRule = names::dns1123_subdomain;
     let class = spec.storage_class_name.as_deref().unwrap_or_default();
     rules::named_if_set(&path.child("storageClassName"), class, subdomain, errors);
-    rules::one_of_if_set(&path.child("volumeMode"), spec.volume_mode.as_ref(), &VOLUME_MODES, errors);
+    rules::one_of_if_set(&path.child("volumeMode"), spec.volume_mode.as_ref(), persistent_volume_mode::ALL, errors);
     let groups_stored = old.is_some_and(has_api_group);
     if let Some(source) = &spec.data_source {
         validate_source(&path.child("dataSource"), &as_reference(source), groups_stored, errors);

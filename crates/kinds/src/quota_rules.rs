@@ -2,20 +2,12 @@
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
+use api_types::core_v1::constants::resource_quota_scope;
 use api_types::core_v1::{ResourceList, ResourceQuotaSpec, ScopedResourceSelectorRequirement};
 
 use crate::pod_spec::validation::{amount, standard_name};
 
 const NOT_STANDARD: &str = "must be a standard resource type or fully qualified";
-const SCOPES: [&str; 7] = [
-    "Terminating",
-    "NotTerminating",
-    "BestEffort",
-    "NotBestEffort",
-    "PriorityClass",
-    "CrossNamespacePodAffinity",
-    "VolumeAttributesClass",
-];
 const COMPUTE: [&str; 7] = ["pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 const ONLY_EXISTS: &str = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
      ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or \
@@ -69,7 +61,7 @@ pub(crate) fn quota(path: &Path, spec: &ResourceQuotaSpec, errors: &mut ErrorLis
     let at = path.child("scopes");
     let shown = || BadValue::list(&spec.scopes);
     for scope in &spec.scopes {
-        if !SCOPES.contains(&scope.as_str()) {
+        if !resource_quota_scope::ALL.contains(&scope.as_str()) {
             errors.push(at.invalid(shown(), "unsupported scope"));
         }
         for _ in spec.hard.keys().filter(|resource| !applies(scope, resource)) {
@@ -83,7 +75,7 @@ pub(crate) fn quota(path: &Path, spec: &ResourceQuotaSpec, errors: &mut ErrorLis
     let path = path.child("scopeSelector").child("matchExpressions");
     for requirement in &selector.match_expressions {
         let scope = requirement.scope_name.as_str();
-        if !SCOPES.contains(&scope) {
+        if !resource_quota_scope::ALL.contains(&scope) {
             errors.push(path.child("scopeName").invalid(BadValue::named(scope), "unsupported scope"));
         }
         for _ in spec.hard.keys().filter(|resource| !applies(scope, resource)) {
@@ -101,7 +93,7 @@ fn scope_requirement(path: &Path, requirement: &ScopedResourceSelectorRequiremen
     let operator = requirement.operator.as_str();
     let valued = matches!(requirement.scope_name.as_str(), "PriorityClass" | "VolumeAttributesClass");
     let at = path.child("operator");
-    if !valued && SCOPES.contains(&requirement.scope_name.as_str()) && operator != "Exists" {
+    if !valued && resource_quota_scope::ALL.contains(&requirement.scope_name.as_str()) && operator != "Exists" {
         errors.push(at.invalid(BadValue::named(operator), ONLY_EXISTS));
     }
     match operator {

@@ -7,6 +7,7 @@ use api_machinery::meta::{LabelSelector, ObjectMeta};
 use api_machinery::names;
 use api_machinery::reflect::{Field, Reflect, equal};
 use api_types::core_v1::PodTemplateSpec;
+use api_types::core_v1::constants::restart_policy;
 use component_helpers::selectors::selector_of;
 
 use crate::field_rules::{self as rules, IMMUTABLE};
@@ -74,7 +75,7 @@ pub(crate) fn validate_selects(
 /// Pods of a workload always restart, and have no deadline; `kind` is how upstream names the workload there.
 pub(crate) fn validate_endless(path: &Path, template: &PodTemplateSpec, kind: &str, errors: &mut ErrorList) {
     let path = path.child("spec");
-    rules::one_of(&path.child("restartPolicy"), &template.spec.restart_policy, &["Always"], errors);
+    rules::one_of(&path.child("restartPolicy"), &template.spec.restart_policy, &[restart_policy::ALWAYS], errors);
     if template.spec.active_deadline_seconds.is_some() {
         let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
         errors.push(path.child("activeDeadlineSeconds").forbidden(detail));

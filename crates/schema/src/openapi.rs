@@ -9,7 +9,6 @@ use api_machinery::reflect::StructType;
 use serde_json::Value;
 
 mod custom;
-mod facts;
 mod models;
 mod operations;
 pub(crate) mod registered;

@@ -520,7 +520,7 @@ impl<'a> Reader<'a> {
             match step {
                 Step::Key(_) | Step::Index(_) => depth += 1,
                 Step::Field(field) => {
-                    return held_name(field.go_type, depth).map_or_else(|| wanted.go_name(), str::to_owned);
+                    return held_name(field.go_type(), depth).map_or_else(|| wanted.go_name(), str::to_owned);
                 }
                 Step::Name(_) | Step::Embedded(_) => break,
             }

@@ -19,6 +19,8 @@ pub struct StructType {
     pub atomic: bool,
     /// It may carry `kind` and `apiVersion`, which are not fields of it.
     pub type_meta: bool,
+    /// Which of its fields exclude each other, where documents tell.
+    pub union: Option<&'static Union>,
     /// Fields in declared order, which is the order of JSON output.
     pub fields: &'static [FieldType],
     /// Numbers and indexes of the fields that are on the protobuf wire, by ascending number.
@@ -59,6 +61,14 @@ impl StructType {
     pub fn version(&self) -> &'static str {
         self.package.rsplit('.').next().unwrap_or(self.package)
     }
+}
+
+/// Fields of a struct of which one chosen one is set.
+pub struct Union {
+    /// JSON name of the field whose value chooses; empty where whichever is set is the chosen one.
+    pub discriminator: &'static str,
+    /// JSON names of the fields that are chosen from, each with the name that it has for the discriminator.
+    pub fields: &'static [(&'static str, &'static str)],
 }
 
 /// When a field is left out of JSON.
@@ -128,9 +138,8 @@ pub struct FieldType {
     pub default: &'static str,
     /// What defaulting sets where the field is empty, as JSON text; empty for none.
     pub fill: &'static str,
-    /// Its Go type as decode errors name it, where that is more than the shape tells, such as `v1.Protocol`; empty
-    /// otherwise.
-    pub go_type: &'static str,
+    /// Its type by name, where that is more than the shape tells.
+    pub named: Option<&'static NamedType>,
     /// Its static type.
     pub shape: fn() -> Shape,
 }
@@ -153,9 +162,30 @@ impl FieldType {
         patch: PatchStrategy { merge: false, replace: false, retain_keys: false, merge_key: "" },
         default: "",
         fill: "",
-        go_type: "",
+        named: None,
         shape: <String as Field>::shape,
     };
+
+    /// Its Go type as decode errors name it; empty where that is what the shape tells.
+    #[must_use]
+    pub fn go_type(&self) -> &'static str {
+        self.named.map_or("", |named| named.go_name)
+    }
+
+    /// The values that documents tell it may have, or its items where it is a list, or its entries where it is a map;
+    /// empty where they tell none. Validation may accept fewer, as features can be off.
+    #[must_use]
+    pub fn values(&self) -> &'static [&'static str] {
+        self.named.map_or(&[], |named| named.values)
+    }
+}
+
+/// What few fields have, kept aside of [`FieldType`] so that the rows of all others stay small: a type with a name.
+pub struct NamedType {
+    /// As Go calls it, such as `v1.Protocol` or `[]v1.KeyUsage`; empty where that is what the shape tells.
+    pub go_name: &'static str,
+    /// The values that it may have, in any order; empty where documents tell none.
+    pub values: &'static [&'static str],
 }
 
 /// A static type.

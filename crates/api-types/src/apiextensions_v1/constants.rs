@@ -5,14 +5,12 @@ pub const KUBE_API_APPROVED_ANNOTATION: &str = "api-approved.kubernetes.io";
 
 /// Values of `ConversionStrategyType`.
 pub mod conversion_strategy_type {
-    pub const NONE: &str = "None";
-    pub const WEBHOOK: &str = "Webhook";
+    values! { NONE = "None", WEBHOOK = "Webhook" }
 }
 
 /// Values of `ResourceScope`.
 pub mod resource_scope {
-    pub const CLUSTER: &str = "Cluster";
-    pub const NAMESPACED: &str = "Namespaced";
+    values! { CLUSTER = "Cluster", NAMESPACED = "Namespaced" }
 }
 
 /// Values of `ConditionStatus`.
@@ -34,8 +32,8 @@ pub mod custom_resource_definition_condition_type {
 
 /// Values of `FieldValueErrorReason`.
 pub mod field_value_error_reason {
-    pub const FIELD_VALUE_REQUIRED: &str = "FieldValueRequired";
-    pub const FIELD_VALUE_DUPLICATE: &str = "FieldValueDuplicate";
-    pub const FIELD_VALUE_INVALID: &str = "FieldValueInvalid";
-    pub const FIELD_VALUE_FORBIDDEN: &str = "FieldValueForbidden";
+    values! {
+        FIELD_VALUE_REQUIRED = "FieldValueRequired", FIELD_VALUE_DUPLICATE = "FieldValueDuplicate",
+        FIELD_VALUE_INVALID = "FieldValueInvalid", FIELD_VALUE_FORBIDDEN = "FieldValueForbidden",
+    }
 }

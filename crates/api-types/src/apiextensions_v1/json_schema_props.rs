@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use api_machinery::api;
 use api_machinery::leaf::RawJson;
 
+use super::constants::field_value_error_reason;
 use super::{JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, JSONSchemaPropsOrStringArray};
 
 /// A JSON schema, following draft 4 with extensions.
@@ -168,7 +169,7 @@ pub struct ValidationRule {
     #[field(3)]
     pub message_expression: String,
     /// Error reason: FieldValueInvalid (default), FieldValueForbidden, FieldValueRequired or FieldValueDuplicate.
-    #[field(4, go = "v1.FieldValueErrorReason")]
+    #[field(4, go = "v1.FieldValueErrorReason", values = field_value_error_reason::ALL)]
     pub reason: Option<String>,
     /// Path of the child field to blame, such as .foo.bar.
     #[field(5)]

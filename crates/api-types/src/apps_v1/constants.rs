@@ -11,26 +11,22 @@ pub const STATEFUL_SET_REVISION_LABEL: &str = "controller-revision-hash";
 
 /// Values of `PodManagementPolicyType`.
 pub mod pod_management_policy_type {
-    pub const ORDERED_READY: &str = "OrderedReady";
-    pub const PARALLEL: &str = "Parallel";
+    values! { ORDERED_READY = "OrderedReady", PARALLEL = "Parallel" }
 }
 
 /// Values of `StatefulSetUpdateStrategyType`.
 pub mod stateful_set_update_strategy_type {
-    pub const ROLLING_UPDATE: &str = "RollingUpdate";
-    pub const ON_DELETE: &str = "OnDelete";
+    values! { ROLLING_UPDATE = "RollingUpdate", ON_DELETE = "OnDelete" }
 }
 
 /// Values of `PersistentVolumeClaimRetentionPolicyType`.
 pub mod persistent_volume_claim_retention_policy_type {
-    pub const RETAIN: &str = "Retain";
-    pub const DELETE: &str = "Delete";
+    values! { RETAIN = "Retain", DELETE = "Delete" }
 }
 
 /// Values of `DeploymentStrategyType`.
 pub mod deployment_strategy_type {
-    pub const RECREATE: &str = "Recreate";
-    pub const ROLLING_UPDATE: &str = "RollingUpdate";
+    values! { RECREATE = "Recreate", ROLLING_UPDATE = "RollingUpdate" }
 }
 
 /// Values of `DeploymentConditionType`.
@@ -42,8 +38,7 @@ pub mod deployment_condition_type {
 
 /// Values of `DaemonSetUpdateStrategyType`.
 pub mod daemon_set_update_strategy_type {
-    pub const ROLLING_UPDATE: &str = "RollingUpdate";
-    pub const ON_DELETE: &str = "OnDelete";
+    values! { ROLLING_UPDATE = "RollingUpdate", ON_DELETE = "OnDelete" }
 }
 
 /// Values of `ReplicaSetConditionType`.

@@ -5,6 +5,7 @@ use api_machinery::intstr::IntOrString;
 use api_machinery::meta::{LabelSelector, ObjectMeta};
 use api_machinery::time::Time;
 
+use super::constants::daemon_set_update_strategy_type;
 use crate::core_v1::PodTemplateSpec;
 
 /// Runs one pod on every matching node.
@@ -45,7 +46,12 @@ pub struct DaemonSetSpec {
 #[api]
 pub struct DaemonSetUpdateStrategy {
     /// RollingUpdate (default) replaces pods automatically, OnDelete waits for manual deletion.
-    #[field(1, fill = "\"RollingUpdate\"", go = "v1.DaemonSetUpdateStrategyType")]
+    #[field(
+        1,
+        fill = "\"RollingUpdate\"",
+        go = "v1.DaemonSetUpdateStrategyType",
+        values = daemon_set_update_strategy_type::ALL
+    )]
     pub type_: String,
     /// Settings of the rolling update, used only with type RollingUpdate.
     #[field(2)]

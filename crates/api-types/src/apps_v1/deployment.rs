@@ -5,6 +5,7 @@ use api_machinery::intstr::IntOrString;
 use api_machinery::meta::{LabelSelector, ObjectMeta};
 use api_machinery::time::Time;
 
+use super::constants::deployment_strategy_type;
 use crate::core_v1::PodTemplateSpec;
 
 /// Keeps a set of identical pods running and rolls out changes.
@@ -54,7 +55,7 @@ pub struct DeploymentSpec {
 #[api]
 pub struct DeploymentStrategy {
     /// RollingUpdate (default) replaces gradually, Recreate stops all old pods first.
-    #[field(1, fill = "\"RollingUpdate\"", go = "v1.DeploymentStrategyType")]
+    #[field(1, fill = "\"RollingUpdate\"", go = "v1.DeploymentStrategyType", values = deployment_strategy_type::ALL)]
     pub type_: String,
     /// Settings of the rolling update, used only with type RollingUpdate.
     #[field(2)]

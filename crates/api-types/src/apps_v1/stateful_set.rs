@@ -5,6 +5,7 @@ use api_machinery::intstr::IntOrString;
 use api_machinery::meta::{LabelSelector, ObjectMeta};
 use api_machinery::time::Time;
 
+use super::constants::{pod_management_policy_type, stateful_set_update_strategy_type};
 use crate::core_v1::{PersistentVolumeClaim, PodTemplateSpec};
 
 /// Runs pods with stable names, stable storage and a fixed order.
@@ -40,7 +41,7 @@ pub struct StatefulSetSpec {
     #[field(5, always)]
     pub service_name: String,
     /// OrderedReady (default) starts pods one by one, Parallel all at once.
-    #[field(6, fill = "\"OrderedReady\"", go = "v1.PodManagementPolicyType")]
+    #[field(6, fill = "\"OrderedReady\"", go = "v1.PodManagementPolicyType", values = pod_management_policy_type::ALL)]
     pub pod_management_policy: String,
     /// How pods are replaced when the template changes.
     #[field(7)]
@@ -63,7 +64,12 @@ pub struct StatefulSetSpec {
 #[api]
 pub struct StatefulSetUpdateStrategy {
     /// RollingUpdate (default) replaces pods automatically, OnDelete waits for manual deletion.
-    #[field(1, fill = "\"RollingUpdate\"", go = "v1.StatefulSetUpdateStrategyType")]
+    #[field(
+        1,
+        fill = "\"RollingUpdate\"",
+        go = "v1.StatefulSetUpdateStrategyType",
+        values = stateful_set_update_strategy_type::ALL
+    )]
     pub type_: String,
     /// Settings of the rolling update, used only with type RollingUpdate.
     #[field(2)]

@@ -18,28 +18,22 @@ pub const JOB_TRACKING_FINALIZER: &str = "batch.kubernetes.io/job-tracking";
 
 /// Values of `CompletionMode`.
 pub mod completion_mode {
-    pub const NON_INDEXED: &str = "NonIndexed";
-    pub const INDEXED: &str = "Indexed";
+    values! { NON_INDEXED = "NonIndexed", INDEXED = "Indexed" }
 }
 
 /// Values of `PodFailurePolicyAction`.
 pub mod pod_failure_policy_action {
-    pub const FAIL_JOB: &str = "FailJob";
-    pub const FAIL_INDEX: &str = "FailIndex";
-    pub const IGNORE: &str = "Ignore";
-    pub const COUNT: &str = "Count";
+    values! { FAIL_JOB = "FailJob", FAIL_INDEX = "FailIndex", IGNORE = "Ignore", COUNT = "Count" }
 }
 
 /// Values of `PodFailurePolicyOnExitCodesOperator`.
 pub mod pod_failure_policy_on_exit_codes_operator {
-    pub const IN: &str = "In";
-    pub const NOT_IN: &str = "NotIn";
+    values! { IN = "In", NOT_IN = "NotIn" }
 }
 
 /// Values of `PodReplacementPolicy`.
 pub mod pod_replacement_policy {
-    pub const TERMINATING_OR_FAILED: &str = "TerminatingOrFailed";
-    pub const FAILED: &str = "Failed";
+    values! { TERMINATING_OR_FAILED = "TerminatingOrFailed", FAILED = "Failed" }
 }
 
 /// Values of `JobConditionType`.
@@ -53,7 +47,5 @@ pub mod job_condition_type {
 
 /// Values of `ConcurrencyPolicy`.
 pub mod concurrency_policy {
-    pub const ALLOW: &str = "Allow";
-    pub const FORBID: &str = "Forbid";
-    pub const REPLACE: &str = "Replace";
+    values! { ALLOW = "Allow", FORBID = "Forbid", REPLACE = "Replace" }
 }

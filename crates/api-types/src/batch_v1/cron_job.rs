@@ -5,6 +5,7 @@ use api_machinery::meta::ObjectMeta;
 use api_machinery::time::Time;
 
 use super::JobSpec;
+use super::constants::concurrency_policy;
 use crate::core_v1::ObjectReference;
 
 /// Creates jobs on a time schedule.
@@ -34,7 +35,7 @@ pub struct CronJobSpec {
     #[field(2)]
     pub starting_deadline_seconds: Option<i64>,
     /// How overlapping runs are handled: Allow (default), Forbid or Replace.
-    #[field(3, fill = "\"Allow\"", go = "v1.ConcurrencyPolicy")]
+    #[field(3, fill = "\"Allow\"", go = "v1.ConcurrencyPolicy", values = concurrency_policy::ALL)]
     pub concurrency_policy: String,
     /// Whether new runs are held back. Default is false.
     #[field(4, fill = "false")]

@@ -4,6 +4,9 @@ use api_machinery::api;
 use api_machinery::meta::{LabelSelector, ObjectMeta};
 use api_machinery::time::Time;
 
+use super::constants::{
+    completion_mode, pod_failure_policy_action, pod_failure_policy_on_exit_codes_operator, pod_replacement_policy,
+};
 use crate::core_v1::PodTemplateSpec;
 
 /// Runs pods until a given number of them succeed.
@@ -60,13 +63,13 @@ pub struct JobSpec {
     #[field(8)]
     pub ttl_seconds_after_finished: Option<i32>,
     /// NonIndexed (default) counts successes, Indexed gives each pod an index.
-    #[field(9, go = "v1.CompletionMode")]
+    #[field(9, go = "v1.CompletionMode", values = completion_mode::ALL)]
     pub completion_mode: Option<String>,
     /// Whether pods are held back or removed. Default is false.
     #[field(10)]
     pub suspend: Option<bool>,
     /// When pods are replaced: TerminatingOrFailed (default) or Failed.
-    #[field(14, go = "v1.PodReplacementPolicy")]
+    #[field(14, go = "v1.PodReplacementPolicy", values = pod_replacement_policy::ALL)]
     pub pod_replacement_policy: Option<String>,
     /// Controller in charge of the job. Default is kubernetes.io/job-controller.
     #[field(15)]
@@ -85,7 +88,7 @@ pub struct PodFailurePolicy {
 #[api]
 pub struct PodFailurePolicyRule {
     /// What a match does: FailJob, FailIndex, Ignore or Count.
-    #[field(1, always, required, go = "v1.PodFailurePolicyAction")]
+    #[field(1, always, required, go = "v1.PodFailurePolicyAction", values = pod_failure_policy_action::ALL)]
     pub action: String,
     /// Exit codes to match. Excludes onPodConditions.
     #[field(2)]
@@ -102,7 +105,13 @@ pub struct PodFailurePolicyOnExitCodesRequirement {
     #[field(1)]
     pub container_name: Option<String>,
     /// How the exit code relates to values: In or NotIn.
-    #[field(2, always, required, go = "v1.PodFailurePolicyOnExitCodesOperator")]
+    #[field(
+        2,
+        always,
+        required,
+        go = "v1.PodFailurePolicyOnExitCodesOperator",
+        values = pod_failure_policy_on_exit_codes_operator::ALL
+    )]
     pub operator: String,
     /// Exit codes to compare, sorted and unique. 0 is not allowed with In.
     #[field(3, always, required, set)]

@@ -8,6 +8,8 @@ use api_machinery::meta::ObjectMeta;
 use api_machinery::reflect::ByteString;
 use api_machinery::time::Time;
 
+use super::constants::key_usage;
+
 /// Asks a signer to issue an X.509 certificate.
 #[api(
     group = "certificates.k8s.io",
@@ -40,7 +42,7 @@ pub struct CertificateSigningRequestSpec {
     #[field(8)]
     pub expiration_seconds: Option<i32>,
     /// Key usages wanted in the certificate. At least one is needed.
-    #[field(5, go = "[]v1.KeyUsage")]
+    #[field(5, go = "[]v1.KeyUsage", values = key_usage::ALL)]
     pub usages: Vec<String>,
     /// Name of the requesting user, set by the server.
     #[field(2)]

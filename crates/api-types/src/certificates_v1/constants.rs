@@ -13,27 +13,14 @@ pub mod request_condition_type {
 
 /// Values of `KeyUsage`.
 pub mod key_usage {
-    pub const SIGNING: &str = "signing";
-    pub const DIGITAL_SIGNATURE: &str = "digital signature";
-    pub const CONTENT_COMMITMENT: &str = "content commitment";
-    pub const KEY_ENCIPHERMENT: &str = "key encipherment";
-    pub const KEY_AGREEMENT: &str = "key agreement";
-    pub const DATA_ENCIPHERMENT: &str = "data encipherment";
-    pub const CERT_SIGN: &str = "cert sign";
-    pub const CRL_SIGN: &str = "crl sign";
-    pub const ENCIPHER_ONLY: &str = "encipher only";
-    pub const DECIPHER_ONLY: &str = "decipher only";
-    pub const ANY: &str = "any";
-    pub const SERVER_AUTH: &str = "server auth";
-    pub const CLIENT_AUTH: &str = "client auth";
-    pub const CODE_SIGNING: &str = "code signing";
-    pub const EMAIL_PROTECTION: &str = "email protection";
-    pub const S_MIME: &str = "s/mime";
-    pub const IPSEC_END_SYSTEM: &str = "ipsec end system";
-    pub const IPSEC_TUNNEL: &str = "ipsec tunnel";
-    pub const IPSEC_USER: &str = "ipsec user";
-    pub const TIMESTAMPING: &str = "timestamping";
-    pub const OCSP_SIGNING: &str = "ocsp signing";
-    pub const MICROSOFT_SGC: &str = "microsoft sgc";
-    pub const NETSCAPE_SGC: &str = "netscape sgc";
+    values! {
+        SIGNING = "signing", DIGITAL_SIGNATURE = "digital signature", CONTENT_COMMITMENT = "content commitment",
+        KEY_ENCIPHERMENT = "key encipherment", KEY_AGREEMENT = "key agreement",
+        DATA_ENCIPHERMENT = "data encipherment", CERT_SIGN = "cert sign", CRL_SIGN = "crl sign",
+        ENCIPHER_ONLY = "encipher only", DECIPHER_ONLY = "decipher only", ANY = "any", SERVER_AUTH = "server auth",
+        CLIENT_AUTH = "client auth", CODE_SIGNING = "code signing", EMAIL_PROTECTION = "email protection",
+        S_MIME = "s/mime", IPSEC_END_SYSTEM = "ipsec end system", IPSEC_TUNNEL = "ipsec tunnel",
+        IPSEC_USER = "ipsec user", TIMESTAMPING = "timestamping", OCSP_SIGNING = "ocsp signing",
+        MICROSOFT_SGC = "microsoft sgc", NETSCAPE_SGC = "netscape sgc",
+    }
 }

@@ -3,6 +3,10 @@
 use api_machinery::api;
 use api_machinery::meta::LabelSelector;
 
+use super::constants::{
+    node_inclusion_policy, node_selector_operator, taint_effect, toleration_operator, unsatisfiable_constraint_action,
+};
+
 /// Scheduling rules of a pod.
 #[api]
 pub struct Affinity {
@@ -54,7 +58,7 @@ pub struct NodeSelectorRequirement {
     #[field(1, always, required)]
     pub key: String,
     /// Comparison: In, NotIn, Exists, DoesNotExist, Gt or Lt.
-    #[field(2, always, required, go = "v1.NodeSelectorOperator")]
+    #[field(2, always, required, go = "v1.NodeSelectorOperator", values = node_selector_operator::ALL)]
     pub operator: String,
     /// Values to compare; none for Exists, one integer for Gt and Lt.
     #[field(3)]
@@ -135,13 +139,13 @@ pub struct Toleration {
     #[field(1)]
     pub key: String,
     /// Comparison: Exists, Equal (default), Lt or Gt.
-    #[field(2, go = "v1.TolerationOperator")]
+    #[field(2, go = "v1.TolerationOperator", values = toleration_operator::ALL)]
     pub operator: String,
     /// Taint value to match; must be empty with Exists.
     #[field(3)]
     pub value: String,
     /// Taint effect to match; empty matches all effects.
-    #[field(4, go = "v1.TaintEffect")]
+    #[field(4, go = "v1.TaintEffect", values = taint_effect::ALL)]
     pub effect: String,
     /// Seconds a NoExecute taint is tolerated; unset means forever.
     #[field(5)]
@@ -158,7 +162,13 @@ pub struct TopologySpreadConstraint {
     #[field(2, always, required)]
     pub topology_key: String,
     /// Reaction when it cannot hold: DoNotSchedule or ScheduleAnyway.
-    #[field(3, always, required, go = "v1.UnsatisfiableConstraintAction")]
+    #[field(
+        3,
+        always,
+        required,
+        go = "v1.UnsatisfiableConstraintAction",
+        values = unsatisfiable_constraint_action::ALL
+    )]
     pub when_unsatisfiable: String,
     /// Pods that are counted.
     #[field(4)]
@@ -167,10 +177,10 @@ pub struct TopologySpreadConstraint {
     #[field(5)]
     pub min_domains: Option<i32>,
     /// Node affinity when counting: Honor (default) or Ignore.
-    #[field(6, go = "v1.NodeInclusionPolicy")]
+    #[field(6, go = "v1.NodeInclusionPolicy", values = node_inclusion_policy::ALL)]
     pub node_affinity_policy: Option<String>,
     /// Node taints when counting: Honor or Ignore (default).
-    #[field(7, go = "v1.NodeInclusionPolicy")]
+    #[field(7, go = "v1.NodeInclusionPolicy", values = node_inclusion_policy::ALL)]
     pub node_taints_policy: Option<String>,
     /// Label keys whose values on the new pod narrow the count.
     #[field(8)]

@@ -122,15 +122,12 @@ pub const TOLERATIONS_ANNOTATION_KEY: &str = "scheduler.alpha.kubernetes.io/tole
 
 /// Values of `PersistentVolumeReclaimPolicy`.
 pub mod persistent_volume_reclaim_policy {
-    pub const RECYCLE: &str = "Recycle";
-    pub const DELETE: &str = "Delete";
-    pub const RETAIN: &str = "Retain";
+    values! { RECYCLE = "Recycle", DELETE = "Delete", RETAIN = "Retain" }
 }
 
 /// Values of `PersistentVolumeMode`.
 pub mod persistent_volume_mode {
-    pub const BLOCK: &str = "Block";
-    pub const FILESYSTEM: &str = "Filesystem";
+    values! { BLOCK = "Block", FILESYSTEM = "Filesystem" }
 }
 
 /// Values of `PersistentVolumeClaimConditionType`.
@@ -146,54 +143,42 @@ pub mod persistent_volume_claim_condition_type {
 
 /// Values of `ClaimResourceStatus`.
 pub mod claim_resource_status {
-    pub const CONTROLLER_RESIZE_IN_PROGRESS: &str = "ControllerResizeInProgress";
-    pub const CONTROLLER_RESIZE_INFEASIBLE: &str = "ControllerResizeInfeasible";
-    pub const NODE_RESIZE_PENDING: &str = "NodeResizePending";
-    pub const NODE_RESIZE_IN_PROGRESS: &str = "NodeResizeInProgress";
-    pub const NODE_RESIZE_INFEASIBLE: &str = "NodeResizeInfeasible";
+    values! {
+        CONTROLLER_RESIZE_IN_PROGRESS = "ControllerResizeInProgress",
+        CONTROLLER_RESIZE_INFEASIBLE = "ControllerResizeInfeasible", NODE_RESIZE_PENDING = "NodeResizePending",
+        NODE_RESIZE_IN_PROGRESS = "NodeResizeInProgress", NODE_RESIZE_INFEASIBLE = "NodeResizeInfeasible",
+    }
 }
 
 /// Values of `PersistentVolumeClaimModifyVolumeStatus`.
 pub mod persistent_volume_claim_modify_volume_status {
-    pub const PENDING: &str = "Pending";
-    pub const IN_PROGRESS: &str = "InProgress";
-    pub const INFEASIBLE: &str = "Infeasible";
+    values! { PENDING = "Pending", IN_PROGRESS = "InProgress", INFEASIBLE = "Infeasible" }
 }
 
 /// Values of `PersistentVolumeAccessMode`.
 pub mod persistent_volume_access_mode {
-    pub const READ_WRITE_ONCE: &str = "ReadWriteOnce";
-    pub const READ_ONLY_MANY: &str = "ReadOnlyMany";
-    pub const READ_WRITE_MANY: &str = "ReadWriteMany";
-    pub const READ_WRITE_ONCE_POD: &str = "ReadWriteOncePod";
+    values! {
+        READ_WRITE_ONCE = "ReadWriteOnce", READ_ONLY_MANY = "ReadOnlyMany", READ_WRITE_MANY = "ReadWriteMany",
+        READ_WRITE_ONCE_POD = "ReadWriteOncePod",
+    }
 }
 
 /// Values of `PersistentVolumePhase`.
 pub mod persistent_volume_phase {
-    pub const PENDING: &str = "Pending";
-    pub const AVAILABLE: &str = "Available";
-    pub const BOUND: &str = "Bound";
-    pub const RELEASED: &str = "Released";
-    pub const FAILED: &str = "Failed";
+    values! { PENDING = "Pending", AVAILABLE = "Available", BOUND = "Bound", RELEASED = "Released", FAILED = "Failed" }
 }
 
 /// Values of `PersistentVolumeClaimPhase`.
 pub mod persistent_volume_claim_phase {
-    pub const PENDING: &str = "Pending";
-    pub const BOUND: &str = "Bound";
-    pub const LOST: &str = "Lost";
+    values! { PENDING = "Pending", BOUND = "Bound", LOST = "Lost" }
 }
 
 /// Values of `HostPathType`.
 pub mod host_path_type {
-    pub const NONE: &str = "";
-    pub const DIRECTORY_OR_CREATE: &str = "DirectoryOrCreate";
-    pub const DIRECTORY: &str = "Directory";
-    pub const FILE_OR_CREATE: &str = "FileOrCreate";
-    pub const FILE: &str = "File";
-    pub const SOCKET: &str = "Socket";
-    pub const CHAR_DEVICE: &str = "CharDevice";
-    pub const BLOCK_DEVICE: &str = "BlockDevice";
+    values! {
+        NONE = "", DIRECTORY_OR_CREATE = "DirectoryOrCreate", DIRECTORY = "Directory", FILE_OR_CREATE = "FileOrCreate",
+        FILE = "File", SOCKET = "Socket", CHAR_DEVICE = "CharDevice", BLOCK_DEVICE = "BlockDevice",
+    }
 }
 
 /// Values of `StorageMedium`.
@@ -205,160 +190,91 @@ pub mod storage_medium {
 
 /// Values of `Protocol`.
 pub mod protocol {
-    pub const TCP: &str = "TCP";
-    pub const UDP: &str = "UDP";
-    pub const SCTP: &str = "SCTP";
+    values! { TCP = "TCP", UDP = "UDP", SCTP = "SCTP" }
 }
 
 /// Values of `AzureDataDiskCachingMode`.
 pub mod azure_data_disk_caching_mode {
-    pub const NONE: &str = "None";
-    pub const READ_ONLY: &str = "ReadOnly";
-    pub const READ_WRITE: &str = "ReadWrite";
+    values! { NONE = "None", READ_ONLY = "ReadOnly", READ_WRITE = "ReadWrite" }
 }
 
 /// Values of `AzureDataDiskKind`.
 pub mod azure_data_disk_kind {
-    pub const SHARED: &str = "Shared";
-    pub const DEDICATED: &str = "Dedicated";
-    pub const MANAGED: &str = "Managed";
+    values! { SHARED = "Shared", DEDICATED = "Dedicated", MANAGED = "Managed" }
 }
 
 /// Values of `MountPropagationMode`.
 pub mod mount_propagation_mode {
-    pub const NONE: &str = "None";
-    pub const HOST_TO_CONTAINER: &str = "HostToContainer";
-    pub const BIDIRECTIONAL: &str = "Bidirectional";
+    values! { NONE = "None", HOST_TO_CONTAINER = "HostToContainer", BIDIRECTIONAL = "Bidirectional" }
 }
 
 /// Values of `RecursiveReadOnlyMode`.
 pub mod recursive_read_only_mode {
-    pub const DISABLED: &str = "Disabled";
-    pub const IF_POSSIBLE: &str = "IfPossible";
-    pub const ENABLED: &str = "Enabled";
+    values! { DISABLED = "Disabled", IF_POSSIBLE = "IfPossible", ENABLED = "Enabled" }
 }
 
 /// Values of `URIScheme`.
 pub mod uri_scheme {
-    pub const HTTP: &str = "HTTP";
-    pub const HTTPS: &str = "HTTPS";
+    values! { HTTP = "HTTP", HTTPS = "HTTPS" }
 }
 
 /// Values of `PullPolicy`.
 pub mod pull_policy {
-    pub const ALWAYS: &str = "Always";
-    pub const NEVER: &str = "Never";
-    pub const IF_NOT_PRESENT: &str = "IfNotPresent";
+    values! { ALWAYS = "Always", NEVER = "Never", IF_NOT_PRESENT = "IfNotPresent" }
 }
 
 /// Values of `ResourceResizeRestartPolicy`.
 pub mod resource_resize_restart_policy {
-    pub const NOT_REQUIRED: &str = "NotRequired";
-    pub const RESTART_CONTAINER: &str = "RestartContainer";
+    values! { NOT_REQUIRED = "NotRequired", RESTART_CONTAINER = "RestartContainer" }
 }
 
 /// Values of `PreemptionPolicy`.
 pub mod preemption_policy {
-    pub const PREEMPT_LOWER_PRIORITY: &str = "PreemptLowerPriority";
-    pub const NEVER: &str = "Never";
+    values! { PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority", NEVER = "Never" }
 }
 
 /// Values of `TerminationMessagePolicy`.
 pub mod termination_message_policy {
-    pub const FILE: &str = "File";
-    pub const FALLBACK_TO_LOGS_ON_ERROR: &str = "FallbackToLogsOnError";
+    values! { FILE = "File", FALLBACK_TO_LOGS_ON_ERROR = "FallbackToLogsOnError" }
 }
 
 /// Values of `Signal`.
 pub mod signal {
-    pub const SIGABRT: &str = "SIGABRT";
-    pub const SIGALRM: &str = "SIGALRM";
-    pub const SIGBUS: &str = "SIGBUS";
-    pub const SIGCHLD: &str = "SIGCHLD";
-    pub const SIGCLD: &str = "SIGCLD";
-    pub const SIGCONT: &str = "SIGCONT";
-    pub const SIGFPE: &str = "SIGFPE";
-    pub const SIGHUP: &str = "SIGHUP";
-    pub const SIGILL: &str = "SIGILL";
-    pub const SIGINT: &str = "SIGINT";
-    pub const SIGIO: &str = "SIGIO";
-    pub const SIGIOT: &str = "SIGIOT";
-    pub const SIGKILL: &str = "SIGKILL";
-    pub const SIGPIPE: &str = "SIGPIPE";
-    pub const SIGPOLL: &str = "SIGPOLL";
-    pub const SIGPROF: &str = "SIGPROF";
-    pub const SIGPWR: &str = "SIGPWR";
-    pub const SIGQUIT: &str = "SIGQUIT";
-    pub const SIGSEGV: &str = "SIGSEGV";
-    pub const SIGSTKFLT: &str = "SIGSTKFLT";
-    pub const SIGSTOP: &str = "SIGSTOP";
-    pub const SIGSYS: &str = "SIGSYS";
-    pub const SIGTERM: &str = "SIGTERM";
-    pub const SIGTRAP: &str = "SIGTRAP";
-    pub const SIGTSTP: &str = "SIGTSTP";
-    pub const SIGTTIN: &str = "SIGTTIN";
-    pub const SIGTTOU: &str = "SIGTTOU";
-    pub const SIGURG: &str = "SIGURG";
-    pub const SIGUSR1: &str = "SIGUSR1";
-    pub const SIGUSR2: &str = "SIGUSR2";
-    pub const SIGVTALRM: &str = "SIGVTALRM";
-    pub const SIGWINCH: &str = "SIGWINCH";
-    pub const SIGXCPU: &str = "SIGXCPU";
-    pub const SIGXFSZ: &str = "SIGXFSZ";
-    pub const SIGRTMIN: &str = "SIGRTMIN";
-    pub const SIGRTMIN_1: &str = "SIGRTMIN+1";
-    pub const SIGRTMIN_2: &str = "SIGRTMIN+2";
-    pub const SIGRTMIN_3: &str = "SIGRTMIN+3";
-    pub const SIGRTMIN_4: &str = "SIGRTMIN+4";
-    pub const SIGRTMIN_5: &str = "SIGRTMIN+5";
-    pub const SIGRTMIN_6: &str = "SIGRTMIN+6";
-    pub const SIGRTMIN_7: &str = "SIGRTMIN+7";
-    pub const SIGRTMIN_8: &str = "SIGRTMIN+8";
-    pub const SIGRTMIN_9: &str = "SIGRTMIN+9";
-    pub const SIGRTMIN_10: &str = "SIGRTMIN+10";
-    pub const SIGRTMIN_11: &str = "SIGRTMIN+11";
-    pub const SIGRTMIN_12: &str = "SIGRTMIN+12";
-    pub const SIGRTMIN_13: &str = "SIGRTMIN+13";
-    pub const SIGRTMIN_14: &str = "SIGRTMIN+14";
-    pub const SIGRTMIN_15: &str = "SIGRTMIN+15";
-    pub const SIGRTMAX_14: &str = "SIGRTMAX-14";
-    pub const SIGRTMAX_13: &str = "SIGRTMAX-13";
-    pub const SIGRTMAX_12: &str = "SIGRTMAX-12";
-    pub const SIGRTMAX_11: &str = "SIGRTMAX-11";
-    pub const SIGRTMAX_10: &str = "SIGRTMAX-10";
-    pub const SIGRTMAX_9: &str = "SIGRTMAX-9";
-    pub const SIGRTMAX_8: &str = "SIGRTMAX-8";
-    pub const SIGRTMAX_7: &str = "SIGRTMAX-7";
-    pub const SIGRTMAX_6: &str = "SIGRTMAX-6";
-    pub const SIGRTMAX_5: &str = "SIGRTMAX-5";
-    pub const SIGRTMAX_4: &str = "SIGRTMAX-4";
-    pub const SIGRTMAX_3: &str = "SIGRTMAX-3";
-    pub const SIGRTMAX_2: &str = "SIGRTMAX-2";
-    pub const SIGRTMAX_1: &str = "SIGRTMAX-1";
-    pub const SIGRTMAX: &str = "SIGRTMAX";
+    values! {
+        SIGABRT = "SIGABRT", SIGALRM = "SIGALRM", SIGBUS = "SIGBUS", SIGCHLD = "SIGCHLD", SIGCLD = "SIGCLD",
+        SIGCONT = "SIGCONT", SIGFPE = "SIGFPE", SIGHUP = "SIGHUP", SIGILL = "SIGILL", SIGINT = "SIGINT",
+        SIGIO = "SIGIO", SIGIOT = "SIGIOT", SIGKILL = "SIGKILL", SIGPIPE = "SIGPIPE", SIGPOLL = "SIGPOLL",
+        SIGPROF = "SIGPROF", SIGPWR = "SIGPWR", SIGQUIT = "SIGQUIT", SIGSEGV = "SIGSEGV", SIGSTKFLT = "SIGSTKFLT",
+        SIGSTOP = "SIGSTOP", SIGSYS = "SIGSYS", SIGTERM = "SIGTERM", SIGTRAP = "SIGTRAP", SIGTSTP = "SIGTSTP",
+        SIGTTIN = "SIGTTIN", SIGTTOU = "SIGTTOU", SIGURG = "SIGURG", SIGUSR1 = "SIGUSR1", SIGUSR2 = "SIGUSR2",
+        SIGVTALRM = "SIGVTALRM", SIGWINCH = "SIGWINCH", SIGXCPU = "SIGXCPU", SIGXFSZ = "SIGXFSZ",
+        SIGRTMIN = "SIGRTMIN", SIGRTMIN_1 = "SIGRTMIN+1", SIGRTMIN_2 = "SIGRTMIN+2", SIGRTMIN_3 = "SIGRTMIN+3",
+        SIGRTMIN_4 = "SIGRTMIN+4", SIGRTMIN_5 = "SIGRTMIN+5", SIGRTMIN_6 = "SIGRTMIN+6", SIGRTMIN_7 = "SIGRTMIN+7",
+        SIGRTMIN_8 = "SIGRTMIN+8", SIGRTMIN_9 = "SIGRTMIN+9", SIGRTMIN_10 = "SIGRTMIN+10", SIGRTMIN_11 = "SIGRTMIN+11",
+        SIGRTMIN_12 = "SIGRTMIN+12", SIGRTMIN_13 = "SIGRTMIN+13", SIGRTMIN_14 = "SIGRTMIN+14",
+        SIGRTMIN_15 = "SIGRTMIN+15", SIGRTMAX_14 = "SIGRTMAX-14", SIGRTMAX_13 = "SIGRTMAX-13",
+        SIGRTMAX_12 = "SIGRTMAX-12", SIGRTMAX_11 = "SIGRTMAX-11", SIGRTMAX_10 = "SIGRTMAX-10",
+        SIGRTMAX_9 = "SIGRTMAX-9", SIGRTMAX_8 = "SIGRTMAX-8", SIGRTMAX_7 = "SIGRTMAX-7", SIGRTMAX_6 = "SIGRTMAX-6",
+        SIGRTMAX_5 = "SIGRTMAX-5", SIGRTMAX_4 = "SIGRTMAX-4", SIGRTMAX_3 = "SIGRTMAX-3", SIGRTMAX_2 = "SIGRTMAX-2",
+        SIGRTMAX_1 = "SIGRTMAX-1", SIGRTMAX = "SIGRTMAX",
+    }
 }
 
 /// Values of `ConditionStatus`.
 pub mod condition_status {
-    pub const TRUE: &str = "True";
-    pub const FALSE: &str = "False";
-    pub const UNKNOWN: &str = "Unknown";
+    values! { TRUE = "True", FALSE = "False", UNKNOWN = "Unknown" }
 }
 
 /// Values of `ResourceHealthStatus`.
 pub mod resource_health_status {
-    pub const HEALTHY: &str = "Healthy";
-    pub const UNHEALTHY: &str = "Unhealthy";
-    pub const UNKNOWN: &str = "Unknown";
+    values! { HEALTHY = "Healthy", UNHEALTHY = "Unhealthy", UNKNOWN = "Unknown" }
 }
 
 /// Values of `PodPhase`.
 pub mod pod_phase {
-    pub const PENDING: &str = "Pending";
-    pub const RUNNING: &str = "Running";
-    pub const SUCCEEDED: &str = "Succeeded";
-    pub const FAILED: &str = "Failed";
-    pub const UNKNOWN: &str = "Unknown";
+    values! {
+        PENDING = "Pending", RUNNING = "Running", SUCCEEDED = "Succeeded", FAILED = "Failed", UNKNOWN = "Unknown",
+    }
 }
 
 /// Values of `PodConditionType`.
@@ -383,118 +299,90 @@ pub mod pod_resize_status {
 
 /// Values of `RestartPolicy`.
 pub mod restart_policy {
-    pub const ALWAYS: &str = "Always";
-    pub const ON_FAILURE: &str = "OnFailure";
-    pub const NEVER: &str = "Never";
+    values! { ALWAYS = "Always", ON_FAILURE = "OnFailure", NEVER = "Never" }
 }
 
 /// Values of `ContainerRestartPolicy`.
 pub mod container_restart_policy {
-    pub const ALWAYS: &str = "Always";
-    pub const NEVER: &str = "Never";
-    pub const ON_FAILURE: &str = "OnFailure";
+    values! { ALWAYS = "Always", NEVER = "Never", ON_FAILURE = "OnFailure" }
 }
 
 /// Values of `ContainerRestartRuleAction`.
 pub mod container_restart_rule_action {
-    pub const RESTART: &str = "Restart";
-    pub const RESTART_ALL_CONTAINERS: &str = "RestartAllContainers";
+    values! { RESTART = "Restart", RESTART_ALL_CONTAINERS = "RestartAllContainers" }
 }
 
 /// Values of `ContainerRestartRuleOnExitCodesOperator`.
 pub mod container_restart_rule_on_exit_codes_operator {
-    pub const IN: &str = "In";
-    pub const NOT_IN: &str = "NotIn";
+    values! { IN = "In", NOT_IN = "NotIn" }
 }
 
 /// Values of `DNSPolicy`.
 pub mod dns_policy {
-    pub const CLUSTER_FIRST_WITH_HOST_NET: &str = "ClusterFirstWithHostNet";
-    pub const CLUSTER_FIRST: &str = "ClusterFirst";
-    pub const DEFAULT: &str = "Default";
-    pub const NONE: &str = "None";
+    values! {
+        CLUSTER_FIRST_WITH_HOST_NET = "ClusterFirstWithHostNet", CLUSTER_FIRST = "ClusterFirst", DEFAULT = "Default",
+        NONE = "None",
+    }
 }
 
 /// Values of `NodeSelectorOperator`.
 pub mod node_selector_operator {
-    pub const IN: &str = "In";
-    pub const NOT_IN: &str = "NotIn";
-    pub const EXISTS: &str = "Exists";
-    pub const DOES_NOT_EXIST: &str = "DoesNotExist";
-    pub const GT: &str = "Gt";
-    pub const LT: &str = "Lt";
+    values! { IN = "In", NOT_IN = "NotIn", EXISTS = "Exists", DOES_NOT_EXIST = "DoesNotExist", GT = "Gt", LT = "Lt" }
 }
 
 /// Values of `TaintEffect`.
 pub mod taint_effect {
-    pub const NO_SCHEDULE: &str = "NoSchedule";
-    pub const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
-    pub const NO_EXECUTE: &str = "NoExecute";
+    values! { NO_SCHEDULE = "NoSchedule", PREFER_NO_SCHEDULE = "PreferNoSchedule", NO_EXECUTE = "NoExecute" }
 }
 
 /// Values of `TolerationOperator`.
 pub mod toleration_operator {
-    pub const EXISTS: &str = "Exists";
-    pub const EQUAL: &str = "Equal";
-    pub const LT: &str = "Lt";
-    pub const GT: &str = "Gt";
+    values! { EQUAL = "Equal", EXISTS = "Exists", LT = "Lt", GT = "Gt" }
 }
 
 /// Values of `OSName`.
 pub mod os_name {
-    pub const LINUX: &str = "linux";
-    pub const WINDOWS: &str = "windows";
+    values! { LINUX = "linux", WINDOWS = "windows" }
 }
 
 /// Values of `UnsatisfiableConstraintAction`.
 pub mod unsatisfiable_constraint_action {
-    pub const DO_NOT_SCHEDULE: &str = "DoNotSchedule";
-    pub const SCHEDULE_ANYWAY: &str = "ScheduleAnyway";
+    values! { DO_NOT_SCHEDULE = "DoNotSchedule", SCHEDULE_ANYWAY = "ScheduleAnyway" }
 }
 
 /// Values of `NodeInclusionPolicy`.
 pub mod node_inclusion_policy {
-    pub const IGNORE: &str = "Ignore";
-    pub const HONOR: &str = "Honor";
+    values! { IGNORE = "Ignore", HONOR = "Honor" }
 }
 
 /// Values of `PodFSGroupChangePolicy`.
 pub mod pod_fs_group_change_policy {
-    pub const ON_ROOT_MISMATCH: &str = "OnRootMismatch";
-    pub const ALWAYS: &str = "Always";
+    values! { ON_ROOT_MISMATCH = "OnRootMismatch", ALWAYS = "Always" }
 }
 
 /// Values of `SupplementalGroupsPolicy`.
 pub mod supplemental_groups_policy {
-    pub const MERGE: &str = "Merge";
-    pub const STRICT: &str = "Strict";
+    values! { MERGE = "Merge", STRICT = "Strict" }
 }
 
 /// Values of `PodSELinuxChangePolicy`.
 pub mod pod_se_linux_change_policy {
-    pub const RECURSIVE: &str = "Recursive";
-    pub const MOUNT_OPTION: &str = "MountOption";
+    values! { RECURSIVE = "Recursive", MOUNT_OPTION = "MountOption" }
 }
 
 /// Values of `SeccompProfileType`.
 pub mod seccomp_profile_type {
-    pub const UNCONFINED: &str = "Unconfined";
-    pub const RUNTIME_DEFAULT: &str = "RuntimeDefault";
-    pub const LOCALHOST: &str = "Localhost";
+    values! { UNCONFINED = "Unconfined", RUNTIME_DEFAULT = "RuntimeDefault", LOCALHOST = "Localhost" }
 }
 
 /// Values of `AppArmorProfileType`.
 pub mod app_armor_profile_type {
-    pub const UNCONFINED: &str = "Unconfined";
-    pub const RUNTIME_DEFAULT: &str = "RuntimeDefault";
-    pub const LOCALHOST: &str = "Localhost";
+    values! { UNCONFINED = "Unconfined", RUNTIME_DEFAULT = "RuntimeDefault", LOCALHOST = "Localhost" }
 }
 
 /// Values of `PodQOSClass`.
 pub mod pod_qos_class {
-    pub const GUARANTEED: &str = "Guaranteed";
-    pub const BURSTABLE: &str = "Burstable";
-    pub const BEST_EFFORT: &str = "BestEffort";
+    values! { GUARANTEED = "Guaranteed", BURSTABLE = "Burstable", BEST_EFFORT = "BestEffort" }
 }
 
 /// Values of `ReplicationControllerConditionType`.
@@ -504,49 +392,42 @@ pub mod replication_controller_condition_type {
 
 /// Values of `ServiceAffinity`.
 pub mod service_affinity {
-    pub const CLIENT_IP: &str = "ClientIP";
-    pub const NONE: &str = "None";
+    values! { CLIENT_IP = "ClientIP", NONE = "None" }
 }
 
 /// Values of `ServiceType`.
 pub mod service_type {
-    pub const CLUSTER_IP: &str = "ClusterIP";
-    pub const NODE_PORT: &str = "NodePort";
-    pub const LOAD_BALANCER: &str = "LoadBalancer";
-    pub const EXTERNAL_NAME: &str = "ExternalName";
+    values! {
+        CLUSTER_IP = "ClusterIP", NODE_PORT = "NodePort", LOAD_BALANCER = "LoadBalancer",
+        EXTERNAL_NAME = "ExternalName",
+    }
 }
 
 /// Values of `ServiceInternalTrafficPolicy`.
 pub mod service_internal_traffic_policy {
-    pub const CLUSTER: &str = "Cluster";
-    pub const LOCAL: &str = "Local";
+    values! { CLUSTER = "Cluster", LOCAL = "Local" }
 }
 
 /// Values of `ServiceExternalTrafficPolicy`.
 pub mod service_external_traffic_policy {
-    pub const CLUSTER: &str = "Cluster";
-    pub const LOCAL: &str = "Local";
+    values! { CLUSTER = "Cluster", LOCAL = "Local" }
 }
 
 /// Values of `IPFamily`.
 pub mod ip_family {
-    pub const I_PV4: &str = "IPv4";
-    pub const I_PV6: &str = "IPv6";
-    pub const NONE: &str = "";
+    values! { I_PV4 = "IPv4", I_PV6 = "IPv6", NONE = "" }
 }
 
 /// Values of `IPFamilyPolicy`.
 pub mod ip_family_policy {
-    pub const SINGLE_STACK: &str = "SingleStack";
-    pub const PREFER_DUAL_STACK: &str = "PreferDualStack";
-    pub const REQUIRE_DUAL_STACK: &str = "RequireDualStack";
+    values! {
+        SINGLE_STACK = "SingleStack", PREFER_DUAL_STACK = "PreferDualStack", REQUIRE_DUAL_STACK = "RequireDualStack",
+    }
 }
 
 /// Values of `NodePhase`.
 pub mod node_phase {
-    pub const PENDING: &str = "Pending";
-    pub const RUNNING: &str = "Running";
-    pub const TERMINATED: &str = "Terminated";
+    values! { PENDING = "Pending", RUNNING = "Running", TERMINATED = "Terminated" }
 }
 
 /// Values of `NodeConditionType`.
@@ -598,8 +479,7 @@ pub mod finalizer_name {
 
 /// Values of `NamespacePhase`.
 pub mod namespace_phase {
-    pub const ACTIVE: &str = "Active";
-    pub const TERMINATING: &str = "Terminating";
+    values! { ACTIVE = "Active", TERMINATING = "Terminating" }
 }
 
 /// Values of `NamespaceConditionType`.
@@ -620,21 +500,16 @@ pub mod limit_type {
 
 /// Values of `ResourceQuotaScope`.
 pub mod resource_quota_scope {
-    pub const TERMINATING: &str = "Terminating";
-    pub const NOT_TERMINATING: &str = "NotTerminating";
-    pub const BEST_EFFORT: &str = "BestEffort";
-    pub const NOT_BEST_EFFORT: &str = "NotBestEffort";
-    pub const PRIORITY_CLASS: &str = "PriorityClass";
-    pub const CROSS_NAMESPACE_POD_AFFINITY: &str = "CrossNamespacePodAffinity";
-    pub const VOLUME_ATTRIBUTES_CLASS: &str = "VolumeAttributesClass";
+    values! {
+        TERMINATING = "Terminating", NOT_TERMINATING = "NotTerminating", BEST_EFFORT = "BestEffort",
+        NOT_BEST_EFFORT = "NotBestEffort", PRIORITY_CLASS = "PriorityClass",
+        CROSS_NAMESPACE_POD_AFFINITY = "CrossNamespacePodAffinity", VOLUME_ATTRIBUTES_CLASS = "VolumeAttributesClass",
+    }
 }
 
 /// Values of `ScopeSelectorOperator`.
 pub mod scope_selector_operator {
-    pub const IN: &str = "In";
-    pub const NOT_IN: &str = "NotIn";
-    pub const EXISTS: &str = "Exists";
-    pub const DOES_NOT_EXIST: &str = "DoesNotExist";
+    values! { IN = "In", NOT_IN = "NotIn", EXISTS = "Exists", DOES_NOT_EXIST = "DoesNotExist" }
 }
 
 /// Values of `SecretType`.
@@ -656,12 +531,10 @@ pub mod component_condition_type {
 
 /// Values of `ProcMountType`.
 pub mod proc_mount_type {
-    pub const DEFAULT: &str = "Default";
-    pub const UNMASKED: &str = "Unmasked";
+    values! { DEFAULT = "Default", UNMASKED = "Unmasked" }
 }
 
 /// Values of `LoadBalancerIPMode`.
 pub mod load_balancer_ip_mode {
-    pub const VIP: &str = "VIP";
-    pub const PROXY: &str = "Proxy";
+    values! { VIP = "VIP", PROXY = "Proxy" }
 }

@@ -2,6 +2,7 @@
 
 use api_machinery::api;
 
+use super::constants::{protocol, pull_policy, termination_message_policy};
 use super::{
     EnvFromSource, EnvVar, Lifecycle, Probe, ResourceRequirements, SecurityContext, VolumeDevice, VolumeMount,
 };
@@ -67,10 +68,10 @@ pub struct Container {
     #[field(13, fill = "\"/dev/termination-log\"")]
     pub termination_message_path: String,
     /// Message source: File (default) or FallbackToLogsOnError.
-    #[field(20, fill = "\"File\"", go = "v1.TerminationMessagePolicy")]
+    #[field(20, fill = "\"File\"", go = "v1.TerminationMessagePolicy", values = termination_message_policy::ALL)]
     pub termination_message_policy: String,
     /// Pull policy: Always, IfNotPresent or Never; the default depends on the tag.
-    #[field(14, go = "v1.PullPolicy")]
+    #[field(14, go = "v1.PullPolicy", values = pull_policy::ALL)]
     pub image_pull_policy: String,
     /// Security settings; they override the pod's settings.
     #[field(15)]
@@ -99,7 +100,7 @@ pub struct ContainerPort {
     #[field(3, always, required)]
     pub container_port: i32,
     /// Protocol of the port: TCP (default), UDP or SCTP.
-    #[field(4, default = "\"TCP\"", fill = "\"TCP\"", go = "v1.Protocol")]
+    #[field(4, default = "\"TCP\"", fill = "\"TCP\"", go = "v1.Protocol", values = protocol::ALL)]
     pub protocol: String,
     /// Host IP address that the host port binds to.
     #[field(5, name = "hostIP")]
@@ -211,10 +212,10 @@ pub struct EphemeralContainerCommon {
     #[field(13, fill = "\"/dev/termination-log\"")]
     pub termination_message_path: String,
     /// Message source: File (default) or FallbackToLogsOnError.
-    #[field(20, fill = "\"File\"", go = "v1.TerminationMessagePolicy")]
+    #[field(20, fill = "\"File\"", go = "v1.TerminationMessagePolicy", values = termination_message_policy::ALL)]
     pub termination_message_policy: String,
     /// Pull policy: Always, IfNotPresent or Never; the default depends on the tag.
-    #[field(14, go = "v1.PullPolicy")]
+    #[field(14, go = "v1.PullPolicy", values = pull_policy::ALL)]
     pub image_pull_policy: String,
     /// Security settings of the ephemeral container.
     #[field(15)]

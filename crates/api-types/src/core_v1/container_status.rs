@@ -3,6 +3,7 @@
 use api_machinery::api;
 use api_machinery::time::Time;
 
+use super::constants::signal;
 use super::{ResourceList, ResourceRequirements};
 
 /// Current status of one container.
@@ -51,7 +52,7 @@ pub struct ContainerStatus {
     #[field(14, merge_key = "name")]
     pub allocated_resources_status: Vec<ResourceStatus>,
     /// Effective stop signal of the container.
-    #[field(15, go = "v1.Signal")]
+    #[field(15, go = "v1.Signal", values = signal::ALL)]
     pub stop_signal: Option<String>,
 }
 

@@ -4,6 +4,7 @@ use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 
 use super::ObjectReference;
+use super::constants::protocol;
 
 /// Deprecated. Addresses behind a service; use EndpointSlice instead.
 #[api(group = "", version = "v1", kind = "Endpoints", resource = "endpoints", namespaced)]
@@ -57,7 +58,7 @@ pub struct EndpointPort {
     #[field(2, always, required)]
     pub port: i32,
     /// Protocol of the port: TCP (default), UDP or SCTP.
-    #[field(3, fill = "\"TCP\"", go = "v1.Protocol")]
+    #[field(3, fill = "\"TCP\"", go = "v1.Protocol", values = protocol::ALL)]
     pub protocol: String,
     /// Hint about the application protocol of the port.
     #[field(4)]

@@ -4,6 +4,8 @@ use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 use api_machinery::time::Time;
 
+use super::constants::namespace_phase;
+
 /// A scope for object names and policies.
 #[api(group = "", version = "v1", kind = "Namespace", resource = "namespaces")]
 pub struct Namespace {
@@ -30,7 +32,7 @@ pub struct NamespaceSpec {
 #[api]
 pub struct NamespaceStatus {
     /// Life cycle state: Active or Terminating.
-    #[field(1, fill = "\"Active\"", go = "v1.NamespacePhase")]
+    #[field(1, fill = "\"Active\"", go = "v1.NamespacePhase", values = namespace_phase::ALL)]
     pub phase: String,
     /// Current conditions of the namespace.
     #[field(2, merge_key = "type")]

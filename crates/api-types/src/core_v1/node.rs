@@ -5,6 +5,7 @@ use api_machinery::meta::ObjectMeta;
 use api_machinery::time::Time;
 
 use super::ResourceList;
+use super::constants::{node_phase, taint_effect};
 
 /// A machine that runs pods.
 #[api(group = "", version = "v1", kind = "Node", resource = "nodes")]
@@ -56,7 +57,7 @@ pub struct Taint {
     #[field(2)]
     pub value: String,
     /// Effect on pods: NoSchedule, PreferNoSchedule or NoExecute.
-    #[field(3, always, required, go = "v1.TaintEffect")]
+    #[field(3, always, required, go = "v1.TaintEffect", values = taint_effect::ALL)]
     pub effect: String,
     /// When the taint was added.
     #[field(4)]
@@ -101,7 +102,7 @@ pub struct NodeStatus {
     #[field(2, go = "v1.ResourceList")]
     pub allocatable: ResourceList,
     /// Deprecated and no longer set.
-    #[field(3, go = "v1.NodePhase")]
+    #[field(3, go = "v1.NodePhase", values = node_phase::ALL)]
     pub phase: String,
     /// Current conditions of the node.
     #[field(4, merge_key = "type")]

@@ -6,6 +6,9 @@ use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 use api_machinery::time::Time;
 
+use super::constants::{
+    persistent_volume_access_mode, persistent_volume_mode, persistent_volume_phase, persistent_volume_reclaim_policy,
+};
 use super::{
     AWSElasticBlockStoreVolumeSource, AzureDiskVolumeSource, FCVolumeSource, FlockerVolumeSource,
     GCEPersistentDiskVolumeSource, HostPathVolumeSource, NFSVolumeSource, NodeSelector, ObjectReference,
@@ -37,13 +40,18 @@ pub struct PersistentVolumeSpec {
     #[field(2, inline)]
     pub persistent_volume_source: PersistentVolumeSource,
     /// Ways the volume can be mounted, such as ReadWriteOnce or ReadOnlyMany.
-    #[field(3, go = "[]v1.PersistentVolumeAccessMode")]
+    #[field(3, go = "[]v1.PersistentVolumeAccessMode", values = persistent_volume_access_mode::ALL)]
     pub access_modes: Vec<String>,
     /// The claim this volume is bound to or reserved for.
     #[field(4, granular)]
     pub claim_ref: Option<ObjectReference>,
     /// What happens on release of the claim: Retain, Delete or Recycle.
-    #[field(5, fill = "\"Retain\"", go = "v1.PersistentVolumeReclaimPolicy")]
+    #[field(
+        5,
+        fill = "\"Retain\"",
+        go = "v1.PersistentVolumeReclaimPolicy",
+        values = persistent_volume_reclaim_policy::ALL
+    )]
     pub persistent_volume_reclaim_policy: String,
     /// Name of the storage class; empty means no class.
     #[field(6)]
@@ -52,7 +60,7 @@ pub struct PersistentVolumeSpec {
     #[field(7)]
     pub mount_options: Vec<String>,
     /// Whether it is formatted (Filesystem, the default) or raw (Block).
-    #[field(8, fill = "\"Filesystem\"", go = "v1.PersistentVolumeMode")]
+    #[field(8, fill = "\"Filesystem\"", go = "v1.PersistentVolumeMode", values = persistent_volume_mode::ALL)]
     pub volume_mode: Option<String>,
     /// Limits which nodes can reach the volume.
     #[field(9)]
@@ -407,7 +415,7 @@ pub struct VolumeNodeAffinity {
 #[api]
 pub struct PersistentVolumeStatus {
     /// Binding state: Pending, Available, Bound, Released or Failed.
-    #[field(1, fill = "\"Pending\"", go = "v1.PersistentVolumePhase")]
+    #[field(1, fill = "\"Pending\"", go = "v1.PersistentVolumePhase", values = persistent_volume_phase::ALL)]
     pub phase: String,
     /// Human-readable explanation of the current state.
     #[field(2)]

@@ -6,6 +6,10 @@ use api_machinery::api;
 use api_machinery::meta::{LabelSelector, ObjectMeta};
 use api_machinery::time::Time;
 
+use super::constants::{
+    claim_resource_status, persistent_volume_access_mode, persistent_volume_claim_modify_volume_status,
+    persistent_volume_claim_phase, persistent_volume_mode,
+};
 use super::{ResourceList, TypedLocalObjectReference, TypedObjectReference, VolumeResourceRequirements};
 
 /// A user's request for, and claim to, a persistent volume.
@@ -26,7 +30,7 @@ pub struct PersistentVolumeClaim {
 #[api]
 pub struct PersistentVolumeClaimSpec {
     /// Access modes the volume must support.
-    #[field(1, go = "[]v1.PersistentVolumeAccessMode")]
+    #[field(1, go = "[]v1.PersistentVolumeAccessMode", values = persistent_volume_access_mode::ALL)]
     pub access_modes: Vec<String>,
     /// Label query over the volumes considered for binding.
     #[field(4)]
@@ -41,7 +45,7 @@ pub struct PersistentVolumeClaimSpec {
     #[field(5)]
     pub storage_class_name: Option<String>,
     /// Kind of volume needed: Filesystem (default) or Block.
-    #[field(6, fill = "\"Filesystem\"", go = "v1.PersistentVolumeMode")]
+    #[field(6, fill = "\"Filesystem\"", go = "v1.PersistentVolumeMode", values = persistent_volume_mode::ALL)]
     pub volume_mode: Option<String>,
     /// Snapshot or claim in the namespace used to fill the new volume.
     #[field(7)]
@@ -58,10 +62,10 @@ pub struct PersistentVolumeClaimSpec {
 #[api]
 pub struct PersistentVolumeClaimStatus {
     /// Binding state: Pending, Bound or Lost.
-    #[field(1, fill = "\"Pending\"", go = "v1.PersistentVolumeClaimPhase")]
+    #[field(1, fill = "\"Pending\"", go = "v1.PersistentVolumeClaimPhase", values = persistent_volume_claim_phase::ALL)]
     pub phase: String,
     /// Access modes of the volume actually bound.
-    #[field(2, go = "[]v1.PersistentVolumeAccessMode")]
+    #[field(2, go = "[]v1.PersistentVolumeAccessMode", values = persistent_volume_access_mode::ALL)]
     pub access_modes: Vec<String>,
     /// Actual resources of the bound volume.
     #[field(3, go = "v1.ResourceList")]
@@ -73,7 +77,7 @@ pub struct PersistentVolumeClaimStatus {
     #[field(5, go = "v1.ResourceList")]
     pub allocated_resources: ResourceList,
     /// Per-resource resize state, for example ControllerResizeInProgress.
-    #[field(7, go = "map[v1.ResourceName]v1.ClaimResourceStatus")]
+    #[field(7, go = "map[v1.ResourceName]v1.ClaimResourceStatus", values = claim_resource_status::ALL)]
     pub allocated_resource_statuses: BTreeMap<String, String>,
     /// Attributes class the volume uses now; unset means none.
     #[field(8)]
@@ -113,6 +117,12 @@ pub struct ModifyVolumeStatus {
     #[field(1)]
     pub target_volume_attributes_class_name: String,
     /// State of the change: Pending, InProgress or Infeasible.
-    #[field(2, always, required, go = "v1.PersistentVolumeClaimModifyVolumeStatus")]
+    #[field(
+        2,
+        always,
+        required,
+        go = "v1.PersistentVolumeClaimModifyVolumeStatus",
+        values = persistent_volume_claim_modify_volume_status::ALL
+    )]
     pub status: String,
 }

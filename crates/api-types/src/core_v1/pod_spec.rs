@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use api_machinery::api;
 
+use super::constants::{dns_policy, preemption_policy, restart_policy};
 use super::{
     Affinity, Container, EphemeralContainer, LocalObjectReference, PodSecurityContext, ResourceList,
     ResourceRequirements, Toleration, TopologySpreadConstraint, Volume,
@@ -25,7 +26,7 @@ pub struct PodSpec {
     #[field(34, merge_key = "name")]
     pub ephemeral_containers: Vec<EphemeralContainer>,
     /// Restart policy of containers: Always (default), OnFailure or Never.
-    #[field(3, fill = "\"Always\"", go = "v1.RestartPolicy")]
+    #[field(3, fill = "\"Always\"", go = "v1.RestartPolicy", values = restart_policy::ALL)]
     pub restart_policy: String,
     /// Seconds given to stop gracefully; default 30, 0 kills at once.
     #[field(4, fill = "30")]
@@ -34,7 +35,7 @@ pub struct PodSpec {
     #[field(5)]
     pub active_deadline_seconds: Option<i64>,
     /// DNS policy: ClusterFirst (default), ClusterFirstWithHostNet, Default or None.
-    #[field(6, fill = "\"ClusterFirst\"", go = "v1.DNSPolicy")]
+    #[field(6, fill = "\"ClusterFirst\"", go = "v1.DNSPolicy", values = dns_policy::ALL)]
     pub dns_policy: String,
     /// Labels a node must have to run the pod.
     #[field(7, atomic)]
@@ -106,7 +107,7 @@ pub struct PodSpec {
     #[field(30)]
     pub enable_service_links: Option<bool>,
     /// Preemption of lower priorities: PreemptLowerPriority (default) or Never.
-    #[field(31, go = "v1.PreemptionPolicy")]
+    #[field(31, go = "v1.PreemptionPolicy", values = preemption_policy::ALL)]
     pub preemption_policy: Option<String>,
     /// Extra resources for running the pod, set from its RuntimeClass.
     #[field(32, go = "v1.ResourceList")]
@@ -215,7 +216,7 @@ pub struct PodResourceClaim {
 }
 
 /// The group a pod is scheduled with; exactly one member is set.
-#[api]
+#[api(union(podGroupName = "PodGroupName"))]
 pub struct PodSchedulingGroup {
     /// Name of the PodGroup, in the pod's namespace.
     #[field(1)]

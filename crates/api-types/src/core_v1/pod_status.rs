@@ -6,6 +6,7 @@ use api_machinery::api;
 use api_machinery::quantity::Quantity;
 use api_machinery::time::Time;
 
+use super::constants::{pod_phase, pod_qos_class};
 use super::{ContainerStatus, ResourceList, ResourceRequirements};
 
 /// Current state of a pod; may lag behind.
@@ -15,7 +16,7 @@ pub struct PodStatus {
     #[field(17)]
     pub observed_generation: i64,
     /// Summary: Pending, Running, Succeeded, Failed or Unknown.
-    #[field(1, go = "v1.PodPhase")]
+    #[field(1, go = "v1.PodPhase", values = pod_phase::ALL)]
     pub phase: String,
     /// Current conditions of the pod.
     #[field(2, merge_key = "type")]
@@ -51,7 +52,7 @@ pub struct PodStatus {
     #[field(8)]
     pub container_statuses: Vec<ContainerStatus>,
     /// Quality of service class: Guaranteed, Burstable or BestEffort.
-    #[field(9, go = "v1.PodQOSClass")]
+    #[field(9, go = "v1.PodQOSClass", values = pod_qos_class::ALL)]
     pub qos_class: String,
     /// Status of each ephemeral container.
     #[field(13)]

@@ -3,6 +3,8 @@
 use api_machinery::api;
 use api_machinery::intstr::IntOrString;
 
+use super::constants::{signal, uri_scheme};
+
 /// A periodic check of a container's health or readiness.
 #[api]
 pub struct Probe {
@@ -67,7 +69,7 @@ pub struct HTTPGetAction {
     #[field(3)]
     pub host: String,
     /// Scheme to use: HTTP (default) or HTTPS.
-    #[field(4, fill = "\"HTTP\"", go = "v1.URIScheme")]
+    #[field(4, fill = "\"HTTP\"", go = "v1.URIScheme", values = uri_scheme::ALL)]
     pub scheme: String,
     /// Extra request headers; names may repeat.
     #[field(5)]
@@ -117,7 +119,7 @@ pub struct Lifecycle {
     #[field(2)]
     pub pre_stop: Option<LifecycleHandler>,
     /// Signal that stops the container; the pod's os.name must be set.
-    #[field(3, go = "v1.Signal")]
+    #[field(3, go = "v1.Signal", values = signal::ALL)]
     pub stop_signal: Option<String>,
 }
 

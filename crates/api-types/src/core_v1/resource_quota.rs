@@ -4,6 +4,7 @@ use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 
 use super::ResourceList;
+use super::constants::{resource_quota_scope, scope_selector_operator};
 
 /// Limits on the total resource use of a namespace.
 #[api(group = "", version = "v1", kind = "ResourceQuota", resource = "resourcequotas", namespaced)]
@@ -26,7 +27,7 @@ pub struct ResourceQuotaSpec {
     #[field(1, go = "v1.ResourceList")]
     pub hard: ResourceList,
     /// Scopes that an object must all match to be counted.
-    #[field(2, go = "[]v1.ResourceQuotaScope")]
+    #[field(2, go = "[]v1.ResourceQuotaScope", values = resource_quota_scope::ALL)]
     pub scopes: Vec<String>,
     /// Scope expressions that an object must all match to be counted.
     #[field(3)]
@@ -45,10 +46,10 @@ pub struct ScopeSelector {
 #[api]
 pub struct ScopedResourceSelectorRequirement {
     /// Scope that is compared, for example PriorityClass.
-    #[field(1, always, required, go = "v1.ResourceQuotaScope")]
+    #[field(1, always, required, go = "v1.ResourceQuotaScope", values = resource_quota_scope::ALL)]
     pub scope_name: String,
     /// Comparison: In, NotIn, Exists or DoesNotExist.
-    #[field(2, always, required, go = "v1.ScopeSelectorOperator")]
+    #[field(2, always, required, go = "v1.ScopeSelectorOperator", values = scope_selector_operator::ALL)]
     pub operator: String,
     /// Values to compare; empty for Exists and DoesNotExist.
     #[field(3)]

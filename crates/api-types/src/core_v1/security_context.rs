@@ -2,6 +2,11 @@
 
 use api_machinery::api;
 
+use super::constants::{
+    app_armor_profile_type, pod_fs_group_change_policy, proc_mount_type, seccomp_profile_type,
+    supplemental_groups_policy,
+};
+
 /// Security settings of a container; they override the pod's.
 #[api]
 pub struct SecurityContext {
@@ -33,7 +38,7 @@ pub struct SecurityContext {
     #[field(7)]
     pub allow_privilege_escalation: Option<bool>,
     /// Masking of /proc: Default or Unmasked.
-    #[field(9, go = "v1.ProcMountType")]
+    #[field(9, go = "v1.ProcMountType", values = proc_mount_type::ALL)]
     pub proc_mount: Option<String>,
     /// Seccomp settings of the container.
     #[field(11)]
@@ -89,10 +94,10 @@ pub struct WindowsSecurityContextOptions {
 }
 
 /// Seccomp profile of a pod or container.
-#[api]
+#[api(union(discriminator = "type", localhostProfile = "LocalhostProfile"))]
 pub struct SeccompProfile {
     /// Kind of profile: Localhost, RuntimeDefault or Unconfined.
-    #[field(1, always, required, go = "v1.SeccompProfileType")]
+    #[field(1, always, required, go = "v1.SeccompProfileType", values = seccomp_profile_type::ALL)]
     pub type_: String,
     /// Profile file on the node, relative; required with Localhost.
     #[field(2)]
@@ -100,10 +105,10 @@ pub struct SeccompProfile {
 }
 
 /// AppArmor profile of a pod or container.
-#[api]
+#[api(union(discriminator = "type", localhostProfile = "LocalhostProfile"))]
 pub struct AppArmorProfile {
     /// Kind of profile: Localhost, RuntimeDefault or Unconfined.
-    #[field(1, always, required, go = "v1.AppArmorProfileType")]
+    #[field(1, always, required, go = "v1.AppArmorProfileType", values = app_armor_profile_type::ALL)]
     pub type_: String,
     /// Name of a profile loaded on the node; required with Localhost.
     #[field(2)]
@@ -132,7 +137,7 @@ pub struct PodSecurityContext {
     #[field(4)]
     pub supplemental_groups: Vec<i64>,
     /// How extra groups are built: Merge (default) or Strict.
-    #[field(12, go = "v1.SupplementalGroupsPolicy")]
+    #[field(12, go = "v1.SupplementalGroupsPolicy", values = supplemental_groups_policy::ALL)]
     pub supplemental_groups_policy: Option<String>,
     /// Group that owns the pod's volumes, where supported.
     #[field(5)]
@@ -141,7 +146,7 @@ pub struct PodSecurityContext {
     #[field(7)]
     pub sysctls: Vec<Sysctl>,
     /// When volume ownership is changed: Always (default) or OnRootMismatch.
-    #[field(9, go = "v1.PodFSGroupChangePolicy")]
+    #[field(9, go = "v1.PodFSGroupChangePolicy", values = pod_fs_group_change_policy::ALL)]
     pub fs_group_change_policy: Option<String>,
     /// Seccomp settings of the containers.
     #[field(10)]

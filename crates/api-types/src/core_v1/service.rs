@@ -6,6 +6,11 @@ use api_machinery::api;
 use api_machinery::intstr::IntOrString;
 use api_machinery::meta::{Condition, ObjectMeta};
 
+use super::constants::{
+    ip_family, ip_family_policy, protocol, service_affinity, service_external_traffic_policy,
+    service_internal_traffic_policy, service_type,
+};
+
 /// A stable name and address for a set of pods.
 #[api(group = "", version = "v1", kind = "Service", resource = "services", namespaced)]
 pub struct Service {
@@ -36,13 +41,13 @@ pub struct ServiceSpec {
     #[field(18, name = "clusterIPs")]
     pub cluster_ips: Vec<String>,
     /// How it is exposed: ClusterIP (default), NodePort, LoadBalancer or ExternalName.
-    #[field(4, fill = "\"ClusterIP\"", go = "v1.ServiceType")]
+    #[field(4, fill = "\"ClusterIP\"", go = "v1.ServiceType", values = service_type::ALL)]
     pub type_: String,
     /// Extra IP addresses on which nodes accept traffic; not managed by Kubernetes.
     #[field(5, name = "externalIPs")]
     pub external_ips: Vec<String>,
     /// Session affinity: None (default) or ClientIP.
-    #[field(7, fill = "\"None\"", go = "v1.ServiceAffinity")]
+    #[field(7, fill = "\"None\"", go = "v1.ServiceAffinity", values = service_affinity::ALL)]
     pub session_affinity: String,
     /// Deprecated. IP wanted for the load balancer; support depends on the provider.
     #[field(8, name = "loadBalancerIP")]
@@ -54,7 +59,7 @@ pub struct ServiceSpec {
     #[field(10)]
     pub external_name: String,
     /// Routing of external traffic: Cluster (default) or Local.
-    #[field(11, go = "v1.ServiceExternalTrafficPolicy")]
+    #[field(11, go = "v1.ServiceExternalTrafficPolicy", values = service_external_traffic_policy::ALL)]
     pub external_traffic_policy: String,
     /// Health check port on nodes; for LoadBalancer with Local policy only.
     #[field(12)]
@@ -66,10 +71,10 @@ pub struct ServiceSpec {
     #[field(14)]
     pub session_affinity_config: Option<SessionAffinityConfig>,
     /// IP families of the service: IPv4, IPv6 or both.
-    #[field(19, go = "[]v1.IPFamily")]
+    #[field(19, go = "[]v1.IPFamily", values = ip_family::ALL)]
     pub ip_families: Vec<String>,
     /// Dual-stack wish: SingleStack (default), PreferDualStack or RequireDualStack.
-    #[field(17, go = "v1.IPFamilyPolicy")]
+    #[field(17, go = "v1.IPFamilyPolicy", values = ip_family_policy::ALL)]
     pub ip_family_policy: Option<String>,
     /// Whether node ports are assigned for LoadBalancer services; default true.
     #[field(20)]
@@ -78,7 +83,7 @@ pub struct ServiceSpec {
     #[field(21)]
     pub load_balancer_class: Option<String>,
     /// Routing of cluster-internal traffic: Cluster (default) or Local.
-    #[field(22, go = "v1.ServiceInternalTrafficPolicy")]
+    #[field(22, go = "v1.ServiceInternalTrafficPolicy", values = service_internal_traffic_policy::ALL)]
     pub internal_traffic_policy: Option<String>,
     /// Endpoint preference: PreferSameZone, PreferSameNode or PreferClose; unset uses default routing.
     #[field(23)]
@@ -92,7 +97,7 @@ pub struct ServicePort {
     #[field(1)]
     pub name: String,
     /// Protocol of the port: TCP (default), UDP or SCTP.
-    #[field(2, default = "\"TCP\"", fill = "\"TCP\"", go = "v1.Protocol")]
+    #[field(2, default = "\"TCP\"", fill = "\"TCP\"", go = "v1.Protocol", values = protocol::ALL)]
     pub protocol: String,
     /// Hint about the application protocol, for example kubernetes.io/h2c.
     #[field(6)]
@@ -167,7 +172,7 @@ pub struct PortStatus {
     #[field(1, always, required)]
     pub port: i32,
     /// Protocol of the port: TCP, UDP or SCTP.
-    #[field(2, always, required, go = "v1.Protocol")]
+    #[field(2, always, required, go = "v1.Protocol", values = protocol::ALL)]
     pub protocol: String,
     /// CamelCase error when the port has a problem.
     #[field(3)]

@@ -6,6 +6,9 @@ use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 use api_machinery::quantity::Quantity;
 
+use super::constants::{
+    azure_data_disk_caching_mode, azure_data_disk_kind, host_path_type, mount_propagation_mode, pull_policy,
+};
 use super::{
     ConfigMapVolumeSource, DownwardAPIVolumeSource, LocalObjectReference, PersistentVolumeClaimSpec,
     ProjectedVolumeSource, SecretVolumeSource,
@@ -125,7 +128,7 @@ pub struct HostPathVolumeSource {
     #[field(1, always, required)]
     pub path: String,
     /// Check before mounting, such as Directory or FileOrCreate; empty means none.
-    #[field(2, fill = "\"\"", go = "v1.HostPathType")]
+    #[field(2, fill = "\"\"", go = "v1.HostPathType", values = host_path_type::ALL)]
     pub type_: Option<String>,
 }
 
@@ -451,9 +454,10 @@ pub struct AzureDiskVolumeSource {
     /// Host caching: None, ReadOnly or ReadWrite; default ReadWrite.
     #[field(
         3,
-        default = "\"ref(AzureDataDiskCachingReadWrite)\"",
+        default = "\"ReadWrite\"",
         fill = "\"ReadWrite\"",
-        go = "v1.AzureDataDiskCachingMode"
+        go = "v1.AzureDataDiskCachingMode",
+        values = azure_data_disk_caching_mode::ALL
     )]
     pub caching_mode: Option<String>,
     /// Filesystem to mount, such as ext4 or xfs; default ext4.
@@ -463,7 +467,13 @@ pub struct AzureDiskVolumeSource {
     #[field(5, default = "false", fill = "false")]
     pub read_only: Option<bool>,
     /// Disk kind: Shared (default), Dedicated or Managed.
-    #[field(6, default = "\"ref(AzureSharedBlobDisk)\"", fill = "\"Shared\"", go = "v1.AzureDataDiskKind")]
+    #[field(
+        6,
+        default = "\"Shared\"",
+        fill = "\"Shared\"",
+        go = "v1.AzureDataDiskKind",
+        values = azure_data_disk_kind::ALL
+    )]
     pub kind: Option<String>,
 }
 
@@ -593,7 +603,7 @@ pub struct ImageVolumeSource {
     #[field(1)]
     pub reference: String,
     /// Pull policy: Always, IfNotPresent or Never; the default depends on the tag.
-    #[field(2, go = "v1.PullPolicy")]
+    #[field(2, go = "v1.PullPolicy", values = pull_policy::ALL)]
     pub pull_policy: String,
 }
 
@@ -616,7 +626,7 @@ pub struct VolumeMount {
     #[field(4)]
     pub sub_path: String,
     /// Mount propagation: None (default), HostToContainer or Bidirectional.
-    #[field(5, go = "v1.MountPropagationMode")]
+    #[field(5, go = "v1.MountPropagationMode", values = mount_propagation_mode::ALL)]
     pub mount_propagation: Option<String>,
     /// Like subPath, but expands $(VAR_NAME) references; excludes subPath.
     #[field(6)]

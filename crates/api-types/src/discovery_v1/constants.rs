@@ -6,7 +6,5 @@ pub const LABEL_SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
 
 /// Values of `AddressType`.
 pub mod address_type {
-    pub const I_PV4: &str = "IPv4";
-    pub const I_PV6: &str = "IPv6";
-    pub const FQDN: &str = "FQDN";
+    values! { I_PV4 = "IPv4", I_PV6 = "IPv6", FQDN = "FQDN" }
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 
+use super::constants::address_type;
 use crate::core_v1::ObjectReference;
+use crate::core_v1::constants::protocol;
 
 /// Part of the endpoints that back a service.
 #[api(group = "discovery.k8s.io", version = "v1", kind = "EndpointSlice", resource = "endpointslices", namespaced)]
@@ -14,7 +16,7 @@ pub struct EndpointSlice {
     #[field(1)]
     pub metadata: ObjectMeta,
     /// Type of all addresses: IPv4, IPv6 or FQDN. Immutable.
-    #[field(4, always, required, go = "v1.AddressType")]
+    #[field(4, always, required, go = "v1.AddressType", values = address_type::ALL)]
     pub address_type: String,
     /// Endpoints in the slice, at most 1000.
     #[field(2, always)]
@@ -101,7 +103,7 @@ pub struct EndpointPort {
     #[field(1)]
     pub name: Option<String>,
     /// Transport protocol: TCP (default), UDP or SCTP.
-    #[field(2, go = "v1.Protocol")]
+    #[field(2, go = "v1.Protocol", values = protocol::ALL)]
     pub protocol: Option<String>,
     /// Port number. Absent leaves the choice to the consumer.
     #[field(3)]

@@ -10,13 +10,10 @@ pub const SERVICE_CIDR_REASON_TERMINATING: &str = "Terminating";
 
 /// Values of `PolicyType`.
 pub mod policy_type {
-    pub const INGRESS: &str = "Ingress";
-    pub const EGRESS: &str = "Egress";
+    values! { INGRESS = "Ingress", EGRESS = "Egress" }
 }
 
 /// Values of `PathType`.
 pub mod path_type {
-    pub const EXACT: &str = "Exact";
-    pub const PREFIX: &str = "Prefix";
-    pub const IMPLEMENTATION_SPECIFIC: &str = "ImplementationSpecific";
+    values! { EXACT = "Exact", PREFIX = "Prefix", IMPLEMENTATION_SPECIFIC = "ImplementationSpecific" }
 }

@@ -3,7 +3,9 @@
 use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 
+use super::constants::path_type;
 use crate::core_v1::TypedLocalObjectReference;
+use crate::core_v1::constants::protocol;
 
 /// Routes outside HTTP traffic to services.
 #[api(group = "networking.k8s.io", version = "v1", kind = "Ingress", resource = "ingresses", namespaced)]
@@ -114,7 +116,7 @@ pub struct HTTPIngressPath {
     #[field(1)]
     pub path: String,
     /// How path matches: Exact, Prefix or ImplementationSpecific. Required.
-    #[field(3, always, required, go = "v1.PathType")]
+    #[field(3, always, required, go = "v1.PathType", values = path_type::ALL)]
     pub path_type: Option<String>,
     /// Where matching requests go.
     #[field(2, always, required)]
@@ -158,7 +160,7 @@ pub struct IngressPortStatus {
     #[field(1, always, required)]
     pub port: i32,
     /// Transport protocol: TCP, UDP or SCTP.
-    #[field(2, always, required, go = "v1.Protocol")]
+    #[field(2, always, required, go = "v1.Protocol", values = protocol::ALL)]
     pub protocol: String,
     /// Problem with the port, as a camel case word.
     #[field(3)]

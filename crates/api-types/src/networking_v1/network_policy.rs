@@ -4,6 +4,9 @@ use api_machinery::api;
 use api_machinery::intstr::IntOrString;
 use api_machinery::meta::{LabelSelector, ObjectMeta};
 
+use super::constants::policy_type;
+use crate::core_v1::constants::protocol;
+
 /// Controls which traffic selected pods may send and receive.
 #[api(group = "networking.k8s.io", version = "v1", kind = "NetworkPolicy", resource = "networkpolicies", namespaced)]
 pub struct NetworkPolicy {
@@ -28,7 +31,7 @@ pub struct NetworkPolicySpec {
     #[field(3)]
     pub egress: Vec<NetworkPolicyEgressRule>,
     /// Directions covered: Ingress, Egress. Default is Ingress, plus Egress if rules exist.
-    #[field(4, go = "[]v1.PolicyType")]
+    #[field(4, go = "[]v1.PolicyType", values = policy_type::ALL)]
     pub policy_types: Vec<String>,
 }
 
@@ -47,7 +50,7 @@ pub struct NetworkPolicyIngressRule {
 #[api]
 pub struct NetworkPolicyPort {
     /// Transport protocol: TCP (default), UDP or SCTP.
-    #[field(1, fill = "\"TCP\"", go = "v1.Protocol")]
+    #[field(1, fill = "\"TCP\"", go = "v1.Protocol", values = protocol::ALL)]
     pub protocol: Option<String>,
     /// Port number or pod port name. Absent means all ports.
     #[field(2)]

@@ -8,6 +8,5 @@ pub const SYNC_FAILED_REASON: &str = "SyncFailed";
 
 /// Values of `UnhealthyPodEvictionPolicyType`.
 pub mod unhealthy_pod_eviction_policy_type {
-    pub const IF_HEALTHY_BUDGET: &str = "IfHealthyBudget";
-    pub const ALWAYS_ALLOW: &str = "AlwaysAllow";
+    values! { IF_HEALTHY_BUDGET = "IfHealthyBudget", ALWAYS_ALLOW = "AlwaysAllow" }
 }

@@ -7,6 +7,8 @@ use api_machinery::intstr::IntOrString;
 use api_machinery::meta::{Condition, LabelSelector, ObjectMeta};
 use api_machinery::time::Time;
 
+use super::constants::unhealthy_pod_eviction_policy_type;
+
 /// Limits how many pods voluntary disruptions may take down.
 #[api(group = "policy", version = "v1", kind = "PodDisruptionBudget", resource = "poddisruptionbudgets", namespaced)]
 pub struct PodDisruptionBudget {
@@ -34,7 +36,7 @@ pub struct PodDisruptionBudgetSpec {
     #[field(3)]
     pub max_unavailable: Option<IntOrString>,
     /// When unready pods may be evicted: IfHealthyBudget (default) or AlwaysAllow.
-    #[field(4, go = "v1.UnhealthyPodEvictionPolicyType")]
+    #[field(4, go = "v1.UnhealthyPodEvictionPolicyType", values = unhealthy_pod_eviction_policy_type::ALL)]
     pub unhealthy_pod_eviction_policy: Option<String>,
 }
 

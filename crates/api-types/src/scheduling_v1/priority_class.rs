@@ -3,6 +3,8 @@
 use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 
+use crate::core_v1::constants::preemption_policy;
+
 /// Maps a name to a pod priority.
 #[api(group = "scheduling.k8s.io", version = "v1", kind = "PriorityClass", resource = "priorityclasses")]
 pub struct PriorityClass {
@@ -19,6 +21,6 @@ pub struct PriorityClass {
     #[field(4)]
     pub description: String,
     /// Whether pods may evict others: PreemptLowerPriority (default) or Never. Immutable.
-    #[field(5, fill = "\"PreemptLowerPriority\"", go = "v1.PreemptionPolicy")]
+    #[field(5, fill = "\"PreemptLowerPriority\"", go = "v1.PreemptionPolicy", values = preemption_policy::ALL)]
     pub preemption_policy: Option<String>,
 }

@@ -2,8 +2,7 @@
 
 /// Values of `VolumeBindingMode`.
 pub mod volume_binding_mode {
-    pub const IMMEDIATE: &str = "Immediate";
-    pub const WAIT_FOR_FIRST_CONSUMER: &str = "WaitForFirstConsumer";
+    values! { IMMEDIATE = "Immediate", WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer" }
 }
 
 /// Values of `FSGroupPolicy`.

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
+use api_types::apiextensions_v1::constants::{conversion_strategy_type, resource_scope};
 use api_types::apiextensions_v1::{
     CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
 };
@@ -101,7 +102,7 @@ pub(super) fn validate_status(definition: &CustomResourceDefinition) -> ErrorLis
 fn check_spec(spec: &CustomResourceDefinitionSpec, old: Option<&CustomResourceDefinitionSpec>, errors: &mut ErrorList) {
     let at = Path::new("spec");
     names::check_group(&spec.group, &at.child("group"), errors);
-    rules::choice(&at.child("scope"), &spec.scope, &["Cluster", "Namespaced"], errors);
+    rules::choice(&at.child("scope"), &spec.scope, resource_scope::ALL, errors);
     check_schemas_present(spec, old, &at.child("versions"), errors);
     let alike = Alike::of(&spec.versions);
     check_versions(&spec.versions, &alike, &at.child("versions"), errors);
@@ -198,7 +199,7 @@ fn check_parts(
 fn check_conversion(conversion: &CustomResourceConversion, at: &Path, errors: &mut ErrorList) {
     const ONLY_WEBHOOK: &str = "should not be set when strategy is not set to Webhook";
     let path = at.child("strategy");
-    rules::choice(&path, &conversion.strategy, &["None", "Webhook"], errors);
+    rules::choice(&path, &conversion.strategy, conversion_strategy_type::ALL, errors);
     if conversion.strategy == "Webhook" {
         errors.push(path.forbidden(NO_WEBHOOK));
         return;

@@ -18,6 +18,7 @@ use api_machinery::intstr::IntOrString;
 use api_machinery::reflect::equal;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
+use api_types::apps_v1::constants::daemon_set_update_strategy_type;
 use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
@@ -184,8 +185,8 @@ fn validate_strategy(path: &Path, strategy: &DaemonSetUpdateStrategy, errors: &m
             }
         }
         _ => {
-            let known = ["RollingUpdate", "OnDelete"];
-            errors.push(path.not_supported_in_order(internal_json::bad_value(strategy), &known));
+            let known = daemon_set_update_strategy_type::ALL;
+            errors.push(path.not_supported_in_order(internal_json::bad_value(strategy), known));
         }
     }
 }

@@ -15,6 +15,7 @@ use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::intstr::IntOrString;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
+use api_types::apps_v1::constants::deployment_strategy_type;
 use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
@@ -182,7 +183,7 @@ fn validate_strategy(path: &Path, strategy: &DeploymentStrategy, errors: &mut Er
             }
             workload::at_most_all(&path, unavailable, errors);
         }
-        _ => errors.push(path.not_supported(internal_json::bad_value(strategy), &["Recreate", "RollingUpdate"])),
+        _ => errors.push(path.not_supported(internal_json::bad_value(strategy), deployment_strategy_type::ALL)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
+use api_types::apps_v1::constants::persistent_volume_claim_retention_policy_type;
 use api_types::apps_v1::{StatefulSetSpec, StatefulSetStatus, StatefulSetUpdateStrategy};
 use api_types::core_v1::{PersistentVolumeClaimVolumeSource, PodTemplateSpec, Volume};
 use component_helpers::selectors::selector_of;
@@ -59,8 +60,18 @@ fn validate_head(path: &Path, spec: &StatefulSetSpec, errors: &mut ErrorList) {
     validate_strategy(&path.child("updateStrategy"), &spec.update_strategy, errors);
     if let Some(policy) = &spec.persistent_volume_claim_retention_policy {
         let path = path.child("persistentVolumeClaimRetentionPolicy");
-        rules::one_of(&path.child("whenDeleted"), &policy.when_deleted, &["Retain", "Delete"], errors);
-        rules::one_of(&path.child("whenScaled"), &policy.when_scaled, &["Retain", "Delete"], errors);
+        rules::one_of(
+            &path.child("whenDeleted"),
+            &policy.when_deleted,
+            persistent_volume_claim_retention_policy_type::ALL,
+            errors,
+        );
+        rules::one_of(
+            &path.child("whenScaled"),
+            &policy.when_scaled,
+            persistent_volume_claim_retention_policy_type::ALL,
+            errors,
+        );
     }
     rules::not_negative(&path.child("replicas"), spec.replicas.unwrap_or(0).into(), errors);
     rules::not_negative(&path.child("minReadySeconds"), spec.min_ready_seconds.into(), errors);

@@ -127,6 +127,8 @@ fn daemon_sets() {
         created::<DaemonSetRules>(&format!(r#""updateStrategy":{{"rollingUpdate":{rolling}}},{SELECTOR},{POD}"#))
     };
     let path = "spec.updateStrategy.rollingUpdate";
+    let odd = created::<DaemonSetRules>(&format!(r#""updateStrategy":{{"type":"X"}},{SELECTOR},{POD}"#));
+    assert!(odd[0].ends_with(r#"supported values: "RollingUpdate", "OnDelete""#), "{odd:?}");
     assert_eq!(rolling("1", "0"), Vec::<String>::new());
     assert_eq!(
         rolling("1", "1"),

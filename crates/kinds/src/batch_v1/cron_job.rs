@@ -15,6 +15,7 @@ use api_machinery::field_path::{BadValue, Path};
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::batch_v1::CronJobSpec;
+use api_types::batch_v1::constants::concurrency_policy;
 use api_types::core_v1::PodSpec;
 use component_helpers::cron::Schedule;
 use component_helpers::time_zone::TimeZone;
@@ -149,12 +150,7 @@ fn validate_spec(spec: &CronJobSpec, old: Option<&CronJobSpec>, errors: &mut Err
     if let Some(zone) = spec.time_zone.as_ref().filter(|_| old.is_none_or(|old| old.time_zone != spec.time_zone)) {
         validate_time_zone(&path.child("timeZone"), zone, errors);
     }
-    field_rules::choice(
-        &path.child("concurrencyPolicy"),
-        &spec.concurrency_policy,
-        &["Allow", "Forbid", "Replace"],
-        errors,
-    );
+    field_rules::choice(&path.child("concurrencyPolicy"), &spec.concurrency_policy, concurrency_policy::ALL, errors);
     let template = path.child("jobTemplate").child("spec");
     let job = &spec.job_template.spec;
     job_validation::validate_spec(&template, job, old.map(|old| &old.job_template.spec), errors);

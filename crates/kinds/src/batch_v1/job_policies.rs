@@ -2,7 +2,9 @@
 
 use api_machinery::field_path::{BadValue, ErrorKind, ErrorList, FieldError, Path};
 use api_machinery::names;
+use api_types::batch_v1::constants::{pod_failure_policy_action, pod_failure_policy_on_exit_codes_operator};
 use api_types::batch_v1::{JobSpec, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyRule, SuccessPolicyRule};
+use api_types::core_v1::constants::condition_status;
 
 use super::index_list;
 use super::job_validation::is_indexed;
@@ -13,19 +15,17 @@ const MAX_RULES: usize = 20;
 const MAX_EXIT_CODES: usize = 255;
 const MAX_PATTERNS: usize = 20;
 const MAX_INDEXES_BYTES: usize = 65_536;
-const ACTIONS: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
-const OPERATORS: [&str; 2] = ["In", "NotIn"];
-const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
 
 /// An invalid value that is not printed.
 pub(super) fn unprinted(path: &Path, detail: &str) -> FieldError {
     FieldError { kind: ErrorKind::Invalid, field: path.to_string(), value: None, detail: detail.to_owned() }
 }
 
-/// Required, with the values listed as Go prints a list.
+/// Required, with the values listed in byte order as Go prints a list.
 fn choice(path: &Path, value: &str, supported: &[&str], errors: &mut ErrorList) {
     if value.is_empty() {
-        let quoted: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
+        let mut quoted: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
+        quoted.sort_unstable();
         errors.push(path.required(format!("valid values: [{}]", quoted.join(" "))));
     } else {
         rules::one_of(path, value, supported, errors);
@@ -46,7 +46,7 @@ pub(super) fn validate_failure(path: &Path, spec: &JobSpec, errors: &mut ErrorLi
 
 fn validate_rule(path: &Path, spec: &JobSpec, rule: &PodFailurePolicyRule, errors: &mut ErrorList) {
     let at = path.child("action");
-    choice(&at, &rule.action, &ACTIONS, errors);
+    choice(&at, &rule.action, pod_failure_policy_action::ALL, errors);
     if rule.action == "FailIndex" && spec.backoff_limit_per_index.is_none() {
         errors.push(at.invalid(BadValue::named(&rule.action), "requires the backoffLimitPerIndex to be set"));
     }
@@ -62,7 +62,7 @@ fn validate_rule(path: &Path, spec: &JobSpec, rule: &PodFailurePolicyRule, error
         let problems = names::qualified_name(&pattern.type_);
         let invalid = |detail| at.child("type").invalid(BadValue::named(&pattern.type_), detail);
         errors.extend(problems.into_iter().map(invalid));
-        choice(&at.child("status"), &pattern.status, &STATUSES, errors);
+        choice(&at.child("status"), &pattern.status, condition_status::ALL, errors);
     }
     match (rule.on_exit_codes.is_some(), !rule.on_pod_conditions.is_empty()) {
         (true, true) => {
@@ -76,7 +76,7 @@ fn validate_rule(path: &Path, spec: &JobSpec, rule: &PodFailurePolicyRule, error
 }
 
 fn validate_codes(path: &Path, spec: &JobSpec, codes: &PodFailurePolicyOnExitCodesRequirement, errors: &mut ErrorList) {
-    choice(&path.child("operator"), &codes.operator, &OPERATORS, errors);
+    choice(&path.child("operator"), &codes.operator, pod_failure_policy_on_exit_codes_operator::ALL, errors);
     if let Some(name) = &codes.container_name {
         let pods = &spec.template.spec;
         if !pods.containers.iter().chain(&pods.init_containers).any(|container| container.name == *name) {

@@ -3,7 +3,9 @@
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::labels::Selector;
 use api_machinery::names;
+use api_types::batch_v1::constants::{completion_mode, pod_replacement_policy};
 use api_types::batch_v1::{Job, JobSpec};
+use api_types::core_v1::constants::restart_policy;
 use api_types::core_v1::{Container, PodTemplateSpec};
 use component_helpers::selectors::selector_of;
 
@@ -104,10 +106,9 @@ pub(super) fn validate_spec(path: &Path, spec: &JobSpec, old: Option<&JobSpec>, 
             errors.push(at.too_long(MANAGED_BY_MAX_BYTES));
         }
     }
-    let modes = ["NonIndexed", "Indexed"];
-    if let Some(mode) = spec.completion_mode.as_ref().filter(|mode| !modes.contains(&mode.as_str())) {
+    if let Some(mode) = spec.completion_mode.as_ref().filter(|mode| !completion_mode::ALL.contains(&mode.as_str())) {
         let at = path.child("completionMode");
-        errors.push(at.not_supported_in_order(BadValue::named(mode), &modes));
+        errors.push(at.not_supported_in_order(BadValue::named(mode), completion_mode::ALL));
     }
     if is_indexed(spec) {
         validate_indexed(path, spec, errors);
@@ -122,8 +123,9 @@ pub(super) fn validate_spec(path: &Path, spec: &JobSpec, old: Option<&JobSpec>, 
     }
     job_policies::validate_failure(path, spec, errors);
     job_policies::validate_success(path, spec, errors);
-    let replacement: &[&str] =
-        if spec.pod_failure_policy.is_some() { &["Failed"] } else { &["Failed", "TerminatingOrFailed"] };
+    // With rules about failed pods, only pods that have failed may be replaced: the rules are not asked before.
+    let has_rules = spec.pod_failure_policy.is_some();
+    let replacement = if has_rules { &[pod_replacement_policy::FAILED] } else { pod_replacement_policy::ALL };
     rules::one_of_if_set(
         &path.child("podReplacementPolicy"),
         spec.pod_replacement_policy.as_ref(),
@@ -176,7 +178,11 @@ fn validate_pods(path: &Path, spec: &JobSpec, old: Option<&PodTemplateSpec>, err
             let detail = r#"only "Never" is supported when podFailurePolicy is specified"#;
             errors.push(at.invalid(BadValue::named(policy), detail));
         }
-        _ => errors.push(at.not_supported_in_order(BadValue::named(policy), &["OnFailure", "Never"])),
+        // Pods that always restart never end, so that a job takes all values but that one.
+        _ => {
+            let known = [restart_policy::ON_FAILURE, restart_policy::NEVER];
+            errors.push(at.not_supported_in_order(BadValue::named(policy), &known));
+        }
     }
 }
 

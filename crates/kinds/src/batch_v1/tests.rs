@@ -76,6 +76,10 @@ fn labels_of_other_jobs_are_refused() {
 #[test]
 fn specs() {
     let failure = |rule: &str| format!(r#""podFailurePolicy":{{"rules":[{rule}]}}"#);
+    let without_action = created(&job(&failure(r#"{"action":"","onPodConditions":[{"type":"T","status":"True"}]}"#)));
+    let known = r#"["Count" "FailIndex" "FailJob" "Ignore"]"#;
+    let expected = format!("spec.podFailurePolicy.rules[0].action: Required value: valid values: {known}");
+    assert_eq!(without_action, [expected]);
     for (spec, expected) in [
         (r#""parallelism":-1"#.to_owned(), "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"),
         (

@@ -2,9 +2,11 @@
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
+use api_types::certificates_v1::constants::key_usage;
 use api_types::certificates_v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestSpec,
 };
+use api_types::core_v1::constants::condition_status;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -15,31 +17,6 @@ const MINIMUM_SECONDS: i32 = 600;
 const DOMAIN_MAX_BYTES: usize = 253;
 const SIGNER_MAX_BYTES: usize = 571;
 const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
-const USAGES: [&str; 23] = [
-    "any",
-    "cert sign",
-    "client auth",
-    "code signing",
-    "content commitment",
-    "crl sign",
-    "data encipherment",
-    "decipher only",
-    "digital signature",
-    "email protection",
-    "encipher only",
-    "ipsec end system",
-    "ipsec tunnel",
-    "ipsec user",
-    "key agreement",
-    "key encipherment",
-    "microsoft sgc",
-    "netscape sgc",
-    "ocsp signing",
-    "s/mime",
-    "server auth",
-    "signing",
-    "timestamping",
-];
 
 /// Checks a request that is created, or that replaces `old`.
 pub(super) fn validate(request: &CertificateSigningRequest, old: Option<&CertificateSigningRequest>) -> ErrorList {
@@ -73,14 +50,14 @@ fn validate_spec(
     if spec.usages.is_empty() {
         errors.push(at.required(""));
     }
-    let is_known = |usage: &String| USAGES.contains(&usage.as_str());
+    let is_known = |usage: &String| key_usage::ALL.contains(&usage.as_str());
     let has_repeats =
         |usages: &[String]| usages.iter().enumerate().any(|(i, usage)| usages.iter().take(i).any(|one| one == usage));
     let unknown_stored = old.is_some_and(|old| !old.usages.iter().all(is_known));
     let repeats_stored = old.is_some_and(|old| has_repeats(&old.usages));
     for (index, usage) in spec.usages.iter().enumerate() {
         if !is_known(usage) && !unknown_stored {
-            errors.push(at.index(index).not_supported(BadValue::named(usage), &USAGES));
+            errors.push(at.index(index).not_supported(BadValue::named(usage), key_usage::ALL));
         }
         if !repeats_stored && spec.usages.iter().take(index).any(|one| one == usage) {
             errors.push(at.index(index).duplicate(BadValue::named(usage)));
@@ -173,8 +150,11 @@ fn validate_conditions(path: &Path, conditions: &Conditions, old: Option<&Condit
         if !unnamed_stored {
             rules::required(&at.child("type"), type_, errors);
         }
-        let known: &[&str] =
-            if matches!(type_, "Approved" | "Denied" | "Failed") { &["True"] } else { &["True", "False", "Unknown"] };
+        let known: &[&str] = if matches!(type_, "Approved" | "Denied" | "Failed") {
+            &[condition_status::TRUE]
+        } else {
+            condition_status::ALL
+        };
         rules::choice(&at.child("status"), &condition.status, known, errors);
         let earlier = conditions.get(..index).unwrap_or_default();
         let other = match type_ {

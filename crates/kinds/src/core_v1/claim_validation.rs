@@ -3,6 +3,7 @@
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_machinery::reflect::equal_structs;
+use api_types::core_v1::constants::claim_resource_status;
 use api_types::core_v1::{
     PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedLocalObjectReference, TypedObjectReference,
 };
@@ -11,13 +12,6 @@ use crate::claim_spec::{self, CLASS_ANNOTATION};
 use crate::field_rules::IMMUTABLE;
 use crate::internal_json;
 
-const STATES: [&str; 5] = [
-    "ControllerResizeInProgress",
-    "ControllerResizeInfeasible",
-    "NodeResizeInProgress",
-    "NodeResizeInfeasible",
-    "NodeResizePending",
-];
 const BAD_QUANTITY: &str = "must be a valid resource quantity";
 const CHANGED: &str =
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
@@ -165,8 +159,8 @@ pub(super) fn validate_status(claim: &PersistentVolumeClaim) -> ErrorList {
     let at = path.child("allocatedResourceStatuses");
     for (name, state) in &status.allocated_resource_statuses {
         validate_resource(&at, name, &mut errors);
-        if !STATES.contains(&state.as_str()) {
-            errors.push(at.not_supported(BadValue::named(name), &STATES));
+        if !claim_resource_status::ALL.contains(&state.as_str()) {
+            errors.push(at.not_supported(BadValue::named(name), claim_resource_status::ALL));
         }
     }
     let at = path.child("allocatedResources");

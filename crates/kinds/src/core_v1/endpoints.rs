@@ -6,6 +6,7 @@ use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::Endpoints;
+use api_types::core_v1::constants::protocol;
 use api_types::core_v1::{EndpointAddress, EndpointSubset};
 
 use crate::info::{Column, ResourceInfo, StorageInfo};
@@ -111,7 +112,7 @@ fn validate_subset(path: &Path, subset: &EndpointSubset, errors: &mut ErrorList)
         }
         field_rules::named_if_set(&path.child("name"), &port.name, names::dns1123_label, errors);
         field_rules::port(&path.child("port"), port.port, errors);
-        field_rules::choice(&path.child("protocol"), &port.protocol, &["SCTP", "TCP", "UDP"], errors);
+        field_rules::choice(&path.child("protocol"), &port.protocol, protocol::ALL, errors);
         if let Some(protocol) = &port.app_protocol {
             errors.push_invalid(&path.child("appProtocol"), protocol, names::qualified_name(protocol));
         }

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
+use api_types::core_v1::constants::taint_effect;
 use api_types::core_v1::{Node, NodeConfigSource, Taint};
 
 use super::node_annotations;
 use crate::field_rules as rules;
 use crate::internal_json;
-use crate::pod_spec::validation::{EFFECTS, amount};
+use crate::pod_spec::validation::amount;
 use crate::rules::Endpoint;
 
 const FEATURE_MAX_BYTES: usize = 253;
@@ -90,7 +91,7 @@ pub(super) fn validate_taints(path: &Path, taints: &[Taint], errors: &mut ErrorL
         if !problems.is_empty() {
             errors.push(path.child("value").invalid(taint.value.as_str(), problems.join(";")));
         }
-        rules::choice_in_order(&path.child("effect"), &taint.effect, &EFFECTS, errors);
+        rules::choice_in_order(&path.child("effect"), &taint.effect, taint_effect::ALL, errors);
         if !seen.insert((&taint.key, &taint.effect)) {
             let mut error = path.duplicate(internal_json::bad_value(taint));
             error.detail = "taints must be unique by key and effect pair".into();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
+use api_types::core_v1::constants::resource_health_status;
 use api_types::core_v1::{
     Container, ContainerRestartRule, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus, ResourceStatus,
 };
@@ -319,7 +320,7 @@ fn validate_device(path: &Path, resource: &ResourceStatus, container: Option<&Co
     let mut seen = BTreeSet::new();
     for (index, device) in resource.resources.iter().enumerate() {
         let path = path.child("resources").index(index);
-        rules::one_of(&path.child("health"), &device.health, &["Healthy", "Unhealthy", "Unknown"], errors);
+        rules::one_of(&path.child("health"), &device.health, resource_health_status::ALL, errors);
         match &device.message {
             Some(text) if text.is_empty() => {
                 errors.push(path.child("message").required("must be non-empty if specified"));

@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::names;
+use api_types::core_v1::constants::{
+    load_balancer_ip_mode, protocol, service_affinity, service_external_traffic_policy,
+    service_internal_traffic_policy, service_type,
+};
 use api_types::core_v1::{Service, ServicePort, ServiceSpec};
 
 use crate::field_rules as rules;
 use crate::internal_json;
 use crate::pod_spec::validation::port_or_name;
 
-const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
-const POLICIES: [&str; 2] = ["Cluster", "Local"];
 const DISTRIBUTIONS: [&str; 3] = ["PreferClose", "PreferSameZone", "PreferSameNode"];
 const ONLY_BALANCERS: &str = "may only be used when `type` is 'LoadBalancer'";
 const ONCE: &str = "may not change once set";
@@ -67,10 +68,10 @@ pub(super) fn validate(service: &Service, old: Option<&Service>) -> ErrorList {
         validate_port(&path.child("ports").index(index), port, spec, index, &mut errors);
     }
     errors.extend(names::labels(&path.child("selector"), &spec.selector));
-    rules::choice(&path.child("sessionAffinity"), &spec.session_affinity, &["ClientIP", "None"], &mut errors);
+    rules::choice(&path.child("sessionAffinity"), &spec.session_affinity, service_affinity::ALL, &mut errors);
     validate_affinity(&path.child("sessionAffinityConfig"), spec, &mut errors);
     validate_external_ips(&path.child("externalIPs"), spec, old, &mut errors);
-    rules::choice(&path.child("type"), &spec.type_, &TYPES, &mut errors);
+    rules::choice(&path.child("type"), &spec.type_, service_type::ALL, &mut errors);
     validate_node_ports(&path.child("ports"), spec, &mut errors);
     validate_balancer(&path, service, old, &mut errors);
     validate_policies(&path, spec, &mut errors);
@@ -117,7 +118,7 @@ fn validate_port(path: &Path, port: &ServicePort, spec: &ServiceSpec, index: usi
         }
     }
     rules::port(&path.child("port"), port.port, errors);
-    rules::choice(&path.child("protocol"), &port.protocol, &PROTOCOLS, errors);
+    rules::choice(&path.child("protocol"), &port.protocol, protocol::ALL, errors);
     port_or_name(&path.child("targetPort"), &port.target_port, errors);
     if let Some(protocol) = &port.app_protocol {
         errors.push_invalid(&path.child("appProtocol"), protocol, names::qualified_name(protocol));
@@ -222,7 +223,7 @@ fn validate_balancer(path: &Path, service: &Service, old: Option<&Service>, erro
 fn validate_policies(path: &Path, spec: &ServiceSpec, errors: &mut ErrorList) {
     let (at, policy) = (path.child("externalTrafficPolicy"), spec.external_traffic_policy.as_str());
     if is_external(spec) {
-        rules::choice(&at, policy, &POLICIES, errors);
+        rules::choice(&at, policy, service_external_traffic_policy::ALL, errors);
     } else if !policy.is_empty() {
         let value = api_machinery::field_path::BadValue::named(policy);
         errors.push(at.invalid(value, "may only be set for externally-accessible services"));
@@ -242,7 +243,7 @@ fn validate_policies(path: &Path, spec: &ServiceSpec, errors: &mut ErrorList) {
         None if matches!(spec.type_.as_str(), "ClusterIP" | "NodePort" | "LoadBalancer") => {
             errors.push(at.required(""));
         }
-        policy => rules::one_of_if_set(&at, policy.as_ref(), &POLICIES, errors),
+        policy => rules::one_of_if_set(&at, policy.as_ref(), service_internal_traffic_policy::ALL, errors),
     }
     if let Some(distribution) = &spec.traffic_distribution
         && !DISTRIBUTIONS.contains(&distribution.as_str())
@@ -386,7 +387,7 @@ pub(super) fn validate_status(service: &Service, old: &Service) -> ErrorList {
         match (one.ip.is_empty(), &one.ip_mode) {
             (false, None) => errors.push(at.required("must be specified when `ip` is set")),
             (true, Some(_)) => errors.push(at.forbidden("may not be specified when `ip` is not set")),
-            (_, mode) => rules::one_of_if_set(&at, mode.as_ref(), &["Proxy", "VIP"], &mut errors),
+            (_, mode) => rules::one_of_if_set(&at, mode.as_ref(), load_balancer_ip_mode::ALL, &mut errors),
         }
         if !one.hostname.is_empty() {
             let at = path.child("hostname");

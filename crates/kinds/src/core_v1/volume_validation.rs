@@ -2,11 +2,12 @@
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
+use api_types::core_v1::constants::{persistent_volume_mode, persistent_volume_reclaim_policy};
 use api_types::core_v1::{
     PersistentVolume, PersistentVolumeSource, PersistentVolumeSpec, SecretReference, VolumeNodeAffinity,
 };
 
-use crate::claim_spec::{VOLUME_MODES, access_modes};
+use crate::claim_spec::access_modes;
 use crate::field_rules::{self as rules, IMMUTABLE, POSITIVE};
 use crate::internal_json;
 use crate::pod_spec::validation::volume_sources as source;
@@ -37,10 +38,9 @@ fn validate_with(volume: &PersistentVolume, node_values: NodeValues) -> ErrorLis
     }
     access_modes(&at, &spec.access_modes, &mut errors);
     validate_capacity(&path.child("capacity"), spec, &mut errors);
-    let policies = ["Delete", "Recycle", "Retain"];
     let at = path.child("persistentVolumeReclaimPolicy");
     if !spec.persistent_volume_reclaim_policy.is_empty() {
-        rules::one_of(&at, &spec.persistent_volume_reclaim_policy, &policies, &mut errors);
+        rules::one_of(&at, &spec.persistent_volume_reclaim_policy, persistent_volume_reclaim_policy::ALL, &mut errors);
     }
     if let Some(affinity) = &spec.node_affinity {
         let at = path.child("nodeAffinity").child("required");
@@ -102,7 +102,7 @@ fn validate_capacity(path: &Path, spec: &PersistentVolumeSpec, errors: &mut Erro
 fn validate_classes(path: &Path, spec: &PersistentVolumeSpec, errors: &mut ErrorList) {
     let subdomain: rules::NameRule = names::dns1123_subdomain;
     rules::named_if_set(&path.child("storageClassName"), &spec.storage_class_name, subdomain, errors);
-    rules::one_of_if_set(&path.child("volumeMode"), spec.volume_mode.as_ref(), &VOLUME_MODES, errors);
+    rules::one_of_if_set(&path.child("volumeMode"), spec.volume_mode.as_ref(), persistent_volume_mode::ALL, errors);
     let Some(class) = &spec.volume_attributes_class_name else { return };
     let at = path.child("volumeAttributesClassName");
     if class.is_empty() {

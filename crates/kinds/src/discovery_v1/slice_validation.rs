@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
+use api_types::core_v1::constants::protocol;
+use api_types::discovery_v1::constants::address_type;
 use api_types::discovery_v1::{Endpoint, EndpointHints, EndpointSlice};
 
 use crate::field_rules as rules;
@@ -15,8 +17,7 @@ const MAX_HINTS: usize = 8;
 
 /// Checks everything but the endpoints, which unchanged ones are spared.
 pub(super) fn validate(slice: &EndpointSlice, errors: &mut ErrorList) {
-    let types = ["FQDN", "IPv4", "IPv6"];
-    rules::choice(&Path::new("addressType"), &slice.address_type, &types, errors);
+    rules::choice(&Path::new("addressType"), &slice.address_type, address_type::ALL, errors);
     let path = Path::new("ports");
     if slice.ports.len() > MAX_PORTS {
         errors.push(path.too_many(slice.ports.len(), MAX_PORTS));
@@ -31,7 +32,7 @@ pub(super) fn validate(slice: &EndpointSlice, errors: &mut ErrorList) {
             errors.push(path.child("name").duplicate(BadValue::from(name)));
         }
         let protocol = port.protocol.as_deref().unwrap_or_default();
-        rules::choice(&path.child("protocol"), protocol, &["SCTP", "TCP", "UDP"], errors);
+        rules::choice(&path.child("protocol"), protocol, protocol::ALL, errors);
         if let Some(protocol) = &port.app_protocol {
             errors.push_invalid(&path.child("appProtocol"), protocol, names::qualified_name(protocol));
         }

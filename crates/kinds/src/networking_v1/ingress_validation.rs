@@ -3,6 +3,7 @@
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::TypedLocalObjectReference;
+use api_types::networking_v1::constants::path_type;
 use api_types::networking_v1::{
     HTTPIngressPath, Ingress, IngressBackend, IngressRule, IngressServiceBackend, IngressSpec,
 };
@@ -11,7 +12,6 @@ use crate::field_rules as rules;
 
 /// The older way to name the class.
 pub(super) const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
-const PATH_TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
 const NOT_AN_IP: &str = "must be a DNS name, not an IP address";
 const ABSOLUTE: &str = "must be an absolute path";
 const NOT_IN_PATHS: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
@@ -133,7 +133,7 @@ fn validate_path(path: &Path, one: &HTTPIngressPath, errors: &mut ErrorList) {
         "ImplementationSpecific" if !value.is_empty() && !value.starts_with('/') => {
             errors.push(at.invalid(value, ABSOLUTE));
         }
-        other => rules::one_of(&path.child("pathType"), other, &PATH_TYPES, errors),
+        other => rules::one_of(&path.child("pathType"), other, path_type::ALL, errors),
     }
     validate_backend(&path.child("backend"), &one.backend, errors);
 }

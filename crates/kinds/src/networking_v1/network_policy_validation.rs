@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::intstr::IntOrString;
 use api_machinery::names;
+use api_types::core_v1::constants::protocol;
+use api_types::networking_v1::constants::policy_type;
 use api_types::networking_v1::{IPBlock, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec};
 
 use crate::address_warnings;
 use crate::field_rules as rules;
 use crate::label_selector::{self, Values};
 
-const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
-const TYPES: [&str; 2] = ["Ingress", "Egress"];
 const MAX_TYPES: usize = 2;
 
 /// Every block of a policy, with the path of its field.
@@ -70,8 +70,8 @@ pub(super) fn validate(spec: &NetworkPolicySpec, old: Option<&NetworkPolicySpec>
         return errors;
     }
     for (index, type_) in spec.policy_types.iter().enumerate() {
-        if !TYPES.contains(&type_.as_str()) {
-            errors.push(at.index(index).not_supported_in_order(BadValue::named(type_), &TYPES));
+        if !policy_type::ALL.contains(&type_.as_str()) {
+            errors.push(at.index(index).not_supported_in_order(BadValue::named(type_), policy_type::ALL));
         }
     }
     errors
@@ -80,8 +80,8 @@ pub(super) fn validate(spec: &NetworkPolicySpec, old: Option<&NetworkPolicySpec>
 fn validate_ports(path: &Path, ports: &[NetworkPolicyPort], errors: &mut ErrorList) {
     for (index, port) in ports.iter().enumerate() {
         let path = path.child("ports").index(index);
-        if let Some(protocol) = port.protocol.as_ref().filter(|one| !PROTOCOLS.contains(&one.as_str())) {
-            errors.push(path.child("protocol").not_supported_in_order(BadValue::named(protocol), &PROTOCOLS));
+        if let Some(protocol) = port.protocol.as_ref().filter(|one| !protocol::ALL.contains(&one.as_str())) {
+            errors.push(path.child("protocol").not_supported_in_order(BadValue::named(protocol), protocol::ALL));
         }
         validate_port(&path, port, errors);
     }

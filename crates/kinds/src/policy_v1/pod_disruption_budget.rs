@@ -20,6 +20,7 @@ use api_machinery::object::Object;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::policy_v1::PodDisruptionBudgetSpec;
+use api_types::policy_v1::constants::unhealthy_pod_eviction_policy_type;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["pdb"],
@@ -131,8 +132,12 @@ fn validate_spec(spec: &PodDisruptionBudgetSpec, old: Option<&PodDisruptionBudge
         label_selector::validate(&path.child("selector"), selector, values, errors);
     }
     if let Some(policy) = &spec.unhealthy_pod_eviction_policy {
-        let known = ["AlwaysAllow", "IfHealthyBudget"];
-        field_rules::one_of(&path.child("unhealthyPodEvictionPolicy"), policy, &known, errors);
+        field_rules::one_of(
+            &path.child("unhealthyPodEvictionPolicy"),
+            policy,
+            unhealthy_pod_eviction_policy_type::ALL,
+            errors,
+        );
     }
 }
 

@@ -1,5 +1,6 @@
 //! PriorityClass of scheduling.k8s.io/v1: its names, and its rules.
 
+use api_types::core_v1::constants::preemption_policy;
 use api_types::scheduling_v1::PriorityClass;
 
 use crate::field_rules;
@@ -54,8 +55,7 @@ impl TypedRules for PriorityClassRules {
             errors.push(Path::new("value").forbidden(detail));
         }
         if let Some(policy) = &object.preemption_policy {
-            let known = ["PreemptLowerPriority", "Never"];
-            field_rules::choice_in_order(&Path::new("preemptionPolicy"), policy, &known, &mut errors);
+            field_rules::choice_in_order(&Path::new("preemptionPolicy"), policy, preemption_policy::ALL, &mut errors);
         }
         errors
     }

@@ -14,6 +14,8 @@ use api_machinery::names;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::TopologySelectorTerm;
+use api_types::core_v1::constants::persistent_volume_reclaim_policy;
+use api_types::storage_v1::constants::volume_binding_mode;
 use std::collections::{BTreeMap, BTreeSet};
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
@@ -50,11 +52,12 @@ impl TypedRules for StorageClassRules {
         field_rules::named(&Path::new("provisioner"), &provisioner, names::qualified_name, &mut errors);
         validate_parameters(&object.parameters, &mut errors);
         if let Some(policy) = object.reclaim_policy.as_ref().filter(|policy| !policy.is_empty()) {
-            field_rules::one_of(&Path::new("reclaimPolicy"), policy, &["Delete", "Retain"], &mut errors);
+            // Documents tell the values that volumes may have; a class may not ask for recycling.
+            let known = [persistent_volume_reclaim_policy::DELETE, persistent_volume_reclaim_policy::RETAIN];
+            field_rules::one_of(&Path::new("reclaimPolicy"), policy, &known, &mut errors);
         }
         let mode = object.volume_binding_mode.as_deref().unwrap_or_default();
-        let modes = ["Immediate", "WaitForFirstConsumer"];
-        field_rules::choice(&Path::new("volumeBindingMode"), mode, &modes, &mut errors);
+        field_rules::choice(&Path::new("volumeBindingMode"), mode, volume_binding_mode::ALL, &mut errors);
         validate_topologies(&object.allowed_topologies, &mut errors);
         errors
     }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api_machinery::leaf::LeafType;
 use api_machinery::meta::{APIGroup, APIResourceList, APIVersions, DeleteOptions, ListMeta, ObjectMeta, Status};
-use api_machinery::reflect::{Field, FieldType, ListType, Presence, Shape, StructType};
+use api_machinery::reflect::{Field, FieldType, ListType, Presence, Shape, StructType, Union};
 use serde_json::{Map, Value, json};
 
 use super::registered::REGISTERED;
-use super::{Model, Resource, custom, facts};
+use super::{Model, Resource, custom};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
@@ -216,9 +216,9 @@ impl Builder {
         }
         let raw_model = (table.package == APIEXTENSIONS).then_some(ANY_JSON);
         let outer = std::mem::replace(&mut self.raw_model, raw_model);
-        self.add_members(&name, table, &mut properties, &mut required);
+        self.add_members(table, &mut properties, &mut required);
         self.raw_model = outer;
-        if let Some(union) = facts::union(&name) {
+        if let Some(union) = table.union {
             schema.insert("x-kubernetes-unions".into(), json!([union_of(union)]));
         }
         if !properties.is_empty() {
@@ -237,22 +237,17 @@ impl Builder {
         }
     }
 
-    /// The members of a struct; `model` is the model that they become members of.
-    fn add_members(
-        &mut self,
-        model: &str,
-        table: &StructType,
-        properties: &mut Map<String, Value>,
-        required: &mut Vec<Value>,
-    ) {
+    /// The members of a struct and of what is inline in it.
+    fn add_members(&mut self, table: &StructType, properties: &mut Map<String, Value>, required: &mut Vec<Value>) {
         for field in table.fields {
             let shape = (field.shape)();
             match shape.required() {
-                Shape::Struct(inner) if field.inline => self.add_members(model, inner, properties, required),
+                Shape::Struct(inner) if field.inline => self.add_members(inner, properties, required),
                 _ if field.rest || field.name.is_empty() => {}
                 _ => {
                     let mut member = self.member(field, shape);
-                    if let Some(values) = facts::values(model, field.name) {
+                    if !field.values().is_empty() {
+                        let values: BTreeSet<&str> = field.values().iter().copied().collect();
                         place_of_values(&mut member)["enum"] = json!(values);
                     }
                     properties.insert(field.name.into(), member);
@@ -364,9 +359,7 @@ fn leaf_schema(leaf: &LeafType, dialect: Dialect) -> Value {
 
 /// What a v3 document says an absent field means: the declared default, or the zero value of what is always written.
 fn declared_default(field: &FieldType, shape: Shape, optional: bool) -> Option<Value> {
-    // A default that names a constant is published by its value.
-    let text = if field.default.starts_with("\"ref(") { field.fill } else { field.default };
-    if let Ok(declared) = serde_json::from_str(text) {
+    if let Ok(declared) = serde_json::from_str(field.default) {
         return Some(declared);
     }
     match shape {
@@ -388,7 +381,7 @@ fn place_of_values(member: &mut Value) -> &mut Value {
     }
 }
 
-fn union_of(union: &facts::Union) -> Value {
+fn union_of(union: &Union) -> Value {
     let fields: Map<String, Value> =
         union.fields.iter().map(|(field, name)| ((*field).to_owned(), (*name).into())).collect();
     let mut shown = json!({"fields-to-discriminateBy": fields});

@@ -200,6 +200,7 @@ fn documents_tell_values_and_what_is_common() {
     let pods = version_document("", "v1", &[resource::<api_types::core_v1::Pod>()]);
     let models = &pods["components"]["schemas"];
     let model = |name: &str| &models[format!("io.k8s.api.core.v1.{name}")];
+    // The table has another order.
     assert_eq!(model("PodSpec")["properties"]["restartPolicy"]["enum"], json!(["Always", "Never", "OnFailure"]));
     let inlined = &model("EphemeralContainer")["properties"]["imagePullPolicy"]["enum"];
     assert_eq!(*inlined, json!(["Always", "IfNotPresent", "Never"]));
@@ -207,6 +208,17 @@ fn documents_tell_values_and_what_is_common() {
         model("SeccompProfile")["x-kubernetes-unions"],
         json!([{"discriminator": "type", "fields-to-discriminateBy": {"localhostProfile": "LocalhostProfile"}}])
     );
+    assert_eq!(
+        model("PodSchedulingGroup")["x-kubernetes-unions"],
+        json!([{"fields-to-discriminateBy": {"podGroupName": "PodGroupName"}}]),
+        "no field chooses"
+    );
+    let claims = version_document("", "v1", &[resource::<api_types::core_v1::PersistentVolumeClaim>()]);
+    let status = &claims["components"]["schemas"]["io.k8s.api.core.v1.PersistentVolumeClaimStatus"]["properties"];
+    let modes = json!(["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"]);
+    assert_eq!((&status["accessModes"]["items"]["enum"], &status["accessModes"]["enum"]), (&modes, &json!(null)));
+    let states = status["allocatedResourceStatuses"]["additionalProperties"]["enum"].as_array().map(Vec::len);
+    assert_eq!(states, Some(5), "the values of entries stand with the entries");
     let names = |place: &Value| {
         let list = place["parameters"].as_array().cloned().unwrap_or_default();
         list.iter().map(|own| own["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")

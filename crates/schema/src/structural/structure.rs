@@ -1,6 +1,6 @@
 //! The rules for schemas themselves: what a CustomResourceDefinition may declare.
 
-use api_machinery::field_path::{ErrorList, FieldError, Path};
+use api_machinery::field_path::{ErrorList, Path};
 use serde_json::{Map, Value};
 
 use super::pattern;
@@ -19,17 +19,27 @@ enum Place {
     Item,
 }
 
+/// What is found in a schema.
+#[derive(Default)]
+struct Found {
+    /// In the order of the rules.
+    errors: ErrorList,
+    /// What keeps the schema from being structural.
+    structural: ErrorList,
+    /// It has a keyword that no structural schema can have.
+    is_other_dialect: bool,
+}
+
 /// All that is wrong with a schema; `path` is that of the schema itself.
 pub fn check(path: &Path, schema: &Value) -> ErrorList {
-    let mut errors = ErrorList::new();
+    let mut found = Found::default();
     if schema.get("nullable") == Some(&Value::Bool(true)) {
-        errors.push(path.child("nullable").forbidden("nullable cannot be true at the root"));
+        found.errors.push(path.child("nullable").forbidden("nullable cannot be true at the root"));
     }
-    let mut structural = ErrorList::new();
-    check_node(path, schema, Place::Root, 0, &mut errors, &mut structural);
+    check_node(path, schema, Place::Root, 0, &mut found);
+    let Found { mut errors, structural, is_other_dialect } = found;
     // What no structural schema can say is all that is told of a schema that says it.
-    let is_other_dialect = |error: &FieldError| error.detail.ends_with(" is not supported");
-    if errors.iter().any(is_other_dialect) {
+    if is_other_dialect {
         return errors;
     }
     // Upstream sorts only the structural errors, by their text.
@@ -51,44 +61,38 @@ fn has_members(schema: &Map<String, Value>, name: &str) -> bool {
     schema.get(name).and_then(Value::as_object).is_some_and(|map| !map.is_empty())
 }
 
-fn check_node(
-    path: &Path,
-    schema: &Value,
-    place: Place,
-    depth: usize,
-    errors: &mut ErrorList,
-    structural: &mut ErrorList,
-) {
+fn check_node(path: &Path, schema: &Value, place: Place, depth: usize, found: &mut Found) {
     let Value::Object(node) = schema else { return };
     if depth > MAX_DEPTH {
-        errors.push(path.forbidden("nested too deeply"));
+        found.errors.push(path.forbidden("nested too deeply"));
         return;
     }
-    check_keywords(path, node, place, errors);
-    extensions::check(path, node, errors);
-    check_type(path, node, place, structural);
-    check_embedded(path, node, place, structural);
-    nested::check_junctors(path, node, structural);
+    check_keywords(path, node, place, found);
+    extensions::check(path, node, &mut found.errors);
+    check_type(path, node, place, &mut found.structural);
+    check_embedded(path, node, place, &mut found.structural);
+    nested::check_junctors(path, node, &mut found.structural);
     for (name, property) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
         let below = path.child("properties").key(name);
         if place == Place::Root
             && matches!(name.as_str(), "apiVersion" | "kind" | "metadata")
             && property.get("default").is_some()
         {
-            errors.push(below.child("default").forbidden(format!("must not be set in top-level {name}")));
+            found.errors.push(below.child("default").forbidden(format!("must not be set in top-level {name}")));
         }
-        check_node(&below, property, Place::Field, depth + 1, errors, structural);
+        check_node(&below, property, Place::Field, depth + 1, found);
     }
     if let Some(items) = node.get("items") {
-        check_node(&path.child("items"), items, Place::Item, depth + 1, errors, structural);
+        check_node(&path.child("items"), items, Place::Item, depth + 1, found);
     }
     if let Some(entries) = node.get("additionalProperties") {
-        check_node(&path.child("additionalProperties"), entries, Place::Field, depth + 1, errors, structural);
+        check_node(&path.child("additionalProperties"), entries, Place::Field, depth + 1, found);
     }
 }
 
 /// Keywords that the dialect leaves out.
-fn check_keywords(path: &Path, node: &Map<String, Value>, place: Place, errors: &mut ErrorList) {
+fn check_keywords(path: &Path, node: &Map<String, Value>, place: Place, found: &mut Found) {
+    let errors = &mut found.errors;
     const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
     match text(node, "type") {
         "null" => {
@@ -107,6 +111,7 @@ fn check_keywords(path: &Path, node: &Map<String, Value>, place: Place, errors: 
     for name in ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"] {
         if is_set(name) {
             errors.push(path.child(name).forbidden(format!("{name} is not supported")));
+            found.is_other_dialect = true;
         }
     }
     if node.get("items").is_some_and(Value::is_array) {

@@ -272,6 +272,8 @@ fn schemas_have_rules_of_their_own() {
             object(json!({"a": {"type": "string", "uniqueItems": true}})),
             "s.properties[a].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
         ),
+        // Neither type is set: of another dialect, only that is told.
+        (object(json!({"a": {"$ref": "b"}, "c": {}})), "s.properties[a].$ref: Forbidden: $ref is not supported"),
         (
             object(json!({"a": {"type": "string", "x-kubernetes-validations": [{"rule": " "}]}})),
             "s.properties[a].x-kubernetes-validations[0].rule: Required value: rule is not specified",

@@ -4,6 +4,10 @@ use std::collections::BTreeSet;
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
+use api_types::core_v1::constants::{
+    container_restart_policy, container_restart_rule_action, container_restart_rule_on_exit_codes_operator, protocol,
+    pull_policy, resource_resize_restart_policy, termination_message_policy,
+};
 use api_types::core_v1::{Container, ContainerPort, ContainerRestartRule, EphemeralContainer, PodSpec};
 
 use super::volumes::Volumes;
@@ -55,14 +59,12 @@ fn validate_common(
 ) {
     rules::named(&path.child("name"), &container.name, names::dns1123_label, errors);
     rules::required(&path.child("image"), &container.image, errors);
-    let messages = ["File", "FallbackToLogsOnError"];
     let at = path.child("terminationMessagePolicy");
-    rules::choice_in_order(&at, &container.termination_message_policy, &messages, errors);
+    rules::choice_in_order(&at, &container.termination_message_policy, termination_message_policy::ALL, errors);
     validate_ports(&path.child("ports"), &container.ports, errors);
     environment::validate(container, path, errors);
     devices::validate_mounts(volumes, container, path, errors);
-    let policies = ["Always", "IfNotPresent", "Never"];
-    rules::choice(&path.child("imagePullPolicy"), &container.image_pull_policy, &policies, errors);
+    rules::choice(&path.child("imagePullPolicy"), &container.image_pull_policy, pull_policy::ALL, errors);
     resources::validate_container(around, &container.resources, &path.child("resources"), errors);
     validate_resize_policy(&around.spec.restart_policy, container, &path.child("resizePolicy"), errors);
     security::validate_container(around.spec, container, &path.child("securityContext"), errors);
@@ -87,7 +89,7 @@ fn validate_ports(path: &Path, ports: &[ContainerPort], errors: &mut ErrorList) 
         if port.host_port != 0 {
             rules::port(&path.child("hostPort"), port.host_port, errors);
         }
-        rules::choice(&path.child("protocol"), &port.protocol, &["TCP", "UDP", "SCTP"], errors);
+        rules::choice(&path.child("protocol"), &port.protocol, protocol::ALL, errors);
     }
 }
 
@@ -111,7 +113,7 @@ fn validate_resize_policy(pod_restart: &str, container: &Container, path: &Path,
             errors.push(path.index(index).duplicate(BadValue::named(&policy.resource_name)));
         }
         rules::choice(path, &policy.resource_name, &["cpu", "memory"], errors);
-        rules::choice(path, &policy.restart_policy, &["NotRequired", "RestartContainer"], errors);
+        rules::choice(path, &policy.restart_policy, resource_resize_restart_policy::ALL, errors);
         if pod_restart == "Never" && policy.restart_policy != "NotRequired" {
             let detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
             errors.push(path.invalid(BadValue::named(&policy.restart_policy), detail));
@@ -122,7 +124,7 @@ fn validate_resize_policy(pod_restart: &str, container: &Container, path: &Path,
 fn validate_restart(container: &Container, path: &Path, errors: &mut ErrorList) {
     let at = path.child("restartPolicy");
     match &container.restart_policy {
-        Some(policy) => rules::one_of(&at, policy, &["Always", "Never", "OnFailure"], errors),
+        Some(policy) => rules::one_of(&at, policy, container_restart_policy::ALL, errors),
         None if !container.restart_policy_rules.is_empty() => {
             errors.push(at.required("must specify restartPolicy when restart rules are used"));
         }
@@ -139,13 +141,13 @@ fn validate_restart(container: &Container, path: &Path, errors: &mut ErrorList) 
 }
 
 fn validate_restart_rule(rule: &ContainerRestartRule, path: &Path, errors: &mut ErrorList) {
-    rules::one_of(&path.child("action"), &rule.action, &["Restart", "RestartAllContainers"], errors);
+    rules::one_of(&path.child("action"), &rule.action, container_restart_rule_action::ALL, errors);
     let path = path.child("exitCodes");
     let Some(codes) = &rule.exit_codes else {
         errors.push(path.required("must be specified"));
         return;
     };
-    rules::one_of(&path.child("operator"), &codes.operator, &["In", "NotIn"], errors);
+    rules::one_of(&path.child("operator"), &codes.operator, container_restart_rule_on_exit_codes_operator::ALL, errors);
     if codes.values.len() > MAX_EXIT_CODES {
         errors.push(path.child("values").too_many(codes.values.len(), MAX_EXIT_CODES));
     }

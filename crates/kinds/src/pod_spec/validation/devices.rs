@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
+use api_types::core_v1::constants::{mount_propagation_mode, recursive_read_only_mode};
 use api_types::core_v1::{Container, PodResourceClaim, VolumeMount};
 
 use super::Around;
@@ -56,8 +57,7 @@ fn validate_sub_path(mount: &VolumeMount, list: &Path, item: &Path, errors: &mut
 
 fn validate_propagation(container: &Container, mount: &VolumeMount, path: &Path, errors: &mut ErrorList) {
     let at = path.child("mountPropagation");
-    let known = ["Bidirectional", "HostToContainer", "None"];
-    rules::one_of_if_set(&at, mount.mount_propagation.as_ref(), &known, errors);
+    rules::one_of_if_set(&at, mount.mount_propagation.as_ref(), mount_propagation_mode::ALL, errors);
     let privileged = container.security_context.as_ref().is_some_and(|context| context.privileged == Some(true));
     if mount.mount_propagation.as_deref() == Some("Bidirectional") && !privileged {
         errors.push(at.forbidden("Bidirectional mount propagation is available only to privileged containers"));
@@ -74,7 +74,7 @@ fn validate_propagation(container: &Container, mount: &VolumeMount, path: &Path,
             }
         }
         Some(other) => {
-            errors.push(at.not_supported(BadValue::named(other), &["Disabled", "Enabled", "IfPossible"]));
+            errors.push(at.not_supported(BadValue::named(other), recursive_read_only_mode::ALL));
         }
     }
 }

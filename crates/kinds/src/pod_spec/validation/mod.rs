@@ -25,6 +25,7 @@ use std::borrow::Cow;
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
+use api_types::core_v1::constants::{preemption_policy, restart_policy};
 use api_types::core_v1::{Container, EphemeralContainerCommon, Pod, PodSpec, PodTemplateSpec};
 
 use crate::field_rules as rules;
@@ -40,7 +41,7 @@ pub(crate) use resources::{
     amount, container_resource_name, is_overcommitable, standard_name, validate_overhead_amounts,
 };
 pub(crate) use security::refuse_privileges;
-pub(crate) use tolerations::{EFFECTS, validate_tolerations};
+pub(crate) use tolerations::validate_tolerations;
 pub(crate) use volumes::{ISCSI_NAME, fits_portal};
 
 /// What a spec stands in.
@@ -143,8 +144,7 @@ fn validate_spec(around: &Around<'_>, path: &Path, errors: &mut ErrorList) {
     containers::validate_all(around, &volumes, path, errors);
     resources::validate_pod_level(around, &path.child("resources"), errors);
     network::validate_host_ports_match(around, path, errors);
-    let restart = ["Always", "OnFailure", "Never"];
-    rules::choice_in_order(&path.child("restartPolicy"), &spec.restart_policy, &restart, errors);
+    rules::choice_in_order(&path.child("restartPolicy"), &spec.restart_policy, restart_policy::ALL, errors);
     network::validate_dns_policy(spec, path, errors);
     errors.extend(names::labels(&path.child("nodeSelector"), &spec.node_selector));
     security::validate_pod(around, path, errors);
@@ -201,8 +201,7 @@ fn validate_names(spec: &PodSpec, path: &Path, errors: &mut ErrorList) {
         errors.push_invalid(&path.child("runtimeClassName"), class, subdomain(class));
     }
     if let Some(policy) = &spec.preemption_policy {
-        let known = ["PreemptLowerPriority", "Never"];
-        rules::choice_in_order(&path.child("preemptionPolicy"), policy, &known, errors);
+        rules::choice_in_order(&path.child("preemptionPolicy"), policy, preemption_policy::ALL, errors);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
+use api_types::core_v1::constants::dns_policy;
 use api_types::core_v1::{PodDNSConfig, PodSpec};
 
 use super::Around;
@@ -30,8 +31,7 @@ pub(super) fn validate_host_ports_match(around: &Around<'_>, path: &Path, errors
 }
 
 pub(super) fn validate_dns_policy(spec: &PodSpec, path: &Path, errors: &mut ErrorList) {
-    let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
-    rules::choice_in_order(&path.child("dnsPolicy"), &spec.dns_policy, &policies, errors);
+    rules::choice_in_order(&path.child("dnsPolicy"), &spec.dns_policy, dns_policy::ALL, errors);
 }
 
 pub(super) fn validate_dns_config(spec: &PodSpec, path: &Path, errors: &mut ErrorList) {

@@ -2,6 +2,7 @@
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
+use api_types::core_v1::constants::os_name;
 use api_types::core_v1::{PodSecurityContext, PodSpec, SecurityContext};
 
 use super::{Around, each_container};
@@ -56,7 +57,7 @@ pub(super) fn validate_os(spec: &PodSpec, path: &Path, errors: &mut ErrorList) {
         "" => errors.push(at.child("name").required("")),
         "linux" => refuse_windows_options(spec, path, errors),
         "windows" => refuse_linux_fields(spec, path, errors),
-        other => rules::one_of(&at, other, &["linux", "windows"], errors),
+        other => rules::one_of(&at, other, os_name::ALL, errors),
     }
 }
 

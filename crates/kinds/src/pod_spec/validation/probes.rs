@@ -3,6 +3,7 @@
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::intstr::IntOrString;
 use api_machinery::names;
+use api_types::core_v1::constants::uri_scheme;
 use api_types::core_v1::{Container, ExecAction, HTTPGetAction, Lifecycle, LifecycleHandler, Probe, TCPSocketAction};
 
 use super::Around;
@@ -153,7 +154,7 @@ fn validate_exec(exec: &ExecAction, path: &Path, errors: &mut ErrorList) {
 fn validate_http(get: &HTTPGetAction, path: &Path, errors: &mut ErrorList) {
     rules::required(&path.child("path"), &get.path, errors);
     port_or_name(&path.child("port"), &get.port, errors);
-    rules::one_of(&path.child("scheme"), &get.scheme, &["HTTP", "HTTPS"], errors);
+    rules::one_of(&path.child("scheme"), &get.scheme, uri_scheme::ALL, errors);
     for header in &get.http_headers {
         errors.push_invalid(&path.child("httpHeaders"), &header.name, names::http_header_name(&header.name));
     }

@@ -4,6 +4,10 @@ use std::collections::BTreeSet;
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
+use api_types::core_v1::constants::{
+    app_armor_profile_type, pod_fs_group_change_policy, pod_se_linux_change_policy as policy, proc_mount_type,
+    seccomp_profile_type, supplemental_groups_policy,
+};
 use api_types::core_v1::{AppArmorProfile, Container, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext};
 
 use super::annotations::profile_value;
@@ -11,7 +15,6 @@ use super::{Around, each_container, windows};
 use crate::field_rules as rules;
 use crate::internal_json;
 
-const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 /// The longest name of a profile on the node.
 const MAX_PROFILE_BYTES: usize = 4095;
 
@@ -32,23 +35,24 @@ pub(super) fn validate_pod(around: &Around<'_>, spec_path: &Path, errors: &mut E
     }
     validate_sysctls(around, context, &path.child("sysctls"), errors);
     let changes = context.fs_group_change_policy.as_ref();
-    rules::one_of_if_set(&path.child("fsGroupChangePolicy"), changes, &["Always", "OnRootMismatch"], errors);
+    rules::one_of_if_set(&path.child("fsGroupChangePolicy"), changes, pod_fs_group_change_policy::ALL, errors);
     validate_seccomp(context.seccomp_profile.as_ref(), &path.child("seccompProfile"), errors);
     if let Some(options) = &context.windows_options {
         windows::validate_options(options, &path.child("windowsOptions"), errors);
     }
     validate_apparmor(context.app_armor_profile.as_ref(), &path.child("appArmorProfile"), errors);
     let groups = context.supplemental_groups_policy.as_ref();
-    rules::one_of_if_set(&path.child("supplementalGroupsPolicy"), groups, &["Merge", "Strict"], errors);
+    rules::one_of_if_set(&path.child("supplementalGroupsPolicy"), groups, supplemental_groups_policy::ALL, errors);
     validate_selinux_policy(around, context, &path.child("seLinuxChangePolicy"), errors);
 }
 
 fn validate_selinux_policy(around: &Around<'_>, context: &PodSecurityContext, path: &Path, errors: &mut ErrorList) {
     let uses_mounts = |spec: &PodSpec| {
         let context = spec.security_context.as_ref();
-        context.is_some_and(|context| context.se_linux_change_policy.as_deref() == Some("MountOption"))
+        context.is_some_and(|context| context.se_linux_change_policy.as_deref() == Some(policy::MOUNT_OPTION))
     };
-    let known: &[&str] = if around.stored(uses_mounts) { &["MountOption", "Recursive"] } else { &["Recursive"] };
+    // The other value is behind a feature that is off.
+    let known = if around.stored(uses_mounts) { policy::ALL } else { &[policy::RECURSIVE] };
     rules::one_of_if_set(path, context.se_linux_change_policy.as_ref(), known, errors);
 }
 
@@ -109,7 +113,7 @@ fn validate_seccomp(profile: Option<&SeccompProfile>, path: &Path, errors: &mut 
     if profile.type_.is_empty() {
         errors.push(at.required("type is required when seccompProfile is set"));
     } else {
-        rules::one_of(&at, &profile.type_, &PROFILES, errors);
+        rules::one_of(&at, &profile.type_, seccomp_profile_type::ALL, errors);
     }
     let at = path.child("localhostProfile");
     match (profile.type_.as_str(), &profile.localhost_profile) {
@@ -129,13 +133,13 @@ fn validate_apparmor(profile: Option<&AppArmorProfile>, path: &Path, errors: &mu
     if profile.type_.is_empty() {
         errors.push(at.required("type is required when appArmorProfile is set"));
     } else {
-        rules::one_of(&at, &profile.type_, &PROFILES, errors);
+        rules::one_of(&at, &profile.type_, app_armor_profile_type::ALL, errors);
     }
     let at = path.child("localhostProfile");
     let file = profile.localhost_profile.as_deref().unwrap_or_default();
     if profile.type_ != "Localhost" {
         // Of an unknown type nobody knows what goes with it.
-        if profile.localhost_profile.is_some() && PROFILES.contains(&profile.type_.as_str()) {
+        if profile.localhost_profile.is_some() && app_armor_profile_type::ALL.contains(&profile.type_.as_str()) {
             errors.push(at.invalid(BadValue::from(file), "can only be set when AppArmor type is Localhost"));
         }
         return;
@@ -157,7 +161,7 @@ pub(super) fn validate_container(spec: &PodSpec, container: &Container, path: &P
     rules::id(&path.child("runAsUser"), context.run_as_user, errors);
     rules::id(&path.child("runAsGroup"), context.run_as_group, errors);
     let at = path.child("procMount");
-    rules::one_of_if_set(&at, context.proc_mount.as_ref(), &["Default", "Unmasked"], errors);
+    rules::one_of_if_set(&at, context.proc_mount.as_ref(), proc_mount_type::ALL, errors);
     if context.proc_mount.as_deref() == Some("Unmasked") && spec.host_users != Some(false) {
         errors.push(at.invalid(BadValue::named("Unmasked"), "`hostUsers` must be false to use `Unmasked`"));
     }

@@ -2,6 +2,7 @@
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
+use api_types::core_v1::constants::{node_inclusion_policy, unsatisfiable_constraint_action};
 use api_types::core_v1::{PodSpec, TopologySpreadConstraint};
 
 use super::Around;
@@ -43,7 +44,7 @@ fn validate_constraint(constraint: &TopologySpreadConstraint, path: &Path, error
         errors.push(path.child("topologyKey").required("can not be empty"));
     }
     let action = constraint.when_unsatisfiable.as_str();
-    rules::one_of(&path.child("whenUnsatisfiable"), action, &["DoNotSchedule", "ScheduleAnyway"], errors);
+    rules::one_of(&path.child("whenUnsatisfiable"), action, unsatisfiable_constraint_action::ALL, errors);
     if let Some(domains) = constraint.min_domains {
         let at = path.child("minDomains");
         if domains <= 0 {
@@ -54,14 +55,18 @@ fn validate_constraint(constraint: &TopologySpreadConstraint, path: &Path, error
             errors.push(at.invalid(BadValue::from(domains), detail));
         }
     }
-    let policies = ["Honor", "Ignore"];
     rules::one_of_if_set(
         &path.child("nodeAffinityPolicy"),
         constraint.node_affinity_policy.as_ref(),
-        &policies,
+        node_inclusion_policy::ALL,
         errors,
     );
-    rules::one_of_if_set(&path.child("nodeTaintsPolicy"), constraint.node_taints_policy.as_ref(), &policies, errors);
+    rules::one_of_if_set(
+        &path.child("nodeTaintsPolicy"),
+        constraint.node_taints_policy.as_ref(),
+        node_inclusion_policy::ALL,
+        errors,
+    );
 }
 
 /// Keys whose values come from the pod's labels. A pod that was stored when there were other rules keeps to those.

@@ -306,3 +306,33 @@ fn one_mistake_is_told_once_and_in_order() {
         ]
     );
 }
+
+/// Some lists of values are printed sorted and some as upstream declares the values, and those behind a feature that is
+/// off show only where they are asked for.
+#[test]
+fn values_are_listed_in_upstreams_order() {
+    let toleration = |operator: &str| {
+        let texts = errors_of("", &format!(r#","tolerations":[{{"key":"a","operator":"{operator}","effect":"x"}}]"#));
+        texts.iter().map(|text| text.replace("spec.tolerations[0].", "")).collect::<Vec<_>>()
+    };
+    let effect = r#"effect: Unsupported value: "x": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute""#;
+    assert_eq!(toleration("x"), [r#"operator: Unsupported value: "x": supported values: "Equal", "Exists""#, effect]);
+    assert_eq!(
+        toleration("Gt"),
+        [r#"operator: Unsupported value: "Gt": supported values: "Equal", "Exists", "Lt", "Gt""#, effect]
+    );
+    assert_eq!(
+        errors_of(r#","terminationMessagePolicy":"x""#, r#","dnsPolicy":"x","preemptionPolicy":"x""#),
+        [
+            r#"spec.containers[0].terminationMessagePolicy: Unsupported value: "x": supported values: "File", "FallbackToLogsOnError""#,
+            r#"spec.dnsPolicy: Unsupported value: "x": supported values: "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None""#,
+            r#"spec.preemptionPolicy: Unsupported value: "x": supported values: "PreemptLowerPriority", "Never""#,
+        ]
+    );
+    assert_eq!(
+        errors_of("", r#","securityContext":{"seLinuxChangePolicy":"MountOption"}"#),
+        [
+            r#"spec.securityContext.seLinuxChangePolicy: Unsupported value: "MountOption": supported values: "Recursive""#
+        ]
+    );
+}

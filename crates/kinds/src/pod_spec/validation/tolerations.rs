@@ -3,11 +3,9 @@
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::Toleration;
+use api_types::core_v1::constants::{taint_effect, toleration_operator};
 
 use crate::field_rules::NameRule;
-
-/// Effects of taints, in the order in which they are printed.
-pub(crate) const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// Checks a list of tolerations.
 pub(crate) fn validate_tolerations(path: &Path, tolerations: &[Toleration], errors: &mut ErrorList) {
@@ -44,10 +42,13 @@ fn validate(path: &Path, toleration: &Toleration, errors: &mut ErrorList) {
         }
         "Exists" => {}
         // Known, but behind a feature that is off; the list names them all the same.
-        "Gt" | "Lt" => errors.push(at.not_supported_in_order(operator, &["Equal", "Exists", "Lt", "Gt"])),
-        _ => errors.push(at.not_supported_in_order(operator, &["Equal", "Exists"])),
+        "Gt" | "Lt" => errors.push(at.not_supported_in_order(operator, toleration_operator::ALL)),
+        _ => {
+            let known = [toleration_operator::EQUAL, toleration_operator::EXISTS];
+            errors.push(at.not_supported_in_order(operator, &known));
+        }
     }
-    if !toleration.effect.is_empty() && !EFFECTS.contains(&toleration.effect.as_str()) {
-        errors.push(path.child("effect").not_supported_in_order(effect, &EFFECTS));
+    if !toleration.effect.is_empty() && !taint_effect::ALL.contains(&toleration.effect.as_str()) {
+        errors.push(path.child("effect").not_supported_in_order(effect, taint_effect::ALL));
     }
 }

@@ -4,6 +4,7 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::meta::ObjectMeta;
 use api_machinery::names;
 use api_machinery::reflect::{Reflect, is_zero};
+use api_types::core_v1::constants::{azure_data_disk_caching_mode, azure_data_disk_kind, host_path_type, pull_policy};
 use api_types::core_v1::{
     AWSElasticBlockStoreVolumeSource, AzureDiskVolumeSource, AzureFileVolumeSource, CSIVolumeSource,
     CephFSVolumeSource, CinderVolumeSource, ConfigMapVolumeSource, EmptyDirVolumeSource, EphemeralVolumeSource,
@@ -16,8 +17,6 @@ use api_types::core_v1::{
 use crate::claim_spec;
 use crate::field_rules as rules;
 
-const HOST_PATH_TYPES: [&str; 8] =
-    ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
 const REGISTRY: &str = "must be a host:port pair or multiple pairs separated by commas";
 const MAX_TENANT: usize = 65;
 const MANAGED_DISK: &str =
@@ -34,7 +33,7 @@ pub(crate) fn host_path(path: &Path, source: &HostPathVolumeSource, errors: &mut
     let at = path.child("path");
     if rules::required(&at, &source.path, errors) {
         rules::no_backsteps(&at, &source.path, errors);
-        rules::one_of_if_set(&path.child("type"), source.type_.as_ref(), &HOST_PATH_TYPES, errors);
+        rules::one_of_if_set(&path.child("type"), source.type_.as_ref(), host_path_type::ALL, errors);
     }
 }
 
@@ -265,9 +264,13 @@ pub(crate) fn azure_disk(path: &Path, source: &AzureDiskVolumeSource, errors: &m
     rules::required(&path.child("diskName"), &source.disk_name, errors);
     let at = path.child("diskURI");
     rules::required(&at, &source.disk_uri, errors);
-    let caching = ["None", "ReadOnly", "ReadWrite"];
-    rules::one_of_if_set(&path.child("cachingMode"), source.caching_mode.as_ref(), &caching, errors);
-    rules::one_of_if_set(&path.child("kind"), source.kind.as_ref(), &["Dedicated", "Managed", "Shared"], errors);
+    rules::one_of_if_set(
+        &path.child("cachingMode"),
+        source.caching_mode.as_ref(),
+        azure_data_disk_caching_mode::ALL,
+        errors,
+    );
+    rules::one_of_if_set(&path.child("kind"), source.kind.as_ref(), azure_data_disk_kind::ALL, errors);
     let (prefix, form) = match source.kind.as_deref() {
         Some("Managed") => ("/subscriptions/", MANAGED_DISK),
         _ => ("https://", BLOB_DISK),
@@ -337,6 +340,5 @@ pub(super) fn image(path: &Path, source: &ImageVolumeSource, needs_reference: bo
     if needs_reference {
         rules::required(&path.child("reference"), &source.reference, errors);
     }
-    let policies = ["Always", "IfNotPresent", "Never"];
-    rules::choice(&path.child("pullPolicy"), &source.pull_policy, &policies, errors);
+    rules::choice(&path.child("pullPolicy"), &source.pull_policy, pull_policy::ALL, errors);
 }
