@@ -37,6 +37,7 @@ impl Adopted {
                 self.uids.insert(uid.clone(), running.uid.clone());
             }
             if let Some(adopted) = self.uids.get(&uid) {
+                let pod = Arc::make_mut(pod);
                 pod.metadata.uid.clone_from(adopted);
                 pod.metadata.annotations.insert(CONFIG_HASH.to_owned(), adopted.clone());
             }
@@ -97,7 +98,12 @@ mod tests {
         pod.metadata.namespace = "default".into();
         pod.metadata.uid = uid.into();
         pod.metadata.annotations.insert(CONFIG_HASH.to_owned(), uid.into());
-        SourceSet { source: Source::File, pods: vec![pod], whole: true, written: [(uid.to_owned(), written)].into() }
+        SourceSet {
+            source: Source::File,
+            pods: vec![Arc::new(pod)],
+            whole: true,
+            written: [(uid.to_owned(), written)].into(),
+        }
     }
 
     #[test]
@@ -133,7 +139,8 @@ mod tests {
             assert_eq!(set.pods[0].metadata.uid, "ours", "{why}");
         }
         let mut stated = set("ours", at(99));
-        stated.pods[0].metadata.annotations.insert(CONFIG_HASH.to_owned(), "stated".into());
+        let pod = Arc::make_mut(&mut stated.pods[0]);
+        pod.metadata.annotations.insert(CONFIG_HASH.to_owned(), "stated".into());
         Adopted::default().apply(&mut stated, &[running("web-n", true, "file", "theirs")]);
         assert_eq!(stated.pods[0].metadata.uid, "ours");
     }
