@@ -10,8 +10,12 @@ mod api_tests;
 mod conformance_tests;
 #[cfg(test)]
 mod containerd_test;
+#[cfg(test)]
+mod ending_tests;
 mod health;
 mod housekeeping;
+#[cfg(test)]
+mod namesake_tests;
 mod present;
 mod queries;
 mod reclaim;
