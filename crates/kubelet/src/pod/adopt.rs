@@ -73,16 +73,9 @@ mod tests {
 
     fn running(name: &str, ready: bool, source: &str, hash: &str) -> Arc<RuntimePod> {
         let annotations = [(CONFIG_SOURCE, source), (CONFIG_HASH, hash)];
-        let sandbox = SandboxRecord {
-            id: "s".into(),
-            attempt: 0,
-            ready,
-            created_at: 100_000_000_000,
-            ips: Vec::new(),
-            has_network: true,
-            host_network: None,
-            annotations: annotations.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-        };
+        let annotations = annotations.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let created_at = 100_000_000_000;
+        let sandbox = SandboxRecord { created_at, annotations, ..SandboxRecord::example("s", ready) };
         Arc::new(RuntimePod {
             uid: "theirs".into(),
             name: name.into(),
