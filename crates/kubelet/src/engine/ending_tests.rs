@@ -116,3 +116,17 @@ async fn what_cannot_be_stopped_is_not_started_beside_itself() {
     bench.wait("replaced", |bench| bench.restarts("web") == 1).await;
     bench.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_shorter_grace_period_counts_from_when_it_is_asked_for() {
+    for (second, expected) in [(5, 15), (60, 60), (0, 12)] {
+        let bench = start().await;
+        bench.runtime.script("main", [stubborn()]);
+        bench.put("web", json!({"terminationGracePeriodSeconds": 60}));
+        bench.wait("running", |bench| bench.phase("web") == "Running").await;
+        bench.delete("web", 60);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(10 + bench.ends_in("web", second).await, expected, "{second} s");
+        bench.end().await;
+    }
+}

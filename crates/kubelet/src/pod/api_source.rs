@@ -73,7 +73,8 @@ mod tests {
 
     async fn next(deliveries: &mut mpsc::Receiver<Delivery>) -> Vec<String> {
         let is = |pod: &Arc<Pod>| format!("{}/{} {}", pod.metadata.name, pod.metadata.uid, pod.status.phase);
-        match deliveries.recv().await.unwrap() {
+        let waited = tokio::time::timeout(Duration::from_secs(60), deliveries.recv()).await;
+        match waited.expect("nothing is delivered").unwrap() {
             Delivery::All(set) => {
                 assert!(set.whole);
                 std::iter::once("all".to_owned()).chain(set.pods.iter().map(is)).collect()
