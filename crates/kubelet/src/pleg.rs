@@ -197,9 +197,39 @@ mod tests {
     use std::time::Duration;
 
     use base::{TaskGroup, TokioClock};
+    use node_api::cri::Code;
     use node_api::cri::fake::FakeRuntime;
+    use node_api::cri::v1::{PodSandboxConfig, PodSandboxMetadata};
 
     use super::*;
+
+    fn sandbox() -> PodSandboxConfig {
+        PodSandboxConfig {
+            metadata: Some(PodSandboxMetadata { uid: "u".into(), ..Default::default() }),
+            labels: std::collections::HashMap::from([(labels::POD_UID.to_owned(), "u".to_owned())]),
+            ..Default::default()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_that_cannot_be_read_is_told_later() {
+        let runtime = FakeRuntime::new(TokioClock::shared(), &TaskGroup::new("test"));
+        let (events, mut changes) = mpsc::channel(EVENT_QUEUE);
+        let cache = Arc::new(RuntimeCache::default());
+        let pleg = Pleg::new(Arc::new(runtime.clone()), Arc::clone(&cache), events, KubeletMetrics::unseen());
+        let id = runtime.run_pod_sandbox(sandbox(), "").await.unwrap();
+        pleg.relist().await.unwrap();
+        assert_eq!(changes.try_recv().unwrap().uid, "u");
+        runtime.stop_pod_sandbox(&id).await.unwrap();
+        runtime.fail_next("podsandbox_status", CriError::rpc("podsandbox_status", Code::Unknown, "stuck"));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        pleg.relist().await.unwrap();
+        assert!(changes.try_recv().is_err(), "nothing is told that cannot be read");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        pleg.relist().await.unwrap();
+        assert_eq!(changes.try_recv().unwrap().uid, "u");
+        assert!(!cache.get("u").unwrap().has_ready_sandbox());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn changes_are_told_once() {
@@ -209,12 +239,7 @@ mod tests {
         let cache = Arc::new(RuntimeCache::default());
         let pleg = Pleg::new(Arc::new(runtime.clone()), Arc::clone(&cache), events, KubeletMetrics::unseen());
         assert_eq!(pleg.health(), Err("pleg has yet to be successful".to_owned()));
-        let config = node_api::cri::v1::PodSandboxConfig {
-            metadata: Some(node_api::cri::v1::PodSandboxMetadata { uid: "u".into(), ..Default::default() }),
-            labels: std::collections::HashMap::from([(labels::POD_UID.to_owned(), "u".to_owned())]),
-            ..Default::default()
-        };
-        let id = runtime.run_pod_sandbox(config, "").await.unwrap();
+        let id = runtime.run_pod_sandbox(sandbox(), "").await.unwrap();
         pleg.relist().await.unwrap();
         assert_eq!(changes.try_recv().unwrap().uid, "u");
         assert!(cache.get("u").unwrap().has_ready_sandbox());

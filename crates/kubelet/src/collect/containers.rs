@@ -199,40 +199,13 @@ mod tests {
     use crate::runtime::record::{RecordState, SandboxRecord};
 
     fn record(id: &str, name: &str, created_at: i64) -> ContainerRecord {
-        ContainerRecord {
-            id: id.into(),
-            name: name.into(),
-            sandbox_id: "s1".into(),
-            state: RecordState::Exited,
-            created_at,
-            started_at: 0,
-            finished_at: 0,
-            exit_code: 0,
-            reason: String::new(),
-            message: String::new(),
-            image: String::new(),
-            image_ref: String::new(),
-            restart_count: 0,
-            log_path: String::new(),
-            annotations: std::collections::HashMap::new(),
-            mounts: Vec::new(),
-            user: None,
-            resources: None,
-        }
+        let dead = ContainerRecord::example(id, name, RecordState::Exited);
+        ContainerRecord { created_at, sandbox_id: "s1".into(), ..dead }
     }
 
     fn pod(uid: &str, containers: Vec<ContainerRecord>) -> Arc<RuntimePod> {
-        let sandbox = |id: &str, ready| SandboxRecord {
-            id: id.into(),
-            attempt: 0,
-            ready,
-            created_at: 0,
-            ips: Vec::new(),
-            has_network: true,
-            host_network: None,
-            annotations: std::collections::HashMap::new(),
-        };
-        let sandboxes = vec![sandbox("s2", true), sandbox("s1", false), sandbox("s0", false)];
+        let sandboxes =
+            [("s2", true), ("s1", false), ("s0", false)].map(|(id, ready)| SandboxRecord::example(id, ready)).into();
         Arc::new(RuntimePod { uid: uid.into(), sandboxes, containers, ..RuntimePod::default() })
     }
 

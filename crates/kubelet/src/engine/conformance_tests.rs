@@ -9,8 +9,13 @@ use serde_json::{Value, json};
 use super::api_tests::{Bench, pod, start};
 
 impl Bench {
-    fn put(&self, name: &str, spec: Value) {
+    pub(super) fn put(&self, name: &str, spec: Value) {
+        self.put_as(name, &format!("uid-{name}"), spec);
+    }
+
+    pub(super) fn put_as(&self, name: &str, uid: &str, spec: Value) {
         let mut object = pod(name, "node1");
+        object["metadata"]["uid"] = uid.into();
         for (field, value) in spec.as_object().unwrap() {
             object["spec"][field] = value.clone();
         }
@@ -18,30 +23,30 @@ impl Bench {
     }
 
     /// Changes the object, as a client would.
-    fn change(&self, name: &str, change: impl FnOnce(&mut Value)) {
+    pub(super) fn change(&self, name: &str, change: impl FnOnce(&mut Value)) {
         let mut object = self.object(name).unwrap();
         change(&mut object);
         self.server.put("v1/pods", object);
     }
 
-    fn delete(&self, name: &str, grace: i64) {
+    pub(super) fn delete(&self, name: &str, grace: i64) {
         self.change(name, |pod| {
             pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z".into();
             pod["metadata"]["deletionGracePeriodSeconds"] = grace.into();
         });
     }
 
-    fn deleted(&self, name: &str) -> bool {
+    pub(super) fn deleted(&self, name: &str) -> bool {
         let place = format!("/pods/{name}");
         self.server.requests().iter().any(|it| it.starts_with("DELETE") && it.contains(&place))
     }
 
-    fn status(&self, name: &str) -> Value {
+    pub(super) fn status(&self, name: &str) -> Value {
         self.object(name).map(|pod| pod["status"].clone()).unwrap_or_default()
     }
 
     /// The status of a container, of whatever list.
-    fn own(&self, pod: &str, container: &str) -> Value {
+    pub(super) fn own(&self, pod: &str, container: &str) -> Value {
         let status = self.status(pod);
         ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"]
             .iter()
@@ -50,22 +55,22 @@ impl Bench {
             .unwrap_or_default()
     }
 
-    fn restarts(&self, pod: &str) -> i64 {
+    pub(super) fn restarts(&self, pod: &str) -> i64 {
         self.own(pod, "main")["restartCount"].as_i64().unwrap_or(0)
     }
 
-    fn is_on(&self, pod: &str, type_: &str) -> String {
+    pub(super) fn is_on(&self, pod: &str, type_: &str) -> String {
         let conditions = self.status(pod)["conditions"].as_array().cloned().unwrap_or_default();
         let found = conditions.iter().find(|it| it["type"] == type_).cloned().unwrap_or_default();
         found["status"].as_str().unwrap_or_default().to_owned()
     }
 
-    async fn end(self) {
+    pub(super) async fn end(self) {
         self.tasks.shutdown(Duration::from_secs(5)).await;
     }
 }
 
-fn main_with(extra: Value) -> Value {
+pub(super) fn main_with(extra: Value) -> Value {
     let mut container = json!({"name": "main", "image": "docker.io/library/app:1"});
     for (field, value) in extra.as_object().unwrap() {
         container[field] = value.clone();

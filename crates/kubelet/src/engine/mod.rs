@@ -10,8 +10,12 @@ mod api_tests;
 mod conformance_tests;
 #[cfg(test)]
 mod containerd_test;
+#[cfg(test)]
+mod ending_tests;
 mod health;
 mod housekeeping;
+#[cfg(test)]
+mod namesake_tests;
 mod present;
 mod queries;
 mod reclaim;
@@ -50,7 +54,7 @@ use crate::pod::file_source::FileSource;
 use crate::pod::http_source::HttpSource;
 use crate::pod::publish::{Liveness, StatusBoard};
 use crate::pod::store::PodStore;
-use crate::pod::{Source, SourceSet, api_source};
+use crate::pod::{Delivery, Source, api_source};
 use crate::probe::{News, ProbeParts, Probes, Results, Statuses, VERDICT_QUEUE};
 use crate::runtime::PodRuntime;
 use crate::runtime::back_off::KeyedBackOff;
@@ -118,7 +122,7 @@ struct Inner {
     housekept: Mutex<bool>,
     loop_seen: Mutex<Instant>,
     channels: Mutex<Option<Channels>>,
-    set_sender: mpsc::Sender<SourceSet>,
+    delivery_sender: mpsc::Sender<Delivery>,
     dead: collect::containers::DeadContainers,
     images: tokio::sync::Mutex<collect::images::ImageCollector>,
     metrics: Arc<KubeletMetrics>,
@@ -129,7 +133,7 @@ struct Inner {
 
 /// What the sync loop listens to.
 struct Channels {
-    sets: mpsc::Receiver<SourceSet>,
+    deliveries: mpsc::Receiver<Delivery>,
     changes: mpsc::Receiver<PodChange>,
     news: mpsc::Receiver<News>,
 }
@@ -156,7 +160,7 @@ impl PodEngine {
     pub fn new(deps: EngineDeps) -> Self {
         let EngineDeps { settings, side, client, runtime, images, clock, rng, metrics, tasks } = deps;
         let settings = Arc::new(settings);
-        let (set_sender, sets) = mpsc::channel(crate::pod::SET_QUEUE);
+        let (delivery_sender, deliveries) = mpsc::channel(crate::pod::DELIVERY_QUEUE);
         let (change_sender, changes) = mpsc::channel(pleg::EVENT_QUEUE);
         let (news_sender, news) = mpsc::channel(VERDICT_QUEUE);
         let store = Arc::new(PodStore::default());
@@ -192,7 +196,7 @@ impl PodEngine {
             refused: Mutex::default(),
             housekept: Mutex::new(false),
             loop_seen: Mutex::new(Instant::now()),
-            channels: Mutex::new(Some(Channels { sets, changes, news })),
+            channels: Mutex::new(Some(Channels { deliveries, changes, news })),
             dead: collect::containers::DeadContainers::default(),
             images: tokio::sync::Mutex::default(),
             workers: Arc::default(),
@@ -205,7 +209,7 @@ impl PodEngine {
             store,
             board,
             probes,
-            set_sender,
+            delivery_sender,
             metrics,
             clock,
             rng,
@@ -267,7 +271,7 @@ impl Inner {
                 period: settings.file_check_frequency,
                 refuse_references: settings.prevent_static_pod_api_references,
             };
-            self.tasks.spawn_cancellable("file-source", source.run(self.set_sender.clone()));
+            self.tasks.spawn_cancellable("file-source", source.run(self.delivery_sender.clone()));
         }
         if let Some(url) = &settings.static_pod_url {
             let source = HttpSource {
@@ -278,11 +282,11 @@ impl Inner {
                 refuse_references: settings.prevent_static_pod_api_references,
                 roots: CaBundle::system().into_shared(),
             };
-            self.tasks.spawn_cancellable("http-source", source.run(self.set_sender.clone()));
+            self.tasks.spawn_cancellable("http-source", source.run(self.delivery_sender.clone()));
         }
         if let Some(client) = &self.client {
             let informers = Informers::new(client, InformerOptions::default());
-            let source = api_source::run(informers, settings.node_name.clone(), self.set_sender.clone());
+            let source = api_source::run(informers, settings.node_name.clone(), self.delivery_sender.clone());
             self.tasks.spawn_cancellable("api-source", source);
         }
     }

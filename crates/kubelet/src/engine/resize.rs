@@ -15,7 +15,7 @@ use super::Inner;
 use crate::border::Level;
 use crate::pod::admission::{Refusal, fits};
 use crate::pod::status::Resize;
-use crate::runtime::checkpoint::{Checkpoint, CheckpointError, Given};
+use crate::runtime::checkpoint::{Checkpoint, CheckpointError, Entries, Given};
 use crate::runtime::record::RuntimePod;
 
 pub(super) struct Allocations {
@@ -47,8 +47,8 @@ impl Allocations {
         Ok(())
     }
 
-    fn save(&self, entries: &HashMap<String, Entry>) {
-        self.file.save(&entries.iter().map(|(uid, entry)| (uid.clone(), entry.given.clone())).collect());
+    fn note(&self, entries: &HashMap<String, Entry>) {
+        self.file.note(&all_given(entries));
     }
 
     /// The pod with what it has been given in place of what it wants.
@@ -76,7 +76,7 @@ impl Allocations {
         let before = entries.len();
         entries.retain(|uid, _| uids.contains(uid));
         if entries.len() != before {
-            self.save(&entries);
+            self.note(&entries);
         }
     }
 
@@ -93,7 +93,7 @@ impl Allocations {
             return entry.given != wanted(pod);
         }
         entries.insert(pod.metadata.uid.clone(), Entry { given: wanted(pod), state: Resize::default() });
-        self.save(&entries);
+        self.note(&entries);
         false
     }
 
@@ -103,14 +103,25 @@ impl Allocations {
         }
     }
 
-    fn give(&self, pod: &Pod) {
+    /// Gives a pod what it wants, once that is on disk: a kubelet that comes back must know what it promised. Where it
+    /// cannot be written, the pod keeps what it has.
+    fn give(&self, pod: &Pod) -> Result<(), CheckpointError> {
         let mut entries = self.entries.lock();
+        let Some(entry) = entries.get_mut(&pod.metadata.uid) else { return Ok(()) };
+        let former = std::mem::replace(&mut entry.given, wanted(pod));
+        let saved = self.file.save(&all_given(&entries));
         if let Some(entry) = entries.get_mut(&pod.metadata.uid) {
-            entry.given = wanted(pod);
-            entry.state = Resize { in_progress: true, ..Resize::default() };
+            match saved {
+                Ok(()) => entry.state = Resize { in_progress: true, ..Resize::default() },
+                Err(_) => entry.given = former,
+            }
         }
-        self.save(&entries);
+        saved
     }
+}
+
+fn all_given(entries: &HashMap<String, Entry>) -> Entries {
+    entries.iter().map(|(uid, entry)| (uid.clone(), entry.given.clone())).collect()
 }
 
 impl Inner {
@@ -122,12 +133,17 @@ impl Inner {
         }
         let others = self.other_pods(pod);
         match self.side.node.node().map_or(Ok(()), |node| fits(pod, &node, &others)) {
-            Ok(()) => {
-                self.allocations.give(pod);
-                self.tell_resize(pod, Level::Normal, "ResizeStarted", "Pod resize started: ", None);
-                // It may have become smaller.
-                self.wake_pending_resizes();
-            }
+            Ok(()) => match self.allocations.give(pod) {
+                Ok(()) => {
+                    self.tell_resize(pod, Level::Normal, "ResizeStarted", "Pod resize started: ", None);
+                    // It may have become smaller.
+                    self.wake_pending_resizes();
+                }
+                Err(error) => {
+                    let meta = &pod.metadata;
+                    tracing::error!(pod = %meta.name, namespace = %meta.namespace, %error, "A pod is not resized");
+                }
+            },
             Err(Refusal { message, .. }) => {
                 let news = self.allocations.state(&pod.metadata.uid).pending.as_ref() != Some(&message);
                 self.allocations.settle(pod, |entry| entry.state.pending = Some(message.clone()));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{TaskGroup, TokioClock};
+use node_api::cri::{Code, CriError};
 use serde_json::{Value, json};
 
 use super::api_tests::{Bench, pod, start};
@@ -123,5 +124,67 @@ async fn room_that_becomes_free_is_taken_at_once() {
     bench.server.put("v1/pods", going);
     bench.wait("resized", |bench| bench.limit() == "3Gi").await;
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+/// Puts a directory where the engine keeps what it gave, so that nothing can be written there.
+fn block_checkpoint(bench: &Bench) -> std::path::PathBuf {
+    let path = settings(bench.root.path()).root_dir.join("allocated_pods_state");
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    path
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_remembered_is_not_given() {
+    let bench = running().await;
+    let blocked = block_checkpoint(&bench);
+    drop(bench.runtime.take_calls());
+    bench.resize("2Gi");
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    assert_eq!(bench.runtime.take_calls().iter().filter(|call| call.operation == "update_container").count(), 0);
+    assert_eq!(
+        (bench.limit(), bench.container()["allocatedResources"]["memory"].clone()),
+        ("1Gi".into(), "1Gi".into())
+    );
+    assert!(!bench.node.told("ResizeStarted"));
+    std::fs::remove_dir(blocked).unwrap();
+    bench.wait("resized", |bench| bench.limit() == "2Gi").await;
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_runtime_refuses_is_not_taken_for_done() {
+    let bench = running().await;
+    let refused = CriError::rpc("update_container", Code::Unknown, "device busy");
+    bench.runtime.fail_always("update_container", Some(refused));
+    bench.resize("2Gi");
+    let failed = |bench: &Bench| bench.condition("PodResizeInProgress").is_some_and(|(reason, _)| reason == "Error");
+    bench.wait("refused", failed).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(failed(&bench) && !bench.node.told("ResizeCompleted"));
+    bench.runtime.fail_always("update_container", None);
+    bench.wait("resized", |bench| bench.limit() == "2Gi").await;
+    assert!(bench.node.told("ResizeCompleted"));
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_limit_below_what_is_used_waits() {
+    let bench = start().await;
+    let mut pod = pod("web", "node1");
+    pod["spec"]["containers"][0]["resources"] = json!({"requests": {"memory": "256Mi"}});
+    bench.server.put("v1/pods", pod);
+    bench.wait("running", |bench| bench.phase("web") == "Running").await;
+    bench.runtime.set_memory("main", 700 << 20);
+    drop(bench.runtime.take_calls());
+    let mut pod = bench.object("web").unwrap();
+    pod["spec"]["containers"][0]["resources"]["limits"] = json!({"memory": "512Mi"});
+    bench.server.put("v1/pods", pod);
+    let refused = |bench: &Bench| bench.condition("PodResizeInProgress").is_some_and(|(reason, _)| reason == "Error");
+    bench.wait("refused", refused).await;
+    assert_eq!(bench.runtime.take_calls().iter().filter(|call| call.operation == "update_container").count(), 0);
+    bench.runtime.set_memory("main", 100 << 20);
+    bench.wait("resized", |bench| bench.limit() == "512Mi").await;
     bench.tasks.shutdown(Duration::from_secs(5)).await;
 }

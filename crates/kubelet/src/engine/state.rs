@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(state.step(&pod, Input::Updated), Effect::Interrupt);
         assert_eq!((state.stage, state.grace, state.deleted), (Stage::Terminating, Some(10), true));
         pod.metadata.deletion_grace_period_seconds = Some(15);
-        assert_eq!(state.step(&pod, Input::Updated), Effect::Nothing, "grace never grows");
+        assert_eq!((state.step(&pod, Input::Updated), state.grace), (Effect::Nothing, Some(10)), "grace never grows");
         pod.metadata.deletion_grace_period_seconds = Some(0);
         assert_eq!(state.step(&pod, Input::Updated), Effect::Interrupt);
         assert_eq!(state.grace, Some(1));
@@ -206,7 +206,13 @@ mod tests {
         let forced = Some(Forced { reason: "Evicted".into(), message: String::new(), disruption: None });
         let kill = Input::Kill { grace: Some(3), forced: forced.clone(), evict: true };
         assert_eq!(state.step(&pod("Running"), kill), Effect::Interrupt);
-        assert_eq!((state.grace, state.forced, state.evicted), (Some(3), forced, true));
+        assert_eq!((state.grace, &state.forced, state.evicted), (Some(3), &forced, true));
+        let other = Some(Forced { reason: "Preempted".into(), message: String::new(), disruption: None });
+        let kill = |grace| Input::Kill { grace, forced: other.clone(), evict: false };
+        assert_eq!(state.step(&pod("Running"), kill(Some(9))), Effect::Nothing);
+        assert_eq!((state.grace, &state.forced, state.evicted), (Some(3), &forced, true), "the first reason stays");
+        assert_eq!(state.step(&pod("Running"), kill(Some(0))), Effect::Interrupt);
+        assert_eq!(state.grace, Some(1), "at once is one second");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::border::Level;
 use crate::collect;
 use crate::pleg::PodChange;
 use crate::pod::merge::{Merger, Op};
-use crate::pod::{SourceSet, is_mirror};
+use crate::pod::{Delivery, Source, is_mirror};
 use crate::probe::{News, ProbeKind, Verdict};
 use crate::runtime::text;
 
@@ -44,7 +44,7 @@ impl Inner {
             }
             back_off = BACK_OFF_FIRST;
             tokio::select! {
-                Some(set) = channels.sets.recv() => self.take_set(&mut merger, set).await,
+                Some(delivery) = channels.deliveries.recv() => self.take(&mut merger, delivery).await,
                 Some(change) = channels.changes.recv() => self.pod_changed(&change),
                 Some(news) = channels.news.recv() => self.probe_news(&news),
                 _ = ticks.tick() => self.check_deadlines(),
@@ -66,19 +66,22 @@ impl Inner {
         Ok(())
     }
 
-    async fn take_set(self: &Arc<Self>, merger: &mut Merger, mut set: SourceSet) {
-        let source = set.source;
-        let strangers: Vec<_> =
-            self.runtime.cache.all().into_iter().filter(|seen| self.workers.state(&seen.uid).is_none()).collect();
-        self.adopted.lock().apply(&mut set, &strangers);
-        let changes = merger.apply(set, self.now());
-        for pod in &changes.duplicates {
+    async fn take(self: &Arc<Self>, merger: &mut Merger, mut delivery: Delivery) {
+        if let Delivery::All(set) = &mut delivery
+            && set.source == Source::File
+        {
+            let strangers: Vec<_> =
+                self.runtime.cache.all().into_iter().filter(|seen| self.workers.state(&seen.uid).is_none()).collect();
+            self.adopted.lock().apply(set, &strangers);
+        }
+        let changes = merger.apply(delivery, self.now());
+        for (source, pod) in &changes.duplicates {
             let (name, of) = (&pod.metadata.name, text::pod(pod));
             let message = format!(
                 "Error validating pod {of} from {} due to duplicate pod name {name:?}, ignoring",
                 source.name()
             );
-            self.side.events.event(object_reference(pod), Level::Warning, "FailedValidation", &message);
+            self.side.events.event(object_reference(&**pod), Level::Warning, "FailedValidation", &message);
         }
         for op in changes.ops {
             match op {

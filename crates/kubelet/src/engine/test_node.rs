@@ -27,6 +27,9 @@ pub(crate) struct TestNode {
     pub(crate) unmounted: Mutex<Vec<String>>,
     pub(crate) config_error: Mutex<Option<String>>,
     pub(crate) mount_error: Mutex<Option<String>>,
+    pub(crate) unmount_error: Mutex<Option<String>>,
+    /// The pods whose groups were removed.
+    pub(crate) removed_groups: Mutex<Vec<String>>,
     /// The memory limits that pods' groups were given.
     pub(crate) group_limits: Mutex<Vec<i64>>,
 }
@@ -39,7 +42,7 @@ impl Volumes for TestNode {
 
     async fn unmount(&self, uid: &str) -> Result<(), SideError> {
         self.unmounted.lock().push(uid.to_owned());
-        Ok(())
+        self.unmount_error.lock().clone().map_or(Ok(()), |text| Err(SideError::new(text)))
     }
 
     async fn clean_orphans(&self, _keep: &BTreeSet<String>) {}
@@ -90,7 +93,8 @@ impl PodCgroups for TestNode {
         Ok(())
     }
 
-    async fn remove(&self, _uid: &str) -> Result<(), SideError> {
+    async fn remove(&self, uid: &str) -> Result<(), SideError> {
+        self.removed_groups.lock().push(uid.to_owned());
         Ok(())
     }
 

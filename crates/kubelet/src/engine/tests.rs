@@ -484,3 +484,19 @@ async fn commands_go_to_the_container_that_runs_now() {
     assert_ne!(machine.engine.container_id(&pod, "main").await.unwrap(), id);
     machine.tasks.shutdown(Duration::from_secs(5)).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_edited_static_pod_waits_until_nothing_is_left_of_the_old_one() {
+    let machine = Machine::start().await;
+    machine.write("web", APP);
+    let old = machine.wait("web", "ready", |pod| first(pod).ready).await;
+    *machine.node.unmount_error.lock() = Some("device busy".into());
+    machine.write("web", &APP.replace("Seconds: 5", "Seconds: 6"));
+    machine.wait("web", "replaced", |pod| pod.metadata.uid != old.metadata.uid).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(machine.node.unmounted.lock().contains(&old.metadata.uid));
+    assert!(machine.engine.running_pods().await.is_empty(), "two of one name would share what the name stands for");
+    *machine.node.unmount_error.lock() = None;
+    machine.wait("web", "ready again", |pod| pod.metadata.uid != old.metadata.uid && first(pod).ready).await;
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use api_types::core_v1::Pod;
@@ -21,6 +22,8 @@ const MAX_WAITERS: usize = 16;
 #[derive(Default)]
 pub(super) struct Workers {
     entries: Mutex<HashMap<String, Entry>>,
+    /// How many have come.
+    arrivals: AtomicU64,
 }
 
 struct Entry {
@@ -52,7 +55,6 @@ impl Workers {
     pub(super) fn input(&self, pod: &Arc<Pod>, input: Input, quiet: bool) -> Option<NewWorker> {
         let mut entries = self.entries.lock();
         let uid = pod.metadata.uid.clone();
-        let arrival = entries.values().map(|entry| entry.arrival).max().map_or(0, |last| last + 1);
         let mut fresh = None;
         let entry = entries.entry(uid).or_insert_with(|| {
             let wake = Arc::new(Notify::new());
@@ -64,7 +66,8 @@ impl Workers {
                 wake,
                 interrupt: CancellationToken::new(),
                 stopped: Vec::new(),
-                arrival,
+                // The entries' lock is held, so that the order is theirs.
+                arrival: self.arrivals.fetch_add(1, Ordering::Relaxed),
                 born: Instant::now(),
             }
         });

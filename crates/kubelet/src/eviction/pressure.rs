@@ -134,7 +134,7 @@ mod tests {
         // (second, free memory, free disk, due, conditions)
         let (memory, disk) = ("MemoryPressure", "DiskPressure");
         type Step<'a> = (u64, i64, i64, &'a [usize], &'a [&'a str]);
-        let steps: [Step<'_>; 8] = [
+        let steps: [Step<'_>; 11] = [
             (0, 500, 500, &[], &[]),
             (10, 200, 500, &[], &[memory]),
             (20, 50, 500, &[1], &[memory]),
@@ -143,6 +143,10 @@ mod tests {
             (60, 400, 160, &[], &[disk, memory]),
             (100, 400, 160, &[], &[disk]),
             (110, 400, 160, &[], &[]),
+            // A soft threshold that was left is held anew.
+            (120, 200, 500, &[], &[memory]),
+            (145, 200, 500, &[], &[memory]),
+            (150, 200, 500, &[2], &[memory]),
         ];
         for (second, free_memory, free_disk, due, conditions) in steps {
             let seen = |available| Observation { available, capacity: 1000, at: at(second) };

@@ -37,6 +37,7 @@ impl Adopted {
                 self.uids.insert(uid.clone(), running.uid.clone());
             }
             if let Some(adopted) = self.uids.get(&uid) {
+                let pod = Arc::make_mut(pod);
                 pod.metadata.uid.clone_from(adopted);
                 pod.metadata.annotations.insert(CONFIG_HASH.to_owned(), adopted.clone());
             }
@@ -72,16 +73,9 @@ mod tests {
 
     fn running(name: &str, ready: bool, source: &str, hash: &str) -> Arc<RuntimePod> {
         let annotations = [(CONFIG_SOURCE, source), (CONFIG_HASH, hash)];
-        let sandbox = SandboxRecord {
-            id: "s".into(),
-            attempt: 0,
-            ready,
-            created_at: 100_000_000_000,
-            ips: Vec::new(),
-            has_network: true,
-            host_network: None,
-            annotations: annotations.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-        };
+        let annotations = annotations.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let created_at = 100_000_000_000;
+        let sandbox = SandboxRecord { created_at, annotations, ..SandboxRecord::example("s", ready) };
         Arc::new(RuntimePod {
             uid: "theirs".into(),
             name: name.into(),
@@ -97,7 +91,12 @@ mod tests {
         pod.metadata.namespace = "default".into();
         pod.metadata.uid = uid.into();
         pod.metadata.annotations.insert(CONFIG_HASH.to_owned(), uid.into());
-        SourceSet { source: Source::File, pods: vec![pod], whole: true, written: [(uid.to_owned(), written)].into() }
+        SourceSet {
+            source: Source::File,
+            pods: vec![Arc::new(pod)],
+            whole: true,
+            written: [(uid.to_owned(), written)].into(),
+        }
     }
 
     #[test]
@@ -133,7 +132,8 @@ mod tests {
             assert_eq!(set.pods[0].metadata.uid, "ours", "{why}");
         }
         let mut stated = set("ours", at(99));
-        stated.pods[0].metadata.annotations.insert(CONFIG_HASH.to_owned(), "stated".into());
+        let pod = Arc::make_mut(&mut stated.pods[0]);
+        pod.metadata.annotations.insert(CONFIG_HASH.to_owned(), "stated".into());
         Adopted::default().apply(&mut stated, &[running("web-n", true, "file", "theirs")]);
         assert_eq!(stated.pods[0].metadata.uid, "ours");
     }

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::manifest::{self, MAX_MANIFEST_BYTES, Reading};
-use super::{Source, SourceSet};
+use super::{Delivery, Source, SourceSet};
 
 /// Files of a directory looked at, a bound.
 const MAX_FILES: usize = 1000;
@@ -43,7 +43,7 @@ struct Reader {
 /// What a file holds, and since when.
 #[derive(Debug, Clone)]
 struct Manifest {
-    pod: Pod,
+    pod: Arc<Pod>,
     written: SystemTime,
 }
 
@@ -60,7 +60,7 @@ enum NoPod {
 
 impl FileSource {
     /// Delivers sets until the receiver is gone or the caller drops the future.
-    pub(crate) async fn run(self, sets: mpsc::Sender<SourceSet>) {
+    pub(crate) async fn run(self, deliveries: mpsc::Sender<Delivery>) {
         let period = self.period;
         let reader = Arc::new(Reader { source: self, last: Mutex::default() });
         loop {
@@ -70,7 +70,7 @@ impl FileSource {
             let look = Arc::clone(&reader);
             let set = tokio::task::spawn_blocking(move || look.look()).await.ok().flatten();
             if let Some(set) = set
-                && sets.send(set).await.is_err()
+                && deliveries.send(Delivery::All(set)).await.is_err()
             {
                 return;
             }
@@ -182,7 +182,7 @@ impl FileSource {
         let pod = manifest::read(&text, &reading).map_err(NoPod::Invalid)?;
         let written = UNIX_EPOCH + Duration::from_secs(u64::try_from(changed.0).unwrap_or_default());
         let written = written + Duration::from_nanos(u64::try_from(changed.1).unwrap_or_default());
-        Ok(Manifest { pod, written })
+        Ok(Manifest { pod: Arc::new(pod), written })
     }
 }
 
@@ -241,7 +241,10 @@ mod tests {
         };
         let group = TaskGroup::new("test");
         group.spawn_cancellable("source", source.run(sets));
-        let names = |set: SourceSet| set.pods.into_iter().map(|pod| pod.metadata.name).collect::<Vec<_>>();
+        let names = |delivery| {
+            let Delivery::All(set) = delivery else { panic!("{delivery:?}") };
+            set.pods.iter().map(|pod| pod.metadata.name.clone()).collect::<Vec<_>>()
+        };
         assert_eq!(names(received.recv().await.unwrap()), ["a-n"]);
         std::fs::write(dir.path().join("b.yaml"), manifest("b")).unwrap();
         let wanted = ["a-n".to_owned(), "b-n".to_owned()];
@@ -262,7 +265,8 @@ mod tests {
             refuse_references: true,
         };
         group.spawn_cancellable("source", source.run(sets));
-        assert!(received.recv().await.unwrap().pods.is_empty());
+        let Some(Delivery::All(set)) = received.recv().await else { panic!() };
+        assert!(set.pods.is_empty());
         group.shutdown(Duration::from_secs(5)).await;
     }
 
@@ -279,7 +283,7 @@ mod tests {
     /// The names of a look's pods and whether these are all.
     fn seen(reader: &Reader) -> Option<(Vec<String>, bool)> {
         let set = reader.look()?;
-        Some((set.pods.into_iter().map(|pod| pod.metadata.name).collect(), set.whole))
+        Some((set.pods.iter().map(|pod| pod.metadata.name.clone()).collect(), set.whole))
     }
 
     /// Reading this fails, for root too, and not because nothing is there.

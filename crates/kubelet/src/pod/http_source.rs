@@ -4,13 +4,14 @@
 //! vouch for the server, as upstream's client has it. An answer that was cut short is none.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use component_base::tls::{ClientTls, ServerTrust, SharedCaBundle};
 use tokio::sync::mpsc;
 
 use super::manifest::{Reading, read_list};
-use super::{Source, SourceSet};
+use super::{Delivery, Source, SourceSet};
 use crate::probe::http::{Get, get_up_to};
 use crate::probe::tls::Trust;
 
@@ -32,7 +33,7 @@ pub(crate) struct HttpSource {
 
 impl HttpSource {
     /// Delivers sets until the receiver is gone or the caller drops the future.
-    pub(crate) async fn run(self, sets: mpsc::Sender<SourceSet>) {
+    pub(crate) async fn run(self, deliveries: mpsc::Sender<Delivery>) {
         let mut last = None;
         let mut failures = 0_u32;
         let mut ticks = tokio::time::interval(self.period);
@@ -42,7 +43,7 @@ impl HttpSource {
                 Ok(None) => failures = 0,
                 Ok(Some(set)) => {
                     failures = 0;
-                    if sets.send(set).await.is_err() {
+                    if deliveries.send(Delivery::All(set)).await.is_err() {
                         return;
                     }
                 }
@@ -87,6 +88,7 @@ impl HttpSource {
             tracing::warn!(url = %self.url, "Zero-length data received from URL");
         }
         let pods = if answer.body.is_empty() { Vec::new() } else { read_list(&answer.body, &reading)? };
+        let pods = pods.into_iter().map(Arc::new).collect();
         *last = Some(answer.body);
         Ok(Some(SourceSet { source: Source::Http, pods, whole: true, written: BTreeMap::new() }))
     }
@@ -94,8 +96,6 @@ impl HttpSource {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use component_base::tls::CaBundle;
     use pki::{AltNames, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
     use rustls::pki_types::pem::PemObject as _;

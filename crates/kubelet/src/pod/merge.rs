@@ -1,12 +1,13 @@
-//! Turns complete sets of pods per source into what changed.
+//! Turns what sources deliver into what changed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use api_machinery::meta::ObjectMeta;
 use api_machinery::time::Time;
 use api_types::core_v1::Pod;
 
-use super::{CONFIG_HASH, CONFIG_MIRROR, CONFIG_SEEN, CONFIG_SOURCE, Source, SourceSet};
+use super::{CONFIG_HASH, CONFIG_MIRROR, CONFIG_SEEN, CONFIG_SOURCE, Delivery, PodEvent, Source, SourceSet};
 
 /// A change to the configured pods.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,18 +21,21 @@ pub(crate) enum Op {
     Reconcile(Vec<Arc<Pod>>),
 }
 
-/// What a set changed, in the order in which it is applied.
+/// What a delivery changed, in the order in which it is applied.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     pub(crate) ops: Vec<Op>,
     /// Pods left out because another one of the set has their name.
-    pub(crate) duplicates: Vec<Pod>,
+    pub(crate) duplicates: Vec<(Source, Arc<Pod>)>,
 }
+
+/// The pods of one source by uid, as they were last.
+type Known = BTreeMap<String, Arc<Pod>>;
 
 /// The pods of all sources as they were last.
 #[derive(Debug, Default)]
 pub(crate) struct Merger {
-    known: BTreeMap<Source, BTreeMap<String, Arc<Pod>>>,
+    known: BTreeMap<Source, Known>,
     seen: BTreeSet<Source>,
 }
 
@@ -41,53 +45,106 @@ impl Merger {
         self.seen.iter().copied()
     }
 
-    /// Takes a set and says what it changed.
-    pub(crate) fn apply(&mut self, set: SourceSet, now: Time) -> Changes {
+    /// Takes a delivery and says what it changed. The work is that of the pods in it.
+    pub(crate) fn apply(&mut self, delivery: Delivery, now: Time) -> Changes {
+        match delivery {
+            Delivery::All(set) => self.apply_all(set, now),
+            Delivery::Changes(events) => self.apply_events(events, now),
+        }
+    }
+
+    fn apply_all(&mut self, set: SourceSet, now: Time) -> Changes {
         let first = !self.known.contains_key(&set.source);
         self.seen.extend(set.whole.then_some(set.source));
         let known = self.known.entry(set.source).or_default();
-        let (mut add, mut update, mut delete, mut reconcile) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut changes = Changes::default();
-        let mut names = HashSet::new();
-        let mut uids = HashSet::new();
-        for mut pod in set.pods {
+        let mut round = Round::new(set.source, now);
+        let (mut names, mut uids, mut duplicates) = (HashSet::new(), HashSet::new(), Vec::new());
+        for pod in set.pods {
             if !names.insert((pod.metadata.namespace.clone(), pod.metadata.name.clone())) {
-                changes.duplicates.push(pod);
+                duplicates.push((set.source, pod));
                 continue;
             }
-            let uid = pod.metadata.uid.clone();
-            uids.insert(uid.clone());
-            stamp(&mut pod, set.source);
-            let Some(old) = known.get(&uid) else {
-                pod.metadata.annotations.insert(CONFIG_SEEN.to_owned(), now.to_string());
-                let pod = Arc::new(pod);
-                known.insert(uid, Arc::clone(&pod));
-                add.push(pod);
-                continue;
-            };
-            let Some(difference) = difference(old, &pod) else { continue };
-            let merged = Arc::new(merged(old, pod));
-            known.insert(uid, Arc::clone(&merged));
-            match difference {
-                Difference::Deletion => delete.push(merged),
-                Difference::Content => update.push(merged),
-                Difference::Status => reconcile.push(merged),
-            }
+            uids.insert(pod.metadata.uid.clone());
+            round.put(known, pod);
         }
         let gone: Vec<String> = known.keys().filter(|uid| !uids.contains(*uid)).cloned().collect();
-        let remove: Vec<_> = gone.iter().filter_map(|uid| known.remove(uid)).collect();
-        let full = |pods: &Vec<Arc<Pod>>| !pods.is_empty();
-        changes.ops.extend(Some(remove).filter(full).map(Op::Remove));
-        changes.ops.extend(Some(add).filter(|pods| first || full(pods)).map(Op::Add));
-        changes.ops.extend(Some(update).filter(full).map(Op::Update));
-        changes.ops.extend(Some(delete).filter(full).map(Op::Delete));
-        changes.ops.extend(Some(reconcile).filter(full).map(Op::Reconcile));
-        changes
+        gone.iter().for_each(|uid| round.remove(known, uid));
+        Changes { ops: round.into_ops(first), duplicates }
+    }
+
+    fn apply_events(&mut self, events: Vec<PodEvent>, now: Time) -> Changes {
+        let known = self.known.entry(Source::Api).or_default();
+        let mut round = Round::new(Source::Api, now);
+        for event in events {
+            match event {
+                PodEvent::Is(pod) => round.put(known, pod),
+                PodEvent::Gone(uid) => round.remove(known, &uid),
+            }
+        }
+        Changes { ops: round.into_ops(false), duplicates: Vec::new() }
     }
 }
 
-fn stamp(pod: &mut Pod, source: Source) {
-    pod.metadata.annotations.insert(CONFIG_SOURCE.to_owned(), source.name().to_owned());
+/// What one delivery changes.
+struct Round {
+    source: Source,
+    now: Time,
+    remove: Vec<Arc<Pod>>,
+    add: Vec<Arc<Pod>>,
+    update: Vec<Arc<Pod>>,
+    delete: Vec<Arc<Pod>>,
+    reconcile: Vec<Arc<Pod>>,
+}
+
+impl Round {
+    fn new(source: Source, now: Time) -> Self {
+        let (remove, add, update, delete, reconcile) = Default::default();
+        Self { source, now, remove, add, update, delete, reconcile }
+    }
+
+    /// Takes a pod as it is now. Only one that differs is copied.
+    fn put(&mut self, known: &mut Known, pod: Arc<Pod>) {
+        let uid = pod.metadata.uid.clone();
+        let Some(old) = known.get(&uid) else {
+            let pod = Arc::new(self.sighted(Arc::unwrap_or_clone(pod)));
+            known.insert(uid, Arc::clone(&pod));
+            self.add.push(pod);
+            return;
+        };
+        let Some(difference) = difference(old, &pod) else { return };
+        let merged = Arc::new(merged(old, Arc::unwrap_or_clone(pod)));
+        known.insert(uid, Arc::clone(&merged));
+        match difference {
+            Difference::Deletion => self.delete.push(merged),
+            Difference::Content => self.update.push(merged),
+            Difference::Status => self.reconcile.push(merged),
+        }
+    }
+
+    fn remove(&mut self, known: &mut Known, uid: &str) {
+        self.remove.extend(known.remove(uid));
+    }
+
+    /// Notes where a new pod comes from and when.
+    fn sighted(&self, mut pod: Pod) -> Pod {
+        let annotations = &mut pod.metadata.annotations;
+        annotations.insert(CONFIG_SOURCE.to_owned(), self.source.name().to_owned());
+        annotations.insert(CONFIG_SEEN.to_owned(), self.now.to_string());
+        pod
+    }
+
+    /// `first` for the first of a source, which is told of even when it is empty.
+    fn into_ops(self, first: bool) -> Vec<Op> {
+        let full = |pods: &Vec<Arc<Pod>>| !pods.is_empty();
+        let ops = [
+            Some(self.remove).filter(full).map(Op::Remove),
+            Some(self.add).filter(|pods| first || full(pods)).map(Op::Add),
+            Some(self.update).filter(full).map(Op::Update),
+            Some(self.delete).filter(full).map(Op::Delete),
+            Some(self.reconcile).filter(full).map(Op::Reconcile),
+        ];
+        ops.into_iter().flatten().collect()
+    }
 }
 
 enum Difference {
@@ -101,17 +158,14 @@ fn is_local(key: &str) -> bool {
 }
 
 fn difference(old: &Pod, new: &Pod) -> Option<Difference> {
-    let annotations = |pod: &Pod| {
-        let mut own = pod.metadata.annotations.clone();
-        own.retain(|key, _| !is_local(key));
-        own
-    };
+    #[cfg(test)]
+    tests::COMPARED.set(tests::COMPARED.get() + 1);
     let (old_meta, new_meta) = (&old.metadata, &new.metadata);
     let same = old.spec == new.spec
         && old_meta.labels == new_meta.labels
         && old_meta.deletion_timestamp == new_meta.deletion_timestamp
         && old_meta.deletion_grace_period_seconds == new_meta.deletion_grace_period_seconds
-        && annotations(old) == annotations(new);
+        && own_annotations(old).eq(own_annotations(new));
     if !same {
         let deleted = new_meta.deletion_timestamp.is_some();
         return Some(if deleted { Difference::Deletion } else { Difference::Content });
@@ -119,92 +173,32 @@ fn difference(old: &Pod, new: &Pod) -> Option<Difference> {
     (old.status != new.status).then_some(Difference::Status)
 }
 
+/// All but those that this kubelet made, in order.
+fn own_annotations(pod: &Pod) -> impl Iterator<Item = (&String, &String)> {
+    pod.metadata.annotations.iter().filter(|(key, _)| !is_local(key))
+}
+
 /// The new content on the metadata of the first sighting.
 fn merged(old: &Pod, new: Pod) -> Pod {
-    let mut out = old.clone();
-    out.spec = new.spec;
-    out.status = new.status;
-    out.metadata.labels = new.metadata.labels;
-    out.metadata.deletion_timestamp = new.metadata.deletion_timestamp;
-    out.metadata.deletion_grace_period_seconds = new.metadata.deletion_grace_period_seconds;
-    out.metadata.generation = new.metadata.generation;
-    out.metadata.resource_version = new.metadata.resource_version;
-    let mut annotations = new.metadata.annotations;
+    let Pod { metadata: meta, spec, status } = new;
+    let mut annotations = meta.annotations;
     for key in [CONFIG_SOURCE, CONFIG_MIRROR, CONFIG_SEEN, CONFIG_HASH] {
         if let Some(value) = old.metadata.annotations.get(key) {
             annotations.insert(key.to_owned(), value.clone());
         }
     }
-    out.metadata.annotations = annotations;
-    out
+    let metadata = ObjectMeta {
+        annotations,
+        labels: meta.labels,
+        deletion_timestamp: meta.deletion_timestamp,
+        deletion_grace_period_seconds: meta.deletion_grace_period_seconds,
+        generation: meta.generation,
+        resource_version: meta.resource_version,
+        ..old.metadata.clone()
+    };
+    Pod { metadata, spec, status }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pod(uid: &str, name: &str) -> Pod {
-        let mut pod = Pod::default();
-        pod.metadata.uid = uid.into();
-        pod.metadata.name = name.into();
-        pod
-    }
-
-    fn apply(merger: &mut Merger, pods: &[Pod]) -> Vec<String> {
-        let set = SourceSet { source: Source::Api, pods: pods.to_vec(), whole: true, written: BTreeMap::new() };
-        let names = |pods: &[Arc<Pod>]| pods.iter().map(|pod| pod.metadata.name.clone()).collect::<Vec<_>>().join(",");
-        merger
-            .apply(set, Time::from_unix_seconds(1))
-            .ops
-            .iter()
-            .map(|op| match op {
-                Op::Remove(pods) => format!("remove {}", names(pods)),
-                Op::Add(pods) => format!("add {}", names(pods)),
-                Op::Update(pods) => format!("update {}", names(pods)),
-                Op::Delete(pods) => format!("delete {}", names(pods)),
-                Op::Reconcile(pods) => format!("reconcile {}", names(pods)),
-            })
-            .collect()
-    }
-
-    #[test]
-    fn changes_are_told_apart() {
-        let mut merger = Merger::default();
-        assert_eq!(apply(&mut merger, &[]), ["add "], "the first set is told of even when it is empty");
-        let mut one = pod("1", "a");
-        assert_eq!(apply(&mut merger, &[one.clone(), pod("2", "b")]), ["add a,b"]);
-        assert_eq!(apply(&mut merger, &[one.clone(), pod("2", "b")]), Vec::<String>::new());
-        one.status.phase = "Running".into();
-        assert_eq!(apply(&mut merger, &[one.clone(), pod("2", "b")]), ["reconcile a"]);
-        one.metadata.labels.insert("k".into(), "v".into());
-        assert_eq!(apply(&mut merger, &[one.clone()]), ["remove b", "update a"]);
-        one.metadata.deletion_timestamp = Some(Time::from_unix_seconds(5));
-        assert_eq!(apply(&mut merger, &[one.clone(), pod("3", "c")]), ["add c", "delete a"]);
-    }
-
-    #[test]
-    fn a_source_is_seen_once_it_has_told_all() {
-        let mut merger = Merger::default();
-        for (whole, seen) in [(false, 0), (true, 1), (false, 1)] {
-            let set = SourceSet { source: Source::File, pods: vec![pod("1", "a")], whole, written: BTreeMap::new() };
-            merger.apply(set, Time::from_unix_seconds(1));
-            assert_eq!(merger.seen().count(), seen);
-        }
-    }
-
-    #[test]
-    fn names_are_unique_within_a_set() {
-        let mut merger = Merger::default();
-        let set = SourceSet {
-            source: Source::File,
-            pods: vec![pod("1", "a"), pod("2", "a")],
-            whole: true,
-            written: BTreeMap::new(),
-        };
-        let changes = merger.apply(set, Time::from_unix_seconds(1));
-        assert_eq!(changes.duplicates.len(), 1);
-        let Some(Op::Add(added)) = changes.ops.first() else { panic!("{:?}", changes.ops) };
-        assert_eq!(added[0].metadata.annotations[CONFIG_SOURCE], "file");
-        assert!(super::super::is_static(&added[0]));
-    }
-}
+#[path = "merge_tests.rs"]
+mod tests;

@@ -6,6 +6,7 @@ pub(crate) mod api_source;
 pub(crate) mod containers;
 pub(crate) mod file_source;
 pub(crate) mod http_source;
+pub(crate) mod mailbox;
 pub(crate) mod manifest;
 pub(crate) mod merge;
 pub(crate) mod mirror;
@@ -16,6 +17,7 @@ pub(crate) mod status;
 pub(crate) mod store;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use api_types::core_v1::Pod;
@@ -44,19 +46,37 @@ impl Source {
     }
 }
 
+/// What a source tells the sync loop.
+#[derive(Debug)]
+pub(crate) enum Delivery {
+    /// All pods of a source.
+    All(SourceSet),
+    /// What changed at the API server since it was last told of.
+    Changes(Vec<PodEvent>),
+}
+
+/// What happened to one pod of the API server.
+#[derive(Debug)]
+pub(crate) enum PodEvent {
+    /// The pod is there, and is so now.
+    Is(Arc<Pod>),
+    /// The pod of this uid is gone.
+    Gone(String),
+}
+
 /// All pods of a source, at one moment.
 #[derive(Debug)]
 pub(crate) struct SourceSet {
     pub(crate) source: Source,
-    pub(crate) pods: Vec<Pod>,
+    pub(crate) pods: Vec<Arc<Pod>>,
     /// Whether there may be pods that could not be read. A source that has never told all of them is not ready.
     pub(crate) whole: bool,
     /// Since when each manifest is as it is, by uid; only of files.
     pub(crate) written: BTreeMap<String, SystemTime>,
 }
 
-/// Sets that may wait for the sync loop.
-pub(crate) const SET_QUEUE: usize = 50;
+/// Deliveries that may wait for the sync loop. One holds no more than the node's pods, and most hold one.
+pub(crate) const DELIVERY_QUEUE: usize = 50;
 
 /// Whether the pod comes from a manifest on this node.
 pub(crate) fn is_static(pod: &Pod) -> bool {

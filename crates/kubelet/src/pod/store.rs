@@ -101,3 +101,32 @@ impl PodStore {
         if is_static(pod) { self.mirror_of(pod) } else { self.get(&pod.metadata.uid) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pod::{CONFIG_MIRROR, CONFIG_SOURCE};
+
+    fn pod(uid: &str, annotation: &str, value: &str) -> Arc<Pod> {
+        let mut pod = Pod::default();
+        (pod.metadata.uid, pod.metadata.name, pod.metadata.namespace) = (uid.into(), "web".into(), "default".into());
+        pod.metadata.annotations.insert(annotation.into(), value.into());
+        Arc::new(pod)
+    }
+
+    #[test]
+    fn a_pod_that_goes_takes_no_name_of_another() {
+        for (annotation, value) in [(CONFIG_SOURCE, "file"), (CONFIG_MIRROR, "hash")] {
+            let store = PodStore::default();
+            let (first, second) = (pod("1", annotation, value), pod("2", annotation, value));
+            store.put(&first);
+            store.put(&second);
+            store.remove(&first);
+            let name = full_name(&second);
+            let found = store.by_full_name(&name).or_else(|| store.mirror_of(&second));
+            assert_eq!(found.map(|pod| pod.metadata.uid.clone()), Some("2".to_owned()), "{annotation}");
+            store.remove(&second);
+            assert!(store.by_full_name(&name).or_else(|| store.mirror_of(&second)).is_none(), "{annotation}");
+        }
+    }
+}

@@ -210,4 +210,29 @@ mod tests {
         assert_eq!(state.tick(liveness, &probe(0), &tick(&next, 110), &mut initial), Action::Probe);
         assert_eq!(state.count(ProbeKind::Readiness, &probe(0), &Outcome::Success), Some(Verdict::Success));
     }
+
+    #[test]
+    fn only_what_comes_in_a_row_counts() {
+        let probe = Probe { success_threshold: 2, failure_threshold: 3, ..Probe::default() };
+        let (yes, no) = (Some(Verdict::Success), Some(Verdict::Failure));
+        let mut state = State::default();
+        for (at, (good, expected)) in [
+            (false, None),
+            (false, None),
+            (true, None),
+            (false, None),
+            (false, None),
+            (false, no),
+            (true, None),
+            (false, None),
+            (true, None),
+            (true, yes),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let outcome = if good { Outcome::Success } else { Outcome::Failure(String::new()) };
+            assert_eq!(state.count(ProbeKind::Readiness, &probe, &outcome), expected, "attempt {at}");
+        }
+    }
 }

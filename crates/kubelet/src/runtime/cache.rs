@@ -145,18 +145,9 @@ mod tests {
     use crate::runtime::record::SandboxRecord;
 
     fn pod(ready: Option<bool>, ip: &str) -> RuntimePod {
-        let sandbox = |ready| SandboxRecord {
-            id: "s".into(),
-            attempt: 0,
-            ready,
-            created_at: 0,
-            ips: Vec::new(),
-            has_network: true,
-            host_network: None,
-            annotations: std::collections::HashMap::new(),
-        };
         let ips = [ip].into_iter().filter(|ip| !ip.is_empty()).map(str::to_owned).collect();
-        RuntimePod { uid: "u".into(), sandboxes: ready.map(sandbox).into_iter().collect(), ips, ..Default::default() }
+        let sandboxes = ready.map(|ready| SandboxRecord::example("s", ready)).into_iter().collect();
+        RuntimePod { uid: "u".into(), sandboxes, ips, ..Default::default() }
     }
 
     #[tokio::test(start_paused = true)]

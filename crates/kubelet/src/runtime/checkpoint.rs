@@ -39,6 +39,14 @@ pub enum CheckpointError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// What is to be remembered cannot be written.
+    #[error("could not write checkpoint {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// Its content is not what was written.
     #[error("checkpoint {} is corrupted: {why}", path.display())]
     Corrupted {
@@ -72,12 +80,18 @@ impl Checkpoint {
         decode(&bytes).map_err(|why| CheckpointError::Corrupted { path: self.path.clone(), why })
     }
 
-    /// Saves. A failure costs at most a resize after the next restart, so it is only told in the log.
-    pub(crate) fn save(&self, entries: &Entries) {
+    /// Saves; after a failure the file is as it was.
+    pub(crate) fn save(&self, entries: &Entries) -> Result<(), CheckpointError> {
         let made = self.path.parent().map_or(Ok(()), std::fs::create_dir_all);
         let saved = made.and_then(|()| sys::fs::write_atomic(&self.path, encode(entries).as_bytes(), MODE));
-        if let Err(error) = saved {
-            tracing::error!(path = %self.path.display(), %error, "Saving a checkpoint failed");
+        saved.map_err(|source| CheckpointError::Write { path: self.path.clone(), source })
+    }
+
+    /// Saves what has happened already: a failure costs at most a resize after the next restart, so it is only told in
+    /// the log.
+    pub(crate) fn note(&self, entries: &Entries) {
+        if let Err(error) = self.save(entries) {
+            tracing::error!(%error, "Saving a checkpoint failed");
         }
     }
 }
@@ -155,7 +169,7 @@ mod tests {
         let mut given = ResourceRequirements::default();
         given.requests.insert("cpu".into(), Quantity::parse("250m").unwrap());
         let entries: Entries = [("uid".to_owned(), [("main".to_owned(), given)].into())].into();
-        file.save(&entries);
+        file.save(&entries).unwrap();
         assert_eq!(file.load().unwrap(), entries);
         let text = std::fs::read_to_string(&file.path).unwrap();
         for bad in [text.replace("250m", "251m"), "{}".into(), "no".into()] {
@@ -197,12 +211,12 @@ mod tests {
             let uids = (0..count).map(|number| format!("uid-{number}"));
             uids.map(|uid| (uid, [("main".to_owned(), ResourceRequirements::default())].into())).collect()
         };
-        file.save(&entries(1));
+        file.save(&entries(1)).unwrap();
         disk.fill();
-        file.save(&entries(500));
+        assert!(matches!(file.save(&entries(500)), Err(CheckpointError::Write { .. })));
         assert_eq!(file.load().unwrap(), entries(1));
         disk.make_room();
-        file.save(&entries(500));
+        file.save(&entries(500)).unwrap();
         assert_eq!(file.load().unwrap(), entries(500));
         let names: Vec<_> = std::fs::read_dir(disk.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["state"], "nothing half-written is left");

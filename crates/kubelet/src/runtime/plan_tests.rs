@@ -36,39 +36,19 @@ fn pod(policy: &str, init: Vec<Container>, names: &[&str]) -> Pod {
 }
 
 fn sandbox(id: &str, ready: bool) -> SandboxRecord {
-    SandboxRecord {
-        id: id.into(),
-        attempt: 2,
-        ready,
-        created_at: 1,
-        ips: vec!["10.0.0.1".into()],
-        has_network: true,
-        host_network: None,
-        annotations: std::collections::HashMap::new(),
-    }
+    let ips = vec!["10.0.0.1".into()];
+    SandboxRecord { attempt: 2, created_at: 1, ips, ..SandboxRecord::example(id, ready) }
 }
 
 fn record(name: &str, state: RecordState, exit_code: i32) -> ContainerRecord {
     let hash = labels::definition_hash(&container(name));
     ContainerRecord {
-        id: format!("{name}-id"),
-        name: name.into(),
-        sandbox_id: "s".into(),
-        state,
-        created_at: 1,
         started_at: 1,
         finished_at: 2,
         exit_code,
-        reason: String::new(),
-        message: String::new(),
         image: "image".into(),
-        image_ref: String::new(),
-        restart_count: 0,
-        log_path: String::new(),
         annotations: HashMap::from([(labels::HASH.to_owned(), hash)]),
-        mounts: Vec::new(),
-        user: None,
-        resources: None,
+        ..ContainerRecord::example(&format!("{name}-id"), name, state)
     }
 }
 

@@ -132,6 +132,27 @@ impl SandboxRecord {
     }
 }
 
+/// Records to start from, for tests.
+#[cfg(test)]
+impl ContainerRecord {
+    pub(crate) fn example(id: &str, name: &str, state: RecordState) -> Self {
+        let status = v1::ContainerStatus { id: id.to_owned(), created_at: 1, ..Default::default() };
+        Self { name: name.to_owned(), state, ..Self::from_status(status, "s") }
+    }
+}
+
+#[cfg(test)]
+impl SandboxRecord {
+    pub(crate) fn example(id: &str, ready: bool) -> Self {
+        let status = v1::PodSandboxStatus {
+            id: id.to_owned(),
+            network: Some(v1::PodSandboxNetworkStatus::default()),
+            ..Default::default()
+        };
+        Self { ready, ..Self::from_status(&status) }
+    }
+}
+
 /// All that the runtime knows of a pod.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct RuntimePod {

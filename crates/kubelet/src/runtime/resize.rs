@@ -37,7 +37,7 @@ impl Actuated {
         let of_pod = entries.entry(uid.to_owned()).or_default();
         if of_pod.get(container) != Some(given) {
             of_pod.insert(container.to_owned(), given.clone());
-            self.file.save(&entries);
+            self.file.note(&entries);
         }
     }
 
@@ -47,7 +47,7 @@ impl Actuated {
         let before = entries.len();
         entries.retain(|uid, _| known(uid));
         if entries.len() != before {
-            self.file.save(&entries);
+            self.file.note(&entries);
         }
     }
 }

@@ -41,38 +41,20 @@ fn pod(policy: &str, init: &[&str], names: &[&str]) -> Pod {
 
 fn record(name: &str, state: RecordState, exit_code: i32) -> ContainerRecord {
     ContainerRecord {
-        id: format!("{name}-id"),
-        name: name.into(),
-        sandbox_id: "s".into(),
-        state,
-        created_at: 1,
         started_at: 5_000_000_000,
         finished_at: 9_000_000_000,
         exit_code,
         reason: "Error".into(),
-        message: String::new(),
         image: "image:1".into(),
         image_ref: "sha256:1".into(),
         restart_count: 2,
-        log_path: String::new(),
-        annotations: HashMap::new(),
-        mounts: Vec::new(),
-        user: None,
-        resources: None,
+        ..ContainerRecord::example(&format!("{name}-id"), name, state)
     }
 }
 
 fn seen(containers: Vec<ContainerRecord>) -> RuntimePod {
-    let sandbox = SandboxRecord {
-        id: "s".into(),
-        attempt: 0,
-        ready: true,
-        created_at: 1,
-        ips: vec!["10.0.0.7".into()],
-        has_network: true,
-        host_network: None,
-        annotations: std::collections::HashMap::new(),
-    };
+    let ips = vec!["10.0.0.7".into()];
+    let sandbox = SandboxRecord { created_at: 1, ips, ..SandboxRecord::example("s", true) };
     RuntimePod { sandboxes: vec![sandbox], containers, ips: vec!["10.0.0.7".into()], ..RuntimePod::default() }
 }
 
