@@ -57,3 +57,32 @@ fn wanted(lifecycle: &Lifecycle, meta: &ObjectMeta, options: &DeleteOptions) -> 
     }
     (lifecycle.dependents == Dependents::Orphan, false)
 }
+
+#[cfg(test)]
+mod tests {
+    use api_machinery::time::Time;
+
+    use super::*;
+
+    #[test]
+    fn an_update_removes_what_only_finalizers_held() {
+        let meta = |finalizers: &[&str], marked: bool, grace: Option<i64>| ObjectMeta {
+            finalizers: finalizers.iter().map(|name| (*name).to_owned()).collect(),
+            deletion_timestamp: marked.then(|| Time::from_unix_seconds(1)),
+            deletion_grace_period_seconds: grace,
+            ..ObjectMeta::default()
+        };
+        for (name, left, marked, grace, goes) in [
+            ("not marked", &[][..], false, None, false),
+            ("without grace", &[], true, None, true),
+            ("its grace is over", &[], true, Some(0), true),
+            ("it ends gracefully", &[], true, Some(30), false),
+            ("one second left", &[], true, Some(1), false),
+            ("another holds it", &["b"], true, Some(0), false),
+        ] {
+            let old = meta(&["a"], marked, grace);
+            let new = ObjectMeta { finalizers: meta(left, marked, grace).finalizers, ..old.clone() };
+            assert_eq!(last_one_gone(&new, &old), goes, "{name}");
+        }
+    }
+}

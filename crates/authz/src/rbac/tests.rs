@@ -49,6 +49,8 @@ fn get(resource: &str, subresource: &str, namespace: &str) -> Attributes {
 #[test]
 fn rules_match_as_documented() {
     let named = PolicyRule { resource_names: list(&["y"]), ..rule(&["get"], &[""], &["pods"]) };
+    let any_verb = PolicyRule { verbs: list(&["*"]), ..named.clone() };
+    let nameless = |verb: &str| Attributes { verb: verb.into(), name: String::new(), ..get("pods", "", "a") };
     let create = Attributes { verb: "create".into(), ..get("pods", "", "a") };
     for (rule, attributes, expected) in [
         (rule(&["get"], &[""], &["pods"]), get("pods", "", "a"), true),
@@ -59,7 +61,13 @@ fn rules_match_as_documented() {
         (rule(&["*"], &["*"], &["*"]), get("pods", "log", "a"), true),
         (rule(&["get"], &["apps"], &["pods"]), get("pods", "", "a"), false),
         (rule(&["get"], &[""], &["pods"]), create, false),
-        (named, get("pods", "", "a"), false),
+        (named.clone(), get("pods", "", "a"), false),
+        (named.clone(), Attributes { name: "y".into(), ..get("pods", "", "a") }, true),
+        (any_verb.clone(), nameless("list"), false),
+        (any_verb.clone(), nameless("watch"), false),
+        (any_verb.clone(), nameless("deletecollection"), false),
+        (any_verb.clone(), nameless("create"), false),
+        (any_verb, Attributes { name: "y".into(), ..nameless("watch") }, true),
     ] {
         assert_eq!(rule_allows(&rule, &attributes), expected, "{rule:?} {attributes:?}");
     }

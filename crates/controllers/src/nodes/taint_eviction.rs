@@ -328,4 +328,25 @@ mod tests {
         let said: Vec<_> = events.iter().filter_map(|event| event["message"].as_str()).collect();
         assert!(said.contains(&"Cancelling deletion of Pod ns/gone"), "{said:?}");
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_pod_of_a_name_has_its_own_time() {
+        let running = Running::start(KNOWN);
+        let mut node = Node::default();
+        node.metadata.name = "n".into();
+        node.spec.taints.push(taint("a", NO_EXECUTE, at(1)));
+        running.put("v1/nodes", &node);
+        let mut pod = Pod { metadata: meta("p"), ..Pod::default() };
+        pod.spec.node_name = "n".into();
+        pod.spec.tolerations = vec![toleration("a", Some(300))];
+        running.put("v1/pods", &pod);
+        tokio::time::sleep(Duration::from_secs(200)).await;
+        // While nobody watched, another one came in its place.
+        "other".clone_into(&mut pod.metadata.uid);
+        running.put("v1/pods", &pod);
+        tokio::time::sleep(Duration::from_secs(200)).await;
+        assert_eq!(running.requests("DELETE", "p"), 0, "{:?}", running.server.requests());
+        tokio::time::sleep(Duration::from_secs(110)).await;
+        assert_eq!(running.requests("DELETE", "p"), 1);
+    }
 }

@@ -145,6 +145,12 @@ fn a_partial_transaction_touches_only_what_changed() {
     assert!(text.contains("add set ip kube-proxy affinity-YGDWQAUX-demo/web/tcp/http__10.0.1.2/8080"), "{text}");
     assert!(!text.contains("element"), "the addresses did not change: {text}");
     assert!(stale.is_empty());
+    let mut longer = sticky.clone();
+    longer.affinity_seconds = Some(90);
+    let later = desired(&options(), [(&longer, &selection)]);
+    let (text, _) = partial(&options(), &after, &later);
+    assert!(text.contains("timeout 90s"), "only how long clients stick changed: {text}");
+    assert_eq!(partial(&options(), &after, &after).0.matches("affinity").count(), 0);
     let (text, stale) = partial(&options(), &after, &before);
     assert!(text.contains("delete set ip kube-proxy affinity-"), "{text}");
     assert_eq!(stale.iter().filter(|name| name.starts_with("endpoint-")).count(), 2);

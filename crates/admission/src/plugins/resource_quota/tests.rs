@@ -110,3 +110,32 @@ async fn updates_are_charged_for_what_they_add() {
     fixture.validate_update(&ENTRY, &update, &old, &new).await.unwrap();
     assert_eq!(used(&fixture).len(), 1, "what gets less is the controller's to count");
 }
+
+#[tokio::test]
+async fn pods_are_charged_when_they_come_into_a_scope() {
+    let scoped = |scope: &str| {
+        let mut quota = quota("pods=1", "pods=0");
+        quota.spec.scopes = vec![scope.into()];
+        quota
+    };
+    let (mut without, mut with) = (pod(""), pod(""));
+    without.metadata.resource_version = "1".into();
+    with.metadata.resource_version = "1".into();
+    with.spec.active_deadline_seconds = Some(60);
+    let update = Attributes { operation: Operation::Update, ..attributes("pods") };
+    for (scope, new, old, expected) in [
+        ("Terminating", &with, &without, &["pods=1"][..]),
+        ("Terminating", &without, &with, &[]),
+        ("Terminating", &with, &with, &[]),
+        ("NotTerminating", &without, &with, &["pods=1"]),
+        ("NotTerminating", &with, &without, &[]),
+    ] {
+        let fixture = fixture(&[scoped(scope)]);
+        fixture.validate_update(&ENTRY, &update, new, old).await.unwrap();
+        assert_eq!(used(&fixture), expected, "{scope}");
+    }
+    let mut full = scoped("Terminating");
+    full.status.used = amounts("pods=1");
+    let error = fixture(&[full]).validate_update(&ENTRY, &update, &with, &without).await.unwrap_err();
+    assert!(error.message.contains("exceeded quota: q, requested: pods=1, used: pods=1"), "{}", error.message);
+}

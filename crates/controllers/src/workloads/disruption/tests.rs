@@ -41,6 +41,8 @@ fn shares_are_rounded_up() {
 fn what_is_allowed() {
     for (name, healthy, expected, desired, allowed, reason) in [
         ("room", 3, 3, 2, 1, "SufficientPods"),
+        ("room for two", 4, 4, 2, 2, "SufficientPods"),
+        ("all may go", 3, 3, 0, 3, "SufficientPods"),
         ("none", 2, 3, 2, 0, "InsufficientPods"),
         ("too few", 1, 3, 2, 0, "InsufficientPods"),
         ("nothing is expected", 3, 0, 0, 0, "InsufficientPods"),

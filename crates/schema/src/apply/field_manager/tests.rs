@@ -157,6 +157,9 @@ fn conflicts_are_reported_or_forced() {
         (status.code, causes[1].reason.as_str(), causes[1].field.as_str()),
         (409, "FieldManagerConflict", ".replicas")
     );
+    let error = apply(Some(&live), &json!({"replicas": 2}), "one", false).unwrap_err();
+    let expected = "Apply failed with 1 conflict: conflict with \"one\" using test/v1: .replicas";
+    assert_eq!(error.to_string(), expected, "what a manager wrote otherwise is not what it applied");
     let forced = apply(Some(&live), &json!({"replicas": 2}), "two", true).unwrap();
     assert_eq!(owners(&forced), [r#"two Apply {"f:replicas":{}}"#, r#"one Update {"f:labels":{".":{},"f:a":{}}}"#]);
     let same = apply(Some(&live), &json!({"replicas": 1}), "two", false).unwrap();
