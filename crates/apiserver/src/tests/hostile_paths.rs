@@ -51,8 +51,7 @@ async fn define(api: &Api, plural: &str, kind: &str, scope: &str) {
 async fn with_kinds() -> Api {
     let api = Api::start().await;
     api.wait_until_ready().await;
-    for (plural, kind, scope) in
-        [("rocks", "Rock", "Cluster"), ("as", "A", "Namespaced"), ("asb", "Asb", "Namespaced")]
+    for (plural, kind, scope) in [("rocks", "Rock", "Cluster"), ("as", "A", "Namespaced"), ("asb", "Asb", "Namespaced")]
     {
         define(&api, plural, kind, scope).await;
         let place = if scope == "Cluster" { "" } else { "/namespaces/default" };
@@ -113,7 +112,8 @@ async fn objects_of_no_namespace_are_not_found_through_one() {
 #[tokio::test(start_paused = true)]
 async fn no_path_and_no_token_widens_a_list() {
     let api = with_kinds().await;
-    allow(&api, "", json!({"apiGroups": ["g.example.com"], "resources": ["as"], "verbs": ["list", "get", "watch"]})).await;
+    allow(&api, "", json!({"apiGroups": ["g.example.com"], "resources": ["as"], "verbs": ["list", "get", "watch"]}))
+        .await;
     let list = "/apis/g.example.com/v1/namespaces/default/as";
     assert_eq!(api.send(&format!("GET {list}"), &[ALICE], "").await.code, 200);
     let mut targets: Vec<String> =
@@ -121,7 +121,11 @@ async fn no_path_and_no_token_widens_a_list() {
             .iter()
             .flat_map(|namespace| {
                 let namespaced = format!("/apis/g.example.com/v1/namespaces/{namespace}/as");
-                [namespaced.clone(), format!("{namespaced}?watch=true&timeoutSeconds=1"), format!("{namespaced}/secret-x")]
+                [
+                    namespaced.clone(),
+                    format!("{namespaced}?watch=true&timeoutSeconds=1"),
+                    format!("{namespaced}/secret-x"),
+                ]
             })
             .collect();
     for start in ["/../asb", "../asb/default/secret-x", "b/default/secret-x", "./../asb", "x/../../asb", "\u{0}", "/"] {
@@ -172,13 +176,46 @@ async fn strangers_see_no_insides() {
     let api = Api::start().await;
     api.wait_until_ready().await;
     let paths = [
-        "/debug/pprof", "/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/profile", "/debug/pprof/trace",
-        "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/debug/flags/v", "/debug/api_priority_and_fairness/dump_queues",
-        "/debug/requests", "/debug/vars", "/debug", "/metrics", "/metrics/slis", "/metrics/cadvisor", "/configz",
-        "/statusz", "/flagz", "/logs", "/logs/", "/logs/kube-apiserver.log", "/openapi/v2", "/openapi/v3", "/swagger.json",
-        "/api/v1/componentstatuses", "/api/v1/nodes", "/api/v1/secrets", "/healthz/etcd", "/livez/ping", "/readyz/informer-sync",
-        "/healthz?verbose", "/readyz/../metrics", "/healthz/../metrics", "//metrics", "/healthz%2f..%2fmetrics", "/test/panic",
-        "/readyz/shutdown", "/.well-known/openid-configuration", "/openid/v1/jwks", "/apis",
+        "/debug/pprof",
+        "/debug/pprof/",
+        "/debug/pprof/heap",
+        "/debug/pprof/profile",
+        "/debug/pprof/trace",
+        "/debug/pprof/cmdline",
+        "/debug/pprof/goroutine?debug=2",
+        "/debug/flags/v",
+        "/debug/api_priority_and_fairness/dump_queues",
+        "/debug/requests",
+        "/debug/vars",
+        "/debug",
+        "/metrics",
+        "/metrics/slis",
+        "/metrics/cadvisor",
+        "/configz",
+        "/statusz",
+        "/flagz",
+        "/logs",
+        "/logs/",
+        "/logs/kube-apiserver.log",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/swagger.json",
+        "/api/v1/componentstatuses",
+        "/api/v1/nodes",
+        "/api/v1/secrets",
+        "/healthz/etcd",
+        "/livez/ping",
+        "/readyz/informer-sync",
+        "/healthz?verbose",
+        "/readyz/../metrics",
+        "/healthz/../metrics",
+        "//metrics",
+        "/healthz%2f..%2fmetrics",
+        "/test/panic",
+        "/readyz/shutdown",
+        "/.well-known/openid-configuration",
+        "/openid/v1/jwks",
+        "/apis",
     ];
     for path in paths {
         let answer = api.send(&format!("GET {path}"), &[ANONYMOUS], "").await;
@@ -227,7 +264,9 @@ async fn made_up_words_make_no_series() {
 
 #[tokio::test(start_paused = true)]
 async fn origins_are_matched_as_a_whole() {
-    let api = Api::with(|config| config.requests.cors_allowed_origins = vec![regex::Regex::new(r"//ok\.com$").unwrap()]).await;
+    let api =
+        Api::with(|config| config.requests.cors_allowed_origins = vec![regex::Regex::new(r"//ok\.com$").unwrap()])
+            .await;
     for (origin, allowed) in [
         ("https://ok.com", true),
         ("https://evil-ok.com", false),

@@ -43,8 +43,7 @@ fn doors(kind: (&str, &str, &str), field: &[&str], items: &Value) -> Vec<(&'stat
 
 #[tokio::test(start_paused = true)]
 async fn every_kind_of_write_passes_admission() {
-    let api =
-        Api::with(|config| config.admission.selection.enabled.push("DenyServiceExternalIPs".to_owned())).await;
+    let api = Api::with(|config| config.admission.selection.enabled.push("DenyServiceExternalIPs".to_owned())).await;
     let service = json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
     let mut stored = made(&api, SERVICES, &service).await;
     let mut born = service.clone();
@@ -91,9 +90,11 @@ async fn ephemeral_containers_pass_the_policies_of_pods_and_bring_nothing_else()
     let level = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}});
     let namespace = "/api/v1/namespaces/default";
     assert_eq!(api.patch("merge-patch", namespace, &level.to_string()).await.code, 200);
-    let pod = json!({"metadata": {"name": "p", "labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let pod =
+        json!({"metadata": {"name": "p", "labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     made(&api, PODS, &pod).await;
-    let rule = json!({"apiGroups": [""], "resources": ["pods/ephemeralcontainers"], "verbs": ["get", "patch", "update"]});
+    let rule =
+        json!({"apiGroups": [""], "resources": ["pods/ephemeralcontainers"], "verbs": ["get", "patch", "update"]});
     allow(&api, "default", rule).await;
     let path = format!("{PODS}/p/ephemeralcontainers");
     let privileged = json!({"name": "e", "image": "i", "securityContext": {"privileged": true}});
@@ -129,8 +130,10 @@ async fn with_node() -> (Api, Value) {
 }
 
 fn mirror(node: &Value) -> Value {
-    let owner = json!({"apiVersion": "v1", "kind": "Node", "name": "n1", "controller": true, "uid": node["metadata"]["uid"]});
-    let metadata = json!({"name": "m", "ownerReferences": [owner], "annotations": {"kubernetes.io/config.mirror": "x"}});
+    let owner =
+        json!({"apiVersion": "v1", "kind": "Node", "name": "n1", "controller": true, "uid": node["metadata"]["uid"]});
+    let metadata =
+        json!({"name": "m", "ownerReferences": [owner], "annotations": {"kubernetes.io/config.mirror": "x"}});
     json!({"metadata": metadata, "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}})
 }
 
@@ -207,12 +210,23 @@ async fn a_node_gives_itself_neither_owners_nor_labels_nor_another_nodes_things(
 #[tokio::test(start_paused = true)]
 async fn endpoints_lead_to_no_host_of_their_own() {
     let api = Api::start().await;
-    for address in
-        ["127.0.0.1", "127.8.9.1", "::1", "169.254.169.254", "fe80::1", "224.0.0.1", "ff02::1", "0.0.0.0", "::", "::ffff:127.0.0.1", "::ffff:169.254.169.254"]
-    {
+    for address in [
+        "127.0.0.1",
+        "127.8.9.1",
+        "::1",
+        "169.254.169.254",
+        "fe80::1",
+        "224.0.0.1",
+        "ff02::1",
+        "0.0.0.0",
+        "::",
+        "::ffff:127.0.0.1",
+        "::ffff:169.254.169.254",
+    ] {
         let family = if address.contains(':') { "IPv6" } else { "IPv4" };
         let slice = json!({"metadata": {"name": "s"}, "addressType": family, "endpoints": [{"addresses": [address]}]});
-        let endpoints = json!({"metadata": {"name": "e"}, "subsets": [{"addresses": [{"ip": address}], "ports": [{"port": 1}]}]});
+        let endpoints =
+            json!({"metadata": {"name": "e"}, "subsets": [{"addresses": [{"ip": address}], "ports": [{"port": 1}]}]});
         let waiting = json!({"metadata": {"name": "e"}, "subsets": [{"notReadyAddresses": [{"ip": address}], "ports": [{"port": 1}]}]});
         for (path, body) in [
             ("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", slice),
@@ -244,13 +258,18 @@ async fn json_patches_that_grow_are_refused_as_upstream_refuses_them() {
 #[tokio::test(start_paused = true)]
 async fn strangers_have_nothing_parsed() {
     let api = Api::start().await;
-    let bomb: String = (1..9).map(|level| format!("a{level}: &a{level} [*a{0},*a{0},*a{0},*a{0},*a{0},*a{0},*a{0},*a{0}]\n", level - 1)).collect();
+    let bomb: String = (1..9)
+        .map(|level| format!("a{level}: &a{level} [*a{0},*a{0},*a{0},*a{0},*a{0},*a{0},*a{0},*a{0}]\n", level - 1))
+        .collect();
     let bomb = format!("a0: &a0 [x,x,x,x,x,x,x,x]\n{bomb}");
     let deep = "[".repeat(1_400_000);
     let json = "application/json";
-    for (kind, body) in [("application/yaml", bomb.as_str()), (json, deep.as_str()), ("application/yaml", deep.as_str())] {
+    for (kind, body) in
+        [("application/yaml", bomb.as_str()), (json, deep.as_str()), ("application/yaml", deep.as_str())]
+    {
         for (who, expected) in [("", 403), ("Bearer nobody", 401), ("Bearer root", 400)] {
-            let answer = api.send(&format!("POST {REVIEWS}"), &[("authorization", who), ("content-type", kind)], body).await;
+            let answer =
+                api.send(&format!("POST {REVIEWS}"), &[("authorization", who), ("content-type", kind)], body).await;
             assert_eq!(answer.code, expected, "{who} {kind}: {}", answer.text);
         }
         let answer = api.send(&format!("POST {MAPS}"), &[("content-type", kind)], body).await;
@@ -258,7 +277,9 @@ async fn strangers_have_nothing_parsed() {
     }
     // What is nested in the record of an apply is free-form.
     let fields = format!("{}1{}", "{\"f:a\":".repeat(10_001), "}".repeat(10_001));
-    let record = format!(r#"[{{"manager":"m","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{fields}}}]"#);
+    let record = format!(
+        r#"[{{"manager":"m","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{fields}}}]"#
+    );
     let body = format!(r#"{{"metadata":{{"name":"r","managedFields":{record}}},"data":{{"a":"b"}}}}"#);
     let answer = api.post(MAPS, &body).await;
     assert!((400..=422).contains(&answer.code), "{}", answer.text);
@@ -268,7 +289,8 @@ async fn strangers_have_nothing_parsed() {
 #[tokio::test(start_paused = true)]
 async fn reading_is_not_enough_for_a_session() {
     let api = Api::start().await;
-    let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}});
+    let pod =
+        json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}});
     made(&api, PODS, &pod).await;
     let resources = json!(["pods", "pods/exec", "pods/attach", "pods/portforward", "nodes/proxy"]);
     allow(&api, "", json!({"apiGroups": [""], "resources": resources, "verbs": ["get", "list", "watch"]})).await;
