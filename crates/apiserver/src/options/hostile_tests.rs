@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use base::{Clock as _, Rng, SystemClock};
+use base::{Rng, SystemClock};
 use pki::{CertificateAuthority, KeyAlgorithm, PrivateKey};
 
 use super::tests::{KUBEADM, completed};

@@ -29,7 +29,8 @@ fn tree(at: &Path) -> Vec<(PathBuf, String)> {
 
 #[test]
 fn planted_links_lead_no_deletion_out_of_the_volume() {
-    let plants: [(&str, fn(&Path, &Path)); 6] = [
+    type Plant = fn(&Path, &Path);
+    let plants: [(&str, Plant); 6] = [
         ("a file", |target, host| {
             fs::remove_file(target.join("a")).unwrap();
             symlink(host.join("a"), target.join("a")).unwrap();
