@@ -10,6 +10,15 @@ use super::*;
 /// How often a path is opened while its parts change.
 const TRIES: usize = 3_000;
 
+/// Ends the swapping when it goes, be it by a panic.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_directory_that_is_swapped_for_a_link_never_leads_out() {
     let dir = tempfile::tempdir().unwrap();
@@ -28,6 +37,7 @@ fn a_directory_that_is_swapped_for_a_link_never_leads_out() {
                 renameat_with(CWD, &part, CWD, &link, RenameFlags::EXCHANGE).unwrap();
             }
         });
+        let _ends = Ends(&ended);
         let root = volume.canonicalize().unwrap();
         let mut opened = 0;
         for _ in 0..TRIES {
@@ -41,7 +51,6 @@ fn a_directory_that_is_swapped_for_a_link_never_leads_out() {
                 assert!(held.resolved().unwrap().starts_with(&root));
             }
         }
-        ended.store(true, Ordering::Relaxed);
         assert!(opened > 0, "not once was the directory there");
     });
     assert!(!outside.join("made").exists(), "a directory was made on the host");
