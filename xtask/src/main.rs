@@ -6,6 +6,7 @@ mod images;
 mod layers;
 mod metadata;
 mod sizes;
+mod vulnerabilities;
 
 use std::process::ExitCode;
 
@@ -13,7 +14,7 @@ use anyhow::{Result, bail};
 
 const USAGE: &str = "usage: cargo xtask TASK
 
-  check            layers, dependencies, licences and file sizes
+  check            layers, dependencies, licences, file sizes and the table of attacks
   images           pack the test images (hack/images.sh calls this)
   component-image  pack a binary of the project as an image";
 
@@ -43,11 +44,12 @@ fn check() -> Result<()> {
     let mut problems = layers::problems(&metadata)?;
     problems.extend(dependencies::problems(&metadata)?);
     problems.extend(sizes::problems(&root)?);
+    problems.extend(vulnerabilities::problems(&root)?);
     for problem in &problems {
         report(problem);
     }
     if problems.is_empty() {
-        report("layers, dependencies, licences and sizes are as they should be");
+        report("layers, dependencies, licences, sizes and the table of attacks are as they should be");
         return Ok(());
     }
     bail!("{} problems", problems.len())

@@ -301,4 +301,6 @@ impl<'de> Visitor<'de> for NodeVisitor {
 }
 
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod tests;

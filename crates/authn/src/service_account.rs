@@ -48,3 +48,7 @@ pub fn split_username(user: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 #[path = "service_account/tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "service_account/hostile_tests.rs"]
+mod hostile_tests;

@@ -177,3 +177,7 @@ mod tests {
         assert_eq!(made.resolved().unwrap(), root.canonicalize().unwrap().join("new/deep"));
     }
 }
+
+#[cfg(test)]
+#[path = "fs_hostile_tests.rs"]
+mod hostile_tests;

@@ -319,3 +319,7 @@ fn check_secrets(attributes: &Attributes, pod: &Pod, account: &ServiceAccount) -
 #[cfg(test)]
 #[path = "service_account_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "service_account_hostile_tests.rs"]
+mod hostile_tests;

@@ -71,3 +71,22 @@ impl Backend {
 pub(super) fn authority(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name that is asked for again could have another answer by then (CVE-2020-8562).
+    #[tokio::test]
+    async fn what_was_checked_is_dialled_whatever_its_name() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        for name in ["nowhere.invalid", "localhost", "192.0.2.1"] {
+            let backend = Backend { addresses: vec![address], authority: authority(name, 1), tls: None };
+            let (dialled, accepted) = tokio::join!(backend.dial(), listener.accept());
+            assert!(dialled.is_ok() && accepted.is_ok(), "{name}");
+        }
+        let unchecked = Backend { addresses: Vec::new(), authority: authority("localhost", address.port()), tls: None };
+        assert!(unchecked.dial().await.is_err(), "without an address that was checked nothing is dialled");
+    }
+}

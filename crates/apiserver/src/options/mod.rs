@@ -5,6 +5,8 @@ mod authentication;
 mod complete;
 mod flags;
 mod gates;
+#[cfg(test)]
+mod hostile_tests;
 mod networking;
 mod runtime_config;
 mod storage;

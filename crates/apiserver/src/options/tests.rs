@@ -5,13 +5,13 @@ use component_base::flags::{check_table, parse};
 use super::*;
 use crate::config::{AuthorizationMode, BackendConfig};
 
-const KUBEADM: &str = "--advertise-address=192.0.2.10 --allow-privileged=true --authorization-mode=Node,RBAC \
+pub(super) const KUBEADM: &str = "--advertise-address=192.0.2.10 --allow-privileged=true --authorization-mode=Node,RBAC \
     --enable-bootstrap-token-auth=true --secure-port=6443 --service-account-issuer=https://kubernetes.default.svc \
     --service-account-signing-key-file=/sa.key --service-account-key-file=/sa.pub \
     --service-cluster-ip-range=10.96.0.0/12 --requestheader-group-headers=X-Remote-Group \
     --kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname";
 
-fn completed(line: &str) -> Result<crate::config::ServerConfig, String> {
+pub(super) fn completed(line: &str) -> Result<crate::config::ServerConfig, String> {
     let options = parse(flags::ALL, line.split_whitespace().map(str::to_owned)).map_err(|error| error.to_string())?;
     complete(&options).map_err(|error| error.to_string())
 }

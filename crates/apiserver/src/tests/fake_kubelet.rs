@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::{Rng, SystemClock, TaskGroup};
-use component_base::serving::{Request, Response, ServerHandle, empty, full, handler_fn, text};
+use component_base::serving::{Handler, Request, Response, ServerHandle, empty, full, handler_fn, text};
 use http::StatusCode;
 use streaming::{
     Outcome, PortForward, RemoteCommand, SessionOptions, StatusForm, StreamSet, Subprotocol, accept_port_forward,
@@ -22,15 +22,20 @@ pub(super) const INPUT: &[u8] = b"hello";
 
 /// Serves on a port of its own for as long as the tasks run.
 pub(super) fn start(tasks: &TaskGroup) -> ServerHandle {
-    let serving = serving();
-    let generate = self_signed::generator(&SystemClock::shared(), &Rng::seeded(3));
-    let certificates = serving.certificates(&["127.0.0.1".to_owned()], &generate).unwrap();
     let sessions = tasks.clone();
     let handler = handler_fn(move |request| {
         let sessions = sessions.clone();
         async move { answer(&sessions, request) }
     });
-    serving.serve(tasks, certificates, &[], Arc::new(handler)).unwrap()
+    start_with(tasks, Arc::new(handler))
+}
+
+/// An agent that answers in another way.
+pub(super) fn start_with(tasks: &TaskGroup, handler: Arc<dyn Handler>) -> ServerHandle {
+    let serving = serving();
+    let generate = self_signed::generator(&SystemClock::shared(), &Rng::seeded(3));
+    let certificates = serving.certificates(&["127.0.0.1".to_owned()], &generate).unwrap();
+    serving.serve(tasks, certificates, &[], handler).unwrap()
 }
 
 fn answer(tasks: &TaskGroup, request: Request) -> Response {

@@ -51,15 +51,19 @@ impl Sockets {
         sockets.add_node("n1", kubelet.address()).await;
         sockets.add_node("n2", gone).await;
         for (name, node) in [("p", "n1"), ("lost", "n2"), ("new", "")] {
-            let spec = format!(r#"{{"nodeName":"{node}","containers":[{{"name":"c","image":"i"}}]}}"#);
-            let pod = format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{spec}}}"#);
-            let made = sockets.api.post("/api/v1/namespaces/default/pods", &pod).await;
-            assert_eq!(made.code, 201, "{}", made.text);
+            sockets.add_pod(name, node).await;
         }
         sockets
     }
 
-    async fn add_node(&self, name: &str, agent: SocketAddr) {
+    pub(super) async fn add_pod(&self, name: &str, node: &str) {
+        let spec = format!(r#"{{"nodeName":"{node}","containers":[{{"name":"c","image":"i"}}]}}"#);
+        let pod = format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{spec}}}"#);
+        let made = self.api.post("/api/v1/namespaces/default/pods", &pod).await;
+        assert_eq!(made.code, 201, "{}", made.text);
+    }
+
+    pub(super) async fn add_node(&self, name: &str, agent: SocketAddr) {
         let made = self.api.post("/api/v1/nodes", &format!(r#"{{"metadata":{{"name":"{name}"}}}}"#)).await;
         assert_eq!(made.code, 201, "{}", made.text);
         let (ip, port) = (agent.ip(), agent.port());
@@ -71,7 +75,7 @@ impl Sockets {
         assert_eq!(patched.code, 200, "{}", patched.text);
     }
 
-    async fn connect(&self) -> TlsStream<TcpStream> {
+    pub(super) async fn connect(&self) -> TlsStream<TcpStream> {
         let tls = ClientTls { alpn: vec![b"http/1.1".to_vec()], ..ClientTls::new(ServerTrust::Anyone) };
         let tcp = TcpStream::connect(self.handle.address()).await.unwrap();
         let connector = TlsConnector::from(tls.config().unwrap());

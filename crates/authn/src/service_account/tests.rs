@@ -14,13 +14,13 @@ use crate::authenticator::{AuthnError, LookupError, TokenAuthenticator as _};
 use crate::identity::Identity;
 use crate::testing::{NOW_SECONDS, at, clock};
 
-const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+pub(super) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 #[derive(Default, Clone)]
-struct Objects(BTreeMap<String, ObjectState>);
+pub(super) struct Objects(BTreeMap<String, ObjectState>);
 
 impl Objects {
-    fn usual() -> Self {
+    pub(super) fn usual() -> Self {
         let state = |uid: &str| ObjectState { uid: uid.to_owned(), deletion_timestamp: None };
         let names = ["sa/ns/app", "pod/ns/web", "secret/ns/key", "node/n1"];
         Self(names.into_iter().map(|name| (name.to_owned(), state(&format!("uid-{}", &name[..2])))).collect())

@@ -36,4 +36,6 @@ pub fn role_bindings() -> Vec<RoleBinding> {
 }
 
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod tests;

@@ -274,7 +274,13 @@ async fn answer(
     let is_http2 = request.version() == http::Version::HTTP_2;
     let mut response = {
         let _handling = Handling::new(&busy.0.handlers);
-        guarded(cx.server.handler.as_ref(), request).await
+        if is_rooted(&request) {
+            guarded(cx.server.handler.as_ref(), request).await
+        } else {
+            let mut refusal = text(StatusCode::BAD_REQUEST, "400 Bad Request: the path does not start with a slash");
+            refusal.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+            refusal
+        }
     };
     // Go turns this header, which HTTP/2 does not know, into the end of the connection.
     if is_http2 && response.headers_mut().remove(header::CONNECTION).is_some_and(|value| value == "close") {
@@ -285,6 +291,12 @@ async fn answer(
         if is_http2 { expiry::set_for_stream(taken_by) } else { busy.0.taken_by.set(taken_by) }
     }
     Ok(response.map(|body| BusyBody { body, rest: Bytes::new(), cuts: is_http2, _busy: busy }.boxed_unsync()))
+}
+
+/// Whether the path is one: what starts without a slash would be one thing to who authorizes and another to who routes.
+fn is_rooted(request: &Request) -> bool {
+    let path = request.uri().path();
+    path.starts_with('/') || path == "*" || request.method() == http::Method::CONNECT
 }
 
 /// Turns a panic of the handler into an answer.

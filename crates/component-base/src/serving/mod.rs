@@ -7,6 +7,8 @@ mod body;
 mod connection;
 mod expiry;
 mod handler;
+#[cfg(test)]
+mod hostile_tests;
 mod listener;
 mod newcomers;
 mod secure;

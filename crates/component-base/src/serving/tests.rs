@@ -17,9 +17,9 @@ use crate::flags::{Errors, Flag, FlagSet, Invalid};
 use crate::tls::{CaBundle, CaFile, ClientIdentity, ClientTls, ServerTls, ServerTrust, ServingCerts, TlsOptions};
 
 /// Ends what hangs; far beyond what any step takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-struct Pair {
+pub(super) struct Pair {
     cert: String,
     key: String,
 }
@@ -30,13 +30,13 @@ fn pair(names: &[&str]) -> Pair {
     Pair { cert: made.cert.pem(), key: made.signing_key.serialize_pem() }
 }
 
-struct Running {
-    handle: ServerHandle,
-    tasks: TaskGroup,
+pub(super) struct Running {
+    pub(super) handle: ServerHandle,
+    pub(super) tasks: TaskGroup,
     serving: Pair,
 }
 
-fn start(handler: Arc<dyn Handler>, limits: Limits) -> Running {
+pub(super) fn start(handler: Arc<dyn Handler>, limits: Limits) -> Running {
     let serving = pair(&["localhost"]);
     let certs = ServingCerts::from_pem(serving.cert.as_bytes(), serving.key.as_bytes()).unwrap();
     let tls = ServerTls::new(certs, TlsOptions::default()).unwrap();
@@ -47,9 +47,9 @@ fn start(handler: Arc<dyn Handler>, limits: Limits) -> Running {
     Running { handle, tasks, serving }
 }
 
-type Stream = TokioIo<tokio_rustls::client::TlsStream<TcpStream>>;
+pub(super) type Stream = TokioIo<tokio_rustls::client::TlsStream<TcpStream>>;
 
-async fn dial(running: &Running, alpn: &[u8], identity: Option<&Pair>) -> Stream {
+pub(super) async fn dial(running: &Running, alpn: &[u8], identity: Option<&Pair>) -> Stream {
     let bundle = CaBundle::from_pem("test", running.serving.cert.as_bytes()).unwrap();
     let mut client = ClientTls::new(ServerTrust::Bundle(bundle.into_shared()));
     client.alpn = vec![alpn.to_vec()];
@@ -62,7 +62,7 @@ async fn dial(running: &Running, alpn: &[u8], identity: Option<&Pair>) -> Stream
     TokioIo::new(connector.connect(name, stream).await.unwrap())
 }
 
-fn get(uri: &str) -> http::Request<Body> {
+pub(super) fn get(uri: &str) -> http::Request<Body> {
     http::Request::get(uri).header("host", "localhost").body(empty()).unwrap()
 }
 

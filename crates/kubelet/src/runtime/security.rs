@@ -179,10 +179,11 @@ fn check_non_root(pod: &Pod, container: &Container, user: Option<i64>, image: &R
             "container has runAsNonRoot and image has non-numeric user ({name}), cannot verify user is non-root {place}"
         )),
         (None, Some(0) | None, _) => Err(format!("container has runAsNonRoot and image will run as root {place}")),
-        (None, Some(uid), _) if uid < 0 => {
+        // The kernel's ids have 32 bits: what does not fit may come out as root, and the last one means "as before".
+        (None, Some(uid), _) if u32::try_from(uid).is_ok_and(|uid| uid != u32::MAX) => Ok(()),
+        (None, Some(uid), _) => {
             Err(format!("container has runAsNonRoot and image has an invalid user id ({uid}). {place}"))
         }
-        (None, Some(_), _) => Ok(()),
     }
 }
 
@@ -202,7 +203,10 @@ fn seccomp(pod: &Pod, own: &SecurityContext, defaults: &Defaults<'_>) -> Result<
         "Localhost" => {
             let name = wanted.localhost_profile.as_deref().filter(|name| !name.is_empty());
             let name = name.ok_or("localhostProfile must be set if seccompProfile type is Localhost.")?;
-            let path = defaults.seccomp_root.join(name);
+            // The API refuses others; what comes past it must not be a way to name any file of the host.
+            let path = sys::fs::join_below(defaults.seccomp_root, Path::new(name));
+            let path =
+                path.ok_or_else(|| format!("localhostProfile {name:?} must be a path below the profile root"))?;
             Ok(profile(ProfileType::Localhost, &path.to_string_lossy()))
         }
         _ => Ok(profile(ProfileType::Unconfined, "")),
@@ -295,3 +299,7 @@ mod tests {
         assert!(plain.masked_paths.contains(&"/proc/kcore".to_owned()));
     }
 }
+
+#[cfg(test)]
+#[path = "security_hostile_tests.rs"]
+mod hostile_tests;

@@ -286,3 +286,7 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }
+
+#[cfg(test)]
+#[path = "writer_hostile_tests.rs"]
+mod hostile_tests;

@@ -3,6 +3,8 @@
 mod conditions;
 mod content;
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
