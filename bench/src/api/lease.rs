@@ -20,6 +20,7 @@ use crate::https::{Connection, JSON};
 use crate::identity::Identity;
 use crate::sample::{Samples, Stopwatch};
 
+const MERGE_PATCH: &str = "application/merge-patch+json";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/bench/leases";
 /// A pause between renewals, so that they meet a list in all its stages.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -33,7 +34,8 @@ pub async fn beside_lists(options: &Options, renewals: usize) -> Result<()> {
     let identity = Identity::create(&home.path().join("pki"))?;
     let site = Site::open(options, home.path(), &identity, Storage::Embedded).await?;
     microseconds_each(0..options.pods, options.parallel, |number| site.create_pod(number)).await?;
-    site.call(Method::POST, LEASES, lease(0)).await?.ok().context("making the lease")?;
+    let lease = r#"{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"holder"}}"#;
+    site.call(Method::POST, LEASES, lease.into()).await?.ok().context("making the lease")?;
     let alone = renew(&site, renewals, &AtomicBool::new(true)).await?;
 
     let tasks = TaskGroup::new("lists");
@@ -62,20 +64,18 @@ async fn renew(site: &Site, renewals: usize, goes_on: &AtomicBool) -> Result<Sam
             break;
         }
         let watch = Stopwatch::start();
-        site.call(Method::PUT, &format!("{LEASES}/holder"), lease(number)).await?.ok().context("renewing")?;
+        let (path, body) = (format!("{LEASES}/holder"), renewal(number));
+        site.connection.call(Method::PATCH, &path, MERGE_PATCH, body).await?.ok().context("renewing")?;
         times.push(watch.elapsed_ms());
         tokio::time::sleep(PAUSE).await;
     }
     Ok(times)
 }
 
-fn lease(number: usize) -> Bytes {
+fn renewal(number: usize) -> Bytes {
     let (minute, second) = (number / 60 % 60, number % 60);
-    format!(
-        r#"{{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{{"name":"holder"}},"spec":{{"holderIdentity":"one","leaseDurationSeconds":15,"renewTime":"2026-03-14T09:{minute:02}:{second:02}.{:06}Z"}}}}"#,
-        number % 1_000_000,
-    )
-    .into()
+    format!(r#"{{"spec":{{"holderIdentity":"one","renewTime":"2026-03-14T09:{minute:02}:{second:02}.{number:06}Z"}}}}"#)
+        .into()
 }
 
 /// Lists all pods again and again and reads the answers, which stay packed.
