@@ -27,7 +27,7 @@ down: ## Take it down again; PURGE=1 removes its data, too
 
 # Says what takes long before it does, and how long it took.
 build: ## Build the binaries in release mode
-	@echo "==> building in release mode: some 20 minutes on two cores the first time, then only what has changed"
+	@echo "==> building in release mode: some 8 minutes on two cores the first time, then only what has changed"
 	@begin=$$(date +%s); $(CARGO) build --locked --release $(foreach bin,$(BINS),-p bin-$(bin)) || exit; \
 	took=$$(($$(date +%s) - begin)); echo "==> built in $$((took / 60)) min $$((took % 60)) s"
 
