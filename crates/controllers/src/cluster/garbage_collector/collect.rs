@@ -62,6 +62,11 @@ pub(super) fn verdict(meta: &ObjectMeta, owners: &[(String, Owner)], has_depende
     })
 }
 
+/// Whether a dependent with these owners holds up the foreground deletion of one of them.
+pub(super) fn blocks(owners: &[OwnerReference], uid: &str) -> bool {
+    owners.iter().any(|reference| reference.uid == uid && reference.block_owner_deletion == Some(true))
+}
+
 #[async_trait::async_trait]
 impl Controller for Collector {
     async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
@@ -112,12 +117,7 @@ impl Collector {
     /// Lets an object go when nothing blocks it any more, and else has those that do deleted.
     async fn await_dependents(&self, cx: &Cx, info: &ResourceInfo, owner: &Identity) -> Result<(), ReconcileError> {
         let dependents = self.0.graph.lock().dependents(&owner.uid);
-        let blocks = |node: &&Node| {
-            let blocking =
-                |reference: &OwnerReference| reference.uid == owner.uid && reference.block_owner_deletion == Some(true);
-            node.owners.iter().any(blocking)
-        };
-        let blocking: Vec<&Node> = dependents.iter().filter(blocks).collect();
+        let blocking: Vec<&Node> = dependents.iter().filter(|node| blocks(&node.owners, &owner.uid)).collect();
         if blocking.is_empty() {
             remove_finalizer(&cx.client, info, owner, FOREGROUND).await?;
             return Ok(());

@@ -128,6 +128,19 @@ fn foreground_deletion_waits_for_blocking_dependents() {
 }
 
 #[test]
+fn who_does_not_say_so_does_not_block() {
+    for (block, uid, expected) in [
+        (Some(true), "rs-uid", true),
+        (Some(false), "rs-uid", false),
+        (None, "rs-uid", false),
+        (Some(true), "other", false),
+    ] {
+        let reference = OwnerReference { block_owner_deletion: block, ..owner("rs") };
+        assert_eq!(super::collect::blocks(&[reference], uid), expected, "{block:?} {uid}");
+    }
+}
+
+#[test]
 fn orphaning_starts_once() {
     let mut graph = Graph::default();
     let going = deleted(meta("rs"), ORPHAN);

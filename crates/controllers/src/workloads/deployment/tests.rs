@@ -106,7 +106,13 @@ fn history_is_kept_to_its_limit() {
     done.spec.revision_history_limit = Some(0);
     let mut busy = sets;
     busy[1].status.replicas = 1;
-    assert_eq!(summary(&observed(done, busy)), "delete web-a, delete web-c");
+    assert_eq!(summary(&observed(done.clone(), busy.clone())), "delete web-a, delete web-c");
+    (busy[0].metadata.generation, busy[0].status.observed_generation) = (2, 1);
+    assert_eq!(
+        summary(&observed(done, busy)),
+        "delete web-c",
+        "one that was just sized may have pods that nobody counted"
+    );
 }
 
 #[test]
@@ -142,6 +148,11 @@ fn sizes_are_shared_out_in_proportion() {
     ] {
         assert_eq!(summary(&observed(deployment(wanted), sets)), expected, "{name}");
     }
+    let mut full = sized("v2", 2, 5, "5");
+    assert_eq!(summary(&observed(deployment(5), vec![sized("v1", 1, 2, "10"), full.clone()])), "web-v1 2>0");
+    full.status.available_replicas = 3;
+    let shared = summary(&observed(deployment(5), vec![sized("v1", 1, 2, "10"), full]));
+    assert_eq!(shared, "web-v1 2>1", "what is not available yet takes nobody's place");
 }
 
 #[test]
@@ -208,17 +219,21 @@ fn progressing(reason: &str, updated: i64) -> DeploymentCondition {
 #[test]
 fn progress_is_judged() {
     let stuck = vec![set("v2", 2, 3, 1)];
+    let mut more = vec![set("v2", 2, 3, 2)];
+    more[0].status.ready_replicas = 3;
     for (name, condition, ready_before, sets, expected) in [
         ("progress", progressing("NewReplicaSetCreated", 900), 0, stuck.clone(), "ReplicaSetUpdated"),
         ("in time", progressing("ReplicaSetUpdated", 900), 1, stuck.clone(), "ReplicaSetUpdated"),
+        ("at the last second", progressing("ReplicaSetUpdated", 400), 1, stuck.clone(), "ReplicaSetUpdated"),
         ("late", progressing("ReplicaSetUpdated", 399), 1, stuck.clone(), "ProgressDeadlineExceeded"),
+        ("late, but ready ones became available", progressing("ReplicaSetUpdated", 399), 3, more, "ReplicaSetUpdated"),
         ("still late", progressing("ProgressDeadlineExceeded", 900), 1, stuck, "ProgressDeadlineExceeded"),
         ("done", progressing("ReplicaSetUpdated", 1), 3, vec![set("v2", 2, 3, 3)], "NewReplicaSetAvailable"),
     ] {
         let mut deployment = deployment(3);
         deployment.status.conditions.push(condition);
         (deployment.status.replicas, deployment.status.updated_replicas) = (3, 3);
-        (deployment.status.ready_replicas, deployment.status.available_replicas) = (ready_before, ready_before);
+        (deployment.status.ready_replicas, deployment.status.available_replicas) = (ready_before, ready_before.min(1));
         let after = actions(&observed(deployment, sets)).deployment;
         assert_eq!(progress::find(&after).unwrap().reason, expected, "{name}");
     }

@@ -95,10 +95,30 @@ fn updates_stop_at_the_partition_and_start_at_an_ordinal() {
     let old = |ordinal| replica(ordinal, "old", true);
     set.spec.update_strategy.rolling_update.as_mut().unwrap().partition = Some(1);
     assert_eq!(summary(&set, vec![old(0), replica(1, "new", true)]), "");
+    let mut later = set.clone();
+    later.spec.replicas = Some(3);
+    later.spec.ordinals = Some(api_types::apps_v1::StatefulSetOrdinals { start: 5 });
+    let new = |ordinal| replica(ordinal, "new", true);
+    assert_eq!(
+        summary(&later, vec![old(5), old(6), new(7)]),
+        "-db-6",
+        "the partition counts from where the set starts"
+    );
+    assert_eq!(summary(&later, vec![old(5), new(6), new(7)]), "");
     set.spec.update_strategy.type_ = "OnDelete".into();
     assert_eq!(summary(&set, vec![old(0), old(1)]), "");
     set.spec.ordinals = Some(api_types::apps_v1::StatefulSetOrdinals { start: 5 });
     assert_eq!(summary(&set, vec![old(0), replica(5, "new", true)]), "+6");
+}
+
+#[test]
+fn the_next_one_waits_until_the_one_before_was_ready_for_long_enough() {
+    let mut set = set(2, "OrderedReady");
+    for (seconds, expected) in [(0, "+1"), (98, "+1"), (100, ""), (1000, "")] {
+        set.spec.min_ready_seconds = seconds;
+        // Ready since the first second; it is the hundredth.
+        assert_eq!(summary(&set, vec![replica(0, "new", true)]), expected, "{seconds} s");
+    }
 }
 
 #[test]
