@@ -168,4 +168,22 @@ fn service_accounts_match_by_namespace() {
     assert!(matches(&subject, &user, "a"));
     assert!(!matches(&subject, &user, ""));
     assert!(!matches(&subject, &user, "b"));
+    let homeless = UserInfo { username: "system:serviceaccount::bot".into(), ..UserInfo::default() };
+    assert!(!matches(&subject, &homeless, ""), "an account of no namespace is nobody");
+}
+
+#[test]
+fn who_holds_some_names_does_not_hold_all() {
+    let all = rule(&["get"], &[""], &["pods"]);
+    let named = |names: &[&str]| PolicyRule { resource_names: list(names), ..all.clone() };
+    for (name, owned, wanted, missing) in [
+        ("all of all", all.clone(), all.clone(), 0),
+        ("one of all", all.clone(), named(&["x"]), 0),
+        ("all of one", named(&["x"]), all.clone(), 1),
+        ("one of another", named(&["x"]), named(&["y"]), 1),
+        ("two of one", named(&["x"]), named(&["x", "y"]), 1),
+        ("one of two", named(&["x", "y"]), named(&["y"]), 0),
+    ] {
+        assert_eq!(covers(&[owned], &[wanted]).len(), missing, "{name}");
+    }
 }

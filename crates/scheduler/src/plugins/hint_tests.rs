@@ -51,6 +51,7 @@ fn nodes() {
         ("NodeUnschedulable", pod("p"), Some(node("n")), node("n").taint("k", "NoSchedule"), false),
         ("TaintToleration", pod("p"), Some(node("n").taint("k", "NoSchedule")), node("n"), true),
         ("TaintToleration", pod("p"), Some(node("n")), node("n").taint("k", "NoSchedule"), false),
+        ("TaintToleration", pod("p"), Some(node("n")), node("n").taint("k", "PreferNoSchedule"), false),
         ("NodeAffinity", pod("p").selector("a", "b"), Some(node("n")), node("n").label("a", "b"), true),
         ("NodeAffinity", pod("p").selector("a", "b"), Some(node("n")), node("n").label("a", "c"), false),
         ("InterPodAffinity", pod("p").near("db", "zone"), None, node("n").label("zone", "1"), true),

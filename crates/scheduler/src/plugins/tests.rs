@@ -156,8 +156,13 @@ fn scoring() {
     let small = || pod("p").request("cpu", "1").request("memory", "2Gi");
     assert_eq!(scores(&["NodeResourcesFit"], small(), nodes(), busy()), [25, 75]);
     assert_eq!(scores(&["NodeResourcesBalancedAllocation"], small(), nodes(), busy()), [75, 75]);
-    let tainted = vec![node("a").taint("k", "PreferNoSchedule"), node("b")];
-    assert_eq!(scores(&["TaintToleration"], small(), tainted, vec![]), [0, 100]);
+    let tainted = || vec![node("a").taint("k", "PreferNoSchedule"), node("b")];
+    assert_eq!(scores(&["TaintToleration"], small(), tainted(), vec![]), [0, 100]);
+    assert_eq!(
+        scores(&["TaintToleration"], small().tolerates("k"), tainted(), vec![]),
+        [100, 100],
+        "whatever the effect"
+    );
     let near = pod("p").rather_near("db", "kubernetes.io/hostname", 5);
     let db = vec![pod("x").label("app", "db").on("b")];
     assert_eq!(scores(&["InterPodAffinity"], near, nodes(), db), [0, 100]);

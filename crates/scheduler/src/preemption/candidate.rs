@@ -46,3 +46,33 @@ pub(super) fn best_first(mut candidates: Vec<Candidate>, now: Time) -> Vec<Candi
     candidates.sort_by_cached_key(|candidate| candidate.cost(now));
     candidates
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pod_class::ClassTable;
+    use crate::test_objects::pod;
+
+    /// Victims by priority and the second that they started, the most important first.
+    fn candidate(node: &str, violations: usize, victims: &[(i32, i64)]) -> Candidate {
+        let classes = ClassTable::default();
+        let victims =
+            victims.iter().map(|(priority, start)| pod("v").priority(*priority).started(*start).info(&classes));
+        Candidate { node: node.into(), victims: victims.collect(), violations }
+    }
+
+    #[test]
+    fn the_cheapest_node_comes_first() {
+        for (name, better, worse) in [
+            ("fewer budgets are violated", (1, &[(9, 1), (9, 1)][..]), (2, &[(1, 1)][..])),
+            ("the most important victim matters less", (0, &[(5, 1), (5, 1)]), (0, &[(6, 1), (1, 1)])),
+            ("less in sum", (0, &[(5, 1), (1, 1)]), (0, &[(5, 1), (4, 1)])),
+            ("fewer victims", (0, &[(5, 1)]), (0, &[(5, 1), (i32::MIN, 1)])),
+            ("it started later", (0, &[(5, 9)]), (0, &[(5, 8)])),
+        ] {
+            let both = vec![candidate("worse", worse.0, worse.1), candidate("better", better.0, better.1)];
+            let best = best_first(both, Time::from_unix_seconds(100));
+            assert_eq!(&*best[0].node, "better", "{name}");
+        }
+    }
+}

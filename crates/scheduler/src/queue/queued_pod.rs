@@ -105,4 +105,16 @@ mod tests {
         assert_eq!(delays, [1, 2, 4, 8, 10, 10]);
         assert_eq!(backoff(u32::MAX, second, 10 * second), 10 * second);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn errors_count_for_themselves() {
+        let (now, second) = (Instant::now(), Duration::from_secs(1));
+        let info = crate::test_objects::pod("p").info(&crate::pod_class::ClassTable::default());
+        for (unschedulable, errors, seconds) in [(0, 0, None), (3, 0, Some(4)), (3, 1, Some(1)), (1, 3, Some(4))] {
+            let mut pod = QueuedPod::new(Arc::clone(&info), now);
+            (pod.unschedulable_count, pod.error_count) = (unschedulable, errors);
+            let ends = pod.expiry(second, 10 * second, now);
+            assert_eq!(ends.map(|ends| (ends - now).as_secs()), seconds, "{unschedulable} {errors}");
+        }
+    }
 }

@@ -109,6 +109,13 @@ async fn updates_are_charged_for_what_they_add() {
     assert!(error.message.contains("requested: services.nodeports=3, used: services.nodeports=1"), "{}", error.message);
     fixture.validate_update(&ENTRY, &update, &old, &new).await.unwrap();
     assert_eq!(used(&fixture).len(), 1, "what gets less is the controller's to count");
+    old.metadata.resource_version.clear();
+    let whole = fixture.validate_update(&ENTRY, &update, &new, &old).await.unwrap_err();
+    assert!(
+        whole.message.contains("services.nodeports=4"),
+        "an update that creates has nothing before: {}",
+        whole.message
+    );
 }
 
 #[tokio::test]
