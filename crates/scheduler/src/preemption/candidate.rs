@@ -75,4 +75,15 @@ mod tests {
             assert_eq!(&*best[0].node, "better", "{name}");
         }
     }
+
+    #[test]
+    fn who_runs_for_longer_is_more_important() {
+        let mut pods = candidate("n", 0, &[(1, 3), (5, 9), (5, 2), (1, 1)]).victims;
+        by_importance(&mut pods, Time::from_unix_seconds(100));
+        let order: Vec<_> = pods.iter().map(|pod| (pod.priority, start_of(pod, Time::from_unix_seconds(0)))).collect();
+        assert_eq!(
+            order,
+            [(5, 2), (5, 9), (1, 1), (1, 3)].map(|(priority, at)| (priority, Time::from_unix_seconds(at)))
+        );
+    }
 }
