@@ -20,10 +20,10 @@ pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["crd", "crds"],
     categories: &["api-extensions"],
-    storage: Some(StorageInfo::of::<CustomResourceDefinition>(
-        "apiextensions.k8s.io/customresourcedefinitions",
-        "jfWCUB31mvA=",
-    )),
+    storage: Some(StorageInfo {
+        version: "v1beta1",
+        ..StorageInfo::of::<CustomResourceDefinition>("apiextensions.k8s.io/customresourcedefinitions", "jfWCUB31mvA=")
+    }),
     subresources: &[SubresourceInfo::status("CustomResourceDefinition")],
     ..ResourceInfo::of::<CustomResourceDefinition>()
 };
