@@ -73,6 +73,9 @@ answers: ## The recorded answers of Kubernetes v1.36.3, on both stores (FLAGS="e
 sim: ## 500 seeds of the simulation: the control plane under faults
 	COXSWAIN_SIM_SEEDS=500 $(CARGO) test --locked -p tests --test simulation -- --nocapture
 
+mutants: ## Plant known bugs, each by itself, and see that the tests catch it (NAME=part of their names)
+	$(CARGO) xtask mutants $(NAME)
+
 bench-sched: ## Pods scheduled per second, in process and over HTTPS (FLAGS=--quick for a smoke test)
 	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver -p bin-kube-scheduler --bin bench-sched --bin kube-apiserver --bin kube-scheduler
 	$(BIN)/bench-sched --bin-dir=$(BIN) $(FLAGS)

@@ -26,7 +26,7 @@ PACKAGES=(
   ca-certificates curl gcc libc6-dev make protobuf-compiler libprotobuf-dev       # building
   containerd runc containernetworking-plugins                                    # running pods
   iproute2 iptables nftables conntrack socat ethtool util-linux procps mount     # what the node components call
-  openssl jq busybox-static bash-static patchelf binutils systemd debootstrap    # tests and images
+  openssl jq busybox-static bash-static patchelf binutils systemd debootstrap git # tests and images
 )
 
 # NAME-MINOR | Debian release that has it | package | file inside the package

@@ -5,6 +5,7 @@ mod dependencies;
 mod images;
 mod layers;
 mod metadata;
+mod mutants;
 mod sizes;
 mod vulnerabilities;
 
@@ -14,7 +15,8 @@ use anyhow::{Result, bail};
 
 const USAGE: &str = "usage: cargo xtask TASK
 
-  check            layers, dependencies, licences, file sizes and the table of attacks
+  check            layers, dependencies, licences, file sizes, the table of attacks, and that bugs can be planted
+  mutants [NAME]   plant the bugs of tests/mutants, each by itself, and see that the tests catch it
   images           pack the test images (hack/images.sh calls this)
   component-image  pack a binary of the project as an image";
 
@@ -34,6 +36,10 @@ fn run() -> Result<()> {
         Some("check") => check(),
         Some("component-image") => component_image::run(arguments),
         Some("images") => images::run(arguments),
+        Some("mutants") => {
+            let root = metadata::workspace_root(&metadata::load()?)?;
+            mutants::run(&root, &arguments.next().unwrap_or_default())
+        }
         _ => bail!("{USAGE}"),
     }
 }
@@ -45,11 +51,12 @@ fn check() -> Result<()> {
     problems.extend(dependencies::problems(&metadata)?);
     problems.extend(sizes::problems(&root)?);
     problems.extend(vulnerabilities::problems(&root)?);
+    problems.extend(mutants::problems(&root)?);
     for problem in &problems {
         report(problem);
     }
     if problems.is_empty() {
-        report("layers, dependencies, licences, sizes and the table of attacks are as they should be");
+        report("layers, dependencies, licences, sizes, the table of attacks and planted bugs are as they should be");
         return Ok(());
     }
     bail!("{} problems", problems.len())
