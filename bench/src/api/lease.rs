@@ -36,14 +36,14 @@ pub async fn beside_lists(options: &Options, renewals: usize) -> Result<()> {
     microseconds_each(0..options.pods, options.parallel, |number| site.create_pod(number)).await?;
     let lease = r#"{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"holder"}}"#;
     site.call(Method::POST, LEASES, lease.into()).await?.ok().context("making the lease")?;
-    let alone = renew(&site, renewals, &AtomicBool::new(true)).await?;
+    let alone = renew(&site, renewals).await?;
 
     let tasks = TaskGroup::new("lists");
     let lister = Connection::open(site.server.port(), &site.tls, &tasks).await?;
     let goes_on = AtomicBool::new(true);
     let (beside, lists) = tokio::join!(
         async {
-            let renewed = renew(&site, renewals, &goes_on).await;
+            let renewed = renew(&site, renewals).await;
             goes_on.store(false, Ordering::Relaxed);
             renewed
         },
@@ -57,12 +57,9 @@ pub async fn beside_lists(options: &Options, renewals: usize) -> Result<()> {
     Ok(())
 }
 
-async fn renew(site: &Site, renewals: usize, goes_on: &AtomicBool) -> Result<Samples> {
+async fn renew(site: &Site, renewals: usize) -> Result<Samples> {
     let mut times = Samples::default();
     for number in 1..=renewals {
-        if !goes_on.load(Ordering::Relaxed) {
-            break;
-        }
         let watch = Stopwatch::start();
         let (path, body) = (format!("{LEASES}/holder"), renewal(number));
         site.connection.call(Method::PATCH, &path, MERGE_PATCH, body).await?.ok().context("renewing")?;

@@ -85,4 +85,24 @@ mod tests {
             assert_eq!(last_one_gone(&new, &old), goes, "{name}");
         }
     }
+
+    #[test]
+    fn what_is_not_said_of_dependents_the_kind_says() {
+        let with = |dependents| Lifecycle { dependents, ..Lifecycle::DEFAULT };
+        let options = |policy: &str| DeleteOptions {
+            propagation_policy: (!policy.is_empty()).then(|| policy.to_owned()),
+            ..DeleteOptions::default()
+        };
+        for (dependents, policy, expected) in [
+            (Dependents::Orphan, "", &["orphan"][..]),
+            (Dependents::Orphan, "Background", &[]),
+            (Dependents::Orphan, "Foreground", &["foregroundDeletion"]),
+            (Dependents::Background, "", &[]),
+            (Dependents::Background, "Orphan", &["orphan"]),
+            (Dependents::Unsupported, "Orphan", &[]),
+        ] {
+            let found = for_deletion(&with(dependents), &ObjectMeta::default(), &options(policy));
+            assert_eq!(found, expected, "{dependents:?} {policy:?}");
+        }
+    }
 }

@@ -149,8 +149,8 @@ async fn on_subresource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: T
         ("binding", "create") => pods::bind(cx, request, &target).await,
         ("eviction", "create") => pods::evict(cx, request, &target).await,
         (_, "get") => get::get(cx, &request, &target).await,
-        (_, "update") => update::update(cx, request, &target, target.endpoint()).await,
-        (_, "patch") => patch::patch(cx, request, &target, target.endpoint()).await,
+        (_, "update") => update::update(cx, request, &target, target.endpoint()?).await,
+        (_, "patch") => patch::patch(cx, request, &target, target.endpoint()?).await,
         _ => Err(ApiError::unknown_resource()),
     }
 }

@@ -117,15 +117,19 @@ impl Target {
     }
 
     /// The part of the object that a write changes.
-    pub(crate) fn endpoint(&self) -> Endpoint {
-        let [group, version, resource] = self.info().place();
-        let built_in = kinds::find(group, version, resource).map(|rules| rules.info().subresources);
-        let named = |wanted: &str| built_in?.iter().map(|own| own.name).find(|name| *name == wanted);
+    ///
+    /// # Errors
+    /// 404 for parts that no rules know: custom kinds have none but their status that is written this way.
+    pub(crate) fn endpoint(&self) -> Result<Endpoint, ApiError> {
         match self.subresource().map(|own| own.name) {
-            None => Endpoint::Main,
-            Some("status") => Endpoint::Status,
-            // Custom kinds have no other that is written this way.
-            Some(other) => named(other).map_or(Endpoint::Main, Endpoint::Other),
+            None => Ok(Endpoint::Main),
+            Some("status") => Ok(Endpoint::Status),
+            Some(other) => {
+                let [group, version, resource] = self.info().place();
+                let parts = kinds::find(group, version, resource).map_or(&[][..], |rules| rules.info().subresources);
+                let found = parts.iter().map(|part| part.name).find(|name| *name == other);
+                found.map(Endpoint::Other).ok_or_else(ApiError::unknown_resource)
+            }
         }
     }
 
