@@ -133,22 +133,24 @@ async fn a_client_that_never_shakes_hands_is_cut() {
     assert!(answer.is_empty());
 }
 
+/// Tells that a request has come, and answers it when it is told to.
+fn answers_when_told(entered: &Arc<Notify>, leave: &Arc<Notify>) -> Arc<dyn Handler> {
+    let (entered, leave) = (Arc::clone(entered), Arc::clone(leave));
+    Arc::new(handler_fn(move |_| {
+        let (entered, leave) = (Arc::clone(&entered), Arc::clone(&leave));
+        async move {
+            entered.notify_one();
+            leave.notified().await;
+            text(StatusCode::OK, "finished")
+        }
+    }))
+}
+
 #[tokio::test]
 async fn shutdown_finishes_what_has_begun() {
     for (alpn, uri) in [(&b"http/1.1"[..], "/"), (b"h2", "https://localhost/")] {
         let (entered, leave) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let handler = handler_fn({
-            let (entered, leave) = (Arc::clone(&entered), Arc::clone(&leave));
-            move |_| {
-                let (entered, leave) = (Arc::clone(&entered), Arc::clone(&leave));
-                async move {
-                    entered.notify_one();
-                    leave.notified().await;
-                    text(StatusCode::OK, "finished")
-                }
-            }
-        });
-        let running = start(Arc::new(handler), Limits::default());
+        let running = start(answers_when_told(&entered, &leave), Limits::default());
         let stream = dial(&running, alpn, None).await;
         let request = request_over(&running.tasks, stream, alpn, get(uri));
         let shutdown = async {
@@ -454,18 +456,7 @@ async fn one_address_cannot_take_all_connections() {
 #[tokio::test]
 async fn draining_closes_the_listener_while_requests_run() {
     let (entered, leave) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let handler = handler_fn({
-        let (entered, leave) = (Arc::clone(&entered), Arc::clone(&leave));
-        move |_| {
-            let (entered, leave) = (Arc::clone(&entered), Arc::clone(&leave));
-            async move {
-                entered.notify_one();
-                leave.notified().await;
-                text(StatusCode::OK, "finished")
-            }
-        }
-    });
-    let running = start(Arc::new(handler), Limits::default());
+    let running = start(answers_when_told(&entered, &leave), Limits::default());
     let stream = dial(&running, b"h2", None).await;
     let (mut sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
     let request = async {
