@@ -5,9 +5,9 @@ use std::sync::Arc;
 use api_machinery::gvk::GroupResource;
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
-use api_types::core_v1::LimitRange;
-use api_types::node_v1::RuntimeClass;
 use parking_lot::Mutex;
+
+use crate::Findings;
 
 /// Texts for the client's `Warning` headers. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -23,36 +23,6 @@ impl Warnings {
     #[must_use]
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock())
-    }
-}
-
-/// What plugins looked up in a request's mutating pass, so that its validating pass need not. Clones share it.
-#[derive(Debug, Clone, Default)]
-pub struct Findings(Arc<Mutex<Found>>);
-
-#[derive(Debug, Default)]
-struct Found {
-    limit_ranges: Option<Vec<Arc<LimitRange>>>,
-    runtime_class: Option<Arc<RuntimeClass>>,
-}
-
-impl Findings {
-    /// The limit ranges of the request's namespace, if they were looked up.
-    pub(crate) fn limit_ranges(&self) -> Option<Vec<Arc<LimitRange>>> {
-        self.0.lock().limit_ranges.clone()
-    }
-
-    pub(crate) fn note_limit_ranges(&self, ranges: &[Arc<LimitRange>]) {
-        self.0.lock().limit_ranges = Some(ranges.to_vec());
-    }
-
-    /// The runtime class of this name, if it was looked up.
-    pub(crate) fn runtime_class(&self, name: &str) -> Option<Arc<RuntimeClass>> {
-        self.0.lock().runtime_class.clone().filter(|class| class.metadata.name == name)
-    }
-
-    pub(crate) fn note_runtime_class(&self, class: &Arc<RuntimeClass>) {
-        self.0.lock().runtime_class = Some(Arc::clone(class));
     }
 }
 

@@ -3,13 +3,15 @@
 
 mod attributes;
 mod chain;
+mod findings;
 mod lookup;
 mod plugin;
 mod plugins;
 mod recorder;
 
-pub use attributes::{Attributes, Findings, Operation, Warnings};
+pub use attributes::{Attributes, Operation, Warnings};
 pub use chain::{Chain, SelectError, Selection};
+pub use findings::Findings;
 pub use lookup::{Lookup, Wish};
 pub use plugin::{Context, Passes, Plugin, PluginEntry, Settings};
 pub use plugins::{ALL, PodSecurityConfig};

@@ -1,15 +1,13 @@
-//! The cluster state that plugins look at. The API server answers from its caches, and from the store where it says
-//! "live".
+//! The cluster state that plugins look at. The API server answers from its caches, and from the store where a plugin
+//! asks for what is live.
 
+use std::any::Any;
 use std::sync::Arc;
 
+use api_machinery::object::{Kind, Object};
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
-use api_types::core_v1::{LimitRange, Namespace, Node, PersistentVolumeClaim, Pod, ResourceQuota, ServiceAccount};
-use api_types::networking_v1::IngressClass;
-use api_types::node_v1::RuntimeClass;
-use api_types::scheduling_v1::PriorityClass;
-use api_types::storage_v1::StorageClass;
+use api_types::core_v1::ResourceQuota;
 use async_trait::async_trait;
 
 /// What a plugin asks whether the caller may do it.
@@ -27,41 +25,59 @@ pub struct Wish<'a> {
     pub name: &'a str,
 }
 
-/// Reads of cluster state.
+/// Reads of cluster state, of any resource: its place is group, version and plural name. Objects without a namespace have
+/// an empty one. [`Lookup`]'s own methods read one kind as its type.
 #[async_trait]
 pub trait Lookup: Send + Sync {
-    /// A namespace as the cache has it.
-    fn namespace(&self, name: &str) -> Option<Arc<Namespace>>;
-    /// A namespace as the store has it.
-    async fn live_namespace(&self, name: &str) -> Result<Namespace, ApiError>;
-    /// A service account as the cache has it.
-    fn service_account(&self, namespace: &str, name: &str) -> Option<Arc<ServiceAccount>>;
-    /// A service account as the store has it.
-    async fn live_service_account(&self, namespace: &str, name: &str) -> Result<ServiceAccount, ApiError>;
-    /// A pod as the cache has it.
-    fn pod(&self, namespace: &str, name: &str) -> Option<Arc<Pod>>;
-    /// The pods of a namespace as the cache has them.
-    fn pods(&self, namespace: &str) -> Vec<Arc<Pod>>;
-    /// A node as the cache has it.
-    fn node(&self, name: &str) -> Option<Arc<Node>>;
-    /// A claim as the cache has it.
-    fn claim(&self, namespace: &str, name: &str) -> Option<Arc<PersistentVolumeClaim>>;
-    /// The limit ranges of a namespace.
-    async fn limit_ranges(&self, namespace: &str) -> Result<Vec<Arc<LimitRange>>, ApiError>;
+    /// An object as the cache has it. It never waits: a cache that is still filling has nothing.
+    fn cached(&self, place: [&str; 3], namespace: &str, name: &str) -> Option<Arc<dyn Object>>;
+    /// The objects of a namespace, or of all for an empty one, as the cache has them; it never waits either.
+    fn all_cached(&self, place: [&str; 3], namespace: &str) -> Vec<Arc<dyn Object>>;
+    /// The same, once the cache is filled.
+    async fn all_filled(&self, place: [&str; 3], namespace: &str) -> Result<Vec<Arc<dyn Object>>, ApiError>;
+    /// An object as the store has it; 404 where it has none.
+    async fn live(&self, place: [&str; 3], namespace: &str, name: &str) -> Result<Arc<dyn Object>, ApiError>;
     /// The quotas of a namespace, at least as new as this server's own last write of them.
     async fn quotas(&self, namespace: &str) -> Result<Vec<Arc<ResourceQuota>>, ApiError>;
     /// Writes the usage of a quota, if nobody else has written it since.
     async fn charge(&self, quota: ResourceQuota) -> Result<(), ApiError>;
-    /// Every priority class.
-    fn priority_classes(&self) -> Vec<Arc<PriorityClass>>;
-    /// A runtime class.
-    fn runtime_class(&self, name: &str) -> Option<Arc<RuntimeClass>>;
-    /// A runtime class as the store has it.
-    async fn live_runtime_class(&self, name: &str) -> Result<RuntimeClass, ApiError>;
-    /// Every storage class.
-    fn storage_classes(&self) -> Vec<Arc<StorageClass>>;
-    /// Every ingress class.
-    fn ingress_classes(&self) -> Vec<Arc<IngressClass>>;
     /// Whether the caller may do something else, which some plugins ask.
-    fn is_allowed(&self, user: &UserInfo, wish: &Wish<'_>) -> bool;
+    async fn is_allowed(&self, user: &UserInfo, wish: &Wish<'_>) -> bool;
+}
+
+impl dyn Lookup {
+    /// An object as the cache has it.
+    #[must_use]
+    pub fn get<T: Kind + Object>(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
+        typed(self.cached(T::TYPE.place(), namespace, name)?)
+    }
+
+    /// The objects of a namespace as the cache has them, or of all for an empty one.
+    #[must_use]
+    pub fn list<T: Kind + Object>(&self, namespace: &str) -> Vec<Arc<T>> {
+        self.all_cached(T::TYPE.place(), namespace).into_iter().filter_map(typed).collect()
+    }
+
+    /// The same, once the cache is filled.
+    ///
+    /// # Errors
+    /// When it cannot be.
+    pub async fn list_filled<T: Kind + Object>(&self, namespace: &str) -> Result<Vec<Arc<T>>, ApiError> {
+        let all = self.all_filled(T::TYPE.place(), namespace).await?;
+        Ok(all.into_iter().filter_map(typed).collect())
+    }
+
+    /// An object as the store has it.
+    ///
+    /// # Errors
+    /// 404 where it has none, or whatever kept it from answering.
+    pub async fn get_live<T: Kind + Object>(&self, namespace: &str, name: &str) -> Result<Arc<T>, ApiError> {
+        let found = self.live(T::TYPE.place(), namespace, name).await?;
+        typed(found).ok_or_else(|| ApiError::internal("an object of another kind"))
+    }
+}
+
+fn typed<T: Object>(object: Arc<dyn Object>) -> Option<Arc<T>> {
+    let object: Arc<dyn Any + Send + Sync> = object;
+    object.downcast().ok()
 }

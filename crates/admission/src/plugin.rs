@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api_machinery::object::Object;
+use api_machinery::object::{KindType, Object};
 use api_machinery::status::ApiError;
 use async_trait::async_trait;
 use base::{SharedClock, SharedRng};
@@ -102,6 +102,9 @@ pub struct PluginEntry {
     pub enabled_by_default: bool,
     /// In which passes it does anything.
     pub passes: Passes,
+    /// The kinds that it looks up: of these the API server keeps a cache, whatever `--watch-cache-sizes` says, as upstream
+    /// has informers of them.
+    pub reads: &'static [&'static KindType],
     /// Makes the plugin.
     pub build: fn(&Settings) -> Box<dyn Plugin>,
 }

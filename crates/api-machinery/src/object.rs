@@ -30,6 +30,12 @@ pub struct KindType {
 }
 
 impl KindType {
+    /// Its place among all resources: group, version and plural name.
+    #[must_use]
+    pub const fn place(&self) -> [&'static str; 3] {
+        [self.group, self.version, self.resource]
+    }
+
     /// `group/version`, or the version alone for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {

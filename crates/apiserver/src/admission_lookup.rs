@@ -5,14 +5,10 @@ use std::sync::{Arc, Weak};
 use admission::Wish;
 use api_machinery::gvk::GroupResource;
 use api_machinery::meta::ListOptions;
-use api_machinery::object::{Kind, KindType, Object};
+use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
-use api_types::core_v1::{LimitRange, Namespace, Node, PersistentVolumeClaim, Pod, ResourceQuota, ServiceAccount};
-use api_types::networking_v1::IngressClass;
-use api_types::node_v1::RuntimeClass;
-use api_types::scheduling_v1::PriorityClass;
-use api_types::storage_v1::StorageClass;
+use api_types::core_v1::ResourceQuota;
 use async_trait::async_trait;
 use authz::{Attributes, Authorizer, Decision};
 use base::SharedClock;
@@ -22,25 +18,10 @@ use registry::{AdmitAll, Hooks, Registry, Replace, Resource, Stored};
 use crate::charged_quotas::Charged;
 use crate::cx::server_request;
 
-/// The kinds that admission looks at, which therefore always have a cache, as upstream has informers of them, whatever
-/// `--watch-cache-sizes` says.
-const LOOKED_AT: [&KindType; 11] = [
-    &Namespace::TYPE,
-    &ServiceAccount::TYPE,
-    &Pod::TYPE,
-    &Node::TYPE,
-    &PersistentVolumeClaim::TYPE,
-    &LimitRange::TYPE,
-    &ResourceQuota::TYPE,
-    &PriorityClass::TYPE,
-    &RuntimeClass::TYPE,
-    &StorageClass::TYPE,
-    &IngressClass::TYPE,
-];
-
 /// Whether admission looks at the resource of this name, such as `priorityclasses.scheduling.k8s.io`.
 pub(crate) fn looks_at(resource: &str) -> bool {
-    LOOKED_AT.iter().any(|kind| GroupResource::new(kind.group, kind.resource).to_string() == resource)
+    let mut kinds = admission::ALL.iter().flat_map(|plugin| plugin.reads);
+    kinds.any(|kind| GroupResource::new(kind.group, kind.resource).to_string() == resource)
 }
 
 /// Reads of the registry for admission.
@@ -56,80 +37,47 @@ impl RegistryLookup {
         Self { registry: Arc::downgrade(registry), clock: Arc::clone(clock), authorizer, charged: Charged::default() }
     }
 
-    fn resource<T: Kind>(&self) -> Option<Arc<Resource>> {
-        debug_assert!(looks_at(&GroupResource::new(T::TYPE.group, T::TYPE.resource).to_string()), "{}", T::TYPE.kind);
-        self.registry.upgrade()?.resource(T::TYPE.group, T::TYPE.version, T::TYPE.resource)
-    }
-
-    /// An object as the cache has it: such a read never waits, and one that would have to finds nothing.
-    fn cached<T: Kind + Object>(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
-        self.resource::<T>()?.one_at_hand(namespace, name)?.shared()
-    }
-
-    async fn live<T: Kind + Object>(&self, namespace: &str, name: &str) -> Result<T, ApiError> {
-        let resource = self.resource::<T>().ok_or_else(ApiError::unknown_resource)?;
-        let found = resource.get(&server_request(&self.clock, namespace), name, "").await?;
-        found.object().downcast_ref::<T>().cloned().ok_or_else(|| ApiError::internal("an object of another kind"))
-    }
-
-    /// All objects of a namespace as the cache has them; it fills first where it is new.
-    async fn in_namespace<T: Kind + Object>(&self, namespace: &str) -> Result<Vec<Arc<T>>, ApiError> {
-        let resource = self.resource::<T>().ok_or_else(ApiError::unknown_resource)?;
-        let items = match resource.at_hand(namespace) {
-            Some(items) => items,
-            None => {
-                let options = ListOptions { resource_version: "0".to_owned(), ..ListOptions::default() };
-                resource.list(&server_request(&self.clock, namespace), &options).await?.items
-            }
-        };
-        Ok(shared(&items))
-    }
-
-    fn all<T: Kind + Object>(&self, namespace: &str) -> Vec<Arc<T>> {
-        let items = self.resource::<T>().and_then(|resource| resource.at_hand(namespace));
-        shared(&items.unwrap_or_default())
+    fn resource(&self, [group, version, resource]: [&str; 3]) -> Option<Arc<Resource>> {
+        self.registry.upgrade()?.resource(group, version, resource)
     }
 }
 
-fn shared<T: Object>(items: &[Arc<Stored>]) -> Vec<Arc<T>> {
-    items.iter().filter_map(|item| item.shared()).collect()
+fn objects(items: &[Arc<Stored>]) -> Vec<Arc<dyn Object>> {
+    items.iter().map(|item| item.shared_object()).collect()
 }
 
 #[async_trait]
 impl admission::Lookup for RegistryLookup {
-    fn namespace(&self, name: &str) -> Option<Arc<Namespace>> {
-        self.cached("", name)
+    fn cached(&self, place: [&str; 3], namespace: &str, name: &str) -> Option<Arc<dyn Object>> {
+        Some(self.resource(place)?.one_at_hand(namespace, name)?.shared_object())
     }
-    async fn live_namespace(&self, name: &str) -> Result<Namespace, ApiError> {
-        self.live("", name).await
+
+    fn all_cached(&self, place: [&str; 3], namespace: &str) -> Vec<Arc<dyn Object>> {
+        let items = self.resource(place).and_then(|resource| resource.at_hand(namespace));
+        objects(&items.unwrap_or_default())
     }
-    fn service_account(&self, namespace: &str, name: &str) -> Option<Arc<ServiceAccount>> {
-        self.cached(namespace, name)
+
+    async fn all_filled(&self, place: [&str; 3], namespace: &str) -> Result<Vec<Arc<dyn Object>>, ApiError> {
+        let resource = self.resource(place).ok_or_else(ApiError::unknown_resource)?;
+        if let Some(items) = resource.at_hand(namespace) {
+            return Ok(objects(&items));
+        }
+        let options = ListOptions { resource_version: "0".to_owned(), ..ListOptions::default() };
+        Ok(objects(&resource.list(&server_request(&self.clock, namespace), &options).await?.items))
     }
-    async fn live_service_account(&self, namespace: &str, name: &str) -> Result<ServiceAccount, ApiError> {
-        self.live(namespace, name).await
+
+    async fn live(&self, place: [&str; 3], namespace: &str, name: &str) -> Result<Arc<dyn Object>, ApiError> {
+        let resource = self.resource(place).ok_or_else(ApiError::unknown_resource)?;
+        let found = resource.get(&server_request(&self.clock, namespace), name, "").await?;
+        Ok(found.shared_object())
     }
-    fn pod(&self, namespace: &str, name: &str) -> Option<Arc<Pod>> {
-        self.cached(namespace, name)
-    }
-    fn pods(&self, namespace: &str) -> Vec<Arc<Pod>> {
-        self.all(namespace)
-    }
-    fn node(&self, name: &str) -> Option<Arc<Node>> {
-        self.cached("", name)
-    }
-    fn claim(&self, namespace: &str, name: &str) -> Option<Arc<PersistentVolumeClaim>> {
-        self.cached(namespace, name)
-    }
-    async fn limit_ranges(&self, namespace: &str) -> Result<Vec<Arc<LimitRange>>, ApiError> {
-        self.in_namespace(namespace).await
-    }
+
     async fn quotas(&self, namespace: &str) -> Result<Vec<Arc<ResourceQuota>>, ApiError> {
-        let cached = self.in_namespace::<ResourceQuota>(namespace).await?;
+        let cached = (self as &dyn admission::Lookup).list_filled(namespace).await?;
         Ok(self.charged.newest(cached))
     }
     async fn charge(&self, quota: ResourceQuota) -> Result<(), ApiError> {
-        let resource = self.resource::<ResourceQuota>().ok_or_else(ApiError::unknown_resource)?;
+        let resource = self.resource(ResourceQuota::TYPE.place()).ok_or_else(ApiError::unknown_resource)?;
         let cx = server_request(&self.clock, &quota.metadata.namespace);
         let name = quota.metadata.name.clone();
         let change = Replace(Box::new(quota));
@@ -140,22 +88,8 @@ impl admission::Lookup for RegistryLookup {
         }
         Ok(())
     }
-    fn priority_classes(&self) -> Vec<Arc<PriorityClass>> {
-        self.all("")
-    }
-    fn runtime_class(&self, name: &str) -> Option<Arc<RuntimeClass>> {
-        self.cached("", name)
-    }
-    async fn live_runtime_class(&self, name: &str) -> Result<RuntimeClass, ApiError> {
-        self.live("", name).await
-    }
-    fn storage_classes(&self) -> Vec<Arc<StorageClass>> {
-        self.all("")
-    }
-    fn ingress_classes(&self) -> Vec<Arc<IngressClass>> {
-        self.all("")
-    }
-    fn is_allowed(&self, user: &UserInfo, wish: &Wish<'_>) -> bool {
+
+    async fn is_allowed(&self, user: &UserInfo, wish: &Wish<'_>) -> bool {
         let attributes = Attributes {
             user: user.clone(),
             verb: wish.verb.to_owned(),
@@ -167,6 +101,6 @@ impl admission::Lookup for RegistryLookup {
             name: wish.name.to_owned(),
             ..Attributes::default()
         };
-        self.authorizer.authorize(&attributes).decision == Decision::Allow
+        self.authorizer.authorize(&attributes).await.decision == Decision::Allow
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use api_types::rbac_v1::PolicyRule;
-
 use api_types::authentication_v1::UserInfo;
+use api_types::rbac_v1::PolicyRule;
+use async_trait::async_trait;
 
 use crate::{Attributes, in_group};
 
@@ -70,11 +70,12 @@ pub fn aggregate(errors: Vec<String>) -> String {
     if let [one] = different.as_slice() { one.clone() } else { format!("[{}]", different.join(", ")) }
 }
 
-/// Somebody who decides about requests. It must answer from memory.
+/// Somebody who decides about requests. One that asks elsewhere waits for the answer; the request's deadline ends the wait.
+#[async_trait]
 pub trait Authorizer: Send + Sync {
     /// Decides about one request.
-    fn authorize(&self, attributes: &Attributes) -> Outcome;
-    /// Lists what a caller may do in a namespace.
+    async fn authorize(&self, attributes: &Attributes) -> Outcome;
+    /// Lists what a caller may do in a namespace, from memory: one that would have to ask elsewhere says that it cannot.
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> RuleSet;
 }
 
@@ -92,14 +93,15 @@ impl Chain {
     }
 }
 
+#[async_trait]
 impl Authorizer for Chain {
-    fn authorize(&self, attributes: &Attributes) -> Outcome {
+    async fn authorize(&self, attributes: &Attributes) -> Outcome {
         if in_group(&attributes.user, SUPERUSERS) {
             return Outcome::allow("");
         }
         let (mut reasons, mut errors) = (Vec::new(), Vec::new());
         for authorizer in &self.authorizers {
-            let outcome = authorizer.authorize(attributes);
+            let outcome = authorizer.authorize(attributes).await;
             if outcome.decision != Decision::NoOpinion {
                 return outcome;
             }
@@ -128,8 +130,9 @@ impl Authorizer for Chain {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AlwaysAllow;
 
+#[async_trait]
 impl Authorizer for AlwaysAllow {
-    fn authorize(&self, _: &Attributes) -> Outcome {
+    async fn authorize(&self, _: &Attributes) -> Outcome {
         Outcome::allow("")
     }
 
@@ -145,8 +148,9 @@ impl Authorizer for AlwaysAllow {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AlwaysDeny;
 
+#[async_trait]
 impl Authorizer for AlwaysDeny {
-    fn authorize(&self, _: &Attributes) -> Outcome {
+    async fn authorize(&self, _: &Attributes) -> Outcome {
         Outcome::no_opinion("Everything is forbidden.")
     }
 
@@ -159,13 +163,13 @@ impl Authorizer for AlwaysDeny {
 mod tests {
     use super::*;
 
-    #[test]
-    fn superusers_pass_and_reasons_are_joined() {
+    #[tokio::test]
+    async fn superusers_pass_and_reasons_are_joined() {
         let chain = Chain::new(vec![Arc::new(AlwaysDeny), Arc::new(AlwaysDeny)]);
         let mut attributes = Attributes::default();
-        let refused = chain.authorize(&attributes);
+        let refused = chain.authorize(&attributes).await;
         assert_eq!(refused.reason, "Everything is forbidden.\nEverything is forbidden.");
         attributes.user.groups.push("system:masters".into());
-        assert_eq!(chain.authorize(&attributes).decision, Decision::Allow);
+        assert_eq!(chain.authorize(&attributes).await.decision, Decision::Allow);
     }
 }

@@ -74,6 +74,12 @@ impl Stored {
         &*self.object
     }
 
+    /// The object, shared.
+    #[must_use]
+    pub fn shared_object(&self) -> Arc<dyn Object> {
+        Arc::clone(&self.object)
+    }
+
     /// The object, shared, if it is a `T`.
     #[must_use]
     pub fn shared<T: Object>(&self) -> Option<Arc<T>> {

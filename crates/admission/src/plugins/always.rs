@@ -10,6 +10,7 @@ pub(super) const ADMIT: PluginEntry = PluginEntry {
     name: "AlwaysAdmit",
     enabled_by_default: false,
     passes: Passes::Both,
+    reads: &[],
     build: |_| {
         tracing::warn!("AlwaysAdmit is deprecated; it does nothing");
         Box::new(AlwaysAdmit)
@@ -20,6 +21,7 @@ pub(super) const DENY: PluginEntry = PluginEntry {
     name: "AlwaysDeny",
     enabled_by_default: false,
     passes: Passes::Both,
+    reads: &[],
     build: |_| {
         tracing::warn!("AlwaysDeny is deprecated; nothing can be written");
         Box::new(AlwaysDeny)

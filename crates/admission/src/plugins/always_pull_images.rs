@@ -14,6 +14,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "AlwaysPullImages",
     enabled_by_default: false,
     passes: Passes::Both,
+    reads: &[],
     build: |_| Box::new(AlwaysPullImages),
 };
 

@@ -12,6 +12,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "CertificateSubjectRestriction",
     enabled_by_default: true,
     passes: Passes::Validating,
+    reads: &[],
     build: |_| Box::new(SubjectRestriction),
 };
 

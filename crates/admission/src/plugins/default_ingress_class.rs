@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use api_machinery::object::Object;
+use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::networking_v1::{Ingress, IngressClass};
 use async_trait::async_trait;
@@ -13,6 +13,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "DefaultIngressClass",
     enabled_by_default: true,
     passes: Passes::Mutating,
+    reads: &[&IngressClass::TYPE],
     build: |_| Box::new(DefaultIngressClass),
 };
 
@@ -43,7 +44,7 @@ impl Plugin for DefaultIngressClass {
         if ingress.spec.ingress_class_name.is_some() || ingress.metadata.annotations.contains_key(OWN_CLASS) {
             return Ok(());
         }
-        let defaults = cx.lookup.ingress_classes().into_iter().filter(|class| is_default(class));
+        let defaults = cx.lookup.list::<IngressClass>("").into_iter().filter(|class| is_default(class));
         let newest =
             defaults.min_by_key(|class| (Reverse(class.metadata.creation_timestamp), class.metadata.name.clone()));
         ingress.spec.ingress_class_name = newest.map(|class| class.metadata.name.clone());
@@ -78,7 +79,7 @@ mod tests {
             (&all[..], None, true, None),
         ];
         for (classes, given, annotated, expected) in cases {
-            let fixture = Fixture { ingress_classes: classes.to_vec(), ..Fixture::default() };
+            let fixture = Fixture::default().with(classes.to_vec());
             let mut ingress = Ingress::default();
             ingress.spec.ingress_class_name = given.map(str::to_owned);
             if annotated {

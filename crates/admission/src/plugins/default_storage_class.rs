@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use api_machinery::object::Object;
+use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::PersistentVolumeClaim;
 use api_types::storage_v1::StorageClass;
@@ -14,6 +14,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "DefaultStorageClass",
     enabled_by_default: true,
     passes: Passes::Mutating,
+    reads: &[&StorageClass::TYPE],
     build: |_| Box::new(DefaultStorageClass),
 };
 
@@ -46,7 +47,7 @@ impl Plugin for DefaultStorageClass {
         if claim.spec.storage_class_name.is_some() || claim.metadata.annotations.contains_key(OWN_CLASS) {
             return Ok(());
         }
-        let defaults = cx.lookup.storage_classes().into_iter().filter(|class| is_default(class));
+        let defaults = cx.lookup.list::<StorageClass>("").into_iter().filter(|class| is_default(class));
         let newest =
             defaults.min_by_key(|class| (Reverse(class.metadata.creation_timestamp), class.metadata.name.clone()));
         claim.spec.storage_class_name = newest.map(|class| class.metadata.name.clone());
@@ -72,7 +73,7 @@ mod tests {
     #[tokio::test]
     async fn the_newest_default_is_taken() {
         let storage_classes = vec![class("old", true, 1), class("new", true, 2), class("other", false, 3)];
-        let fixture = Fixture { storage_classes, ..Fixture::default() };
+        let fixture = Fixture::default().with(storage_classes);
         for (given, expected) in [(None, Some("new")), (Some(""), Some("")), (Some("other"), Some("other"))] {
             let mut claim = PersistentVolumeClaim::default();
             claim.spec.storage_class_name = given.map(str::to_owned);

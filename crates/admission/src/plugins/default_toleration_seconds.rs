@@ -12,6 +12,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "DefaultTolerationSeconds",
     enabled_by_default: true,
     passes: Passes::Mutating,
+    reads: &[],
     build: |settings| Box::new(DefaultTolerationSeconds(settings.clone())),
 };
 

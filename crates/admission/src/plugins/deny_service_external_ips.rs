@@ -11,6 +11,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "DenyServiceExternalIPs",
     enabled_by_default: false,
     passes: Passes::Validating,
+    reads: &[],
     build: |_| Box::new(DenyServiceExternalIps),
 };
 

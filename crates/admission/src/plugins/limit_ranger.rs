@@ -7,7 +7,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use api_machinery::object::Object;
+use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::{LimitRange, PersistentVolumeClaim, Pod};
 use async_trait::async_trait;
@@ -18,6 +18,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "LimitRanger",
     enabled_by_default: true,
     passes: Passes::Both,
+    reads: &[&LimitRange::TYPE],
     build: |_| Box::new(LimitRanger),
 };
 
@@ -28,14 +29,14 @@ async fn ranges(
     cx: &Context,
     attributes: &Attributes,
     old: Option<&dyn Object>,
-) -> Result<Vec<Arc<LimitRange>>, ApiError> {
+) -> Result<Arc<Vec<Arc<LimitRange>>>, ApiError> {
     if old.is_some_and(|old| old.meta().deletion_timestamp.is_some()) {
-        return Ok(Vec::new());
+        return Ok(Arc::default());
     }
-    if let Some(ranges) = attributes.findings.limit_ranges() {
+    if let Some(ranges) = attributes.findings.get::<Vec<Arc<LimitRange>>>(&attributes.namespace) {
         return Ok(ranges);
     }
-    let ranges = cx.lookup.limit_ranges(&attributes.namespace).await.map_err(|error| {
+    let ranges = cx.lookup.list_filled::<LimitRange>(&attributes.namespace).await.map_err(|error| {
         tracing::info!(%error, namespace = attributes.namespace, "Limit ranges could not be read");
         let operation = attributes.operation.as_str();
         attributes.forbidden(format_args!(
@@ -43,7 +44,8 @@ async fn ranges(
             attributes.group, attributes.version, attributes.resource
         ))
     })?;
-    attributes.findings.note_limit_ranges(&ranges);
+    let ranges = Arc::new(ranges);
+    attributes.findings.note(&attributes.namespace, Arc::clone(&ranges));
     Ok(ranges)
 }
 
@@ -65,8 +67,8 @@ impl Plugin for LimitRanger {
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
         let Some(pod) = object.and_then(|object| object.downcast_mut::<Pod>()) else { return Ok(()) };
-        for range in ranges(cx, attributes, old).await? {
-            defaults::fill_in(pod, &range);
+        for range in ranges(cx, attributes, old).await?.iter() {
+            defaults::fill_in(pod, range);
         }
         Ok(())
     }
@@ -79,7 +81,7 @@ impl Plugin for LimitRanger {
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
         let Some(object) = object else { return Ok(()) };
-        for range in ranges(cx, attributes, old).await? {
+        for range in ranges(cx, attributes, old).await?.iter() {
             let mut broken = Vec::new();
             for item in &range.spec.limits {
                 if let Some(pod) = object.downcast_ref::<Pod>() {

@@ -1,7 +1,8 @@
 //! NamespaceExists: nothing is written in a namespace that is not there.
 
-use api_machinery::object::Object;
+use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
+use api_types::core_v1::Namespace;
 use async_trait::async_trait;
 
 use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
@@ -10,6 +11,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "NamespaceExists",
     enabled_by_default: false,
     passes: Passes::Validating,
+    reads: &[&Namespace::TYPE],
     build: |_| Box::new(NamespaceExists),
 };
 
@@ -30,8 +32,8 @@ impl Plugin for NamespaceExists {
         _: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
         let name = &attributes.namespace;
-        if cx.lookup.namespace(name).is_none() {
-            cx.lookup.live_namespace(name).await?;
+        if cx.lookup.get::<Namespace>("", name).is_none() {
+            cx.lookup.get_live::<Namespace>("", name).await?;
         }
         Ok(())
     }
@@ -48,7 +50,7 @@ mod tests {
     async fn the_namespace_must_be_there() {
         let mut there = Namespace::default();
         there.metadata.name = "there".into();
-        let fixture = Fixture { namespaces: vec![there], ..Fixture::default() };
+        let fixture = Fixture::default().with(vec![there]);
         for (namespace, code) in [("there", None), ("gone", Some(404))] {
             let attributes = Attributes { namespace: namespace.into(), ..create("", "configmaps") };
             let outcome = fixture.validate(&ENTRY, &attributes, &ConfigMap::default()).await;

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use api_machinery::field_path::Cause;
-use api_machinery::object::Object;
+use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
+use api_types::core_v1::Namespace;
 use api_types::core_v1::constants::namespace_phase;
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -18,6 +19,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "NamespaceLifecycle",
     enabled_by_default: true,
     passes: Passes::Mutating,
+    reads: &[&Namespace::TYPE],
     build: |_| Box::new(NamespaceLifecycle::default()),
 };
 
@@ -87,7 +89,7 @@ impl Plugin for NamespaceLifecycle {
         let may_lag = |phase: &str| phase == namespace_phase::ACTIVE && self.remembers(name, cx.clock.monotonic());
         let phase = match phase {
             Some(phase) if !may_lag(&phase) => phase,
-            _ => cx.lookup.live_namespace(name).await?.status.phase,
+            _ => cx.lookup.get_live::<Namespace>("", name).await?.status.phase.clone(),
         };
         if attributes.operation == Operation::Create && phase == namespace_phase::TERMINATING {
             return Err(terminating(attributes));
@@ -97,7 +99,7 @@ impl Plugin for NamespaceLifecycle {
 }
 
 fn phase_in_cache(cx: &Context, name: &str) -> Option<String> {
-    cx.lookup.namespace(name).map(|namespace| namespace.status.phase.clone())
+    cx.lookup.get::<Namespace>("", name).map(|namespace| namespace.status.phase.clone())
 }
 
 fn terminating(attributes: &Attributes) -> ApiError {
@@ -116,6 +118,8 @@ fn terminating(attributes: &Attributes) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use api_types::core_v1::{ConfigMap, Namespace};
 
     use super::*;
@@ -131,7 +135,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_living_namespaces_take_new_content() {
         let namespaces = vec![namespace("alive", "Active"), namespace("dying", "Terminating")];
-        let fixture = Fixture { namespaces, ..Fixture::default() };
+        let fixture = Fixture::default().with(namespaces);
         for (name, expected) in [
             ("alive", None),
             ("dying", Some("because it is being terminated")),
@@ -150,10 +154,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_deletion_is_known_before_the_cache_shows_it() {
-        let lagging = |stored: &str| Fixture {
-            namespaces: vec![namespace("n", "Active")],
-            stored_namespaces: vec![namespace("n", stored)],
-            ..Fixture::default()
+        let lagging = |stored: &str| {
+            let cached = Fixture::default().with(vec![namespace("n", "Active")]);
+            Fixture { stored: vec![Arc::new(namespace("n", stored))], ..cached }
         };
         let (plugin, stale) = (NamespaceLifecycle::default(), lagging("Terminating").context());
         let mut create = create("", "configmaps");

@@ -1,7 +1,7 @@
 //! NodeRestriction: a kubelet changes only its own node, its own pods and what belongs to them.
 
 use api_machinery::gvk::GroupResource;
-use api_machinery::object::Object;
+use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::{TokenRequest, UserInfo};
 use api_types::certificates_v1::CertificateSigningRequest;
@@ -18,6 +18,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "NodeRestriction",
     enabled_by_default: false,
     passes: Passes::Mutating,
+    reads: &[&Node::TYPE, &Pod::TYPE],
     build: |_| Box::new(NodeRestriction),
 };
 
@@ -65,7 +66,7 @@ impl Plugin for NodeRestriction {
             ("", "nodes", _) => by.node(object, old),
             ("", "persistentvolumeclaims", "status") => by.claim_status(object, old),
             ("", "persistentvolumeclaims", _) => by.refuse("may only update PVC status"),
-            ("", "serviceaccounts", "token") => by.token(object),
+            ("", "serviceaccounts", "token") => by.token(object).await,
             ("coordination.k8s.io", "leases", _) => by.lease(object),
             ("certificates.k8s.io", "certificatesigningrequests", "") => by.certificate(object),
             ("storage.k8s.io", "csinodes", _) if attributes.name != node => {
@@ -89,7 +90,7 @@ impl ByNode<'_> {
 
     fn stored_pod(&self, name: &str) -> Result<std::sync::Arc<Pod>, ApiError> {
         let missing = || ApiError::not_found(&GroupResource::new("", "pods"), name);
-        self.cx.lookup.pod(&self.attributes.namespace, name).ok_or_else(missing)
+        self.cx.lookup.get(&self.attributes.namespace, name).ok_or_else(missing)
     }
 
     fn pod(&self, object: Option<&dyn Object>) -> Result<(), ApiError> {
@@ -144,7 +145,7 @@ impl ByNode<'_> {
             return self.refuse(format_args!("node {node:?} must not set blockOwnerDeletion on an owner reference"));
         }
         let missing = || ApiError::not_found(&GroupResource::new("", "nodes"), node);
-        let stored = self.cx.lookup.node(node).ok_or_else(missing)?;
+        let stored = self.cx.lookup.get::<Node>("", node).ok_or_else(missing)?;
         if stored.metadata.uid != owner.uid {
             let (wanted, found) = (&owner.uid, &stored.metadata.uid);
             return self.refuse(format_args!("node {node} UID mismatch: expected {wanted} got {found}"));
@@ -267,7 +268,7 @@ impl ByNode<'_> {
         ))
     }
 
-    fn token(&self, object: Option<&dyn Object>) -> Result<(), ApiError> {
+    async fn token(&self, object: Option<&dyn Object>) -> Result<(), ApiError> {
         let request = object.and_then(|object| object.downcast_ref::<TokenRequest>());
         let bound = request.and_then(|request| request.spec.bound_object_ref.as_ref());
         let Some(bound) =
@@ -291,13 +292,13 @@ impl ByNode<'_> {
         }
         match request.map(|request| request.spec.audiences.as_slice()) {
             Some([_, _, ..]) => self.refuse("node may only request 0 or 1 audiences"),
-            Some(audiences) => self.audience(&pod, audiences.first().map_or("", String::as_str)),
+            Some(audiences) => self.audience(&pod, audiences.first().map_or("", String::as_str)).await,
             None => Ok(()),
         }
     }
 
     /// The audience must be one that the pod asks for.
-    fn audience(&self, pod: &Pod, audience: &str) -> Result<(), ApiError> {
+    async fn audience(&self, pod: &Pod, audience: &str) -> Result<(), ApiError> {
         let projected = pod.spec.volumes.iter().filter_map(|volume| volume.volume_source.projected.as_ref());
         let mut tokens =
             projected.flat_map(|source| &source.sources).filter_map(|source| source.service_account_token.as_ref());
@@ -307,7 +308,7 @@ impl ByNode<'_> {
         let user = &self.attributes.user;
         let name = &self.attributes.name;
         let (verb, namespace) = ("request-serviceaccounts-token-audience", &self.attributes.namespace);
-        if self.cx.lookup.is_allowed(user, &Wish { verb, group: "", resource: audience, namespace, name }) {
+        if self.cx.lookup.is_allowed(user, &Wish { verb, group: "", resource: audience, namespace, name }).await {
             return Ok(());
         }
         self.refuse(format_args!(

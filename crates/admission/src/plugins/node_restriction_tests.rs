@@ -17,7 +17,7 @@ fn fixture() -> Fixture {
     let mut other = mine.clone();
     other.metadata.name = "other".into();
     other.spec.node_name = "n2".into();
-    Fixture { nodes: vec![node], pods: vec![mine, other], ..Fixture::default() }
+    Fixture::default().with(vec![node]).with(vec![mine, other])
 }
 
 fn by_node(group: &str, resource: &str, name: &str) -> Attributes {
@@ -86,8 +86,8 @@ async fn a_node_neither_taints_nor_labels_itself_at_will() {
     let fixture = fixture();
     let plugin = NodeRestriction;
     let attributes = Attributes { operation: Operation::Update, ..by_node("", "nodes", "n1") };
-    let old = fixture.nodes[0].clone();
     let context = fixture.context();
+    let old = Node::clone(&context.lookup.get("", "n1").unwrap());
     type Change = fn(&mut Node);
     let cases: [(Change, &str); 3] = [
         (|node| node.spec.taints.push(Taint::default()), "modify taints"),
@@ -176,7 +176,7 @@ async fn leases_and_tokens_are_the_nodes_own() {
 async fn a_status_brings_neither_labels_nor_claims() {
     let (plugin, fixture) = (NodeRestriction, fixture());
     let context = fixture.context();
-    let [mine, other] = [0, 1].map(|index| fixture.pods[index].clone());
+    let [mine, other] = ["mine", "other"].map(|name| Pod::clone(&context.lookup.get::<Pod>("a", name).unwrap()));
     let attributes =
         Attributes { operation: Operation::Update, subresource: "status".into(), ..by_node("", "pods", "mine") };
     type Change = fn(&mut Pod);

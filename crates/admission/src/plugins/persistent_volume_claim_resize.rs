@@ -1,8 +1,9 @@
 //! PersistentVolumeClaimResize: only a bound claim grows, and only where its class says that volumes can.
 
-use api_machinery::object::Object;
+use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::PersistentVolumeClaim;
+use api_types::storage_v1::StorageClass;
 use async_trait::async_trait;
 use component_helpers::pod_requests::amount;
 
@@ -12,6 +13,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "PersistentVolumeClaimResize",
     enabled_by_default: true,
     passes: Passes::Validating,
+    reads: &[&StorageClass::TYPE],
     build: |_| Box::new(ClaimResize),
 };
 
@@ -28,8 +30,7 @@ fn class_of(claim: &PersistentVolumeClaim) -> &str {
 fn can_grow(cx: &Context, claim: &PersistentVolumeClaim, old: &PersistentVolumeClaim) -> bool {
     let class = class_of(claim);
     let grows = || {
-        let classes = cx.lookup.storage_classes();
-        let found = classes.iter().find(|own| own.metadata.name == class);
+        let found = cx.lookup.get::<StorageClass>("", class);
         found.is_some_and(|own| own.allow_volume_expansion == Some(true))
     };
     !class.is_empty() && class == class_of(old) && grows()
@@ -94,7 +95,7 @@ mod tests {
     #[tokio::test]
     async fn only_what_can_grow_grows() {
         let storage_classes = vec![class("grows", Some(true)), class("stays", Some(false)), class("silent", None)];
-        let fixture = Fixture { storage_classes, ..Fixture::default() };
+        let fixture = Fixture::default().with(storage_classes);
         let update = Attributes { operation: Operation::Update, ..create("", "persistentvolumeclaims") };
         let (bound, fixed) = (
             "Only bound persistent volume claims can be expanded",

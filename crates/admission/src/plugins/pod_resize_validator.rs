@@ -1,7 +1,7 @@
 //! PodResizeValidator: a pod does not grow beyond what its node could ever give it, nor on one that cannot resize.
 
 use api_machinery::field_path::Cause;
-use api_machinery::object::Object;
+use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::{Node, Pod};
 use async_trait::async_trait;
@@ -13,6 +13,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "PodResizeValidator",
     enabled_by_default: true,
     passes: Passes::Validating,
+    reads: &[&Node::TYPE],
     build: |_| Box::new(PodResizeValidator),
 };
 
@@ -60,7 +61,7 @@ impl Plugin for PodResizeValidator {
         if name.is_empty() || pod.metadata.generation == old.metadata.generation {
             return Ok(());
         }
-        let Some(node) = cx.lookup.node(name) else {
+        let Some(node) = cx.lookup.get::<Node>("", name) else {
             return Err(attributes.forbidden(format_args!("node {name:?} not found")));
         };
         if let Some(os) = node.metadata.labels.get(OS).filter(|os| *os != "linux") {
@@ -111,7 +112,7 @@ mod tests {
     #[tokio::test]
     async fn pods_do_not_outgrow_their_node() {
         let nodes = vec![node("n1", "linux"), node("old", ""), node("w", "windows")];
-        let fixture = Fixture { nodes, ..Fixture::default() };
+        let fixture = Fixture::default().with(nodes);
         let resize = Attributes { operation: Operation::Update, subresource: "resize".into(), ..create("", "pods") };
         let short = "node didn't have enough allocatable resources: ";
         for (node, cpu, memory, generation, expected) in [

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use api_machinery::field_path::ErrorList;
 use api_machinery::gvk::GroupKind;
 use api_machinery::meta::ObjectMeta;
-use api_machinery::object::Object;
+use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::apps_v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use api_types::batch_v1::{CronJob, Job};
@@ -33,6 +33,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "PodSecurity",
     enabled_by_default: true,
     passes: Passes::Validating,
+    reads: &[&Namespace::TYPE, &Pod::TYPE],
     build: |settings| Box::new(PodSecurity(settings.pod_security.clone())),
 };
 
@@ -142,10 +143,10 @@ impl Plugin for PodSecurity {
 async fn policy_of(config: &PodSecurityConfig, cx: &Context, attributes: &Attributes) -> Result<Policy, ApiError> {
     let name = &attributes.namespace;
     let read = |meta: &ObjectMeta| Policy::of(&meta.labels, &config.defaults, &mut ErrorList::new());
-    if let Some(namespace) = cx.lookup.namespace(name) {
+    if let Some(namespace) = cx.lookup.get::<Namespace>("", name) {
         return Ok(read(&namespace.metadata));
     }
-    match cx.lookup.live_namespace(name).await {
+    match cx.lookup.get_live::<Namespace>("", name).await {
         Ok(namespace) => Ok(read(&namespace.metadata)),
         Err(_) => {
             cx.recorder.pod_security_failed(&request(attributes));
@@ -265,7 +266,7 @@ fn check_namespace(
         note_exemption(config, attributes, &policy, namespace);
         return Ok(());
     }
-    let mut pods = cx.lookup.pods(&attributes.name);
+    let mut pods = cx.lookup.list::<Pod>(&attributes.name);
     pods.retain(|pod| !config.exempts_class(pod.spec.runtime_class_name.as_deref()));
     for warning in existing(&pods, enforce, name) {
         attributes.warnings.add(warning);

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use api_machinery::object::Object;
+use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
-use api_types::core_v1::{Binding, Pod};
+use api_types::core_v1::{Binding, Node, Pod};
 use async_trait::async_trait;
 
 use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
@@ -14,6 +14,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "PodTopologyLabels",
     enabled_by_default: true,
     passes: Passes::Mutating,
+    reads: &[&Node::TYPE],
     build: |_| Box::new(PodTopologyLabels),
 };
 
@@ -23,7 +24,7 @@ struct PodTopologyLabels;
 
 /// Copies the labels of a node; one that nobody knows has none.
 fn copy(cx: &Context, node: &str, labels: &mut BTreeMap<String, String>) {
-    let Some(node) = cx.lookup.node(node) else { return };
+    let Some(node) = cx.lookup.get::<Node>("", node) else { return };
     let found = COPIED.into_iter().filter_map(|key| node.metadata.labels.get_key_value(key));
     labels.extend(found.map(|(key, value)| (key.clone(), value.clone())));
 }
@@ -68,7 +69,7 @@ mod tests {
         node.metadata.name = "n1".into();
         let labels = [(COPIED[0], "a"), (COPIED[1], "eu"), ("kubernetes.io/hostname", "n1")];
         node.metadata.labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-        Fixture { nodes: vec![node], ..Fixture::default() }
+        Fixture::default().with(vec![node])
     }
 
     fn shown(labels: &BTreeMap<String, String>) -> String {

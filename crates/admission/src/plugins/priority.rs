@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api_machinery::object::Object;
+use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::Pod;
 use api_types::scheduling_v1::PriorityClass;
@@ -10,8 +10,13 @@ use async_trait::async_trait;
 
 use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
-pub(super) const ENTRY: PluginEntry =
-    PluginEntry { name: "Priority", enabled_by_default: true, passes: Passes::Both, build: |_| Box::new(Priority) };
+pub(super) const ENTRY: PluginEntry = PluginEntry {
+    name: "Priority",
+    enabled_by_default: true,
+    passes: Passes::Both,
+    reads: &[&PriorityClass::TYPE],
+    build: |_| Box::new(Priority),
+};
 
 const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 
@@ -53,7 +58,7 @@ impl Plugin for Priority {
     ) -> Result<(), ApiError> {
         let Some(class) = object.and_then(|object| object.downcast_ref::<PriorityClass>()) else { return Ok(()) };
         let other =
-            cx.lookup.priority_classes().into_iter().find(|other| {
+            cx.lookup.list::<PriorityClass>("").into_iter().find(|other| {
                 class.global_default && other.global_default && other.metadata.name != class.metadata.name
             });
         match other {
@@ -67,7 +72,7 @@ impl Plugin for Priority {
 }
 
 fn set_priority(cx: &Context, attributes: &Attributes, pod: &mut Pod) -> Result<(), ApiError> {
-    let classes = cx.lookup.priority_classes();
+    let classes = cx.lookup.list::<PriorityClass>("");
     let name = pod.spec.priority_class_name.clone();
     let class: Option<Arc<PriorityClass>> = if name.is_empty() {
         classes.into_iter().filter(|class| class.global_default).min_by_key(|class| class.value)
@@ -117,7 +122,7 @@ mod tests {
     #[tokio::test]
     async fn pods_get_their_class_value() {
         let priority_classes = vec![class("high", 1000, false), class("usual", 10, true), class("low", 5, true)];
-        let fixture = Fixture { priority_classes, ..Fixture::default() };
+        let fixture = Fixture::default().with(priority_classes);
         for (name, given, expected) in [
             ("high", None, Ok(("high", 1000))),
             ("", None, Ok(("low", 5))),

@@ -11,7 +11,7 @@ mod turns;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_machinery::object::Object;
+use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::{PersistentVolumeClaim, Pod, ResourceQuota as Quota};
 use async_trait::async_trait;
@@ -25,6 +25,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "ResourceQuota",
     enabled_by_default: true,
     passes: Passes::Validating,
+    reads: &[&Quota::TYPE],
     build: |_| Box::new(ResourceQuota { turns: Turns::default() }),
 };
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api_machinery::object::Object;
+use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::Pod;
 use api_types::node_v1::{RuntimeClass as Class, Scheduling};
@@ -15,6 +15,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "RuntimeClass",
     enabled_by_default: true,
     passes: Passes::Both,
+    reads: &[&Class::TYPE],
     build: |_| Box::new(RuntimeClass),
 };
 
@@ -23,21 +24,21 @@ struct RuntimeClass;
 /// The pod's class; nothing where it names none.
 async fn class_of(cx: &Context, attributes: &Attributes, pod: &Pod) -> Result<Option<Arc<Class>>, ApiError> {
     let Some(name) = pod.spec.runtime_class_name.as_deref().filter(|name| !name.is_empty()) else { return Ok(None) };
-    if let Some(class) = attributes.findings.runtime_class(name) {
+    if let Some(class) = attributes.findings.get::<Class>(name) {
         return Ok(Some(class));
     }
-    let class = match cx.lookup.runtime_class(name) {
+    let class = match cx.lookup.get::<Class>("", name) {
         Some(class) => class,
         // The cache may not have heard of a class that was just made.
-        None => match cx.lookup.live_runtime_class(name).await {
-            Ok(class) => Arc::new(class),
+        None => match cx.lookup.get_live::<Class>("", name).await {
+            Ok(class) => class,
             Err(error) if error.is_not_found() => {
                 return Err(attributes.forbidden(format_args!("pod rejected: RuntimeClass \"{name}\" not found")));
             }
             Err(error) => return Err(error),
         },
     };
-    attributes.findings.note_runtime_class(&class);
+    attributes.findings.note(name, Arc::clone(&class));
     Ok(Some(class))
 }
 
@@ -124,7 +125,7 @@ mod tests {
             node_selector: [("kind".to_owned(), "heavy".to_owned())].into(),
             tolerations: vec![Toleration { key: "heavy".into(), ..Toleration::default() }],
         });
-        Fixture { runtime_classes: vec![class], ..Fixture::default() }
+        Fixture::default().with(vec![class])
     }
 
     fn pod(class: &str) -> Pod {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_machinery::object::Object;
+use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::constants::MIRROR_POD_ANNOTATION_KEY;
 use api_types::core_v1::{
@@ -21,6 +21,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "ServiceAccount",
     enabled_by_default: true,
     passes: Passes::Both,
+    reads: &[&ServiceAccount::TYPE],
     build: |_| Box::new(ServiceAccounts),
 };
 
@@ -113,14 +114,14 @@ async fn find(cx: &Context, attributes: &Attributes, name: &str) -> Result<Arc<S
     let tries = if name == DEFAULT_ACCOUNT { DEFAULT_ACCOUNT_TRIES } else { 1 };
     let pause = Duration::from_millis(100 + cx.rng.below(100));
     for attempt in 0..tries {
-        if let Some(account) = cx.lookup.service_account(namespace, name) {
+        if let Some(account) = cx.lookup.get(namespace, name) {
             return Ok(account);
         }
         if attempt > 0 {
             tokio::time::sleep(pause).await;
         }
-        match cx.lookup.live_service_account(namespace, name).await {
-            Ok(account) => return Ok(Arc::new(account)),
+        match cx.lookup.get_live(namespace, name).await {
+            Ok(account) => return Ok(account),
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(lookup_failed(attributes, name, &error.message)),
         }

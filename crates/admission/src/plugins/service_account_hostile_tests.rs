@@ -14,7 +14,7 @@ fn fixture() -> (Fixture, Attributes) {
     account.secrets.push(api_types::core_v1::ObjectReference { name: "own".into(), ..Default::default() });
     account.image_pull_secrets.push(LocalObjectReference { name: "own".into() });
     let attributes = Attributes { namespace: "a".into(), ..create("", "pods") };
-    (Fixture { service_accounts: vec![account], ..Fixture::default() }, attributes)
+    (Fixture::default().with(vec![account]), attributes)
 }
 
 /// A pod whose containers and volumes ask for a secret in one way.

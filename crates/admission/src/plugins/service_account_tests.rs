@@ -11,7 +11,7 @@ fn fixture(account: ServiceAccount) -> (Fixture, Attributes) {
     account.metadata.namespace = "a".into();
     let mut attributes = create("", "pods");
     attributes.namespace = "a".into();
-    (Fixture { service_accounts: vec![account], ..Fixture::default() }, attributes)
+    (Fixture::default().with(vec![account]), attributes)
 }
 
 fn pod() -> Pod {

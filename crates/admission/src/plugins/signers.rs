@@ -11,12 +11,14 @@ pub(super) const APPROVAL: PluginEntry = PluginEntry {
     name: "CertificateApproval",
     enabled_by_default: true,
     passes: Passes::Validating,
+    reads: &[],
     build: |_| Box::new(Approval),
 };
 pub(super) const SIGNING: PluginEntry = PluginEntry {
     name: "CertificateSigning",
     enabled_by_default: true,
     passes: Passes::Validating,
+    reads: &[],
     build: |_| Box::new(Signing),
 };
 
@@ -27,12 +29,15 @@ struct Approval;
 struct Signing;
 
 /// Whether the user may do this for the signer, or for all signers of its domain.
-fn may(cx: &Context, attributes: &Attributes, verb: &str, signer: &str) -> bool {
-    let allowed = |name: &str| {
+async fn may(cx: &Context, attributes: &Attributes, verb: &str, signer: &str) -> bool {
+    let domain = signer.split_once('/').map(|(domain, _)| format!("{domain}/*"));
+    for name in [signer].into_iter().chain(domain.as_deref()) {
         let wish = Wish { verb, group: GROUP, resource: "signers", name, ..Wish::default() };
-        cx.lookup.is_allowed(&attributes.user, &wish)
-    };
-    allowed(signer) || signer.split_once('/').is_some_and(|(domain, _)| allowed(&format!("{domain}/*")))
+        if cx.lookup.is_allowed(&attributes.user, &wish).await {
+            return true;
+        }
+    }
+    false
 }
 
 #[async_trait]
@@ -50,7 +55,7 @@ impl Plugin for Approval {
     ) -> Result<(), ApiError> {
         let Some(old) = old.and_then(|old| old.downcast_ref::<CertificateSigningRequest>()) else { return Ok(()) };
         let signer = &old.spec.signer_name;
-        if may(cx, attributes, "approve", signer) {
+        if may(cx, attributes, "approve", signer).await {
             return Ok(());
         }
         Err(attributes.forbidden(format_args!("user not permitted to approve requests with signerName {signer:?}")))
@@ -76,7 +81,7 @@ impl Plugin for Signing {
         };
         let (Some(new), Some(old)) = (read(object), read(old)) else { return Ok(()) };
         let signer = &old.2.signer_name;
-        if (new.0 == old.0 && new.1 == old.1) || may(cx, attributes, "sign", signer) {
+        if (new.0 == old.0 && new.1 == old.1) || may(cx, attributes, "sign", signer).await {
             return Ok(());
         }
         Err(attributes.forbidden(format_args!("user not permitted to sign requests with signerName {signer:?}")))

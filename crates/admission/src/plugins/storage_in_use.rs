@@ -11,6 +11,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "StorageObjectInUseProtection",
     enabled_by_default: true,
     passes: Passes::Mutating,
+    reads: &[],
     build: |_| Box::new(Protection),
 };
 

@@ -11,6 +11,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "TaintNodesByCondition",
     enabled_by_default: true,
     passes: Passes::Mutating,
+    reads: &[],
     build: |_| Box::new(TaintNodesByCondition),
 };
 

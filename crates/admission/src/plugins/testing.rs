@@ -4,39 +4,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use api_machinery::gvk::GroupResource;
-use api_machinery::object::Object;
+use api_machinery::object::{Kind, Object};
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
-use api_types::core_v1::{LimitRange, Namespace, Node, PersistentVolumeClaim, Pod, ResourceQuota, ServiceAccount};
-use api_types::networking_v1::IngressClass;
-use api_types::node_v1::RuntimeClass;
-use api_types::scheduling_v1::PriorityClass;
-use api_types::storage_v1::StorageClass;
+use api_types::core_v1::ResourceQuota;
 use async_trait::async_trait;
 use base::{Rng, TokioClock};
+use parking_lot::Mutex;
 
 use crate::{Attributes, Context, Findings, Lookup, NoRecorder, Operation, PluginEntry, Settings, Warnings, Wish};
 
 #[derive(Clone, Default)]
 pub(super) struct Fixture {
-    pub(super) namespaces: Vec<Namespace>,
-    /// Namespaces of which the store knows more than the cache.
-    pub(super) stored_namespaces: Vec<Namespace>,
-    pub(super) service_accounts: Vec<ServiceAccount>,
-    pub(super) pods: Vec<Pod>,
-    pub(super) nodes: Vec<Node>,
-    pub(super) claims: Vec<PersistentVolumeClaim>,
-    pub(super) limit_ranges: Vec<LimitRange>,
-    pub(super) quotas: Vec<ResourceQuota>,
+    /// What the cache has, and the store as well unless it knows more.
+    pub(super) cached: Vec<(&'static str, Arc<dyn Object>)>,
+    /// Objects of which the store knows more than the cache.
+    pub(super) stored: Vec<Arc<dyn Object>>,
     /// The quotas whose usage was written.
-    pub(super) charged: Arc<parking_lot::Mutex<Vec<ResourceQuota>>>,
+    pub(super) charged: Arc<Mutex<Vec<ResourceQuota>>>,
     /// What everybody may do to which names: verb and name.
     pub(super) allowed: Vec<(&'static str, &'static str)>,
-    pub(super) priority_classes: Vec<PriorityClass>,
-    pub(super) runtime_classes: Vec<RuntimeClass>,
-    pub(super) storage_classes: Vec<StorageClass>,
-    pub(super) ingress_classes: Vec<IngressClass>,
-    /// How often limit ranges and runtime classes were looked up.
+    /// How often the cache was asked.
     pub(super) lookups: Arc<AtomicUsize>,
 }
 
@@ -58,7 +46,19 @@ pub(super) fn create(group: &str, resource: &str) -> Attributes {
 }
 
 impl Fixture {
-    /// How often limit ranges and runtime classes were looked up.
+    /// The same with more objects.
+    pub(super) fn with<T: Kind + Object>(mut self, objects: Vec<T>) -> Self {
+        self.cached.extend(objects.into_iter().map(|object| (T::TYPE.resource, Arc::new(object) as Arc<dyn Object>)));
+        self
+    }
+
+    fn find(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<dyn Object>> {
+        let is_it = |object: &dyn Object| object.meta().name == name && object.meta().namespace == namespace;
+        let found = self.cached.iter().find(|(own, object)| *own == resource && is_it(&**object));
+        found.map(|(_, object)| Arc::clone(object))
+    }
+
+    /// How often the cache was asked.
     pub(super) fn asked(&self) -> usize {
         self.lookups.load(Ordering::Relaxed)
     }
@@ -107,75 +107,34 @@ impl Fixture {
     }
 }
 
-fn named<T: Object + Clone>(all: &[T], namespace: &str, name: &str) -> Option<Arc<T>> {
-    all.iter().find(|one| one.meta().name == name && one.meta().namespace == namespace).cloned().map(Arc::new)
-}
-
-fn shared<T: Clone>(all: &[T]) -> Vec<Arc<T>> {
-    all.iter().cloned().map(Arc::new).collect()
-}
-
-fn missing(resource: &'static str, name: &str) -> ApiError {
-    ApiError::not_found(&GroupResource::new("", resource), name)
-}
-
 #[async_trait]
 impl Lookup for Fixture {
-    fn namespace(&self, name: &str) -> Option<Arc<Namespace>> {
-        named(&self.namespaces, "", name)
-    }
-    async fn live_namespace(&self, name: &str) -> Result<Namespace, ApiError> {
-        let stored = named(&self.stored_namespaces, "", name);
-        stored.or_else(|| self.namespace(name)).map(|found| (*found).clone()).ok_or_else(|| missing("namespaces", name))
-    }
-    fn service_account(&self, namespace: &str, name: &str) -> Option<Arc<ServiceAccount>> {
-        named(&self.service_accounts, namespace, name)
-    }
-    async fn live_service_account(&self, namespace: &str, name: &str) -> Result<ServiceAccount, ApiError> {
-        let found = self.service_account(namespace, name);
-        found.map(|found| (*found).clone()).ok_or_else(|| missing("serviceaccounts", name))
-    }
-    fn pod(&self, namespace: &str, name: &str) -> Option<Arc<Pod>> {
-        named(&self.pods, namespace, name)
-    }
-    fn pods(&self, namespace: &str) -> Vec<Arc<Pod>> {
-        shared(&self.pods).into_iter().filter(|pod| pod.metadata.namespace == namespace).collect()
-    }
-    fn node(&self, name: &str) -> Option<Arc<Node>> {
-        named(&self.nodes, "", name)
-    }
-    fn claim(&self, namespace: &str, name: &str) -> Option<Arc<PersistentVolumeClaim>> {
-        named(&self.claims, namespace, name)
-    }
-    async fn limit_ranges(&self, namespace: &str) -> Result<Vec<Arc<LimitRange>>, ApiError> {
+    fn cached(&self, [_, _, resource]: [&str; 3], namespace: &str, name: &str) -> Option<Arc<dyn Object>> {
         self.lookups.fetch_add(1, Ordering::Relaxed);
-        Ok(shared(&self.limit_ranges).into_iter().filter(|own| own.metadata.namespace == namespace).collect())
+        self.find(resource, namespace, name)
+    }
+    fn all_cached(&self, [_, _, resource]: [&str; 3], namespace: &str) -> Vec<Arc<dyn Object>> {
+        self.lookups.fetch_add(1, Ordering::Relaxed);
+        let is_in = |object: &dyn Object| namespace.is_empty() || object.meta().namespace == namespace;
+        let found = self.cached.iter().filter(|(own, object)| *own == resource && is_in(&**object));
+        found.map(|(_, object)| Arc::clone(object)).collect()
+    }
+    async fn all_filled(&self, place: [&str; 3], namespace: &str) -> Result<Vec<Arc<dyn Object>>, ApiError> {
+        Ok(self.all_cached(place, namespace))
+    }
+    async fn live(&self, place: [&str; 3], namespace: &str, name: &str) -> Result<Arc<dyn Object>, ApiError> {
+        let stored = self.stored.iter().find(|object| object.meta().name == name).cloned();
+        let resource = GroupResource { group: place[0].to_owned().into(), resource: place[2].to_owned().into() };
+        stored.or_else(|| self.find(place[2], namespace, name)).ok_or_else(|| ApiError::not_found(&resource, name))
     }
     async fn quotas(&self, namespace: &str) -> Result<Vec<Arc<ResourceQuota>>, ApiError> {
-        Ok(shared(&self.quotas).into_iter().filter(|own| own.metadata.namespace == namespace).collect())
+        (self as &dyn Lookup).list_filled(namespace).await
     }
     async fn charge(&self, quota: ResourceQuota) -> Result<(), ApiError> {
         self.charged.lock().push(quota);
         Ok(())
     }
-    fn priority_classes(&self) -> Vec<Arc<PriorityClass>> {
-        shared(&self.priority_classes)
-    }
-    fn runtime_class(&self, name: &str) -> Option<Arc<RuntimeClass>> {
-        self.lookups.fetch_add(1, Ordering::Relaxed);
-        named(&self.runtime_classes, "", name)
-    }
-    async fn live_runtime_class(&self, name: &str) -> Result<RuntimeClass, ApiError> {
-        let found = named(&self.runtime_classes, "", name);
-        found.map(|found| (*found).clone()).ok_or_else(|| missing("runtimeclasses", name))
-    }
-    fn storage_classes(&self) -> Vec<Arc<StorageClass>> {
-        shared(&self.storage_classes)
-    }
-    fn ingress_classes(&self) -> Vec<Arc<IngressClass>> {
-        shared(&self.ingress_classes)
-    }
-    fn is_allowed(&self, _: &UserInfo, wish: &Wish<'_>) -> bool {
+    async fn is_allowed(&self, _: &UserInfo, wish: &Wish<'_>) -> bool {
         let wanted: (&str, &str) = (wish.verb, wish.name);
         self.allowed.contains(&wanted)
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use api_types::authentication_v1::UserInfo;
+use async_trait::async_trait;
 use authz::{Attributes, Authorizer, Decision, Outcome, RuleSet};
 use component_base::metrics::Counters;
 use prometheus::Counter;
@@ -23,9 +24,10 @@ impl Counted {
     }
 }
 
+#[async_trait]
 impl Authorizer for Counted {
-    fn authorize(&self, attributes: &Attributes) -> Outcome {
-        let outcome = self.inner.authorize(attributes);
+    async fn authorize(&self, attributes: &Attributes) -> Outcome {
+        let outcome = self.inner.authorize(attributes).await;
         match outcome.decision {
             Decision::Allow => self.allowed.inc(),
             Decision::Deny => self.denied.inc(),

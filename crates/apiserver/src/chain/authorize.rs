@@ -13,10 +13,10 @@ use crate::request::RequestInfo;
 use crate::respond;
 
 /// Asks the authorizers.
-pub(super) fn authorize(cx: &ApiCx, request: Request<Authenticated>) -> Result<Request<Authorized>, Refusal> {
+pub(super) async fn authorize(cx: &ApiCx, request: Request<Authenticated>) -> Result<Request<Authorized>, Refusal> {
     let attributes = attributes(request.sender(), request.info());
     let begun = cx.clock().monotonic();
-    let outcome = cx.authorizer.authorize(&attributes);
+    let outcome = cx.authorizer.authorize(&attributes).await;
     let result = match (outcome.decision, &outcome.error) {
         (Decision::Allow, _) => "allowed",
         (_, Some(_)) => "error",

@@ -10,14 +10,17 @@ use super::{Authenticated, Refusal, Request};
 use crate::cx::ApiCx;
 
 /// Continues as the user that the headers name, once each part of it is allowed.
-pub(super) fn impersonate(cx: &ApiCx, mut request: Request<Authenticated>) -> Result<Request<Authenticated>, Refusal> {
+pub(super) async fn impersonate(
+    cx: &ApiCx,
+    mut request: Request<Authenticated>,
+) -> Result<Request<Authenticated>, Refusal> {
     let begun = cx.clock().monotonic();
     let wish =
         Impersonation::from_headers(request.headers()).map_err(|error| ApiError::bad_request(error.to_string()))?;
     let Some(wish) = wish else { return Ok(request) };
     for check in wish.legacy_checks() {
         let attributes = attributes(&request, &check);
-        let outcome = cx.authorizer.authorize(&attributes);
+        let outcome = cx.authorizer.authorize(&attributes).await;
         if outcome.decision != Decision::Allow {
             let resource = GroupResource { group: check.group.into(), resource: check.resource.into() };
             let why = describe_refusal(&forbidden_text(&attributes), &outcome);

@@ -128,8 +128,8 @@ async fn bounded(cx: &Arc<ApiCx>, request: Request<Received>) -> Result<Response
 /// made: a client that is slow to read it must not keep others out.
 async fn identified(cx: &Arc<ApiCx>, request: Request<Received>) -> Result<Response, Refusal> {
     let request = authenticate::authenticate(cx, request).await?;
-    let request = impersonate::impersonate(cx, request)?;
+    let request = impersonate::impersonate(cx, request).await?;
     let _seat = in_flight::enter(cx, &request)?;
-    let request = authorize::authorize(cx, request)?;
+    let request = authorize::authorize(cx, request).await?;
     Ok(handlers::dispatch(cx, request).await?)
 }

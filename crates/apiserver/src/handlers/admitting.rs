@@ -117,16 +117,16 @@ impl<'a> Admitting<'a> {
             if unchanged("rules") {
                 return Ok(());
             }
-            check_rules(&self.cx.rbac, authorizer, &attributes(), &role.rules)
+            check_rules(&self.cx.rbac, authorizer, &attributes(), &role.rules).await
         } else if let Some(role) = object.downcast_ref::<ClusterRole>() {
             if unchanged("rules") && unchanged("aggregationRule") {
                 return Ok(());
             }
-            if authz::rbac::may_escalate(authorizer, &attributes()) {
+            if authz::rbac::may_escalate(authorizer, &attributes()).await {
                 return Ok(());
             }
             self.check_aggregation(role, old)?;
-            check_rules(&self.cx.rbac, authorizer, &attributes(), &role.rules)
+            check_rules(&self.cx.rbac, authorizer, &attributes(), &role.rules).await
         } else {
             let role = match (object.downcast_ref::<RoleBinding>(), object.downcast_ref::<ClusterRoleBinding>()) {
                 (Some(binding), _) => &binding.role_ref,
@@ -136,7 +136,7 @@ impl<'a> Admitting<'a> {
             if unchanged("roleRef") && unchanged("subjects") {
                 return Ok(());
             }
-            check_binding(&self.cx.rbac, authorizer, &attributes(), role)
+            check_binding(&self.cx.rbac, authorizer, &attributes(), role).await
         };
         match checked {
             Ok(()) => Ok(()),
@@ -231,7 +231,7 @@ impl Admission for Admitting<'_> {
 
     async fn authorize_create(&self) -> Result<(), ApiError> {
         let attributes = Attributes { verb: "create".to_owned(), ..self.attributes.clone() };
-        let outcome = self.cx.authorizer.authorize(&attributes);
+        let outcome = self.cx.authorizer.authorize(&attributes).await;
         if outcome.decision == Decision::Allow { Ok(()) } else { Err(chain::forbidden(&attributes, &outcome)) }
     }
 }

@@ -47,11 +47,11 @@ pub(super) async fn admit_connect(cx: &ApiCx, request: &Request<Authorized>) -> 
 }
 
 /// Sessions change things, so whoever opens one must be allowed to create it, whatever the method was.
-pub(super) fn require_create(cx: &ApiCx, request: &Request<Authorized>) -> Result<(), ApiError> {
+pub(super) async fn require_create(cx: &ApiCx, request: &Request<Authorized>) -> Result<(), ApiError> {
     if request.info().verb == "create" {
         return Ok(());
     }
     let attributes = Attributes { verb: "create".to_owned(), ..chain::attributes(request.user(), request.info()) };
-    let outcome = cx.authorizer().authorize(&attributes);
+    let outcome = cx.authorizer().authorize(&attributes).await;
     if outcome.decision == Decision::Allow { Ok(()) } else { Err(chain::forbidden(&attributes, &outcome)) }
 }

@@ -28,7 +28,7 @@ impl Endpoint for PortForwards {
             return Err(ApiError::method_not_allowed());
         }
         admit_connect(cx, &request).await?;
-        require_create(cx, &request)?;
+        require_create(cx, &request).await?;
         let info = Arc::clone(request.info());
         let ports = ports(&request)?;
         let pod: Pod = read(cx, "pods", &info.namespace, &info.name).await?;

@@ -56,7 +56,7 @@ impl Endpoint for RemoteCommands {
             return Err(ApiError::method_not_allowed());
         }
         admit_connect(cx, &request).await?;
-        require_create(cx, &request)?;
+        require_create(cx, &request).await?;
         let info = Arc::clone(request.info());
         let pod: Pod = read(cx, "pods", &info.namespace, &info.name).await?;
         let container = container::choose(&pod, &request.query().text("container"))?;

@@ -47,7 +47,7 @@ impl Endpoint for SubjectAccessReviews {
         validate::attributes(Some((&spec.user, &spec.groups)), resource, path, &mut errors);
         validate::metadata(&review.metadata, false, &mut errors);
         validate::refuse(&errors)?;
-        review.status = evaluate(&**cx.authorizer(), user_of(spec), resource, path);
+        review.status = evaluate(&**cx.authorizer(), user_of(spec), resource, path).await;
         respond::object(request.wish(), StatusCode::CREATED, &review)
     }
 }
@@ -72,7 +72,7 @@ impl Endpoint for LocalSubjectAccessReviews {
         admit(cx, &request, &options, &mut review).await?;
         let spec = &review.spec;
         check_local(&review)?;
-        review.status = evaluate(&**cx.authorizer(), user_of(spec), spec.resource_attributes.as_ref(), None);
+        review.status = evaluate(&**cx.authorizer(), user_of(spec), spec.resource_attributes.as_ref(), None).await;
         respond::object(request.wish(), StatusCode::CREATED, &review)
     }
 }
@@ -107,7 +107,7 @@ impl Endpoint for SelfSubjectAccessReviews {
         validate::attributes(None, resource, path, &mut errors);
         validate::metadata(&review.metadata, false, &mut errors);
         validate::refuse(&errors)?;
-        review.status = evaluate(&**cx.authorizer(), request.user().clone(), resource, path);
+        review.status = evaluate(&**cx.authorizer(), request.user().clone(), resource, path).await;
         respond::object(request.wish(), StatusCode::CREATED, &review)
     }
 }

@@ -13,7 +13,7 @@ use authz::{Attributes, Authorizer, Decision, SelectorRequirement};
 type Parsed = (Vec<SelectorRequirement>, bool);
 
 /// Decides; the review has passed its rules.
-pub(super) fn evaluate(
+pub(super) async fn evaluate(
     authorizer: &dyn Authorizer,
     user: UserInfo,
     resource: Option<&ResourceAttributes>,
@@ -27,7 +27,7 @@ pub(super) fn evaluate(
             Attributes { user, verb: path.verb, path: path.path, ..Attributes::default() }
         }
     };
-    let outcome = authorizer.authorize(&attributes);
+    let outcome = authorizer.authorize(&attributes).await;
     problems.splice(0..0, outcome.error);
     SubjectAccessReviewStatus {
         allowed: outcome.decision == Decision::Allow,
@@ -126,8 +126,9 @@ mod tests {
     /// Allows everything and says what it was asked.
     struct Echo;
 
+    #[async_trait::async_trait]
     impl Authorizer for Echo {
-        fn authorize(&self, attributes: &Attributes) -> Outcome {
+        async fn authorize(&self, attributes: &Attributes) -> Outcome {
             Outcome::allow(format!("{} {} {}", attributes.verb, attributes.version, attributes.field_selector.len()))
         }
         fn rules_for(&self, _: &UserInfo, _: &str) -> RuleSet {
@@ -135,16 +136,16 @@ mod tests {
         }
     }
 
-    #[test]
-    fn selectors_that_cannot_be_read_are_ignored_aloud() {
+    #[tokio::test]
+    async fn selectors_that_cannot_be_read_are_ignored_aloud() {
         let with = |raw: &str| ResourceAttributes {
             verb: "list".into(),
             field_selector: Some(FieldSelectorAttributes { raw_selector: raw.into(), ..Default::default() }),
             ..ResourceAttributes::default()
         };
-        let good = evaluate(&Echo, UserInfo::default(), Some(&with("a=b")), None);
+        let good = evaluate(&Echo, UserInfo::default(), Some(&with("a=b")), None).await;
         assert_eq!((good.allowed, good.reason.as_str(), good.evaluation_error.as_str()), (true, "list * 1", ""));
-        let bad = evaluate(&Echo, UserInfo::default(), Some(&with("a")), None);
+        let bad = evaluate(&Echo, UserInfo::default(), Some(&with("a")), None).await;
         assert_eq!(bad.reason, "list * 0");
         assert_eq!(bad.evaluation_error, "spec.resourceAttributes.fieldSelector ignored due to parse error");
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use api_types::authentication_v1::UserInfo;
 use api_types::rbac_v1::PolicyRule;
+use async_trait::async_trait;
 
 pub use graph::Graph;
 use graph::{Kind, Vertex};
@@ -39,7 +40,21 @@ impl NodeAuthorizer {
         Self { graph, rules: role.map(|role| role.rules).unwrap_or_default() }
     }
 
-    fn decide(&self, node: &str, attributes: &Attributes) -> Verdict {
+    /// Decides about one request.
+    #[must_use]
+    pub fn decide(&self, attributes: &Attributes) -> Outcome {
+        let Some(node) = node_of(&attributes.user) else { return Outcome::no_opinion("") };
+        if node.is_empty() {
+            let user = &attributes.user.username;
+            return Outcome::no_opinion(format!("unknown node for user {user:?}"));
+        }
+        match self.judge(node, attributes) {
+            Ok(()) => Outcome::allow(""),
+            Err(reason) => Outcome::no_opinion(reason),
+        }
+    }
+
+    fn judge(&self, node: &str, attributes: &Attributes) -> Verdict {
         if !attributes.resource_request {
             return self.by_role(attributes);
         }
@@ -183,17 +198,10 @@ pub fn node_of(user: &UserInfo) -> Option<&str> {
     user.username.strip_prefix(USER_PREFIX).filter(|_| in_group(user, GROUP))
 }
 
+#[async_trait]
 impl Authorizer for NodeAuthorizer {
-    fn authorize(&self, attributes: &Attributes) -> Outcome {
-        let Some(node) = node_of(&attributes.user) else { return Outcome::no_opinion("") };
-        if node.is_empty() {
-            let user = &attributes.user.username;
-            return Outcome::no_opinion(format!("unknown node for user {user:?}"));
-        }
-        match self.decide(node, attributes) {
-            Ok(()) => Outcome::allow(""),
-            Err(reason) => Outcome::no_opinion(reason),
-        }
+    async fn authorize(&self, attributes: &Attributes) -> Outcome {
+        self.decide(attributes)
     }
 
     fn rules_for(&self, user: &UserInfo, _: &str) -> RuleSet {

@@ -57,7 +57,7 @@ fn ask(authorizer: &NodeAuthorizer, node: &str, question: &str) -> Outcome {
     let (group, resource) = (path.next().unwrap().to_owned(), path.next().unwrap().to_owned());
     let subresource = path.next().unwrap_or_default().to_owned();
     let (namespace, name) = words.next().unwrap_or("/").split_once('/').unwrap();
-    authorizer.authorize(&Attributes {
+    authorizer.decide(&Attributes {
         user: UserInfo {
             username: format!("system:node:{node}"),
             groups: vec![GROUP.to_owned()],
@@ -171,6 +171,6 @@ fn pods_are_listed_by_node() {
             field_selector: selector(node),
             ..Attributes::default()
         };
-        assert_eq!(authorizer.authorize(&attributes).decision, expected, "{node}");
+        assert_eq!(authorizer.decide(&attributes).decision, expected, "{node}");
     }
 }

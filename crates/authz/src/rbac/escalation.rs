@@ -24,13 +24,13 @@ pub enum EscalationError {
 ///
 /// # Errors
 /// When it may not.
-pub fn check_rules<S: RoleSource>(
+pub async fn check_rules<S: RoleSource>(
     rbac: &Rbac<S>,
     authorizer: &dyn Authorizer,
     escalate: &Attributes,
     rules: &[PolicyRule],
 ) -> Result<(), EscalationError> {
-    if may_escalate(authorizer, escalate) {
+    if may_escalate(authorizer, escalate).await {
         return Ok(());
     }
     holds_all(rbac, escalate, rules)
@@ -41,7 +41,7 @@ pub fn check_rules<S: RoleSource>(
 ///
 /// # Errors
 /// When it may not, or there is no such role.
-pub fn check_binding<S: RoleSource>(
+pub async fn check_binding<S: RoleSource>(
     rbac: &Rbac<S>,
     authorizer: &dyn Authorizer,
     binding: &Attributes,
@@ -53,7 +53,7 @@ pub fn check_binding<S: RoleSource>(
         name: role.name.clone(),
         ..binding.clone()
     };
-    if is_superuser(&binding.user) || authorizer.authorize(&bind).decision == Decision::Allow {
+    if is_superuser(&binding.user) || authorizer.authorize(&bind).await.decision == Decision::Allow {
         return Ok(());
     }
     let resource = if role.kind == "Role" { "roles" } else { "clusterroles" };
@@ -63,10 +63,9 @@ pub fn check_binding<S: RoleSource>(
 }
 
 /// Whether the caller may write any rules into the role that `write` is about, whatever it holds itself.
-#[must_use]
-pub fn may_escalate(authorizer: &dyn Authorizer, write: &Attributes) -> bool {
+pub async fn may_escalate(authorizer: &dyn Authorizer, write: &Attributes) -> bool {
     let escalate = Attributes { verb: "escalate".into(), ..write.clone() };
-    is_superuser(&write.user) || authorizer.authorize(&escalate).decision == Decision::Allow
+    is_superuser(&write.user) || authorizer.authorize(&escalate).await.decision == Decision::Allow
 }
 
 fn is_superuser(user: &UserInfo) -> bool {

@@ -8,14 +8,14 @@ mod subjects;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use api_types::authentication_v1::UserInfo;
 use api_types::rbac_v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject};
+use async_trait::async_trait;
 
 pub use cover::{break_down, covers, is_cluster_admin};
 pub use escalation::{EscalationError, check_binding, check_rules, holds_all, may_escalate};
 pub use rules::rule_allows;
 pub use subjects::{describe, matches};
-
-use api_types::authentication_v1::UserInfo;
 
 use crate::{Attributes, Authorizer, Outcome, RuleSet, aggregate};
 
@@ -63,6 +63,28 @@ impl<S: RoleSource> Rbac<S> {
     /// An authorizer over these roles.
     pub fn new(source: S) -> Self {
         Self { source }
+    }
+
+    /// Decides about one request.
+    #[must_use]
+    pub fn decide(&self, attributes: &Attributes) -> Outcome {
+        let (mut allowed, mut errors) = (None, Vec::new());
+        self.visit(&attributes.user, &attributes.namespace, &mut |grant| match grant.rules {
+            Ok(rules) if rules.iter().any(|rule| rule_allows(rule, attributes)) => {
+                allowed = Some((grant.reason)());
+                false
+            }
+            Ok(_) => true,
+            Err(error) => {
+                errors.push(error);
+                true
+            }
+        });
+        if let Some(reason) = allowed {
+            return Outcome::allow(reason);
+        }
+        let reason = if errors.is_empty() { String::new() } else { format!("RBAC: {}", aggregate(errors)) };
+        Outcome::no_opinion(reason)
     }
 
     /// Every rule that the caller holds in a namespace and the cluster, and the errors of missing roles.
@@ -136,25 +158,10 @@ fn applying<'a>(of: &'a [Subject], user: &UserInfo, namespace: &str) -> Option<&
     of.iter().find(|subject| matches(subject, user, namespace))
 }
 
+#[async_trait]
 impl<S: RoleSource> Authorizer for Rbac<S> {
-    fn authorize(&self, attributes: &Attributes) -> Outcome {
-        let (mut allowed, mut errors) = (None, Vec::new());
-        self.visit(&attributes.user, &attributes.namespace, &mut |grant| match grant.rules {
-            Ok(rules) if rules.iter().any(|rule| rule_allows(rule, attributes)) => {
-                allowed = Some((grant.reason)());
-                false
-            }
-            Ok(_) => true,
-            Err(error) => {
-                errors.push(error);
-                true
-            }
-        });
-        if let Some(reason) = allowed {
-            return Outcome::allow(reason);
-        }
-        let reason = if errors.is_empty() { String::new() } else { format!("RBAC: {}", aggregate(errors)) };
-        Outcome::no_opinion(reason)
+    async fn authorize(&self, attributes: &Attributes) -> Outcome {
+        self.decide(attributes)
     }
 
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> RuleSet {

@@ -101,39 +101,39 @@ fn bound() -> Fixed {
 #[test]
 fn a_binding_grants_in_its_namespace_only() {
     let rbac = Rbac::new(bound());
-    let allowed = rbac.authorize(&get("pods", "", "a"));
+    let allowed = rbac.decide(&get("pods", "", "a"));
     assert_eq!(allowed.decision, Decision::Allow);
     assert_eq!(
         allowed.reason,
         "RBAC: allowed by RoleBinding \"read/a\" of ClusterRole \"reader\" to Group \"readers\""
     );
-    assert_eq!(rbac.authorize(&get("pods", "", "c")), Outcome::no_opinion(""));
+    assert_eq!(rbac.decide(&get("pods", "", "c")), Outcome::no_opinion(""));
     let mut doubled = bound();
     doubled.bindings.push(doubled.bindings[1].clone());
-    let broken = Rbac::new(doubled).authorize(&get("pods", "", "b"));
+    let broken = Rbac::new(doubled).decide(&get("pods", "", "b"));
     assert_eq!(broken.reason, "RBAC: clusterrole.rbac.authorization.k8s.io \"missing\" not found");
 }
 
-#[test]
-fn nobody_grants_what_they_do_not_hold() {
+#[tokio::test]
+async fn nobody_grants_what_they_do_not_hold() {
     let rbac = Rbac::new(bound());
     let write = Attributes { verb: "create".into(), ..get("roles", "", "a") };
     let held = [rule(&["get"], &[""], &["pods"])];
-    assert_eq!(check_rules(&rbac, &rbac, &write, &held), Ok(()));
+    assert_eq!(check_rules(&rbac, &rbac, &write, &held).await, Ok(()));
     let more = [rule(&["get", "list"], &[""], &["pods"])];
-    let refused = check_rules(&rbac, &rbac, &write, &more).unwrap_err().to_string();
+    let refused = check_rules(&rbac, &rbac, &write, &more).await.unwrap_err().to_string();
     assert_eq!(
         refused,
         "user \"eve\" (groups=[\"readers\"]) is attempting to grant RBAC permissions not currently held:\n\
          {APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"list\"]}"
     );
     let reference = RoleRef { kind: "ClusterRole".into(), name: "missing".into(), ..RoleRef::default() };
-    let missing = check_binding(&rbac, &rbac, &write, &reference).unwrap_err();
+    let missing = check_binding(&rbac, &rbac, &write, &reference).await.unwrap_err();
     assert_eq!(missing, EscalationError::RoleNotFound("clusterroles", "missing".into()));
 }
 
-#[test]
-fn refusals_list_what_is_missing_as_upstream_does() {
+#[tokio::test]
+async fn refusals_list_what_is_missing_as_upstream_does() {
     let rbac = Rbac::new(bound());
     let mut write = Attributes { verb: "create".into(), ..get("roles", "", "b") };
     write.user.groups.push("system:authenticated".into());
@@ -145,7 +145,7 @@ fn refusals_list_what_is_missing_as_upstream_does() {
     // A broken binding in the namespace counts once, however many name the missing role.
     let mut source = bound();
     source.bindings.push(source.bindings[1].clone());
-    let refused = check_rules(&Rbac::new(source), &rbac, &write, &wanted).unwrap_err().to_string();
+    let refused = check_rules(&Rbac::new(source), &rbac, &write, &wanted).await.unwrap_err().to_string();
     assert_eq!(
         refused,
         "user \"eve\" (groups=[\"readers\" \"system:authenticated\"]) is attempting to grant RBAC permissions not \

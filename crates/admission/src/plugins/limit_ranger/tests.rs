@@ -27,7 +27,7 @@ fn fixture(item: LimitRangeItem) -> Fixture {
     let mut range = LimitRange::default();
     range.metadata.namespace = "ns".into();
     range.spec.limits.push(item);
-    Fixture { limit_ranges: vec![range], ..Fixture::default() }
+    Fixture::default().with(vec![range])
 }
 
 fn attributes(resource: &str) -> Attributes {
@@ -59,7 +59,8 @@ async fn missing_amounts_are_filled_in() {
         );
     }
     let mut elsewhere = super::tests::pod("", "");
-    fixture.mutate(&ENTRY, &create("", "pods"), &mut elsewhere).await.unwrap();
+    let other = Attributes { namespace: "other".into(), ..create("", "pods") };
+    fixture.mutate(&ENTRY, &other, &mut elsewhere).await.unwrap();
     assert!(elsewhere.spec.containers[0].resources.requests.is_empty());
 }
 

@@ -44,7 +44,7 @@ fn attributes(resource: &str) -> Attributes {
 
 /// What a pod breaks of a level.
 async fn refused(level: &str, spec: Value) -> String {
-    let fixture = Fixture { namespaces: vec![namespace(&[("enforce", level)])], ..Fixture::default() };
+    let fixture = Fixture::default().with(vec![namespace(&[("enforce", level)])]);
     match fixture.validate(&ENTRY, &attributes("pods"), &pod(spec)).await {
         Ok(()) => String::new(),
         Err(error) => {
@@ -134,7 +134,7 @@ async fn restricted_wants_to_be_told() {
 #[tokio::test]
 async fn who_enforces_is_warned_of_what_makes_pods() {
     let namespaces = vec![namespace(&[("enforce", "baseline"), ("enforce-version", "v1.30")])];
-    let fixture = Fixture { namespaces, ..Fixture::default() };
+    let fixture = Fixture::default().with(namespaces);
     let mut attributes = attributes("deployments");
     attributes.group = "apps".into();
     let mut deployment = Deployment::default();
@@ -164,7 +164,7 @@ async fn existing_pods_are_warned_of_when_a_level_is_raised() {
     reaching.metadata.namespace = "ns".into();
     let mut other = reaching.clone();
     other.metadata.name = "y".into();
-    let fixture = Fixture { pods: vec![reaching, other], ..Fixture::default() };
+    let fixture = Fixture::default().with(vec![reaching, other]);
     let update = Attributes { operation: Operation::Update, name: "ns".into(), ..create("", "namespaces") };
     let (before, after) = (namespace(&[]), namespace(&[("enforce", "baseline")]));
     fixture.validate_update(&ENTRY, &update, &after, &before).await.unwrap();
@@ -197,7 +197,7 @@ async fn a_configuration_has_defaults_and_exemptions() {
     };
     let namespaces =
         vec![named("ns", &[]), named("free", &[]), named("open", &[("enforce", "privileged"), ("warn", "privileged")])];
-    let fixture = Fixture { namespaces, ..Fixture::default() };
+    let fixture = Fixture::default().with(namespaces);
     let plugin = (ENTRY.build)(&config());
     for (namespace, user, spec, refused, warned) in [
         ("ns", "", json!({"hostNetwork": true}), true, false),

@@ -36,7 +36,7 @@ fn attributes(resource: &str) -> Attributes {
 }
 
 fn fixture(quotas: &[Quota]) -> Fixture {
-    Fixture { quotas: quotas.to_vec(), ..Fixture::default() }
+    Fixture::default().with(quotas.to_vec())
 }
 
 fn used(fixture: &Fixture) -> Vec<String> {
