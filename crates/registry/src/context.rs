@@ -7,7 +7,6 @@ use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use async_trait::async_trait;
 use kinds::rules::{RuleContext, Rules};
-use kinds::versions::VersionConversion;
 
 use crate::store::ManagedFields;
 
@@ -28,24 +27,6 @@ impl Deref for RulesRef {
             Self::Static(rules) => *rules,
             Self::Shared(rules) => &**rules,
         }
-    }
-}
-
-/// The conversion that a kind of the release states.
-pub(crate) struct OfKind(pub(crate) &'static VersionConversion);
-
-#[async_trait]
-impl Conversion for OfKind {
-    async fn to_served(&self, stored: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
-        (self.0.to_served)(stored).ok_or_else(|| ApiError::internal("a stored object of another kind"))
-    }
-
-    async fn to_stored(&self, served: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
-        (self.0.to_stored)(served).ok_or_else(|| ApiError::internal("an object of another kind"))
-    }
-
-    fn for_selection(&self, stored: &dyn Object) -> Option<Box<dyn Object>> {
-        (self.0.to_served)(stored)
     }
 }
 
@@ -190,18 +171,5 @@ where
 
     fn creates(&self) -> CreateWhenAbsent {
         CreateWhenAbsent::Never
-    }
-}
-
-/// Turns objects of the served version into the stored one and back.
-#[async_trait]
-pub trait Conversion: Send + Sync {
-    /// A stored object as the served version shows it.
-    async fn to_served(&self, stored: &dyn Object) -> Result<Box<dyn Object>, ApiError>;
-    /// An object of the served version as it is stored.
-    async fn to_stored(&self, served: &dyn Object) -> Result<Box<dyn Object>, ApiError>;
-    /// The form in which field selectors look at a stored object; nothing where that is the stored form.
-    fn for_selection(&self, _stored: &dyn Object) -> Option<Box<dyn Object>> {
-        None
     }
 }

@@ -142,7 +142,7 @@ impl Resource {
         if cx.dry_run {
             return match self.store.read(relative).await?.0 {
                 Some(there) => Err(self.already_exists(there.item.object())),
-                None => Ok(Arc::new(Stored::view(Arc::clone(relative), storage::Revision(0), object))),
+                None => Ok(Arc::new(Stored::unwritten(Arc::clone(relative), storage::Revision(0), object))),
             };
         }
         let stored_form = self.to_stored(object).await?;

@@ -89,7 +89,7 @@ impl Resource {
         loop {
             let Some(seen) = live else {
                 return match marked {
-                    Some(last) => Ok(self.gone(last)),
+                    Some(last) => Ok(self.gone(self.to_served(last).await?)),
                     None => Err(ApiError::not_found(&self.group_resource, name)),
                 };
             };
@@ -183,7 +183,7 @@ impl Resource {
 
     async fn mark(&self, cx: &RequestCx, seen: &Live, object: Box<dyn Object>) -> Result<Swap, ApiError> {
         if cx.dry_run {
-            let view = Stored::view(Arc::clone(seen.item.key()), seen.item.revision(), object);
+            let view = Stored::unwritten(Arc::clone(seen.item.key()), seen.item.revision(), object);
             return Ok(Swap::Done(Arc::new(view)));
         }
         self.store.replace(seen, self.to_stored(object).await?, ManagedFields::Stay).await

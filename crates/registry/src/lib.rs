@@ -15,6 +15,7 @@ mod collection;
 mod companion;
 mod context;
 mod continue_token;
+mod conversion;
 mod create;
 mod delete;
 mod eviction;
@@ -38,9 +39,9 @@ mod watch;
 pub use binding::bind;
 pub use codec::StorageMedia;
 pub use context::{
-    Admission, AdmitAll, Change, Conversion, CreateWhenAbsent, Hooks, Operation, Patch, Replace, RequestCx, RulesRef,
-    Track,
+    Admission, AdmitAll, Change, CreateWhenAbsent, Hooks, Operation, Patch, Replace, RequestCx, RulesRef, Track,
 };
+pub use conversion::{Conversion, Convert, ConvertElsewhere};
 pub use create::Written;
 pub use delete::{Deleted, Deletion, validate_options as validate_delete_options};
 pub use eviction::evict;

@@ -93,15 +93,19 @@ impl Resource {
     #[must_use]
     pub fn at_hand(&self, namespace: &str) -> Option<Vec<Arc<Stored>>> {
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
-        let cache = self.store.cache.as_ref().filter(|_| self.conversion.is_none())?;
-        Some(cache.snapshot().ok()?.range(&prefix, "").cloned().collect())
+        let snapshot = self.store.cache.as_ref()?.snapshot().ok()?;
+        snapshot.range(&prefix, "").map(|item| self.served_at_hand(Arc::clone(item))).collect()
     }
 
     /// One object, as [`Resource::at_hand`] finds all.
     #[must_use]
     pub fn one_at_hand(&self, namespace: &str, name: &str) -> Option<Arc<Stored>> {
-        let store = self.conversion.is_none().then_some(&self.store)?;
-        if self.info().namespaced { store.cached(&format!("{namespace}/{name}")) } else { store.cached(name) }
+        let found = if self.info().namespaced {
+            self.store.cached(&format!("{namespace}/{name}"))
+        } else {
+            self.store.cached(name)
+        };
+        self.served_at_hand(found?)
     }
 
     async fn found(&self, item: Option<Arc<Stored>>, name: &str) -> Result<Arc<Stored>, ApiError> {
@@ -128,10 +132,11 @@ impl Resource {
             },
             _ => self.list_stored(&query).await?,
         };
-        if self.conversion.is_some() {
+        if let Some(conversion) = &self.conversion {
             let mut pace = Pace::default();
+            conversion.fetch(list.items.iter()).await?;
             for item in &mut list.items {
-                *item = self.to_served(Arc::clone(item)).await?;
+                *item = conversion.to_served(item).await?;
                 pace.after(Pace::CODED).await;
             }
         }

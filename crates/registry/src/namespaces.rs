@@ -47,7 +47,7 @@ impl Resource {
             hooks.admission.validate(Operation::Delete, None, Some(object)).await?;
             let marked = self.marked_namespace(cx, namespace, options);
             if cx.dry_run {
-                let view = Stored::view(Arc::clone(relative), seen.item.revision(), Box::new(marked));
+                let view = Stored::unwritten(Arc::clone(relative), seen.item.revision(), Box::new(marked));
                 return Ok(Some(self.stays(options, Arc::new(view))));
             }
             live = match self.store.replace(&seen, Box::new(marked), ManagedFields::Stay).await? {

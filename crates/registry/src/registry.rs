@@ -15,7 +15,8 @@ use watch_cache::{Cache, CacheOptions, Codec, Index};
 
 use crate::codec::{ObjectCodec, StorageMedia};
 use crate::companion::{Companion, NoCompanion};
-use crate::context::{Conversion, OfKind, RulesRef};
+use crate::context::RulesRef;
+use crate::conversion::{Conversion, OfKind};
 use crate::namespaces::NamespaceCompanion;
 use crate::resource::{Resource, Setup, Shared};
 use crate::services::{ServiceCompanion, ServiceOptions};
@@ -135,7 +136,7 @@ impl Registry {
             setup.storage_rules = kinds::find(storage.group, storage.version, info.resource).map(RulesRef::Static);
             setup.shared_with = self.resource(storage.group, storage.version, info.resource);
         }
-        setup.conversion = rules.conversion().map(|own| Arc::new(OfKind(own)) as Arc<dyn Conversion>);
+        setup.conversion = rules.conversion().map(|own| Conversion::at_once(Arc::new(OfKind(own))));
         Some(self.install(RulesRef::Static(rules), setup))
     }
 

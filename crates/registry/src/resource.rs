@@ -13,7 +13,8 @@ use watch_cache::{CacheStats, Index, Stored};
 
 use crate::codec::StorageMedia;
 use crate::companion::Companion;
-use crate::context::{Conversion, RulesRef};
+use crate::context::RulesRef;
+use crate::conversion::Conversion;
 use crate::store::Store;
 
 /// What all resources share.
@@ -31,7 +32,7 @@ pub(crate) struct Shared {
 #[derive(Clone, Default)]
 pub struct Setup {
     /// Between the served and the stored version, where they differ.
-    pub conversion: Option<Arc<dyn Conversion>>,
+    pub conversion: Option<Arc<Conversion>>,
     /// The rules of the stored version, where it is not the served one: for its empty object and its defaults.
     pub storage_rules: Option<RulesRef>,
     /// Another served version of the same objects, whose cache and place in the store are used.
@@ -45,7 +46,7 @@ pub struct Resource {
     pub(crate) rules: RulesRef,
     pub(crate) group_resource: GroupResource,
     pub(crate) store: Arc<Store>,
-    pub(crate) conversion: Option<Arc<dyn Conversion>>,
+    pub(crate) conversion: Option<Arc<Conversion>>,
     pub(crate) companion: Arc<dyn Companion>,
     pub(crate) indexes: Arc<[Index]>,
     pub(crate) shared: Arc<Shared>,
@@ -99,9 +100,18 @@ impl Resource {
     }
 
     pub(crate) async fn to_served(&self, item: Arc<Stored>) -> Result<Arc<Stored>, ApiError> {
-        let Some(conversion) = &self.conversion else { return Ok(item) };
-        let object = conversion.to_served(item.object()).await?;
-        Ok(Arc::new(Stored::view(Arc::clone(item.key()), item.revision(), object)))
+        match &self.conversion {
+            Some(conversion) => conversion.to_served(&item).await,
+            None => Ok(item),
+        }
+    }
+
+    /// The item as the served version shows it, if that takes no wait.
+    pub(crate) fn served_at_hand(&self, item: Arc<Stored>) -> Option<Arc<Stored>> {
+        match &self.conversion {
+            Some(conversion) => conversion.at_hand(&item).ok()?,
+            None => Some(item),
+        }
     }
 
     pub(crate) async fn to_stored(&self, object: Box<dyn Object>) -> Result<Box<dyn Object>, ApiError> {

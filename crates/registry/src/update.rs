@@ -228,7 +228,7 @@ impl Resource {
         let goes = finalizers::last_one_gone(object.meta(), old.meta()) && self.companion.may_go(&*object);
         if request.cx.dry_run {
             object.meta_mut().resource_version = old.meta().resource_version.clone();
-            let item = Stored::view(Arc::clone(live.item.key()), live.item.revision(), object);
+            let item = Stored::unwritten(Arc::clone(live.item.key()), live.item.revision(), object);
             return Ok(Swap::Done(Arc::new(item)));
         }
         if goes {
@@ -274,7 +274,7 @@ impl Resource {
         Ok(match self.store.remove(live).await? {
             Swap::Done(gone) => {
                 self.companion.deleted(old).await;
-                Swap::Done(Arc::new(Stored::view(Arc::clone(gone.key()), gone.revision(), object)))
+                Swap::Done(Arc::new(Stored::unwritten(Arc::clone(gone.key()), gone.revision(), object)))
             }
             lost => lost,
         })
@@ -296,7 +296,7 @@ impl Resource {
             let Some(seen) = live else { return Err(ApiError::not_found(&self.group_resource, name)) };
             let object = change(seen.item.object())?;
             if cx.dry_run {
-                let view = Stored::view(Arc::clone(&relative), seen.item.revision(), object);
+                let view = Stored::unwritten(Arc::clone(&relative), seen.item.revision(), object);
                 return Ok(Arc::new(view));
             }
             live = match self.store.replace(&seen, object, ManagedFields::Stay).await? {

@@ -1,23 +1,30 @@
 //! Watches of a resource: from its cache, or straight from the store.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use api_machinery::meta::ListOptions;
 use api_machinery::status::ApiError;
 use storage::Revision;
 use tokio::time::Instant;
-use watch_cache::{CacheError, ChangeEvent, DirectWatcher, Event, Since, WatchFault, WatchRequest, Watcher};
+use watch_cache::{CacheError, DirectWatcher, Event, Since, WatchFault, WatchRequest, Watcher};
 
 use crate::context::RequestCx;
+use crate::conversion::Conversion;
 use crate::list_options::{Reading, default_list_options, validate_list_options};
 use crate::resource::Resource;
 use crate::{failure, resource_version};
 
+/// How many events are converted at a time where somebody else has to be asked.
+const MOST_AT_A_TIME: usize = 256;
+
 /// A running watch. Dropping it ends it.
 pub struct Watch {
     source: Source,
-    /// For conversion of what is seen; nothing where objects are served as they are stored.
-    resource: Option<Arc<Resource>>,
+    /// Of what is seen; nothing where objects are served as they are stored.
+    conversion: Option<Arc<Conversion>>,
+    /// Events whose objects are yet to be converted, at most one batch.
+    unconverted: VecDeque<Event>,
 }
 
 enum Source {
@@ -64,10 +71,7 @@ impl Resource {
             Err(error) => Err(error),
         };
         match started {
-            Ok(source) => {
-                let resource = self.conversion.as_ref().map(|_| Arc::clone(self));
-                Ok(Watch { source, resource })
-            }
+            Ok(source) => Ok(Watch { source, conversion: self.conversion.clone(), unconverted: VecDeque::new() }),
             Err(CacheError::TooOld { requested, oldest }) => {
                 Ok(Watch::faulty(WatchFault::TooOld { requested, oldest }))
             }
@@ -107,42 +111,80 @@ impl Resource {
 
 impl Watch {
     fn faulty(fault: WatchFault) -> Self {
-        Self { source: Source::Faulty(Some(fault)), resource: None }
+        Self { source: Source::Faulty(Some(fault)), conversion: None, unconverted: VecDeque::new() }
     }
 
-    /// The next event; `None` at the end. Dropping the future loses nothing, except where objects are converted: there
-    /// it must be polled to its end.
+    /// The next event; `None` at the end. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Event> {
-        let event = match &mut self.source {
-            Source::Cached(watcher) => watcher.next().await?,
-            Source::Direct(watcher) => watcher.next().await?,
-            Source::Faulty(fault) => Event::Error(fault.take()?),
+        if self.unconverted.is_empty() {
+            let event = match &mut self.source {
+                Source::Cached(watcher) => watcher.next().await?,
+                Source::Direct(watcher) => watcher.next().await?,
+                Source::Faulty(fault) => Event::Error(fault.take()?),
+            };
+            self.unconverted.push_back(event);
+        }
+        if let Some(event) = self.convert_first() {
+            return Some(event);
+        }
+        // Somebody has to be asked: about all that is there by now.
+        while self.unconverted.len() < MOST_AT_A_TIME
+            && let Some(event) = self.source.try_next()
+        {
+            self.unconverted.push_back(event);
+        }
+        let items = self.unconverted.iter().filter_map(|event| match event {
+            Event::Change(change) => Some(&change.item),
+            Event::Bookmark { .. } | Event::Error(_) => None,
+        });
+        let fetched = match &self.conversion {
+            Some(conversion) => conversion.fetch(items).await,
+            None => Ok(()),
         };
-        Some(self.convert(event).await)
+        match fetched {
+            Ok(()) => self.convert_first(),
+            Err(error) => Some(self.fail(error)),
+        }
     }
 
-    /// An event that is there already, so that frames are flushed when there is none. Where objects are converted
-    /// there never is.
+    /// An event that is there already, so that frames are flushed when there is none.
     pub fn try_next(&mut self) -> Option<Event> {
-        if self.resource.is_some() {
-            return None;
+        if self.unconverted.is_empty() {
+            self.unconverted.push_back(self.source.try_next()?);
         }
-        match &mut self.source {
-            Source::Cached(watcher) => watcher.try_next(),
-            Source::Direct(watcher) => watcher.try_next(),
-            Source::Faulty(fault) => fault.take().map(Event::Error),
+        self.convert_first()
+    }
+
+    /// The first event in the served version; nothing where somebody has to be asked for that.
+    fn convert_first(&mut self) -> Option<Event> {
+        let (Some(conversion), Some(Event::Change(change))) = (&self.conversion, self.unconverted.front()) else {
+            return self.unconverted.pop_front();
+        };
+        let converted = conversion.event_at_hand(change);
+        match converted {
+            Ok(Some(event)) => {
+                self.unconverted.pop_front();
+                Some(Event::Change(event))
+            }
+            Ok(None) => None,
+            Err(error) => Some(self.fail(error)),
         }
     }
 
-    async fn convert(&mut self, event: Event) -> Event {
-        let (Some(resource), Event::Change(change)) = (&self.resource, &event) else { return event };
-        match resource.to_served(Arc::clone(&change.item)).await {
-            Ok(item) => Event::Change(ChangeEvent::new(change.kind, item)),
-            Err(error) => {
-                let fault = WatchFault::Internal(error.message);
-                self.source = Source::Faulty(None);
-                Event::Error(fault)
-            }
+    /// A watch ends with the first object that cannot be shown.
+    fn fail(&mut self, error: ApiError) -> Event {
+        self.source = Source::Faulty(None);
+        self.unconverted.clear();
+        Event::Error(WatchFault::Internal(error.message))
+    }
+}
+
+impl Source {
+    fn try_next(&mut self) -> Option<Event> {
+        match self {
+            Self::Cached(watcher) => watcher.try_next(),
+            Self::Direct(watcher) => watcher.try_next(),
+            Self::Faulty(fault) => fault.take().map(Event::Error),
         }
     }
 }

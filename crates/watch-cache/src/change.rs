@@ -4,10 +4,12 @@ use std::sync::{Arc, OnceLock};
 
 use api_machinery::protobuf::Encoder;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use storage::Revision;
 use tokio::time::Instant;
 
-use crate::Stored;
+use crate::stored::MOST_VIEWS;
+use crate::{Stored, VersionId};
 
 /// What a change is to a watcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +49,26 @@ pub(crate) struct Change {
     /// The object before it; `None` for a creation.
     pub(crate) previous: Option<Arc<Stored>>,
     tombstone: OnceLock<Arc<Stored>>,
-    json_frames: [OnceLock<Bytes>; 3],
-    protobuf_frames: [OnceLock<Bytes>; 3],
+    frames: Frames,
+    /// The frames of the object in other API versions, as far as somebody watches these.
+    views: Mutex<Vec<(VersionId, Arc<Frames>)>>,
+}
+
+/// The encoded frames of a change, one for each kind of it.
+#[derive(Default)]
+struct Frames {
+    json: [OnceLock<Bytes>; 3],
+    protobuf: [OnceLock<Bytes>; 3],
+}
+
+impl Frames {
+    fn json(&self, kind: ChangeKind, item: &Stored) -> Bytes {
+        self.json[kind as usize].get_or_init(|| json_frame(kind, item)).clone()
+    }
+
+    fn protobuf(&self, kind: ChangeKind, item: &Stored) -> Bytes {
+        self.protobuf[kind as usize].get_or_init(|| protobuf_frame(kind, item)).clone()
+    }
 }
 
 impl Change {
@@ -66,8 +86,8 @@ impl Change {
             current,
             previous,
             tombstone: OnceLock::new(),
-            json_frames: Default::default(),
-            protobuf_frames: Default::default(),
+            frames: Frames::default(),
+            views: Mutex::default(),
         }
     }
 
@@ -94,12 +114,26 @@ impl Change {
         Some(Arc::clone(self.tombstone.get_or_init(|| Arc::new(previous.at(self.revision)))))
     }
 
-    pub(crate) fn json_frame(&self, kind: ChangeKind, item: &Stored) -> Bytes {
-        self.json_frames[kind as usize].get_or_init(|| json_frame(kind, item)).clone()
+    /// The frame of the change, of the object as it is kept or in another API version.
+    pub(crate) fn json_frame(&self, version: Option<VersionId>, kind: ChangeKind, item: &Stored) -> Bytes {
+        version.map_or_else(|| self.frames.json(kind, item), |version| self.view(version).json(kind, item))
     }
 
-    pub(crate) fn protobuf_frame(&self, kind: ChangeKind, item: &Stored) -> Bytes {
-        self.protobuf_frames[kind as usize].get_or_init(|| protobuf_frame(kind, item)).clone()
+    pub(crate) fn protobuf_frame(&self, version: Option<VersionId>, kind: ChangeKind, item: &Stored) -> Bytes {
+        version.map_or_else(|| self.frames.protobuf(kind, item), |version| self.view(version).protobuf(kind, item))
+    }
+
+    fn view(&self, version: VersionId) -> Arc<Frames> {
+        let mut views = self.views.lock();
+        if let Some((_, frames)) = views.iter().find(|(own, _)| *own == version) {
+            return Arc::clone(frames);
+        }
+        let frames = Arc::new(Frames::default());
+        if views.len() == MOST_VIEWS {
+            views.remove(0);
+        }
+        views.push((version, Arc::clone(&frames)));
+        frames
     }
 }
 

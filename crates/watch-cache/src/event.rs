@@ -6,7 +6,7 @@ use bytes::Bytes;
 use storage::Revision;
 
 use crate::change::{self, Change, ChangeKind};
-use crate::{Stored, WatchFault};
+use crate::{Stored, VersionId, WatchFault};
 
 /// One item of a watch.
 #[derive(Debug, Clone)]
@@ -32,24 +32,32 @@ pub struct ChangeEvent {
     /// The object to show; for a deletion its last content, with the revision of the deletion.
     pub item: Arc<Stored>,
     source: Option<Arc<Change>>,
+    /// The API version of the object to show, where that is not the one that is kept.
+    version: Option<VersionId>,
 }
 
 impl ChangeEvent {
-    /// An event that shares no frames: an initial one, or one whose object was converted.
+    /// An event that shares no frames: an initial one.
     #[must_use]
     pub fn new(kind: ChangeKind, item: Arc<Stored>) -> Self {
-        Self { kind, item, source: None }
+        Self { kind, item, source: None, version: None }
     }
 
     pub(crate) fn of(source: &Arc<Change>, kind: ChangeKind, item: Arc<Stored>) -> Self {
-        Self { kind, item, source: Some(Arc::clone(source)) }
+        Self { kind, item, source: Some(Arc::clone(source)), version: None }
+    }
+
+    /// The same event in another API version: the object to show is that of `item`'s view.
+    #[must_use]
+    pub fn seen_as(self, version: VersionId, view: Arc<Stored>) -> Self {
+        Self { item: view, version: Some(version), ..self }
     }
 
     /// `{"type":"ADDED","object":{...}}` and a newline; encoded once for all watchers.
     #[must_use]
     pub fn json_frame(&self) -> Bytes {
         match &self.source {
-            Some(source) => source.json_frame(self.kind, &self.item),
+            Some(source) => source.json_frame(self.version, self.kind, &self.item),
             None => change::json_frame(self.kind, &self.item),
         }
     }
@@ -58,7 +66,7 @@ impl ChangeEvent {
     #[must_use]
     pub fn protobuf_frame(&self) -> Bytes {
         match &self.source {
-            Some(source) => source.protobuf_frame(self.kind, &self.item),
+            Some(source) => source.protobuf_frame(self.version, self.kind, &self.item),
             None => change::protobuf_frame(self.kind, &self.item),
         }
     }

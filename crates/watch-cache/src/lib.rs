@@ -3,7 +3,7 @@
 //! A [`Cache`] publishes immutable [`Snapshot`]s (a list reads one without a lock, pages read the same one) and keeps
 //! one bounded log of changes that all watchers share: a [`Watcher`] is a cursor into the log with a filter, never a
 //! queue of its own, and is woken only by changes in its [`Scope`]. A stored version of an object, [`Stored`], is shared
-//! by get, list and watch, and is encoded once per media type.
+//! by get, list and watch, and is encoded once per media type; so is each other API version that it was converted to.
 //!
 //! Deliberately not here: kinds, selectors, limits and continue tokens, HTTP. They are the registry's and the server's.
 
@@ -19,6 +19,7 @@ mod pace;
 mod signal;
 mod snapshot;
 mod stored;
+mod version_id;
 mod watcher;
 
 pub use cache::{Cache, CacheOptions, CacheStats, Since, WatchRequest};
@@ -31,6 +32,7 @@ pub use own_writes::Announcement;
 pub use pace::Pace;
 pub use snapshot::{Index, Matcher, Scope, Snapshot};
 pub use stored::Stored;
+pub use version_id::VersionId;
 pub use watcher::Watcher;
 
 #[cfg(test)]

@@ -9,10 +9,16 @@ use api_machinery::object::{Object, Unstructured};
 use api_machinery::protobuf::{self, Encoder};
 use api_machinery::value::Value;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use storage::Revision;
+
+use crate::VersionId;
 
 /// What a version takes for each byte of its stored form, parsed and encoded once; as measured with pods.
 const BYTES_PER_STORED_BYTE: usize = 4;
+
+/// How many other API versions an object is kept in. More are made anew each time; no kind has as many.
+pub(crate) const MOST_VIEWS: usize = 8;
 
 /// A version of an object, with its resource version set.
 pub struct Stored {
@@ -22,6 +28,8 @@ pub struct Stored {
     stored_bytes: usize,
     json: OnceLock<Bytes>,
     protobuf: OnceLock<Bytes>,
+    /// The object in other API versions, as far as somebody has asked for them.
+    views: Mutex<Vec<(VersionId, Arc<Stored>)>>,
 }
 
 impl Stored {
@@ -32,10 +40,10 @@ impl Stored {
         Self::new_encoded_later(key, revision, object.into(), stored_bytes)
     }
 
-    /// An object that was never written (a dry run) or is another view of one that was (a conversion). Its resource
-    /// version is left as it is.
+    /// An object that was never written, or not in this form: of a dry run, or converted. Its resource version is left as
+    /// it is.
     #[must_use]
-    pub fn view(key: Arc<str>, revision: Revision, object: Box<dyn Object>) -> Self {
+    pub fn unwritten(key: Arc<str>, revision: Revision, object: Box<dyn Object>) -> Self {
         Self::new_encoded_later(key, revision, object.into(), 0)
     }
 
@@ -47,7 +55,31 @@ impl Stored {
     }
 
     fn new_encoded_later(key: Arc<str>, revision: Revision, object: Arc<dyn Object>, stored_bytes: usize) -> Self {
-        Self { key, revision, object, stored_bytes, json: OnceLock::new(), protobuf: OnceLock::new() }
+        let (json, protobuf, views) = (OnceLock::new(), OnceLock::new(), Mutex::default());
+        Self { key, revision, object, stored_bytes, json, protobuf, views }
+    }
+
+    /// The object in another API version, where it was converted before: with its encodings, shared by all who ask.
+    #[must_use]
+    pub fn view(&self, version: VersionId) -> Option<Arc<Self>> {
+        let views = self.views.lock();
+        views.iter().find(|(own, _)| *own == version).map(|(_, view)| Arc::clone(view))
+    }
+
+    /// Keeps the object as it is in another API version. Of several that convert it at a time the first is kept; all get
+    /// that one.
+    #[must_use]
+    pub fn keep_view(&self, version: VersionId, object: Box<dyn Object>) -> Arc<Self> {
+        let mut views = self.views.lock();
+        if let Some((_, view)) = views.iter().find(|(own, _)| *own == version) {
+            return Arc::clone(view);
+        }
+        let view = Arc::new(Self::unwritten(Arc::clone(&self.key), self.revision, object));
+        if views.len() == MOST_VIEWS {
+            views.remove(0);
+        }
+        views.push((version, Arc::clone(&view)));
+        view
     }
 
     /// The same object as of a later revision: what a deletion event shows.

@@ -8,7 +8,7 @@ use api_types::apiextensions_v1::{
 };
 use kinds::apiextensions_v1::schema_of;
 use kinds::info::ResourceInfo;
-use registry::{Resource, RulesRef, Setup};
+use registry::{Conversion, Resource, RulesRef, Setup};
 use schema::{JsonPath, Structural};
 
 use super::columns::{self, Cell};
@@ -89,11 +89,11 @@ pub(super) fn make(cx: &ApiCx, definition: &CustomResourceDefinition, former: Op
         }
         let mut setup = Setup { shared_with: shared.clone(), ..Setup::default() };
         if own.version != stored {
-            setup.conversion = Some(Arc::new(VersionRename {
+            setup.conversion = Some(Conversion::at_once(Arc::new(VersionRename {
                 served: format!("{}/{}", spec.group, own.version),
                 stored: format!("{}/{stored}", spec.group),
                 kept: known.clone(),
-            }));
+            })));
             setup.storage_rules = storage_rules.clone().map(|rules| RulesRef::Shared(rules));
         }
         let resource = cx.registry().make(RulesRef::Shared(own.rules), setup);

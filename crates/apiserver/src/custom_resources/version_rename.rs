@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use api_machinery::object::{Object, Unstructured};
 use api_machinery::status::ApiError;
-use async_trait::async_trait;
-use registry::Conversion;
+use registry::Convert;
 
 use crate::custom_kinds::CustomKind;
 
@@ -28,13 +27,12 @@ fn renamed(object: &dyn Object, api_version: &str, kept: Option<&CustomKind>) ->
     object
 }
 
-#[async_trait]
-impl Conversion for VersionRename {
-    async fn to_served(&self, stored: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
+impl Convert for VersionRename {
+    fn to_served(&self, stored: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
         Ok(renamed(stored, &self.served, None))
     }
 
-    async fn to_stored(&self, served: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
+    fn to_stored(&self, served: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
         Ok(renamed(served, &self.stored, self.kept.as_deref()))
     }
 }
@@ -46,8 +44,8 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn what_the_stored_version_does_not_know_is_not_kept() {
+    #[test]
+    fn what_the_stored_version_does_not_know_is_not_kept() {
         let schema = json!({"type": "object", "properties": {
             "spec": {"type": "object", "properties": {"a": {"type": "string"}}},
         }});
@@ -62,8 +60,8 @@ mod tests {
         let rename = VersionRename { served: "g/v2".into(), stored: "g/v1".into(), kept: Some(Arc::new(stored)) };
         let mut object = Unstructured::new("g/v2", "Thing");
         object.content.insert("spec".into(), json!({"a": "1", "b": "2"}));
-        let kept = rename.to_stored(&object).await.unwrap();
+        let kept = rename.to_stored(&object).unwrap();
         assert_eq!(kept.to_value()["apiVersion"], "g/v1");
-        assert_eq!(rename.to_served(&*kept).await.unwrap().to_value()["spec"], json!({"a": "1"}));
+        assert_eq!(rename.to_served(&*kept).unwrap().to_value()["spec"], json!({"a": "1"}));
     }
 }

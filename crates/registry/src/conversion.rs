@@ -1,0 +1,147 @@
+//! Between the form in which a resource's objects are kept, in the store and in the cache, and another version of them that
+//! is served. What was converted is kept with the object, so that all who list and watch that version share it and its
+//! encodings.
+
+use std::sync::Arc;
+
+use api_machinery::object::Object;
+use api_machinery::status::ApiError;
+use async_trait::async_trait;
+use kinds::versions::VersionConversion;
+use watch_cache::{ChangeEvent, Stored, VersionId};
+
+/// Converts at once, from nothing but the object.
+pub trait Convert: Send + Sync {
+    /// A stored object as the served version shows it.
+    ///
+    /// # Errors
+    /// When it is of another kind, or cannot be shown.
+    fn to_served(&self, stored: &dyn Object) -> Result<Box<dyn Object>, ApiError>;
+    /// An object of the served version as it is stored.
+    ///
+    /// # Errors
+    /// When it is of another kind, or cannot be stored.
+    fn to_stored(&self, served: &dyn Object) -> Result<Box<dyn Object>, ApiError>;
+}
+
+/// Converts by asking somebody else, such as a webhook, about many objects at a time.
+#[async_trait]
+pub trait ConvertElsewhere: Send + Sync {
+    /// Stored objects as the served version shows them, all of them and in their order.
+    ///
+    /// # Errors
+    /// When nobody answers, or one of them cannot be shown.
+    async fn to_served(&self, stored: &[Arc<Stored>]) -> Result<Vec<Box<dyn Object>>, ApiError>;
+    /// An object of the served version as it is stored.
+    ///
+    /// # Errors
+    /// When nobody answers, or it cannot be stored.
+    async fn to_stored(&self, served: &dyn Object) -> Result<Box<dyn Object>, ApiError>;
+}
+
+/// How many objects somebody else is asked about at a time.
+const MOST_ASKED: usize = 500;
+
+/// The conversion of one served version.
+pub struct Conversion {
+    version: VersionId,
+    how: How,
+}
+
+enum How {
+    AtOnce(Arc<dyn Convert>),
+    Elsewhere {
+        converter: Arc<dyn ConvertElsewhere>,
+        /// One asks, and the others find what it brought back.
+        asking: tokio::sync::Mutex<()>,
+    },
+}
+
+impl Conversion {
+    /// One that takes no time.
+    #[must_use]
+    pub fn at_once(converter: Arc<dyn Convert>) -> Arc<Self> {
+        Arc::new(Self { version: VersionId::fresh(), how: How::AtOnce(converter) })
+    }
+
+    /// One that waits for somebody else.
+    #[must_use]
+    pub fn elsewhere(converter: Arc<dyn ConvertElsewhere>) -> Arc<Self> {
+        let how = How::Elsewhere { converter, asking: tokio::sync::Mutex::default() };
+        Arc::new(Self { version: VersionId::fresh(), how })
+    }
+
+    /// The item in the served version, if nobody has to be asked for it.
+    pub(crate) fn at_hand(&self, item: &Stored) -> Result<Option<Arc<Stored>>, ApiError> {
+        if let Some(view) = item.view(self.version) {
+            return Ok(Some(view));
+        }
+        match &self.how {
+            How::AtOnce(converter) => Ok(Some(item.keep_view(self.version, converter.to_served(item.object())?))),
+            How::Elsewhere { .. } => Ok(None),
+        }
+    }
+
+    /// Sees to it that all items are at hand.
+    pub(crate) async fn fetch(&self, items: impl Iterator<Item = &Arc<Stored>>) -> Result<(), ApiError> {
+        let How::Elsewhere { converter, asking } = &self.how else { return Ok(()) };
+        let mut missing: Vec<_> = items.filter(|item| item.view(self.version).is_none()).map(Arc::clone).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let _one_at_a_time = asking.lock().await;
+        missing.retain(|item| item.view(self.version).is_none());
+        for batch in missing.chunks(MOST_ASKED) {
+            let converted = converter.to_served(batch).await?;
+            if converted.len() != batch.len() {
+                let (asked, answered) = (batch.len(), converted.len());
+                return Err(ApiError::internal(format_args!("{answered} of {asked} objects were converted")));
+            }
+            for (item, object) in batch.iter().zip(converted) {
+                let _kept = item.keep_view(self.version, object);
+            }
+        }
+        Ok(())
+    }
+
+    /// The item in the served version.
+    pub(crate) async fn to_served(&self, item: &Arc<Stored>) -> Result<Arc<Stored>, ApiError> {
+        self.fetch([item].into_iter()).await?;
+        self.at_hand(item)?.ok_or_else(|| ApiError::internal("an object was not kept after its conversion"))
+    }
+
+    /// An object of the served version as it is stored.
+    pub(crate) async fn to_stored(&self, served: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
+        match &self.how {
+            How::AtOnce(converter) => converter.to_stored(served),
+            How::Elsewhere { converter, .. } => converter.to_stored(served).await,
+        }
+    }
+
+    /// The form in which field selectors look at a stored object; nothing where that is the stored form. Nothing is kept:
+    /// most objects that a selector looks at are not shown.
+    pub(crate) fn for_selection(&self, stored: &dyn Object) -> Option<Box<dyn Object>> {
+        match &self.how {
+            How::AtOnce(converter) => converter.to_served(stored).ok(),
+            How::Elsewhere { .. } => None,
+        }
+    }
+
+    /// An event about an item that is at hand, in the served version; nothing where it is not at hand.
+    pub(crate) fn event_at_hand(&self, event: &ChangeEvent) -> Result<Option<ChangeEvent>, ApiError> {
+        Ok(self.at_hand(&event.item)?.map(|view| event.clone().seen_as(self.version, view)))
+    }
+}
+
+/// The conversion that a kind of the release states.
+pub(crate) struct OfKind(pub(crate) &'static VersionConversion);
+
+impl Convert for OfKind {
+    fn to_served(&self, stored: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
+        (self.0.to_served)(stored).ok_or_else(|| ApiError::internal("a stored object of another kind"))
+    }
+
+    fn to_stored(&self, served: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
+        (self.0.to_stored)(served).ok_or_else(|| ApiError::internal("an object of another kind"))
+    }
+}
