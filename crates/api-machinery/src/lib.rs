@@ -20,6 +20,7 @@ pub mod protobuf;
 pub mod quantity;
 pub mod quote;
 pub mod reflect;
+pub mod renamed;
 pub mod status;
 pub mod time;
 pub mod value;

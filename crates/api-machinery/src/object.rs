@@ -8,6 +8,7 @@ use crate::json::{self, DecodeError, Decoded, TypeMeta};
 use crate::meta::{ListMeta, ObjectMeta};
 use crate::protobuf::{self, Encoder, WireError};
 use crate::reflect::{self, Field, FieldType, Reflect, Shape, StructType};
+use crate::renamed::Renamed;
 use crate::value::Value;
 
 /// What a kind is called on the wire.
@@ -68,15 +69,19 @@ pub trait Object: Reflect {
 }
 
 impl dyn Object {
-    /// The object as its own type, if it is a `T`.
+    /// The object as its own type, if it is a `T`, under whichever version's name.
     #[must_use]
     pub fn downcast_ref<T: Object>(&self) -> Option<&T> {
-        (self as &dyn Any).downcast_ref()
+        let own = (self as &dyn Any).downcast_ref();
+        own.or_else(|| (self as &dyn Any).downcast_ref::<Renamed>()?.object().downcast_ref())
     }
 
     /// The object as its own type for writing, if it is a `T`.
     #[must_use]
     pub fn downcast_mut<T: Object>(&mut self) -> Option<&mut T> {
+        if (self as &dyn Any).is::<Renamed>() {
+            return (self as &mut dyn Any).downcast_mut::<Renamed>()?.object_mut().downcast_mut();
+        }
         (self as &mut dyn Any).downcast_mut()
     }
 

@@ -13,6 +13,7 @@ pub mod autoscaling_v1;
 pub mod batch_v1;
 pub mod certificates_v1;
 pub mod coordination_v1;
+pub mod coordination_v1beta1;
 pub mod core_v1;
 pub mod discovery_v1;
 pub mod events_v1;

@@ -106,6 +106,7 @@ kinds![
     rbac_v1::ClusterRoleBinding,
     discovery_v1::EndpointSlice,
     coordination_v1::Lease,
+    coordination_v1beta1::LeaseCandidate,
     scheduling_v1::PriorityClass,
     node_v1::RuntimeClass,
     policy_v1::PodDisruptionBudget,

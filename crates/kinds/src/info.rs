@@ -39,6 +39,12 @@ pub struct ResourceInfo<'a> {
 }
 
 impl<'a> ResourceInfo<'a> {
+    /// `apiVersion` of its objects.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+
     /// Its place among all resources: group, version and plural name.
     #[must_use]
     pub fn place(&self) -> [&'a str; 3] {

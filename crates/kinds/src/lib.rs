@@ -11,6 +11,7 @@ mod certificates_v1;
 mod claim_spec;
 mod conditions;
 mod coordination_v1;
+mod coordination_v1beta1;
 mod core_v1;
 mod discovery_v1;
 mod event_rules;
@@ -43,6 +44,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use api_machinery::object::{Kind, Object};
+use info::ResourceInfo;
 use rules::Rules;
 
 /// Every group version in discovery's order, each with its kinds.
@@ -53,6 +55,8 @@ pub static ALL: &[&[&dyn Rules]] = &[
     rbac_v1::KINDS,
     discovery_v1::KINDS,
     coordination_v1::KINDS,
+    coordination_v1beta1::KINDS,
+    coordination_v1beta1::V1ALPHA2,
     scheduling_v1::KINDS,
     node_v1::KINDS,
     policy_v1::KINDS,
@@ -81,6 +85,16 @@ pub fn find(group: &str, version: &str, resource: &str) -> Option<&'static dyn R
     });
     let by_name: &HashMap<[&str; 3], _> = &BY_NAME;
     by_name.get(&[group, version, resource]).copied()
+}
+
+/// The version of a kind that objects name by `apiVersion`, among those that are stored as `hub`; nothing for the hub itself.
+#[must_use]
+pub fn other_version(hub: &ResourceInfo<'_>, api_version: &str) -> Option<&'static dyn Rules> {
+    all().find(|rules| {
+        let info = rules.info();
+        let shares = info.storage.is_some_and(|own| (own.group, own.version) == (hub.group, hub.version));
+        shares && info.resource == hub.resource && rules.conversion().is_some() && info.api_version() == api_version
+    })
 }
 
 /// Sets the defaults of an object, for those who compare what an older release wrote with what the API server hands out

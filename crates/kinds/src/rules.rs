@@ -2,10 +2,12 @@
 //! implements [`TypedRules`], and [`Typed`] is the bridge. All of it is pure: the time and the caller are arguments.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::object::{Kind, Object};
 use api_machinery::reflect::StructType;
+use api_machinery::renamed::Renamed;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
@@ -13,7 +15,7 @@ use api_types::core_v1::PodSpec;
 use crate::info::ResourceInfo;
 use crate::lifecycle::Lifecycle;
 use crate::strategy::Strategy;
-use crate::versions::{Former, VersionConversion};
+use crate::versions::{Former, SameForm, VersionConversion};
 
 /// What a rule may know of the request it runs in.
 #[derive(Debug, Clone, Default)]
@@ -82,7 +84,7 @@ pub trait Rules: Send + Sync + 'static {
     /// the object itself.
     fn reset_fields(&self, subresource: &str) -> &'static [&'static str];
     /// How objects are stored, where they are stored in another version.
-    fn conversion(&self) -> Option<&'static VersionConversion> {
+    fn conversion(&self) -> Option<VersionConversion> {
         None
     }
     /// Makes an object that was read from the store as the current version, but says that it is `stored`, one of the
@@ -248,13 +250,23 @@ pub trait TypedRules: Send + Sync + 'static {
 }
 
 /// Typed rules as the engine sees them.
-pub struct Typed<R>(PhantomData<R>);
+pub struct Typed<R> {
+    /// The version that they are served under, where it is not the kind's own.
+    named: Option<&'static SameForm>,
+    rules: PhantomData<R>,
+}
 
 impl<R: TypedRules> Typed<R> {
-    /// The bridge; it holds nothing.
+    /// The bridge.
     #[must_use]
     pub const fn new() -> Self {
-        Self(PhantomData)
+        Self { named: None, rules: PhantomData }
+    }
+
+    /// The same rules for another version of the same form.
+    #[must_use]
+    pub const fn under(named: &'static SameForm) -> Self {
+        Self { named: Some(named), rules: PhantomData }
     }
 }
 
@@ -286,7 +298,7 @@ fn refuse_privileges<R: TypedRules>(cx: &RuleContext, object: &R::Object, errors
 
 impl<R: TypedRules> Rules for Typed<R> {
     fn info(&self) -> &ResourceInfo<'_> {
-        R::INFO
+        self.named.map_or(R::INFO, |named| &named.info)
     }
     fn lifecycle(&self) -> &'static Lifecycle {
         &R::LIFECYCLE
@@ -294,8 +306,8 @@ impl<R: TypedRules> Rules for Typed<R> {
     fn reset_fields(&self, subresource: &str) -> &'static [&'static str] {
         R::reset_fields(subresource)
     }
-    fn conversion(&self) -> Option<&'static VersionConversion> {
-        const { &R::CONVERSION }.as_ref()
+    fn conversion(&self) -> Option<VersionConversion> {
+        self.named.map(|named| VersionConversion::SameForm(&named.named)).or(R::CONVERSION)
     }
     fn bring_up_to_date(&self, object: &mut dyn Object, stored: &str) -> bool {
         let former = R::FORMER.iter().find(|former| former.api_version == stored);
@@ -305,7 +317,10 @@ impl<R: TypedRules> Rules for Typed<R> {
         R::unknown_field(field)
     }
     fn new_object(&self) -> Box<dyn Object> {
-        Box::new(R::Object::default())
+        match self.named {
+            Some(named) => Box::new(Renamed::new(&named.named, Arc::new(R::Object::default()))),
+            None => Box::new(R::Object::default()),
+        }
     }
     fn table(&self) -> &'static StructType {
         R::Object::TYPE.table

@@ -5,15 +5,60 @@
 //! they are. Where a field changed its meaning it is mended; versions of another form are not listed, and refused: reading
 //! them would lose what nobody can bring back.
 
-use api_machinery::object::Object;
+use std::sync::Arc;
 
-/// Between the served version of a kind and the stored one. Nothing comes of objects of other kinds.
-#[derive(Debug, Clone, Copy)]
-pub struct VersionConversion {
+use api_machinery::object::{Kind, KindType, Object};
+use api_machinery::renamed::Renamed;
+
+use crate::info::ResourceInfo;
+use crate::rules::TypedRules;
+
+/// Between the served version of a kind and the stored one.
+#[derive(Clone, Copy)]
+pub enum VersionConversion {
+    /// The versions have the same form, and differ in nothing but this name.
+    SameForm(&'static KindType),
+    /// By functions; nothing comes of objects of other kinds.
+    By {
+        /// A stored object as the served version shows it.
+        to_served: fn(&dyn Object) -> Option<Box<dyn Object>>,
+        /// An object of the served version as it is stored.
+        to_stored: fn(&dyn Object) -> Option<Box<dyn Object>>,
+    },
+}
+
+impl VersionConversion {
     /// A stored object as the served version shows it.
-    pub to_served: fn(&dyn Object) -> Option<Box<dyn Object>>,
+    #[must_use]
+    pub fn to_served(&self, stored: &Arc<dyn Object>) -> Option<Box<dyn Object>> {
+        match self {
+            Self::SameForm(named) => Some(Box::new(Renamed::new(named, Arc::clone(stored)))),
+            Self::By { to_served, .. } => to_served(&**stored),
+        }
+    }
+
     /// An object of the served version as it is stored.
-    pub to_stored: fn(&dyn Object) -> Option<Box<dyn Object>>,
+    #[must_use]
+    pub fn to_stored(&self, served: &dyn Object) -> Option<Box<dyn Object>> {
+        match self {
+            Self::SameForm(_) => served.downcast_ref::<Renamed>().map(|renamed| renamed.object().clone_object()),
+            Self::By { to_stored, .. } => to_stored(served),
+        }
+    }
+}
+
+/// Another version of a kind that has the same form: a name, and facts that are the kind's own but for it.
+pub struct SameForm {
+    pub(crate) info: ResourceInfo<'static>,
+    pub(crate) named: KindType,
+}
+
+impl SameForm {
+    /// The version of this name of the kind that `R` has the rules of.
+    #[must_use]
+    pub const fn of<R: TypedRules>(version: &'static str) -> Self {
+        Self { info: ResourceInfo { version, ..*R::INFO }, named: KindType { version, ..R::Object::TYPE } }
+    }
 }
 
 /// A version that is read from the store and served no more.

@@ -4,6 +4,8 @@
 use api_machinery::object::Object;
 use api_machinery::{json, protobuf};
 use bytes::Bytes;
+use kinds::rules::Rules;
+use kinds::versions::VersionConversion;
 use watch_cache::{Codec, CorruptObject};
 
 use crate::context::RulesRef;
@@ -16,6 +18,9 @@ pub enum StorageMedia {
     /// JSON and a newline.
     Json,
 }
+
+/// The rules of a version, and how its objects become those of the version that is kept.
+type OtherVersion = (&'static dyn Rules, VersionConversion);
 
 /// The codec of one resource's stored version.
 pub(crate) struct ObjectCodec {
@@ -40,26 +45,38 @@ impl ObjectCodec {
         }
     }
 
+    /// Reads an object as the version that it says it is of, and makes it one of the version that is kept.
     fn read(&self, value: &[u8]) -> Result<Box<dyn Object>, String> {
         let mut object = self.rules.new_object();
-        let kind = object.kind().to_owned();
-        if protobuf::is_enveloped(value) {
-            let envelope = protobuf::open(value).map_err(|error| error.to_string())?;
-            expect_kind(&kind, &envelope.kind)?;
-            protobuf::decode(envelope.raw, object.as_reflect_mut()).map_err(|error| error.to_string())?;
-            self.bring_up_to_date(&mut *object, &envelope.api_version)?;
-        } else {
-            let decoded = json::decode(value, object.as_reflect_mut()).map_err(|error| error.to_string())?;
-            expect_kind(&kind, &decoded.type_meta.kind)?;
-            // Members of an older version may have had other names, of which nothing is left here.
-            if !decoded.problems.is_empty() && decoded.type_meta.api_version != object.api_version() {
-                let (problems, stored) = (decoded.problems.join(", "), &decoded.type_meta.api_version);
-                return Err(format!("{kind} is stored as {stored}, which has fields of its own: {problems}"));
+        match self.other_version(value, &object.api_version())? {
+            Some((other, conversion)) => {
+                let mut stored = other.new_object();
+                fill(value, &mut *stored)?;
+                other.set_defaults(&mut *stored);
+                let converted = conversion.to_stored(&*stored);
+                object = converted.ok_or_else(|| format!("{} cannot be converted", stored.api_version()))?;
             }
-            self.bring_up_to_date(&mut *object, &decoded.type_meta.api_version)?;
+            None => {
+                let stored = fill(value, &mut *object)?;
+                self.bring_up_to_date(&mut *object, &stored)?;
+            }
         }
         self.rules.set_defaults(&mut *object);
         Ok(object)
+    }
+
+    /// The version that a value is of, where that is another one of those that are served. Custom kinds have none that
+    /// differ in more than their name.
+    fn other_version(&self, value: &[u8], current: &str) -> Result<Option<OtherVersion>, String> {
+        let RulesRef::Static(rules) = &self.rules else { return Ok(None) };
+        let stored = if protobuf::is_enveloped(value) {
+            protobuf::open(value).map_err(|error| error.to_string())?.api_version
+        } else {
+            let text = std::str::from_utf8(value).map_err(|error| error.to_string())?;
+            json::read_type_meta(text).map_err(|error| error.to_string())?.api_version
+        };
+        let other = if stored == current { None } else { kinds::other_version(rules.info(), &stored) };
+        Ok(other.and_then(|other| Some((other, other.conversion()?))))
     }
 
     /// Objects are stored as another version than the current one in an etcd that was taken over, and where the stored
@@ -77,6 +94,26 @@ impl ObjectCodec {
         }
         Err(format!("{} is stored as {stored}, which this server cannot read as {current}", object.kind()))
     }
+}
+
+/// Decodes a value into an empty object; gives the `apiVersion` that it states.
+fn fill(value: &[u8], object: &mut dyn Object) -> Result<String, String> {
+    let (kind, current) = (object.kind().to_owned(), object.api_version());
+    if protobuf::is_enveloped(value) {
+        let envelope = protobuf::open(value).map_err(|error| error.to_string())?;
+        expect_kind(&kind, &envelope.kind)?;
+        protobuf::decode(envelope.raw, object.as_reflect_mut()).map_err(|error| error.to_string())?;
+        return Ok(envelope.api_version);
+    }
+    let decoded = json::decode(value, object.as_reflect_mut()).map_err(|error| error.to_string())?;
+    expect_kind(&kind, &decoded.type_meta.kind)?;
+    let stored = decoded.type_meta.api_version;
+    // Members of an older version may have had other names, of which nothing is left here.
+    if !decoded.problems.is_empty() && stored != current {
+        let problems = decoded.problems.join(", ");
+        return Err(format!("{kind} is stored as {stored}, which has fields of its own: {problems}"));
+    }
+    Ok(stored)
 }
 
 fn expect_kind(expected: &str, found: &str) -> Result<(), String> {
@@ -127,6 +164,31 @@ mod tests {
             let outcome = read(group, resource, &mut *object, stored);
             assert_eq!(outcome.err().unwrap_or_default(), text, "{resource} as {stored:?}");
         }
+    }
+
+    /// An event that was stored in its newer form is read as the one that is kept, with the fields of the newer form.
+    #[test]
+    fn another_version_that_is_served_is_read_as_what_it_is() {
+        let codec = |media| {
+            let rules = RulesRef::Static(kinds::find("", "v1", "events").expect("a kind"));
+            ObjectCodec { rules, media }
+        };
+        let mut newer = api_types::events_v1::Event { note: "hello".into(), ..Default::default() };
+        (newer.reporting_controller, newer.deprecated_count) = ("me".into(), 3);
+        for media in [StorageMedia::Protobuf, StorageMedia::Json] {
+            let value = codec(media).encode(&mut newer);
+            let read = codec(media).read(&value).unwrap();
+            let event = read.downcast_ref::<api_types::core_v1::Event>().expect("of the version that is kept");
+            let shown = (event.message.as_str(), event.reporting_component.as_str(), event.count);
+            assert_eq!(shown, ("hello", "me", 3), "{media:?}");
+        }
+        let candidates = RulesRef::Static(kinds::find("coordination.k8s.io", "v1beta1", "leasecandidates").unwrap());
+        let older = kinds::find("coordination.k8s.io", "v1alpha2", "leasecandidates").unwrap();
+        let mut object = older.new_object();
+        object.meta_mut().name = "c".into();
+        let codec = ObjectCodec { rules: candidates, media: StorageMedia::Protobuf };
+        let read = codec.read(&codec.encode(&mut *object)).unwrap();
+        assert_eq!((read.api_version().as_str(), read.meta().name.as_str()), ("coordination.k8s.io/v1beta1", "c"));
     }
 
     #[test]

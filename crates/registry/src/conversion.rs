@@ -16,12 +16,17 @@ pub trait Convert: Send + Sync {
     ///
     /// # Errors
     /// When it is of another kind, or cannot be shown.
-    fn to_served(&self, stored: &dyn Object) -> Result<Box<dyn Object>, ApiError>;
+    fn to_served(&self, stored: &Arc<dyn Object>) -> Result<Box<dyn Object>, ApiError>;
     /// An object of the served version as it is stored.
     ///
     /// # Errors
     /// When it is of another kind, or cannot be stored.
     fn to_stored(&self, served: &dyn Object) -> Result<Box<dyn Object>, ApiError>;
+    /// The form in which field selectors look at a stored object; nothing where that is the stored form. Nothing is kept:
+    /// most objects that a selector looks at are not shown.
+    fn for_selection(&self, _stored: &dyn Object) -> Option<Box<dyn Object>> {
+        None
+    }
 }
 
 /// Converts by asking somebody else, such as a webhook, about many objects at a time.
@@ -77,7 +82,10 @@ impl Conversion {
             return Ok(Some(view));
         }
         match &self.how {
-            How::AtOnce(converter) => Ok(Some(item.keep_view(self.version, converter.to_served(item.object())?))),
+            How::AtOnce(converter) => {
+                let object = converter.to_served(&item.shared_object())?;
+                Ok(Some(item.keep_view(self.version, object)))
+            }
             How::Elsewhere { .. } => Ok(None),
         }
     }
@@ -118,11 +126,10 @@ impl Conversion {
         }
     }
 
-    /// The form in which field selectors look at a stored object; nothing where that is the stored form. Nothing is kept:
-    /// most objects that a selector looks at are not shown.
+    /// See [`Convert::for_selection`].
     pub(crate) fn for_selection(&self, stored: &dyn Object) -> Option<Box<dyn Object>> {
         match &self.how {
-            How::AtOnce(converter) => converter.to_served(stored).ok(),
+            How::AtOnce(converter) => converter.for_selection(stored),
             How::Elsewhere { .. } => None,
         }
     }
@@ -134,14 +141,21 @@ impl Conversion {
 }
 
 /// The conversion that a kind of the release states.
-pub(crate) struct OfKind(pub(crate) &'static VersionConversion);
+pub(crate) struct OfKind(pub(crate) VersionConversion);
 
 impl Convert for OfKind {
-    fn to_served(&self, stored: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
-        (self.0.to_served)(stored).ok_or_else(|| ApiError::internal("a stored object of another kind"))
+    fn to_served(&self, stored: &Arc<dyn Object>) -> Result<Box<dyn Object>, ApiError> {
+        self.0.to_served(stored).ok_or_else(|| ApiError::internal("a stored object of another kind"))
     }
 
     fn to_stored(&self, served: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
-        (self.0.to_stored)(served).ok_or_else(|| ApiError::internal("an object of another kind"))
+        self.0.to_stored(served).ok_or_else(|| ApiError::internal("an object of another kind"))
+    }
+
+    fn for_selection(&self, stored: &dyn Object) -> Option<Box<dyn Object>> {
+        match self.0 {
+            VersionConversion::SameForm(_) => None,
+            VersionConversion::By { to_served, .. } => to_served(stored),
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use api_machinery::json;
 use api_machinery::object::{Object, Unstructured};
 use api_machinery::protobuf::{self, Encoder};
+use api_machinery::renamed::Renamed;
 use api_machinery::value::Value;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -26,10 +27,16 @@ pub struct Stored {
     revision: Revision,
     object: Arc<dyn Object>,
     stored_bytes: usize,
-    json: OnceLock<Bytes>,
-    protobuf: OnceLock<Bytes>,
+    encodings: Arc<Encodings>,
     /// The object in other API versions, as far as somebody has asked for them.
     views: Mutex<Vec<(VersionId, Arc<Stored>)>>,
+}
+
+/// The members of an object, without its kind and version: shared with versions of the same form.
+#[derive(Default)]
+struct Encodings {
+    json: OnceLock<Bytes>,
+    protobuf: OnceLock<Bytes>,
 }
 
 impl Stored {
@@ -55,8 +62,7 @@ impl Stored {
     }
 
     fn new_encoded_later(key: Arc<str>, revision: Revision, object: Arc<dyn Object>, stored_bytes: usize) -> Self {
-        let (json, protobuf, views) = (OnceLock::new(), OnceLock::new(), Mutex::default());
-        Self { key, revision, object, stored_bytes, json, protobuf, views }
+        Self { key, revision, object, stored_bytes, encodings: Arc::default(), views: Mutex::default() }
     }
 
     /// The object in another API version, where it was converted before: with its encodings, shared by all who ask.
@@ -74,7 +80,11 @@ impl Stored {
         if let Some((_, view)) = views.iter().find(|(own, _)| *own == version) {
             return Arc::clone(view);
         }
-        let view = Arc::new(Self::unwritten(Arc::clone(&self.key), self.revision, object));
+        let mut view = Self::unwritten(Arc::clone(&self.key), self.revision, object);
+        if view.object.downcast_ref::<Renamed>().is_some_and(|renamed| Arc::ptr_eq(renamed.object(), &self.object)) {
+            view.encodings = Arc::clone(&self.encodings);
+        }
+        let view = Arc::new(view);
         if views.len() == MOST_VIEWS {
             views.remove(0);
         }
@@ -140,7 +150,7 @@ impl Stored {
             // Copied, because it is kept for long, and the text's buffer may be twice as large.
             Bytes::copy_from_slice(&if self.is_custom() { self.with_type(plain.as_bytes()) } else { plain.into() })
         };
-        self.json.get_or_init(encode).clone()
+        self.encodings.json.get_or_init(encode).clone()
     }
 
     /// The object as an enveloped protobuf message. Custom objects have no protobuf form.
@@ -153,7 +163,10 @@ impl Stored {
     /// The object as a bare protobuf message, as an item of a list.
     #[must_use]
     pub fn protobuf_item(&self) -> Bytes {
-        self.protobuf.get_or_init(|| Bytes::copy_from_slice(&protobuf::encode(self.object.as_reflect()))).clone()
+        self.encodings
+            .protobuf
+            .get_or_init(|| Bytes::copy_from_slice(&protobuf::encode(self.object.as_reflect())))
+            .clone()
     }
 
     fn is_custom(&self) -> bool {

@@ -28,8 +28,8 @@ fn renamed(object: &dyn Object, api_version: &str, kept: Option<&CustomKind>) ->
 }
 
 impl Convert for VersionRename {
-    fn to_served(&self, stored: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
-        Ok(renamed(stored, &self.served, None))
+    fn to_served(&self, stored: &Arc<dyn Object>) -> Result<Box<dyn Object>, ApiError> {
+        Ok(renamed(&**stored, &self.served, None))
     }
 
     fn to_stored(&self, served: &dyn Object) -> Result<Box<dyn Object>, ApiError> {
@@ -62,6 +62,6 @@ mod tests {
         object.content.insert("spec".into(), json!({"a": "1", "b": "2"}));
         let kept = rename.to_stored(&object).unwrap();
         assert_eq!(kept.to_value()["apiVersion"], "g/v1");
-        assert_eq!(rename.to_served(&*kept).unwrap().to_value()["spec"], json!({"a": "1"}));
+        assert_eq!(rename.to_served(&kept.into()).unwrap().to_value()["spec"], json!({"a": "1"}));
     }
 }

@@ -96,7 +96,7 @@ pub(super) fn disabled(options: &Options, errors: &mut Errors) -> BTreeSet<Place
         let resource = format!("{version}/{}", info.resource);
         let general = ["api/all", maturity(info.version)];
         let all = [resource.as_str(), version.as_str()].into_iter().chain(general.into_iter().rev());
-        all.filter_map(|key| settings.get(key)).next().copied().unwrap_or(true)
+        all.filter_map(|key| settings.get(key)).next().copied().unwrap_or(maturity(info.version) == "api/ga")
     };
     let off = kinds::all().map(|rules| rules.info()).filter(|info| !is_on(info));
     off.map(|info| (info.group, info.version, info.resource)).collect()
@@ -116,17 +116,38 @@ mod tests {
         errors.into_result().map(|()| disabled).map_err(|error| error.to_string())
     }
 
+    const JOBS: Place = ("batch", "v1", "jobs");
+    const BETA: Place = ("coordination.k8s.io", "v1beta1", "leasecandidates");
+    const ALPHA: Place = ("coordination.k8s.io", "v1alpha2", "leasecandidates");
+
     #[test]
     fn versions_and_resources_are_switched_off() {
-        let jobs = ("batch", "v1", "jobs");
-        assert_eq!(read("api/all=true").unwrap(), BTreeSet::new());
-        assert_eq!(read("batch/v1/jobs=false").unwrap(), [jobs].into());
-        assert_eq!(read("batch/v1=false").unwrap().len(), 2);
-        assert_eq!(read("batch/v1=false,batch/v1/jobs=true").unwrap().len(), 1, "the more special one wins");
-        let few = read("api/all=false,v1=true,batch/v1=true").unwrap();
-        assert!(few.contains(&("apps", "v1", "deployments")) && !few.contains(&jobs));
+        let stable = |line| {
+            let mut off = read(line).unwrap();
+            off.retain(|(_, version, _)| maturity(version) == "api/ga");
+            off
+        };
+        assert_eq!(stable("batch/v1/jobs=false"), [JOBS].into());
+        assert_eq!(stable("batch/v1=false").len(), 2);
+        assert_eq!(stable("batch/v1=false,batch/v1/jobs=true").len(), 1, "the more special one wins");
+        let few = stable("api/all=false,v1=true,batch/v1=true");
+        assert!(few.contains(&("apps", "v1", "deployments")) && !few.contains(&JOBS));
         assert!(!few.iter().any(|(group, ..)| group.is_empty()));
-        assert_eq!(read("resource.k8s.io/v1=false").unwrap(), BTreeSet::new());
+        assert_eq!(stable("resource.k8s.io/v1=false"), BTreeSet::new());
+    }
+
+    #[test]
+    fn what_is_not_stable_is_switched_on() {
+        for (line, off) in [
+            ("batch/v1=true", &[BETA, ALPHA] as &[Place]),
+            ("api/beta=true", &[ALPHA]),
+            ("api/beta=true,coordination.k8s.io/v1beta1=false", &[BETA, ALPHA]),
+            ("coordination.k8s.io/v1beta1=true", &[ALPHA]),
+            ("coordination.k8s.io/v1alpha2/leasecandidates=true", &[BETA]),
+            ("api/all=true", &[]),
+        ] {
+            assert_eq!(read(line).unwrap(), off.iter().copied().collect(), "{line}");
+        }
     }
 
     #[test]

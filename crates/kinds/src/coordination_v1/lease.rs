@@ -1,6 +1,7 @@
 //! Lease of coordination.k8s.io/v1: its names, and its rules.
 
 use api_types::coordination_v1::Lease;
+use api_types::coordination_v1::constants::coordinated_lease_strategy::OLDEST_EMULATION_VERSION;
 
 use crate::field_rules;
 use crate::info::{Column, ResourceInfo, StorageInfo};
@@ -57,15 +58,8 @@ impl TypedRules for LeaseRules {
         let transitions = object.spec.lease_transitions.unwrap_or(0);
         field_rules::not_negative(&path.child("leaseTransitions"), transitions.into(), &mut errors);
         let strategy = object.spec.strategy.as_deref();
-        // Upstream doubles the path, too.
-        let at = path.child("strategy").child("strategy");
-        match strategy {
-            Some(name) if name.contains('/') => {
-                let problems = names::qualified_name(name).into_iter();
-                errors.extend(problems.map(|problem| at.invalid(BadValue::named(name), problem)));
-            }
-            Some(name) => field_rules::one_of(&at, name, &["OldestEmulationVersion"], &mut errors),
-            None => {}
+        if let Some(strategy) = strategy {
+            validate_strategy(&path, strategy, &mut errors);
         }
         let preferred = object.spec.preferred_holder.as_ref().is_some_and(|holder| !holder.is_empty());
         if preferred && strategy.unwrap_or_default().is_empty() {
@@ -81,5 +75,17 @@ impl TypedRules for LeaseRules {
             object.spec.holder_identity.clone().unwrap_or_default().into(),
             table::age(&object.metadata, now),
         ]
+    }
+}
+
+/// Checks how an election is to decide: as Kubernetes knows it, or by a qualified name. Leases and candidates say it.
+pub(crate) fn validate_strategy(spec: &Path, strategy: &str, errors: &mut ErrorList) {
+    // Upstream doubles the path, too.
+    let path = spec.child("strategy").child("strategy");
+    if strategy.contains('/') {
+        let problems = names::qualified_name(strategy).into_iter();
+        errors.extend(problems.map(|problem| path.invalid(BadValue::named(strategy), problem)));
+    } else {
+        field_rules::one_of(&path, strategy, &[OLDEST_EMULATION_VERSION], errors);
     }
 }

@@ -3,6 +3,7 @@
 mod lease;
 
 use crate::rules::{Rules, Typed};
+pub(crate) use lease::validate_strategy;
 
 /// The rules of each kind of the group version.
 pub(crate) static KINDS: &[&dyn Rules] = &[&Typed::<lease::LeaseRules>::new()];

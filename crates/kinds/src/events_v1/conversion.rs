@@ -5,7 +5,7 @@ use api_types::{core_v1, events_v1};
 use crate::versions::VersionConversion;
 
 /// Between events.k8s.io/v1 (served) and core/v1 (stored).
-pub(super) const OF_CORE: VersionConversion = VersionConversion {
+pub(super) const OF_CORE: VersionConversion = VersionConversion::By {
     to_served: |stored| Some(Box::new(from_core(stored.downcast_ref()?))),
     to_stored: |served| Some(Box::new(to_core(served.downcast_ref()?))),
 };

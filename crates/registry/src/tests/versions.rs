@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use api_machinery::status::ApiError;
+use api_types::coordination_v1beta1::LeaseCandidate;
 use api_types::events_v1;
 use async_trait::async_trait;
 
@@ -175,4 +176,36 @@ async fn what_cannot_be_shown_fails_lists_and_ends_watches() {
     assert!(shouted.at_hand("default").is_none());
     assert!(matches!(watch.next().await, Some(Event::Error(_))));
     assert!(watch.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_of_the_same_form_share_their_bytes() {
+    let fixture = Fixture::new().await;
+    let cx = fixture.cx("default");
+    let [kept, older] = ["v1beta1", "v1alpha2"]
+        .map(|version| fixture.registry.resource("coordination.k8s.io", version, "leasecandidates").unwrap());
+    let mut candidate = older.rules().new_object();
+    (candidate.meta_mut().name, candidate.meta_mut().namespace) = ("c".into(), "default".into());
+    let spec = &mut candidate.downcast_mut::<LeaseCandidate>().unwrap().spec;
+    spec.lease_name = "l".into();
+    (spec.binary_version, spec.strategy) = ("1.36.0".into(), "example.com/own".into());
+    let written = older.create(&cx, candidate, &Hooks::none()).await.unwrap();
+    assert_eq!(written.item.object().api_version(), "coordination.k8s.io/v1alpha2");
+    let list = async |resource: &Resource| resource.list(&cx, &ListOptions::default()).await.unwrap().items[0].clone();
+    let (of_kept, of_older) = (list(&kept).await, list(&older).await);
+    assert_eq!(of_kept.object().api_version(), "coordination.k8s.io/v1beta1");
+    assert_eq!(of_kept.json_item().as_ptr(), of_older.json_item().as_ptr());
+    assert_eq!(of_kept.protobuf_item().as_ptr(), of_older.protobuf_item().as_ptr());
+    assert!(
+        of_older.json().starts_with(b"{\"kind\":\"LeaseCandidate\",\"apiVersion\":\"coordination.k8s.io/v1alpha2\"")
+    );
+    let update = |object: &dyn Object| {
+        let mut object = object.clone_object();
+        object.meta_mut().labels.insert("a".into(), "b".into());
+        Ok(object)
+    };
+    let change = crate::context::Patch(update);
+    let changed = older.update(&cx, "c", kinds::rules::Endpoint::Main, &change, &Hooks::none()).await.unwrap();
+    assert_eq!(changed.item.object().meta().labels["a"], "b");
+    assert!(of_kept.object().meta().labels.is_empty(), "what others hold stays as it was");
 }
