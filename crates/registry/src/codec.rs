@@ -6,7 +6,7 @@ use api_machinery::{json, protobuf};
 use bytes::Bytes;
 use kinds::rules::Rules;
 use kinds::versions::VersionConversion;
-use watch_cache::{Codec, CorruptObject};
+use watch_cache::Codec;
 
 use crate::context::RulesRef;
 
@@ -121,8 +121,8 @@ fn expect_kind(expected: &str, found: &str) -> Result<(), String> {
 }
 
 impl Codec for ObjectCodec {
-    fn decode(&self, key: &str, value: &[u8]) -> Result<Box<dyn Object>, CorruptObject> {
-        self.read(value).map_err(|message| CorruptObject { key: key.to_owned(), message })
+    fn decode(&self, value: &[u8]) -> Result<Box<dyn Object>, String> {
+        self.read(value)
     }
 }
 

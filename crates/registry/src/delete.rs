@@ -114,7 +114,7 @@ impl Resource {
                     Swap::Done(item) if cx.dry_run => return Ok(self.gone(item)),
                     Swap::Done(item) => {
                         marked = Some(Arc::clone(&item));
-                        Some(Live { item, raw: None })
+                        Some(Live::guessed(item))
                     }
                     Swap::Lost(now) => now,
                 },

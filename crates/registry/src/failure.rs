@@ -3,7 +3,7 @@
 use api_machinery::gvk::GroupResource;
 use api_machinery::status::ApiError;
 use storage::{Revision, StorageError};
-use watch_cache::{CacheError, CorruptObject, WatchFault};
+use watch_cache::{CacheError, CorruptObject, CorruptStage, WatchFault};
 
 /// The longest wait that a filling cache asks of clients, in seconds.
 const MAX_RETRY_AFTER_SECONDS: f64 = 30.0;
@@ -21,6 +21,7 @@ pub(crate) fn storage(resource: &GroupResource, operation: &str, error: StorageE
             tracing::warn!(%resource, operation, error = %message, "store cannot be reached");
             ApiError::server_timeout(resource, operation)
         }
+        StorageError::Untransformable { message } => ApiError::internal(message),
         other => ApiError::unclassified(other.to_string()),
     }
 }
@@ -63,6 +64,9 @@ pub fn watch_fault(fault: &WatchFault) -> ApiError {
 
 /// An object that cannot be read, met on a get or a write.
 pub(crate) fn corrupt(error: &CorruptObject, revision: Revision) -> ApiError {
+    if error.stage == CorruptStage::Transformed {
+        return ApiError::internal(error);
+    }
     ApiError::unclassified(format!(
         "StorageError: corrupt object, Code: 7, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: \
          object not decodable revision={revision}: {error}",

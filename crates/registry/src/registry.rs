@@ -10,7 +10,7 @@ use base::{SharedClock, SharedRng, TaskGroup};
 use kinds::info::ResourceInfo;
 use kinds::rules::Rules;
 use parking_lot::RwLock;
-use storage::{Backend, LeasePool, LeasePoolOptions};
+use storage::{Backend, LeasePool, LeasePoolOptions, Transformed, Transformer};
 use watch_cache::{Cache, CacheOptions, Codec, Index};
 
 use crate::codec::{ObjectCodec, StorageMedia};
@@ -52,6 +52,8 @@ pub struct RegistryOptions {
     /// The revision up to which the store was compacted: no list is answered as of an earlier one, though a cache may
     /// still know it.
     pub compacted: Arc<AtomicI64>,
+    /// What the values of a resource pass on their way to the store and back, if anything.
+    pub transformers: Arc<dyn Fn(&GroupResource) -> Option<Arc<dyn Transformer>> + Send + Sync>,
 }
 
 impl RegistryOptions {
@@ -71,6 +73,7 @@ impl RegistryOptions {
             uncached: uncached_by_default(),
             services: ServiceOptions::default(),
             compacted: Arc::default(),
+            transformers: Arc::new(|_| None),
         }
     }
 }
@@ -253,11 +256,15 @@ impl Registry {
         });
         let name = group_resource.to_string();
         let cached = !self.options.uncached.contains(&name);
+        let backend: Arc<dyn Backend> = match (self.options.transformers)(group_resource) {
+            Some(transformer) => Transformed::new(Arc::clone(&self.options.backend), transformer),
+            None => Arc::clone(&self.options.backend),
+        };
         Store {
-            backend: Arc::clone(&self.options.backend),
+            backend: Arc::clone(&backend),
             cache: cached.then(|| {
                 let options = CacheOptions { resource: name, prefix: prefix.clone(), indexes: indexes.to_vec() };
-                let (backend, clock) = (Arc::clone(&self.options.backend), Arc::clone(&self.options.clock));
+                let clock = Arc::clone(&self.options.clock);
                 Cache::start(options, backend, Arc::clone(&codec) as Arc<dyn Codec>, clock, &self.options.group)
             }),
             codec,

@@ -8,7 +8,7 @@ use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use bytes::Bytes;
 use storage::{Backend, Expect, Key, KeyRange, KeyValue, LeasePool, Revision, StorageError, Txn, Write};
-use watch_cache::{Announcement, Cache, Codec as _, Stored};
+use watch_cache::{Announcement, Cache, Stored};
 
 use crate::codec::ObjectCodec;
 use crate::failure;
@@ -17,11 +17,18 @@ use crate::failure;
 #[derive(Clone)]
 pub(crate) struct Live {
     pub(crate) item: Arc<Stored>,
-    /// The stored bytes; missing where the object comes from the cache.
+    /// The bytes as they were written; missing where the object comes from the cache.
     pub(crate) raw: Option<Bytes>,
+    /// Whether it is to be written anew, though nothing may have changed.
+    pub(crate) stale: bool,
 }
 
 impl Live {
+    /// As the cache has it.
+    pub(crate) fn guessed(item: Arc<Stored>) -> Self {
+        Self { item, raw: None, stale: false }
+    }
+
     /// Whether it was read from the store, and not guessed from the cache.
     pub(crate) fn is_certain(&self) -> bool {
         self.raw.is_some()
@@ -77,7 +84,7 @@ impl Store {
     /// The object as the cache has it, or else as the store has it: a first guess for a write.
     pub(crate) async fn guess(&self, relative: &Arc<str>) -> Result<Option<Live>, ApiError> {
         match self.cached(relative) {
-            Some(item) => Ok(Some(Live { item, raw: None })),
+            Some(item) => Ok(Some(Live::guessed(item))),
             None => Ok(self.read(relative).await?.0),
         }
     }
@@ -92,14 +99,13 @@ impl Store {
             Some(cached) => cached,
             None => self.decode(kv).map_err(|error| failure::corrupt(&error, kv.mod_revision))?,
         };
-        Ok(Live { item, raw: Some(kv.value.clone()) })
+        Ok(Live { item, raw: Some(kv.value.clone()), stale: kv.is_stale() })
     }
 
     pub(crate) fn decode(&self, kv: &KeyValue) -> Result<Arc<Stored>, watch_cache::CorruptObject> {
         let key = kv.key.to_string();
-        let object = self.codec.decode(&key, &kv.value)?;
         let relative = key.strip_prefix(&self.prefix).unwrap_or(&key);
-        Ok(Arc::new(Stored::new(relative.into(), kv.mod_revision, object, kv.value.len())))
+        Stored::read(&*self.codec, relative.into(), kv)
     }
 
     /// Writes an object that is not there yet; `Lost` gives the one that is.
@@ -123,14 +129,14 @@ impl Store {
         let value = self.codec.encode(&mut *object);
         let relative = live.item.key();
         match &live.raw {
-            Some(raw) if *raw == value => return Ok(Swap::Done(Arc::clone(&live.item))),
+            Some(raw) if *raw == value && !live.stale => return Ok(Swap::Done(Arc::clone(&live.item))),
             Some(_) => {}
             None if self.same_as_cached(live, &value) => {
                 // The cache may be behind, so that "nothing to do" has to be seen in the store itself. And what is there
                 // may be of an older version: then there is something to do.
                 match self.read(relative).await?.0 {
                     Some(now) if now.item.revision() != live.item.revision() => return Ok(Swap::Lost(Some(now))),
-                    Some(now) if now.raw.as_ref() == Some(&value) => return Ok(Swap::Done(now.item)),
+                    Some(now) if now.raw.as_ref() == Some(&value) && !now.stale => return Ok(Swap::Done(now.item)),
                     Some(_) => {}
                     None => return Ok(Swap::Lost(None)),
                 }

@@ -50,6 +50,12 @@ pub enum StorageError {
         /// etcd's own words.
         message: String,
     },
+    /// The value cannot be brought into the form that is stored.
+    #[error("{message}")]
+    Untransformable {
+        /// Why.
+        message: String,
+    },
     /// The files of the embedded store cannot be trusted; nothing was served from them.
     #[error("the store in {} is damaged: {detail}; restore it from a backup", path.display())]
     Corrupt {

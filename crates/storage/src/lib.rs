@@ -4,9 +4,9 @@
 //! durable in-process default, [`Memory`] is for tests and simulation. The last two share one MVCC core, and
 //! `contract` holds the one suite that all three pass.
 //!
-//! Deliberately not here: kinds, key layout (`/registry/...`), encodings, caching. Encryption at rest belongs
-//! *above* a backend, as a value transformer between the encoded object and [`Write::Put`] on the way in and between
-//! [`KeyValue::value`] and the decoder on the way out; a backend never looks inside a value.
+//! Deliberately not here: kinds, key layout (`/registry/...`), encodings, caching. A store never looks inside a value. What
+//! lies there in another form than it was written in, such as encrypted, passes a [`Transformer`], which [`Transformed`]
+//! puts between a store and those who use it.
 
 mod backend;
 mod compactor;
@@ -20,6 +20,7 @@ mod lease_pool;
 mod memory;
 mod model;
 mod mvcc;
+mod transformed;
 
 pub use backend::{Backend, EventStream, ProgressHandle, WatchItem};
 pub use compactor::{COMPACT_REVISION_KEY, Compactor};
@@ -29,4 +30,5 @@ pub use etcd::{Etcd, EtcdOptions, EtcdTls};
 pub use key::{Key, KeyRange};
 pub use lease_pool::{LeasePool, LeasePoolOptions};
 pub use memory::{Memory, MemoryOptions};
-pub use model::{Event, EventBatch, Expect, Get, KeyValue, LeaseId, Revision, Slice, Txn, Write};
+pub use model::{Event, EventBatch, Expect, Flaw, Get, KeyValue, LeaseId, Revision, Slice, Txn, Write};
+pub use transformed::{ReadValue, TransformError, Transformed, Transformer};

@@ -42,6 +42,34 @@ pub struct KeyValue {
     pub version: i64,
     /// The lease the key dies with.
     pub lease: Option<LeaseId>,
+    /// What is wrong with the value as it was read; a store itself finds nothing wrong.
+    pub flaw: Option<Arc<Flaw>>,
+}
+
+impl KeyValue {
+    /// Whether the value should be written anew, though it may be what is to be written.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        self.flaw.as_deref() == Some(&Flaw::Stale)
+    }
+
+    /// Why the value cannot be read, if so.
+    #[must_use]
+    pub fn unreadable(&self) -> Option<&str> {
+        match self.flaw.as_deref() {
+            Some(Flaw::Unreadable(why)) => Some(why),
+            _ => None,
+        }
+    }
+}
+
+/// What a [`Transformer`](crate::Transformer) found about a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Flaw {
+    /// It lies in a form that is no longer written, such as encrypted with a former key.
+    Stale,
+    /// It cannot be brought into the form that was written; the value is as it lies.
+    Unreadable(String),
 }
 
 /// One change of one key.

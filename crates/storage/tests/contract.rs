@@ -11,8 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Rng, TaskGroup, TokioClock};
+use bytes::Bytes;
 use storage::contract;
-use storage::{Embedded, EmbeddedOptions, Etcd, EtcdOptions, Memory, MemoryOptions};
+use storage::{Embedded, EmbeddedOptions, Etcd, EtcdOptions, Key, Memory, MemoryOptions, ReadValue};
+use storage::{TransformError, Transformed, Transformer};
 
 use etcd_server::{EtcdServer, Security};
 use futures_util::StreamExt as _;
@@ -26,6 +28,76 @@ async fn memory() {
         case.run(Memory::new(MemoryOptions::default(), TokioClock::shared(), &group)).await;
         group.cancel();
     }
+}
+
+/// Turns the bytes around, and binds them to their key. What begins with `old` counts as stale.
+struct Turned;
+
+#[async_trait::async_trait]
+impl Transformer for Turned {
+    async fn on_read(&self, key: &Key, stored: &Bytes) -> Result<ReadValue, TransformError> {
+        let value = stored.strip_suffix(key.as_bytes()).ok_or_else(|| TransformError("not of this key".into()))?;
+        let value: Bytes = value.iter().rev().copied().collect();
+        Ok(ReadValue { stale: value.starts_with(b"old"), value })
+    }
+
+    async fn on_write(&self, key: &Key, value: &Bytes) -> Result<Bytes, TransformError> {
+        if value.starts_with(b"unspeakable") {
+            return Err(TransformError("no words for it".into()));
+        }
+        Ok(value.iter().rev().chain(key.as_bytes()).copied().collect())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn transformed() {
+    for case in contract::ALL {
+        println!("{}", case.name);
+        let group = TaskGroup::new("transformed");
+        let memory = Memory::new(MemoryOptions::default(), TokioClock::shared(), &group);
+        case.run(Transformed::new(memory, Arc::new(Turned))).await;
+        group.cancel();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transformer_knows_the_key_and_flaws_are_of_one_pair() {
+    let group = TaskGroup::new("transformed");
+    let memory = Memory::new(MemoryOptions::default(), TokioClock::shared(), &group);
+    let store = Transformed::new(memory.clone(), Arc::new(Turned));
+    let written = async |key: &str, value: &'static str| {
+        store.txn(&key.into(), Expect::Any, Write::put(Bytes::from_static(value.as_bytes()))).await
+    };
+    for (key, value) in [("/a", "new one"), ("/b", "old one")] {
+        written(key, value).await.expect("a write");
+    }
+    let refused = StorageError::Untransformable { message: "no words for it".into() };
+    assert_eq!(written("/c", "unspeakable").await, Err(refused));
+    let lies = memory.get(&"/a".into()).await.unwrap().kv.unwrap().value;
+    assert_eq!(&lies[..], b"eno wen/a");
+    memory.txn(&"/c".into(), Expect::Any, Write::put(lies.clone())).await.unwrap();
+
+    let all = store.range(&KeyRange::prefix("/"), 0, None).await.unwrap().kvs;
+    let seen = |kv: &storage::KeyValue| {
+        (String::from_utf8_lossy(&kv.value).into_owned(), kv.is_stale(), kv.unreadable().map(str::to_owned))
+    };
+    let expected = [
+        ("new one".to_owned(), false, None),
+        ("old one".to_owned(), true, None),
+        ("eno wen/a".to_owned(), false, Some("not of this key".to_owned())),
+    ];
+    assert_eq!(all.iter().map(seen).collect::<Vec<_>>(), expected);
+    let mut watch = store.watch(KeyRange::prefix("/"), Revision(1));
+    for expected in expected {
+        let Some(Ok(WatchItem::Events(batch))) = watch.next().await else { panic!("events") };
+        let Event::Put { kv, .. } = &batch.events[0] else { panic!("a write") };
+        assert_eq!(seen(kv), expected);
+    }
+    let lost = store.txn(&"/b".into(), Expect::Absent, Write::put("x")).await.unwrap();
+    assert!(matches!(lost, Txn::Conflict { current: Some(current), .. } if current.is_stale()));
+    let over = store.txn(&"/c".into(), Expect::Any, Write::put("x")).await.unwrap();
+    assert!(matches!(over, Txn::Committed { previous: Some(previous), .. } if previous.unreadable().is_some()));
+    group.cancel();
 }
 
 #[tokio::test(start_paused = true)]

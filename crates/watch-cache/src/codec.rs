@@ -2,17 +2,16 @@
 
 use api_machinery::object::Object;
 
-/// Decodes the values of one resource.
+/// Decodes the values of one resource, as they were written.
 pub trait Codec: Send + Sync + 'static {
-    /// Decodes the value of a key; the caller sets the resource version. Encryption at rest, where there is any, is
-    /// undone in here: the key is what the ciphertext was bound to.
+    /// Decodes a value; the caller sets the resource version.
     ///
     /// # Errors
-    /// When the value is not an object of the resource.
-    fn decode(&self, key: &str, value: &[u8]) -> Result<Box<dyn Object>, CorruptObject>;
+    /// Says why the value is not an object of the resource.
+    fn decode(&self, value: &[u8]) -> Result<Box<dyn Object>, String>;
 }
 
-/// A stored value that cannot be read.
+/// A stored value that is of no use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CorruptObject {
@@ -20,4 +19,15 @@ pub struct CorruptObject {
     pub key: String,
     /// What is wrong with the value.
     pub message: String,
+    /// Where reading it ended.
+    pub stage: CorruptStage,
+}
+
+/// Where the reading of a stored value ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CorruptStage {
+    /// It cannot be brought into the form that was written, such as for want of a key.
+    Transformed,
+    /// It is not an object of its resource.
+    Decoded,
 }

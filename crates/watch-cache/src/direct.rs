@@ -166,8 +166,7 @@ impl DirectWatcher {
     }
 
     fn decode(&self, kv: &KeyValue) -> Result<Arc<Stored>, CorruptObject> {
-        let object = self.codec.decode(&kv.key.to_string(), &kv.value)?;
-        Ok(Arc::new(Stored::new(self.relative(&kv.key), kv.mod_revision, object, kv.value.len())))
+        Stored::read(&*self.codec, self.relative(&kv.key), kv)
     }
 
     fn relative(&self, key: &Key) -> Arc<str> {

@@ -24,7 +24,7 @@ mod watcher;
 
 pub use cache::{Cache, CacheOptions, CacheStats, Since, WatchRequest};
 pub use change::ChangeKind;
-pub use codec::{Codec, CorruptObject};
+pub use codec::{Codec, CorruptObject, CorruptStage};
 pub use direct::{DirectWatcher, PAGE_KEYS};
 pub use error::{CacheError, WatchFault};
 pub use event::{ChangeEvent, Event};

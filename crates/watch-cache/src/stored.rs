@@ -11,9 +11,9 @@ use api_machinery::renamed::Renamed;
 use api_machinery::value::Value;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use storage::Revision;
+use storage::{KeyValue, Revision};
 
-use crate::VersionId;
+use crate::{Codec, CorruptObject, CorruptStage, VersionId};
 
 /// What a version takes for each byte of its stored form, parsed and encoded once; as measured with pods.
 const BYTES_PER_STORED_BYTE: usize = 4;
@@ -59,6 +59,19 @@ impl Stored {
     pub(crate) fn without_encodings(&self) -> Self {
         let object = Arc::clone(&self.object);
         Self::new_encoded_later(Arc::clone(&self.key), self.revision, object, self.stored_bytes)
+    }
+
+    /// Decodes a pair of the store.
+    ///
+    /// # Errors
+    /// When its value cannot be read.
+    pub fn read(codec: &dyn Codec, key: Arc<str>, kv: &KeyValue) -> Result<Arc<Self>, CorruptObject> {
+        let corrupt = |stage, message| CorruptObject { key: kv.key.to_string(), message, stage };
+        if let Some(why) = kv.unreadable() {
+            return Err(corrupt(CorruptStage::Transformed, why.to_owned()));
+        }
+        let object = codec.decode(&kv.value).map_err(|message| corrupt(CorruptStage::Decoded, message))?;
+        Ok(Arc::new(Self::new(key, kv.mod_revision, object, kv.value.len())))
     }
 
     fn new_encoded_later(key: Arc<str>, revision: Revision, object: Arc<dyn Object>, stored_bytes: usize) -> Self {

@@ -15,9 +15,8 @@ use crate::*;
 struct JsonCodec;
 
 impl Codec for JsonCodec {
-    fn decode(&self, key: &str, value: &[u8]) -> Result<Box<dyn Object>, CorruptObject> {
-        let corrupt = |error: api_machinery::json::DecodeError| CorruptObject { key: key.into(), message: error.0 };
-        Ok(Box::new(Unstructured::from_json(value).map_err(corrupt)?.0))
+    fn decode(&self, value: &[u8]) -> Result<Box<dyn Object>, String> {
+        Ok(Box::new(Unstructured::from_json(value).map_err(|error| error.0)?.0))
     }
 }
 

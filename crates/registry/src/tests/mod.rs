@@ -4,6 +4,7 @@ mod allocation;
 mod deletion;
 mod lists;
 mod pods;
+mod values;
 mod versions;
 mod warnings;
 mod watches;

@@ -57,6 +57,7 @@ pub(super) fn decode((revision, position): RowId, record: &[u8]) -> Option<(Key,
             mod_revision: revision,
             version,
             lease: (lease != 0).then_some(LeaseId(lease)),
+            flaw: None,
         }),
         DELETE if bytes.is_empty() => None,
         _ => return None,
@@ -77,6 +78,7 @@ mod tests {
             mod_revision: Revision(9),
             version: 4,
             lease: Some(LeaseId(7)),
+            flaw: None,
         };
         let event = Event::Put { kv: kv.clone(), previous: None };
         let mut record = vec![0; encoded_len(&event)];

@@ -43,6 +43,7 @@ pub(super) fn owned(kv: etcd_client::KeyValue) -> KeyValue {
         mod_revision: Revision(modified),
         version,
         lease: (lease != 0).then_some(LeaseId(lease)),
+        flaw: None,
     }
 }
 

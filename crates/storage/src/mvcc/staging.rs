@@ -161,7 +161,7 @@ impl<'state> Staging<'state> {
     ) -> KeyValue {
         let revision = self.next_revision();
         let (create_revision, version) = current.map_or((revision, 1), |kv| (kv.create_revision, kv.version + 1));
-        KeyValue { key, value, create_revision, mod_revision: revision, version, lease }
+        KeyValue { key, value, create_revision, mod_revision: revision, version, lease, flaw: None }
     }
 
     fn grant(&mut self, ttl: Duration) -> Result<Reply, StorageError> {
