@@ -6,6 +6,7 @@ mod values;
 
 pub mod apidiscovery_v2;
 pub mod apiextensions_v1;
+pub mod apiserver_config_v1;
 pub mod apps_v1;
 pub mod authentication_v1;
 pub mod authorization_v1;

@@ -114,6 +114,7 @@ impl StorageConfig {
             initialization_timeout: Duration::from_secs(60),
             health_timeout: Duration::from_secs(2),
             ready_timeout: Duration::from_secs(2),
+            encryption: None,
         }
     }
 }
@@ -145,6 +146,17 @@ pub struct StorageConfig {
     pub health_timeout: Duration,
     /// `--etcd-readycheck-timeout`.
     pub ready_timeout: Duration,
+    /// How values lie in the store; nothing for as they are.
+    pub encryption: Option<EncryptionFile>,
+}
+
+/// An `EncryptionConfiguration`.
+#[derive(Debug, Clone)]
+pub struct EncryptionFile {
+    /// `--encryption-provider-config`.
+    pub path: PathBuf,
+    /// `--encryption-provider-config-automatic-reload`.
+    pub follows: bool,
 }
 
 /// Which store.

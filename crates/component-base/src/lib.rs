@@ -8,6 +8,7 @@ pub mod lifecycle;
 pub mod logging;
 pub mod metrics;
 pub mod notify;
+pub mod reload;
 mod run;
 pub mod serving;
 pub mod tls;

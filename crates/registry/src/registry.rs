@@ -53,8 +53,11 @@ pub struct RegistryOptions {
     /// still know it.
     pub compacted: Arc<AtomicI64>,
     /// What the values of a resource pass on their way to the store and back, if anything.
-    pub transformers: Arc<dyn Fn(&GroupResource) -> Option<Arc<dyn Transformer>> + Send + Sync>,
+    pub transformers: Transformers,
 }
+
+/// The transformer of a resource, if it has one.
+pub type Transformers = Arc<dyn Fn(&GroupResource) -> Option<Arc<dyn Transformer>> + Send + Sync>;
 
 impl RegistryOptions {
     /// Upstream's defaults over a store.

@@ -48,8 +48,8 @@ impl PostStartHook for IdentityLease {
         if cx.config().serving.is_none() {
             return Ok(());
         }
-        let host = std::fs::read_to_string(HOSTNAME_FILE).map_err(|error| format!("{HOSTNAME_FILE}: {error}"))?;
-        let own = Arc::new(Own::new(host.trim(), &cx.rng().uuid()));
+        let host = host().map_err(|error| format!("{HOSTNAME_FILE}: {error}"))?;
+        let own = Arc::new(Own::new(&host, &cx.rng().uuid()));
         let (context, keeper) = (Arc::clone(cx), Arc::clone(&own));
         cx.tasks().spawn_cancellable("identity-lease", async move { keeper.keep(&context).await });
         cx.before_shutdown(move |cx| {
@@ -138,6 +138,19 @@ impl Own {
             _ => {}
         }
     }
+}
+
+fn host() -> std::io::Result<String> {
+    Ok(std::fs::read_to_string(HOSTNAME_FILE)?.trim().to_owned())
+}
+
+/// What metrics call this server: a digest of its name.
+pub(crate) fn server_id_hash() -> String {
+    let digest = Sha256::digest(server_id(&host().unwrap_or_default()));
+    digest.iter().fold("sha256:".to_owned(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// The name of the servers of a host, the same after a restart.

@@ -4,7 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use api_machinery::status::ApiError;
 use api_types::core_v1::Node;
-use component_base::tls::{CaFile, ClientIdentity, ClientTls, Reload, ServerTrust, TlsError, spawn_reloader};
+use component_base::reload::{Reload, spawn_reloader};
+use component_base::tls::{CaFile, ClientIdentity, ClientTls, ServerTrust, TlsError};
 
 use super::access::read;
 use super::connection::{Backend, authority};

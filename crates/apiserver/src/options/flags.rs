@@ -97,6 +97,13 @@ const ETCD: FlagSet = FlagSet {
             .help("How many objects of a collection are deleted at a time, to speed up namespace cleanup."),
         Flag::bool("enable-garbage-collector", "true")
             .help("Whether the garbage collector runs. Must be in sync with kube-controller-manager's flag."),
+        Flag::string("encryption-provider-config", "").help(
+            "File that says which resources are encrypted in the store, and how: an EncryptionConfiguration. Without it \
+             everything is stored as it is.",
+        ),
+        Flag::bool("encryption-provider-config-automatic-reload", "false").help(
+            "Whether a change of the --encryption-provider-config file is taken while the server runs, once a minute.",
+        ),
         Flag::string("etcd-cafile", "").help("SSL Certificate Authority file used to secure etcd communication."),
         Flag::string("etcd-certfile", "").help("SSL certification file used to secure etcd communication."),
         Flag::duration("etcd-compaction-interval", "5m0s")

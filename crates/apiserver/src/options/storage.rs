@@ -9,7 +9,7 @@ use registry::StorageMedia;
 use storage::{EtcdOptions, EtcdTls};
 
 use super::complete::not_negative;
-use crate::config::{BackendConfig, StorageConfig};
+use crate::config::{BackendConfig, EncryptionFile, StorageConfig};
 
 pub(super) fn read(options: &Options, errors: &mut Errors) -> StorageConfig {
     let backend = options.string("storage-backend");
@@ -33,6 +33,12 @@ pub(super) fn read(options: &Options, errors: &mut Errors) -> StorageConfig {
     let workers = options.int("delete-collection-workers");
     errors.check(workers > 0, "--delete-collection-workers must be positive");
     let reuse = options.int("lease-reuse-duration-seconds");
+    let (encryption, follows) =
+        (options.string("encryption-provider-config"), options.bool("encryption-provider-config-automatic-reload"));
+    errors.check(
+        !follows || !encryption.is_empty(),
+        "--encryption-provider-config-automatic-reload must be set with --encryption-provider-config",
+    );
     StorageConfig {
         backend: backend_of(options, errors),
         prefix: options.string("etcd-prefix").to_owned(),
@@ -46,6 +52,7 @@ pub(super) fn read(options: &Options, errors: &mut Errors) -> StorageConfig {
         initialization_timeout: not_negative(options, "storage-initialization-timeout", errors),
         health_timeout: not_negative(options, "etcd-healthcheck-timeout", errors),
         ready_timeout: not_negative(options, "etcd-readycheck-timeout", errors),
+        encryption: (!encryption.is_empty()).then(|| EncryptionFile { path: encryption.into(), follows }),
     }
 }
 

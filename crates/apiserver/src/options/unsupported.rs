@@ -96,8 +96,6 @@ pub(super) const GENERIC: FlagSet = FlagSet {
 pub(super) const ETCD: FlagSet = FlagSet {
     title: "etcd",
     flags: &[
-        text("encryption-provider-config", ""),
-        off("encryption-provider-config-automatic-reload"),
         list("etcd-servers-overrides", ""),
         Flag::bool("watch-cache", "true").help(NOT_SUPPORTED),
         Flag::int("default-watch-cache-size", "100")

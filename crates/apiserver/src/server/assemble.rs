@@ -7,6 +7,8 @@ use client::{ApiHandler, Client, ClientConfig, ClientCx, Credentials, InProcess,
 use component_base::health::Health;
 use component_base::lifecycle::Lifecycle;
 use component_base::metrics::Metrics;
+use component_base::reload::spawn_reloader;
+use encryption::EncryptionMetrics;
 use parking_lot::Mutex;
 use registry::{Registry, RegistryOptions};
 
@@ -16,13 +18,13 @@ use crate::admission_lookup::RegistryLookup;
 use crate::authentication::{Authentication, Parts};
 use crate::authorization::{self, MirroredRoles, RbacAuthorizer};
 use crate::chain::{InFlight, Running};
-use crate::config::ServerConfig;
+use crate::config::{EncryptionFile, ServerConfig};
 use crate::custom_kinds::CustomKinds;
 use crate::cx::ApiCx;
 use crate::hooks::Hooks;
 use crate::metrics::{AdmissionMetrics, ApiMetrics, decisions};
 use crate::routes::Routes;
-use crate::{admission_lookup, extensions, handlers, object_counts, storage_ready};
+use crate::{admission_lookup, bootstrap, extensions, handlers, object_counts, storage_ready};
 
 /// Makes the context of a server, and the work that follows its start.
 pub(super) fn assemble(
@@ -30,13 +32,15 @@ pub(super) fn assemble(
     lifecycle: Lifecycle,
     store: &Store,
 ) -> Result<(Arc<ApiCx>, Hooks), BuildError> {
-    let registry = Registry::new(registry_options(&config, &lifecycle, store));
+    let metrics = Metrics::of_process(config.metrics.clone());
+    metrics.show_gates(lifecycle.gates());
+    let mut options = registry_options(&config, &lifecycle, store);
+    encrypt(&config, &lifecycle, &metrics, &mut options)?;
+    let registry = Registry::new(options);
     registry.install_built_in();
     for (group, version, resource) in &config.disabled {
         registry.remove(group, version, resource);
     }
-    let metrics = Metrics::of_process(config.metrics.clone());
-    metrics.show_gates(lifecycle.gates());
     let slis = Metrics::new(config.metrics.clone());
     let health = Health::new(&slis, config.livez_grace);
     let roles = MirroredRoles::default();
@@ -104,6 +108,23 @@ fn registry_options(config: &ServerConfig, lifecycle: &Lifecycle, store: &Store)
         compacted: Arc::clone(&store.compacted),
         ..RegistryOptions::new(Arc::clone(&store.backend), clock, rng, lifecycle.tasks().clone())
     }
+}
+
+/// Sees to it that values lie in the store as `--encryption-provider-config` says.
+fn encrypt(
+    config: &ServerConfig,
+    lifecycle: &Lifecycle,
+    metrics: &Metrics,
+    options: &mut RegistryOptions,
+) -> Result<(), BuildError> {
+    let Some(EncryptionFile { path, follows }) = &config.storage.encryption else { return Ok(()) };
+    let metrics = EncryptionMetrics::new(metrics, bootstrap::server_id_hash());
+    let live = encryption::Live::load(path, *follows, Arc::clone(lifecycle.clock()), metrics)?;
+    if *follows {
+        spawn_reloader(lifecycle.tasks(), vec![Arc::clone(&live) as _]);
+    }
+    options.transformers = Arc::new(move |resource| Some(live.transformer(resource)));
+    Ok(())
 }
 
 /// Gives the server a client of itself: in process, by a token that only it knows, without a rate limit.

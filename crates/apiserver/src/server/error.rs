@@ -40,6 +40,9 @@ pub enum BuildError {
     /// The store could not be opened.
     #[error("{0}")]
     Storage(#[from] storage::StorageError),
+    /// What the store's values pass is not configured well.
+    #[error("{0}")]
+    Encryption(#[from] encryption::config::ConfigError),
     /// The server cannot make a client of itself.
     #[error("{0}")]
     Loopback(#[from] client::ConfigError),

@@ -2,6 +2,7 @@
 
 mod admitted;
 mod custom;
+mod encrypted;
 mod fake_kubelet;
 mod harness;
 mod hostile;

@@ -1,11 +1,11 @@
 //! The transport of real clusters: HTTPS with HTTP/2 where the server has it, over few long-lived connections.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use base::TaskGroup;
 use bytes::Bytes;
-use component_base::tls::{CaBundle, CaFile, ClientIdentity, ClientTls, Reload, ServerTrust};
+use component_base::reload::{RELOAD_INTERVAL, Reload};
+use component_base::tls::{CaBundle, CaFile, ClientIdentity, ClientTls, ServerTrust};
 use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Uri, Version, header};
 use http_body_util::Full;
@@ -15,8 +15,6 @@ use super::pool::Pool;
 use super::{Body, Transport, TransportError, connection};
 use crate::config::{CertSource, ClientConfig, ConfigError, Trust};
 
-/// How often certificates and CA files are looked at; connections made with former ones are closed.
-const RELOAD_INTERVAL: Duration = Duration::from_secs(60);
 /// How often a request is sent again when it is certain that it was not sent, on a new connection each time.
 const MAX_UNSENT: usize = 3;
 

@@ -8,7 +8,8 @@ use base::TaskGroup;
 
 use super::{Counters, Handler, Limits, ListenError, PortSharing, Security, Server, ServerHandle, bind};
 use crate::flags::{Errors, Flag, Options};
-use crate::tls::{CaFile, CertFiles, Reload, ServerTls, ServingCerts, SniCert, TlsError, TlsOptions, spawn_reloader};
+use crate::reload::{Reload, spawn_reloader};
+use crate::tls::{CaFile, CertFiles, ServerTls, ServingCerts, SniCert, TlsError, TlsOptions};
 
 /// Makes a self-signed pair (PEM certificate, PEM key) for these host names and addresses.
 pub type GeneratePair = dyn Fn(&[String]) -> Result<(Vec<u8>, Vec<u8>), Box<dyn std::error::Error + Send + Sync>>;

@@ -16,7 +16,8 @@ use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
-use super::{CertFiles, Reload, SharedCaBundle, TlsError, certified_key, provider, read_file};
+use super::{CertFiles, SharedCaBundle, TlsError, certified_key, provider, read_file};
+use crate::reload::{Reload, ReloadError};
 
 /// Which servers a client trusts.
 #[derive(Debug, Clone)]
@@ -52,13 +53,13 @@ impl ClientIdentity {
         Ok(Arc::new(identity))
     }
 
-    /// A pair that follows its files (see [`Reload`]).
+    /// A pair that follows its files (see [`crate::reload::Reload`]).
     ///
     /// # Errors
     /// When a file cannot be read, or the pair does not match.
     pub fn load(cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Result<Arc<Self>, TlsError> {
         let identity = Self { files: Some(CertFiles { cert: cert.into(), key: key.into() }), ..Self::default() };
-        identity.reload()?;
+        identity.read_again()?;
         Ok(Arc::new(identity))
     }
 
@@ -73,6 +74,16 @@ impl ClientIdentity {
         Ok(())
     }
 
+    fn read_again(&self) -> Result<bool, TlsError> {
+        let Some(files) = &self.files else { return Ok(false) };
+        let pem = (read_file(&files.cert)?, read_file(&files.key)?);
+        if *self.pem.lock() == pem {
+            return Ok(false);
+        }
+        self.set(&pem.0, &pem.1)?;
+        Ok(true)
+    }
+
     /// The chain that is shown now; empty when there is none.
     #[must_use]
     pub fn chain(&self) -> Vec<CertificateDer<'static>> {
@@ -85,14 +96,8 @@ impl Reload for ClientIdentity {
         self.files.as_ref().map_or("in-memory client certificate".to_owned(), |files| files.cert.display().to_string())
     }
 
-    fn reload(&self) -> Result<bool, TlsError> {
-        let Some(files) = &self.files else { return Ok(false) };
-        let pem = (read_file(&files.cert)?, read_file(&files.key)?);
-        if *self.pem.lock() == pem {
-            return Ok(false);
-        }
-        self.set(&pem.0, &pem.1)?;
-        Ok(true)
+    fn reload(&self) -> Result<bool, ReloadError> {
+        Ok(self.read_again()?)
     }
 }
 

@@ -5,9 +5,9 @@
 //! bundles are swapped while connections run. Making keys and certificates is not here: that is the `pki` crate.
 
 mod bundle;
+mod ca_file;
 mod client;
 mod options;
-mod reload;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -21,9 +21,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 pub use bundle::{CaBundle, SharedCaBundle};
+pub use ca_file::CaFile;
 pub use client::{ClientIdentity, ClientTls, ServerTrust};
 pub use options::{CIPHER_SUITES, TlsOptions};
-pub use reload::{CaFile, RELOAD_INTERVAL, Reload, spawn_reloader};
 pub use server::{CertFiles, ServerTls, ServingCerts, SniCert};
 
 /// What can go wrong with certificates, keys and TLS options.

@@ -13,7 +13,8 @@ use rustls::server::{ClientHello, NoClientAuth, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
 
-use super::{CaBundle, Reload, TlsError, TlsOptions, certified_key, provider, read_file};
+use super::{CaBundle, TlsError, TlsOptions, certified_key, provider, read_file};
+use crate::reload::{Reload, ReloadError};
 
 /// A certificate and its key in two PEM files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,7 +172,7 @@ impl Reload for ServingCerts {
         format!("serving certificates {}", names.join(", "))
     }
 
-    fn reload(&self) -> Result<bool, TlsError> {
+    fn reload(&self) -> Result<bool, ReloadError> {
         let _writer = self.writer.lock();
         let mut entries = Entries::clone(&self.entries.load());
         let mut changed = false;
@@ -184,7 +185,7 @@ impl Reload for ServingCerts {
             }
         }
         self.entries.store(Arc::new(entries));
-        failure.map_or(Ok(changed), Err)
+        failure.map_or(Ok(changed), |error| Err(error.into()))
     }
 }
 

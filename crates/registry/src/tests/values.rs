@@ -57,7 +57,7 @@ async fn what_lies_in_the_store_is_another_form() {
         maps.create(&cx, config_map("a", "plain words"), &Hooks::none()).await.unwrap();
         let lies = fixture.store.get(&"/registry/configmaps/default/a".into()).await.unwrap().kv.unwrap().value;
         assert!(!lies.windows(5).any(|window| window == b"plain"), "{lies:?}");
-        assert_eq!(value(&*maps.get(&cx, "a", "").await.unwrap()), "plain words");
+        assert_eq!(value(&maps.get(&cx, "a", "").await.unwrap()), "plain words");
         assert_eq!(names(&maps.list(&cx, &ListOptions::default()).await.unwrap()), ["a"]);
         let Some(watch_cache::Event::Change(change)) = watch.next().await else { panic!("the creation") };
         assert_eq!(value(&change.item), "plain words");
@@ -91,7 +91,7 @@ async fn what_cannot_be_read_is_an_error_of_its_own() {
     maps.create(&cx, config_map("a", "x"), &Hooks::none()).await.unwrap();
     let key = "/registry/configmaps/default/b";
     fixture.store.txn(&key.into(), Expect::Absent, Write::put(&b"\x09what"[..])).await.unwrap();
-    assert_eq!(value(&*maps.get(&cx, "a", "").await.unwrap()), "x");
+    assert_eq!(value(&maps.get(&cx, "a", "").await.unwrap()), "x");
     let message = maps.get(&cx, "b", "").await.unwrap_err().to_string();
     assert!(message.contains("Internal error occurred: no matching key"), "{message}");
     let message = maps.list(&cx, &ListOptions::default()).await.unwrap_err().to_string();

@@ -1,52 +1,12 @@
-//! Files that are read again while the process runs: every 60 seconds, as upstream does. Content that does not parse
-//! keeps the former one, with an error in the log.
+//! A CA bundle in a file that may change.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use base::TaskGroup;
 use parking_lot::Mutex;
 
 use super::{CaBundle, SharedCaBundle, TlsError, read_file};
-
-/// How often files are read again.
-pub const RELOAD_INTERVAL: Duration = Duration::from_secs(60);
-
-/// Something that comes from files and can be read again.
-pub trait Reload: Send + Sync + 'static {
-    /// What it is, for the log.
-    fn describe(&self) -> String;
-
-    /// Reads the files; answers whether something changed.
-    ///
-    /// # Errors
-    /// When a file cannot be read or does not parse; the former content stays in use.
-    fn reload(&self) -> Result<bool, TlsError>;
-}
-
-/// Reads all targets again every [`RELOAD_INTERVAL`] until the group ends.
-pub fn spawn_reloader(tasks: &TaskGroup, targets: Vec<Arc<dyn Reload>>) {
-    tasks.spawn_cancellable("certificate-reloader", async move {
-        loop {
-            tokio::time::sleep(RELOAD_INTERVAL).await;
-            for target in &targets {
-                reload_one(target.as_ref());
-            }
-        }
-    });
-}
-
-fn reload_one(target: &dyn Reload) {
-    match target.reload() {
-        Ok(true) => tracing::info!(what = %target.describe(), "Reloaded certificates"),
-        Ok(false) => {}
-        Err(error) => {
-            let cause = std::error::Error::source(&error).map(ToString::to_string);
-            tracing::error!(what = %target.describe(), %error, cause, "Reloading certificates failed, keeping the old ones");
-        }
-    }
-}
+use crate::reload::{Reload, ReloadError};
 
 /// What is told about a new bundle.
 type Observer = Box<dyn Fn(&CaBundle) + Send + Sync>;
@@ -94,7 +54,7 @@ impl Reload for CaFile {
         self.path.display().to_string()
     }
 
-    fn reload(&self) -> Result<bool, TlsError> {
+    fn reload(&self) -> Result<bool, ReloadError> {
         let raw = read_file(&self.path)?;
         if *self.raw.lock() == raw {
             return Ok(false);

@@ -1,0 +1,55 @@
+//! One key and what it does with a value. Each cipher is a file, and a line in [`Algorithm`].
+
+mod aes_cbc;
+mod aes_gcm;
+mod secretbox;
+
+/// What is stored with a value that is too short to hold what the cipher puts before it.
+const TOO_SHORT: &str = "the stored data was shorter than the required size";
+
+/// One key.
+pub(crate) trait Cipher: Send + Sync {
+    /// Encrypts a value; `place` is where it will lie.
+    fn seal(&self, place: &[u8], plain: &[u8]) -> Result<Vec<u8>, String>;
+
+    /// Decrypts what lies at `place`.
+    fn open(&self, place: &[u8], stored: &[u8]) -> Result<Vec<u8>, String>;
+}
+
+/// A cipher with its key.
+type WithKey = Result<Box<dyn Cipher>, String>;
+
+/// A kind of cipher.
+pub(crate) struct Algorithm {
+    /// What stored values begin with.
+    pub(crate) prefix: &'static str,
+    /// What is said when no key of the provider has the name that a value states.
+    pub(crate) no_key: &'static str,
+    /// The lengths that a key may have, in bytes.
+    pub(crate) key_lengths: &'static [usize],
+    /// Makes a cipher of a key of one of these lengths.
+    pub(crate) with_key: fn(&[u8]) -> WithKey,
+}
+
+const AES_KEYS: &[usize] = &[16, 24, 32];
+const NO_AES_KEY: &str = "no matching key was found for the provided AES transformer";
+
+pub(crate) static AES_GCM: Algorithm =
+    Algorithm { prefix: "k8s:enc:aesgcm:v1:", no_key: NO_AES_KEY, key_lengths: AES_KEYS, with_key: aes_gcm::with_key };
+pub(crate) static AES_CBC: Algorithm =
+    Algorithm { prefix: "k8s:enc:aescbc:v1:", no_key: NO_AES_KEY, key_lengths: AES_KEYS, with_key: aes_cbc::with_key };
+pub(crate) static SECRETBOX: Algorithm = Algorithm {
+    prefix: "k8s:enc:secretbox:v1:",
+    no_key: "no matching key was found for the provided Secretbox transformer",
+    key_lengths: &[32],
+    with_key: secretbox::with_key,
+};
+
+fn random<const N: usize>() -> Result<[u8; N], String> {
+    let mut bytes = [0; N];
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| "the system gives no random numbers".to_owned())?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

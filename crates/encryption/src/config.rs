@@ -1,0 +1,79 @@
+//! The file: read, decoded strictly, and checked.
+
+use std::path::Path;
+
+use api_machinery::{defaults, json};
+use api_types::apiserver_config_v1::{API_VERSION, EncryptionConfiguration};
+use aws_lc_rs::digest;
+use component_base::config_file;
+
+use crate::validate::validate;
+
+/// What `apiVersion` and `kind` may be: the second is an old spelling.
+const KINDS: [(&str, &str); 2] = [(API_VERSION, "EncryptionConfiguration"), ("v1", "EncryptionConfig")];
+
+/// Why a file cannot be used; the text names it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(pub(crate) String);
+
+/// A file as it was read.
+pub(crate) struct Document {
+    pub(crate) text: String,
+    /// `sha256:` and the digest in hexadecimal digits.
+    pub(crate) hash: String,
+}
+
+/// Reads a file without looking at what it says.
+///
+/// # Errors
+/// When it cannot be read, is too large or is not text.
+pub(crate) fn read(path: &Path) -> Result<Document, ConfigError> {
+    let failed = |what: &str, why: &dyn std::fmt::Display| {
+        ConfigError(format!("error {what} encryption provider configuration file {path:?}: {why}"))
+    };
+    let size = std::fs::metadata(path).map_err(|error| failed("opening", &error))?.len();
+    if size > config_file::MAX_BYTES {
+        return Err(failed("reading", &format_args!("it is larger than {} bytes", config_file::MAX_BYTES)));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| failed("reading", &error))?;
+    let digest = digest::digest(&digest::SHA256, text.as_bytes());
+    let digits: Vec<String> = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Document { text, hash: format!("sha256:{}", digits.concat()) })
+}
+
+/// The configuration that a text states.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub(crate) fn parse(path: &Path, text: &str, reloads: bool) -> Result<EncryptionConfiguration, ConfigError> {
+    if text.is_empty() {
+        return Err(ConfigError(format!("encryption provider configuration file {path:?} is empty")));
+    }
+    let configuration = decode(text)
+        .map_err(|why| ConfigError(format!("error decoding encryption provider configuration file {path:?}: {why}")))?;
+    validate(&configuration, reloads).into_result().map_err(|errors| ConfigError(errors.to_string()))?;
+    Ok(configuration)
+}
+
+fn decode(text: &str) -> Result<EncryptionConfiguration, String> {
+    let mut value = config_file::parse(text)?;
+    let named = |name: &str| value.get(name).and_then(|own| own.as_str()).unwrap_or_default().to_owned();
+    let (version, kind) = (named("apiVersion"), named("kind"));
+    if kind.is_empty() {
+        return Err("Object 'Kind' is missing".to_owned());
+    }
+    if !KINDS.contains(&(&version, &kind)) {
+        return Err(format!("no kind {kind:?} is registered for version {version:?}"));
+    }
+    if let Some(members) = value.as_object_mut() {
+        ["apiVersion", "kind"].iter().for_each(|name| drop(members.remove(*name)));
+    }
+    let mut configuration = EncryptionConfiguration::default();
+    let decoded = json::decode(value.to_string().as_bytes(), &mut configuration).map_err(|error| error.to_string())?;
+    if !decoded.problems.is_empty() {
+        return Err(format!("strict decoding error: {}", decoded.problems.join(", ")));
+    }
+    defaults::fill(&mut configuration);
+    Ok(configuration)
+}
