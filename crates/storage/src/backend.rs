@@ -76,7 +76,8 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    pub(crate) fn new(
+    /// A watch of these items, whose marks are asked for by `progress`.
+    pub fn new(
         items: impl Stream<Item = Result<WatchItem, StorageError>> + Send + 'static,
         progress: ProgressHandle,
     ) -> Self {
@@ -116,7 +117,8 @@ impl ProgressHandle {
         self.0.notify_one();
     }
 
-    pub(crate) async fn requested(&self) {
+    /// Waits until a mark is asked for.
+    pub async fn requested(&self) {
         self.0.notified().await;
     }
 }

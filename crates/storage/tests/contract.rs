@@ -5,20 +5,18 @@
 
 #![expect(clippy::print_stdout, reason = "a failed run shows at which case")]
 
-mod etcd_server;
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Rng, TaskGroup, TokioClock};
 use bytes::Bytes;
-use storage::contract;
-use storage::{Embedded, EmbeddedOptions, Etcd, EtcdOptions, Key, Memory, MemoryOptions, ReadValue};
-use storage::{TransformError, Transformed, Transformer};
-
-use etcd_server::{EtcdServer, Security};
 use futures_util::StreamExt as _;
-use storage::{Backend as _, Event, Expect, KeyRange, Revision, StorageError, Txn, WatchItem, Write};
+use storage::contract;
+use storage::{
+    Backend as _, Embedded, EmbeddedOptions, Etcd, EtcdOptions, EtcdTls, Event, Expect, Key, KeyRange, Memory,
+    MemoryOptions, ReadValue, Revision, StorageError, TransformError, Transformed, Transformer, Txn, WatchItem, Write,
+};
+use test_facts::etcd::{EtcdServer, Security};
 
 #[tokio::test(start_paused = true)]
 async fn memory() {
@@ -137,7 +135,8 @@ async fn run_on(server: Option<EtcdServer>, progress: bool) {
     let Some(server) = server else { return };
     let group = TaskGroup::new("etcd");
     let mut options = EtcdOptions::new([server.url.clone()]);
-    options.tls = server.tls.clone();
+    options.tls =
+        server.tls.clone().map(|tls| EtcdTls { ca_pem: tls.ca_pem, client: Some((tls.certificate_pem, tls.key_pem)) });
     let store = Etcd::connect(options, Rng::seeded(1), &group).await.expect("etcd answers");
     assert_eq!(store.supports_progress(), progress);
     for case in contract::ALL {

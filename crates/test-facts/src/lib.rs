@@ -6,6 +6,8 @@
 //! where `CI=true`. What a machine cannot do is skipped everywhere. Every skip is a line in the file that
 //! `COXSWAIN_SKIPPED` names; `hack/test.sh` makes that file and counts its lines.
 
+pub mod etcd;
+
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -36,8 +38,7 @@ pub fn outside(path: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    let is_ci = std::env::var("CI").is_ok_and(|value| value == "true");
-    absent(&path, is_ci);
+    absent(&path, is_ci());
     None
 }
 
@@ -50,6 +51,17 @@ fn absent(path: &Path, is_ci: bool) {
 fn place(repository: &Path, configured: Option<&str>) -> PathBuf {
     // Joining an absolute path gives that path.
     repository.join(configured.filter(|text| !text.is_empty()).unwrap_or(OUTSIDE))
+}
+
+/// Tells that the current test, or a part of it, could not run, and why, on a machine that `make deps` was not run on:
+/// panics where `CI=true`.
+pub fn not_installed(why: &str) {
+    assert!(!is_ci(), "{why}, which CI may not skip: run hack/install-deps.sh");
+    skipped(why);
+}
+
+fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true")
 }
 
 /// Tells that the current test, or a part of it, could not run, and why.

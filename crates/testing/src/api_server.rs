@@ -12,7 +12,7 @@ use component_base::serving::BoxError;
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
-use storage::{Backend, Compactor, Memory, MemoryOptions};
+use storage::{Backend, Compactor};
 
 use apiserver::Server;
 use apiserver::config::ServerConfig;
@@ -35,9 +35,14 @@ struct Up {
 }
 
 impl ApiServer {
-    /// A store whose tasks are in `group`, without a server.
-    pub(crate) fn new(config: ServerConfig, clock: SharedClock, rng: SharedRng, group: &TaskGroup) -> Arc<Self> {
-        let backend: Arc<dyn Backend> = Memory::new(MemoryOptions::default(), Arc::clone(&clock), group);
+    /// A store, whose compactor is in `group`, without a server.
+    pub(crate) fn new(
+        config: ServerConfig,
+        backend: Arc<dyn Backend>,
+        clock: SharedClock,
+        rng: SharedRng,
+        group: &TaskGroup,
+    ) -> Arc<Self> {
         let compactor = Compactor::new(Arc::clone(&backend), config.storage.compaction_interval);
         group.spawn_cancellable("compactor", compactor.run());
         Arc::new(Self { config, backend, clock, rng, up: Mutex::default() })

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_types::core_v1::{Namespace, Node, ServiceAccount};
+use api_types::core_v1::{Namespace, Node, Service, ServiceAccount};
 use apiserver::config::{ServerConfig, StaticToken};
 use base::{Rng, SharedClock, SharedRng, TaskGroup, TokioClock};
 use client::{Client, ClientConfig, ClientCx, ConfigError, Credentials, FaultLayer, Faults, Transport};
@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use crate::api_server::ApiServer;
 use crate::node::HollowNode;
 use crate::parts::{Part, start_controllers, start_scheduler};
+use crate::store::Store;
 use crate::trace::Trace;
 
 const ADMIN: &str = "admin";
@@ -74,11 +75,21 @@ impl Cluster {
     /// # Errors
     /// When a component does not start.
     pub async fn with(seed: u64, configure: impl FnOnce(&mut ServerConfig)) -> Result<Self, BoxError> {
+        Self::over(&Store::Memory, seed, configure).await
+    }
+
+    /// Starts everything over a store, with a server whose configuration was changed.
+    ///
+    /// # Errors
+    /// When the store or a component does not start.
+    pub async fn over(store: &Store, seed: u64, configure: impl FnOnce(&mut ServerConfig)) -> Result<Self, BoxError> {
         let mut server = ServerConfig::in_memory(tokens());
         configure(&mut server);
         let (clock, rng) = (TokioClock::shared(), Rng::seeded(seed));
         let tasks = TaskGroup::new("cluster");
-        let server = ApiServer::new(server, Arc::clone(&clock), split(&rng), &tasks.child("store"));
+        let group = tasks.child("store");
+        let backend = store.open(&mut server.storage, &clock, &rng, &group).await?;
+        let server = ApiServer::new(server, backend, Arc::clone(&clock), split(&rng), &group);
         let trace = Trace::new();
         let transport = trace.recording(ADMIN, Arc::clone(&server) as _);
         let cx = ClientCx::new(Arc::clone(&clock), split(&rng), tasks.child(ADMIN));
@@ -202,7 +213,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Waits for what running pods needs: nodes, and a service account to run as.
+    /// Waits for what running pods needs: nodes, a service account to run as, and the server's address.
     async fn wait_ready(&self) -> Result<(), BoxError> {
         let deadline = tokio::time::Instant::now() + START;
         loop {
@@ -224,6 +235,9 @@ impl Cluster {
         }
         if self.admin.namespaced::<ServiceAccount>("default").get_opt("default").await?.is_none() {
             missing.push("service account default".to_owned());
+        }
+        if self.admin.namespaced::<Service>("default").get_opt("kubernetes").await?.is_none() {
+            missing.push("service kubernetes".to_owned());
         }
         for number in 0..NODES {
             let name = Part::Node(number).to_string();

@@ -1,4 +1,4 @@
-//! A whole control plane in one process, for tests: the real API server over memory, the real controllers and
+//! A whole control plane in one process, for tests: the real API server over any store, the real controllers and
 //! scheduler, and hollow nodes, joined by function calls that faults can be put in front of.
 //!
 //! On a current-thread runtime with paused time, everything that happens follows from the seed.
@@ -7,10 +7,12 @@ mod api_server;
 mod cluster;
 mod node;
 mod parts;
+mod store;
 mod trace;
 
 pub use apiserver::config::ServerConfig;
 pub use cluster::Cluster;
 pub use node::CORES_PER_NODE;
 pub use parts::Part;
+pub use store::{EtcdWorld, RealEtcd, Store};
 pub use trace::{Exchange, Trace};

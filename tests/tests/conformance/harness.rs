@@ -1,16 +1,17 @@
 //! What every test stands on: a control plane in one process on paused time, and requests in JSON as any client would
 //! send them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::status::ApiError;
 use api_machinery::value::Value;
 use bytes::{Bytes, BytesMut};
-use client::{Body, Client, ClientError, RawResponse, Request};
+use client::{Body, BoxError, Client, ClientError, RawResponse, Request};
 use http::{HeaderName, Method};
 use http_body_util::BodyExt as _;
 use serde_json::json;
-use testing::{Cluster, ServerConfig};
+use testing::{Cluster, RealEtcd, ServerConfig, Store};
 
 /// How long, in the cluster's time, anything may take to come about.
 const PATIENCE: Duration = Duration::from_secs(400);
@@ -20,13 +21,18 @@ const SILENCE: Duration = Duration::from_secs(60);
 
 const JSON: &str = "application/json";
 
-/// Runs one test against a cluster of its own.
-pub(crate) fn conform(test: impl AsyncFnOnce(&Cx)) {
-    run(|_| {}, test);
+/// Runs one test against a cluster of its own, on each store.
+pub(crate) fn conform(test: impl AsyncFn(&Cx)) {
+    run(RealEtcd::shared, |_| {}, test);
+}
+
+/// Runs one test that needs the store to be compacted.
+pub(crate) fn conform_compacted(test: impl AsyncFn(&Cx)) {
+    run(RealEtcd::alone, |_| {}, test);
 }
 
 /// Runs one test against a cluster whose server signs service account tokens.
-pub(crate) fn conform_with_tokens(test: impl AsyncFnOnce(&Cx)) {
+pub(crate) fn conform_with_tokens(test: impl AsyncFn(&Cx)) {
     let directory = tempfile::tempdir().expect("a directory");
     let key = directory.path().join("sa.key");
     let private = pki::PrivateKey::generate(pki::KeyAlgorithm::EcdsaP256).and_then(|key| key.to_pem());
@@ -38,13 +44,38 @@ pub(crate) fn conform_with_tokens(test: impl AsyncFnOnce(&Cx)) {
         accounts.key_files = vec![key.clone()];
         accounts.signing_key_file = Some(key.clone());
     };
-    run(configure, test);
+    run(RealEtcd::shared, configure, test);
 }
 
-fn run(configure: impl FnOnce(&mut ServerConfig), test: impl AsyncFnOnce(&Cx)) {
+/// Plays the test on the stores that `COXSWAIN_STORES` names; without it, on each.
+fn run(
+    etcd: impl FnOnce() -> Result<Option<Arc<RealEtcd>>, BoxError>,
+    configure: impl Fn(&mut ServerConfig),
+    test: impl AsyncFn(&Cx),
+) {
+    let named = std::env::var("COXSWAIN_STORES").unwrap_or_else(|_| "memory,embedded,etcd".to_owned());
+    let named: Vec<&str> = named.split(',').collect();
+    if named.contains(&"memory") {
+        run_on(&Store::Memory, &configure, &test);
+    }
+    if named.contains(&"embedded") {
+        let directory = tempfile::tempdir().expect("a directory");
+        run_on(&Store::Embedded(directory.path().to_owned()), &configure, &test);
+    }
+    // Where there is no etcd, the test counts as skipped.
+    if named.contains(&"etcd")
+        && let Some(etcd) = etcd().expect("a runtime for etcd")
+    {
+        run_on(&Store::Etcd(etcd), &configure, &test);
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "a failed test shows on which store")]
+fn run_on(store: &Store, configure: &impl Fn(&mut ServerConfig), test: &impl AsyncFn(&Cx)) {
+    println!("on {store}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
-        let cluster = Cluster::with(1, configure).await.expect("the cluster starts");
+        let cluster = Cluster::over(store, 1, configure).await.expect("the cluster starts");
         let cx = Cx { cluster };
         test(&cx).await;
         cx.cluster.shutdown().await;

@@ -1,9 +1,5 @@
 //! The server over real etcds that cannot do everything, or not all of which are there. Skipped where there is none.
 
-#[expect(dead_code, reason = "the tests of the store restart it and use TLS")]
-#[path = "../../../storage/tests/etcd_server/mod.rs"]
-mod etcd_server;
-
 use std::time::Duration;
 
 use base::{Rng, TaskGroup};
@@ -11,7 +7,7 @@ use storage::{Etcd, EtcdOptions};
 
 use super::harness::{Api, frame};
 use crate::config::BackendConfig;
-use etcd_server::EtcdServer;
+use test_facts::etcd::EtcdServer;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const DEFINITION: &str = r#"{

@@ -1,45 +1,65 @@
 //! A real etcd for tests: each member in a directory of its own, on ports that the system picks.
+//!
+//! The binary is the one that `$ETCD` names, else the first `etcd` in `PATH`, else the one that `make deps` installs.
 
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use storage::EtcdTls;
 use tempfile::TempDir;
+
+/// Where `make deps` puts programs, unless `COXSWAIN_PREFIX` says otherwise; then they are looked for in `PATH`.
+const INSTALLED: &str = "/opt/coxswain/bin";
 
 /// How clients and the server know each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Security {
+pub enum Security {
     /// Not at all.
     Plain,
     /// Both show certificates.
     MutualTls,
 }
 
+/// What a client of a server with TLS needs, PEM-encoded.
+#[derive(Debug, Clone)]
+pub struct ClientTls {
+    /// The authority that signed the server's certificate.
+    pub ca_pem: Vec<u8>,
+    /// The certificate that the client shows.
+    pub certificate_pem: Vec<u8>,
+    /// Its key.
+    pub key_pem: Vec<u8>,
+}
+
 /// A running etcd; it ends with the value.
-pub(crate) struct EtcdServer {
+pub struct EtcdServer {
     process: Child,
     arguments: Vec<String>,
     binary: PathBuf,
-    pub(crate) url: String,
-    pub(crate) tls: Option<EtcdTls>,
+    /// Where clients reach it.
+    pub url: String,
+    /// How, where it asks for certificates.
+    pub tls: Option<ClientTls>,
     directory: TempDir,
 }
 
 impl EtcdServer {
-    /// Starts etcd; nothing, with a word about it, where there is none.
-    pub(crate) fn start(security: Security) -> Option<Self> {
+    /// Starts etcd; nothing, with a word about it, where there is none. Panics where it does not start, as do the others.
+    #[must_use]
+    pub fn start(security: Security) -> Option<Self> {
         Some(Self::alone(&binary()?, security))
     }
 
     /// Starts one whose marks of progress cannot be trusted (3.4.23 of Debian 12); nothing where there is none.
-    pub(crate) fn start_old() -> Option<Self> {
+    #[must_use]
+    pub fn start_old() -> Option<Self> {
         Some(Self::alone(&old_binary()?, Security::Plain))
     }
 
     /// Starts the members of one cluster; nothing where there is no etcd.
-    pub(crate) fn start_cluster(members: usize) -> Option<Vec<Self>> {
+    #[must_use]
+    pub fn start_cluster(members: usize) -> Option<Vec<Self>> {
         let binary = binary()?;
         let names: Vec<(String, String)> = (0..members).map(|index| (format!("m{index}"), peer_url())).collect();
         let all: Vec<String> = names.iter().map(|(name, peer)| format!("{name}={peer}")).collect();
@@ -88,13 +108,13 @@ impl EtcdServer {
     }
 
     /// Kills etcd without warning and starts it again on the same data and ports.
-    pub(crate) fn restart(&mut self) {
+    pub fn restart(&mut self) {
         self.stop();
         self.process = spawn(&self.binary, &self.arguments, self.directory.path()).expect("etcd starts again");
     }
 
     /// Kills etcd without warning.
-    pub(crate) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         // Both fail only where the process has ended by itself.
         let _ended = self.process.kill();
         let _reaped = self.process.wait();
@@ -130,10 +150,11 @@ fn old_binary() -> Option<PathBuf> {
 
 fn named_or_in_path(variable: &str, name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let in_path = || std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file());
+    let directories = std::env::split_paths(&path).chain([INSTALLED.into()]);
+    let in_path = || directories.map(|directory| directory.join(name)).find(|file| file.is_file());
     let found = std::env::var_os(variable).map(PathBuf::from).or_else(in_path);
     if found.is_none() {
-        test_facts::skipped(&format!("there is no {name} in PATH and ${variable} is not set"));
+        crate::not_installed(&format!("there is no {name} in PATH and ${variable} is not set"));
     }
     found
 }
@@ -153,7 +174,7 @@ fn free_port() -> Result<u16, String> {
 }
 
 /// An authority and certificates for both sides, by openssl.
-fn certificates(directory: &Path) -> Result<(EtcdTls, Vec<String>), String> {
+fn certificates(directory: &Path) -> Result<(ClientTls, Vec<String>), String> {
     fs::write(directory.join("ext"), "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n")
         .map_err(|error| error.to_string())?;
     let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
@@ -187,7 +208,7 @@ fn certificates(directory: &Path) -> Result<(EtcdTls, Vec<String>), String> {
     }
     let file = |name: &str| directory.join(name).display().to_string();
     let read = |name: &str| fs::read(directory.join(name)).map_err(|error| error.to_string());
-    let tls = EtcdTls { ca_pem: read("ca.crt")?, client: Some((read("client.crt")?, read("client.key")?)) };
+    let tls = ClientTls { ca_pem: read("ca.crt")?, certificate_pem: read("client.crt")?, key_pem: read("client.key")? };
     let arguments = [("--cert-file", "server.crt"), ("--key-file", "server.key"), ("--trusted-ca-file", "ca.crt")];
     let mut arguments: Vec<String> =
         arguments.into_iter().flat_map(|(flag, name)| [flag.to_owned(), file(name)]).collect();
