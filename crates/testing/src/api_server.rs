@@ -12,10 +12,12 @@ use component_base::serving::BoxError;
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
-use storage::{Backend, Compactor};
+use storage::Compactor;
 
 use apiserver::Server;
 use apiserver::config::ServerConfig;
+
+use crate::store::Severable;
 
 const ADDRESS: &str = "https://in-process";
 
@@ -23,7 +25,7 @@ const ADDRESS: &str = "https://in-process";
 /// and watches break when the server crashes, and are refused while it is down.
 pub(crate) struct ApiServer {
     config: ServerConfig,
-    backend: Arc<dyn Backend>,
+    backend: Arc<Severable>,
     clock: SharedClock,
     rng: SharedRng,
     up: Mutex<Option<Up>>,
@@ -38,12 +40,12 @@ impl ApiServer {
     /// A store, whose compactor is in `group`, without a server.
     pub(crate) fn new(
         config: ServerConfig,
-        backend: Arc<dyn Backend>,
+        backend: Arc<Severable>,
         clock: SharedClock,
         rng: SharedRng,
         group: &TaskGroup,
     ) -> Arc<Self> {
-        let compactor = Compactor::new(Arc::clone(&backend), config.storage.compaction_interval);
+        let compactor = Compactor::new(Arc::clone(&backend) as _, config.storage.compaction_interval);
         group.spawn_cancellable("compactor", compactor.run());
         Arc::new(Self { config, backend, clock, rng, up: Mutex::default() })
     }
@@ -53,10 +55,15 @@ impl ApiServer {
         self.crash();
         let rng = base::Rng::seeded(self.rng.below(u64::MAX));
         let lifecycle = Lifecycle::new("kube-apiserver", Arc::clone(&self.clock), rng);
-        let server = Server::build_over(self.config.clone(), lifecycle.clone(), Arc::clone(&self.backend))?;
+        let server = Server::build_over(self.config.clone(), lifecycle.clone(), Arc::clone(&self.backend) as _)?;
         server.start();
         *self.up.lock() = Some(Up { handler: server.api(), tasks: lifecycle.tasks().clone() });
         Ok(())
+    }
+
+    /// Cuts the server off its store, or joins it again.
+    pub(crate) fn cut(&self, is_cut: bool) {
+        self.backend.cut(is_cut);
     }
 
     /// Ends the server wherever it is.

@@ -12,8 +12,9 @@ use component_base::serving::BoxError;
 use parking_lot::Mutex;
 
 use crate::api_server::ApiServer;
+use crate::balancer::Servers;
 use crate::node::HollowNode;
-use crate::parts::{Part, start_controllers, start_scheduler};
+use crate::parts::{Part, start_controllers, start_elected, start_scheduler};
 use crate::store::Store;
 use crate::trace::Trace;
 
@@ -32,7 +33,8 @@ const DRAIN: Duration = Duration::from_secs(30);
 /// Each component has its own credentials (so that roles and node restriction are in force), its own randomness, its
 /// own tasks, and a layer of faults between it and the server; the administrator's client has no faults.
 pub struct Cluster {
-    server: Arc<ApiServer>,
+    shape: Shape,
+    servers: Arc<Servers>,
     tasks: TaskGroup,
     clock: SharedClock,
     rng: SharedRng,
@@ -41,6 +43,25 @@ pub struct Cluster {
     trace: Trace,
     faults: Mutex<Faults>,
     running: Mutex<BTreeMap<Part, Running>>,
+}
+
+/// How many there are of what a control plane has at least one of. Of several controller managers and schedulers one
+/// leads; each has its own API server as long as that is there.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// API servers over one store.
+    pub api_servers: u8,
+    /// Controller managers.
+    pub controllers: u8,
+    /// Schedulers.
+    pub schedulers: u8,
+}
+
+impl Shape {
+    /// One of each: nobody has to be elected.
+    pub const SINGLE: Self = Self { api_servers: 1, controllers: 1, schedulers: 1 };
+    /// Two of each.
+    pub const DOUBLE: Self = Self { api_servers: 2, controllers: 2, schedulers: 2 };
 }
 
 /// A component that runs.
@@ -75,28 +96,35 @@ impl Cluster {
     /// # Errors
     /// When a component does not start.
     pub async fn with(seed: u64, configure: impl FnOnce(&mut ServerConfig)) -> Result<Self, BoxError> {
-        Self::over(&Store::Memory, seed, configure).await
+        Self::over(&Store::Memory, Shape::SINGLE, seed, configure).await
     }
 
     /// Starts everything over a store, with a server whose configuration was changed.
     ///
     /// # Errors
     /// When the store or a component does not start.
-    pub async fn over(store: &Store, seed: u64, configure: impl FnOnce(&mut ServerConfig)) -> Result<Self, BoxError> {
+    pub async fn over(
+        store: &Store,
+        shape: Shape,
+        seed: u64,
+        configure: impl FnOnce(&mut ServerConfig),
+    ) -> Result<Self, BoxError> {
         let mut server = ServerConfig::in_memory(tokens());
         configure(&mut server);
         let (clock, rng) = (TokioClock::shared(), Rng::seeded(seed));
         let tasks = TaskGroup::new("cluster");
         let group = tasks.child("store");
-        let backend = store.open(&mut server.storage, &clock, &rng, &group).await?;
-        let server = ApiServer::new(server, backend, Arc::clone(&clock), split(&rng), &group);
+        let backends = store.open(shape.api_servers, &mut server.storage, &clock, &rng, &group).await?;
+        let server = |backend| ApiServer::new(server.clone(), backend, Arc::clone(&clock), split(&rng), &group);
+        let servers = Servers::new(backends.into_iter().map(server).collect());
         let trace = Trace::new();
-        let transport = trace.recording(ADMIN, Arc::clone(&server) as _);
+        let transport = trace.recording(ADMIN, servers.preferring(0));
         let cx = ClientCx::new(Arc::clone(&clock), split(&rng), tasks.child(ADMIN));
         let admin = Client::with_transport(transport, config(ADMIN, -1.0, 0), cx)?;
         let nodes = (0..NODES).map(|number| HollowNode::new(Part::Node(number).to_string(), number)).collect();
         let cluster = Self {
-            server,
+            shape,
+            servers,
             tasks,
             clock,
             rng,
@@ -120,6 +148,28 @@ impl Cluster {
         &self.admin
     }
 
+    /// The administrator's client of one API server, whatever state that is in.
+    ///
+    /// # Errors
+    /// When there is no such server.
+    pub fn admin_of(&self, number: u8) -> Result<Client, BoxError> {
+        let server = Arc::clone(self.servers.get(number).ok_or("there is no such server")?);
+        let cx = ClientCx::new(Arc::clone(&self.clock), split(&self.rng), self.tasks.child(ADMIN));
+        Ok(Client::with_transport(self.trace.recording(ADMIN, server), config(ADMIN, -1.0, 0), cx)?)
+    }
+
+    /// Cuts an API server off its store, or joins it again. While it is cut off, nothing comes back from the store.
+    pub fn cut_off(&self, number: u8, is_cut: bool) {
+        if let Some(server) = self.servers.get(number) {
+            server.cut(is_cut);
+        }
+    }
+
+    /// Has components leave an API server alone, or use it again, as a balancer does that looks at `/readyz`.
+    pub fn drain(&self, number: u8, is_drained: bool) {
+        self.servers.drain(number, is_drained);
+    }
+
     /// All requests of components and the administrator.
     #[must_use]
     pub fn trace(&self) -> &Trace {
@@ -135,7 +185,10 @@ impl Cluster {
     /// What can be stopped and started.
     #[must_use]
     pub fn parts(&self) -> Vec<Part> {
-        [Part::ApiServer, Part::Controllers, Part::Scheduler].into_iter().chain((0..NODES).map(Part::Node)).collect()
+        let Shape { api_servers, controllers, schedulers } = self.shape;
+        let servers = (0..api_servers).map(Part::ApiServer);
+        let clients = (0..controllers).map(Part::Controllers).chain((0..schedulers).map(Part::Scheduler));
+        servers.chain(clients).chain((0..NODES).map(Part::Node)).collect()
     }
 
     /// Puts faults between all components and the server.
@@ -146,10 +199,19 @@ impl Cluster {
         }
     }
 
+    /// Puts faults between one component and the servers, until its faults are set anew.
+    pub fn set_faults_of(&self, part: Part, faults: &Faults) {
+        if let Some(running) = self.running.lock().get(&part) {
+            running.layer.set(faults.clone());
+        }
+    }
+
     /// Ends a part as a crash does: its tasks end wherever they wait.
     pub fn stop(&self, part: Part) {
-        if part == Part::ApiServer {
-            self.server.crash();
+        if let Part::ApiServer(number) = part {
+            if let Some(server) = self.servers.get(number) {
+                server.crash();
+            }
         } else if let Some(running) = self.running.lock().remove(&part) {
             running.tasks.cancel();
         }
@@ -162,27 +224,37 @@ impl Cluster {
     pub fn start(&self, part: Part) -> Result<(), BoxError> {
         self.stop(part);
         match part {
-            Part::ApiServer => self.server.start(),
-            Part::Controllers => self.start_client(part, |border| {
+            Part::ApiServer(number) => self.servers.get(number).ok_or("there is no such server")?.start(),
+            Part::Controllers(number) => self.start_client(part, number, |border| {
                 let (transport, cx) = (Arc::clone(&border.transport), border.cx.clone());
                 let client_for = move |identity: &str| controller_client(identity, &transport, &cx);
-                start_controllers(&border.client(CONTROLLER_MANAGER, 20.0, 30)?, Arc::new(client_for))
+                let client = border.client(CONTROLLER_MANAGER, 20.0, 30)?;
+                let start = move |client: &Client| start_controllers(client, Arc::new(client_for));
+                run_one(self.shape.controllers, &client, "kube-controller-manager", part, start)
             }),
-            Part::Scheduler => self.start_client(part, |border| start_scheduler(&border.client(SCHEDULER, 50.0, 100)?)),
+            Part::Scheduler(number) => self.start_client(part, number, |border| {
+                let client = border.client(SCHEDULER, 50.0, 100)?;
+                run_one(self.shape.schedulers, &client, "kube-scheduler", part, start_scheduler)
+            }),
             Part::Node(number) => {
                 let node = self.nodes.get(usize::from(number)).ok_or("there is no such node")?;
-                self.start_client(part, |border| {
+                self.start_client(part, number, |border| {
                     node.start(&border.client(&format!("system:node:{part}"), 50.0, 100)?)
                 })
             }
         }
     }
 
-    /// Starts a part that is a client of the server.
-    fn start_client(&self, part: Part, start: impl FnOnce(&Border) -> Result<(), BoxError>) -> Result<(), BoxError> {
+    /// Starts a part that is a client of the servers, the `number`th of its kind.
+    fn start_client(
+        &self,
+        part: Part,
+        number: u8,
+        start: impl FnOnce(&Border) -> Result<(), BoxError>,
+    ) -> Result<(), BoxError> {
         let tasks = self.tasks.child(&part.to_string());
-        let layer =
-            Arc::new(FaultLayer::new(Arc::clone(&self.server) as _, self.faults.lock().clone(), split(&self.rng)));
+        let servers = self.servers.preferring(number % self.shape.api_servers.max(1));
+        let layer = Arc::new(FaultLayer::new(servers, self.faults.lock().clone(), split(&self.rng)));
         let transport = self.trace.recording(&part.to_string(), Arc::clone(&layer) as _);
         let cx = ClientCx::new(Arc::clone(&self.clock), split(&self.rng), tasks.clone());
         start(&Border { transport, cx })?;
@@ -249,6 +321,17 @@ impl Cluster {
         }
         Ok(missing)
     }
+}
+
+/// Starts the only one of its kind at once, and one of several when it is elected.
+fn run_one(
+    count: u8,
+    client: &Client,
+    lease: &str,
+    part: Part,
+    start: impl FnOnce(&Client) -> Result<(), BoxError> + Send + 'static,
+) -> Result<(), BoxError> {
+    if count == 1 { start(client) } else { start_elected(client, lease, &part.to_string(), Box::new(start)) }
 }
 
 /// A source that follows from another.

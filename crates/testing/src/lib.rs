@@ -1,9 +1,10 @@
 //! A whole control plane in one process, for tests: the real API server over any store, the real controllers and
-//! scheduler, and hollow nodes, joined by function calls that faults can be put in front of.
+//! scheduler, one or two of each, and hollow nodes, joined by function calls that faults can be put in front of.
 //!
 //! On a current-thread runtime with paused time, everything that happens follows from the seed.
 
 mod api_server;
+mod balancer;
 mod cluster;
 mod node;
 mod parts;
@@ -11,7 +12,7 @@ mod store;
 mod trace;
 
 pub use apiserver::config::ServerConfig;
-pub use cluster::Cluster;
+pub use cluster::{Cluster, Shape};
 pub use node::CORES_PER_NODE;
 pub use parts::Part;
 pub use store::{EtcdWorld, RealEtcd, Store};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Gates;
-use client::Client;
+use client::{Client, LeaderConfig, LeaderElector};
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::BoxError;
 use controller::{ClientFor, ControllerSet, Environment, Selection};
@@ -16,15 +16,18 @@ const MAX_IN_UNSCHEDULABLE: Duration = Duration::from_secs(300);
 /// What is published as the root CA: nobody verifies anything by it, as there are no connections.
 const ROOT_CA: &str = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n";
 
+/// Where the leases of leaders are.
+const LEASES: &str = "kube-system";
+
 /// What can be stopped and started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// The API server. What it has stored stays.
-    ApiServer,
-    /// All controllers.
-    Controllers,
-    /// The scheduler.
-    Scheduler,
+    /// An API server, by its number from 0. What it has stored stays.
+    ApiServer(u8),
+    /// A controller manager, by its number from 0.
+    Controllers(u8),
+    /// A scheduler, by its number from 0.
+    Scheduler(u8),
     /// A hollow node, by its number from 0.
     Node(u8),
 }
@@ -32,12 +35,33 @@ pub enum Part {
 impl fmt::Display for Part {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ApiServer => out.write_str("api-server"),
-            Self::Controllers => out.write_str("controllers"),
-            Self::Scheduler => out.write_str("scheduler"),
+            Self::ApiServer(number) => write!(out, "api-server-{number}"),
+            Self::Controllers(number) => write!(out, "controllers-{number}"),
+            Self::Scheduler(number) => write!(out, "scheduler-{number}"),
             Self::Node(number) => write!(out, "node-{number}"),
         }
     }
+}
+
+/// What starts the work of a part.
+type Start = Box<dyn FnOnce(&Client) -> Result<(), BoxError> + Send>;
+
+/// Runs the work of a part while it leads; where the lease is lost, all tasks of the part end, as a process does.
+pub(crate) fn start_elected(client: &Client, name: &str, identity: &str, start: Start) -> Result<(), BoxError> {
+    let config = LeaderConfig::new(LEASES, name, identity, client.rng());
+    let (elector, own) = (LeaderElector::new(client, config, None)?, client.clone());
+    client.tasks().spawn_cancellable("elector", async move {
+        let lead = |_| async {
+            if let Err(error) = start(&own) {
+                tracing::error!(%error, "The work of a leader did not start");
+            }
+            std::future::pending::<()>().await;
+        };
+        let end = elector.run(own.tasks().token(), lead).await;
+        tracing::info!(?end, "Led");
+        own.tasks().cancel();
+    });
+    Ok(())
 }
 
 /// Runs the controllers until the client's tasks are cancelled, which ends them wherever they are.

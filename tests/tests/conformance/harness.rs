@@ -11,7 +11,7 @@ use client::{Body, BoxError, Client, ClientError, RawResponse, Request};
 use http::{HeaderName, Method};
 use http_body_util::BodyExt as _;
 use serde_json::json;
-use testing::{Cluster, RealEtcd, ServerConfig, Store};
+use testing::{Cluster, RealEtcd, ServerConfig, Shape, Store};
 
 /// How long, in the cluster's time, anything may take to come about.
 const PATIENCE: Duration = Duration::from_secs(400);
@@ -75,7 +75,7 @@ fn run_on(store: &Store, configure: &impl Fn(&mut ServerConfig), test: &impl Asy
     println!("on {store}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
-        let cluster = Cluster::over(store, 1, configure).await.expect("the cluster starts");
+        let cluster = Cluster::over(store, Shape::SINGLE, 1, configure).await.expect("the cluster starts");
         let cx = Cx { cluster };
         test(&cx).await;
         cx.cluster.shutdown().await;

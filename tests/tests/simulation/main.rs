@@ -38,7 +38,7 @@ fn a_deployment_becomes_available() {
 fn without_a_scheduler_nothing_converges() {
     simulate(async {
         let cluster = Cluster::new(2).await.expect("the cluster starts");
-        cluster.stop(Part::Scheduler);
+        cluster.stop(Part::Scheduler(0));
         app::create(cluster.admin(), 3, "web:1").await;
         let left = converged(&cluster, 3, "web:1", Duration::from_secs(60)).await;
         assert!(left.iter().any(|line| line.contains("does not run")), "{left:?}");

@@ -115,7 +115,7 @@ async fn step(cluster: &Cluster, rng: &Rng, number: u64, image: &mut String) -> 
         5..6 => delete_a_pod(cluster, rng).await,
         _ => {
             let parts = cluster.parts();
-            let part = pick(&parts, rng).copied().unwrap_or(Part::Controllers);
+            let part = pick(&parts, rng).copied().unwrap_or(Part::Controllers(0));
             cluster.stop(part);
             tokio::time::sleep(PAUSE.mul_f64(rng.unit())).await;
             cluster.start(part).expect("it starts again");

@@ -64,7 +64,6 @@ mod tests {
     use super::*;
 
     /// A thread that takes real time, as another process does.
-    #[expect(clippy::disallowed_methods, reason = "the test is about real time")]
     async fn real_work() {
         let (done, wait) = tokio::sync::oneshot::channel();
         std::thread::spawn(move || {

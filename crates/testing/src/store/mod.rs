@@ -3,6 +3,7 @@
 mod etcd;
 mod held_time;
 mod real_etcd;
+mod severable;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use storage::{Backend, Embedded, EmbeddedOptions, Memory, MemoryOptions};
 
 pub use etcd::EtcdWorld;
 pub use real_etcd::RealEtcd;
+pub(crate) use severable::Severable;
 
 use apiserver::config::StorageConfig;
 
@@ -39,22 +41,30 @@ impl fmt::Display for Store {
 }
 
 impl Store {
-    /// Opens the store for the runtime's time, and changes `config` to what a cluster on this store needs.
+    /// Opens the store for the runtime's time, once for each server, and changes `config` to what a cluster on this store
+    /// needs.
     pub(crate) async fn open(
         &self,
+        servers: u8,
         config: &mut StorageConfig,
         clock: &SharedClock,
         rng: &SharedRng,
         group: &TaskGroup,
-    ) -> Result<Arc<dyn Backend>, BoxError> {
+    ) -> Result<Vec<Arc<Severable>>, BoxError> {
         let clock = Arc::clone(clock);
-        Ok(match self {
+        let one: Arc<dyn Backend> = match self {
             Self::Memory => Memory::new(MemoryOptions::default(), clock, group),
             Self::Embedded(directory) => Embedded::open(EmbeddedOptions::new(directory), clock, group).await?,
             Self::Etcd(etcd) => {
                 etcd.set_apart(config);
-                EtcdWorld::new(etcd).connect(Rng::seeded(rng.below(u64::MAX))).await?
+                let (world, mut connections) = (EtcdWorld::new(etcd), Vec::new());
+                for _ in 0..servers {
+                    let connection = world.connect(Rng::seeded(rng.below(u64::MAX))).await?;
+                    connections.push(Severable::new(connection));
+                }
+                return Ok(connections);
             }
-        })
+        };
+        Ok((0..servers).map(|_| Severable::new(Arc::clone(&one))).collect())
     }
 }
