@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::plugins::build_cx;
+use crate::plugins::{ALL, build_cx};
 
 fn file(rest: &Value) -> Value {
     let mut value = json!({ "apiVersion": API_VERSION, "kind": KIND });
@@ -19,7 +19,7 @@ fn refusal(rest: &Value) -> String {
     match checked {
         Err(error) => error.to_string(),
         Ok(configuration) => {
-            build_profiles(&configuration, &build_cx()).err().map(|e| e.to_string()).unwrap_or_default()
+            build_profiles(&configuration, ALL, &build_cx()).err().map(|e| e.to_string()).unwrap_or_default()
         }
     }
 }
@@ -47,7 +47,7 @@ fn merging_keeps_places_and_order() {
     }, "filter": { "disabled": [{ "name": "NodePorts" }] }, "score": { "enabled": [{ "name": "InterPodAffinity" }] } } }] }));
     let configuration = decode(&value).unwrap();
     validate(&configuration).unwrap();
-    let profile = build_profiles(&configuration, &build_cx()).unwrap().remove(0);
+    let profile = build_profiles(&configuration, ALL, &build_cx()).unwrap().remove(0);
     let scores: Vec<_> = profile.score.iter().map(|at| (at.name, at.weight)).collect();
     assert_eq!(scores[..3], [("InterPodAffinity", 1), ("TaintToleration", 3), ("NodeAffinity", 7)]);
     assert!(!scores.iter().any(|(name, _)| *name == "ImageLocality"));

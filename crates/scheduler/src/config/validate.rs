@@ -6,7 +6,7 @@ use api_types::scheduler_config_v1::{
     LeaderElectionConfiguration,
 };
 
-use super::PluginArgs;
+use crate::plugin_args::PluginArgs;
 
 /// Plugins that upstream had once.
 const REMOVED: &[&str] = &["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"];
