@@ -1,5 +1,6 @@
 //! Profiles from a configuration: builds every plugin that is named and puts it at its points.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use api_types::scheduler_config_v1::{KubeSchedulerConfiguration, KubeSchedulerProfile, PluginSet, Plugins};
@@ -8,7 +9,7 @@ use crate::framework::{
     At, BuildCx, Descriptor, MAX_SCORE, Plugin, PluginMask, Profile, QueueSort, Registration, registrations_of,
 };
 use crate::plugin_args::PluginArgs;
-use crate::plugins::ABSENT;
+use crate::plugins::{ABSENT, FIT, extender};
 
 /// Why a profile cannot be built, in upstream's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,6 +27,10 @@ pub fn build_profiles(
     plugins: &[Descriptor],
     cx: &BuildCx,
 ) -> Result<Vec<Arc<Profile>>, ProfileError> {
+    let extenders = extender::build_all(cx, &configuration.extenders).map_err(ProfileError)?;
+    let managed = configuration.extenders.iter().flat_map(|extender| &extender.managed_resources);
+    let ignored: Vec<String> =
+        managed.filter(|resource| resource.ignored_by_scheduler).map(|resource| resource.name.clone()).collect();
     let mut profiles: Vec<Arc<Profile>> = Vec::new();
     for profile in &configuration.profiles {
         let name = profile.scheduler_name.clone().unwrap_or_default();
@@ -35,12 +40,33 @@ pub fn build_profiles(
         if profiles.iter().any(|known| known.name == name) {
             return Err(ProfileError(format!("duplicate profile with scheduler name {name:?}")));
         }
-        let built = Assembly::new(profile, plugins, cx).and_then(|assembly| assembly.profile(&name));
+        let profile = &ignoring(profile, &ignored).map_err(ProfileError)?;
+        let built = Assembly::new(profile, plugins, cx).and_then(|assembly| assembly.profile(&name, &extenders));
         let built =
             built.map_err(|error| ProfileError(format!("creating profile for scheduler name {name}: {error}")))?;
         profiles.push(Arc::new(built));
     }
     Ok(profiles)
+}
+
+/// The profile with the resources that extenders take care of left out of `NodeResourcesFit`, in the place of those that it
+/// leaves out itself, as upstream.
+fn ignoring<'a>(
+    profile: &'a KubeSchedulerProfile,
+    ignored: &[String],
+) -> Result<Cow<'a, KubeSchedulerProfile>, String> {
+    if ignored.is_empty() {
+        return Ok(Cow::Borrowed(profile));
+    }
+    let mut profile = profile.clone();
+    let config = profile.plugin_config.iter_mut().find(|config| config.name == FIT);
+    let config = config.ok_or("can't find NodeResourcesFitArgs in plugin config")?;
+    let mut args = PluginArgs::decode(FIT, &config.args)?;
+    if let PluginArgs::NodeResourcesFit(args) = &mut args {
+        args.ignored_resources = ignored.to_vec();
+    }
+    config.args = args.encode(FIT);
+    Ok(Cow::Owned(profile))
 }
 
 /// The built plugins of one profile.
@@ -182,7 +208,7 @@ impl<'a> Assembly<'a> {
         order.iter().filter_map(one).collect()
     }
 
-    fn profile(&self, name: &str) -> Result<Profile, String> {
+    fn profile(&self, name: &str, extenders: &[Plugin]) -> Result<Profile, String> {
         /// The plugins of a list of the configuration, at each point that it stands for.
         macro_rules! points {
             ($label:literal, $list:ident => $($field:ident),+) => {{
@@ -190,6 +216,18 @@ impl<'a> Assembly<'a> {
                 let weight = |plugin: &Plugin| if $label == "Score" { self.weight(plugin.name) } else { 1 };
                 ($(self.point(&order, |plugin| &plugin.$field, weight)),+)
             }};
+        }
+        /// The same, with the extenders behind.
+        macro_rules! with_extenders {
+            ($point:expr, $field:ident) => {
+                $point
+                    .into_iter()
+                    .chain(extenders.iter().filter_map(|extender| {
+                        let plugin = extender.$field.clone()?;
+                        Some(At { place: self.built.len(), name: extender.name, weight: 1, plugin })
+                    }))
+                    .collect::<Vec<_>>()
+            };
         }
         self.at("PlacementGenerate", &self.lists.placement_generate, |_| false)?;
         self.at("PlacementScore", &self.lists.placement_score, |_| false)?;
@@ -219,11 +257,11 @@ impl<'a> Assembly<'a> {
             pre_bind: points!("PreBind", pre_bind => pre_bind),
             bind,
             post_bind: points!("PostBind", post_bind => post_bind),
-            remote_filter,
-            remote_score,
-            remote_bind,
-            remote_preempt,
-            registrations: self.registrations(),
+            remote_filter: with_extenders!(remote_filter, remote_filter),
+            remote_score: with_extenders!(remote_score, remote_score),
+            remote_bind: with_extenders!(remote_bind, remote_bind),
+            remote_preempt: with_extenders!(remote_preempt, remote_preempt),
+            registrations: self.registrations(extenders),
         })
     }
 
@@ -237,10 +275,11 @@ impl<'a> Assembly<'a> {
         Ok(Arc::clone(&sort.plugin))
     }
 
-    /// What the plugins want to hear of that can reject pods.
-    fn registrations(&self) -> Vec<(&'static str, Registration)> {
+    /// What the plugins want to hear of that can reject pods; all extenders together count as one.
+    fn registrations(&self, extenders: &[Plugin]) -> Vec<(&'static str, Registration)> {
         let can_reject = self.built.iter().filter(|plugin| plugin.can_reject());
         let all = can_reject
+            .chain(extenders.first())
             .flat_map(|plugin| registrations_of(plugin).into_iter().map(|registration| (plugin.name, registration)));
         all.collect()
     }

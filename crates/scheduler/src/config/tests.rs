@@ -70,8 +70,23 @@ fn refusals() {
             "profiles[1].schedulerName: Duplicate value: \"a\"",
         ),
         (
-            json!({ "extenders": [{ "urlPrefix": "http://x" }] }),
-            "extenders: Forbidden: this scheduler does not call extenders",
+            json!({ "extenders": [{ "urlPrefix": "http://x", "prioritizeVerb": "rank" }] }),
+            "extenders[0].weight: Invalid value: 0: must have a positive weight applied to it",
+        ),
+        (
+            json!({ "extenders": [{ "urlPrefix": "http://x", "managedResources": [{ "name": "example.com/a" }, { "name": "cpu" }] },
+                { "urlPrefix": "http://y", "managedResources": [{ "name": "example.com/a" }] }] }),
+            "[extenders[0].managedResources[1].name: Invalid value: \"cpu\": is an invalid extended resource name, \
+             extenders[1].managedResources[0].name: Invalid value: \"example.com/a\": duplicate extender managed resource name]",
+        ),
+        (
+            json!({ "extenders": [{ "urlPrefix": "http://x", "bindVerb": "b" }, { "urlPrefix": "http://y", "bindVerb": "b" }] }),
+            "extenders: Invalid value: \"found 2 extenders implementing bind\": only one extender can implement bind",
+        ),
+        (
+            json!({ "extenders": [{ "urlPrefix": "ftp://x" }] }),
+            "initializing profiles: cannot create extender with URL \"ftp://x\": invalid server \"ftp://x\": the scheme must be \
+             http or https",
         ),
         (
             plugins(json!({ "filter": { "enabled": [{ "name": "Nope" }] } })),

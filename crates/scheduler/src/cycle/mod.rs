@@ -5,6 +5,8 @@
 
 mod algorithm;
 mod binding;
+#[cfg(test)]
+mod extender_tests;
 mod failure;
 mod handlers;
 mod inquiry;

@@ -2,6 +2,7 @@
 
 mod balanced_allocation;
 mod default_binder;
+pub(crate) mod extender;
 #[cfg(test)]
 mod hint_tests;
 mod image_locality;
