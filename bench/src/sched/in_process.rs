@@ -9,9 +9,10 @@ use api_types::core_v1::{Pod, PodStatus};
 use async_trait::async_trait;
 use base::{Rng, SystemClock, TaskGroup};
 use component_base::metrics::{Metrics, MetricsOptions};
+use scheduler::framework::BuildCx;
 use scheduler::{
-    BuildCx, ClusterWriter, MemoryListers, NoEvents, Parallelism, Parts, QueueOptions, Scheduler, SchedulerMetrics,
-    WriteError, build_profiles, default_configuration,
+    ALL, ClusterWriter, Listers, NoEvents, Parallelism, Parts, QueueOptions, Scheduler, SchedulerMetrics, WriteError,
+    build_profiles, default_configuration,
 };
 use tokio::sync::Notify;
 
@@ -57,22 +58,26 @@ impl ClusterWriter for Confirming {
 fn scheduler(writer: Arc<Confirming>) -> Result<Arc<Scheduler>> {
     let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
     let parallelism = Parallelism::of_machine(default_configuration().parallelism.unwrap_or(1));
-    let cx = BuildCx { writer: writer.clone(), gate: Arc::default(), metrics: Arc::clone(&metrics), parallelism };
-    let profiles = build_profiles(&default_configuration(), &cx).context("building the default profile")?;
+    let cx = BuildCx {
+        listers: Arc::new(Listers::in_memory()),
+        writer: writer.clone(),
+        gate: Arc::default(),
+        waiting: Arc::default(),
+        metrics,
+        tasks: TaskGroup::new("bench-plugins"),
+        parallelism,
+    };
+    let profiles = build_profiles(&default_configuration(), ALL, &cx).context("building the default profile")?;
     let parts = Parts {
         profiles,
         percentage_of_nodes_to_score: 0,
-        parallelism,
         queue: QueueOptions {
             initial_backoff: Duration::from_secs(1),
             max_backoff: Duration::from_secs(10),
             max_in_unschedulable: DEADLINE,
         },
-        listers: Arc::new(MemoryListers::default()),
-        writer: writer.clone(),
+        cx,
         events: Arc::new(NoEvents),
-        metrics,
-        gate: cx.gate,
         clock: SystemClock::shared(),
         rng: Rng::seeded(1),
     };

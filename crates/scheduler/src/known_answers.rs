@@ -13,7 +13,6 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use base::Rng;
 
-use crate::framework::Status;
 use crate::node_info::NodeView;
 use crate::pod_shape::PodShape;
 
@@ -145,11 +144,7 @@ impl ShapeAnswers {
 
 impl Scores {
     /// A node's score, computed where it is not known.
-    pub(crate) fn get(
-        &mut self,
-        node: NodeView<'_>,
-        compute: impl FnOnce() -> Result<i64, Status>,
-    ) -> Result<i64, Status> {
+    pub(crate) fn get<E>(&mut self, node: NodeView<'_>, compute: impl FnOnce() -> Result<i64, E>) -> Result<i64, E> {
         let Some((generation, score)) = self.by_node.get_mut(node.index) else { return compute() };
         if *generation != node.generation || node.generation == UNKNOWN {
             *score = compute()?;
@@ -173,7 +168,7 @@ mod tests {
     }
 
     fn score(known: &mut ShapeAnswers, view: NodeView<'_>, fresh: i64) -> i64 {
-        known.scores_of(3).unwrap().get(view, || Ok(fresh)).unwrap()
+        known.scores_of(3).unwrap().get(view, || Ok::<_, ()>(fresh)).unwrap()
     }
 
     /// A cache that has seen this shape before.

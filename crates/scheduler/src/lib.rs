@@ -2,7 +2,7 @@
 //!
 //! [`Scheduler::schedule_one`] is the heart: one pod from the queue, a snapshot of the cluster, plugins that filter and
 //! score, one node. It needs no client; watches feed it through `pod_added` and its like, and what it writes goes
-//! through [`ClusterWriter`]. Volumes, dynamic resources, extenders and pod groups are not here.
+//! through [`ClusterWriter`]. Volumes, dynamic resources and pod groups are not here.
 
 mod cache;
 mod component;
@@ -14,12 +14,14 @@ mod listers;
 mod metrics;
 mod node_info;
 mod parallel;
+mod plugin_args;
 mod plugins;
 mod pod_class;
 mod pod_info;
 mod pod_shape;
 mod preemption;
 mod queue;
+mod queued_pod;
 mod resources;
 #[cfg(test)]
 mod test_objects;
@@ -27,16 +29,15 @@ mod writer;
 
 pub use cache::{Cache, CacheError, CacheSize, Snapshot, Topology};
 pub use component::{COMPONENT, ClientWriter, Watches, assemble, run};
-pub use config::{
-    ConfigError, PluginArgs, ProfileError, build_profiles, decode, default_configuration, encode, validate,
-};
+pub use config::{ConfigError, ProfileError, build_profiles, decode, default_configuration, encode, validate};
 pub use cycle::{BindingCycle, Outcome, Parts, Scheduler, StatusWrite, Work};
-pub use listers::{Listers, MemoryListers};
+pub use listers::{Lister, Listers};
 pub use metrics::SchedulerMetrics;
 pub use node_info::{NodeInfo, NodeView};
 pub use parallel::Parallelism;
-pub use plugins::{ALL, BuildCx, Descriptor};
-pub use pod_info::PodInfo;
-pub use preemption::{Candidate, PreemptionGate};
-pub use queue::{NominatedPods, Nominator, QueueError, QueueOptions, QueueSize, QueuedPod, SchedulingQueue, SortKey};
+pub use plugin_args::PluginArgs;
+pub use plugins::ALL;
+pub use pod_info::{NominatedPods, PodInfo};
+pub use queue::{Nominator, QueueError, QueueOptions, QueueSize, SchedulingQueue};
+pub use queued_pod::{QueuedPod, SortKey};
 pub use writer::{ClusterWriter, EventSink, NoEvents, PodEvent, Severity, WriteError};

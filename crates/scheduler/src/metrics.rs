@@ -4,11 +4,7 @@ use std::time::Duration;
 
 use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability, exponential};
 
-use tokio::time::Instant;
-
 use crate::cache::CacheSize;
-use crate::framework::{Code, Status};
-use crate::queue::QueueSize;
 
 const ATTEMPT_SECONDS: &[f64] = &exponential::<15>(0.001, 2.0);
 const SLI_SECONDS: &[f64] = &exponential::<20>(0.01, 2.0);
@@ -69,6 +65,13 @@ const UNSCHEDULABLE: Desc = Desc::new(
     Stability::Beta,
 )
 .labels(&["plugin", "profile"]);
+const PERMIT_WAIT: Desc = Desc::new(
+    "scheduler_permit_wait_duration_seconds",
+    "How long pods waited for the word of `Permit` plugins, by how that ended.",
+    Stability::Beta,
+)
+.labels(&["result"])
+.buckets(ATTEMPT_SECONDS);
 const CACHE_SIZE: Desc =
     Desc::new("scheduler_cache_size", "How much the cache holds, by type.", Stability::Alpha).labels(&["type"]);
 
@@ -87,6 +90,7 @@ pub struct SchedulerMetrics {
     cache_size: Gauges,
     points: Histograms,
     unschedulable: Gauges,
+    permit_wait: Histograms,
 }
 
 /// How an attempt ended.
@@ -128,6 +132,7 @@ impl SchedulerMetrics {
             cache_size: metrics.gauges(&CACHE_SIZE),
             points: metrics.histograms(&POINT_DURATION),
             unschedulable: metrics.gauges(&UNSCHEDULABLE),
+            permit_wait: metrics.histograms(&PERMIT_WAIT),
         }
     }
 
@@ -137,23 +142,14 @@ impl SchedulerMetrics {
         self.attempt_duration.with(&[result.name(), profile]).observe(took.as_secs_f64());
     }
 
-    /// The plugins of an extension point have run; `failure` is how they ended if not well.
-    pub(crate) fn point(&self, point: &str, profile: &str, failure: Option<Code>, took: Duration) {
-        let status = failure.map_or("Success", Code::name);
+    /// The plugins of an extension point have run; `status` is how they ended.
+    pub(crate) fn point(&self, point: &str, profile: &str, status: &str, took: Duration) {
         self.points.with(&[point, status, profile]).observe(took.as_secs_f64());
     }
 
-    /// Runs the plugins of an extension point and notes how long that took.
-    pub(crate) fn timed<T>(
-        &self,
-        point: &str,
-        profile: &str,
-        run: impl FnOnce() -> Result<T, Status>,
-    ) -> Result<T, Status> {
-        let started = Instant::now();
-        let outcome = run();
-        self.point(point, profile, outcome.as_ref().err().map(|status| status.code), started.elapsed());
-        outcome
+    /// A pod has waited for `Permit` plugins; `status` is how that ended.
+    pub(crate) fn permit_waited(&self, status: &str, took: Duration) {
+        self.permit_wait.with(&[status]).observe(took.as_secs_f64());
     }
 
     /// A decision was made.
@@ -180,14 +176,8 @@ impl SchedulerMetrics {
 
     /// How many pods wait.
     #[expect(clippy::cast_precision_loss, reason = "numbers of pods are small")]
-    pub fn pending(&self, size: QueueSize) {
-        let all = [
-            ("active", size.active),
-            ("backoff", size.backoff),
-            ("unschedulable", size.unschedulable),
-            ("gated", size.gated),
-        ];
-        for (queue, pods) in all {
+    pub(crate) fn pending(&self, by_queue: [(&str, usize); 4]) {
+        for (queue, pods) in by_queue {
             self.pending.with(&[queue]).set(pods as f64);
         }
     }

@@ -1,6 +1,6 @@
 //! A pod with everything about it that would otherwise be computed again for every node.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use api_machinery::labels::Selector;
@@ -13,6 +13,9 @@ use component_helpers::{pod_requests, selectors};
 
 use crate::pod_class::{ClassTable, PodClass};
 use crate::resources::{DEFAULT_MEMORY, DEFAULT_MILLI_CPU, NonZero, Resources};
+
+/// Pods by the node that they are nominated to.
+pub type NominatedPods = HashMap<String, Vec<Arc<PodInfo>>>;
 
 /// A pod and what was computed from it.
 #[derive(Debug)]

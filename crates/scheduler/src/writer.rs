@@ -4,8 +4,6 @@
 use api_types::core_v1::{Pod, PodStatus};
 use async_trait::async_trait;
 
-use crate::framework::Nomination;
-
 /// Why a write failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
@@ -70,14 +68,4 @@ pub struct NoEvents;
 
 impl EventSink for NoEvents {
     fn event(&self, _: &PodEvent<'_>) {}
-}
-
-/// The nominated node that a pod's status should have.
-#[must_use]
-pub(crate) fn nominated_node(pod: &Pod, nomination: &Nomination) -> String {
-    match nomination {
-        Nomination::Keep => pod.status.nominated_node_name.clone(),
-        Nomination::Clear => String::new(),
-        Nomination::Set(node) => node.clone(),
-    }
 }

@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use api_machinery::json;
 use api_types::core_v1::{Node, Pod};
+use base::TaskGroup;
 use component_base::metrics::{Metrics, MetricsOptions};
-use scheduler::framework::{CycleCx, CycleState, Diagnosis};
+use scheduler::framework::{BuildCx, CycleCx, CycleState, Diagnosis};
 use scheduler::{
-    BuildCx, Cache, ClusterWriter, MemoryListers, Parallelism, SchedulerMetrics, Snapshot, WriteError, build_profiles,
+    ALL, Cache, ClusterWriter, Listers, Parallelism, SchedulerMetrics, Snapshot, WriteError, build_profiles,
     default_configuration,
 };
 
@@ -91,17 +92,24 @@ fn read<T: api_machinery::reflect::Reflect + Default>(text: &str) -> Result<Arc<
 #[test]
 fn a_node_that_fits_costs_no_allocation() {
     let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
-    let (gate, parallelism) = (Arc::default(), Parallelism::default());
-    let cx = BuildCx { writer: Arc::new(Unwritten), gate, metrics, parallelism };
-    let profile = build_profiles(&default_configuration(), &cx).unwrap().remove(0);
+    let cx = BuildCx {
+        listers: Arc::new(Listers::in_memory()),
+        writer: Arc::new(Unwritten),
+        gate: Arc::default(),
+        waiting: Arc::default(),
+        metrics,
+        tasks: TaskGroup::new("test"),
+        parallelism: Parallelism::default(),
+    };
+    let profile = build_profiles(&default_configuration(), ALL, &cx).unwrap().remove(0);
     let cache = Cache::new();
     cache.set_node(read::<Node>(NODE).unwrap());
     cache.add_pod(read::<Pod>(THERE).unwrap());
     let mut snapshot = Snapshot::of(Vec::new());
     cache.update_snapshot(&mut snapshot);
     let pod = cache.pod_info(read::<Pod>(WANTED).unwrap());
-    let (listers, mut state, mut diagnosis) = (MemoryListers::default(), CycleState::default(), Diagnosis::default());
-    let cycle = CycleCx { snapshot: &snapshot, listers: &listers };
+    let (mut state, mut diagnosis) = (CycleState::default(), Diagnosis::default());
+    let cycle = CycleCx { snapshot: &snapshot };
     profile.run_pre_filter(cycle, &mut state, &pod, &mut diagnosis).unwrap();
     assert_ne!(ALLOCATIONS.get(), 0, "allocations are counted");
     let node = snapshot.views().next().unwrap();

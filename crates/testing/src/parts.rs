@@ -86,8 +86,8 @@ pub(crate) fn start_scheduler(client: &Client) -> Result<(), BoxError> {
     let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
     let configuration = scheduler::default_configuration();
     let scheduler = scheduler::assemble(&configuration, MAX_IN_UNSCHEDULABLE, client, &watches, metrics)?;
-    watches.start();
     watches.feed(&scheduler);
+    watches.start();
     let tasks = client.tasks().clone();
     client.tasks().spawn_cancellable("scheduler", async move {
         watches.wait_synced().await;

@@ -224,6 +224,12 @@ impl Informers {
         }
     }
 
+    /// Whether every informer that is known now has been filled.
+    #[must_use]
+    pub fn has_synced(&self) -> bool {
+        self.handles().iter().all(|handle| handle.synced().is_cancelled())
+    }
+
     fn handles(&self) -> Vec<Arc<dyn Running>> {
         self.inner.known.lock().values().map(|entry| Arc::clone(&entry.handle)).collect()
     }

@@ -60,6 +60,21 @@ impl Flag {
         Self { name, short: None, kind, default, help: "", deprecated: None, hidden: false, value_name }
     }
 
+    /// Another value than the default, for tests that every flag is obeyed.
+    #[must_use]
+    pub fn other_value(&self) -> &'static str {
+        match self.kind {
+            FlagType::Bool if self.default == "true" => "false",
+            FlagType::Bool => "true",
+            FlagType::Int(_) | FlagType::Uint | FlagType::IntSlice => "7",
+            FlagType::Float => "0.7",
+            FlagType::Duration => "7s",
+            FlagType::Ip => "127.0.0.7",
+            FlagType::Map(_) | FlagType::MapBareKeys => "key=value",
+            FlagType::String | FlagType::StringSlice | FlagType::StringArray | FlagType::Version => "other",
+        }
+    }
+
     /// A switch; `default` is `true` or `false`.
     #[must_use]
     pub const fn bool(name: &'static str, default: &'static str) -> Self {

@@ -2,7 +2,7 @@
 //! controllers are told, or is a mistake.
 
 use base::Rng;
-use component_base::flags::{Flag, FlagSet, FlagType, GLOBAL, LOGS, parse};
+use component_base::flags::{FlagSet, GLOBAL, LOGS, parse};
 
 use super::flags::{FLAGS, WITHOUT_EFFECT};
 use super::options::Config;
@@ -34,20 +34,6 @@ fn told(arguments: &[String]) -> Result<String, String> {
     ))
 }
 
-/// Another value than the default.
-fn other_value(flag: &Flag) -> &'static str {
-    match flag.kind {
-        FlagType::Bool if flag.default == "true" => "false",
-        FlagType::Bool => "true",
-        FlagType::Int(_) | FlagType::Uint | FlagType::IntSlice => "7",
-        FlagType::Float => "0.7",
-        FlagType::Duration => "7s",
-        FlagType::Ip => "127.0.0.7",
-        FlagType::Map(_) | FlagType::MapBareKeys => "key=value",
-        FlagType::String | FlagType::StringSlice | FlagType::StringArray | FlagType::Version => "other",
-    }
-}
-
 #[test]
 fn every_flag_is_obeyed_or_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -63,7 +49,7 @@ fn every_flag_is_obeyed_or_refused() {
             continue;
         }
         let mut arguments = base.clone();
-        arguments.push(format!("--{}={}", flag.name, other_value(flag)));
+        arguments.push(format!("--{}={}", flag.name, flag.other_value()));
         if told(&arguments) == usual {
             ignored.push(flag.name);
         }

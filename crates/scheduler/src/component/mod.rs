@@ -4,6 +4,8 @@ mod client_writer;
 mod flags;
 #[cfg(test)]
 mod obeyed_tests;
+#[cfg(test)]
+mod own_plugin_tests;
 mod resource_metrics;
 mod settings;
 #[cfg(test)]
@@ -32,9 +34,10 @@ pub use watches::Watches;
 
 use crate::config;
 use crate::cycle::{Parts, Scheduler};
+use crate::framework::{BuildCx, Descriptor};
 use crate::metrics::SchedulerMetrics;
 use crate::parallel::Parallelism;
-use crate::plugins::BuildCx;
+use crate::plugins;
 use crate::queue::QueueOptions;
 use client_writer::ClientEvents;
 use settings::Settings;
@@ -101,8 +104,8 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let settings = Settings::new(configuration, &options, lifecycle.rng())?;
     let cx = settings.process.client_cx(&lifecycle);
     let client = Client::new(settings.process.client.clone().with_user_agent_suffix("scheduler"), cx)?;
-    try_profiles(&settings.configuration, &client)?;
     let watches = Arc::new(Watches::new(&client));
+    try_profiles(&settings.configuration, &client, &watches)?;
     if !settings.configuration.delay_cache_until_active {
         watches.start();
     }
@@ -129,21 +132,37 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     run_process(process, &lifecycle, Vec::new(), shown, work).await
 }
 
-/// Plugins that cannot be built are a reason not to start, not one to fail when the election is won.
-fn try_profiles(configuration: &KubeSchedulerConfiguration, client: &Client) -> Result<(), BoxError> {
+/// Plugins that cannot be built are a reason not to start, not one to fail when the election is won. What they ask for is
+/// watched from the start on.
+fn try_profiles(
+    configuration: &KubeSchedulerConfiguration,
+    client: &Client,
+    watches: &Watches,
+) -> Result<(), BoxError> {
     let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
-    let parallelism = Parallelism::default();
-    let cx = BuildCx { writer: Arc::new(ClientWriter::new(client)), gate: Arc::default(), metrics, parallelism };
-    config::build_profiles(configuration, &cx)?;
+    config::build_profiles(configuration, plugins::ALL, &build_cx(client, watches, metrics, Parallelism::default()))?;
     Ok(())
+}
+
+/// What plugins are built with where there is an API server.
+fn build_cx(client: &Client, watches: &Watches, metrics: Arc<SchedulerMetrics>, parallelism: Parallelism) -> BuildCx {
+    BuildCx {
+        listers: Arc::clone(watches.listers()),
+        writer: Arc::new(ClientWriter::new(client)),
+        gate: Arc::default(),
+        waiting: Arc::default(),
+        metrics,
+        tasks: client.tasks().clone(),
+        parallelism,
+    }
 }
 
 /// Schedules for as long as this process leads.
 async fn lead(settings: Settings, client: Client, watches: Arc<Watches>, leading: Leading) -> Result<(), BoxError> {
     let metrics = Arc::new(SchedulerMetrics::new(&leading.metrics));
     let scheduler = assemble(&settings.configuration, settings.max_in_unschedulable, &client, &watches, metrics)?;
-    watches.start();
     watches.feed(&scheduler);
+    watches.start();
     tokio::select! {
         biased;
         () = leading.stop.cancelled() => return Ok(()),
@@ -186,29 +205,28 @@ pub fn assemble(
     configuration: &KubeSchedulerConfiguration,
     max_in_unschedulable: Duration,
     client: &Client,
-    watches: &Arc<Watches>,
+    watches: &Watches,
     metrics: Arc<SchedulerMetrics>,
 ) -> Result<Arc<Scheduler>, BoxError> {
-    let writer = Arc::new(ClientWriter::new(client));
+    assemble_with(plugins::ALL, configuration, max_in_unschedulable, client, watches, metrics)
+}
+
+/// The same from other plugins.
+fn assemble_with(
+    plugins: &[Descriptor],
+    configuration: &KubeSchedulerConfiguration,
+    max_in_unschedulable: Duration,
+    client: &Client,
+    watches: &Watches,
+    metrics: Arc<SchedulerMetrics>,
+) -> Result<Arc<Scheduler>, BoxError> {
     let Tuning { parallelism, percentage_of_nodes_to_score, queue } = Tuning::of(configuration, max_in_unschedulable);
-    let parallelism = Parallelism::of_machine(parallelism);
-    let cx = BuildCx { writer: writer.clone(), gate: Arc::default(), metrics: Arc::clone(&metrics), parallelism };
-    let profiles = config::build_profiles(configuration, &cx)?;
+    let cx = build_cx(client, watches, metrics, Parallelism::of_machine(parallelism));
+    let profiles = config::build_profiles(configuration, plugins, &cx)?;
     let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
     let events = Arc::new(ClientEvents::new(client, &names));
-    let parts = Parts {
-        profiles,
-        percentage_of_nodes_to_score,
-        parallelism,
-        queue,
-        listers: watches.clone(),
-        writer,
-        events,
-        metrics,
-        gate: cx.gate,
-        clock: client.clock().clone(),
-        rng: client.rng().clone(),
-    };
+    let (clock, rng) = (client.clock().clone(), client.rng().clone());
+    let parts = Parts { profiles, percentage_of_nodes_to_score, queue, cx, events, clock, rng };
     Scheduler::new(parts).ok_or_else(|| "at least one profile is required".into())
 }
 

@@ -6,7 +6,7 @@ use api_types::scheduler_config_v1::{
     ClientConnectionConfiguration, KubeSchedulerProfile, LeaderElectionConfiguration, Plugins,
 };
 use base::Rng;
-use component_base::flags::{Flag, FlagSet, FlagType, GLOBAL, LOGS, parse};
+use component_base::flags::{FlagSet, GLOBAL, LOGS, parse};
 use serde_json::json;
 
 use super::*;
@@ -42,8 +42,23 @@ fn points(profile: &Profile) -> String {
             [$(profile.$point.iter().map(|at| format!("{} {}", at.name, at.weight)).collect::<Vec<_>>()),*]
         };
     }
-    let points =
-        names!(pre_enqueue, pre_filter, filter, post_filter, pre_score, score, reserve, pre_bind, bind, post_bind);
+    let points = names!(
+        pre_enqueue,
+        pre_filter,
+        filter,
+        post_filter,
+        pre_score,
+        score,
+        reserve,
+        permit,
+        pre_bind,
+        bind,
+        post_bind,
+        remote_filter,
+        remote_score,
+        remote_bind,
+        remote_preempt
+    );
     format!("{} {:?} {points:?}", profile.name, profile.percentage_of_nodes_to_score)
 }
 
@@ -53,7 +68,8 @@ fn told(arguments: Vec<String>) -> Result<String, String> {
     settings::prepare(&mut options).map_err(|error| error.to_string())?;
     let configuration = settings::configuration(&options).map_err(|error| error.to_string())?;
     let settings = Settings::new(configuration, &options, &Rng::seeded(1)).map_err(|error| error.to_string())?;
-    let profiles = config::build_profiles(&settings.configuration, &build_cx()).map_err(|error| error.to_string())?;
+    let profiles = config::build_profiles(&settings.configuration, plugins::ALL, &build_cx())
+        .map_err(|error| error.to_string())?;
     let profiles: Vec<_> = profiles.iter().map(|profile| points(profile)).collect();
     let tuning = Tuning::of(&settings.configuration, settings.max_in_unschedulable);
     let delays = settings.configuration.delay_cache_until_active;
@@ -135,7 +151,7 @@ fn probes(files: &Files) -> Vec<(Vec<&'static str>, Value)> {
         (vec!["percentageOfNodesToScore"], json!(50)),
         (vec!["podInitialBackoffSeconds"], json!(2)),
         (vec!["podMaxBackoffSeconds"], json!(20)),
-        (vec!["extenders"], json!([{"urlPrefix": "https://extender"}])),
+        (vec!["extenders"], json!([{"urlPrefix": "https://extender", "filterVerb": "filter"}])),
         (vec!["delayCacheUntilActive"], json!(true)),
         (vec!["profile", "schedulerName"], json!("other")),
         (vec!["profile", "percentageOfNodesToScore"], json!(50)),
@@ -167,8 +183,8 @@ fn all_fields() -> Vec<Vec<&'static str>> {
     all
 }
 
-#[test]
-fn every_field_is_obeyed_or_refused() {
+#[tokio::test]
+async fn every_field_is_obeyed_or_refused() {
     let files = Files::new();
     let usual = files.told_with(&["clientConnection", "kubeconfig"], json!(files.path("one")));
     assert!(usual.is_ok(), "{usual:?}");
@@ -185,20 +201,6 @@ fn every_field_is_obeyed_or_refused() {
     assert_eq!(files.told_with(&["clientConnection", "acceptContentTypes"], json!(both)), usual);
 }
 
-/// Another value than the default.
-fn other_value(flag: &Flag) -> &'static str {
-    match flag.kind {
-        FlagType::Bool if flag.default == "true" => "false",
-        FlagType::Bool => "true",
-        FlagType::Int(_) | FlagType::Uint | FlagType::IntSlice => "7",
-        FlagType::Float => "0.7",
-        FlagType::Duration => "7s",
-        FlagType::Ip => "127.0.0.7",
-        FlagType::Map(_) | FlagType::MapBareKeys => "key=value",
-        FlagType::String | FlagType::StringSlice | FlagType::StringArray | FlagType::Version => "other",
-    }
-}
-
 #[test]
 fn every_flag_is_obeyed_or_refused() {
     let files = Files::new();
@@ -211,7 +213,7 @@ fn every_flag_is_obeyed_or_refused() {
         if elsewhere || OTHERWISE.contains(&flag.name) {
             continue;
         }
-        if told(vec![base.clone(), format!("--{}={}", flag.name, other_value(flag))]) == usual {
+        if told(vec![base.clone(), format!("--{}={}", flag.name, flag.other_value())]) == usual {
             ignored.push(flag.name);
         }
     }

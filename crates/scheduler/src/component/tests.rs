@@ -10,29 +10,38 @@ use component_base::flags::{Flag, check_table, parse};
 use super::*;
 use crate::test_objects::{node, pod};
 
-const PODS: &str = "v1/pods";
+pub(super) const PODS: &str = "v1/pods";
 const NODES: &str = "v1/nodes";
 
 /// A scheduler that runs against a server; its tasks end with the returned client's group.
 async fn start(server: &FakeServer) -> client::Client {
+    start_with(server, plugins::ALL, &config::default_configuration()).await
+}
+
+/// The same with other plugins and another configuration.
+pub(super) async fn start_with(
+    server: &FakeServer,
+    plugins: &[Descriptor],
+    configuration: &KubeSchedulerConfiguration,
+) -> client::Client {
     let client = server.client();
     let watches = Arc::new(Watches::new(&client));
     let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
-    let configuration = config::default_configuration();
-    let scheduler = assemble(&configuration, Duration::from_secs(300), &client, &watches, metrics).unwrap();
-    watches.start();
+    let limit = Duration::from_secs(300);
+    let scheduler = assemble_with(plugins, configuration, limit, &client, &watches, metrics).unwrap();
     watches.feed(&scheduler);
+    watches.start();
     watches.wait_synced().await;
     let tasks = client.tasks().clone();
     client.tasks().spawn("scheduler", scheduler.run(tasks.clone(), tasks.token()));
     client
 }
 
-fn put(server: &FakeServer, resource: &str, object: &dyn Object) {
+pub(super) fn put(server: &FakeServer, resource: &str, object: &dyn Object) {
     server.put(resource, object.to_value());
 }
 
-fn pod_in(server: &FakeServer, name: &str) -> Value {
+pub(super) fn pod_in(server: &FakeServer, name: &str) -> Value {
     let pods = server.objects(PODS);
     pods.into_iter().find(|pod| pod["metadata"]["name"] == name).unwrap_or_default()
 }

@@ -1,14 +1,12 @@
-//! What the scheduler watches: pods and nodes feed it, the rest is there to be looked up.
+//! What the scheduler watches: pods and nodes feed it, and further kinds as far as its plugins read or hear of them.
 
 use std::sync::Arc;
 
-use api_types::apps_v1::{ReplicaSet, StatefulSet};
-use api_types::core_v1::{Namespace, Node, Pod, ReplicationController, Service};
-use api_types::policy_v1::PodDisruptionBudget;
+use api_types::core_v1::{Node, Pod};
 use client::{Change, Client, Informer, InformerOptions, Informers, Scope};
 
 use crate::cycle::Scheduler;
-use crate::listers::Listers;
+use crate::listers::{Lister, Listers};
 
 /// Pods that have ended take no room and wait for none.
 const LIVE_PODS: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -18,34 +16,28 @@ pub struct Watches {
     informers: Informers,
     pods: Informer<Pod>,
     nodes: Informer<Node>,
-    namespaces: Informer<Namespace>,
-    services: Informer<Service>,
-    replication_controllers: Informer<ReplicationController>,
-    replica_sets: Informer<ReplicaSet>,
-    stateful_sets: Informer<StatefulSet>,
-    budgets: Informer<PodDisruptionBudget>,
+    listers: Arc<Listers>,
 }
 
 impl Watches {
-    /// Watches through a client; nothing is asked before [`Watches::start`].
+    /// Watches pods and nodes through a client; nothing is asked before [`Watches::start`].
     #[must_use]
     pub fn new(client: &Client) -> Self {
         let options = InformerOptions { resync: None, drop_managed_fields: true, ..InformerOptions::default() };
         let informers = Informers::new(client, options);
-        Self {
-            pods: informers.scoped(&Scope::fields(LIVE_PODS)),
-            nodes: informers.of(),
-            namespaces: informers.of(),
-            services: informers.of(),
-            replication_controllers: informers.of(),
-            replica_sets: informers.of(),
-            stateful_sets: informers.of(),
-            budgets: informers.of(),
-            informers,
-        }
+        let (pods, nodes) = (informers.scoped(&Scope::fields(LIVE_PODS)), informers.of());
+        let listers = Arc::new(Listers::watched(informers.clone()));
+        listers.set(Lister::Watched(pods.clone()));
+        Self { informers, pods, nodes, listers }
     }
 
-    /// Begins to watch; once is enough.
+    /// What plugins are built with: whatever they ask for is watched, too.
+    #[must_use]
+    pub fn listers(&self) -> &Arc<Listers> {
+        &self.listers
+    }
+
+    /// Begins to watch what is asked for by now; once more does no harm.
     pub fn start(&self) {
         self.informers.start();
     }
@@ -53,14 +45,7 @@ impl Watches {
     /// Whether everything has been listed.
     #[must_use]
     pub fn has_synced(&self) -> bool {
-        self.pods.has_synced()
-            && self.nodes.has_synced()
-            && self.namespaces.has_synced()
-            && self.services.has_synced()
-            && self.replication_controllers.has_synced()
-            && self.replica_sets.has_synced()
-            && self.stateful_sets.has_synced()
-            && self.budgets.has_synced()
+        self.informers.has_synced()
     }
 
     /// The pods that have not ended.
@@ -74,7 +59,7 @@ impl Watches {
         self.informers.wait_synced().await;
     }
 
-    /// Tells a scheduler of nodes and pods, those that are known already first.
+    /// Tells a scheduler of nodes, pods, and what its plugins want to hear of; of those that are known already first.
     pub fn feed(&self, scheduler: &Arc<Scheduler>) {
         let to = Arc::clone(scheduler);
         self.nodes.subscribe(move |change| match change {
@@ -89,32 +74,9 @@ impl Watches {
             Change::Deleted { object, stale: false } => to.pod_deleted(object),
             Change::Deleted { object, stale: true } => to.pod_lost(object),
         });
-    }
-}
-
-impl Listers for Watches {
-    fn pod(&self, namespace: &str, name: &str) -> Option<Arc<Pod>> {
-        self.pods.find(namespace, name)
-    }
-    fn namespace(&self, name: &str) -> Option<Arc<Namespace>> {
-        self.namespaces.find("", name)
-    }
-    fn namespaces(&self) -> Vec<Arc<Namespace>> {
-        self.namespaces.list()
-    }
-    fn services(&self, namespace: &str) -> Vec<Arc<Service>> {
-        self.services.in_namespace(namespace)
-    }
-    fn replication_controller(&self, namespace: &str, name: &str) -> Option<Arc<ReplicationController>> {
-        self.replication_controllers.find(namespace, name)
-    }
-    fn replica_set(&self, namespace: &str, name: &str) -> Option<Arc<ReplicaSet>> {
-        self.replica_sets.find(namespace, name)
-    }
-    fn stateful_set(&self, namespace: &str, name: &str) -> Option<Arc<StatefulSet>> {
-        self.stateful_sets.find(namespace, name)
-    }
-    fn disruption_budgets(&self) -> Vec<Arc<PodDisruptionBudget>> {
-        self.budgets.list()
+        for kind in scheduler.other_kinds() {
+            let to = Arc::clone(scheduler);
+            kind.subscribe(&self.informers, Arc::new(move |event, object| to.other_changed(event, object)));
+        }
     }
 }

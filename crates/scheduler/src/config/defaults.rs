@@ -6,7 +6,8 @@ use api_types::scheduler_config_v1::{
     Plugins,
 };
 
-use super::{ConfigError, PluginArgs};
+use super::ConfigError;
+use crate::plugin_args::PluginArgs;
 use crate::plugins;
 
 /// The profile's name where there is one profile without one.

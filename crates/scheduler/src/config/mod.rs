@@ -1,6 +1,5 @@
 //! The configuration file: reading it strictly, filling in defaults, checking it, and building profiles from it.
 
-mod args;
 mod defaults;
 mod profiles;
 #[cfg(test)]
@@ -12,8 +11,9 @@ use api_machinery::json;
 use api_machinery::value::Value;
 use api_types::scheduler_config_v1::{API_VERSION, KubeSchedulerConfiguration};
 
-pub use args::PluginArgs;
 pub use profiles::{ProfileError, build_profiles};
+
+use crate::plugin_args::take_type;
 
 /// The kind of the file.
 pub(crate) const KIND: &str = "KubeSchedulerConfiguration";
@@ -63,15 +63,6 @@ pub fn decode(value: &Value) -> Result<KubeSchedulerConfiguration, ConfigError> 
     }
     defaults::fill(&mut configuration)?;
     Ok(configuration)
-}
-
-/// Takes version and kind out of an object: file kinds are plain structs to the codec.
-fn take_type(value: &mut Value) -> (String, String) {
-    let mut take = |field: &str| {
-        let text = value.as_object_mut().and_then(|fields| fields.remove(field));
-        text.and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default()
-    };
-    (take("apiVersion"), take("kind"))
 }
 
 /// The configuration without a file.

@@ -1,12 +1,15 @@
 //! Profiles from a configuration: builds every plugin that is named and puts it at its points.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use api_types::scheduler_config_v1::{KubeSchedulerConfiguration, KubeSchedulerProfile, PluginSet, Plugins};
 
-use super::PluginArgs;
-use crate::framework::{At, MAX_SCORE, Plugin, PluginMask, Profile, registrations_of};
-use crate::plugins::{self, BuildCx};
+use crate::framework::{
+    At, BuildCx, Descriptor, MAX_SCORE, Plugin, PluginMask, Profile, QueueSort, Registration, registrations_of,
+};
+use crate::plugin_args::PluginArgs;
+use crate::plugins::{ABSENT, FIT, extender};
 
 /// Why a profile cannot be built, in upstream's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -15,14 +18,19 @@ pub struct ProfileError(String);
 
 type Built = Result<Vec<usize>, String>;
 
-/// Builds the profiles of a checked configuration.
+/// Builds the profiles of a checked configuration from these plugins.
 ///
 /// # Errors
 /// When a plugin is unknown, at the wrong point or cannot be built.
 pub fn build_profiles(
     configuration: &KubeSchedulerConfiguration,
+    plugins: &[Descriptor],
     cx: &BuildCx,
 ) -> Result<Vec<Arc<Profile>>, ProfileError> {
+    let extenders = extender::build_all(cx, &configuration.extenders).map_err(ProfileError)?;
+    let managed = configuration.extenders.iter().flat_map(|extender| &extender.managed_resources);
+    let ignored: Vec<String> =
+        managed.filter(|resource| resource.ignored_by_scheduler).map(|resource| resource.name.clone()).collect();
     let mut profiles: Vec<Arc<Profile>> = Vec::new();
     for profile in &configuration.profiles {
         let name = profile.scheduler_name.clone().unwrap_or_default();
@@ -32,12 +40,33 @@ pub fn build_profiles(
         if profiles.iter().any(|known| known.name == name) {
             return Err(ProfileError(format!("duplicate profile with scheduler name {name:?}")));
         }
-        let built = Assembly::new(profile, cx).and_then(|assembly| assembly.profile(&name));
+        let profile = &ignoring(profile, &ignored).map_err(ProfileError)?;
+        let built = Assembly::new(profile, plugins, cx).and_then(|assembly| assembly.profile(&name, &extenders));
         let built =
             built.map_err(|error| ProfileError(format!("creating profile for scheduler name {name}: {error}")))?;
         profiles.push(Arc::new(built));
     }
     Ok(profiles)
+}
+
+/// The profile with the resources that extenders take care of left out of `NodeResourcesFit`, in the place of those that it
+/// leaves out itself, as upstream.
+fn ignoring<'a>(
+    profile: &'a KubeSchedulerProfile,
+    ignored: &[String],
+) -> Result<Cow<'a, KubeSchedulerProfile>, String> {
+    if ignored.is_empty() {
+        return Ok(Cow::Borrowed(profile));
+    }
+    let mut profile = profile.clone();
+    let config = profile.plugin_config.iter_mut().find(|config| config.name == FIT);
+    let config = config.ok_or("can't find NodeResourcesFitArgs in plugin config")?;
+    let mut args = PluginArgs::decode(FIT, &config.args)?;
+    if let PluginArgs::NodeResourcesFit(args) = &mut args {
+        args.ignored_resources = ignored.to_vec();
+    }
+    config.args = args.encode(FIT);
+    Ok(Cow::Owned(profile))
 }
 
 /// The built plugins of one profile.
@@ -69,7 +98,7 @@ fn lists(plugins: &Plugins) -> [(&'static str, &PluginSet); 15] {
 }
 
 impl<'a> Assembly<'a> {
-    fn new(config: &'a KubeSchedulerProfile, cx: &BuildCx) -> Result<Self, String> {
+    fn new(config: &'a KubeSchedulerProfile, plugins: &[Descriptor], cx: &BuildCx) -> Result<Self, String> {
         let lists_of = config.plugins.clone().unwrap_or_default();
         let mut assembly = Self { config, lists: lists_of, built: Vec::new() };
         for (place, one) in config.plugin_config.iter().enumerate() {
@@ -79,7 +108,8 @@ impl<'a> Assembly<'a> {
         }
         let mut wanted: Vec<&str> = Vec::new();
         for plugin in lists(&assembly.lists).iter().flat_map(|(_, set)| &set.enabled) {
-            if plugins::ABSENT.contains(&plugin.name.as_str()) {
+            let known = plugins.iter().any(|descriptor| descriptor.name == plugin.name);
+            if !known && ABSENT.contains(&plugin.name.as_str()) {
                 return Err(format!("plugin {:?} is not available in this build", plugin.name));
             }
             if !wanted.contains(&plugin.name.as_str()) {
@@ -88,7 +118,7 @@ impl<'a> Assembly<'a> {
         }
         let mut built = Vec::new();
         // In the order of the table, so that places do not depend on the configuration.
-        for descriptor in plugins::ALL.iter().filter(|descriptor| wanted.contains(&descriptor.name)) {
+        for descriptor in plugins.iter().filter(|descriptor| wanted.contains(&descriptor.name)) {
             let args = assembly.args(descriptor.name)?;
             let plugin = (descriptor.build)(cx, &args)
                 .map_err(|error| format!("initializing plugin {:?}: {error}", descriptor.name))?;
@@ -163,54 +193,94 @@ impl<'a> Assembly<'a> {
         i64::from(weight.filter(|weight| *weight != 0).unwrap_or(1))
     }
 
-    fn profile(&self, name: &str) -> Result<Profile, String> {
-        macro_rules! point {
-            ($label:literal, $field:ident) => {
-                self.at($label, &self.lists.$field, |plugin| plugin.$field.is_some())?
+    /// The plugins at one point that implement it, in order.
+    fn point<T: ?Sized>(
+        &self,
+        order: &[usize],
+        own: impl Fn(&Plugin) -> &Option<Arc<T>>,
+        weight: impl Fn(&Plugin) -> i64,
+    ) -> Vec<At<T>> {
+        let one = |place: &usize| {
+            let plugin = self.built.get(*place)?;
+            let (name, weight) = (plugin.name, weight(plugin));
+            Some(At { place: *place, name, weight, plugin: own(plugin).clone()? })
+        };
+        order.iter().filter_map(one).collect()
+    }
+
+    fn profile(&self, name: &str, extenders: &[Plugin]) -> Result<Profile, String> {
+        /// The plugins of a list of the configuration, at each point that it stands for.
+        macro_rules! points {
+            ($label:literal, $list:ident => $($field:ident),+) => {{
+                let order = self.at($label, &self.lists.$list, |plugin| $(plugin.$field.is_some())||+)?;
+                let weight = |plugin: &Plugin| if $label == "Score" { self.weight(plugin.name) } else { 1 };
+                ($(self.point(&order, |plugin| &plugin.$field, weight)),+)
+            }};
+        }
+        /// The same, with the extenders behind.
+        macro_rules! with_extenders {
+            ($point:expr, $field:ident) => {
+                $point
                     .into_iter()
-                    .filter_map(|place| {
-                        let plugin = self.built.get(place)?;
-                        let weight = if $label == "Score" { self.weight(plugin.name) } else { 1 };
-                        Some(At { place, name: plugin.name, weight, plugin: plugin.$field.clone()? })
-                    })
+                    .chain(extenders.iter().filter_map(|extender| {
+                        let plugin = extender.$field.clone()?;
+                        Some(At { place: self.built.len(), name: extender.name, weight: 1, plugin })
+                    }))
                     .collect::<Vec<_>>()
             };
         }
-        self.at("Permit", &self.lists.permit, |_| false)?;
         self.at("PlacementGenerate", &self.lists.placement_generate, |_| false)?;
         self.at("PlacementScore", &self.lists.placement_score, |_| false)?;
-        let sorts = point!("QueueSort", queue_sort);
-        let [sort] = sorts.as_slice() else {
+        let queue_sort = self.queue_sort(name, &points!("QueueSort", queue_sort => queue_sort))?;
+        let (bind, remote_bind) = points!("Bind", bind => bind, remote_bind);
+        if bind.is_empty() && remote_bind.is_empty() {
+            return Err(format!("at least one bind plugin is needed for profile with scheduler name {name:?}"));
+        }
+        let (score, remote_score) = points!("Score", score => score, remote_score);
+        let weights = score.iter().map(|at| at.weight).chain(remote_score.iter().map(|at| at.weight));
+        let total = weights.into_iter().try_fold(0_i64, |sum, weight| sum.checked_add(weight.checked_mul(MAX_SCORE)?));
+        total.ok_or("total score of Score plugins could overflow")?;
+        let (filter, remote_filter) = points!("Filter", filter => filter, remote_filter);
+        let (post_filter, remote_preempt) = points!("PostFilter", post_filter => post_filter, remote_preempt);
+        Ok(Profile {
+            name: name.to_owned(),
+            percentage_of_nodes_to_score: self.config.percentage_of_nodes_to_score,
+            pre_enqueue: points!("PreEnqueue", pre_enqueue => pre_enqueue),
+            queue_sort,
+            pre_filter: points!("PreFilter", pre_filter => pre_filter),
+            filter,
+            post_filter,
+            pre_score: points!("PreScore", pre_score => pre_score),
+            score,
+            reserve: points!("Reserve", reserve => reserve),
+            permit: points!("Permit", permit => permit),
+            pre_bind: points!("PreBind", pre_bind => pre_bind),
+            bind,
+            post_bind: points!("PostBind", post_bind => post_bind),
+            remote_filter: with_extenders!(remote_filter, remote_filter),
+            remote_score: with_extenders!(remote_score, remote_score),
+            remote_bind: with_extenders!(remote_bind, remote_bind),
+            remote_preempt: with_extenders!(remote_preempt, remote_preempt),
+            registrations: self.registrations(extenders),
+        })
+    }
+
+    fn queue_sort(&self, name: &str, sorts: &[At<dyn QueueSort>]) -> Result<Arc<dyn QueueSort>, String> {
+        let [sort] = sorts else {
             return Err(format!(
                 "only one queue sort plugin required for profile with scheduler name {name:?}, but got {}",
                 sorts.len()
             ));
         };
-        let bind = point!("Bind", bind);
-        if bind.is_empty() {
-            return Err(format!("at least one bind plugin is needed for profile with scheduler name {name:?}"));
-        }
-        let score = point!("Score", score);
-        let total = score.iter().try_fold(0_i64, |sum, at| sum.checked_add(at.weight.checked_mul(MAX_SCORE)?));
-        total.ok_or("total score of Score plugins could overflow")?;
+        Ok(Arc::clone(&sort.plugin))
+    }
+
+    /// What the plugins want to hear of that can reject pods; all extenders together count as one.
+    fn registrations(&self, extenders: &[Plugin]) -> Vec<(&'static str, Registration)> {
         let can_reject = self.built.iter().filter(|plugin| plugin.can_reject());
-        let registrations = can_reject
+        let all = can_reject
+            .chain(extenders.first())
             .flat_map(|plugin| registrations_of(plugin).into_iter().map(|registration| (plugin.name, registration)));
-        Ok(Profile {
-            name: name.to_owned(),
-            percentage_of_nodes_to_score: self.config.percentage_of_nodes_to_score,
-            pre_enqueue: point!("PreEnqueue", pre_enqueue),
-            queue_sort: Arc::clone(&sort.plugin),
-            pre_filter: point!("PreFilter", pre_filter),
-            filter: point!("Filter", filter),
-            post_filter: point!("PostFilter", post_filter),
-            pre_score: point!("PreScore", pre_score),
-            score,
-            reserve: point!("Reserve", reserve),
-            pre_bind: point!("PreBind", pre_bind),
-            bind,
-            post_bind: point!("PostBind", post_bind),
-            registrations: registrations.collect(),
-        })
+        all.collect()
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::plugins::build_cx;
+use crate::plugins::{ALL, build_cx};
 
 fn file(rest: &Value) -> Value {
     let mut value = json!({ "apiVersion": API_VERSION, "kind": KIND });
@@ -19,7 +19,7 @@ fn refusal(rest: &Value) -> String {
     match checked {
         Err(error) => error.to_string(),
         Ok(configuration) => {
-            build_profiles(&configuration, &build_cx()).err().map(|e| e.to_string()).unwrap_or_default()
+            build_profiles(&configuration, ALL, &build_cx()).err().map(|e| e.to_string()).unwrap_or_default()
         }
     }
 }
@@ -47,7 +47,7 @@ fn merging_keeps_places_and_order() {
     }, "filter": { "disabled": [{ "name": "NodePorts" }] }, "score": { "enabled": [{ "name": "InterPodAffinity" }] } } }] }));
     let configuration = decode(&value).unwrap();
     validate(&configuration).unwrap();
-    let profile = build_profiles(&configuration, &build_cx()).unwrap().remove(0);
+    let profile = build_profiles(&configuration, ALL, &build_cx()).unwrap().remove(0);
     let scores: Vec<_> = profile.score.iter().map(|at| (at.name, at.weight)).collect();
     assert_eq!(scores[..3], [("InterPodAffinity", 1), ("TaintToleration", 3), ("NodeAffinity", 7)]);
     assert!(!scores.iter().any(|(name, _)| *name == "ImageLocality"));
@@ -70,8 +70,23 @@ fn refusals() {
             "profiles[1].schedulerName: Duplicate value: \"a\"",
         ),
         (
-            json!({ "extenders": [{ "urlPrefix": "http://x" }] }),
-            "extenders: Forbidden: this scheduler does not call extenders",
+            json!({ "extenders": [{ "urlPrefix": "http://x", "prioritizeVerb": "rank" }] }),
+            "extenders[0].weight: Invalid value: 0: must have a positive weight applied to it",
+        ),
+        (
+            json!({ "extenders": [{ "urlPrefix": "http://x", "managedResources": [{ "name": "example.com/a" }, { "name": "cpu" }] },
+                { "urlPrefix": "http://y", "managedResources": [{ "name": "example.com/a" }] }] }),
+            "[extenders[0].managedResources[1].name: Invalid value: \"cpu\": is an invalid extended resource name, \
+             extenders[1].managedResources[0].name: Invalid value: \"example.com/a\": duplicate extender managed resource name]",
+        ),
+        (
+            json!({ "extenders": [{ "urlPrefix": "http://x", "bindVerb": "b" }, { "urlPrefix": "http://y", "bindVerb": "b" }] }),
+            "extenders: Invalid value: \"found 2 extenders implementing bind\": only one extender can implement bind",
+        ),
+        (
+            json!({ "extenders": [{ "urlPrefix": "ftp://x" }] }),
+            "initializing profiles: cannot create extender with URL \"ftp://x\": invalid server \"ftp://x\": the scheme must be \
+             http or https",
         ),
         (
             plugins(json!({ "filter": { "enabled": [{ "name": "Nope" }] } })),

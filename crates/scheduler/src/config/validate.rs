@@ -1,12 +1,14 @@
 //! The rules of a configuration.
 
 use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::names;
 use api_types::scheduler_config_v1::{
-    API_VERSION, ClientConnectionConfiguration, KubeSchedulerConfiguration, KubeSchedulerProfile,
+    API_VERSION, ClientConnectionConfiguration, Extender, KubeSchedulerConfiguration, KubeSchedulerProfile,
     LeaderElectionConfiguration,
 };
 
-use super::PluginArgs;
+use crate::plugin_args::PluginArgs;
+use crate::resources::is_extended;
 
 /// Plugins that upstream had once.
 const REMOVED: &[&str] = &["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"];
@@ -39,9 +41,7 @@ pub(super) fn check(configuration: &KubeSchedulerConfiguration) -> ErrorList {
         let detail = "must be greater than or equal to PodInitialBackoffSeconds";
         errors.push(Path::new("podMaxBackoffSeconds").invalid(most, detail));
     }
-    if !configuration.extenders.is_empty() {
-        errors.push(Path::new("extenders").forbidden("this scheduler does not call extenders"));
-    }
+    check_extenders(&configuration.extenders, &mut errors);
     errors
 }
 
@@ -91,6 +91,35 @@ fn check_leader_election(election: &LeaderElectionConfiguration, errors: &mut Er
         if text.is_empty() {
             errors.push(path.child(name).required(detail));
         }
+    }
+}
+
+fn check_extenders(extenders: &[Extender], errors: &mut ErrorList) {
+    let list = Path::new("extenders");
+    let mut managed: Vec<&str> = Vec::new();
+    for (place, extender) in extenders.iter().enumerate() {
+        let path = list.index(place);
+        if !extender.prioritize_verb.is_empty() && extender.weight <= 0 {
+            errors.push(path.child("weight").invalid(extender.weight, "must have a positive weight applied to it"));
+        }
+        for (place, resource) in extender.managed_resources.iter().enumerate() {
+            let (path, name) = (path.child("managedResources").index(place), resource.name.as_str());
+            for detail in names::qualified_name(name) {
+                errors.push(path.child("name").invalid(name, detail));
+            }
+            if !is_extended(name) {
+                errors.push(path.child("name").invalid(name, "is an invalid extended resource name"));
+            }
+            if managed.contains(&name) {
+                errors.push(path.child("name").invalid(name, "duplicate extender managed resource name"));
+            }
+            managed.push(name);
+        }
+    }
+    let binders = extenders.iter().filter(|extender| !extender.bind_verb.is_empty()).count();
+    if binders > 1 {
+        let value = format!("found {binders} extenders implementing bind");
+        errors.push(list.invalid(value.as_str(), "only one extender can implement bind"));
     }
 }
 

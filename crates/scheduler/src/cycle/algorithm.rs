@@ -10,8 +10,7 @@ use crate::metrics::SchedulerMetrics;
 use crate::node_info::NodeView;
 use crate::parallel::Parallelism;
 use crate::plugins;
-use crate::pod_info::PodInfo;
-use crate::queue::NominatedPods;
+use crate::pod_info::{NominatedPods, PodInfo};
 
 /// With fewer nodes all are looked at, and no fewer feasible ones are ever looked for.
 const MINIMUM_FEASIBLE: usize = 100;
@@ -55,41 +54,74 @@ pub(super) fn wanted_feasible(nodes: usize, percentage: i32) -> usize {
     (nodes * share / 100).max(MINIMUM_FEASIBLE)
 }
 
+/// The nodes that can run a pod, as far as the pure plugins know.
+pub(super) struct Feasible<'a> {
+    pub(super) nodes: Vec<NodeView<'a>>,
+    pub(super) state: CycleState,
+    /// Why the others cannot.
+    pub(super) diagnosis: Box<Diagnosis>,
+    /// Whether only the node was looked at that was made free for the pod.
+    pub(super) is_nominated: bool,
+}
+
+/// Where to look.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// At the node that was made free for the pod; at all where it does not fit there.
+    NominatedFirst,
+    /// At all nodes.
+    Everywhere,
+}
+
 impl<'a> Search<'a> {
     /// Finds the node; `start` is where the look at the nodes begins, and moves on. What is found out about nodes for pods
     /// of this shape is added to `known`.
     pub(super) fn find(&self, pod: &PodInfo, start: &mut usize, known: &mut ShapeAnswers) -> Result<Decision, NoFit> {
+        let Feasible { nodes, mut state, diagnosis, .. } = self.feasible(pod, Look::NominatedFirst, start, known)?;
+        match nodes.as_slice() {
+            [] => Err(NoFit::Nowhere { state, diagnosis }),
+            [only] => Ok(Decision { node: Arc::clone(&only.info.name), state }),
+            nodes => {
+                let totals = self.score(&mut state, pod, nodes, known).map_err(NoFit::Failed)?;
+                let node = self.best(nodes, &totals).map_err(NoFit::Failed)?;
+                Ok(Decision { node, state })
+            }
+        }
+    }
+
+    /// Finds enough nodes that can run the pod; see [`Search::find`].
+    pub(super) fn feasible(
+        &self,
+        pod: &PodInfo,
+        look: Look,
+        start: &mut usize,
+        known: &mut ShapeAnswers,
+    ) -> Result<Feasible<'a>, NoFit> {
         if self.cx.snapshot.is_empty() {
             // Upstream gives no rejecting plugin here, so that the pod is tried again soon.
             return Err(NoFit::Failed(Status::unschedulable("no nodes available to schedule pods")));
         }
         let mut state = CycleState::default();
-        let mut diagnosis = Diagnosis { nodes: self.cx.snapshot.len(), ..Diagnosis::default() };
-        let name = self.profile.name.as_str();
+        let mut diagnosis = Box::new(Diagnosis { nodes: self.cx.snapshot.len(), ..Diagnosis::default() });
         let pre_filter = || self.profile.run_pre_filter(self.cx, &mut state, pod, &mut diagnosis);
-        let restriction = match self.metrics.timed("PreFilter", name, pre_filter) {
+        let restriction = match self.profile.timed(self.metrics, "PreFilter", pre_filter) {
             Ok(restriction) => restriction,
             Err(status) if !status.code.is_rejection() => return Err(NoFit::Failed(status)),
             Err(status) => {
                 diagnosis.blame(&status);
                 diagnosis.pre_filter_message = status.message();
                 diagnosis.absent = Some(status);
-                return Err(NoFit::Nowhere { state, diagnosis: Box::new(diagnosis) });
+                return Err(NoFit::Nowhere { state, diagnosis });
             }
         };
-        if let Some(node) = self.nominated_node(&state, pod) {
-            return Ok(Decision { node: Arc::clone(&node.info.name), state });
+        if look == Look::NominatedFirst
+            && let Some(node) = self.nominated_node(&state, pod)
+        {
+            return Ok(Feasible { nodes: vec![node], state, diagnosis, is_nominated: true });
         }
         let filter = || self.filter(&state, pod, &restriction, &mut diagnosis, start, known);
-        let feasible = self.metrics.timed("Filter", name, filter).map_err(NoFit::Failed)?;
-        match feasible.as_slice() {
-            [] => Err(NoFit::Nowhere { state, diagnosis: Box::new(diagnosis) }),
-            [only] => Ok(Decision { node: Arc::clone(&only.info.name), state }),
-            nodes => {
-                let node = self.best(&mut state, pod, nodes, known).map_err(NoFit::Failed)?;
-                Ok(Decision { node, state })
-            }
-        }
+        let nodes = self.profile.timed(self.metrics, "Filter", filter).map_err(NoFit::Failed)?;
+        Ok(Feasible { nodes, state, diagnosis, is_nominated: false })
     }
 
     /// The node that was made free for the pod, if it fits there now.
@@ -134,7 +166,8 @@ impl<'a> Search<'a> {
         if restriction.nodes.is_some() {
             diagnosis.unschedulable_plugins.extend(&restriction.plugins);
         }
-        let wanted = if self.profile.score.is_empty() { 1 } else { wanted_feasible(count, self.percentage) };
+        let chooses = self.profile.chooses_among_nodes();
+        let wanted = if !chooses { 1 } else { wanted_feasible(count, self.percentage) };
         let local = self.profile.local_filters();
         let feasible = Vec::with_capacity(wanted);
         let mut pass = Pass { search: self, state, pod, diagnosis, known, local, feasible, failure: None };
@@ -169,17 +202,21 @@ impl<'a> Search<'a> {
         pass.failure.map_or(Ok(pass.feasible), Err)
     }
 
-    /// The node with the highest score; any of those that share it.
-    fn best(
+    /// The total of each node's scores by the pure plugins.
+    pub(super) fn score(
         &self,
         state: &mut CycleState,
         pod: &PodInfo,
         nodes: &[NodeView<'a>],
         known: &mut ShapeAnswers,
-    ) -> Result<Arc<str>, Status> {
-        let (profile, name) = (self.profile, self.profile.name.as_str());
-        self.metrics.timed("PreScore", name, || profile.run_pre_score(self.cx, state, pod, nodes))?;
-        let totals = self.metrics.timed("Score", name, || profile.run_score(state, pod, nodes, known))?;
+    ) -> Result<Vec<i64>, Status> {
+        let profile = self.profile;
+        profile.timed(self.metrics, "PreScore", || profile.run_pre_score(self.cx, state, pod, nodes))?;
+        profile.timed(self.metrics, "Score", || profile.run_score(state, pod, nodes, known))
+    }
+
+    /// The node with the highest score; any of those that share it.
+    pub(super) fn best(&self, nodes: &[NodeView<'a>], totals: &[i64]) -> Result<Arc<str>, Status> {
         let mut best: Option<(i64, NodeView<'a>)> = None;
         let mut ties: u64 = 0;
         for (total, node) in totals.iter().zip(nodes) {

@@ -7,9 +7,10 @@ use tokio::time::Instant;
 
 use super::Scheduler;
 use super::failure::Failure;
-use crate::framework::{Bound, ClusterEvent, CycleState, EventObject, Nomination, Profile, Status};
+use crate::framework::{Bound, ClusterEvent, CycleState, EventObject, Nomination, Parked, Profile, Status};
 use crate::metrics::AttemptResult;
-use crate::queue::QueuedPod;
+use crate::pod_info::PodInfo;
+use crate::queued_pod::QueuedPod;
 use crate::writer::{PodEvent, Severity};
 
 /// The node is chosen: a plugin that has second thoughts now is broken, and the pod is tried again like after an error.
@@ -26,26 +27,17 @@ fn pre_flight_failure(plugin: &str, status: &Status) -> Status {
 
 /// A decision that is to be written.
 pub struct BindingCycle {
-    scheduler: Arc<Scheduler>,
-    profile: Arc<Profile>,
-    pod: QueuedPod,
-    node: Arc<str>,
-    state: CycleState,
-    started: Instant,
+    pub(super) scheduler: Arc<Scheduler>,
+    pub(super) profile: Arc<Profile>,
+    pub(super) pod: QueuedPod,
+    pub(super) node: Arc<str>,
+    pub(super) state: CycleState,
+    /// The wait for `Permit` plugins, where any asked for it.
+    pub(super) parked: Option<Parked>,
+    pub(super) started: Instant,
 }
 
 impl BindingCycle {
-    pub(super) fn new(
-        scheduler: Arc<Scheduler>,
-        profile: Arc<Profile>,
-        pod: QueuedPod,
-        node: Arc<str>,
-        state: CycleState,
-        started: Instant,
-    ) -> Self {
-        Self { scheduler, profile, pod, node, state, started }
-    }
-
     /// Writes it, or takes it back. `turn` is one of the places of those who write; it is given to others while the pod
     /// waits for something else than the API server.
     pub(super) async fn run(self, mut turn: Option<OwnedSemaphorePermit>) {
@@ -65,15 +57,14 @@ impl BindingCycle {
                 Err(status) => return Err(pre_flight_failure(at.name, &status)),
             }
         }
-        if !working.is_empty() {
-            self.write_nomination().await;
-        }
-        // From here on failures are errors: no plugin rejects the pod any more.
-        self.scheduler.queue.done(info.uid());
-        let waits = !working.is_empty();
+        let waits = !working.is_empty() || self.parked.is_some();
         if waits {
+            self.write_nomination().await;
             *turn = None;
         }
+        self.wait_on_permit().await?;
+        // From here on failures are errors: no plugin rejects the pod any more.
+        self.scheduler.queue.done(info.uid());
         let pre_bind = async {
             for at in working {
                 let done = at.plugin.pre_bind(&self.state, info, &self.node).await;
@@ -89,18 +80,33 @@ impl BindingCycle {
         self.timed("Bind", self.run_bind()).await
     }
 
+    /// Waits until the pod may be bound. A rejection is told as if the node were the only one.
+    async fn wait_on_permit(&self) -> Result<(), Status> {
+        let Some(parked) = &self.parked else { return Ok(()) };
+        let started = self.scheduler.clock.monotonic();
+        let verdict = parked.wait().await;
+        let waited = self.scheduler.clock.monotonic().saturating_duration_since(started);
+        self.scheduler.metrics.permit_waited(Status::label(&verdict), waited);
+        verdict.map_err(|status| {
+            let rejected = status.code.is_rejection();
+            if rejected { status } else { status.wrap("waiting on permit for pod") }
+        })
+    }
+
     /// Notes how long the plugins of a point took.
     async fn timed(&self, point: &str, run: impl Future<Output = Result<(), Status>>) -> Result<(), Status> {
         let started = self.scheduler.clock.monotonic();
         let outcome = run.await;
         let took = self.scheduler.clock.monotonic().saturating_duration_since(started);
-        let code = outcome.as_ref().err().map(|status| status.code);
-        self.scheduler.metrics.point(point, &self.profile.name, code, took);
+        self.scheduler.metrics.point(point, &self.profile.name, Status::label(&outcome), took);
         outcome
     }
 
     async fn run_bind(&self) -> Result<(), Status> {
         let info = &self.pod.info;
+        if self.profile.run_remote_bind(info, &self.node).await? == Bound::Done {
+            return Ok(());
+        }
         for at in &self.profile.bind {
             match at.plugin.bind(info, &self.node).await {
                 Ok(Bound::Done) => return Ok(()),
@@ -146,18 +152,32 @@ impl BindingCycle {
         }
     }
 
-    /// Gives the room back, tells the pods that wait for room, and puts the pod back into the queue.
+    /// Gives the room back, tells the pods that wait for room, and puts the pod back into the queue. A pod that was rejected
+    /// is put back first, so that its own room does not wake it.
     async fn undo(self, status: &Status) {
-        let Self { scheduler, profile, pod, node, state, started } = self;
+        let Self { scheduler, profile, pod, node, state, parked, started } = self;
+        drop(parked);
         profile.run_unreserve(&state, &pod.info, &node);
         let mut assumed = (*pod.info.pod).clone();
         assumed.spec.node_name = node.to_string();
         let object = EventObject::Pod { old: Some(Arc::new(assumed)), new: None };
-        if let Err(error) = scheduler.cache.forget(pod.info.uid()) {
+        let forgotten = scheduler.cache.forget(pod.info.uid());
+        if let Err(error) = &forgotten {
             tracing::error!(%error, pod = %pod.info.full_name(), "Scheduler cache forget pod failed");
-        } else {
-            scheduler.queue.move_all(&ClusterEvent::ASSIGNED_POD_DELETE, &object, |_| true);
         }
-        scheduler.failed(pod, &profile, Failure::of(status), Nomination::Clear, started).run().await;
+        let (rejected, uid) = (status.code.is_rejection(), pod.info.uid().to_owned());
+        let tell = |concerns: &dyn Fn(&PodInfo) -> bool| {
+            if forgotten.is_ok() {
+                scheduler.queue.move_all(&ClusterEvent::ASSIGNED_POD_DELETE, &object, concerns);
+            }
+        };
+        if !rejected {
+            tell(&|_| true);
+        }
+        let write = scheduler.failed(pod, &profile, Failure::of_chosen(status), Nomination::Clear, started);
+        if rejected {
+            tell(&|other| other.uid() != uid);
+        }
+        write.run().await;
     }
 }

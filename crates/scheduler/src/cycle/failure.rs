@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::Scheduler;
 use crate::framework::{Code, Diagnosis, Nomination, Profile, Status};
 use crate::metrics::AttemptResult;
-use crate::queue::QueuedPod;
-use crate::writer::{ClusterWriter, PodEvent, Severity, WriteError, nominated_node};
+use crate::queued_pod::QueuedPod;
+use crate::writer::{ClusterWriter, PodEvent, Severity, WriteError};
 
 /// Events longer than this, in bytes, are cut.
 const MAX_NOTE: usize = 1024;
@@ -129,7 +129,7 @@ impl Scheduler {
     fn put_back(&self, mut pod: QueuedPod, nomination: &Nomination) -> bool {
         let meta = &pod.info.pod.metadata;
         let uid = meta.uid.clone();
-        let newest = self.listers.pod(&meta.namespace, &meta.name);
+        let newest = self.pods.find(&meta.namespace, &meta.name);
         let Some(newest) = newest else {
             tracing::info!(v = 2, pod = %pod.info.full_name(), "Pod doesn't exist in informer cache");
             self.queue.done(&uid);
@@ -174,6 +174,15 @@ fn unscheduled_status(pod: &Pod, reason: &str, message: &str, nomination: &Nomin
     }
     status.nominated_node_name = nominated_node(pod, nomination);
     status
+}
+
+/// The nominated node that a pod's status should have.
+fn nominated_node(pod: &Pod, nomination: &Nomination) -> String {
+    match nomination {
+        Nomination::Keep => pod.status.nominated_node_name.clone(),
+        Nomination::Clear => String::new(),
+        Nomination::Set(node) => node.clone(),
+    }
 }
 
 /// Cut at a character boundary.

@@ -109,7 +109,10 @@ impl Scheduler {
     fn assumed_pod_deleted(&self, pod: &Arc<Pod>) {
         let mut placed = (**pod).clone();
         placed.spec.node_name = self.cache.node_of(&pod.metadata.uid).map(|node| node.to_string()).unwrap_or_default();
-        if let Err(error) = self.cache.forget(&pod.metadata.uid) {
+        // One that waits for plugins is forgotten by its own task, which ends now.
+        if !self.waiting.reject(&pod.metadata.uid)
+            && let Err(error) = self.cache.forget(&pod.metadata.uid)
+        {
             tracing::error!(%error, "Scheduler cache forget pod failed");
         }
         self.queue.move_all(&ClusterEvent::ASSIGNED_POD_DELETE, &deleted(&Arc::new(placed)), |_| true);
@@ -119,6 +122,11 @@ impl Scheduler {
     fn nomination_gone(&self, pod: &Arc<Pod>) {
         let priority = pod.spec.priority.unwrap_or(0);
         self.queue.move_all(&ClusterEvent::ASSIGNED_POD_DELETE, &deleted(pod), |other| other.priority <= priority);
+    }
+
+    /// Something happened to an object that only plugins care for.
+    pub(crate) fn other_changed(&self, event: &ClusterEvent, object: &EventObject) {
+        self.queue.move_all(event, object, |_| true);
     }
 
     /// A node has come.

@@ -5,16 +5,22 @@
 
 mod algorithm;
 mod binding;
+#[cfg(test)]
+mod extender_tests;
 mod failure;
 mod handlers;
+mod inquiry;
+#[cfg(test)]
+mod permit_tests;
 mod search;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_types::core_v1::Pod;
 use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -24,19 +30,23 @@ pub use binding::BindingCycle;
 pub use failure::StatusWrite;
 
 use crate::cache::{Cache, Snapshot};
-use crate::framework::{CycleCx, Nomination, Profile, Status};
-use crate::known_answers::KnownAnswers;
-use crate::listers::Listers;
+use crate::framework::{
+    BuildCx, Candidate, CycleState, Nomination, OtherKind, Parked, PreemptionGate, Profile, Resource, Status,
+    WaitingPods,
+};
+use crate::known_answers::{KnownAnswers, ShapeAnswers};
+use crate::listers::Lister;
 use crate::metrics::SchedulerMetrics;
 use crate::parallel::Parallelism;
-use crate::pod_info::PodInfo;
+use crate::pod_info::{NominatedPods, PodInfo};
 use crate::pod_shape::PodShape;
-use crate::preemption::PreemptionGate;
 use crate::preemption::execute::Execution;
-use crate::queue::{QueueOptions, QueuedPod, SchedulingQueue};
+use crate::queue::{QueueOptions, SchedulingQueue};
+use crate::queued_pod::QueuedPod;
 use crate::writer::{ClusterWriter, EventSink, PodEvent, Severity};
-use algorithm::{Decision, NoFit};
+use algorithm::{Decision, Look, NoFit};
 use failure::Failure;
+use inquiry::Inquiry;
 use search::{MAX_SEARCHES, Search};
 
 /// Bindings and status writes under way at once; the loop waits when there are more. A pod that waits for something else
@@ -51,20 +61,12 @@ pub struct Parts {
     pub profiles: Vec<Arc<Profile>>,
     /// Share of nodes to find feasible, for profiles that do not say; 0 adapts.
     pub percentage_of_nodes_to_score: i32,
-    /// The threads that one decision may use.
-    pub parallelism: Parallelism,
     /// Delays of the queue.
     pub queue: QueueOptions,
-    /// Other objects.
-    pub listers: Arc<dyn Listers>,
-    /// Where bindings and statuses go.
-    pub writer: Arc<dyn ClusterWriter>,
+    /// What the plugins were built with.
+    pub cx: BuildCx,
     /// Where events go.
     pub events: Arc<dyn EventSink>,
-    /// Metrics.
-    pub metrics: Arc<SchedulerMetrics>,
-    /// Preemptions under way; the same that the plugins were built with.
-    pub gate: Arc<PreemptionGate>,
     /// Time.
     pub clock: SharedClock,
     /// Randomness.
@@ -78,11 +80,12 @@ pub struct Scheduler {
     parallelism: Parallelism,
     cache: Cache,
     queue: Arc<SchedulingQueue>,
-    listers: Arc<dyn Listers>,
+    pods: Lister<Pod>,
     writer: Arc<dyn ClusterWriter>,
     events: Arc<dyn EventSink>,
     metrics: Arc<SchedulerMetrics>,
     gate: Arc<PreemptionGate>,
+    waiting: Arc<WaitingPods>,
     clock: SharedClock,
     rng: SharedRng,
     pass: Mutex<Pass>,
@@ -97,6 +100,22 @@ struct Pass {
     /// Where the next look at the nodes begins.
     start: usize,
     known: KnownAnswers,
+}
+
+impl Pass {
+    /// What is known of nodes for pods of this shape; to be given back.
+    fn known_for(&mut self, case: &Case) -> ShapeAnswers {
+        self.known.take(&case.profile.name, PodShape::of(&case.pod.info), case.snapshot.len())
+    }
+}
+
+/// A pod that is being decided about, and all that the decision goes by.
+struct Case {
+    pod: QueuedPod,
+    profile: Arc<Profile>,
+    snapshot: Arc<Snapshot>,
+    nominated: Arc<NominatedPods>,
+    started: Instant,
 }
 
 /// What a decision leaves to be written.
@@ -124,6 +143,8 @@ pub struct Outcome {
     pub node: Option<Arc<str>>,
     /// What is to be written for the pod; none when it was skipped.
     pub work: Option<Work>,
+    /// Where remote plugins have a say, the decision that waits for them; nothing else is there before it is made.
+    pub(crate) inquiry: Option<Box<Inquiry>>,
     /// Where no node fits, the search for pods to evict; nothing is written before it has ended.
     pub(crate) search: Option<Box<Search>>,
     /// Evictions to carry out.
@@ -134,19 +155,20 @@ impl Scheduler {
     /// A scheduler; none without a profile.
     #[must_use]
     pub fn new(parts: Parts) -> Option<Arc<Self>> {
-        let metrics = Arc::clone(&parts.metrics);
-        let queue = SchedulingQueue::new(&parts.profiles, parts.queue, Arc::clone(&parts.clock), metrics)?;
+        let BuildCx { listers, writer, gate, waiting, metrics, parallelism, .. } = parts.cx;
+        let queue = SchedulingQueue::new(&parts.profiles, parts.queue, Arc::clone(&parts.clock), Arc::clone(&metrics))?;
         Some(Arc::new(Self {
             profiles: parts.profiles.into_iter().map(|profile| (profile.name.clone(), profile)).collect(),
             percentage: parts.percentage_of_nodes_to_score,
-            parallelism: parts.parallelism,
+            parallelism,
             cache: Cache::new(),
             queue: Arc::new(queue),
-            listers: parts.listers,
-            writer: parts.writer,
+            pods: listers.of(),
+            writer,
             events: parts.events,
-            metrics: parts.metrics,
-            gate: parts.gate,
+            metrics,
+            gate,
+            waiting,
             clock: parts.clock,
             rng: parts.rng,
             pass: Mutex::default(),
@@ -167,6 +189,17 @@ impl Scheduler {
         &self.queue
     }
 
+    /// The kinds of objects besides pods and nodes that its plugins want to hear of.
+    #[must_use]
+    pub(crate) fn other_kinds(&self) -> HashSet<OtherKind> {
+        let registrations = self.profiles.values().flat_map(|profile| &profile.registrations);
+        let other = registrations.filter_map(|(_, registration)| match registration.resource {
+            Resource::Other(kind) => Some(kind),
+            _ => None,
+        });
+        other.collect()
+    }
+
     /// Whether a profile serves pods of this scheduler name.
     #[must_use]
     pub fn serves(&self, scheduler_name: &str) -> bool {
@@ -182,6 +215,13 @@ impl Scheduler {
         while let Some(pod) = self.queue.pop(&stop).await {
             let Ok(turn) = Arc::clone(&self.writes).acquire_owned().await else { return };
             let mut outcome = self.schedule_one(pod);
+            if let Some(inquiry) = outcome.inquiry.take() {
+                outcome = tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return,
+                    outcome = inquiry.run() => outcome,
+                };
+            }
             let Some(search) = outcome.search.take() else {
                 tasks.spawn_cancellable("binding", async move { outcome.write(Some(turn)).await });
                 continue;
@@ -222,22 +262,35 @@ impl Scheduler {
         let mut pass = self.pass.lock();
         let pass = &mut *pass;
         self.refresh(pass);
-        let cx = CycleCx { snapshot: &pass.snapshot, listers: &*self.listers };
-        let nominated = self.queue.nominator().pods();
-        let percentage = profile.percentage_of_nodes_to_score.unwrap_or(self.percentage);
-        let mut known = pass.known.take(&profile.name, PodShape::of(&pod.info), pass.snapshot.len());
-        let (rng, metrics, parallelism) = (&*self.rng, &*self.metrics, self.parallelism);
-        let search =
-            algorithm::Search { profile: &profile, cx, nominated: &nominated, percentage, parallelism, rng, metrics };
-        let found = search.find(&pod.info, &mut pass.start, &mut known);
-        pass.known.put(known, rng);
+        let (snapshot, nominated) = (Arc::clone(&pass.snapshot), self.queue.nominator().pods());
+        let case = Case { pod, profile, snapshot, nominated, started };
+        let mut known = pass.known_for(&case);
+        let (search, info) = (self.search_of(&case), &case.pod.info);
+        if case.profile.asks_remotely(info) {
+            let found = search.feasible(info, Look::NominatedFirst, &mut pass.start, &mut known);
+            pass.known.put(known, &self.rng);
+            let feasible = match found {
+                Ok(feasible) => feasible.into(),
+                Err(no_fit) => return self.conclude(case, Err(no_fit)),
+            };
+            let inquiry = Inquiry::new(Arc::clone(self), case, feasible);
+            return Outcome { inquiry: Some(Box::new(inquiry)), ..Outcome::default() };
+        }
+        let found = search.find(info, &mut pass.start, &mut known);
+        pass.known.put(known, &self.rng);
+        self.conclude(case, found)
+    }
+
+    /// Takes the choice, or says why there is none.
+    fn conclude(self: &Arc<Self>, case: Case, found: Result<Decision, NoFit>) -> Outcome {
+        let Case { pod, profile, snapshot, nominated, started } = case;
         let outcome = match found {
             Ok(decision) => self.assume(pod, &profile, decision, started),
             Err(NoFit::Nowhere { diagnosis, .. }) if profile.post_filter.is_empty() => {
                 Outcome::of(self.failed(pod, &profile, Failure::no_fit(*diagnosis), Nomination::Clear, started))
             }
             Err(NoFit::Nowhere { state, diagnosis }) => {
-                let (scheduler, snapshot, diagnosis) = (Arc::clone(self), Arc::clone(&pass.snapshot), *diagnosis);
+                let (scheduler, diagnosis) = (Arc::clone(self), *diagnosis);
                 let search = Search { scheduler, profile, pod, snapshot, nominated, state, diagnosis, started };
                 Outcome { search: Some(Box::new(search)), ..Outcome::default() }
             }
@@ -288,14 +341,39 @@ impl Scheduler {
         }
         self.queue.nominator().remove(pod.info.uid());
         let reserve = || profile.run_reserve(&mut state, &pod.info, &node);
-        if let Err(status) = self.metrics.timed("Reserve", &profile.name, reserve) {
-            profile.run_unreserve(&state, &pod.info, &node);
-            self.forget(&pod.info);
-            let failure = Failure::of_chosen(&status);
-            return Outcome::of(self.failed(pod, profile, failure, Nomination::Clear, started));
-        }
-        let cycle = BindingCycle::new(Arc::clone(self), Arc::clone(profile), pod, Arc::clone(&node), state, started);
+        let reserved = profile.timed(&self.metrics, "Reserve", reserve);
+        let parked = match reserved.and_then(|()| self.permit(profile, &pod.info, &node, &state)) {
+            Ok(parked) => parked,
+            Err(status) => {
+                profile.run_unreserve(&state, &pod.info, &node);
+                self.forget(&pod.info);
+                let failure = Failure::of_chosen(&status);
+                return Outcome::of(self.failed(pod, profile, failure, Nomination::Clear, started));
+            }
+        };
+        let (scheduler, profile, node) = (Arc::clone(self), Arc::clone(profile), Arc::clone(&node));
+        let cycle = BindingCycle { scheduler, profile, pod, node: Arc::clone(&node), state, parked, started };
         Outcome { node: Some(node), work: Some(Work::Bind(Box::new(cycle))), ..Outcome::default() }
+    }
+
+    /// Asks whether the pod may be bound; where it has to wait first, it begins to.
+    fn permit(
+        &self,
+        profile: &Profile,
+        info: &Arc<PodInfo>,
+        node: &Arc<str>,
+        state: &CycleState,
+    ) -> Result<Option<Parked>, Status> {
+        let asked = self.clock.monotonic();
+        let permitted = profile.run_permit(state, info, node);
+        let label = match &permitted {
+            Ok(waits) if !waits.is_empty() => "Wait",
+            permitted => Status::label(permitted),
+        };
+        let now = self.clock.monotonic();
+        self.metrics.point("Permit", &profile.name, label, now.saturating_duration_since(asked));
+        let waits = permitted?;
+        Ok((!waits.is_empty()).then(|| self.waiting.park(info, node, &waits, now)))
     }
 
     fn forget(&self, info: &PodInfo) {
@@ -304,13 +382,14 @@ impl Scheduler {
         }
     }
 
-    fn preempt(&self, preemptor: Arc<PodInfo>, candidate: crate::preemption::Candidate) -> Option<Execution> {
+    fn preempt(&self, preemptor: Arc<PodInfo>, candidate: Candidate) -> Option<Execution> {
         self.metrics.victims(candidate.victims.len());
         let mut execution = Execution {
             writer: Arc::clone(&self.writer),
             events: Arc::clone(&self.events),
             queue: Arc::clone(&self.queue),
             gate: Arc::clone(&self.gate),
+            waiting: Arc::clone(&self.waiting),
             clock: Arc::clone(&self.clock),
             preemptor,
             candidate,
@@ -324,11 +403,15 @@ impl Outcome {
         Self { work: Some(Work::Status(Box::new(write))), ..Self::default() }
     }
 
-    /// Searches for a way out, where no node fits, and writes what is to be written.
+    /// Waits for those who have a say, searches for a way out, where no node fits, and writes what is to be written.
     pub async fn finish(self) {
-        let outcome = match self.search {
-            Some(search) => search.run().await,
+        let decided = match self.inquiry {
+            Some(inquiry) => inquiry.run().await,
             None => self,
+        };
+        let outcome = match decided.search {
+            Some(search) => search.run().await,
+            None => decided,
         };
         outcome.write(None).await;
     }

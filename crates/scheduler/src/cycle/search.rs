@@ -10,10 +10,11 @@ use tokio::time::Instant;
 use super::failure::Failure;
 use super::{Outcome, Pass, Scheduler};
 use crate::cache::Snapshot;
-use crate::framework::{Code, CycleCx, CycleState, Diagnosis, Nomination, PostFilterCx, PostFiltered, Profile};
-use crate::pod_info::PodInfo;
-use crate::preemption::Candidate;
-use crate::queue::{NominatedPods, QueuedPod};
+use crate::framework::{
+    Candidate, Code, CycleCx, CycleState, Diagnosis, Nomination, PostFilterCx, PostFiltered, Profile,
+};
+use crate::pod_info::{NominatedPods, PodInfo};
+use crate::queued_pod::QueuedPod;
 
 /// Searches under way at once. The loop waits when there are more: each holds a copy of the cluster.
 pub(super) const MAX_SEARCHES: usize = 16;
@@ -39,14 +40,14 @@ impl Search {
         let began = scheduler.clock.monotonic();
         let found = {
             let now = Time::from(scheduler.clock.wall());
-            let cycle = CycleCx { snapshot: &self.snapshot, listers: &*scheduler.listers };
+            let cycle = CycleCx { snapshot: &self.snapshot };
             let (diagnosis, nominated) = (&self.diagnosis, &*self.nominated);
             let cx = PostFilterCx { cycle, profile: &self.profile, diagnosis, nominated, rng: &scheduler.rng, now };
             self.profile.run_post_filters(cx, &self.state, &self.pod.info).await
         };
         let took = scheduler.clock.monotonic().saturating_duration_since(began);
-        let code = found.status.as_ref().map(|status| status.code);
-        scheduler.metrics.point("PostFilter", &self.profile.name, code, took);
+        let label = found.status.as_ref().map_or("Success", |status| status.code.name());
+        scheduler.metrics.point("PostFilter", &self.profile.name, label, took);
         scheduler.settle(self, found)
     }
 }
@@ -88,7 +89,7 @@ impl Scheduler {
         if Arc::ptr_eq(&pass.snapshot, &search.snapshot) && Arc::ptr_eq(&nominated, &search.nominated) {
             return Some(best.clone());
         }
-        let cycle = CycleCx { snapshot: &pass.snapshot, listers: &*self.listers };
+        let cycle = CycleCx { snapshot: &pass.snapshot };
         let (mut state, mut diagnosis) = (CycleState::default(), Diagnosis::default());
         let (profile, pod) = (&*search.profile, &*search.pod.info);
         profile.run_pre_filter(cycle, &mut state, pod, &mut diagnosis).ok()?;
@@ -112,7 +113,7 @@ impl Scheduler {
     /// Whether the pod is still there and without a node.
     fn is_waiting(&self, info: &PodInfo) -> bool {
         let meta = &info.pod.metadata;
-        let newest = self.listers.pod(&meta.namespace, &meta.name);
+        let newest = self.pods.find(&meta.namespace, &meta.name);
         newest.is_some_and(|newest| newest.metadata.uid == meta.uid && newest.spec.node_name.is_empty())
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use api_machinery::time::Time;
 use api_types::core_v1::{Pod, PodStatus};
+use api_types::scheduler_config_v1::KubeSchedulerConfiguration;
 use async_trait::async_trait;
 use base::{Rng, TokioClock};
 use component_base::metrics::{Metrics, MetricsOptions};
@@ -12,9 +13,8 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::config::{build_profiles, default_configuration};
-use crate::listers::MemoryListers;
 use crate::metrics::SchedulerMetrics;
-use crate::plugins::{BuildCx, build_cx};
+use crate::plugins::{ALL, build_cx};
 use crate::queue::QueueSize;
 use crate::test_objects::{PodBuilder, node, pod};
 use crate::writer::WriteError;
@@ -54,11 +54,12 @@ impl EventSink for Notes {
     }
 }
 
-struct Fixture {
-    scheduler: Arc<Scheduler>,
-    listers: Arc<MemoryListers>,
+pub(super) struct Fixture {
+    pub(super) scheduler: Arc<Scheduler>,
+    pub(super) pods: Lister<Pod>,
+    pub(super) waiting: Arc<WaitingPods>,
     notes: Arc<Notes>,
-    shown: Arc<Metrics>,
+    pub(super) shown: Arc<Metrics>,
 }
 
 impl Fixture {
@@ -67,38 +68,44 @@ impl Fixture {
     }
 
     /// A scheduler with so many threads and a changed profile.
-    fn with(parallelism: Parallelism, change: impl FnOnce(&mut Profile)) -> Self {
-        let (listers, notes) = (Arc::new(MemoryListers::default()), Arc::new(Notes::default()));
+    pub(super) fn with(parallelism: Parallelism, change: impl FnOnce(&mut Profile)) -> Self {
+        Self::of(&default_configuration(), parallelism, change)
+    }
+
+    /// The same from a configuration.
+    pub(super) fn of(
+        configuration: &KubeSchedulerConfiguration,
+        parallelism: Parallelism,
+        change: impl FnOnce(&mut Profile),
+    ) -> Self {
+        let notes = Arc::new(Notes::default());
         let shown = Metrics::new(MetricsOptions::default());
         let metrics = Arc::new(SchedulerMetrics::new(&shown));
         let cx = BuildCx { writer: notes.clone(), metrics, parallelism, ..build_cx() };
-        let mut profiles = build_profiles(&default_configuration(), &cx).unwrap();
+        let mut profiles = build_profiles(configuration, ALL, &cx).unwrap();
         change(Arc::get_mut(&mut profiles[0]).unwrap());
+        let (pods, waiting) = (cx.listers.of(), Arc::clone(&cx.waiting));
         let parts = Parts {
             profiles,
             percentage_of_nodes_to_score: 0,
-            parallelism: cx.parallelism,
             queue: QueueOptions::default(),
-            listers: listers.clone(),
-            writer: notes.clone(),
+            cx,
             events: notes.clone(),
-            metrics: cx.metrics,
-            gate: cx.gate,
             clock: TokioClock::shared(),
             rng: Rng::seeded(1),
         };
-        Self { scheduler: Scheduler::new(parts).unwrap(), listers, notes, shown }
+        Self { scheduler: Scheduler::new(parts).unwrap(), pods, waiting, notes, shown }
     }
 
-    fn pod(&self, pod: PodBuilder) -> Arc<Pod> {
+    pub(super) fn pod(&self, pod: PodBuilder) -> Arc<Pod> {
         let pod = pod.build();
-        self.listers.put_pod(Arc::clone(&pod));
+        self.pods.put(Arc::clone(&pod));
         self.scheduler.pod_added(&pod);
         pod
     }
 
     /// Tries the next pod and writes what comes of it.
-    async fn step(&self) -> Option<String> {
+    pub(super) async fn step(&self) -> Option<String> {
         let pod = self.scheduler.queue().try_pop()?;
         let outcome = self.scheduler.schedule_one(pod);
         let node = outcome.node.as_ref().map(ToString::to_string);
@@ -106,7 +113,7 @@ impl Fixture {
         node
     }
 
-    fn lines(&self) -> Vec<String> {
+    pub(super) fn lines(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lines.lock())
     }
 }
@@ -191,7 +198,7 @@ async fn a_binding_whose_answer_was_lost_stands_once_the_watch_shows_it() {
     let taken = fixture.scheduler.queue().try_pop().unwrap();
     let outcome = fixture.scheduler.schedule_one(taken);
     let bound = pod("p").on("a").build();
-    fixture.listers.put_pod(Arc::clone(&bound));
+    fixture.pods.put(Arc::clone(&bound));
     fixture.scheduler.pod_updated(&waiting, &bound);
     *fixture.notes.refuse.lock() = Some("no answer".into());
     outcome.finish().await;
@@ -272,7 +279,7 @@ async fn what_a_search_found_must_hold_when_it_ends() {
     // The pod itself is gone: nobody goes for its sake.
     let (fixture, _) = full_nodes();
     let searching = fixture.scheduler.schedule_one(fixture.scheduler.queue().try_pop().unwrap());
-    fixture.listers.pods.write().retain(|(_, name), _| name != "high");
+    fixture.pods.remove("default", "high");
     searching.finish().await;
     assert_eq!(deletions(&fixture), [""; 0]);
 }

@@ -1,8 +1,14 @@
 //! Cluster events: what happened that may let a waiting pod be scheduled, and how plugins say which of it matters.
 
+use std::any::TypeId;
+use std::borrow::Cow;
+use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use api_machinery::object::{Kind, Object};
 use api_types::core_v1::{Node, Pod};
+use client::{Change, Informers};
 use component_helpers::pod_requests;
 
 /// What kind of object an event is about.
@@ -16,8 +22,76 @@ pub enum Resource {
     UnschedulablePod,
     /// A node.
     Node,
+    /// Objects of another kind.
+    Other(OtherKind),
     /// Everything.
     Wildcard,
+}
+
+impl Resource {
+    /// The objects of a kind. A registration that names one makes the scheduler watch them.
+    #[must_use]
+    pub fn of<T: Kind + Object>() -> Self {
+        let id = TypeId::of::<T>();
+        if id == TypeId::of::<Pod>() {
+            return Self::Pod;
+        }
+        if id == TypeId::of::<Node>() {
+            return Self::Node;
+        }
+        Self::Other(OtherKind { id, name: T::TYPE.kind, subscribe: subscribe::<T> })
+    }
+}
+
+/// A kind that only plugins care for, by its type.
+#[derive(Clone, Copy)]
+pub struct OtherKind {
+    id: TypeId,
+    name: &'static str,
+    subscribe: fn(&Informers, Tell),
+}
+
+/// Hears of events.
+type Tell = Arc<dyn Fn(&ClusterEvent, &EventObject) + Send + Sync>;
+
+impl OtherKind {
+    /// Tells of all that happens to objects of the kind, as the informers see it.
+    pub(crate) fn subscribe(self, informers: &Informers, tell: Tell) {
+        (self.subscribe)(informers, tell);
+    }
+}
+
+impl PartialEq for OtherKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for OtherKind {}
+
+impl Hash for OtherKind {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+impl fmt::Debug for OtherKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name)
+    }
+}
+
+fn subscribe<T: Kind + Object>(informers: &Informers, tell: Tell) {
+    let resource = Resource::of::<T>();
+    informers.of::<T>().subscribe(move |change| {
+        let whole = |object: &Arc<T>| -> Arc<dyn Object> { object.clone() };
+        let (action, label, old, new) = match change {
+            Change::Added { object, .. } => (Action::ADD, "Add", None, Some(whole(object))),
+            Change::Updated { old, new } => (Action::UPDATE, "Update", Some(whole(old)), Some(whole(new))),
+            Change::Deleted { object, .. } => (Action::DELETE, "Delete", Some(whole(object)), None),
+        };
+        tell(&ClusterEvent { resource, action, label }, &EventObject::Other { old, new });
+    });
 }
 
 /// What happened, as a set of bits.
@@ -78,8 +152,8 @@ pub struct ClusterEvent {
     pub resource: Resource,
     /// What.
     pub action: Action,
-    /// How metrics and logs call it.
-    pub label: &'static str,
+    /// How metrics and logs call it; for another kind's objects, what stands behind the kind's name.
+    label: &'static str,
 }
 
 macro_rules! events {
@@ -127,6 +201,15 @@ impl ClusterEvent {
         same && self.resource != Resource::Wildcard && action.covers(self.action)
     }
 
+    /// How metrics and logs call it.
+    #[must_use]
+    pub fn label(&self) -> Cow<'static, str> {
+        match self.resource {
+            Resource::Other(kind) => format!("{}{}", kind.name, self.label).into(),
+            _ => self.label.into(),
+        }
+    }
+
     /// Whether it concerns every pod whatever its plugins registered.
     #[must_use]
     pub fn is_wildcard(&self) -> bool {
@@ -153,6 +236,13 @@ pub enum EventObject {
         /// After; none when it was deleted.
         new: Option<Arc<Node>>,
     },
+    /// An object of another kind.
+    Other {
+        /// Before; none when it was added.
+        old: Option<Arc<dyn Object>>,
+        /// After; none when it was deleted.
+        new: Option<Arc<dyn Object>>,
+    },
 }
 
 impl EventObject {
@@ -163,6 +253,13 @@ impl EventObject {
             Self::Pod { old, new } => new.as_ref().or(old.as_ref()),
             _ => None,
         }
+    }
+
+    /// The object of another kind, the newer one where there are two; none where it is of yet another.
+    #[must_use]
+    pub fn other<T: Object>(&self) -> Option<&T> {
+        let Self::Other { old, new } = self else { return None };
+        new.as_ref().or(old.as_ref())?.downcast_ref()
     }
 }
 

@@ -1,21 +1,34 @@
 //! The scheduling framework: extension points, what plugins are given and what they answer, and profiles that run
 //! them. See the Kubernetes documentation on the scheduling framework.
 
+mod build;
+mod candidate;
 mod cycle_state;
 mod diagnosis;
 mod event;
 mod points;
+mod preemption_gate;
 mod profile;
+mod remote;
 mod status;
+mod waiting_pods;
 
+pub use build::{BuildCx, Descriptor};
+pub use candidate::Candidate;
 pub use cycle_state::{CycleState, PluginMask};
 pub use diagnosis::Diagnosis;
 pub use event::{
-    Action, ClusterEvent, EventObject, Hint, Registration, Resource, is_placed, node_update_events, pod_update_events,
+    Action, ClusterEvent, EventObject, Hint, OtherKind, Registration, Resource, is_placed, node_update_events,
+    pod_update_events,
 };
 pub use points::{
-    Bind, Bound, CycleCx, Filter, MAX_SCORE, Nomination, Plugin, PostBind, PostFilter, PostFilterCx, PostFiltered,
-    PreBind, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reserve, Score, normalize_by_maximum,
+    Bind, Bound, CycleCx, Filter, MAX_SCORE, Nomination, Permit, Permitted, Plugin, PostBind, PostFilter, PostFilterCx,
+    PostFiltered, PreBind, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reserve, Score,
+    normalize_by_maximum,
 };
+pub use preemption_gate::PreemptionGate;
 pub use profile::{At, Profile, Restriction, registrations_of};
+pub use remote::{Remote, RemoteBind, RemoteFilter, RemotePreempt, RemoteScore};
 pub use status::{Code, Reason, Status, Verdict};
+pub(crate) use waiting_pods::Parked;
+pub use waiting_pods::{WaitingPod, WaitingPods};

@@ -1,24 +1,26 @@
 //! The extension points: one trait each. All but binding are pure, so that a decision depends on nothing but what the cycle
-//! was given; and all but binding and the look for a way out are synchronous.
+//! was given; and all but binding and the look for a way out are synchronous. Who has to wait for others implements the
+//! points in [`super::remote`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_machinery::time::Time;
 use async_trait::async_trait;
 use base::Rng;
 
+use super::candidate::Candidate;
 use super::cycle_state::CycleState;
 use super::diagnosis::Diagnosis;
 use super::event::Registration;
 use super::profile::Profile;
+use super::remote::{RemoteBind, RemoteFilter, RemotePreempt, RemoteScore};
 use super::status::{Status, Verdict};
 use crate::cache::Snapshot;
-use crate::listers::Listers;
 use crate::node_info::NodeView;
-use crate::pod_info::PodInfo;
-use crate::preemption::Candidate;
-use crate::queue::{NominatedPods, QueuedPod, SortKey};
+use crate::pod_info::{NominatedPods, PodInfo};
+use crate::queued_pod::{QueuedPod, SortKey};
 
 /// The highest score a plugin may give; the lowest is 0.
 pub const MAX_SCORE: i64 = 100;
@@ -26,10 +28,8 @@ pub const MAX_SCORE: i64 = 100;
 /// What a cycle knows of the cluster.
 #[derive(Clone, Copy)]
 pub struct CycleCx<'a> {
-    /// Nodes and their pods.
+    /// Nodes and their pods. Other objects are read through the listers that a plugin was built with.
     pub snapshot: &'a Snapshot,
-    /// Other objects.
-    pub listers: &'a dyn Listers,
 }
 
 /// Whether a pod may enter the active queue.
@@ -179,6 +179,21 @@ pub trait Reserve: Send + Sync {
     fn unreserve(&self, state: &CycleState, pod: &PodInfo, node: &str);
 }
 
+/// What a permit plugin says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Permitted {
+    /// The pod may be bound.
+    Now,
+    /// The pod waits for this plugin's word (see `WaitingPods`), for so long at most.
+    Wait(Duration),
+}
+
+/// Whether a pod that has a node may be bound, or has to wait first.
+pub trait Permit: Send + Sync {
+    /// Lets it, rejects it, or lets it wait.
+    fn permit(&self, state: &CycleState, pod: &PodInfo, node: &str) -> Result<Permitted, Status>;
+}
+
 /// Work that has to be done before a pod is bound.
 #[async_trait]
 pub trait PreBind: Send + Sync {
@@ -231,12 +246,22 @@ pub struct Plugin {
     pub score: Option<Arc<dyn Score>>,
     /// At `Reserve`.
     pub reserve: Option<Arc<dyn Reserve>>,
+    /// At `Permit`.
+    pub permit: Option<Arc<dyn Permit>>,
     /// At `PreBind`.
     pub pre_bind: Option<Arc<dyn PreBind>>,
     /// At `Bind`.
     pub bind: Option<Arc<dyn Bind>>,
     /// At `PostBind`.
     pub post_bind: Option<Arc<dyn PostBind>>,
+    /// After the filters.
+    pub remote_filter: Option<Arc<dyn RemoteFilter>>,
+    /// After the scores.
+    pub remote_score: Option<Arc<dyn RemoteScore>>,
+    /// Before `Bind`.
+    pub remote_bind: Option<Arc<dyn RemoteBind>>,
+    /// After the search for pods to evict.
+    pub remote_preempt: Option<Arc<dyn RemotePreempt>>,
     /// Events that may help; none means every event of pods and nodes.
     pub events: Option<Vec<Registration>>,
 }
@@ -262,7 +287,8 @@ macro_rules! point {
 
 point!(
     pre_enqueue: PreEnqueue, queue_sort: QueueSort, pre_filter: PreFilter, filter: Filter, post_filter: PostFilter,
-    pre_score: PreScore, score: Score, reserve: Reserve, pre_bind: PreBind, bind: Bind, post_bind: PostBind
+    pre_score: PreScore, score: Score, reserve: Reserve, permit: Permit, pre_bind: PreBind, bind: Bind, post_bind: PostBind,
+    remote_filter: RemoteFilter, remote_score: RemoteScore, remote_bind: RemoteBind, remote_preempt: RemotePreempt
 );
 
 impl Plugin {
@@ -276,7 +302,12 @@ impl Plugin {
     /// Whether it can reject pods.
     #[must_use]
     pub fn can_reject(&self) -> bool {
-        self.pre_enqueue.is_some() || self.pre_filter.is_some() || self.filter.is_some() || self.reserve.is_some()
+        self.pre_enqueue.is_some()
+            || self.pre_filter.is_some()
+            || self.filter.is_some()
+            || self.remote_filter.is_some()
+            || self.reserve.is_some()
+            || self.permit.is_some()
     }
 }
 

@@ -2,19 +2,24 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::Instant;
+
+use super::candidate::Candidate;
 use super::cycle_state::{CycleState, PluginMask};
 use super::diagnosis::Diagnosis;
 use super::event::{Action, Registration, Resource};
 use super::points::{
-    Bind, CycleCx, Filter, MAX_SCORE, Nomination, Plugin, PostBind, PostFilter, PostFilterCx, PostFiltered, PreBind,
-    PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reserve, Score,
+    Bind, CycleCx, Filter, MAX_SCORE, Nomination, Permit, Permitted, Plugin, PostBind, PostFilter, PostFilterCx,
+    PostFiltered, PreBind, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reserve, Score,
 };
+use super::remote::{RemoteBind, RemoteFilter, RemotePreempt, RemoteScore};
 use super::status::{Code, Reason, Status, Verdict};
 use crate::known_answers::ShapeAnswers;
+use crate::metrics::SchedulerMetrics;
 use crate::node_info::NodeView;
 use crate::pod_info::PodInfo;
-use crate::preemption::Candidate;
 
 /// A plugin at one point.
 pub struct At<T: ?Sized> {
@@ -51,11 +56,21 @@ pub struct Profile {
     /// In order.
     pub reserve: Vec<At<dyn Reserve>>,
     /// In order.
+    pub permit: Vec<At<dyn Permit>>,
+    /// In order.
     pub pre_bind: Vec<At<dyn PreBind>>,
     /// In order.
     pub bind: Vec<At<dyn Bind>>,
     /// In order.
     pub post_bind: Vec<At<dyn PostBind>>,
+    /// In order.
+    pub remote_filter: Vec<At<dyn RemoteFilter>>,
+    /// In order.
+    pub remote_score: Vec<At<dyn RemoteScore>>,
+    /// In order.
+    pub remote_bind: Vec<At<dyn RemoteBind>>,
+    /// In order.
+    pub remote_preempt: Vec<At<dyn RemotePreempt>>,
     /// The events of each plugin that can reject pods.
     pub registrations: Vec<(&'static str, Registration)>,
 }
@@ -90,6 +105,19 @@ pub fn registrations_of(plugin: &Plugin) -> Vec<Registration> {
 }
 
 impl Profile {
+    /// Runs the plugins of an extension point and notes how long that took.
+    pub(crate) fn timed<T>(
+        &self,
+        metrics: &SchedulerMetrics,
+        point: &str,
+        run: impl FnOnce() -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        let started = Instant::now();
+        let outcome = run();
+        metrics.point(point, &self.name, Status::label(&outcome), started.elapsed());
+        outcome
+    }
+
     /// Runs the pre-filters.
     ///
     /// # Errors
@@ -332,6 +360,28 @@ impl Profile {
             })?;
         }
         Ok(())
+    }
+
+    /// Asks whether the pod may be bound; the plugins that let it wait, and for how long.
+    ///
+    /// # Errors
+    /// With the first rejection or failure.
+    pub fn run_permit(
+        &self,
+        state: &CycleState,
+        pod: &PodInfo,
+        node: &str,
+    ) -> Result<Vec<(&'static str, Duration)>, Status> {
+        let mut waits = Vec::new();
+        for at in &self.permit {
+            match at.plugin.permit(state, pod, node) {
+                Ok(Permitted::Now) => {}
+                Ok(Permitted::Wait(timeout)) => waits.push((at.name, timeout)),
+                Err(status) if status.code.is_rejection() => return Err(status.by(at.name)),
+                Err(status) => return Err(status.by(at.name).wrap(&format!("running Permit plugin {:?}", at.name))),
+            }
+        }
+        Ok(waits)
     }
 
     /// Takes the choice back, in reverse order.

@@ -103,6 +103,11 @@ impl Status {
         self.reasons().join(", ")
     }
 
+    /// How metrics call an outcome.
+    pub(crate) fn label<T>(outcome: &Result<T, Self>) -> &'static str {
+        outcome.as_ref().err().map_or("Success", |status| status.code.name())
+    }
+
     /// The same as an error whose message tells what failed.
     #[must_use]
     pub fn wrap(&self, what: &str) -> Self {

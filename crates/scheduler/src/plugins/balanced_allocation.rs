@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::BuildCx;
-use crate::config::PluginArgs;
-use crate::framework::{CycleCx, CycleState, Plugin, PreScore, PreScored, Score, Status};
+use crate::framework::{BuildCx, CycleCx, CycleState, Plugin, PreScore, PreScored, Score, Status};
 use crate::node_info::NodeView;
+use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
 
 pub(super) const NAME: &str = "NodeResourcesBalancedAllocation";

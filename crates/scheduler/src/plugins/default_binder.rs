@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::BuildCx;
-use crate::config::PluginArgs;
-use crate::framework::{Bind, Bound, Plugin, Status};
+use crate::framework::{Bind, Bound, BuildCx, Plugin, Status};
+use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
 use crate::writer::ClusterWriter;
 

@@ -15,7 +15,6 @@ use crate::cache::{Cache, Snapshot};
 use crate::config::{build_profiles, decode};
 use crate::framework::{CycleCx, CycleState, Diagnosis, Profile, Status};
 use crate::known_answers::{KnownAnswers, ShapeAnswers};
-use crate::listers::MemoryListers;
 use crate::node_info::NodeView;
 use crate::pod_info::PodInfo;
 use crate::pod_shape::PodShape;
@@ -223,14 +222,14 @@ fn profiles() -> Vec<Arc<Profile>> {
                 {"name": "NodeAffinity", "args": affinity}]},
         ],
     });
-    build_profiles(&decode(&value).unwrap(), &build_cx()).unwrap()
+    build_profiles(&decode(&value).unwrap(), super::ALL, &build_cx()).unwrap()
 }
 
 #[test]
 fn known_answers_are_those_that_plugins_would_give() {
     let (mut hits, profiles) = (0, profiles());
     for seed in 0..4 {
-        let (cache, rng, listers) = (Cache::new(), Rng::seeded(seed), MemoryListers::default());
+        let (cache, rng) = (Cache::new(), Rng::seeded(seed));
         let (mut snapshot, mut all) = (Snapshot::default(), KnownAnswers::default());
         let workloads = workloads(&rng);
         for number in 0..NODES {
@@ -239,7 +238,7 @@ fn known_answers_are_those_that_plugins_would_give() {
         for step in 0..STEPS {
             change(&cache, &rng, &workloads, step);
             cache.update_snapshot(&mut snapshot);
-            let cx = CycleCx { snapshot: &snapshot, listers: &listers };
+            let cx = CycleCx { snapshot: &snapshot };
             for probe in 0..PROBES {
                 let workload = &workloads[usize::try_from(rng.below(workloads.len() as u64)).unwrap()];
                 let info = cache.pod_info(pod_of(workload, &rng, STEPS + probe).build());

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use api_types::core_v1::{Node, NodeAffinity as Affinity, NodeSelectorTerm, Pod, PreferredSchedulingTerm};
 use component_helpers::node_affinity::{accepts, selector_matches, term_matches};
 
-use super::BuildCx;
-use crate::config::PluginArgs;
 use crate::framework::{
-    Action, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PreFilter, PreFiltered, PreScore, PreScored,
-    Registration, Resource, Score, Status, Verdict, normalize_by_maximum,
+    Action, BuildCx, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PreFilter, PreFiltered, PreScore,
+    PreScored, Registration, Resource, Score, Status, Verdict, normalize_by_maximum,
 };
 use crate::node_info::NodeView;
+use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
 
 pub(super) const NAME: &str = "NodeAffinity";

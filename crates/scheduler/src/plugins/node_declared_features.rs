@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use api_types::core_v1::{Node, Pod};
 
-use super::BuildCx;
-use crate::config::PluginArgs;
 use crate::framework::{
-    Action, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PreFilter, PreFiltered, Registration, Resource,
-    Status, Verdict,
+    Action, BuildCx, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PreFilter, PreFiltered, Registration,
+    Resource, Status, Verdict,
 };
 use crate::node_info::NodeView;
+use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
 
 pub(super) const NAME: &str = "NodeDeclaredFeatures";

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::BuildCx;
-use crate::config::PluginArgs;
-use crate::framework::{Action, CycleState, Filter, Plugin, Registration, Resource, Status, Verdict};
+use crate::framework::{Action, BuildCx, CycleState, Filter, Plugin, Registration, Resource, Status, Verdict};
 use crate::node_info::NodeView;
+use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
 
 pub(super) const NAME: &str = "NodeName";

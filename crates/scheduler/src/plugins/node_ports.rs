@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use api_types::core_v1::Pod;
 
-use super::BuildCx;
-use crate::config::PluginArgs;
 use crate::framework::{
-    Action, CycleCx, CycleState, Filter, Hint, Plugin, PreFilter, PreFiltered, Registration, Resource, Status, Verdict,
-    is_placed,
+    Action, BuildCx, CycleCx, CycleState, Filter, Hint, Plugin, PreFilter, PreFiltered, Registration, Resource, Status,
+    Verdict, is_placed,
 };
 use crate::node_info::NodeView;
+use crate::plugin_args::PluginArgs;
 use crate::pod_info::{PodInfo, host_ports};
 
 pub(super) const NAME: &str = "NodePorts";

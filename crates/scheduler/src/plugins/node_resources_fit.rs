@@ -6,14 +6,13 @@ use api_types::core_v1::{Node, Pod};
 use api_types::scheduler_config_v1::NodeResourcesFitArgs;
 use component_helpers::pod_requests;
 
-use super::BuildCx;
 use super::resource_scores::{Strategy, Weighed};
-use crate::config::PluginArgs;
 use crate::framework::{
-    Action, Code, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PreFilter, PreFiltered, Reason, Registration,
-    Resource, Score, Status, Verdict, is_placed,
+    Action, BuildCx, Code, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PreFilter, PreFiltered, Reason,
+    Registration, Resource, Score, Status, Verdict, is_placed,
 };
 use crate::node_info::NodeView;
+use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
 use crate::resources::{Resources, is_extended};
 

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use api_types::core_v1::{Pod, Taint};
 use component_helpers::taints;
 
-use super::BuildCx;
-use crate::config::PluginArgs;
 use crate::framework::{
-    Action, CycleState, EventObject, Filter, Hint, Plugin, Registration, Resource, Status, Verdict,
+    Action, BuildCx, CycleState, EventObject, Filter, Hint, Plugin, Registration, Resource, Status, Verdict,
 };
 use crate::node_info::NodeView;
+use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
 
 pub(super) const NAME: &str = "NodeUnschedulable";

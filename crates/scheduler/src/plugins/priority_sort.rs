@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::BuildCx;
-use crate::config::PluginArgs;
-use crate::framework::{Plugin, QueueSort};
-use crate::queue::{QueuedPod, SortKey};
+use crate::framework::{BuildCx, Plugin, QueueSort};
+use crate::plugin_args::PluginArgs;
+use crate::queued_pod::{QueuedPod, SortKey};
 
 pub(super) const NAME: &str = "PrioritySort";
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::BuildCx;
-use crate::config::PluginArgs;
-use crate::framework::{Action, EventObject, Hint, Plugin, PreEnqueue, Registration, Resource, Status, Verdict};
+use crate::framework::{
+    Action, BuildCx, EventObject, Hint, Plugin, PreEnqueue, Registration, Resource, Status, Verdict,
+};
+use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
 
 pub(super) const NAME: &str = "SchedulingGates";

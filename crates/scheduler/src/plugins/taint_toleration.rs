@@ -5,13 +5,12 @@ use std::sync::Arc;
 use api_types::core_v1::{Node, Pod, Toleration};
 use component_helpers::taints;
 
-use super::BuildCx;
-use crate::config::PluginArgs;
 use crate::framework::{
-    Action, CycleCx, CycleState, EventObject, Filter, Hint, MAX_SCORE, Plugin, PreScore, PreScored, Registration,
-    Resource, Score, Status, Verdict,
+    Action, BuildCx, CycleCx, CycleState, EventObject, Filter, Hint, MAX_SCORE, Plugin, PreScore, PreScored,
+    Registration, Resource, Score, Status, Verdict,
 };
 use crate::node_info::NodeView;
+use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
 
 pub(super) const NAME: &str = "TaintToleration";

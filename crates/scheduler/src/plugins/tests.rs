@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use base::TaskGroup;
 use component_base::metrics::{Metrics, MetricsOptions};
 
 use super::*;
 use crate::config::{build_profiles, decode, default_configuration};
-use crate::framework::{CycleCx, CycleState, Diagnosis, Profile};
+use crate::framework::{BuildCx, CycleCx, CycleState, Diagnosis, Profile};
 use crate::known_answers::ShapeAnswers;
-use crate::listers::MemoryListers;
+use crate::listers::Listers;
+use crate::metrics::SchedulerMetrics;
 use crate::node_info::NodeView;
+use crate::parallel::Parallelism;
 use crate::pod_class::ClassTable;
 use crate::test_objects::{NodeBuilder, PodBuilder, node, pod, snapshot};
-use crate::writer::WriteError;
+use crate::writer::{ClusterWriter, WriteError};
 
 pub(crate) struct NoWriter;
 
@@ -35,17 +38,31 @@ impl ClusterWriter for NoWriter {
 }
 
 pub(crate) fn build_cx() -> BuildCx {
-    let metrics = Metrics::new(MetricsOptions::default());
-    let metrics = Arc::new(SchedulerMetrics::new(&metrics));
-    BuildCx { writer: Arc::new(NoWriter), gate: Arc::default(), metrics, parallelism: Parallelism::default() }
+    BuildCx {
+        listers: Arc::new(Listers::in_memory()),
+        writer: Arc::new(NoWriter),
+        gate: Arc::default(),
+        waiting: Arc::default(),
+        metrics: Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default()))),
+        tasks: TaskGroup::new("test"),
+        parallelism: Parallelism::default(),
+    }
 }
 
 pub(crate) fn default_profile() -> Arc<Profile> {
-    build_profiles(&default_configuration(), &build_cx()).unwrap().remove(0)
+    default_profile_in(&build_cx())
+}
+
+pub(crate) fn default_profile_in(cx: &BuildCx) -> Arc<Profile> {
+    build_profiles(&default_configuration(), ALL, cx).unwrap().remove(0)
 }
 
 /// A profile with these plugins only, and what the queue and binding need.
 fn profile_of(plugins: &[&str]) -> Arc<Profile> {
+    profile_in(&build_cx(), plugins)
+}
+
+fn profile_in(cx: &BuildCx, plugins: &[&str]) -> Arc<Profile> {
     let names: Vec<_> = ["PrioritySort", "DefaultBinder"].iter().chain(plugins).collect();
     let enabled: Vec<_> = names.iter().map(|name| serde_json::json!({ "name": name })).collect();
     let value = serde_json::json!({
@@ -53,15 +70,15 @@ fn profile_of(plugins: &[&str]) -> Arc<Profile> {
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{ "plugins": { "multiPoint": { "enabled": enabled, "disabled": [{ "name": "*" }] } } }],
     });
-    build_profiles(&decode(&value).unwrap(), &build_cx()).unwrap().remove(0)
+    build_profiles(&decode(&value).unwrap(), ALL, cx).unwrap().remove(0)
 }
 
 /// What each node says: empty when it fits.
 fn verdicts(plugins: &[&str], incoming: PodBuilder, nodes: Vec<NodeBuilder>, pods: Vec<PodBuilder>) -> Vec<String> {
-    let (profile, classes, listers) = (profile_of(plugins), ClassTable::default(), MemoryListers::default());
+    let (profile, classes) = (profile_of(plugins), ClassTable::default());
     let snapshot = snapshot(nodes, pods, &classes);
     let incoming = incoming.info(&classes);
-    let cx = CycleCx { snapshot: &snapshot, listers: &listers };
+    let cx = CycleCx { snapshot: &snapshot };
     let mut state = CycleState::default();
     if let Err(status) = profile.run_pre_filter(cx, &mut state, &incoming, &mut Diagnosis::default()) {
         return vec![status.message()];
@@ -71,9 +88,9 @@ fn verdicts(plugins: &[&str], incoming: PodBuilder, nodes: Vec<NodeBuilder>, pod
 }
 
 fn scores(plugins: &[&str], incoming: PodBuilder, nodes: Vec<NodeBuilder>, pods: Vec<PodBuilder>) -> Vec<i64> {
-    let (profile, classes, listers) = (profile_of(plugins), ClassTable::default(), MemoryListers::default());
+    let (profile, classes) = (profile_of(plugins), ClassTable::default());
     let snapshot = snapshot(nodes, pods, &classes);
-    let cx = CycleCx { snapshot: &snapshot, listers: &listers };
+    let cx = CycleCx { snapshot: &snapshot };
     let views: Vec<NodeView<'_>> = snapshot.views().collect();
     profile
         .run_scores(cx, &mut CycleState::default(), &incoming.info(&classes), &views, &mut ShapeAnswers::default())
@@ -185,8 +202,7 @@ fn images_attract() {
     cache.set_node(node("b").build());
     let mut snapshot = crate::cache::Snapshot::default();
     cache.update_snapshot(&mut snapshot);
-    let listers = MemoryListers::default();
-    let cx = CycleCx { snapshot: &snapshot, listers: &listers };
+    let cx = CycleCx { snapshot: &snapshot };
     let views: Vec<NodeView<'_>> = snapshot.views().collect();
     let incoming = cache.pod_info(pod("p").build());
     let scores = profile_of(&["ImageLocality"])
@@ -219,15 +235,16 @@ fn every_plugin_builds_once() {
 
 #[test]
 fn pods_of_a_service_spread_by_default() {
-    let (profile, classes) = (default_profile(), ClassTable::default());
+    let (cx, classes) = (build_cx(), ClassTable::default());
+    let profile = default_profile_in(&cx);
     let mut service = api_types::core_v1::Service::default();
     service.metadata.namespace = "default".into();
     service.spec.selector = [("app".to_owned(), "web".to_owned())].into();
-    let listers = MemoryListers { services: vec![Arc::new(service)], ..MemoryListers::default() };
+    cx.listers.of().put(Arc::new(service));
     let zone = "topology.kubernetes.io/zone";
     let nodes = vec![node("a").label(zone, "1"), node("b").label(zone, "2")];
     let snapshot = snapshot(nodes, vec![pod("x").label("app", "web").on("a")], &classes);
-    let cx = CycleCx { snapshot: &snapshot, listers: &listers };
+    let cx = CycleCx { snapshot: &snapshot };
     let views: Vec<NodeView<'_>> = snapshot.views().collect();
     let totals = |incoming: PodBuilder| {
         profile
@@ -241,15 +258,16 @@ fn pods_of_a_service_spread_by_default() {
 
 #[test]
 fn namespaces_are_chosen_by_label() {
-    let (profile, classes) = (profile_of(&["InterPodAffinity"]), ClassTable::default());
+    let (cx, classes) = (build_cx(), ClassTable::default());
+    let profile = profile_in(&cx, &["InterPodAffinity"]);
     let mut team = api_types::core_v1::Namespace::default();
     team.metadata.name = "team".into();
     team.metadata.labels.insert("team".into(), "one".into());
-    let listers = MemoryListers { namespaces: vec![Arc::new(team)], ..MemoryListers::default() };
+    cx.listers.of().put(Arc::new(team));
     let mut db = pod("db").label("app", "db").on("a");
     db.0.metadata.namespace = "team".into();
     let snapshot = snapshot(vec![node("a"), node("b")], vec![db], &classes);
-    let cx = CycleCx { snapshot: &snapshot, listers: &listers };
+    let cx = CycleCx { snapshot: &snapshot };
     let verdicts = |labels: &[(&str, &str)]| -> Vec<bool> {
         let mut incoming = pod("p").near("db", "kubernetes.io/hostname").0;
         let affinity = incoming.spec.affinity.as_mut().unwrap().pod_affinity.as_mut().unwrap();
@@ -272,9 +290,8 @@ fn namespaces_are_chosen_by_label() {
 #[test]
 fn a_nominated_pod_keeps_others_away_as_it_would_on_the_node() {
     let (profile, classes) = (profile_of(&["InterPodAffinity"]), ClassTable::default());
-    let listers = MemoryListers::default();
     let snapshot = snapshot(vec![node("a").label("zone", "1"), node("b")], vec![], &classes);
-    let cx = CycleCx { snapshot: &snapshot, listers: &listers };
+    let cx = CycleCx { snapshot: &snapshot };
     let incoming = pod("p").label("app", "web").far("nobody", "kubernetes.io/hostname").info(&classes);
     let nominated = [pod("guard").far("web", "zone").info(&classes)];
     let mut state = CycleState::default();

@@ -5,18 +5,8 @@ use std::sync::Arc;
 
 use api_machinery::time::Time;
 
+use crate::framework::Candidate;
 use crate::pod_info::PodInfo;
-
-/// A node that could run the pod without some of its pods.
-#[derive(Debug, Clone)]
-pub struct Candidate {
-    /// The node.
-    pub node: Arc<str>,
-    /// The pods to evict, the most important first.
-    pub victims: Vec<Arc<PodInfo>>,
-    /// How many of them a disruption budget protects.
-    pub violations: usize,
-}
 
 /// When a pod started; one that has not started yet starts now.
 pub(super) fn start_of(pod: &PodInfo, now: Time) -> Time {

@@ -8,7 +8,7 @@ use base::SharedClock;
 use component_helpers::conditions;
 use futures_util::future::try_join_all;
 
-use super::{Candidate, PreemptionGate};
+use crate::framework::{Candidate, PreemptionGate, WaitingPods};
 use crate::pod_info::PodInfo;
 use crate::queue::SchedulingQueue;
 use crate::writer::{ClusterWriter, EventSink, PodEvent, Severity, WriteError};
@@ -19,6 +19,7 @@ pub(crate) struct Execution {
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) queue: Arc<SchedulingQueue>,
     pub(crate) gate: Arc<PreemptionGate>,
+    pub(crate) waiting: Arc<WaitingPods>,
     pub(crate) clock: SharedClock,
     pub(crate) preemptor: Arc<PodInfo>,
     pub(crate) candidate: Candidate,
@@ -72,6 +73,15 @@ impl Execution {
     }
 
     async fn evict(&self, victim: &Pod) -> Result<(), WriteError> {
+        let waiting = self.waiting.get(&victim.metadata.uid);
+        if let Some(waiting) = waiting {
+            // The room that comes back is to find the preemptor ready.
+            self.gate.victim_gone(&victim.metadata.uid);
+            if waiting.preempt() {
+                self.tell(victim, " (in kube-scheduler memory).");
+                return Ok(());
+            }
+        }
         let mut status = victim.status.clone();
         let scheduler = &self.preemptor.pod.spec.scheduler_name;
         let condition = PodCondition {
@@ -91,15 +101,20 @@ impl Execution {
             Err(WriteError::NotFound(_)) => return Ok(()),
             outcome => outcome?,
         }
+        self.tell(victim, "");
+        Ok(())
+    }
+
+    /// What people see in the victim's events.
+    fn tell(&self, victim: &Pod, how: &str) {
         self.events.event(&PodEvent {
-            scheduler,
+            scheduler: &self.preemptor.pod.spec.scheduler_name,
             about: victim,
             related: Some(&self.preemptor.pod),
             severity: Severity::Normal,
             reason: "Preempted",
             action: "Preempting",
-            note: format!("Preempted by pod {} on node {}", self.preemptor.uid(), self.candidate.node),
+            note: format!("Preempted by pod {} on node {}{how}", self.preemptor.uid(), self.candidate.node),
         });
-        Ok(())
     }
 }

@@ -4,7 +4,6 @@
 
 mod candidate;
 pub(crate) mod execute;
-mod gate;
 #[cfg(test)]
 mod tests;
 mod victims;
@@ -12,18 +11,17 @@ mod victims;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use api_types::policy_v1::PodDisruptionBudget;
 use async_trait::async_trait;
-pub use candidate::Candidate;
-pub use gate::PreemptionGate;
 
-use crate::config::PluginArgs;
 use crate::framework::{
-    Action, Code, CycleState, Diagnosis, Hint, Nomination, Plugin, PostFilter, PostFilterCx, PostFiltered, PreEnqueue,
-    Registration, Resource, Status, Verdict,
+    Action, BuildCx, Candidate, Code, CycleState, Diagnosis, Hint, Nomination, Plugin, PostFilter, PostFilterCx,
+    PostFiltered, PreEnqueue, PreemptionGate, Registration, Resource, Status, Verdict,
 };
+use crate::listers::Lister;
 use crate::metrics::SchedulerMetrics;
 use crate::parallel::Parallelism;
-use crate::plugins::BuildCx;
+use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
 
 pub(crate) const NAME: &str = "DefaultPreemption";
@@ -39,6 +37,7 @@ struct DefaultPreemption {
     parallelism: Parallelism,
     gate: Arc<PreemptionGate>,
     metrics: Arc<SchedulerMetrics>,
+    budgets: Lister<PodDisruptionBudget>,
 }
 
 pub(crate) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
@@ -50,6 +49,7 @@ pub(crate) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
         parallelism: cx.parallelism,
         gate: Arc::clone(&cx.gate),
         metrics: Arc::clone(&cx.metrics),
+        budgets: cx.listers.of(),
     });
     // Never by itself: it lets the event through to the plugins that rejected the pod.
     let events = vec![Registration::hinted(Resource::Pod, Action::DELETE, |_, _| Hint::Skip)];
@@ -96,7 +96,12 @@ impl PostFilter for DefaultPreemption {
         candidate: &Candidate,
     ) -> Option<Candidate> {
         let node = cx.cycle.snapshot.by_name(&candidate.node)?;
-        let budgets = victims::Budgets::parse(&cx.cycle.listers.disruption_budgets());
+        if cx.profile.reviews_remotely(pod) {
+            // Others chose the victims; they are not asked again.
+            let stays = |victim: &Arc<PodInfo>| node.pods.iter().any(|other| other.uid() == victim.uid());
+            return candidate.victims.iter().all(stays).then(|| candidate.clone());
+        }
+        let budgets = victims::Budgets::parse(&self.budgets.list());
         victims::select(cx, state, pod, node, &budgets).ok()
     }
 }
@@ -135,7 +140,7 @@ impl DefaultPreemption {
         if potential.is_empty() {
             return Err(Status::unschedulable(fit_text(nodes, HashMap::new())));
         }
-        let budgets = victims::Budgets::parse(&cx.cycle.listers.disruption_budgets());
+        let budgets = victims::Budgets::parse(&self.budgets.list());
         let wanted = (potential.len() * self.percentage / 100).max(self.absolute).min(potential.len());
         let offset = usize::try_from(cx.rng.below(potential.len() as u64)).unwrap_or(0);
         let (mut keeping, mut violating) = (Vec::new(), Vec::new());
@@ -166,7 +171,11 @@ impl DefaultPreemption {
         if keeping.is_empty() {
             return Err(failure.unwrap_or_else(|| Status::unschedulable(fit_text(nodes, statuses))));
         }
-        Ok(candidate::best_first(keeping, cx.now))
+        let candidates = cx.profile.run_remote_preempt(cx.cycle, pod, keeping).await?;
+        if candidates.is_empty() {
+            return Err(Status::unschedulable("no candidate node for preemption"));
+        }
+        Ok(candidate::best_first(candidates, cx.now))
     }
 }
 

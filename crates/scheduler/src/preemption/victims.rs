@@ -6,8 +6,8 @@ use api_machinery::labels::Selector;
 use api_types::policy_v1::PodDisruptionBudget;
 use component_helpers::selectors::selector_of;
 
-use super::candidate::{Candidate, by_importance};
-use crate::framework::{CycleState, PostFilterCx, Status, Verdict};
+use super::candidate::by_importance;
+use crate::framework::{Candidate, CycleState, PostFilterCx, Status, Verdict};
 use crate::node_info::{NodeInfo, NodeView};
 use crate::pod_info::PodInfo;
 

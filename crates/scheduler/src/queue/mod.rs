@@ -6,7 +6,6 @@
 
 mod in_flight;
 mod nominator;
-mod queued_pod;
 mod requeue;
 mod state;
 #[cfg(test)]
@@ -20,13 +19,13 @@ use base::{CancellationToken, SharedClock};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-pub use nominator::{NominatedPods, Nominator};
-pub use queued_pod::{QueuedPod, SortKey};
+pub use nominator::Nominator;
 pub use state::{QueueError, QueueSize};
 
 use crate::framework::{ClusterEvent, EventObject, Profile, pod_update_events};
 use crate::metrics::SchedulerMetrics;
 use crate::pod_info::PodInfo;
+use crate::queued_pod::QueuedPod;
 use requeue::Rules;
 use state::State;
 

@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::pod_info::PodInfo;
-
-/// Pods by the node that they are nominated to.
-pub type NominatedPods = HashMap<String, Vec<Arc<PodInfo>>>;
+use crate::pod_info::{NominatedPods, PodInfo};
 
 /// Keeps nominations.
 #[derive(Default)]

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::queued_pod::QueuedPod;
 use crate::framework::{ClusterEvent, EventObject, Hint, PreEnqueue, Profile, QueueSort, Registration, Status};
 use crate::pod_info::PodInfo;
+use crate::queued_pod::QueuedPod;
 
 /// What an event means to a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

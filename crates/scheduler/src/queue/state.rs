@@ -8,11 +8,11 @@ use tokio::time::Instant;
 
 use super::QueueOptions;
 use super::in_flight::InFlight;
-use super::queued_pod::{QueuedPod, SortKey, whole_seconds};
 use super::requeue::{Requeue, Rules};
 use crate::framework::{ClusterEvent, EventObject};
 use crate::metrics::SchedulerMetrics;
 use crate::pod_info::PodInfo;
+use crate::queued_pod::{QueuedPod, SortKey, whole_seconds};
 
 /// Why a pod could not come back.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -35,6 +35,18 @@ pub struct QueueSize {
     pub unschedulable: usize,
     /// Held back.
     pub gated: usize,
+}
+
+impl QueueSize {
+    /// As metrics show it.
+    fn by_queue(self) -> [(&'static str, usize); 4] {
+        [
+            ("active", self.active),
+            ("backoff", self.backoff),
+            ("unschedulable", self.unschedulable),
+            ("gated", self.gated),
+        ]
+    }
 }
 
 /// The place of a pod. The numbers make keys unique.
@@ -94,7 +106,7 @@ impl State {
     }
 
     pub(super) fn publish(&self) {
-        self.metrics.pending(self.size());
+        self.metrics.pending(self.size().by_queue());
     }
 
     pub(super) fn info_of(&self, key: &str) -> Option<Arc<PodInfo>> {
@@ -177,7 +189,7 @@ impl State {
         pod.first_attempt.get_or_insert(now);
         let place = Place::Active(rules.sort().key(&pod), self.number());
         self.put(pod, place);
-        self.metrics.incoming("active", event.label);
+        self.metrics.incoming("active", &event.label());
     }
 
     fn enter_backoff(&mut self, rules: &Rules, pod: QueuedPod, event: &ClusterEvent, now: Instant) {
@@ -189,7 +201,7 @@ impl State {
             Place::ErrorBackoff(expiry, self.number())
         };
         self.put(pod, place);
-        self.metrics.incoming("backoff", event.label);
+        self.metrics.incoming("backoff", &event.label());
     }
 
     fn is_backing_off(&self, pod: &mut QueuedPod, now: Instant) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::counts::DomainSums;
-use super::{InterPodAffinity, Labels, incoming_matches, namespace_labels, resolve};
+use super::{InterPodAffinity, Labels, incoming_matches};
 use crate::cache::Snapshot;
 use crate::framework::{CycleCx, CycleState, Filter, PreFilter, PreFiltered, Status, Verdict};
 use crate::node_info::NodeView;
@@ -126,7 +126,7 @@ impl PreFilter for InterPodAffinity {
         if !own.error.is_empty() {
             return Err(Status::unresolvable(format!("parsing pod: {}", own.error)));
         }
-        let resolved = |terms: &[AffinityTerm]| terms.iter().map(|term| resolve(term, cx.listers)).collect();
+        let resolved = |terms: &[AffinityTerm]| terms.iter().map(|term| self.resolve(term)).collect();
         let terms = Terms { affinity: resolved(&own.required), anti: resolved(&own.required_anti) };
         let sums = |terms: &[AffinityTerm]| {
             terms.iter().map(|term| DomainSums::new(cx.snapshot.topology(&term.topology_key))).collect()
@@ -137,7 +137,7 @@ impl PreFilter for InterPodAffinity {
             existing: Vec::new(),
             added: BTreeMap::new(),
             matches_itself: matches_all(&terms.affinity, &pod.class),
-            namespace_labels: namespace_labels(cx.listers, &pod.pod.metadata.namespace),
+            namespace_labels: self.namespace_labels(&pod.pod.metadata.namespace),
             terms: Arc::new(terms),
         };
         required.count_existing(cx.snapshot, pod);

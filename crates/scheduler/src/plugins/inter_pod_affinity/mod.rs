@@ -8,10 +8,11 @@ mod scoring;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::BuildCx;
-use crate::config::PluginArgs;
-use crate::framework::Plugin;
-use crate::listers::Listers;
+use api_types::core_v1::Namespace;
+
+use crate::framework::{BuildCx, Plugin};
+use crate::listers::Lister;
+use crate::plugin_args::PluginArgs;
 use crate::pod_class::PodClass;
 use crate::pod_info::AffinityTerm;
 
@@ -22,13 +23,15 @@ struct InterPodAffinity {
     hard_weight: i64,
     /// Whether preferred terms of existing pods count.
     counts_existing: bool,
+    namespaces: Lister<Namespace>,
 }
 
-pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
+pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
     let PluginArgs::InterPodAffinity(args) = args else { return Err("arguments are missing".into()) };
     let plugin = Arc::new(InterPodAffinity {
         hard_weight: i64::from(args.hard_pod_affinity_weight.unwrap_or(1)),
         counts_existing: !args.ignore_preferred_terms_of_existing_pods,
+        namespaces: cx.listers.of(),
     });
     let points = Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin.clone());
     Ok(points.pre_score(plugin.clone()).score(plugin).wakes_on(hints::registrations()))
@@ -36,21 +39,24 @@ pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
 
 type Labels = BTreeMap<String, String>;
 
-/// The labels of a namespace; none where it is unknown.
-fn namespace_labels(listers: &dyn Listers, namespace: &str) -> Labels {
-    listers.namespace(namespace).map(|namespace| namespace.metadata.labels.clone()).unwrap_or_default()
-}
-
-/// The incoming pod's terms with their namespace selectors resolved to names. Upstream tries the selector on no labels
-/// at all too, so that a purely negative one takes every namespace; it stays in the term for that.
-fn resolve(term: &AffinityTerm, listers: &dyn Listers) -> AffinityTerm {
-    let mut resolved = term.clone();
-    if term.namespace_selector.requirements().is_empty() {
-        return resolved;
+impl InterPodAffinity {
+    /// The labels of a namespace; none where it is unknown.
+    fn namespace_labels(&self, namespace: &str) -> Labels {
+        self.namespaces.find("", namespace).map(|namespace| namespace.metadata.labels.clone()).unwrap_or_default()
     }
-    let selected = listers.namespaces().into_iter().filter(|one| term.namespace_selector.matches(&one.metadata.labels));
-    resolved.namespaces.extend(selected.map(|namespace| namespace.metadata.name.clone()));
-    resolved
+
+    /// A term of the incoming pod with its namespace selector resolved to names. Upstream tries the selector on no labels
+    /// at all too, so that a purely negative one takes every namespace; it stays in the term for that.
+    fn resolve(&self, term: &AffinityTerm) -> AffinityTerm {
+        let mut resolved = term.clone();
+        if term.namespace_selector.requirements().is_empty() {
+            return resolved;
+        }
+        let all = self.namespaces.list().into_iter();
+        let selected = all.filter(|one| term.namespace_selector.matches(&one.metadata.labels));
+        resolved.namespaces.extend(selected.map(|namespace| namespace.metadata.name.clone()));
+        resolved
+    }
 }
 
 /// Whether a resolved term of the incoming pod means pods of a class.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::counts::DomainSums;
-use super::{InterPodAffinity, incoming_matches, namespace_labels, resolve};
+use super::{InterPodAffinity, incoming_matches};
 use crate::framework::{CycleCx, CycleState, MAX_SCORE, PreScore, PreScored, Score, Status};
 use crate::node_info::NodeView;
 use crate::pod_class::PodClass;
@@ -21,14 +21,14 @@ type Incoming = Vec<(i64, AffinityTerm)>;
 
 impl InterPodAffinity {
     /// What a pod of a class adds to its domains.
-    fn shares(&self, cx: CycleCx<'_>, pod: &PodInfo, incoming: &Incoming, class: &PodClass) -> Shares {
+    fn shares(&self, pod: &PodInfo, incoming: &Incoming, class: &PodClass) -> Shares {
         let mut shares = Vec::new();
         let mut add = |term: &AffinityTerm, weight: i64| shares.push((term.topology_key.clone(), weight));
         for (weight, term) in incoming.iter().filter(|(_, term)| incoming_matches(term, class)) {
             add(term, *weight);
         }
         if class.terms.any {
-            let labels = namespace_labels(cx.listers, &pod.pod.metadata.namespace);
+            let labels = self.namespace_labels(&pod.pod.metadata.namespace);
             let wants =
                 |term: &AffinityTerm| term.matches(&pod.pod.metadata.namespace, &pod.pod.metadata.labels, &labels);
             let existing = &class.terms;
@@ -73,8 +73,8 @@ impl PreScore for InterPodAffinity {
             return Ok(PreScored::Skip);
         }
         let own = &pod.class.terms;
-        let near = own.preferred.iter().map(|(weight, term)| (*weight, resolve(term, cx.listers)));
-        let far = own.preferred_anti.iter().map(|(weight, term)| (-weight, resolve(term, cx.listers)));
+        let near = own.preferred.iter().map(|(weight, term)| (*weight, self.resolve(term)));
+        let far = own.preferred_anti.iter().map(|(weight, term)| (-weight, self.resolve(term)));
         let incoming: Incoming = near.chain(far).collect();
         let mut preferences = Preferences::default();
         let mut memo: Vec<Option<Shares>> = Vec::new();
@@ -85,7 +85,7 @@ impl PreScore for InterPodAffinity {
                     memo.resize(place + 1, None);
                 }
                 let Some(slot) = memo.get_mut(place) else { continue };
-                let shares = slot.get_or_insert_with(|| self.shares(cx, pod, &incoming, &count.class));
+                let shares = slot.get_or_insert_with(|| self.shares(pod, &incoming, &count.class));
                 preferences.add(cx, node, shares, count.total());
             }
         };

@@ -8,11 +8,10 @@ use api_types::core_v1::{Pod, TopologySpreadConstraint};
 use component_helpers::selectors::selector_of;
 use component_helpers::{node_affinity, owners, taints};
 
-use super::PodTopologySpread;
 use super::counts::DomainCounts;
+use super::{Groups, PodTopologySpread};
 use crate::cache::Snapshot;
 use crate::framework::Status;
-use crate::listers::Listers;
 use crate::node_info::NodeView;
 use crate::pod_class::{ClassMemo, PodClass};
 
@@ -89,16 +88,16 @@ fn tolerated(pod: &Pod, node: NodeView<'_>) -> bool {
 }
 
 impl PodTopologySpread {
-    /// The constraints of a pod with one action.
-    pub(super) fn constraints(
-        &self,
-        pod: &Pod,
-        listers: Option<&dyn Listers>,
-        action: &str,
-    ) -> Result<Vec<Constraint>, Status> {
+    /// The constraints of a pod with one action: its own, or the defaults where it has none.
+    pub(super) fn constraints(&self, pod: &Pod, action: &str) -> Result<Vec<Constraint>, Status> {
         if pod.spec.topology_spread_constraints.is_empty() {
-            return Ok(listers.map(|listers| self.defaults_for(pod, listers, action)).unwrap_or_default());
+            return Ok(self.defaults_for(pod, action));
         }
+        Self::own_constraints(pod, action)
+    }
+
+    /// What the pod itself says.
+    pub(super) fn own_constraints(pod: &Pod, action: &str) -> Result<Vec<Constraint>, Status> {
         let own = pod.spec.topology_spread_constraints.iter();
         own.filter(|constraint| constraint.when_unsatisfiable == action)
             .map(|constraint| {
@@ -110,13 +109,11 @@ impl PodTopologySpread {
             .collect()
     }
 
-    fn defaults_for(&self, pod: &Pod, listers: &dyn Listers, action: &str) -> Vec<Constraint> {
+    fn defaults_for(&self, pod: &Pod, action: &str) -> Vec<Constraint> {
         let wanted = self.defaults.iter().filter(|constraint| constraint.when_unsatisfiable == action);
         let mut wanted = wanted.peekable();
-        if wanted.peek().is_none() {
-            return Vec::new();
-        }
-        let selector = default_selector(pod, listers);
+        let (Some(_), Some(groups)) = (wanted.peek(), &self.groups) else { return Vec::new() };
+        let selector = default_selector(pod, groups);
         if selector.is_everything() || selector.is_nothing() {
             return Vec::new();
         }
@@ -134,10 +131,10 @@ fn key_requirements(constraint: &TopologySpreadConstraint, pod: &Pod) -> Vec<Req
 }
 
 /// What selects the pod: its services together, and its controller.
-fn default_selector(pod: &Pod, listers: &dyn Listers) -> Selector {
+fn default_selector(pod: &Pod, groups: &Groups) -> Selector {
     let namespace = &pod.metadata.namespace;
     let mut pairs = BTreeMap::new();
-    for service in listers.services(namespace) {
+    for service in groups.services.in_namespace(namespace) {
         let selector = &service.spec.selector;
         let selects =
             !selector.is_empty() && selector.iter().all(|(key, value)| pod.metadata.labels.get(key) == Some(value));
@@ -149,15 +146,15 @@ fn default_selector(pod: &Pod, listers: &dyn Listers) -> Selector {
     if let Some(owner) = owners::controller_of(&pod.metadata) {
         let field = match (owner.api_version.as_str(), owner.kind.as_str()) {
             ("v1", "ReplicationController") => {
-                let controller = listers.replication_controller(namespace, &owner.name);
+                let controller = groups.replication_controllers.find(namespace, &owner.name);
                 pairs.extend(controller.map(|controller| controller.spec.selector.clone()).unwrap_or_default());
                 None
             }
             ("apps/v1", "ReplicaSet") => {
-                listers.replica_set(namespace, &owner.name).and_then(|set| set.spec.selector.clone())
+                groups.replica_sets.find(namespace, &owner.name).and_then(|set| set.spec.selector.clone())
             }
             ("apps/v1", "StatefulSet") => {
-                listers.stateful_set(namespace, &owner.name).and_then(|set| set.spec.selector.clone())
+                groups.stateful_sets.find(namespace, &owner.name).and_then(|set| set.spec.selector.clone())
             }
             _ => None,
         };

@@ -66,7 +66,7 @@ impl HardState {
 
 impl PreFilter for PodTopologySpread {
     fn pre_filter(&self, cx: CycleCx<'_>, state: &mut CycleState, pod: &PodInfo) -> Result<PreFiltered, Status> {
-        let constraints = self.constraints(&pod.pod, Some(cx.listers), HARD)?;
+        let constraints = self.constraints(&pod.pod, HARD)?;
         if constraints.is_empty() {
             return Ok(PreFiltered::Skip);
         }
@@ -124,12 +124,12 @@ mod tests {
 
     #[test]
     fn sums_by_domain_are_those_of_the_nodes() {
-        let plugin = PodTopologySpread { defaults: Vec::new(), system_defaults: false };
+        let plugin = PodTopologySpread { defaults: Vec::new(), system_defaults: false, groups: None };
         let mut by_sums = 0;
         for_each(
             || pod("probe").label("app", "a").spread("a", ZONE, 1, HARD).spread("b", "kubernetes.io/hostname", 2, HARD),
-            |snapshot, listers, cache, probe| {
-                let (pod, cx) = (probe.info(cache.classes()), CycleCx { snapshot, listers });
+            |snapshot, cache, probe| {
+                let (pod, cx) = (probe.info(cache.classes()), CycleCx { snapshot });
                 let mut state = CycleState::default();
                 plugin.pre_filter(cx, &mut state, &pod).unwrap();
                 let counted = state.get::<HardState>().unwrap();

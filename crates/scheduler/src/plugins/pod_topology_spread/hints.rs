@@ -1,33 +1,28 @@
 //! What may help a pod that no node could take without breaking a hard constraint.
 
-use std::sync::Arc;
-
 use api_types::core_v1::{Node, Pod};
 
 use super::PodTopologySpread;
 use super::constraint::{Constraint, HARD};
 use crate::framework::{Action, EventObject, Hint, Registration, Resource, is_placed};
 
-pub(super) fn registrations(plugin: &Arc<PodTopologySpread>) -> Vec<Registration> {
-    let (for_pods, for_nodes) = (Arc::clone(plugin), Arc::clone(plugin));
+pub(super) fn registrations() -> Vec<Registration> {
     let pods = Action::ADD.and(Action::DELETE).and(Action::POD_LABEL).and(Action::POD_TOLERATION);
     let nodes = Action::ADD.and(Action::DELETE).and(Action::NODE_LABEL).and(Action::NODE_TAINT);
     vec![
-        Registration::hinted(Resource::Pod, pods, move |pod: &Pod, object| {
-            for_pods.hard(pod).map_or(Hint::Queue, |hard| after_pod(&hard, pod, object))
+        Registration::hinted(Resource::Pod, pods, |pod: &Pod, object| {
+            hard(pod).map_or(Hint::Queue, |hard| after_pod(&hard, pod, object))
         }),
-        Registration::hinted(Resource::Node, nodes, move |pod: &Pod, object| {
-            for_nodes.hard(pod).map_or(Hint::Queue, |hard| after_node(&hard, object))
+        Registration::hinted(Resource::Node, nodes, |pod: &Pod, object| {
+            hard(pod).map_or(Hint::Queue, |hard| after_node(&hard, object))
         }),
     ]
 }
 
-impl PodTopologySpread {
-    /// The pod's own hard constraints. With default ones, or ones that cannot be read, every event counts.
-    fn hard(&self, pod: &Pod) -> Option<Vec<Constraint>> {
-        let own = self.constraints(pod, None, HARD).ok()?;
-        (!own.is_empty()).then_some(own)
-    }
+/// The pod's own hard constraints. With default ones, or ones that cannot be read, every event counts.
+fn hard(pod: &Pod) -> Option<Vec<Constraint>> {
+    let own = PodTopologySpread::own_constraints(pod, HARD).ok()?;
+    (!own.is_empty()).then_some(own)
 }
 
 fn after_pod(hard: &[Constraint], pod: &Pod, object: &EventObject) -> Hint {

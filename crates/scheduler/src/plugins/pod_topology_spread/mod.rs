@@ -10,11 +10,12 @@ mod scoring;
 
 use std::sync::Arc;
 
-use api_types::core_v1::TopologySpreadConstraint;
+use api_types::apps_v1::{ReplicaSet, StatefulSet};
+use api_types::core_v1::{ReplicationController, Service, TopologySpreadConstraint};
 
-use super::BuildCx;
-use crate::config::PluginArgs;
-use crate::framework::Plugin;
+use crate::framework::{BuildCx, Plugin};
+use crate::listers::{Lister, Listers};
+use crate::plugin_args::PluginArgs;
 
 pub(super) const NAME: &str = "PodTopologySpread";
 
@@ -23,15 +24,37 @@ struct PodTopologySpread {
     defaults: Vec<TopologySpreadConstraint>,
     /// Whether the defaults are the system's, which nodes need not have the labels for.
     system_defaults: bool,
+    /// What tells which pods belong together; nothing where there are no defaults.
+    groups: Option<Groups>,
 }
 
-pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
+/// The objects that select pods.
+struct Groups {
+    services: Lister<Service>,
+    replication_controllers: Lister<ReplicationController>,
+    replica_sets: Lister<ReplicaSet>,
+    stateful_sets: Lister<StatefulSet>,
+}
+
+impl Groups {
+    fn of(listers: &Listers) -> Self {
+        Self {
+            services: listers.of(),
+            replication_controllers: listers.of(),
+            replica_sets: listers.of(),
+            stateful_sets: listers.of(),
+        }
+    }
+}
+
+pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
     let PluginArgs::PodTopologySpread(args) = args else { return Err("arguments are missing".into()) };
     let system_defaults = args.defaulting_type != "List";
     let defaults = if system_defaults { system_constraints() } else { args.default_constraints.clone() };
-    let plugin = Arc::new(PodTopologySpread { defaults, system_defaults });
+    let groups = (!defaults.is_empty()).then(|| Groups::of(&cx.listers));
+    let plugin = Arc::new(PodTopologySpread { defaults, system_defaults, groups });
     let points = Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin.clone());
-    Ok(points.pre_score(plugin.clone()).score(plugin.clone()).wakes_on(hints::registrations(&plugin)))
+    Ok(points.pre_score(plugin.clone()).score(plugin.clone()).wakes_on(hints::registrations()))
 }
 
 /// What applies where neither the pod nor the configuration says anything.

@@ -4,7 +4,6 @@ use api_machinery::time::Time;
 use base::Rng;
 
 use crate::cache::{Cache, Snapshot};
-use crate::listers::MemoryListers;
 use crate::test_objects::{PodBuilder, node, pod};
 
 pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
@@ -36,12 +35,9 @@ fn change(cache: &Cache, rng: &Rng, step: u64, all_in_zones: bool) {
 }
 
 /// Calls `check` with many clusters, each a change from the one before, and with a pod of `probe` for each.
-pub(super) fn for_each(
-    probe: impl Fn() -> PodBuilder,
-    mut check: impl FnMut(&Snapshot, &MemoryListers, &Cache, PodBuilder),
-) {
+pub(super) fn for_each(probe: impl Fn() -> PodBuilder, mut check: impl FnMut(&Snapshot, &Cache, PodBuilder)) {
     for seed in 0..6 {
-        let (cache, rng, listers) = (Cache::new(), Rng::seeded(seed), MemoryListers::default());
+        let (cache, rng) = (Cache::new(), Rng::seeded(seed));
         let mut snapshot = Snapshot::default();
         for number in 0..NODES {
             cache.set_node(node(&format!("n{number}")).label(ZONE, &format!("z{}", number % 3)).build());
@@ -49,7 +45,7 @@ pub(super) fn for_each(
         for step in 0..STEPS {
             change(&cache, &rng, step, seed % 2 == 0);
             cache.update_snapshot(&mut snapshot);
-            check(&snapshot, &listers, &cache, probe());
+            check(&snapshot, &cache, probe());
         }
     }
 }

@@ -122,7 +122,7 @@ impl PreScore for PodTopologySpread {
         pod: &PodInfo,
         nodes: &[NodeView<'_>],
     ) -> Result<PreScored, Status> {
-        let constraints = self.constraints(&pod.pod, Some(cx.listers), SOFT)?;
+        let constraints = self.constraints(&pod.pod, SOFT)?;
         if constraints.is_empty() {
             return Ok(PreScored::Skip);
         }
@@ -184,12 +184,12 @@ mod tests {
 
     #[test]
     fn sums_by_domain_are_those_of_the_nodes() {
-        let plugin = PodTopologySpread { defaults: Vec::new(), system_defaults: false };
+        let plugin = PodTopologySpread { defaults: Vec::new(), system_defaults: false, groups: None };
         let (mut by_sums, mut by_nodes) = (0, 0);
         for_each(
             || pod("probe").label("app", "a").spread("a", ZONE, 1, SOFT),
-            |snapshot, listers, cache, probe| {
-                let (pod, cx) = (probe.info(cache.classes()), CycleCx { snapshot, listers });
+            |snapshot, cache, probe| {
+                let (pod, cx) = (probe.info(cache.classes()), CycleCx { snapshot });
                 let nodes: Vec<NodeView<'_>> = snapshot.views().filter(|node| node.index % 4 != 1).collect();
                 let mut state = CycleState::default();
                 plugin.pre_score(cx, &mut state, &pod, &nodes).unwrap();

@@ -5,6 +5,7 @@ use api_machinery::json;
 use api_machinery::leaf::RawJson;
 use api_machinery::names;
 use api_machinery::reflect::Reflect;
+use api_machinery::value::Value;
 use api_types::scheduler_config_v1::{
     API_VERSION, DefaultPreemptionArgs, DynamicResourcesArgs, InterPodAffinityArgs, NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, PodTopologySpreadArgs, ResourceSpec, ScoringStrategy,
@@ -80,7 +81,7 @@ impl PluginArgs {
             let wanted = format!("{plugin}Args");
             let failed = |reason: String| format!("decoding args for plugin {plugin}: {reason}");
             let mut value = raw.value();
-            let (api_version, kind) = super::take_type(&mut value);
+            let (api_version, kind) = take_type(&mut value);
             if (!kind.is_empty() && kind != wanted) || !matches!(api_version.as_str(), "" | API_VERSION) {
                 return Err(format!(
                     "args for plugin {plugin} were not of type {wanted}, got {api_version}, Kind={kind}"
@@ -318,4 +319,13 @@ fn check_spread(args: &PodTopologySpreadArgs, path: &Path, errors: &mut ErrorLis
             errors.push(path.duplicate(value.as_str()));
         }
     }
+}
+
+/// Takes version and kind out of an object: file kinds are plain structs to the codec.
+pub(crate) fn take_type(value: &mut Value) -> (String, String) {
+    let mut take = |field: &str| {
+        let text = value.as_object_mut().and_then(|fields| fields.remove(field));
+        text.and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default()
+    };
+    (take("apiVersion"), take("kind"))
 }

@@ -73,7 +73,7 @@ impl QueuedPod {
     }
 
     /// When the back-off is over, aligned to whole seconds since `origin`; none for a pod that was never rejected.
-    pub(super) fn expiry(&mut self, initial: Duration, max: Duration, origin: Instant) -> Option<Instant> {
+    pub(crate) fn expiry(&mut self, initial: Duration, max: Duration, origin: Instant) -> Option<Instant> {
         let count = if self.error_count > 0 { self.error_count } else { self.unschedulable_count };
         if count == 0 {
             return None;
@@ -90,7 +90,7 @@ fn backoff(count: u32, initial: Duration, max: Duration) -> Duration {
 }
 
 /// The last whole second since `origin`, so that pods whose back-off ends about the same time are taken by importance.
-pub(super) fn whole_seconds(time: Instant, origin: Instant) -> Instant {
+pub(crate) fn whole_seconds(time: Instant, origin: Instant) -> Instant {
     origin + Duration::from_secs(time.saturating_duration_since(origin).as_secs())
 }
 

@@ -1,0 +1,55 @@
+//! What plugins are built from, and how a list of them is written.
+
+use std::sync::Arc;
+
+use base::TaskGroup;
+
+use super::points::Plugin;
+use super::preemption_gate::PreemptionGate;
+use super::waiting_pods::WaitingPods;
+use crate::listers::Listers;
+use crate::metrics::SchedulerMetrics;
+use crate::parallel::Parallelism;
+use crate::plugin_args::PluginArgs;
+use crate::writer::ClusterWriter;
+
+/// What plugins are built with, and what the scheduler that runs them shares with them.
+#[derive(Clone)]
+pub struct BuildCx {
+    /// The objects of other kinds than nodes: a plugin asks for those that it reads.
+    pub listers: Arc<Listers>,
+    /// Where bindings go.
+    pub writer: Arc<dyn ClusterWriter>,
+    /// Preemptions under way.
+    pub gate: Arc<PreemptionGate>,
+    /// Pods that wait for a `Permit` plugin.
+    pub waiting: Arc<WaitingPods>,
+    /// Metrics.
+    pub metrics: Arc<SchedulerMetrics>,
+    /// Where connections of plugins live.
+    pub tasks: TaskGroup,
+    /// The threads that plugins may use.
+    pub parallelism: Parallelism,
+}
+
+/// How a plugin is built from its arguments.
+type Build = fn(&BuildCx, &PluginArgs) -> Result<Plugin, String>;
+
+/// A plugin that a configuration may name.
+#[derive(Clone, Copy)]
+pub struct Descriptor {
+    /// Its name.
+    pub name: &'static str,
+    /// The factor of its scores by default; 0 means 1, or that it gives none.
+    pub weight: i32,
+    /// How it is built.
+    pub build: Build,
+}
+
+impl Descriptor {
+    /// A plugin by its name.
+    #[must_use]
+    pub const fn new(name: &'static str, weight: i32, build: Build) -> Self {
+        Self { name, weight, build }
+    }
+}
