@@ -152,7 +152,7 @@ pub(crate) fn server_request(clock: &SharedClock, namespace: &str) -> RequestCx 
         user_uid: String::new(),
         groups: vec![authn::MASTERS.to_owned()],
         extra: std::collections::BTreeMap::new(),
-        gates: &[],
+        forbids_privileged: false,
     };
     RequestCx { rules, namespace: namespace.to_owned(), dry_run: false }
 }

@@ -14,6 +14,7 @@ mod cx;
 mod discovery;
 mod extensions;
 mod follow;
+mod gates;
 mod handlers;
 mod hooks;
 mod metrics;

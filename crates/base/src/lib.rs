@@ -1,16 +1,14 @@
 //! What every long-running part needs and that knows nothing of Kubernetes: time, randomness, back-off, tasks that
-//! are drained at shutdown, feature gates, and writes that many requests share.
+//! are drained at shutdown, and writes that many requests share.
 
 mod backoff;
 mod clock;
-mod gates;
 mod gathered;
 mod rng;
 mod tasks;
 
 pub use backoff::Backoff;
 pub use clock::{Clock, SharedClock, SystemClock, TokioClock};
-pub use gates::{Gate, GateError, Gates, Stage};
 pub use gathered::Gathered;
 pub use rng::{Rng, SharedRng};
 pub use tasks::{Drained, TaskGroup, ready_tasks_first};

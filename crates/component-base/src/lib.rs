@@ -14,5 +14,7 @@ pub mod serving;
 pub mod tls;
 pub mod version;
 
+pub use feature_gates::{Feature, Gates, Known};
+pub use flags::Versions;
 pub use lifecycle::Lifecycle;
 pub use run::{Component, no_config_file, run, run_with};

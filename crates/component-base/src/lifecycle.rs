@@ -1,9 +1,10 @@
 //! How a component ends: named events, in upstream's order, and the tasks that are drained at the end.
 
-use std::sync::Arc;
+use base::{CancellationToken, Rng, SharedClock, SharedRng, SystemClock, TaskGroup};
 
-use base::{CancellationToken, Gates, Rng, SharedClock, SharedRng, SystemClock, TaskGroup};
+use feature_gates::Gates;
 
+use crate::flags::Versions;
 use crate::logging::Logging;
 
 /// Something that happens once.
@@ -87,28 +88,36 @@ pub struct Lifecycle {
     events: Events,
     clock: SharedClock,
     rng: SharedRng,
-    gates: Arc<Gates>,
+    gates: Gates,
+    versions: Versions,
     logging: Option<Logging>,
 }
 
 impl Lifecycle {
-    /// A lifecycle of its own, for tests and for components that run inside another process: no signals, no log.
+    /// A lifecycle of its own, for tests and for components that run inside another process: no signals, no log, gates
+    /// at their defaults.
     #[must_use]
     pub fn new(name: &str, clock: SharedClock, rng: SharedRng) -> Self {
-        let gates = Arc::new(Gates::new(&[]));
-        Self { tasks: TaskGroup::new(name), events: Events::new(), clock, rng, gates, logging: None }
+        let (gates, versions) = (Gates::default(), Versions::default());
+        Self { tasks: TaskGroup::new(name), events: Events::new(), clock, rng, gates, versions, logging: None }
     }
 
     /// The lifecycle of a process.
-    pub(crate) fn of_process(name: &str, gates: Gates, logging: Logging) -> Self {
+    pub(crate) fn of_process(name: &str, versions: Versions, gates: Gates, logging: Logging) -> Self {
         let own = Self::new(name, SystemClock::shared(), Rng::from_os());
-        Self { gates: Arc::new(gates), logging: Some(logging), ..own }
+        Self { gates, versions, logging: Some(logging), ..own }
+    }
+
+    /// Replaces the releases that it goes by.
+    #[must_use]
+    pub fn with_versions(self, versions: Versions) -> Self {
+        Self { versions, ..self }
     }
 
     /// Replaces the gates.
     #[must_use]
     pub fn with_gates(mut self, gates: Gates) -> Self {
-        self.gates = Arc::new(gates);
+        self.gates = gates;
         self
     }
 
@@ -140,6 +149,12 @@ impl Lifecycle {
     #[must_use]
     pub fn gates(&self) -> &Gates {
         &self.gates
+    }
+
+    /// The releases that it goes by.
+    #[must_use]
+    pub fn versions(&self) -> Versions {
+        self.versions
     }
 
     /// The log, for its health check and for changing `-v`; none inside another process.

@@ -8,10 +8,11 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use base::{Drained, Gate, Gates};
+use base::Drained;
+use feature_gates::{Known, Resolved};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::flags::{self, Errors, FlagSet, GateSettings, Invalid, Options};
+use crate::flags::{self, Errors, FlagSet, Invalid, Options, Versions};
 use crate::lifecycle::Lifecycle;
 use crate::logging::{LogOptions, Logging};
 use crate::serving::BoxError;
@@ -27,8 +28,8 @@ pub struct Component {
     pub about: &'static str,
     /// Its flags. [`flags::GLOBAL`] and [`flags::LOGS`] must be among them.
     pub flags: &'static [FlagSet],
-    /// The feature gates it knows; without a `feature-gates` flag they stay at their defaults.
-    pub gates: &'static [Gate],
+    /// The feature gates it knows, and those that its code can switch.
+    pub gates: Known,
     /// Called with the flags before anything reads them: the place to load a configuration file and hand its log
     /// settings and feature gates to [`Options::set_from_file`] and [`Options::merge_from_file`]. Components without
     /// one use [`no_config_file`].
@@ -68,10 +69,12 @@ where
             let _ = std::io::stdout().write_all(text.as_bytes());
             ExitCode::SUCCESS
         }
-        Ok(Start::Go { options, gates, log }) => match live(component, *options, gates, &log, main) {
-            Ok(code) => code,
-            Err(error) => refuse(component, &error),
-        },
+        Ok(Start::Go { options, versions, gates, log }) => {
+            match live(component, *options, (versions, gates), &log, main) {
+                Ok(code) => code,
+                Err(error) => refuse(component, &error),
+            }
+        }
         Err(error) => refuse(component, &error),
     }
 }
@@ -79,13 +82,13 @@ where
 /// What the arguments ask for.
 enum Start {
     Say(String),
-    Go { options: Box<Options>, gates: GateSettings, log: LogOptions },
+    Go { options: Box<Options>, versions: Versions, gates: Resolved, log: LogOptions },
 }
 
 fn start(component: &Component, arguments: impl IntoIterator<Item = String>) -> Result<Start, Invalid> {
     let mut options = flags::parse(component.flags, arguments)?;
     if options.bool("help") {
-        return Ok(Start::Say(flags::help(component.name, component.about, component.flags, component.gates)));
+        return Ok(Start::Say(flags::help(component.name, component.about, component.flags, &component.gates)));
     }
     match options.string("version") {
         "true" => return Ok(Start::Say(format!("{}\n", version::line()))),
@@ -100,14 +103,11 @@ fn start(component: &Component, arguments: impl IntoIterator<Item = String>) -> 
         arguments.is_empty(),
         format!("{:?} does not take any arguments, got [{}]", component.name, quoted(arguments)),
     );
-    let gates = if options.declares("feature-gates") {
-        GateSettings::from_options(&options, component.gates, &mut errors)
-    } else {
-        GateSettings { gates: Gates::new(component.gates), warnings: Vec::new() }
-    };
+    let versions = Versions::from_options(&options, &mut errors);
+    let gates = flags::gates(&options, &component.gates, versions, &mut errors);
     let log = LogOptions::from_options(&options, &mut errors);
     errors.into_result()?;
-    Ok(Start::Go { options: Box::new(options), gates, log })
+    Ok(Start::Go { options: Box::new(options), versions, gates, log })
 }
 
 fn quoted(arguments: &[String]) -> String {
@@ -127,7 +127,7 @@ fn say(text: &str) {
 fn live<F, A>(
     component: &Component,
     options: Options,
-    gates: GateSettings,
+    (versions, gates): (Versions, Resolved),
     log: &LogOptions,
     main: F,
 ) -> Result<ExitCode, std::io::Error>
@@ -147,7 +147,7 @@ where
     for (flag, value) in options.iter() {
         tracing::info!(v = 1, "FLAG: --{}={:?}", flag.name, value.to_string());
     }
-    let lifecycle = Lifecycle::of_process(component.name, gates.gates, logging.clone());
+    let lifecycle = Lifecycle::of_process(component.name, versions, gates.gates, logging.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let code = runtime.block_on(supervise(component, lifecycle, |lifecycle| main(options, lifecycle)));
     // What still runs was reported as stuck, or a second signal says not to wait.
@@ -238,7 +238,7 @@ mod tests {
         name: "kube-test",
         about: "Tests.",
         flags: &[flags::GLOBAL, flags::LOGS],
-        gates: &[],
+        gates: Known::KUBERNETES,
         prepare: |options| options.set_from_file("v", "3").map_err(Invalid::one),
         drain: Duration::from_secs(1),
     };

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+pub use feature_gates::{BINARY, MinorVersion};
 use serde_json::{Value, json};
 
 /// The release of Kubernetes that the binaries stand in for. Clients compare `major.minor`; the part after `+` says
@@ -9,11 +10,6 @@ use serde_json::{Value, json};
 const GIT_VERSION: &str = "v1.36.3+coxswain";
 /// What `--version=v...` has it told as.
 static TOLD: OnceLock<String> = OnceLock::new();
-/// First number of the version.
-pub const MAJOR: u32 = 1;
-/// Second number of the version.
-pub const MINOR: u32 = 36;
-
 /// The commit, when the build was told (`COXSWAIN_GIT_COMMIT`).
 const GIT_COMMIT: &str = match option_env!("COXSWAIN_GIT_COMMIT") {
     Some(commit) => commit,
@@ -24,24 +20,6 @@ const BUILD_DATE: &str = match option_env!("COXSWAIN_BUILD_DATE") {
     Some(date) => date,
     None => "1970-01-01T00:00:00Z",
 };
-
-/// `major.minor` versions that a server can be told to behave like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MinorVersion {
-    /// First number.
-    pub major: u32,
-    /// Second number.
-    pub minor: u32,
-}
-
-impl std::fmt::Display for MinorVersion {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-/// The version of the binaries.
-pub const BINARY: MinorVersion = MinorVersion { major: MAJOR, minor: MINOR };
 
 /// The version that is told: the build's, or what the flag has made of it.
 #[must_use]
@@ -84,8 +62,8 @@ fn numbers(version: &str) -> Option<[u32; 3]> {
 #[must_use]
 pub fn facts() -> [(&'static str, String); 9] {
     [
-        ("major", MAJOR.to_string()),
-        ("minor", MINOR.to_string()),
+        ("major", BINARY.major.to_string()),
+        ("minor", BINARY.minor.to_string()),
         ("gitVersion", git_version().to_owned()),
         ("gitCommit", GIT_COMMIT.to_owned()),
         ("gitTreeState", if GIT_COMMIT.is_empty() { "" } else { "clean" }.to_owned()),

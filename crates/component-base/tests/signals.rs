@@ -12,7 +12,7 @@ const COMPONENT: Component = Component {
     name: "kube-test",
     about: "Tests.",
     flags: &[GLOBAL, LOGS],
-    gates: &[],
+    gates: component_base::Known::KUBERNETES,
     prepare: no_config_file,
     drain: Duration::from_secs(20),
 };

@@ -8,12 +8,12 @@ use std::time::Duration;
 use api_machinery::gvk::GroupVersion;
 use api_machinery::meta::{ObjectMeta, PartialObjectMetadata};
 use api_machinery::object::{Kind, Object, Unstructured};
-use base::{Gates, SharedClock, SharedRng};
+use base::{SharedClock, SharedRng};
 use client::{
     ApiObject, Change, Client, ConfigError, EventRecorder, Informer, Informers, NoMetrics, ObjectKey, QueueMetrics,
     RateLimit, ResourceInfo, RestMapper, Scope, WorkQueue,
 };
-
+use component_base::Gates;
 use component_base::metrics::Metrics;
 
 use crate::claim::controller_of;

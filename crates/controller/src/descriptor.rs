@@ -1,5 +1,7 @@
 //! What a controller is, as data beside its code.
 
+use component_base::Feature;
+
 use crate::build::{Build, BuildError};
 
 /// One controller.
@@ -10,7 +12,7 @@ pub struct Descriptor {
     /// Names it had before.
     pub aliases: &'static [&'static str],
     /// Feature gates that must all be on.
-    pub gates: &'static [&'static str],
+    pub gates: &'static [Feature],
     /// The service account in `kube-system` that it acts as; also the last part of its user agent.
     pub identity: &'static str,
     /// The component in its events; empty for a controller that records none.

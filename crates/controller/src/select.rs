@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use base::Gates;
+use component_base::Gates;
 
 use crate::descriptor::Descriptor;
 
@@ -60,7 +60,7 @@ impl Selection {
     #[must_use]
     pub fn enabled<'a>(&self, known: &'a [Descriptor], gates: &Gates) -> Vec<&'a Descriptor> {
         let mut seen = BTreeSet::new();
-        let open = |descriptor: &&Descriptor| descriptor.gates.iter().all(|gate| gates.enabled(gate));
+        let open = |descriptor: &&Descriptor| descriptor.gates.iter().all(|gate| gates.enabled(*gate));
         known
             .iter()
             .filter(|descriptor| self.wants(descriptor))

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{CancellationToken, Drained, Gates, TaskGroup};
+use base::{CancellationToken, Drained, TaskGroup};
 use client::{Client, ConfigError, EventRecorder, InformerOptions, Informers, RestMapper};
+use component_base::Gates;
 use component_base::health::Check;
 use component_base::metrics::{Metrics, MetricsOptions};
 use futures_util::future::join_all;
@@ -54,7 +55,7 @@ impl Environment {
         let client = client.clone();
         Self {
             client_for: Arc::new(move |identity| client.derive(|config| config.with_user_agent_suffix(identity))),
-            gates: Gates::new(&[]),
+            gates: Gates::default(),
             settings: Arc::new(()),
             metrics: None,
             min_resync: Duration::from_secs(12 * 3600),

@@ -7,9 +7,10 @@ use api_machinery::json::parse_value;
 use api_machinery::meta::ObjectMeta;
 use api_machinery::value::Value;
 use api_types::core_v1::{ConfigMap, Secret};
-use base::{CancellationToken, Gate, Gates, Stage, TaskGroup};
+use base::{CancellationToken, TaskGroup};
 use client::fake::FakeServer;
 use client::{Informer, ObjectKey};
+use component_base::{Feature, Gates};
 use parking_lot::Mutex;
 
 use super::*;
@@ -101,7 +102,7 @@ const MIRROR: Descriptor = Descriptor {
 const TICKER: Descriptor = Descriptor {
     name: "ticker-controller",
     aliases: &[],
-    gates: &["Ticking"],
+    gates: &[TICKING],
     identity: "ticker",
     event_component: "",
     disabled_by_default: false,
@@ -115,7 +116,8 @@ const ASLEEP: Descriptor = Descriptor {
     ..MIRROR
 };
 const ALL: &[Descriptor] = &[MIRROR, TICKER, ASLEEP];
-const GATES: &[Gate] = &[Gate { name: "Ticking", stage: Stage::Beta, default: true, locked: false }];
+/// Any gate that is on.
+const TICKING: Feature = Feature::named("WatchList");
 
 fn map(name: &str) -> Value {
     let text = format!(r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"{name}","namespace":"ns"}}}}"#);
@@ -136,11 +138,9 @@ fn run(list: &[&str]) -> Running {
     let server = FakeServer::new();
     let notes = Arc::new(Notes::default());
     let list: Vec<String> = list.iter().map(|&name| name.to_owned()).collect();
-    let gates = Gates::new(GATES);
-    let set = ControllerSet::new(ALL, &Selection::parse(&list, ALL).unwrap(), &gates);
+    let set = ControllerSet::new(ALL, &Selection::parse(&list, ALL).unwrap(), &Gates::default());
     let mut env = Environment::new(&server.client());
     env.settings = Arc::new(Arc::clone(&notes));
-    env.gates = gates;
     let (stop, end) = (CancellationToken::new(), Arc::new(Mutex::new(None)));
     let group = TaskGroup::new("test");
     let (running, token, slot) = (Arc::clone(&set), stop.clone(), Arc::clone(&end));
@@ -231,9 +231,8 @@ async fn health_is_asked_of_each_controller() {
 
 #[test]
 fn the_flag_selects() {
-    let open = Gates::new(GATES);
-    let mut shut = Gates::new(GATES);
-    shut.set("Ticking", false).unwrap();
+    let open = Gates::default();
+    let shut = open.with(TICKING, false);
     let cases: [(&[&str], &Gates, &[&str]); 7] = [
         (&["*"], &open, &["mirror-controller", "ticker-controller"]),
         (&["*"], &shut, &["mirror-controller"]),

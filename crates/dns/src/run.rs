@@ -10,7 +10,7 @@ use client::{Client, ClientConfig, ClientCx, InformerOptions, Informers, Request
 use component_base::flags::{self, Errors, Flag, FlagSet, Options};
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{BoxError, PortSharing, Request, Security, Server, bind, handler_fn, text};
-use component_base::{Component, Lifecycle, no_config_file, notify};
+use component_base::{Component, Known, Lifecycle, no_config_file, notify};
 use http::StatusCode;
 
 use crate::cache::Cache;
@@ -54,7 +54,7 @@ const COMPONENT: Component = Component {
     name: "cluster-dns",
     about: "Answers DNS queries for Services and pods of the cluster.",
     flags: FLAGS,
-    gates: &[],
+    gates: Known::KUBERNETES,
     prepare: no_config_file,
     drain: Duration::from_secs(5),
 };

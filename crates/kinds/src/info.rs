@@ -2,6 +2,7 @@
 //! comes at run time, texts that its rules own and lend.
 
 use api_machinery::object::Kind;
+use feature_gates::MinorVersion;
 
 /// The names and facts of one resource in one version.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +37,8 @@ pub struct ResourceInfo<'a> {
     pub columns: &'a [Column<'a>],
     /// Subresources, sorted by name.
     pub subresources: &'a [SubresourceInfo<'a>],
+    /// The release that brought it in this version; the oldest where it is older than any that can be emulated.
+    pub introduced: MinorVersion,
 }
 
 impl<'a> ResourceInfo<'a> {
@@ -72,6 +75,7 @@ impl ResourceInfo<'static> {
             field_selectors: &[],
             columns: &[],
             subresources: &[],
+            introduced: MinorVersion::one(0),
         }
     }
 

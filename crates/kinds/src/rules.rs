@@ -30,19 +30,8 @@ pub struct RuleContext {
     pub groups: Vec<String>,
     /// The caller's extra attributes.
     pub extra: std::collections::BTreeMap<String, Vec<String>>,
-    /// Switches that a few rules depend on; one that is not named is on.
-    pub gates: &'static [(&'static str, bool)],
-}
-
-/// The switch of the server's flag that lets containers be privileged.
-pub const ALLOW_PRIVILEGED: &str = "AllowPrivileged";
-
-impl RuleContext {
-    /// Whether a switch is on.
-    #[must_use]
-    pub fn is_on(&self, gate: &str) -> bool {
-        self.gates.iter().find(|(name, _)| *name == gate).is_none_or(|(_, on)| *on)
-    }
+    /// Whether the server lets no container be privileged.
+    pub forbids_privileged: bool,
 }
 
 /// What a delete does at once and what it leaves for later.
@@ -288,10 +277,9 @@ fn typed_mut<T: Object>(object: &mut dyn Object) -> &mut T {
 
 /// No pod may have privileges where the server allows none, whichever kind it comes from.
 fn refuse_privileges<R: TypedRules>(cx: &RuleContext, object: &R::Object, errors: &mut ErrorList) {
-    if cx.is_on(ALLOW_PRIVILEGED) {
-        return;
-    }
-    if let Some((path, spec)) = R::pods(object) {
+    if cx.forbids_privileged
+        && let Some((path, spec)) = R::pods(object)
+    {
         crate::pod_spec::validation::refuse_privileges(&path, spec, errors);
     }
 }

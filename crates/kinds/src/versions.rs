@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use api_machinery::object::{Kind, KindType, Object};
 use api_machinery::renamed::Renamed;
+use feature_gates::MinorVersion;
 
 use crate::info::ResourceInfo;
 use crate::rules::TypedRules;
@@ -58,6 +59,12 @@ impl SameForm {
     #[must_use]
     pub const fn of<R: TypedRules>(version: &'static str) -> Self {
         Self { info: ResourceInfo { version, ..*R::INFO }, named: KindType { version, ..R::Object::TYPE } }
+    }
+
+    /// The same, of a version that came with another release than the kind's own.
+    #[must_use]
+    pub const fn introduced(self, introduced: MinorVersion) -> Self {
+        Self { info: ResourceInfo { introduced, ..self.info }, ..self }
     }
 }
 

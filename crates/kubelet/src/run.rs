@@ -28,7 +28,7 @@ use sys::net::{IpRoute, Network};
 
 use crate::border::{Events, Level, NodeSide, NodeView};
 use crate::certificates;
-use crate::config::{self, Plan};
+use crate::config::{self, Plan, gates};
 use crate::engine::{EngineDeps, PodEngine};
 use crate::events::{ApiEvents, LoggedEvents};
 use crate::eviction::{Evictor, Gauge, Measure};
@@ -520,7 +520,7 @@ fn api(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxErro
         ),
         clock: lifecycle.clock().clone(),
         tasks: lifecycle.tasks().clone(),
-        translates: lifecycle.gates().enabled("ExtendWebSocketsToKubelet"),
+        translates: lifecycle.gates().enabled(gates::EXTEND_WEBSOCKETS),
         set_verbosity,
     })
 }
@@ -580,7 +580,7 @@ async fn serving_certs(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Res
             CertFiles { cert: config.tls_cert_file.clone().into(), key: config.tls_private_key_file.clone().into() };
         return Ok(ServingCerts::load(Some(&files), &[])?);
     }
-    let requested = config.server_tls_bootstrap && lifecycle.gates().enabled("RotateKubeletServerCertificate");
+    let requested = config.server_tls_bootstrap && lifecycle.gates().enabled(gates::ROTATE_SERVER_CERTIFICATE);
     if let (true, Some(clients)) = (requested, &parts.clients) {
         return Ok(certificates::request_serving(
             plan,

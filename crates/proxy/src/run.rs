@@ -16,7 +16,7 @@ use client::{
 use component_base::flags::{Errors, Options};
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{BoxError, PortSharing, Request, Response, Security, Server, bind, handler_fn, text};
-use component_base::{Component, Lifecycle, notify};
+use component_base::{Component, Known, Lifecycle, notify};
 use http::{HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
 use sys::exec::{Command, Exec, LinuxExec};
@@ -50,7 +50,7 @@ const COMPONENT: Component = Component {
     name: "kube-proxy",
     about: "Steers traffic for Services to the pods behind them.",
     flags: options::FLAGS,
-    gates: &[],
+    gates: Known::KUBERNETES,
     prepare: options::prepare,
     drain: Duration::from_secs(5),
 };

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::Gates;
 use client::{Client, LeaderConfig, LeaderElector};
+use component_base::Gates;
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::BoxError;
 use controller::{ClientFor, ControllerSet, Environment, Selection};
@@ -66,7 +66,7 @@ pub(crate) fn start_elected(client: &Client, name: &str, identity: &str, start: 
 
 /// Runs the controllers until the client's tasks are cancelled, which ends them wherever they are.
 pub(crate) fn start_controllers(process: &Client, client_for: ClientFor) -> Result<(), BoxError> {
-    let gates = Gates::new(&[]);
+    let gates = Gates::default();
     let selection = Selection::parse(&["*".to_owned()], controllers::ALL)?;
     let set = ControllerSet::new(controllers::ALL, &selection, &gates);
     let settings = controllers::Settings { root_ca: ROOT_CA.to_owned(), ..controllers::Settings::default() };

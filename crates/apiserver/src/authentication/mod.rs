@@ -12,11 +12,13 @@ use authn::{
     ProxyHeaders, StaticTokens, SubjectUid, TokenAuthenticator, TokenCache, TokenUnion, WebSocketBearer,
 };
 use base::{SharedClock, SharedRng, TaskGroup};
+use component_base::Gates;
 use component_base::tls::CaFile;
 use pki::{CaBundle, CaPool};
 use registry::Registry;
 
 use crate::config::{AuthenticationConfig, ServerConfig};
+use crate::gates;
 use crate::server::BuildError;
 
 pub(crate) use lookups::RegistryObjects;
@@ -41,6 +43,7 @@ pub(crate) struct Authentication {
 /// What authenticators are made with.
 pub(crate) struct Parts<'a> {
     pub(crate) config: &'a ServerConfig,
+    pub(crate) gates: &'a Gates,
     pub(crate) registry: &'a Arc<Registry>,
     pub(crate) clock: &'a SharedClock,
     pub(crate) rng: &'a SharedRng,
@@ -59,7 +62,7 @@ impl Authentication {
         let loopback: Arc<dyn TokenAuthenticator> =
             Arc::new(StaticTokens::loopback(&loopback_token, &parts.rng.uuid()));
         let tokens = cached(parts, token_sources(parts, service_accounts.as_ref())?);
-        let (mut members, client_cas): (Vec<Arc<dyn Authenticator>>, _) = certificates(config, parts.clock)?;
+        let (mut members, client_cas): (Vec<Arc<dyn Authenticator>>, _) = certificates(parts)?;
         // The server's own token is tried before everything; a token that is another one leaves its error behind.
         members.insert(0, Arc::new(BearerHeader(loopback)));
         members.push(Arc::new(BearerHeader(Arc::clone(&tokens))));
@@ -142,7 +145,8 @@ fn csv(config: &AuthenticationConfig) -> String {
 type Certificates = (Vec<Arc<dyn Authenticator>>, Vec<Arc<CaFile>>);
 
 /// The authenticators that look at client certificates: the front proxy's first.
-fn certificates(config: &AuthenticationConfig, clock: &SharedClock) -> Result<Certificates, BuildError> {
+fn certificates(parts: &Parts<'_>) -> Result<Certificates, BuildError> {
+    let (config, clock) = (&parts.config.authentication, parts.clock);
     let (mut members, mut files): Certificates = Default::default();
     if let Some(proxy) = &config.front_proxy {
         let (file, pool) = followed_bundle(&proxy.client_ca_file)?;
@@ -152,7 +156,8 @@ fn certificates(config: &AuthenticationConfig, clock: &SharedClock) -> Result<Ce
     }
     if let Some(path) = &config.client_ca_file {
         let (file, pool) = followed_bundle(path)?;
-        members.push(Arc::new(ClientCertificate::new(pool, Arc::clone(clock), SubjectUid::Parsed)));
+        let uid = if parts.gates.enabled(gates::SUBJECT_UID) { SubjectUid::Parsed } else { SubjectUid::Ignored };
+        members.push(Arc::new(ClientCertificate::new(pool, Arc::clone(clock), uid)));
         files.push(file);
     }
     Ok((members, files))

@@ -28,9 +28,10 @@ pub(crate) use running::Running;
 pub(crate) use stages::{Authenticated, Authorized, Received, Request};
 
 use crate::cx::ApiCx;
-use crate::handlers;
+use crate::negotiate::Wish;
 use crate::request::{Query, RequestInfo, percent};
 use crate::respond;
+use crate::{gates, handlers};
 
 const PANIC_TEXT: &str = "This request caused apiserver to panic. Look in the logs for details.";
 
@@ -68,7 +69,9 @@ pub(crate) async fn serve(cx: &Arc<ApiCx>, request: serving::Request) -> Respons
             let info = Arc::new(info);
             go_away::at_random(cx, &parts);
             let observed = observe::Observation::begin(cx, &parts, &info, &query);
-            let request = Request::received(parts, body, info, query);
+            let compresses = cx.lifecycle.gates().enabled(gates::COMPRESS);
+            let wish = Wish::new(&parts.headers, &query).compressing(compresses);
+            let request = Request::received(parts, body, info, query, wish);
             let answer = match cors::preflight(origin.as_ref(), request.method()) {
                 Some(response) => Ok(response),
                 None => AssertUnwindSafe(answer(cx, request)).catch_unwind().await,

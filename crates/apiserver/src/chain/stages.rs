@@ -50,8 +50,8 @@ pub(crate) struct Request<S> {
 }
 
 impl Request<Received> {
-    pub(super) fn received(parts: Parts, body: Body, info: Arc<RequestInfo>, query: Query) -> Self {
-        let wish = Arc::new(Wish::new(&parts.headers, &query));
+    pub(super) fn received(parts: Parts, body: Body, info: Arc<RequestInfo>, query: Query, wish: Wish) -> Self {
+        let wish = Arc::new(wish);
         let body = Mutex::new(body);
         Self { parts, body, info, query, wish, warnings: Warnings::default(), deadline: None, stage: Received(()) }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use component_base::version::MinorVersion;
 use kinds::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use self_cell::self_cell;
 use sha2::{Digest as _, Sha256};
@@ -146,6 +147,7 @@ fn facts(listed: &Listed) -> ResourceInfo<'_> {
         field_selectors: &lists.selectable,
         columns: &lists.columns,
         subresources: &lists.subresources,
+        introduced: MinorVersion::default(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use api_machinery::status::ApiError;
 use async_trait::async_trait;
+use component_base::flags::Versions;
 use component_base::health::Health;
 use component_base::serving::{Response, full, text};
 use component_base::version;
@@ -54,7 +55,7 @@ impl Endpoint for Own {
             "/metrics/slis" if is_read => Ok(cx.metrics.slis.answer()),
             "/version" | "/version/" if request.method() == Method::GET => {
                 routing::require_accepted(request.headers(), &["application/json"])?;
-                Ok(version_document())
+                Ok(version_document(cx.lifecycle.versions()))
             }
             path if INDEX.contains(&path) => Ok(index(cx, &request)),
             _ => Err(ApiError::method_not_allowed()),
@@ -76,9 +77,8 @@ fn not_found() -> Response {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-fn version_document() -> Response {
-    let minimum = version::MinorVersion { minor: version::BINARY.minor.saturating_sub(1), ..version::BINARY };
-    let mut response = Response::new(full(version::document(version::BINARY, minimum)));
+fn version_document(versions: Versions) -> Response {
+    let mut response = Response::new(full(version::document(versions.emulated, versions.min_compatible)));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

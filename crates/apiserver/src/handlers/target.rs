@@ -6,7 +6,7 @@ use api_machinery::names::path_segment_name;
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
 use kinds::info::{ResourceInfo, SubresourceInfo};
-use kinds::rules::{ALLOW_PRIVILEGED, Endpoint, RuleContext, Rules};
+use kinds::rules::{Endpoint, RuleContext, Rules};
 use registry::{RequestCx, Resource};
 use schema::TypeNode;
 
@@ -223,13 +223,12 @@ fn check_segment(what: &str, value: &str) -> Result<(), ApiError> {
 
 /// What the rules of kinds may know of a request.
 fn rule_context(cx: &ApiCx, user: &UserInfo) -> RuleContext {
-    const UNPRIVILEGED: &[(&str, bool)] = &[(ALLOW_PRIVILEGED, false)];
     RuleContext {
         now: cx.clock().wall().into(),
         user: user.username.clone(),
         user_uid: user.uid.clone(),
         groups: user.groups.clone(),
         extra: user.extra.iter().map(|(key, values)| (key.clone(), values.0.clone())).collect(),
-        gates: if cx.config().requests.allow_privileged { &[] } else { UNPRIVILEGED },
+        forbids_privileged: !cx.config().requests.allow_privileged,
     }
 }

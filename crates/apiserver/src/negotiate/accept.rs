@@ -79,8 +79,10 @@ pub(crate) struct Wish {
     accept: String,
     /// `?pretty`, or by the user agent; the header can ask for it as well.
     pretty: bool,
-    /// Whether large answers may be compressed.
+    /// Whether the client takes what is compressed.
     pub(crate) gzip: bool,
+    /// Whether large answers are compressed for it.
+    pub(crate) compresses: bool,
 }
 
 /// One clause of the header.
@@ -104,7 +106,13 @@ impl Wish {
         let accept: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
         let encodings = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
         let gzip = encodings.flat_map(|value| value.split(',')).any(|token| token.trim() == "gzip");
-        Self { accept: accept.join(","), pretty, gzip }
+        Self { accept: accept.join(","), pretty, gzip, compresses: gzip }
+    }
+
+    /// The same of a server that compresses large answers only where `on`: feature gate `APIResponseCompression`.
+    pub(crate) fn compressing(mut self, on: bool) -> Self {
+        self.compresses = self.gzip && on;
+        self
     }
 
     /// Chooses among what is offered.

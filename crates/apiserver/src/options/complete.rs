@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
-use component_base::flags::{Errors, Invalid, Options};
+use component_base::flags::{Errors, Invalid, Options, Versions};
 use component_base::metrics::MetricsOptions;
 use component_base::serving::SecureServing;
 
@@ -25,9 +25,10 @@ pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
     }
     let authorization = authentication::authorization(options, &mut errors);
     let service_accounts = authentication::service_accounts(options, &mut errors);
+    let versions = Versions::from_options(options, &mut errors);
     let config = ServerConfig {
         storage: storage::read(options, &mut errors),
-        disabled: runtime_config::disabled(options, &mut errors),
+        disabled: runtime_config::disabled(options, versions.emulated, &mut errors),
         authentication: authentication::read(options, &authorization, &mut errors),
         authorization,
         admission: admission(options, &mut errors),

@@ -1,6 +1,6 @@
 //! The table of flags, by upstream's sections.
 
-use component_base::flags::{FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS};
+use component_base::flags::{FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS, VERSIONS};
 use component_base::serving::secure_serving_flags;
 
 use super::unsupported;
@@ -8,6 +8,7 @@ use super::unsupported;
 /// All flags.
 pub(super) const ALL: &[FlagSet] = &[
     GENERIC,
+    VERSIONS,
     ETCD,
     SECURE_SERVING,
     unsupported::AUDITING,

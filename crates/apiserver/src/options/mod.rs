@@ -4,7 +4,6 @@ mod admission_config;
 mod authentication;
 mod complete;
 mod flags;
-mod gates;
 #[cfg(test)]
 mod hostile_tests;
 mod networking;
@@ -24,6 +23,7 @@ use component_base::{Component, no_config_file};
 pub use complete::complete;
 pub(crate) use runtime_config::Place;
 
+use crate::gates;
 use crate::server::Server;
 
 /// The component.
@@ -33,7 +33,7 @@ pub const COMPONENT: Component = Component {
             replicationcontrollers, and others. The API Server services REST operations and provides the frontend to \
             the cluster's shared state through which all other components interact.",
     flags: flags::ALL,
-    gates: gates::ALL,
+    gates: gates::KNOWN,
     prepare: no_config_file,
     drain: Duration::from_secs(10),
 };

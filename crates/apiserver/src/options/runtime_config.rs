@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use component_base::flags::{Errors, Options};
+use component_base::version::MinorVersion;
 use kinds::info::ResourceInfo;
 
 /// Groups of upstream that this server does not have. They can be switched off, as they are.
@@ -87,11 +88,30 @@ fn check(settings: &BTreeMap<String, bool>, errors: &mut Errors) {
     }
 }
 
-/// The resources that are not to be served.
-pub(super) fn disabled(options: &Options, errors: &mut Errors) -> BTreeSet<Place> {
+/// Refuses what the emulated release does not have. A version as a whole may be asked for: what it has is served.
+fn check_introduced(settings: &BTreeMap<String, bool>, emulated: MinorVersion, errors: &mut Errors) {
+    for info in kinds::all().map(|rules| rules.info()).filter(|info| info.introduced > emulated) {
+        let key = format!("{}/{}/{}", info.group, info.version, info.resource);
+        errors.check(
+            settings.get(&key) != Some(&true),
+            format!(
+                "cannot enable resource {} in runtime-config because it is introduced at {} after the current version \
+                 {emulated}. This server has no --runtime-config-emulation-forward-compatible",
+                info.resource, info.introduced
+            ),
+        );
+    }
+}
+
+/// The resources that are not to be served by a server that behaves like the release `emulated`.
+pub(super) fn disabled(options: &Options, emulated: MinorVersion, errors: &mut Errors) -> BTreeSet<Place> {
     let settings = settings(options, errors);
     check(&settings, errors);
+    check_introduced(&settings, emulated, errors);
     let is_on = |info: &ResourceInfo<'_>| {
+        if info.introduced > emulated {
+            return false;
+        }
         let version = format!("{}/{}", info.group, info.version);
         let resource = format!("{version}/{}", info.resource);
         let general = ["api/all", maturity(info.version)];
@@ -110,9 +130,13 @@ mod tests {
     use crate::options::flags;
 
     fn read(line: &str) -> Result<BTreeSet<Place>, String> {
+        read_as_of(36, line)
+    }
+
+    fn read_as_of(minor: u32, line: &str) -> Result<BTreeSet<Place>, String> {
         let options = parse(flags::ALL, [format!("--runtime-config={line}")]).expect("the flags");
         let mut errors = Errors::new();
-        let disabled = disabled(&options, &mut errors);
+        let disabled = disabled(&options, MinorVersion::one(minor), &mut errors);
         errors.into_result().map(|()| disabled).map_err(|error| error.to_string())
     }
 
@@ -148,6 +172,18 @@ mod tests {
         ] {
             assert_eq!(read(line).unwrap(), off.iter().copied().collect(), "{line}");
         }
+    }
+
+    /// No flag goes so far back that a kind of this release is too new; the rule is the same.
+    #[test]
+    fn what_the_emulated_release_does_not_have_is_off() {
+        assert!(read_as_of(33, "api/beta=true").unwrap().iter().all(|place| *place != BETA));
+        assert!(read_as_of(32, "api/beta=true").unwrap().contains(&BETA));
+        assert!(read_as_of(32, "coordination.k8s.io/v1beta1=true").unwrap().contains(&BETA));
+        let error = read_as_of(32, "coordination.k8s.io/v1beta1/leasecandidates=true").unwrap_err();
+        let text = "cannot enable resource leasecandidates in runtime-config because it is introduced at 1.33 after the \
+                    current version 1.32";
+        assert!(error.contains(text), "{error}");
     }
 
     #[test]

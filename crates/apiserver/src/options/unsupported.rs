@@ -85,12 +85,7 @@ pub(super) const FEATURES: FlagSet =
 
 pub(super) const GENERIC: FlagSet = FlagSet {
     title: "generic",
-    flags: &[
-        list("emulated-version", ""),
-        off("emulation-forward-compatible"),
-        list("min-compatibility-version", ""),
-        off("runtime-config-emulation-forward-compatible"),
-    ],
+    flags: &[off("emulation-forward-compatible"), off("runtime-config-emulation-forward-compatible")],
 };
 
 pub(super) const ETCD: FlagSet = FlagSet {
@@ -168,12 +163,6 @@ pub(super) fn refuse(options: &Options, errors: &mut Errors) {
     for flag in unsupported.iter().flat_map(|set| set.flags).filter(|flag| !IDLE.contains(&flag.name)) {
         if options.is_set(flag.name) && !is_default(options, flag) {
             errors.push(format!("--{} is not supported by this server; leave it at its default", flag.name));
-        }
-    }
-    for (name, value) in options.pairs("feature-gates") {
-        let stage = name.rsplit(':').next().unwrap_or(name);
-        if matches!(stage, "AllAlpha" | "AllBeta") && (stage == "AllAlpha") == (value == "true") {
-            errors.push(format!("--feature-gates {name}={value} is not supported by this server"));
         }
     }
     if options.bool("enable-priority-and-fairness") {

@@ -102,7 +102,7 @@ fn document(wish: &Wish, status: StatusCode, media: MediaType, content: Bytes) -
 
 /// A body of so many bytes, compressed where that is worth it and the client takes it.
 pub(super) fn sent(wish: &Wish, status: StatusCode, media: MediaType, body: Body, length: u64) -> Response {
-    let is_compressed = wish.gzip && is_worth_compressing(length);
+    let is_compressed = wish.compresses && is_worth_compressing(length);
     let mut response = Response::new(if is_compressed { compressed(body) } else { body });
     *response.status_mut() = status;
     let headers = response.headers_mut();

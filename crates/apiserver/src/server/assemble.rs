@@ -47,7 +47,7 @@ pub(super) fn assemble(
     health::add(&health, &lifecycle, &store.backend, &config.storage, &roles)?;
 
     let (clock, rng, tasks) = (lifecycle.clock(), lifecycle.rng(), lifecycle.tasks());
-    let parts = Parts { config: &config, registry: &registry, clock, rng, tasks };
+    let parts = Parts { config: &config, gates: lifecycle.gates(), registry: &registry, clock, rng, tasks };
     let authentication = Authentication::build(&parts)?;
     roles.follow(&registry, clock, tasks);
     let rbac = Arc::new(RbacAuthorizer::new(roles));

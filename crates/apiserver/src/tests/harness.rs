@@ -65,6 +65,14 @@ impl Api {
 
     /// A server whose configuration was changed.
     pub(super) async fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
+        Self::as_process(|lifecycle| lifecycle, change).await
+    }
+
+    /// A server of a process that was started in another way.
+    pub(super) async fn as_process(
+        process: impl FnOnce(Lifecycle) -> Lifecycle,
+        change: impl FnOnce(&mut ServerConfig),
+    ) -> Self {
         let mut config = ServerConfig::in_memory(vec![
             token("root", &["system:masters"]),
             token("alice", &[]),
@@ -72,7 +80,7 @@ impl Api {
         ]);
         change(&mut config);
         let lifecycle = Lifecycle::new("kube-apiserver", TokioClock::shared(), Rng::seeded(7));
-        let server = Server::build(config, lifecycle).await.expect("the server starts");
+        let server = Server::build(config, process(lifecycle)).await.expect("the server starts");
         server.start();
         server.cx().registry().ready().await;
         let api = Self { server };

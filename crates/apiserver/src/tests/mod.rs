@@ -4,6 +4,7 @@ mod admitted;
 mod custom;
 mod encrypted;
 mod fake_kubelet;
+mod gates;
 mod harness;
 mod hostile;
 mod hostile_nodes;

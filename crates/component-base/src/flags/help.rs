@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use base::Gate;
+use feature_gates::Known;
 
 use super::options::Value;
 use super::{Flag, FlagSet, FlagType, gates_help};
@@ -10,7 +10,7 @@ use super::{Flag, FlagSet, FlagType, gates_help};
 /// The whole text: what the component is, how it is called, and the flags by section. `gates` are listed under
 /// `--feature-gates`.
 #[must_use]
-pub fn help(name: &str, about: &str, sets: &[FlagSet], gates: &[Gate]) -> String {
+pub fn help(name: &str, about: &str, sets: &[FlagSet], gates: &Known) -> String {
     let mut text = format!("{about}\n\nUsage:\n  {name} [flags]\n");
     let mut titles: Vec<&str> = Vec::new();
     for set in sets {
@@ -30,7 +30,7 @@ pub fn help(name: &str, about: &str, sets: &[FlagSet], gates: &[Gate]) -> String
 
 /// The lines for these flags, sorted by name.
 #[must_use]
-pub fn usages(flags: &[&Flag], gates: &[Gate]) -> String {
+pub fn usages(flags: &[&Flag], gates: &Known) -> String {
     let mut flags: Vec<&Flag> = flags.iter().copied().filter(|flag| !flag.hidden).collect();
     flags.sort_by_key(|flag| flag.name);
     let left: Vec<String> = flags.iter().map(|flag| left_column(flag)).collect();

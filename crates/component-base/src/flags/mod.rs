@@ -13,12 +13,14 @@ mod standard;
 mod table;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 pub use errors::{Errors, Invalid};
-pub use gates::{GateSettings, gates_help};
+pub use gates::{gates, gates_help};
 pub use go::{format_duration, parse_bool, parse_duration};
 pub use help::{help, usages};
 pub use options::{Options, Value};
 pub use parse::parse;
 pub use standard::{FEATURE_GATES, GLOBAL, LOGS, METRICS};
 pub use table::{Flag, FlagSet, FlagType, check_table};
+pub use versions::{VERSIONS, Versions};

@@ -52,7 +52,7 @@ pub const METRICS: FlagSet = FlagSet {
     ],
 };
 
-/// Feature gates; read by `GateSettings`. `--help` adds the component's gates.
+/// Feature gates; read by [`super::gates`]. `--help` adds the component's gates.
 pub const FEATURE_GATES: Flag = Flag::map_bare_keys("feature-gates", "")
     .value_name("colonSeparatedMultimapStringString")
     .help("Comma-separated component:key=value pairs that turn features on and off. Without a component it is kube.");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use base::{Gate, Stage};
+use feature_gates::{Feature, Known};
 
 use super::*;
 
@@ -161,32 +161,48 @@ fn durations_print_as_gos() {
     }
 }
 
-const GATES: &[Gate] = &[
-    Gate { name: "New", stage: Stage::Alpha, default: false, locked: false },
-    Gate { name: "Done", stage: Stage::Ga, default: true, locked: true },
-];
+const NEW: Feature = Feature::named("ControllerManagerReleaseLeaderElectionLockOnExit");
+const WATCH_LIST: Feature = Feature::named("WatchList");
+const GATES: Known = Known::switching(&[&[NEW, WATCH_LIST]]);
 
 #[test]
 fn gates_are_set_and_checked() {
     let cases: &[(&str, Option<bool>, &str)] = &[
-        ("New=true", Some(true), ""),
-        ("kube:New=true", Some(true), ""),
-        ("AllAlpha=true", Some(true), ""),
-        ("Nope=true", Some(false), "unrecognized feature gate: Nope"),
-        ("Done=true", Some(false), "Setting GA feature gate Done=true. It will be removed in a future release."),
-        ("New", None, "missing bool value for New"),
-        ("New=maybe", None, "invalid value of New=maybe, err: strconv.ParseBool: parsing \"maybe\": invalid syntax"),
-        ("Done=false", None, "cannot set feature gate Done to false, feature is locked to true"),
-        ("other:New=true", None, "component not registered: other"),
+        ("WatchList=false", Some(false), ""),
+        ("kube:WatchList=false", Some(false), ""),
+        ("WatchList=true,AllAlpha=false", Some(true), ""),
+        ("Nope=true", None, "unrecognized feature gate: Nope"),
+        (
+            "KubeletPSI=false,NFTablesProxyMode=true",
+            None,
+            "cannot set feature gate KubeletPSI to false, feature is locked to true",
+        ),
+        (
+            "NFTablesProxyMode=true",
+            Some(true),
+            "Setting GA feature gate NFTablesProxyMode=true. It will be removed in a future release.",
+        ),
+        ("WatchList", None, "missing bool value for WatchList"),
+        (
+            "WatchList=maybe",
+            None,
+            "invalid value of WatchList=maybe, err: strconv.ParseBool: parsing \"maybe\": invalid syntax",
+        ),
+        ("other:WatchList=true", None, "component not registered: other"),
+        (
+            "WatchList=true,kube:PodsAPI=false",
+            None,
+            "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use",
+        ),
     ];
-    for (text, new, message) in cases {
+    for (text, watch_list, message) in cases {
         let options = parse_line(&format!("--feature-gates={text}")).unwrap();
         let mut errors = Errors::new();
-        let settings = GateSettings::from_options(&options, GATES, &mut errors);
+        let settings = gates(&options, &GATES, Versions::default(), &mut errors);
         let failed = errors.into_result().map_err(|error| error.to_string());
-        match new {
-            Some(new) => {
-                assert_eq!(settings.gates.enabled("New"), *new, "{text}");
+        match watch_list {
+            Some(on) => {
+                assert_eq!(settings.gates.enabled(WATCH_LIST), *on, "{text}");
                 assert_eq!((failed, settings.warnings.concat().as_str()), (Ok(()), *message), "{text}");
             }
             None => assert_eq!(failed, Err((*message).to_owned()), "{text}"),
@@ -196,7 +212,7 @@ fn gates_are_set_and_checked() {
 
 #[test]
 fn help_is_as_agreed() {
-    let text = help("kube-test", "Tests flags.", FLAGS, GATES);
+    let text = help("kube-test", "Tests flags.", FLAGS, &GATES);
     let golden = include_str!("testdata/help.txt");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/flags/testdata/help.txt");

@@ -1,8 +1,7 @@
 //! How families are declared.
 
+use feature_gates::{BINARY, MinorVersion};
 use prometheus::Opts;
-
-use crate::version::{BINARY, MinorVersion};
 
 /// Series that one family may have; far above what a component of a full-sized cluster needs.
 pub const MAX_SERIES: usize = 50_000;

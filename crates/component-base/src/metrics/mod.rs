@@ -13,7 +13,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::{Gates, Stage};
+use feature_gates::Gates;
 use http::{HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
 use prometheus::core::Collector;
@@ -101,14 +101,8 @@ impl Metrics {
     /// Shows a component's gates.
     pub fn show_gates(&self, gates: &Gates) {
         let family = self.gauges(&FEATURE_ENABLED);
-        for (gate, on) in gates.iter() {
-            let stage = match gate.stage {
-                Stage::Alpha => "ALPHA",
-                Stage::Beta => "BETA",
-                Stage::Ga => "",
-                Stage::Deprecated => "DEPRECATED",
-            };
-            family.with(&[gate.name, stage]).set(if on { 1.0 } else { 0.0 });
+        for (name, stage, on) in gates.iter() {
+            family.with(&[name, stage.label()]).set(if on { 1.0 } else { 0.0 });
         }
     }
 

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use feature_gates::{BINARY, MinorVersion};
+
 use super::Desc;
 use super::desc::parse_minor;
 use super::family::Allowed;
 use crate::config_file;
 use crate::flags::{Errors, Options};
-use crate::version::{BINARY, MinorVersion};
 
 /// What the metrics flags say.
 #[derive(Debug, Clone, Default)]

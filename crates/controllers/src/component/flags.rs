@@ -1,7 +1,7 @@
 //! The flags of kube-controller-manager, by concern. Flags of controllers that are not part of this build are known
 //! by name, so that setting one is refused with the reason.
 
-use component_base::flags::{Errors, Flag, FlagSet, GLOBAL, LOGS, METRICS, Options};
+use component_base::flags::{Errors, Flag, FlagSet, GLOBAL, LOGS, METRICS, Options, VERSIONS};
 use component_base::serving::secure_serving_flags;
 use controller::process::{CLIENT, DELEGATION, GENERIC, leader_election_flags};
 
@@ -18,6 +18,7 @@ pub(super) const FLAGS: &[FlagSet] = &[
     FlagSet { title: "secure serving", flags: &SERVING },
     FlagSet { title: "leader election", flags: &LEADER },
     GENERIC,
+    VERSIONS,
     MANAGER,
     CONTROLLERS,
     NODES,
@@ -173,10 +174,8 @@ const UNSUPPORTED: FlagSet = FlagSet {
         Flag::string("pv-recycler-pod-template-filepath-nfs", "").hidden(),
         Flag::int32("pv-recycler-timeout-increment-hostpath", "30").hidden(),
         Flag::duration("pvclaimbinder-sync-period", "15s").hidden(),
-        Flag::string_slice("emulated-version", "").hidden(),
         Flag::bool("enable-leader-migration", "false").hidden(),
         Flag::string("leader-migration-config", "").hidden(),
-        Flag::string_slice("min-compatibility-version", "").hidden(),
     ],
 };
 

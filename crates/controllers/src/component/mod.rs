@@ -10,10 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::value::ValueMap;
-use base::{Gate, Stage};
 use component_base::flags::Options;
 use component_base::serving::BoxError;
-use component_base::{Component, Lifecycle, no_config_file};
+use component_base::{Component, Feature, Gates, Known, Lifecycle, no_config_file};
 use controller::process::{Leading, run_process};
 use controller::{ControllerSet, Environment, Stopped};
 
@@ -23,24 +22,10 @@ use options::Config;
 const NAME: &str = "kube-controller-manager";
 /// How long connections and recorders may take to end.
 const DRAIN: Duration = Duration::from_secs(5);
-/// Gate: give the lease back and wait for the controllers at a stop, instead of ending at once.
-const RELEASE_ON_EXIT: &str = "ControllerManagerReleaseLeaderElectionLockOnExit";
-
-/// The gates that decide something here.
-const GATES: &[Gate] = &[
-    Gate {
-        name: "AllowInsecureKubeletCertificateSigningRequests",
-        stage: Stage::Deprecated,
-        default: false,
-        locked: false,
-    },
-    Gate { name: RELEASE_ON_EXIT, stage: Stage::Alpha, default: false, locked: false },
-    Gate { name: "OrderedNamespaceDeletion", stage: Stage::Ga, default: true, locked: true },
-    Gate { name: "PreferSameTrafficDistribution", stage: Stage::Ga, default: true, locked: true },
-    Gate { name: "SeparateTaintEvictionController", stage: Stage::Ga, default: true, locked: true },
-    // What is on has no other way here.
-    Gate { name: "StatefulSetSemanticRevisionComparison", stage: Stage::Beta, default: true, locked: true },
-];
+/// Give the lease back and wait for the controllers at a stop, instead of ending at once.
+const RELEASE_ON_EXIT: Feature = Feature::named("ControllerManagerReleaseLeaderElectionLockOnExit");
+/// The gates whose two sides are here.
+const GATES: Known = Known::switching(&[&[RELEASE_ON_EXIT]]);
 
 /// The binary.
 pub const COMPONENT: Component = Component {
@@ -71,7 +56,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     run_process(process, &lifecycle, checks, shown, |leading| lead(set, config, gates, leading)).await
 }
 
-async fn lead(set: Arc<ControllerSet>, config: Config, gates: base::Gates, leading: Leading) -> Result<(), BoxError> {
+async fn lead(set: Arc<ControllerSet>, config: Config, gates: Gates, leading: Leading) -> Result<(), BoxError> {
     let environment = Environment {
         client_for: identities::clients(&leading.client, config.service_accounts)?,
         gates,

@@ -9,6 +9,7 @@ use api_machinery::time::Time;
 use api_machinery::value::{ValueMap, to_value};
 use api_types::core_v1::{Node, ObjectReference, Pod, PodCondition, Taint, Toleration};
 use client::{Change, ClientError, EventType, Informer, ObjectKey, Patch};
+use component_base::Feature;
 use component_base::metrics::{Counters, Desc, Histograms, Stability};
 use component_helpers::conditions;
 use component_helpers::taints::tolerates;
@@ -19,7 +20,7 @@ use tokio::time::Instant;
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "taint-eviction-controller",
     aliases: &[],
-    gates: &["SeparateTaintEvictionController"],
+    gates: &[Feature::named("SeparateTaintEvictionController")],
     identity: "node-controller",
     event_component: "taint-eviction-controller",
     disabled_by_default: false,

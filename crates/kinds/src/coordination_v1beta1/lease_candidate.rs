@@ -8,6 +8,7 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::coordination_v1::constants::coordinated_lease_strategy::OLDEST_EMULATION_VERSION;
 use api_types::coordination_v1beta1::LeaseCandidate;
+use feature_gates::MinorVersion;
 
 use crate::coordination_v1::validate_strategy;
 use crate::field_rules;
@@ -25,6 +26,7 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         Column::text("EmulationVersion"),
         Column::AGE,
     ],
+    introduced: MinorVersion::one(33),
     ..ResourceInfo::of::<LeaseCandidate>()
 };
 

@@ -2,6 +2,8 @@
 
 mod lease_candidate;
 
+use feature_gates::MinorVersion;
+
 use crate::rules::{Rules, Typed};
 use crate::versions::SameForm;
 use lease_candidate::LeaseCandidateRules;
@@ -11,6 +13,6 @@ pub(crate) static KINDS: &[&dyn Rules] = &[&Typed::<LeaseCandidateRules>::new()]
 
 /// The same under the older name.
 pub(crate) static V1ALPHA2: &[&dyn Rules] = {
-    static NAMED: SameForm = SameForm::of::<LeaseCandidateRules>("v1alpha2");
+    static NAMED: SameForm = SameForm::of::<LeaseCandidateRules>("v1alpha2").introduced(MinorVersion::one(32));
     &[&Typed::<LeaseCandidateRules>::under(&NAMED)]
 };

@@ -56,6 +56,24 @@ fn ours(info: &ResourceInfo<'_>) -> Value {
     })
 }
 
+/// Which release brought a kind decides what a server shows that behaves like an older one; before the oldest release
+/// that can be emulated it makes no difference.
+#[test]
+fn what_is_new_says_so() {
+    const OLDEST: u32 = 33;
+    let facts = test_facts::facts("resources.json");
+    for info in kinds::all().map(|rules| rules.info()) {
+        let mut rows = facts["resources"].as_array().into_iter().flatten();
+        let fact = rows.find(|fact| {
+            fact["group"] == info.group && fact["version"] == info.version && fact["resource"] == info.resource
+        });
+        let release = fact.and_then(|fact| fact["introduced"].as_str()).and_then(|text| text.strip_prefix("1."));
+        let minor: u32 = release.and_then(|minor| minor.parse().ok()).unwrap_or_default();
+        let name = format!("{}/{}/{}", info.group, info.version, info.resource);
+        assert_eq!(info.introduced.minor.max(OLDEST), minor.max(OLDEST), "{name}");
+    }
+}
+
 #[test]
 fn every_row_is_upstreams() {
     let facts = test_facts::facts("resources.json");

@@ -11,7 +11,6 @@ mod validate;
 
 use std::time::Duration;
 
-use base::{Gate, Stage};
 use component_base::Component;
 use component_base::flags::{self as base_flags, Options};
 
@@ -19,18 +18,25 @@ pub(crate) use load::load;
 pub(crate) use settings::{Plan, plan};
 pub(crate) use validate::content_type;
 
-const fn gate(name: &'static str, stage: Stage, default: bool) -> Gate {
-    Gate { name, stage, default, locked: false }
-}
+/// The gates that change something here.
+pub(crate) mod gates {
+    use component_base::{Feature, Known};
 
-/// The gates that change something here; others are known to the upstream kubelet only and warn.
-const GATES: &[Gate] = &[
-    gate("ExtendWebSocketsToKubelet", Stage::Beta, true),
-    gate("InPlacePodVerticalScalingInitContainers", Stage::Beta, true),
-    gate("NodeDeclaredFeatures", Stage::Beta, true),
-    gate("PreventStaticPodAPIReferences", Stage::Beta, true),
-    gate("RotateKubeletServerCertificate", Stage::Beta, true),
-];
+    pub(crate) const EXTEND_WEBSOCKETS: Feature = Feature::named("ExtendWebSocketsToKubelet");
+    pub(crate) const RESIZE_INIT_CONTAINERS: Feature = Feature::named("InPlacePodVerticalScalingInitContainers");
+    pub(crate) const DECLARED_FEATURES: Feature = Feature::named("NodeDeclaredFeatures");
+    pub(crate) const PREVENT_STATIC_POD_REFERENCES: Feature = Feature::named("PreventStaticPodAPIReferences");
+    pub(crate) const ROTATE_SERVER_CERTIFICATE: Feature = Feature::named("RotateKubeletServerCertificate");
+
+    /// All of them.
+    pub(crate) const KNOWN: Known = Known::switching(&[&[
+        EXTEND_WEBSOCKETS,
+        RESIZE_INIT_CONTAINERS,
+        DECLARED_FEATURES,
+        PREVENT_STATIC_POD_REFERENCES,
+        ROTATE_SERVER_CERTIFICATE,
+    ]]);
+}
 
 /// The kubelet's binary.
 pub const COMPONENT: Component = Component {
@@ -38,7 +44,7 @@ pub const COMPONENT: Component = Component {
     about: "The kubelet is the node agent of a cluster: it registers its node and sees to it that the containers of the \
             pods that are bound to it run and are healthy.",
     flags: &[base_flags::GLOBAL, base_flags::LOGS, flags::OWN, flags::FIELDS, flags::OLD],
-    gates: GATES,
+    gates: gates::KNOWN,
     prepare,
     drain: Duration::from_secs(5),
 };

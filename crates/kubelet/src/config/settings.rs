@@ -8,9 +8,10 @@ use std::time::Duration;
 use api_machinery::quantity::Quantity;
 use api_machinery::time::GoDuration;
 use api_types::kubelet_config_v1beta1::KubeletConfiguration;
-use base::Gates;
 use component_base::flags::{Errors, Invalid, Options};
+use component_base::{Feature, Gates};
 
+use super::gates;
 use crate::border::PodSettings;
 use crate::dns::Dns;
 use crate::eviction::EvictionSettings;
@@ -235,19 +236,19 @@ fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), String> {
 
 /// Features that pods may need of a node, in the order of their names. Each stands for a gate that is on, and for what
 /// is implemented here.
-const DECLARED: [&str; 2] = ["ExtendWebSocketsToKubelet", "InPlacePodVerticalScalingInitContainers"];
+const DECLARED: [Feature; 2] = [gates::EXTEND_WEBSOCKETS, gates::RESIZE_INIT_CONTAINERS];
 
 impl Plan {
     /// What follows from gates.
     #[must_use]
-    pub(crate) fn with_gates(mut self, gates: &Gates) -> Self {
-        if gates.enabled("NodeDeclaredFeatures") {
-            let declared = DECLARED.into_iter().filter(|name| gates.enabled(name));
-            let declared: Vec<String> = declared.map(ToOwned::to_owned).collect();
+    pub(crate) fn with_gates(mut self, set: &Gates) -> Self {
+        if set.enabled(gates::DECLARED_FEATURES) {
+            let declared = DECLARED.into_iter().filter(|feature| set.enabled(*feature));
+            let declared: Vec<String> = declared.map(|feature| feature.name().to_owned()).collect();
             self.node.declared_features.clone_from(&declared);
             self.pods.declared_features = Some(declared);
         }
-        self.pods.prevent_static_pod_api_references = gates.enabled("PreventStaticPodAPIReferences");
+        self.pods.prevent_static_pod_api_references = set.enabled(gates::PREVENT_STATIC_POD_REFERENCES);
         self
     }
 

@@ -1,7 +1,7 @@
 //! Flags and files together.
 
-use base::Gates;
 use component_base::flags::{check_table, parse};
+use component_base::{Feature, Gates};
 
 use super::*;
 
@@ -138,10 +138,9 @@ fn the_file_sets_the_log_and_gates() {
 
 #[test]
 fn gates_that_are_off_take_effect() {
-    let planned = |off: &[&str]| {
+    let planned = |off: &[Feature]| {
         let options = options("");
-        let mut gates = Gates::new(GATES);
-        off.iter().for_each(|name| gates.set(name, false).unwrap());
+        let gates = off.iter().fold(Gates::default(), |gates, feature| gates.with(*feature, false));
         plan(&options, load(&options).unwrap(), "host").unwrap().with_gates(&gates)
     };
     let all = planned(&[]);
@@ -149,8 +148,8 @@ fn gates_that_are_off_take_effect() {
     assert_eq!(all.node.declared_features, declared);
     assert!(all.pods.prevent_static_pod_api_references);
     assert_eq!(all.pods.declared_features.as_deref(), Some(&declared.map(ToOwned::to_owned)[..]));
-    let some = planned(&["ExtendWebSocketsToKubelet", "PreventStaticPodAPIReferences"]);
+    let some = planned(&[gates::EXTEND_WEBSOCKETS, gates::PREVENT_STATIC_POD_REFERENCES]);
     assert_eq!((some.node.declared_features.len(), some.pods.prevent_static_pod_api_references), (1, false));
-    let none = planned(&["NodeDeclaredFeatures"]);
+    let none = planned(&[gates::DECLARED_FEATURES]);
     assert_eq!((none.node.declared_features.len(), none.pods.declared_features), (0, None));
 }

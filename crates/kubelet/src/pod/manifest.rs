@@ -74,7 +74,7 @@ fn from_value(value: &Value, reading: &Reading<'_>) -> Result<Pod, String> {
         user_uid: String::new(),
         groups: Vec::new(),
         extra: std::collections::BTreeMap::new(),
-        gates: &[],
+        forbids_privileged: false,
     };
     let errors = rules.validate_create(&cx, &pod);
     if errors.is_empty() { Ok(pod) } else { Err(format!("invalid pod: {}", errors_text(&errors))) }

@@ -55,7 +55,7 @@ impl Fixture {
             user_uid: String::new(),
             groups: Vec::new(),
             extra: Default::default(),
-            gates: &[],
+            forbids_privileged: false,
         };
         RequestCx { rules, namespace: namespace.into(), dry_run: false }
     }

@@ -1,6 +1,6 @@
 //! The flags of kube-scheduler.
 
-use component_base::flags::{FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS};
+use component_base::flags::{FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS, VERSIONS};
 use component_base::serving::secure_serving_flags;
 use controller::process::{DELEGATION, leader_election_flags};
 
@@ -12,9 +12,9 @@ pub(super) const FLAGS: &[FlagSet] = &[
     FlagSet { title: "leader election", flags: LEADER_ELECTION },
     DEPRECATED,
     FlagSet { title: "feature gates", flags: &[FEATURE_GATES] },
+    VERSIONS,
     METRICS,
     LOGS,
-    UNSUPPORTED,
     GLOBAL,
 ];
 
@@ -53,14 +53,5 @@ const DEPRECATED: FlagSet = FlagSet {
             .help("How long a pod may wait for an event before it is tried again.")
             .deprecated("This flag will be removed."),
         Flag::bool("profiling", "true").help("Serves /debug/flags/v.").deprecated(WITH_CONFIG),
-    ],
-};
-
-/// Refused where they are given.
-pub(super) const UNSUPPORTED: FlagSet = FlagSet {
-    title: "unsupported",
-    flags: &[
-        Flag::string_slice("emulated-version", "").help("Not supported by this build.").hidden(),
-        Flag::string_slice("min-compatibility-version", "").help("Not supported by this build.").hidden(),
     ],
 };

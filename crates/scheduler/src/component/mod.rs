@@ -19,13 +19,12 @@ use std::time::Duration;
 
 use api_machinery::value::{Value, ValueMap};
 use api_types::scheduler_config_v1::KubeSchedulerConfiguration;
-use base::{Gate, Stage};
 use client::Client;
 use component_base::flags::Options;
 use component_base::health::Check;
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{BoxError, text};
-use component_base::{Component, Lifecycle};
+use component_base::{Component, Known, Lifecycle};
 use controller::process::{Leading, run_process};
 use http::StatusCode;
 
@@ -46,44 +45,13 @@ const NAME: &str = "kube-scheduler";
 /// How long bindings and recorders may take to end.
 const DRAIN: Duration = Duration::from_secs(5);
 
-const fn on(name: &'static str, stage: Stage) -> Gate {
-    Gate { name, stage, default: true, locked: true }
-}
-
-const fn off(name: &'static str, stage: Stage) -> Gate {
-    Gate { name, stage, default: false, locked: true }
-}
-
-/// The gates that shape scheduling. All are locked: what is on has no other way here, what is off is not here.
-const GATES: &[Gate] = &[
-    off("CoordinatedLeaderElection", Stage::Beta),
-    off("DynamicResourceAllocation", Stage::Ga),
-    off("GangScheduling", Stage::Alpha),
-    off("GenericWorkload", Stage::Alpha),
-    on("InPlacePodVerticalScaling", Stage::Ga),
-    on("MatchLabelKeysInPodTopologySpread", Stage::Beta),
-    on("NodeDeclaredFeatures", Stage::Beta),
-    on("NominatedNodeNameForExpectation", Stage::Beta),
-    off("OpportunisticBatching", Stage::Beta),
-    on("PodLevelResources", Stage::Beta),
-    off("SchedulerAsyncAPICalls", Stage::Beta),
-    on("SchedulerAsyncPreemption", Stage::Beta),
-    on("SchedulerPopFromBackoffQ", Stage::Beta),
-    on("SchedulerQueueingHints", Stage::Ga),
-    off("StorageCapacityScoring", Stage::Alpha),
-    off("TaintTolerationComparisonOperators", Stage::Alpha),
-    off("TopologyAwareWorkloadScheduling", Stage::Alpha),
-    off("VolumeLimitScaling", Stage::Alpha),
-    off("WorkloadAwarePreemption", Stage::Alpha),
-];
-
 /// The binary.
 pub const COMPONENT: Component = Component {
     name: NAME,
     about: "The Kubernetes scheduler decides on which node each pod runs: it looks for nodes that can run the pod, \
             scores them, and binds the pod to the best one.",
     flags: flags::FLAGS,
-    gates: GATES,
+    gates: Known::KUBERNETES,
     prepare: settings::prepare,
     drain: DRAIN,
 };

@@ -16,7 +16,7 @@ use crate::plugins::build_cx;
 /// What is read elsewhere: by whoever starts any component.
 const OF_ALL_COMPONENTS: &[FlagSet] = &[GLOBAL, LOGS];
 /// Obeyed by the set of gates, and by writing the configuration instead of starting.
-const OTHERWISE: &[&str] = &["feature-gates", "write-config-to"];
+const OTHERWISE: &[&str] = &["emulated-version", "feature-gates", "min-compatibility-version", "write-config-to"];
 /// What has no effect: there is no such look-up, lock contention is profiled with Go's tools only, and addresses are shared
 /// whatever is said, as upstream.
 const WITHOUT_EFFECT: &[&str] = &[

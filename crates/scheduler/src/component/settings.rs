@@ -10,7 +10,7 @@ use component_base::flags::{Errors, Invalid, Options};
 use component_base::serving::BoxError;
 use controller::process::ProcessOptions;
 
-use super::{NAME, flags, load};
+use super::{NAME, load};
 use crate::config;
 
 /// What the process was told.
@@ -57,9 +57,6 @@ pub(super) fn configuration(options: &Options) -> Result<KubeSchedulerConfigurat
     take_election(&mut configuration.leader_election, options);
     if options.string("config").is_empty() {
         take_deprecated(&mut configuration, options);
-    }
-    for flag in flags::UNSUPPORTED.flags {
-        errors.check(!options.is_set(flag.name), format!("--{}: not supported by this build", flag.name));
     }
     errors.ok(config::validate(&configuration));
     errors.into_result()?;

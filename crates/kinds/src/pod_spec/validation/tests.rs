@@ -237,21 +237,22 @@ fn spread_keys_of_old_pods() {
 
 #[test]
 fn privileges_where_the_server_allows_none() {
-    use crate::rules::{ALLOW_PRIVILEGED, RuleContext, Rules};
-    let cx = |gates| RuleContext { gates, ..RuleContext::default() };
+    use crate::rules::{RuleContext, Rules};
+    let cx = |forbids_privileged| RuleContext { forbids_privileged, ..RuleContext::default() };
     let spec = r#"{"containers":[{"name":"c","image":"i","securityContext":{"privileged":true}}]}"#;
     let pod = pod(spec);
     let rules = crate::find("", "v1", "pods").expect("pods");
-    let texts =
-        |gates| -> Vec<String> { rules.validate_create(&cx(gates), &pod).iter().map(ToString::to_string).collect() };
-    assert_eq!(texts(&[]), Vec::<String>::new());
+    let texts = |forbids| -> Vec<String> {
+        rules.validate_create(&cx(forbids), &pod).iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(texts(false), Vec::<String>::new());
     let expected = "spec.containers[0].securityContext.privileged: Forbidden: disallowed by cluster policy";
-    assert_eq!(texts(&[(ALLOW_PRIVILEGED, false)]), [expected]);
+    assert_eq!(texts(true), [expected]);
 
     let mut job = api_types::batch_v1::CronJob::default();
     job.spec.job_template.spec.template.spec = pod.spec;
     let rules: &dyn Rules = crate::find("batch", "v1", "cronjobs").expect("cron jobs");
-    let errors = rules.validate_update(&cx(&[(ALLOW_PRIVILEGED, false)]), crate::rules::Endpoint::Main, &job, &job);
+    let errors = rules.validate_update(&cx(true), crate::rules::Endpoint::Main, &job, &job);
     let at = "spec.jobTemplate.spec.template.spec.containers[0].securityContext.privileged";
     assert!(errors.iter().any(|error| error.field == at), "{errors}");
 }

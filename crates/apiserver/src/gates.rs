@@ -1,0 +1,11 @@
+//! The feature gates whose two sides the server has. Code asks them where it acts (`docs/adr/0006-gates.md`).
+
+use component_base::{Feature, Known};
+
+/// Large answers are compressed for clients that take it.
+pub(crate) const COMPRESS: Feature = Feature::named("APIResponseCompression");
+/// A client certificate may state its user's uid.
+pub(crate) const SUBJECT_UID: Feature = Feature::named("AllowParsingUserUIDFromCertAuth");
+
+/// All of them.
+pub(crate) const KNOWN: Known = Known::switching(&[&[COMPRESS, SUBJECT_UID]]);

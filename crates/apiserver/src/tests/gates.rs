@@ -1,0 +1,89 @@
+//! What feature gates and the emulated release change, on both sides.
+
+use std::time::Duration;
+
+use base::TokioClock;
+use component_base::version::MinorVersion;
+use component_base::{Feature, Gates, Versions};
+use futures_util::future::BoxFuture;
+
+use super::harness::Api;
+use crate::gates;
+
+/// A gate, how to see it, and what is seen with and without it.
+struct Row {
+    feature: Feature,
+    see: fn(Gates) -> BoxFuture<'static, String>,
+    on: &'static str,
+    off: &'static str,
+}
+
+const ROWS: &[Row] = &[
+    Row { feature: gates::COMPRESS, see: |gates| Box::pin(encoding(gates)), on: "gzip", off: "" },
+    Row { feature: gates::SUBJECT_UID, see: |gates| Box::pin(uid(gates)), on: "u1", off: "" },
+];
+
+/// How a large answer is encoded for a client that takes what is compressed.
+async fn encoding(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    let map = format!(r#"{{"metadata":{{"name":"large"}},"data":{{"text":"{}"}}}}"#, "x".repeat(200_000));
+    assert_eq!(api.post("/api/v1/namespaces/default/configmaps", &map).await.code, 201);
+    let line = "GET /api/v1/namespaces/default/configmaps/large";
+    let answer = api.open(line, &[("accept-encoding", "gzip")], "").await;
+    let encoding = answer.headers().get("content-encoding");
+    encoding.map(|value| value.to_str().expect("a text").to_owned()).unwrap_or_default()
+}
+
+/// The uid of a user whose certificate states one.
+async fn uid(gates: Gates) -> String {
+    let (now, rng) = (TokioClock::shared().wall(), base::Rng::seeded(1));
+    let key = || pki::PrivateKey::generate(pki::KeyAlgorithm::EcdsaP256).expect("a key");
+    let ca = pki::CertificateAuthority::create("ca", key(), Duration::from_secs(3600), now, &rng).expect("a CA");
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("ca.crt");
+    std::fs::write(&file, ca.certificate().to_pem()).expect("a file");
+    let trusts = |config: &mut crate::config::ServerConfig| config.authentication.client_ca_file = Some(file);
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), trusts).await;
+    let attribute = |oid: &str, value: &str| pki::NameAttribute { oid: oid.to_owned(), value: Some(value.to_owned()) };
+    let attributes = vec![attribute("2.5.4.3", "jane"), attribute("1.3.6.1.4.1.57683.2", "u1")];
+    let mut spec = pki::CertificateSpec::client("", &[], Duration::from_secs(60));
+    spec.subject = pki::Name::from_attributes(attributes);
+    let leaf = ca.issue(&spec, key().public_key(), now, &rng).expect("a certificate");
+    let peer = client::Peer { certificates: vec![leaf.der().to_vec().into()], ..client::Peer::default() };
+    let review = r#"{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}"#;
+    let request = http::Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
+        .header("content-type", "application/json")
+        .body(bytes::Bytes::from(review))
+        .expect("a request");
+    let answer = api.server.api().call(request, &peer).await;
+    let bytes = http_body_util::BodyExt::collect(answer.into_body()).await.expect("a body").to_bytes();
+    let review: serde_json::Value = serde_json::from_slice(&bytes).expect("a review");
+    assert_eq!(review["status"]["userInfo"]["username"], "jane", "{review}");
+    review["status"]["userInfo"]["uid"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_gate_changes_what_it_names() {
+    let mut rows: Vec<Feature> = ROWS.iter().map(|row| row.feature).collect();
+    rows.sort_unstable();
+    let switches: Vec<Feature> = gates::KNOWN.features().filter(|feature| gates::KNOWN.switches(*feature)).collect();
+    assert_eq!(rows, switches, "each switch has a row");
+    for row in ROWS {
+        for (side, expected) in [(true, row.on), (false, row.off)] {
+            let seen = (row.see)(Gates::default().with(row.feature, side)).await;
+            assert_eq!(seen, expected, "{}={side}", row.feature.name());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_version_tells_what_is_emulated() {
+    let told = async |versions: Versions| {
+        let api = Api::as_process(|lifecycle| lifecycle.with_versions(versions), |_| {}).await;
+        let version = api.get("/version").await.json();
+        let text = |member: &str| version[member].as_str().expect("a number").to_owned();
+        ["minor", "emulationMinor", "minCompatibilityMinor"].map(text)
+    };
+    assert_eq!(told(Versions::default()).await, ["36", "36", "35"]);
+    assert_eq!(told(Versions::emulating(MinorVersion::one(34))).await, ["36", "34", "33"]);
+}
