@@ -119,6 +119,39 @@ const PERSISTENT_VOLUME_SOURCE: [&str; 22] = [
     "storageos",
     "csi",
 ];
+/// The sources of a volume, by their names on the wire.
+const VOLUME_SOURCE: [&str; 30] = [
+    "hostPath",
+    "emptyDir",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "gitRepo",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "persistentVolumeClaim",
+    "rbd",
+    "quobyte",
+    "flexVolume",
+    "cinder",
+    "cephfs",
+    "flocker",
+    "downwardAPI",
+    "fc",
+    "azureFile",
+    "configMap",
+    "vsphereVolume",
+    "azureDisk",
+    "photonPersistentDisk",
+    "projected",
+    "portworxVolume",
+    "scaleIO",
+    "storageos",
+    "csi",
+    "ephemeral",
+    "image",
+];
 /// Packages whose types are the same inside and on the wire, and print as on the wire.
 const SHARED: &str = "io.k8s.apimachinery.";
 static NO_CONTEXT: LazyLock<PodSecurityContext> = LazyLock::new(PodSecurityContext::default);
@@ -135,9 +168,6 @@ pub(crate) enum Member<'a> {
 pub(crate) fn members(value: &dyn Reflect) -> Vec<(String, Member<'_>)> {
     if value.struct_type().name == "PodSpec" {
         return POD_SPEC.iter().filter_map(|name| Some((go_name(name), pod_member(value, name)?))).collect();
-    }
-    if value.struct_type().name == "PersistentVolumeSource" {
-        return PERSISTENT_VOLUME_SOURCE.iter().filter_map(|name| Some((go_name(name), named(value, name)?))).collect();
     }
     if value.struct_type().package.starts_with(SHARED) {
         return wire_members(value);
@@ -158,6 +188,14 @@ fn wire_members(value: &dyn Reflect) -> Vec<(String, Member<'_>)> {
 }
 
 fn collect<'a>(value: &'a dyn Reflect, into: &mut Vec<(String, Member<'a>)>) {
+    let order: &[&str] = match value.struct_type().name {
+        "PersistentVolumeSource" => &PERSISTENT_VOLUME_SOURCE,
+        "VolumeSource" => &VOLUME_SOURCE,
+        _ => &[],
+    };
+    if !order.is_empty() {
+        return into.extend(order.iter().filter_map(|name| Some((go_name(name), named(value, name)?))));
+    }
     for (index, field) in value.struct_type().fields.iter().enumerate() {
         match value.field(index).view() {
             View::Struct(inner) if field.inline => collect(inner, into),
@@ -231,5 +269,17 @@ mod tests {
         assert_eq!(fields.filter(|name| !POD_CONTEXT.contains(name)).count(), 0);
         let fields = api_types::core_v1::PersistentVolumeSource::STRUCT_TYPE.fields.iter().map(|field| field.name);
         assert_eq!(fields.filter(|name| !PERSISTENT_VOLUME_SOURCE.contains(name)).count(), 0);
+        let fields = api_types::core_v1::VolumeSource::STRUCT_TYPE.fields.iter().map(|field| field.name);
+        assert_eq!(fields.filter(|name| !VOLUME_SOURCE.contains(name)).count(), 0);
+    }
+
+    /// A volume's sources stand in another order inside than on the wire.
+    #[test]
+    fn sources_of_volumes_have_an_order_of_their_own() {
+        let names: Vec<String> =
+            members(&api_types::core_v1::Volume::default()).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names[..3], ["Name", "HostPath", "EmptyDir"]);
+        let at = |name: &str| names.iter().position(|own| own == name);
+        assert!(at("RBD") < at("Quobyte") && at("Quobyte") < at("FlexVolume"), "{names:?}");
     }
 }

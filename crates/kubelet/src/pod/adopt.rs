@@ -1,8 +1,8 @@
 //! Static pods that another kubelet started.
 //!
-//! A static pod's uid is a hash of its manifest, which every implementation makes in its own way (upstream hashes a dump
-//! of its internal Go types). A kubelet that takes over would stop what runs and start the same anew. Instead, a pod
-//! that runs from a manifest of this name keeps its uid, if the file is as it was when the pod was started.
+//! A static pod's uid is a hash of a dump of upstream's internal Go types ([`super::uid`]), which differ from one minor
+//! release to the next. A kubelet that takes over from one of another release would stop what runs and start the same anew. Instead,
+//! a pod that runs from a manifest of this name keeps its uid, if the file is as it was when the pod was started.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -7,8 +7,7 @@ use api_machinery::yaml;
 use api_types::core_v1::{Pod, Toleration};
 use kinds::rules::RuleContext;
 
-use super::{CONFIG_HASH, Source};
-use crate::runtime::labels::fnv128;
+use super::{CONFIG_HASH, Source, uid};
 
 /// Manifests are not read beyond this.
 pub(crate) const MAX_MANIFEST_BYTES: u64 = 10 * 1024 * 1024;
@@ -64,10 +63,13 @@ fn from_value(value: &Value, reading: &Reading<'_>) -> Result<Pod, String> {
     if pod.metadata.name.is_empty() {
         return Err("invalid pod: name is needed for the pod".to_owned());
     }
-    apply_defaults(&mut pod, reading);
-    check_references(&pod, reading.refuse_references)?;
     let Some(rules) = kinds::find("", "v1", "pods") else { return Ok(pod) };
     rules.set_defaults(&mut pod);
+    if pod.metadata.uid.is_empty() {
+        pod.metadata.uid = uid::of(&pod, value, reading);
+    }
+    make_own(&mut pod, reading);
+    check_references(&pod, reading.refuse_references)?;
     let cx = RuleContext {
         now: Time::default(),
         user: String::new(),
@@ -88,18 +90,8 @@ fn errors_text(errors: &api_machinery::field_path::ErrorList) -> String {
     }
 }
 
-/// What makes a pod this node's: uid from the content, name after the node, and so on.
-fn apply_defaults(pod: &mut Pod, reading: &Reading<'_>) {
-    let meta = &mut pod.metadata;
-    if meta.uid.is_empty() {
-        let (host, origin) = match reading.source {
-            Source::Http => (String::new(), format!("url:{}", reading.origin)),
-            _ => (format!("host:{}", reading.node_name), format!("file:{}", reading.origin)),
-        };
-        let content = api_machinery::json::encode(&*pod);
-        let hash = fnv128(&[content.as_bytes(), host.as_bytes(), origin.as_bytes()]);
-        pod.metadata.uid = format!("{hash:032x}");
-    }
+/// What makes a pod this node's: named after the node, bound to it, and tolerant of what befalls it.
+fn make_own(pod: &mut Pod, reading: &Reading<'_>) {
     let meta = &mut pod.metadata;
     meta.name = format!("{}-{}", meta.name, reading.node_name.to_lowercase());
     if meta.namespace.is_empty() {

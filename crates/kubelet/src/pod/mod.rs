@@ -15,6 +15,7 @@ pub(crate) mod publish;
 pub(crate) mod restart;
 pub(crate) mod status;
 pub(crate) mod store;
+mod uid;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

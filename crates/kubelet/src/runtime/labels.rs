@@ -99,12 +99,28 @@ pub(crate) fn fnv32(bytes: &[u8]) -> u32 {
 const FNV128_OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
 const FNV128_PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
-/// 128-bit FNV-1a, as uids of static pods are made.
-pub(crate) fn fnv128(parts: &[&[u8]]) -> u128 {
-    parts
-        .iter()
-        .flat_map(|part| part.iter())
-        .fold(FNV128_OFFSET, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(FNV128_PRIME))
+/// 128-bit FNV-1a of what is written to it, as uids of static pods are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fnv128(u128);
+
+impl Default for Fnv128 {
+    fn default() -> Self {
+        Self(FNV128_OFFSET)
+    }
+}
+
+impl Fnv128 {
+    /// The hash of everything so far.
+    pub(crate) fn value(self) -> u128 {
+        self.0
+    }
+}
+
+impl std::fmt::Write for Fnv128 {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0 = text.bytes().fold(self.0, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(FNV128_PRIME));
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -114,7 +130,9 @@ mod tests {
     #[test]
     fn hashes_are_fnv1a() {
         assert_eq!(fnv32(b"a"), 0xe40c_292c);
-        assert_eq!(fnv128(&[b"a"]), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
+        let mut long = Fnv128::default();
+        std::fmt::Write::write_str(&mut long, "a").unwrap();
+        assert_eq!(long.value(), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
     }
 
     #[test]
