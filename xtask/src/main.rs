@@ -1,11 +1,13 @@
 //! Developer tasks that deserve more than shell: `cargo xtask check` holds the tree to its own rules.
 
+mod additions;
 mod component_image;
 mod dependencies;
 mod images;
 mod layers;
 mod metadata;
 mod mutants;
+mod patches;
 mod sizes;
 mod vulnerabilities;
 
@@ -15,7 +17,8 @@ use anyhow::{Result, bail};
 
 const USAGE: &str = "usage: cargo xtask TASK
 
-  check            layers, dependencies, licences, file sizes, the table of attacks, and that bugs can be planted
+  check            layers, dependencies, licences, file sizes, the table of attacks, and that patches of tests fit
+  additions [--all] add a kind, a version, a controller and plugins in a copy of the tree, and see that they work there
   mutants [NAME]   plant the bugs of tests/mutants, each by itself, and see that the tests catch it
   images           pack the test images (hack/images.sh calls this)
   component-image  pack a binary of the project as an image";
@@ -34,6 +37,10 @@ fn run() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("check") => check(),
+        Some("additions") => {
+            let root = metadata::workspace_root(&metadata::load()?)?;
+            additions::run(&root, arguments.next().as_deref() == Some("--all"))
+        }
         Some("component-image") => component_image::run(arguments),
         Some("images") => images::run(arguments),
         Some("mutants") => {
@@ -52,11 +59,14 @@ fn check() -> Result<()> {
     problems.extend(sizes::problems(&root)?);
     problems.extend(vulnerabilities::problems(&root)?);
     problems.extend(mutants::problems(&root)?);
+    problems.extend(additions::problems(&root)?);
     for problem in &problems {
         report(problem);
     }
     if problems.is_empty() {
-        report("layers, dependencies, licences, sizes, the table of attacks and planted bugs are as they should be");
+        report(
+            "layers, dependencies, licences, sizes, the table of attacks, planted bugs and additions are as they should be",
+        );
         return Ok(());
     }
     bail!("{} problems", problems.len())

@@ -5,8 +5,10 @@
 
 mod cluster;
 mod core;
+mod declared;
 mod defaults;
 mod facts;
+mod golden;
 mod storage;
 mod tables;
 mod workloads;
