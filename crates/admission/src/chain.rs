@@ -35,26 +35,56 @@ pub enum SelectError {
     Overlap(String),
 }
 
-/// Plugins that upstream has and this server does not have yet, in upstream's order. Switching one off is accepted,
-/// asking for it is not: a check that silently does not happen would be worse than a server that does not start.
-pub(crate) const NOT_YET: &[&str] = &[
+/// Every plugin of upstream, in its order. Switching one off that is not here is accepted, asking for it is not: a check
+/// that silently does not happen would be worse than a server that does not start.
+pub(crate) const UPSTREAM: &[&str] = &[
+    "AlwaysAdmit",
     "NamespaceAutoProvision",
+    "NamespaceLifecycle",
+    "NamespaceExists",
+    "LimitPodHardAntiAffinityTopology",
+    "LimitRanger",
+    "ServiceAccount",
+    "NodeRestriction",
+    "TaintNodesByCondition",
+    "AlwaysPullImages",
     "ImagePolicyWebhook",
+    "PodSecurity",
     "PodNodeSelector",
+    "Priority",
+    "DefaultTolerationSeconds",
     "PodTolerationRestriction",
     "EventRateLimit",
     "ExtendedResourceToleration",
+    "DefaultStorageClass",
+    "StorageObjectInUseProtection",
     "PodGroupProtection",
     "OwnerReferencesPermissionEnforcement",
+    "PersistentVolumeClaimResize",
+    "RuntimeClass",
+    "CertificateApproval",
+    "CertificateSigning",
     "ClusterTrustBundleAttest",
+    "CertificateSubjectRestriction",
+    "DefaultIngressClass",
+    "DenyServiceExternalIPs",
+    "PodTopologyLabels",
     "PodGroupWorkloadExists",
     "NodeDeclaredFeatureValidator",
     "JobValidation",
+    "PodResizeValidator",
     "MutatingAdmissionPolicy",
     "MutatingAdmissionWebhook",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionWebhook",
+    "ResourceQuota",
+    "AlwaysDeny",
 ];
+
+/// Whether upstream has a plugin that this server does not have yet.
+fn is_missing(name: &str) -> bool {
+    UPSTREAM.contains(&name) && ALL.iter().all(|entry| entry.name != name)
+}
 
 /// The chosen plugins.
 pub struct Chain {
@@ -72,13 +102,13 @@ impl Selection {
     /// Every problem of the selection.
     #[must_use]
     pub fn problems(&self) -> Vec<SelectError> {
-        let known = |name: &String| ALL.iter().any(|entry| entry.name == name) || NOT_YET.contains(&name.as_str());
+        let known = |name: &String| UPSTREAM.contains(&name.as_str());
         let unknown = |flag: &'static str, names: &[String]| -> Vec<SelectError> {
             let missing = names.iter().filter(|name| !known(name));
             missing.map(|name| SelectError::Unknown { flag, name: name.clone() }).collect()
         };
         let mut problems = unknown("enable-admission-plugins", &self.enabled);
-        let wanted = self.enabled.iter().filter(|name| NOT_YET.contains(&name.as_str()));
+        let wanted = self.enabled.iter().filter(|name| is_missing(name));
         problems.extend(wanted.cloned().map(SelectError::NotYet));
         problems.extend(unknown("disable-admission-plugins", &self.disabled));
         let both: Vec<&str> =

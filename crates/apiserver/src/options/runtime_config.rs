@@ -170,7 +170,9 @@ mod tests {
             ("coordination.k8s.io/v1alpha2/leasecandidates=true", &[BETA]),
             ("api/all=true", &[]),
         ] {
-            assert_eq!(read(line).unwrap(), off.iter().copied().collect(), "{line}");
+            let mut switched = read(line).unwrap();
+            switched.retain(|(group, ..)| *group == BETA.0);
+            assert_eq!(switched, off.iter().copied().collect(), "{line}");
         }
     }
 

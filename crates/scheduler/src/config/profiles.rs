@@ -9,7 +9,7 @@ use crate::framework::{
     At, BuildCx, Descriptor, MAX_SCORE, Plugin, PluginMask, Profile, QueueSort, Registration, registrations_of,
 };
 use crate::plugin_args::PluginArgs;
-use crate::plugins::{ABSENT, FIT, extender};
+use crate::plugins::{FIT, UPSTREAM, extender};
 
 /// Why a profile cannot be built, in upstream's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -109,7 +109,7 @@ impl<'a> Assembly<'a> {
         let mut wanted: Vec<&str> = Vec::new();
         for plugin in lists(&assembly.lists).iter().flat_map(|(_, set)| &set.enabled) {
             let known = plugins.iter().any(|descriptor| descriptor.name == plugin.name);
-            if !known && ABSENT.contains(&plugin.name.as_str()) {
+            if !known && UPSTREAM.contains(&plugin.name.as_str()) {
                 return Err(format!("plugin {:?} is not available in this build", plugin.name));
             }
             if !wanted.contains(&plugin.name.as_str()) {

@@ -48,10 +48,31 @@ pub const ALL: &[Descriptor] = &[
 /// The plugin that rejects nodes without room.
 pub(crate) const FIT: &str = node_resources_fit::NAME;
 
-/// Plugins that upstream has and this scheduler has not: a configuration may disable them and carry their arguments,
-/// but not enable them by name.
-pub(crate) const ABSENT: &[&str] =
-    &["VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources", "GangScheduling"];
+/// The plugins of upstream's default profile, and of its gates. A configuration may disable those that this scheduler has
+/// not, and carry their arguments, but not enable them by name.
+pub(crate) const UPSTREAM: &[&str] = &[
+    "SchedulingGates",
+    "PrioritySort",
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "DynamicResources",
+    "DefaultPreemption",
+    "NodeResourcesBalancedAllocation",
+    "ImageLocality",
+    "DefaultBinder",
+    "NodeDeclaredFeatures",
+    "GangScheduling",
+];
 
 #[cfg(test)]
 pub(crate) use tests::{build_cx, default_profile, default_profile_in};
