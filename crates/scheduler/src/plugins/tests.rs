@@ -214,21 +214,26 @@ fn images_attract() {
 
 #[test]
 fn every_plugin_builds_once() {
+    // The order of upstream's default profile; the plugins that are not here leave gaps.
+    const FILTERS: [&str; 14] = [
+        "NodeUnschedulable",
+        "NodeName",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+        "VolumeZone",
+        "PodTopologySpread",
+        "InterPodAffinity",
+        "DynamicResources",
+        "NodeDeclaredFeatures",
+    ];
     let profile = default_profile();
-    assert_eq!(
-        profile.filter.iter().map(|at| at.name).collect::<Vec<_>>(),
-        [
-            "NodeUnschedulable",
-            "NodeName",
-            "TaintToleration",
-            "NodeAffinity",
-            "NodePorts",
-            "NodeResourcesFit",
-            "PodTopologySpread",
-            "InterPodAffinity",
-            "NodeDeclaredFeatures",
-        ]
-    );
+    let here = FILTERS.into_iter().filter(|name| ALL.iter().any(|own| own.name == *name));
+    assert_eq!(profile.filter.iter().map(|at| at.name).collect::<Vec<_>>(), here.collect::<Vec<_>>());
     let weights: Vec<_> = profile.score.iter().map(|at| (at.name, at.weight)).collect();
     assert!(weights.contains(&("TaintToleration", 3)) && weights.contains(&("NodeAffinity", 2)), "{weights:?}");
 }
