@@ -76,6 +76,9 @@ sim: ## 500 seeds of the simulation: the control plane under faults
 mutants: ## Plant known bugs, each by itself, and see that the tests catch it (NAME=part of their names)
 	$(CARGO) xtask mutants $(NAME)
 
+additions: ## Add a kind, a version, a controller and plugins in a copy of the tree (FLAGS=--all runs all unit tests then)
+	$(CARGO) xtask additions $(FLAGS)
+
 bench-sched: ## Pods scheduled per second, in process and over HTTPS (FLAGS=--quick for a smoke test)
 	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver -p bin-kube-scheduler --bin bench-sched --bin kube-apiserver --bin kube-scheduler
 	$(BIN)/bench-sched --bin-dir=$(BIN) $(FLAGS)
