@@ -8,6 +8,7 @@ pub mod apidiscovery_v2;
 pub mod apiextensions_v1;
 pub mod apiserver_config_v1;
 pub mod apps_v1;
+pub mod audit_v1;
 pub mod authentication_v1;
 pub mod authorization_v1;
 pub mod autoscaling_v1;

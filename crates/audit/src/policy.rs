@@ -1,0 +1,162 @@
+//! `--audit-policy-file`: how much is told of which requests. The first rule that fits decides.
+
+use std::path::Path;
+
+use api_machinery::json;
+use api_types::audit_v1::{self, GroupResources, PolicyRule};
+use api_types::authentication_v1::UserInfo;
+use component_base::config_file;
+
+use crate::event::{Stage, Target};
+
+const API_VERSION: &str = "audit.k8s.io/v1";
+const KIND: &str = "Policy";
+
+/// Why a policy cannot be used; the text names the place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PolicyError(String);
+
+/// Rules that were checked.
+#[derive(Debug, Clone)]
+pub struct Policy(audit_v1::Policy);
+
+/// A request, as rules see it.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// Who sent it, whoever it acts for.
+    pub user: &'a UserInfo,
+    /// What it is about.
+    pub target: &'a Target,
+}
+
+impl Policy {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or says something that means nothing.
+    pub fn load(path: &Path) -> Result<Self, PolicyError> {
+        let failed = |why: &dyn std::fmt::Display| PolicyError(format!("loading audit policy file: {path:?}: {why}"));
+        let value = config_file::load(path).map_err(|error| failed(&error))?;
+        Self::read(&value.to_string()).map_err(|error| failed(&error))
+    }
+
+    /// Reads JSON.
+    ///
+    /// # Errors
+    /// As for [`Self::load`].
+    pub fn read(text: &str) -> Result<Self, PolicyError> {
+        let mut policy = audit_v1::Policy::default();
+        let decoded = json::decode(text.as_bytes(), &mut policy).map_err(|error| PolicyError(error.to_string()))?;
+        let named = (decoded.type_meta.api_version.as_str(), decoded.type_meta.kind.as_str());
+        if named != (API_VERSION, KIND) {
+            return Err(PolicyError(format!("no kind {:?} is registered for version {:?}", named.1, named.0)));
+        }
+        let mut problems = decoded.problems;
+        if policy.rules.is_empty() {
+            problems.push("loaded illegal policy with 0 rules".to_owned());
+        }
+        problems.extend(stages("omitStages", &policy.omit_stages));
+        problems.extend(policy.rules.iter().enumerate().flat_map(|(index, rule)| faults(index, rule)));
+        if problems.is_empty() { Ok(Self(policy)) } else { Err(PolicyError(problems.join("; "))) }
+    }
+
+    /// The stages of a request that are told; nothing where none is.
+    pub(crate) fn told(&self, asked: Asked<'_>) -> Option<Told> {
+        let rule = self.0.rules.iter().find(|rule| fits(rule, asked)).filter(|rule| rule.level != "None")?;
+        let omitted = self.0.omit_stages.iter().chain(&rule.omit_stages).filter_map(|name| Stage::find(name)).collect();
+        Some(Told { level: rule.level.clone(), omitted })
+    }
+}
+
+/// How a request is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) level: String,
+    pub(crate) omitted: Vec<Stage>,
+}
+
+fn faults(index: usize, rule: &PolicyRule) -> Vec<String> {
+    let at = |field: &str| format!("rules[{index}].{field}");
+    let mut faults = stages(&at("omitStages"), &rule.omit_stages);
+    match rule.level.as_str() {
+        "None" | "Metadata" => {}
+        "" => faults.push(format!("{}: Required value", at("level"))),
+        "Request" | "RequestResponse" => faults.push(format!(
+            "{}: this server tells of requests without their objects: the level may be None or Metadata, not {}",
+            at("level"),
+            rule.level
+        )),
+        other => faults.push(format!(
+            "{}: Unsupported value: {other:?}: supported values: \"None\", \"Metadata\", \"Request\", \"RequestResponse\"",
+            at("level")
+        )),
+    }
+    if !rule.non_resource_urls.is_empty() && !(rule.resources.is_empty() && rule.namespaces.is_empty()) {
+        faults.push(format!(
+            "{}: rules cannot apply to both regular resources and non-resource URLs",
+            at("nonResourceURLs")
+        ));
+    }
+    for (place, url) in rule.non_resource_urls.iter().enumerate().filter(|(_, url)| *url != "*") {
+        let at = at(&format!("nonResourceURLs[{place}]"));
+        if !url.starts_with('/') {
+            faults.push(format!("{at}: non-resource URL rules must begin with a '/' character"));
+        }
+        if url.strip_suffix('*').unwrap_or(url).contains('*') {
+            faults.push(format!("{at}: non-resource URL wildcards '*' must be the final character of the rule"));
+        }
+    }
+    for (place, group) in rule.resources.iter().enumerate() {
+        if group.resources.is_empty() && !group.resource_names.is_empty() {
+            let at = at(&format!("resources[{place}].resourceNames"));
+            faults.push(format!("{at}: using resourceNames requires at least one resource"));
+        }
+    }
+    faults
+}
+
+fn stages(at: &str, names: &[String]) -> Vec<String> {
+    let unknown = names.iter().enumerate().filter(|(_, name)| Stage::find(name).is_none());
+    unknown.map(|(index, name)| format!("{at}[{index}]: allowed stages are RequestReceived, ResponseStarted, ResponseComplete and Panic, not {name:?}")).collect()
+}
+
+fn fits(rule: &PolicyRule, asked: Asked<'_>) -> bool {
+    let (user, target) = (asked.user, asked.target);
+    let among = |list: &[String], own: &str| list.is_empty() || list.iter().any(|one| one == own);
+    if !among(&rule.users, &user.username) || !among(&rule.verbs, &target.verb) {
+        return false;
+    }
+    if !rule.user_groups.is_empty() && !user.groups.iter().any(|own| rule.user_groups.contains(own)) {
+        return false;
+    }
+    if !rule.namespaces.is_empty() || !rule.resources.is_empty() {
+        return target.is_resource
+            && among(&rule.namespaces, &target.namespace)
+            && (rule.resources.is_empty() || rule.resources.iter().any(|group| has(group, target)));
+    }
+    rule.non_resource_urls.is_empty()
+        || (!target.is_resource && rule.non_resource_urls.iter().any(|url| covers(url, &target.path)))
+}
+
+fn covers(url: &str, path: &str) -> bool {
+    url.strip_suffix('*').map_or(url == path, |start| path.starts_with(start))
+}
+
+fn has(group: &GroupResources, target: &Target) -> bool {
+    if group.group != "*" && group.group != target.group {
+        return false;
+    }
+    let named = || group.resource_names.is_empty() || group.resource_names.contains(&target.name);
+    group.resources.is_empty() || (group.resources.iter().any(|own| is(own, target)) && named())
+}
+
+/// Whether an entry of a rule means the resource: `pods` is not `pods/log`.
+fn is(own: &str, target: &Target) -> bool {
+    let (resource, part) = own.split_once('/').unwrap_or((own, ""));
+    if own == "*" {
+        return true;
+    }
+    (resource == "*" || resource == target.resource)
+        && (part == target.subresource || (part == "*" && own.contains('/')))
+}
