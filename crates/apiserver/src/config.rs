@@ -46,6 +46,8 @@ pub struct ServerConfig {
     pub profiling: bool,
     /// What is measured.
     pub metrics: MetricsOptions,
+    /// `--audit-*`: what is told of requests, and where; nothing where nobody wants to know.
+    pub audit: Option<AuditConfig>,
 }
 
 impl ServerConfig {
@@ -95,8 +97,24 @@ impl ServerConfig {
             livez_grace: Duration::ZERO,
             profiling: true,
             metrics: MetricsOptions::default(),
+            audit: None,
         }
     }
+}
+
+/// The audit log.
+#[derive(Debug, Clone)]
+pub struct AuditConfig {
+    /// `--audit-policy-file`.
+    pub policy: PathBuf,
+    /// `--audit-log-path`; `-` for the standard output.
+    pub path: PathBuf,
+    /// `--audit-log-mode`.
+    pub mode: audit::Mode,
+    /// `--audit-log-maxsize`, `--audit-log-maxage`, `--audit-log-maxbackup`.
+    pub rotation: audit::Rotation,
+    /// `--audit-log-batch-buffer-size`: how many events may wait.
+    pub room: usize,
 }
 
 impl StorageConfig {

@@ -42,6 +42,7 @@ pub(crate) struct ApiCx {
     pub(crate) failure: Mutex<Option<String>>,
     pub(crate) pre_shutdown: Mutex<Vec<PreShutdown>>,
     pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) audit: Option<Arc<audit::Auditor>>,
 }
 
 impl ApiCx {

@@ -70,6 +70,9 @@ impl std::fmt::Debug for Context {
 }
 
 impl Context {
+    /// The context of requests that nobody wants to hear of.
+    pub const UNHEARD: Self = Self(None);
+
     /// It is known who sent the request, and what authentication had to say: the policy is asked.
     ///
     /// # Errors
@@ -146,22 +149,29 @@ impl Context {
     /// The head of an answer that lasts was made.
     pub async fn started(&self, code: u16) {
         let Some(record) = &self.0 else { return };
-        record.notes.lock().code(code);
+        self.sending(code);
         record.tell_now(Stage::ResponseStarted).await;
     }
 
     /// The answer was made, all of it.
     pub async fn complete(&self, code: u16) {
         let Some(record) = &self.0 else { return };
-        if record.end(code) {
+        if record.end(Some(code)) {
             record.tell_now(Stage::ResponseComplete).await;
         }
     }
 
+    /// An answer is made, and goes on being sent.
+    pub fn sending(&self, code: u16) {
+        if let Some(record) = &self.0 {
+            record.notes.lock().code(code);
+        }
+    }
+
     /// An answer that was being sent has ended.
-    pub fn ended(&self, code: u16) {
+    pub fn ended(&self) {
         let Some(record) = &self.0 else { return };
-        if record.end(code)
+        if record.end(None)
             && let Some(text) = record.line(Stage::ResponseComplete, None)
         {
             record.auditor.delivery.post(text);
@@ -178,7 +188,7 @@ impl Context {
             message: "APIServer panic'd".into(),
             ..Status::default()
         });
-        if record.end(500) {
+        if record.end(Some(500)) {
             record.tell_now(Stage::Panic).await;
         }
     }
@@ -211,12 +221,12 @@ impl Record {
     }
 
     /// Nothing is noted any more; gives whether something was.
-    fn end(&self, code: u16) -> bool {
+    fn end(&self, code: Option<u16>) -> bool {
         let mut notes = self.notes.lock();
         if notes.is_over {
             return false;
         }
-        notes.code(code);
+        code.into_iter().for_each(|code| notes.code(code));
         notes.is_over = true;
         true
     }

@@ -92,7 +92,8 @@ fn faults(index: usize, rule: &PolicyRule) -> Vec<String> {
             at("level")
         )),
     }
-    if !rule.non_resource_urls.is_empty() && !(rule.resources.is_empty() && rule.namespaces.is_empty()) {
+    let about_resources = !rule.resources.is_empty() || !rule.namespaces.is_empty();
+    if about_resources && !rule.non_resource_urls.is_empty() {
         faults.push(format!(
             "{}: rules cannot apply to both regular resources and non-resource URLs",
             at("nonResourceURLs")

@@ -197,8 +197,8 @@ async fn stages_are_left_out() {
     let watch = bench.request("watch ns pods");
     watch.identified(&user("jane", &[]), Vec::new()).await.expect("it is stored");
     watch.started(200).await;
-    watch.clone().ended(200);
-    watch.ended(200);
+    watch.clone().ended();
+    watch.ended();
     assert_eq!(stages(&bench.events().await), ["ResponseStarted", "ResponseComplete"]);
 }
 

@@ -3,7 +3,7 @@
 use authn::{Authenticator as _, ignored_header_warning, strip_credentials};
 use component_base::serving::Newcomer;
 
-use super::{Authenticated, Received, Refusal, Request, go_away};
+use super::{Authenticated, Received, Refusal, Request, audited, go_away};
 use crate::cx::ApiCx;
 use api_machinery::status::ApiError;
 
@@ -34,9 +34,13 @@ pub(super) async fn authenticate(
     metrics.authentications.record(result, took);
     let identity = match outcome {
         Ok(Some(identity)) => identity,
-        Ok(None) => return Err(ApiError::unauthorized(UNAUTHORIZED).into()),
+        Ok(None) => {
+            audited::unidentified(&request).await;
+            return Err(ApiError::unauthorized(UNAUTHORIZED).into());
+        }
         Err(error) => {
             tracing::warn!(%error, path = request.info().path, "Unable to authenticate the request");
+            audited::unidentified(&request).await;
             return Err(ApiError::unauthorized(UNAUTHORIZED).into());
         }
     };
@@ -47,7 +51,9 @@ pub(super) async fn authenticate(
     metrics.users.with(&[counted_as(&identity.user.username)]).inc();
     request.warnings().extend(identity.warnings);
     strip_credentials(request.headers_mut(), cx.authentication.proxy_headers.as_ref());
-    Ok(request.authenticated(identity.user))
+    let request = request.authenticated(identity.user);
+    audited::identified(&request, identity.audit_annotations).await?;
+    Ok(request)
 }
 
 fn is_anonymous(identity: &authn::Identity) -> bool {

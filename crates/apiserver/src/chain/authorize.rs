@@ -25,6 +25,7 @@ pub(super) async fn authorize(cx: &ApiCx, request: Request<Authenticated>) -> Re
     };
     let (metrics, took) = (&cx.metrics.identity, cx.clock().monotonic() - begun);
     metrics.authorizations.record(result, took);
+    note(request.audited().context(), &outcome);
     match (outcome.decision, &outcome.error) {
         (Decision::Allow, _) => {
             metrics.authorization_filter.observe(took.as_secs_f64());
@@ -35,12 +36,25 @@ pub(super) async fn authorize(cx: &ApiCx, request: Request<Authenticated>) -> Re
             Err(respond::plain_error(request.uri(), error).into())
         }
         _ => {
-            let mut response = respond::error(request.wish(), &forbidden(&attributes, &outcome));
+            let refusal = forbidden(&attributes, &outcome);
+            request.audited().context().answered(respond::status_of(&refusal));
+            let mut response = respond::error(request.wish(), &refusal);
             let nosniff = http::HeaderValue::from_static("nosniff");
             response.headers_mut().insert(http::header::X_CONTENT_TYPE_OPTIONS, nosniff);
             Err(response.into())
         }
     }
+}
+
+/// Notes what was decided, and why.
+fn note(audit: &audit::Context, outcome: &Outcome) {
+    let (decision, reason) = match (outcome.decision, &outcome.error) {
+        (Decision::Allow, _) => (Some("allow"), outcome.reason.as_str()),
+        (Decision::NoOpinion, Some(_)) => (None, "internal error"),
+        _ => (Some("forbid"), outcome.reason.as_str()),
+    };
+    decision.into_iter().for_each(|decision| audit.annotate("authorization.k8s.io/decision", decision));
+    audit.annotate("authorization.k8s.io/reason", reason);
 }
 
 /// What authorizers may know of a request.

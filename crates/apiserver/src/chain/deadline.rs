@@ -21,11 +21,17 @@ use crate::respond::status_of;
 const TIMEOUT_TEXT: &str = "Timeout: request did not complete within the allotted timeout";
 
 /// Sets the deadline of a request that is not to last.
-pub(super) fn set(cx: &ApiCx, request: Request<Received>) -> Result<Request<Received>, Refusal> {
+pub(super) async fn set(cx: &ApiCx, request: Request<Received>) -> Result<Request<Received>, Refusal> {
     if request.info().is_long_running() {
         return Ok(request);
     }
-    let allowed = allowed(request.query(), cx.config.requests.timeout)?;
+    let allowed = match allowed(request.query(), cx.config.requests.timeout) {
+        Ok(allowed) => allowed,
+        Err(error) => {
+            request.audited().context().refused(error.code, error.message.clone()).await;
+            return Err(error.into());
+        }
+    };
     let deadline = (!allowed.is_zero()).then(|| cx.clock().monotonic() + allowed);
     Ok(request.with_deadline(deadline))
 }

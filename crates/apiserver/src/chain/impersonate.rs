@@ -6,7 +6,7 @@ use authn::{Impersonation, ImpersonationCheck};
 use authz::{Attributes, Decision};
 
 use super::authorize::{describe_refusal, forbidden_text};
-use super::{Authenticated, Refusal, Request};
+use super::{Authenticated, Refusal, Request, audited};
 use crate::cx::ApiCx;
 
 /// Continues as the user that the headers name, once each part of it is allowed.
@@ -29,7 +29,9 @@ pub(super) async fn impersonate(
     }
     Impersonation::strip(request.headers_mut());
     cx.metrics.identity.impersonation_filter.observe((cx.clock().monotonic() - begun).as_secs_f64());
-    Ok(request.impersonating(wish.target()))
+    let user = wish.target();
+    audited::impersonated(&request, &user);
+    Ok(request.impersonating(user))
 }
 
 fn attributes(request: &Request<Authenticated>, check: &ImpersonationCheck) -> Attributes {

@@ -1,6 +1,7 @@
 //! The road that every request takes, in upstream's order. It reads from top to bottom; each step is a file here.
 
 mod audit_id;
+mod audited;
 mod authenticate;
 mod authorize;
 mod cors;
@@ -22,6 +23,7 @@ use futures_util::FutureExt as _;
 use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, STRICT_TRANSPORT_SECURITY};
 use http::{HeaderValue, StatusCode};
 
+pub(crate) use audited::Audited;
 pub(crate) use authorize::{attributes, forbidden};
 pub(crate) use in_flight::InFlight;
 pub(crate) use running::Running;
@@ -72,11 +74,11 @@ pub(crate) async fn serve(cx: &Arc<ApiCx>, request: serving::Request) -> Respons
             let compresses = cx.lifecycle.gates().enabled(gates::COMPRESS);
             let wish = Wish::new(&parts.headers, &query).compressing(compresses);
             let request = Request::received(parts, body, info, query, wish);
-            let answer = match cors::preflight(origin.as_ref(), request.method()) {
-                Some(response) => Ok(response),
-                None => AssertUnwindSafe(answer(cx, request)).catch_unwind().await,
+            let response = match cors::preflight(origin.as_ref(), request.method()) {
+                Some(response) => response,
+                None => audited_answer(cx, request).await,
             };
-            observed.watch_over(answer.unwrap_or_else(|_| text(StatusCode::INTERNAL_SERVER_ERROR, PANIC_TEXT)))
+            observed.watch_over(response)
         }
         Err(error) => respond::plain_error(&parts.uri, &format!("failed to create RequestInfo: {error}")),
     };
@@ -93,6 +95,20 @@ pub(crate) async fn serve(cx: &Arc<ApiCx>, request: serving::Request) -> Respons
     response
 }
 
+/// The answer, which is told of for as long as it lasts, and of which something is told even where making it went wrong.
+async fn audited_answer(cx: &Arc<ApiCx>, mut request: Request<Received>) -> Response {
+    let audited = Audited::begin(cx, request.parts(), request.info());
+    request.note_in(audited.clone());
+    let is_long_running = request.info().is_long_running();
+    match AssertUnwindSafe(answer(cx, request)).catch_unwind().await {
+        Ok(response) => audited.answered(cx, is_long_running, response).await,
+        Err(_) => {
+            audited.context().panicked().await;
+            text(StatusCode::INTERNAL_SERVER_ERROR, PANIC_TEXT)
+        }
+    }
+}
+
 /// What Go's HTTP server says of a path that it cannot read, before anything else is done.
 fn malformed() -> Response {
     let mut response = Response::new(full("400 Bad Request"));
@@ -104,11 +120,14 @@ fn malformed() -> Response {
 
 /// From here on a refusal has a form that the client understands.
 async fn answer(cx: &Arc<ApiCx>, request: Request<Received>) -> Response {
-    let (wish, warnings) = (Arc::clone(request.wish()), request.warnings().clone());
+    let (wish, warnings, audited) = (Arc::clone(request.wish()), request.warnings().clone(), request.audited().clone());
     let mut response = match bounded(cx, request).await {
         Ok(response) => response,
         Err(Refusal::Plain(response)) => *response,
-        Err(Refusal::Error(error)) => respond::error(&wish, &error),
+        Err(Refusal::Error(error)) => {
+            audited.context().answered(respond::status_of(&error));
+            respond::error(&wish, &error)
+        }
     };
     warnings.write(response.headers_mut());
     response
@@ -117,7 +136,7 @@ async fn answer(cx: &Arc<ApiCx>, request: Request<Received>) -> Response {
 /// Requests that are not to last are counted, so that shutdown can wait for them, and have a deadline.
 async fn bounded(cx: &Arc<ApiCx>, request: Request<Received>) -> Result<Response, Refusal> {
     let running = running::enter(cx, &request)?;
-    let request = deadline::set(cx, request)?;
+    let request = deadline::set(cx, request).await?;
     let (info, deadline) = (Arc::clone(request.info()), request.deadline());
     let mut response = deadline::within(cx, deadline, info, identified(cx, request)).await?;
     if let Some(deadline) = deadline {

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use rustls::pki_types::CertificateDer;
 use tokio::time::Instant;
 
+use super::Audited;
 use crate::negotiate::{Wish, body_type};
 use crate::request::{Query, RequestInfo, Strictness, decode_kind, read_limited};
 use crate::warnings::Warnings;
@@ -46,6 +47,7 @@ pub(crate) struct Request<S> {
     wish: Arc<Wish>,
     warnings: Warnings,
     deadline: Option<Instant>,
+    audited: Audited,
     stage: S,
 }
 
@@ -53,7 +55,13 @@ impl Request<Received> {
     pub(super) fn received(parts: Parts, body: Body, info: Arc<RequestInfo>, query: Query, wish: Wish) -> Self {
         let wish = Arc::new(wish);
         let body = Mutex::new(body);
-        Self { parts, body, info, query, wish, warnings: Warnings::default(), deadline: None, stage: Received(()) }
+        let (warnings, audited) = (Warnings::default(), Audited::default());
+        Self { parts, body, info, query, wish, warnings, deadline: None, audited, stage: Received(()) }
+    }
+
+    /// Says where something is noted of it.
+    pub(super) fn note_in(&mut self, audited: Audited) {
+        self.audited = audited;
     }
 
     pub(super) fn with_deadline(mut self, deadline: Option<Instant>) -> Self {
@@ -123,8 +131,8 @@ impl Request<Authorized> {
 
 impl<S> Request<S> {
     fn at<N>(self, stage: N) -> Request<N> {
-        let Self { parts, body, info, query, wish, warnings, deadline, stage: _ } = self;
-        Request { parts, body, info, query, wish, warnings, deadline, stage }
+        let Self { parts, body, info, query, wish, warnings, deadline, audited, stage: _ } = self;
+        Request { parts, body, info, query, wish, warnings, deadline, audited, stage }
     }
 
     /// What it asks for.
@@ -171,6 +179,12 @@ impl<S> Request<S> {
     #[must_use]
     pub(crate) fn warnings(&self) -> &Warnings {
         &self.warnings
+    }
+
+    /// What is noted of it for the audit log. Who takes the connection over keeps a clone for as long as that lasts.
+    #[must_use]
+    pub(crate) fn audited(&self) -> &Audited {
+        &self.audited
     }
 
     /// When the client's time is up; nothing for requests that may last.

@@ -16,6 +16,7 @@ pub(super) fn note(cx: &ApiCx, request: &Request<Authorized>, target: &Target) {
         return;
     }
     let Some(found) = target.rules().lifecycle().deprecated else { return };
+    request.audited().context().annotate("k8s.io/deprecated", "true");
     let (api_version, kind) = (target.api_version(), info.kind);
     request.warnings().add(format!("{api_version} {kind} is deprecated in {}; use {}", found.since, found.instead));
     let subresource = target.subresource().map(|subresource| subresource.name).unwrap_or_default();

@@ -21,6 +21,7 @@ pub(super) fn answer(cx: &Arc<ApiCx>, request: Request<Authorized>, watching: St
         MediaType::Protobuf => (EventForm::Binary, LENGTH_BYTES),
         _ => (EventForm::Text, 0),
     };
+    let audited = request.audited().clone();
     let (parts, body) = request.into_parts();
     let accepted = accept_event_stream(&mut http::Request::from_parts(parts, body), form);
     let Accepted { response, dialect, upgrade } = match accepted {
@@ -39,6 +40,7 @@ pub(super) fn answer(cx: &Arc<ApiCx>, request: Request<Authorized>, watching: St
         if let Err(error) = sent {
             tracing::debug!(error, "A watch over a WebSocket ended");
         }
+        drop(audited);
     });
     response.map(|()| empty())
 }

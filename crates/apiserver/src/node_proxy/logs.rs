@@ -75,6 +75,7 @@ fn is_tls(error: &std::io::Error) -> bool {
 
 /// The log as messages. It is there already, so what went wrong on the way to it was answered in plain HTTP.
 fn over_websocket(cx: &Arc<ApiCx>, request: Request<Authorized>, log: Response) -> Response {
+    let audited = request.audited().clone();
     let accepted = match accept_log_stream(&mut upgrade::prepared(request)) {
         Ok(accepted) => accepted,
         Err(refusal) => return upgrade::refused(refusal),
@@ -89,6 +90,7 @@ fn over_websocket(cx: &Arc<ApiCx>, request: Request<Authorized>, log: Response) 
         if let Err(error) = sent {
             tracing::debug!(error, "A log over a WebSocket ended");
         }
+        drop(audited);
     });
     response.map(|()| empty())
 }

@@ -40,6 +40,7 @@ impl Endpoint for PortForwards {
         let tunnel = is_websocket(request.headers()) && is_tunnel(request.headers());
         let proxy_type = if tunnel { "translated_at_apiserver" } else { upgrade::PASSED_ON };
         cx.metrics.streaming.with(&["portforward", proxy_type]).inc();
+        let audited = request.audited().clone();
         let mut request = upgrade::prepared(request);
         let proxied = if tunnel {
             let proxied = proxy_tunnel(&mut request, io, &target, &backend.authority).await;
@@ -48,7 +49,7 @@ impl Endpoint for PortForwards {
         } else {
             proxy_upgrade(&mut request, io, &target, &backend.authority).await
         };
-        upgrade::answer(cx, proxied)
+        upgrade::answer(cx, audited, proxied)
     }
 }
 

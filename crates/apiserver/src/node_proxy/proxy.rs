@@ -53,8 +53,9 @@ impl Endpoint for Proxy {
         let target = format!("{path}{query}");
         if streaming::is_upgrade(request.headers()) {
             let io = backend.dial().await.map_err(|error| unavailable(&error))?;
+            let audited = request.audited().clone();
             let mut request = upgrade::prepared(request);
-            return upgrade::answer(cx, proxy_upgrade(&mut request, io, &target, &backend.authority).await);
+            return upgrade::answer(cx, audited, proxy_upgrade(&mut request, io, &target, &backend.authority).await);
         }
         let response = pass_on(cx, request, &backend, &target, place.prefix).await?;
         let (authority, prefix) = (backend.authority.clone(), place.prefix.to_owned());

@@ -72,8 +72,9 @@ impl Endpoint for RemoteCommands {
             return translated(cx, request, backend, target, set);
         }
         let io = backend.dial().await.map_err(|error| upgrade::unreachable(&error))?;
+        let audited = request.audited().clone();
         let mut request = upgrade::prepared(request);
-        upgrade::answer(cx, proxy_upgrade(&mut request, io, &target, &backend.authority).await)
+        upgrade::answer(cx, audited, proxy_upgrade(&mut request, io, &target, &backend.authority).await)
     }
 }
 
@@ -105,6 +106,7 @@ fn translated(
     set: StreamSet,
 ) -> Result<Response, ApiError> {
     let set = set.checked().map_err(ApiError::bad_request)?;
+    let audited = request.audited().clone();
     let mut request = upgrade::prepared(request);
     let accepted = match accept_remote_command(&mut request, &Subprotocol::TRANSLATED) {
         Ok(accepted) => accepted,
@@ -127,6 +129,7 @@ fn translated(
             Ok(front) => run(&context, front, &backend, &target, set).await,
             Err(error) => tracing::debug!(%error, ?dialect, "A remote command could not be started"),
         }
+        drop(audited);
     });
     Ok(response.map(|()| empty()))
 }

@@ -9,7 +9,7 @@ use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, Request as HttpRequest};
 use streaming::{Proxied, ProxyError, Refusal};
 
-use crate::chain::{Authorized, Request};
+use crate::chain::{Audited, Authorized, Request};
 use crate::cx::ApiCx;
 
 /// What metrics call a connection that is passed on as it is.
@@ -35,14 +35,19 @@ fn append_forwarded_for(headers: &mut HeaderMap, client: IpAddr) {
     }
 }
 
-/// Answers the client and copies until one side ends.
-pub(super) fn answer(cx: &Arc<ApiCx>, proxied: Result<Proxied, ProxyError>) -> Result<Response, ApiError> {
+/// Answers the client and copies until one side ends, which is when the request does.
+pub(super) fn answer(
+    cx: &Arc<ApiCx>,
+    audited: Audited,
+    proxied: Result<Proxied, ProxyError>,
+) -> Result<Response, ApiError> {
     match proxied {
         Ok(Proxied::Switched { response, copy }) => {
             cx.tasks().spawn_cancellable("upgraded-connection", async move {
                 if let Err(error) = copy.await {
                     tracing::debug!(%error, "An upgraded connection ended");
                 }
+                drop(audited);
             });
             Ok(response.map(|()| empty()))
         }

@@ -7,7 +7,7 @@ use component_base::flags::{Errors, Invalid, Options, Versions};
 use component_base::metrics::MetricsOptions;
 use component_base::serving::SecureServing;
 
-use super::{admission_config, authentication, networking, runtime_config, storage, unsupported};
+use super::{admission_config, audit, authentication, networking, runtime_config, storage, unsupported};
 use crate::config::{AdmissionConfig, KubeletConfig, OwnHost, RequestConfig, ServerConfig, ShutdownConfig};
 
 /// Reads the flags.
@@ -42,6 +42,7 @@ pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
         livez_grace: livez_grace(options, &mut errors),
         profiling: options.bool("profiling"),
         metrics: MetricsOptions::from_options(options, &mut errors),
+        audit: audit::read(options, &mut errors),
         serving: Some(serving),
     };
     errors.into_result()?;

@@ -3,7 +3,7 @@
 use component_base::flags::{FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS, VERSIONS};
 use component_base::serving::secure_serving_flags;
 
-use super::unsupported;
+use super::{audit, unsupported};
 
 /// All flags.
 pub(super) const ALL: &[FlagSet] = &[
@@ -11,7 +11,7 @@ pub(super) const ALL: &[FlagSet] = &[
     VERSIONS,
     ETCD,
     SECURE_SERVING,
-    unsupported::AUDITING,
+    audit::FLAGS,
     FEATURES,
     AUTHENTICATION,
     AUTHORIZATION,
@@ -23,6 +23,7 @@ pub(super) const ALL: &[FlagSet] = &[
     unsupported::TRACES,
     MISC,
     GLOBAL,
+    unsupported::AUDITING,
     unsupported::GENERIC,
     unsupported::ETCD,
     unsupported::AUTHENTICATION,

@@ -1,6 +1,7 @@
 //! The flags of kube-apiserver, and the configuration that they make.
 
 mod admission_config;
+mod audit;
 mod authentication;
 mod complete;
 mod flags;

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use audit::{AuditMetrics, Auditor, Delivery, LogFile, Policy};
 use base::CancellationToken;
 use client::{ApiHandler, Client, ClientConfig, ClientCx, Credentials, InProcess, Peer};
 use component_base::health::Health;
@@ -18,7 +19,7 @@ use crate::admission_lookup::RegistryLookup;
 use crate::authentication::{Authentication, Parts};
 use crate::authorization::{self, MirroredRoles, RbacAuthorizer};
 use crate::chain::{InFlight, Running};
-use crate::config::{EncryptionFile, ServerConfig};
+use crate::config::{AuditConfig, EncryptionFile, ServerConfig};
 use crate::custom_kinds::CustomKinds;
 use crate::cx::ApiCx;
 use crate::hooks::Hooks;
@@ -69,6 +70,7 @@ pub(super) fn assemble(
     hooks.push(object_counts::hook());
     extensions::install(&mut routes, &mut hooks, &config.disabled);
     let hooks = Hooks::new(hooks, &health)?;
+    let audit = auditor(&config, &lifecycle, &metrics)?;
     let cx = ApiCx {
         registry,
         authentication,
@@ -86,6 +88,7 @@ pub(super) fn assemble(
         failure: Mutex::default(),
         pre_shutdown: Mutex::default(),
         backend: Arc::clone(&store.backend),
+        audit,
         config,
         lifecycle,
     };
@@ -125,6 +128,20 @@ fn encrypt(
     }
     options.transformers = Arc::new(move |resource| Some(live.transformer(resource)));
     Ok(())
+}
+
+/// The audit log, where there is to be one.
+fn auditor(
+    config: &ServerConfig,
+    lifecycle: &Lifecycle,
+    metrics: &Metrics,
+) -> Result<Option<Arc<Auditor>>, BuildError> {
+    let metrics = AuditMetrics::new(metrics);
+    let Some(AuditConfig { policy, path, mode, rotation, room }) = &config.audit else { return Ok(None) };
+    let policy = Policy::load(policy)?;
+    let (clock, tasks) = (lifecycle.clock(), lifecycle.tasks());
+    let delivery = Delivery::start(LogFile::new(path, *rotation), *mode, *room, &metrics, clock, tasks);
+    Ok(Some(Auditor::new(policy, delivery, metrics, Arc::clone(clock))))
 }
 
 /// Gives the server a client of itself: in process, by a token that only it knows, without a rate limit.

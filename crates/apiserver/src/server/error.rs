@@ -43,6 +43,9 @@ pub enum BuildError {
     /// What the store's values pass is not configured well.
     #[error("{0}")]
     Encryption(#[from] encryption::config::ConfigError),
+    /// The policy of the audit log cannot be used.
+    #[error("{0}")]
+    Audit(#[from] audit::PolicyError),
     /// The server cannot make a client of itself.
     #[error("{0}")]
     Loopback(#[from] client::ConfigError),

@@ -1,6 +1,7 @@
 //! The server as clients see it, called in process over the memory store.
 
 mod admitted;
+mod audited;
 mod custom;
 mod encrypted;
 mod fake_kubelet;
