@@ -14,7 +14,7 @@ use storage::Backend;
 
 use crate::authentication::Authentication;
 use crate::authorization::RbacAuthorizer;
-use crate::chain::{InFlight, Running};
+use crate::chain::{Running, Seats};
 use crate::config::ServerConfig;
 use crate::custom_kinds::CustomKinds;
 use crate::metrics::ApiMetrics;
@@ -34,7 +34,7 @@ pub(crate) struct ApiCx {
     pub(crate) metrics: ApiMetrics,
     pub(crate) health: Arc<Health>,
     pub(crate) routes: Routes,
-    pub(crate) in_flight: InFlight,
+    pub(crate) seats: Arc<dyn Seats>,
     pub(crate) running: Running,
     /// Cancelled when endless streams must end.
     pub(crate) streams: CancellationToken,

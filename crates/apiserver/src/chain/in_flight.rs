@@ -1,62 +1,65 @@
 //! How many requests run at a time: one bound for reads, one for all others (`--max-requests-inflight` and its sibling).
-//! Those that last are not counted.
+//! Those that last are not counted. Nobody waits: who finds no seat is refused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use api_types::authentication_v1::UserInfo;
+use async_trait::async_trait;
 use authz::in_group;
-use component_base::serving::text;
-use http::header::RETRY_AFTER;
-use http::{HeaderValue, StatusCode};
+use component_base::metrics::Gauges;
 
-use super::observe::Labels;
-use super::{Authenticated, Refusal, Request};
-use crate::cx::ApiCx;
+use super::seats::{Full, Seat, Seats};
+use crate::config::RequestConfig;
+use crate::request::RequestInfo;
 
-const REFUSAL: &str = "Too many requests, please try again later.";
-
-/// The two counters.
-#[derive(Debug, Default)]
+/// The two bounds.
 pub(crate) struct InFlight {
-    reads: Arc<AtomicUsize>,
-    writes: Arc<AtomicUsize>,
+    reads: Room,
+    writes: Room,
 }
 
-/// A request's place, until it is dropped.
-pub(crate) struct Seat {
-    counter: Option<Arc<AtomicUsize>>,
+struct Room {
+    taken: Arc<AtomicUsize>,
+    /// Zero is without limit.
+    limit: usize,
     gauge: prometheus::Gauge,
 }
 
-impl Drop for Seat {
+struct Guard {
+    taken: Arc<AtomicUsize>,
+    gauge: prometheus::Gauge,
+}
+
+impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(counter) = self.counter.take() {
-            counter.fetch_sub(1, Ordering::Relaxed);
-            self.gauge.dec();
-        }
+        self.taken.fetch_sub(1, Ordering::Relaxed);
+        self.gauge.dec();
     }
 }
 
-/// Takes a seat, if there is one. The superusers always get one, so that they can repair an overloaded server.
-pub(super) fn enter(cx: &ApiCx, request: &Request<Authenticated>) -> Result<Seat, Refusal> {
-    let limits = &cx.config.requests;
-    let (kind, counter, limit) = if request.info().is_read_only() {
-        ("readOnly", &cx.in_flight.reads, limits.max_in_flight)
-    } else {
-        ("mutating", &cx.in_flight.writes, limits.max_mutating_in_flight)
-    };
-    let gauge = cx.metrics.in_flight.with(&[kind]);
-    if request.info().is_long_running() {
-        return Ok(Seat { counter: None, gauge });
+impl InFlight {
+    /// As many as the configuration says, shown by the gauges.
+    pub(crate) fn new(limits: &RequestConfig, gauges: &Gauges) -> Self {
+        let room = |kind, limit| Room { taken: Arc::default(), limit, gauge: gauges.with(&[kind]) };
+        Self { reads: room("readOnly", limits.max_in_flight), writes: room("mutating", limits.max_mutating_in_flight) }
     }
-    let before = counter.fetch_add(1, Ordering::Relaxed);
-    gauge.inc();
-    let seat = Seat { counter: Some(Arc::clone(counter)), gauge };
-    if limit == 0 || before < limit || in_group(request.sender(), authn::MASTERS) {
-        return Ok(seat);
+}
+
+#[async_trait]
+impl Seats for InFlight {
+    /// The superusers always get one, so that they can repair an overloaded server.
+    async fn take(&self, user: &UserInfo, info: &RequestInfo) -> Result<Seat, Full> {
+        if info.is_long_running() {
+            return Ok(Seat::held_by(()));
+        }
+        let room = if info.is_read_only() { &self.reads } else { &self.writes };
+        let before = room.taken.fetch_add(1, Ordering::Relaxed);
+        room.gauge.inc();
+        let guard = Guard { taken: Arc::clone(&room.taken), gauge: room.gauge.clone() };
+        if room.limit == 0 || before < room.limit || in_group(user, authn::MASTERS) {
+            return Ok(Seat::held_by(guard));
+        }
+        Err(Full)
     }
-    Labels::of_request(request.info()).count_termination(cx, "429");
-    let mut response = text(StatusCode::TOO_MANY_REQUESTS, REFUSAL);
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
-    Err(response.into())
 }

@@ -12,6 +12,7 @@ mod impersonate;
 mod in_flight;
 mod observe;
 mod running;
+mod seats;
 mod stages;
 
 use std::panic::AssertUnwindSafe;
@@ -27,6 +28,7 @@ pub(crate) use audited::Audited;
 pub(crate) use authorize::{attributes, forbidden};
 pub(crate) use in_flight::InFlight;
 pub(crate) use running::Running;
+pub(crate) use seats::Seats;
 pub(crate) use stages::{Authenticated, Authorized, Received, Request};
 
 use crate::cx::ApiCx;
@@ -151,7 +153,7 @@ async fn bounded(cx: &Arc<ApiCx>, request: Request<Received>) -> Result<Response
 async fn identified(cx: &Arc<ApiCx>, request: Request<Received>) -> Result<Response, Refusal> {
     let request = authenticate::authenticate(cx, request).await?;
     let request = impersonate::impersonate(cx, request).await?;
-    let _seat = in_flight::enter(cx, &request)?;
+    let _seat = seats::take(cx, &request).await?;
     let request = authorize::authorize(cx, request).await?;
     Ok(handlers::dispatch(cx, request).await?)
 }

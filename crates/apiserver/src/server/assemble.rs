@@ -71,6 +71,8 @@ pub(super) fn assemble(
     extensions::install(&mut routes, &mut hooks, &config.disabled);
     let hooks = Hooks::new(hooks, &health)?;
     let audit = auditor(&config, &lifecycle, &metrics)?;
+    let metrics = ApiMetrics::new(metrics, slis);
+    let seats = Arc::new(InFlight::new(&config.requests, &metrics.in_flight));
     let cx = ApiCx {
         registry,
         authentication,
@@ -78,10 +80,10 @@ pub(super) fn assemble(
         rbac,
         admission: Arc::new(admission),
         custom_kinds: CustomKinds::default(),
-        metrics: ApiMetrics::new(metrics, slis),
+        seats,
+        metrics,
         health,
         routes,
-        in_flight: InFlight::default(),
         running: Running::default(),
         streams: CancellationToken::new(),
         loopback: OnceLock::new(),
