@@ -26,6 +26,23 @@ impl Warnings {
     }
 }
 
+/// What the audit log should say of the request, each under a key of its own. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Annotations(Arc<Mutex<Vec<(String, String)>>>);
+
+impl Annotations {
+    /// Adds a text.
+    pub fn add(&self, key: impl Into<String>, text: impl Into<String>) {
+        self.0.lock().push((key.into(), text.into()));
+    }
+
+    /// Takes all texts out, in their order.
+    #[must_use]
+    pub fn take(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut *self.0.lock())
+    }
+}
+
 /// What the request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
@@ -75,6 +92,8 @@ pub struct Attributes {
     pub dry_run: bool,
     /// What the client should hear of.
     pub warnings: Warnings,
+    /// What the audit log should say.
+    pub annotations: Annotations,
     /// What was looked up for the request.
     pub findings: Findings,
 }

@@ -9,7 +9,7 @@ mod plugin;
 mod plugins;
 mod recorder;
 
-pub use attributes::{Attributes, Operation, Warnings};
+pub use attributes::{Annotations, Attributes, Operation, Warnings};
 pub use chain::{Chain, SelectError, Selection};
 pub use findings::Findings;
 pub use lookup::{Lookup, Wish};

@@ -120,9 +120,11 @@ impl Plugin for PodSecurity {
         if let Some(namespace) = object.downcast_ref::<Namespace>() {
             return check_namespace(config, cx, attributes, namespace, old.and_then(|old| old.downcast_ref()));
         }
-        if config.exempts_namespace(&attributes.namespace) || config.exempts_user(&attributes.user.username) {
-            cx.recorder.pod_security_exempted(&request(attributes));
-            return Ok(());
+        if config.exempts_namespace(&attributes.namespace) {
+            return exempt(cx, attributes, "namespace");
+        }
+        if config.exempts_user(&attributes.user.username) {
+            return exempt(cx, attributes, "user");
         }
         if let Some(pod) = object.downcast_ref::<Pod>() {
             return check_pod(config, cx, attributes, pod, old.and_then(|old| old.downcast_ref())).await;
@@ -130,8 +132,7 @@ impl Plugin for PodSecurity {
         let Some(template) = template(object) else { return Ok(()) };
         let policy = policy_of(config, cx, attributes).await?;
         if config.exempts_class(template.spec.runtime_class_name.as_deref()) {
-            cx.recorder.pod_security_exempted(&request(attributes));
-            return Ok(());
+            return exempt(cx, attributes, "runtimeClass");
         }
         audit(cx, attributes, &policy.audit, &template.metadata, &template.spec);
         warn(cx, attributes, &policy.warn, &template.metadata, &template.spec);
@@ -170,10 +171,22 @@ fn record(cx: &Context, attributes: &Attributes, mode: &'static str, level: &Lev
     cx.recorder.pod_security_evaluated(&request(attributes), &evaluation);
 }
 
-/// Counts what would be noted in an audit log.
+/// Nothing is looked at, for a reason that the audit log tells.
+fn exempt(cx: &Context, attributes: &Attributes, why: &str) -> Result<(), ApiError> {
+    cx.recorder.pod_security_exempted(&request(attributes));
+    annotate(attributes, "exempt", why);
+    Ok(())
+}
+
+fn annotate(attributes: &Attributes, key: &str, text: impl Into<String>) {
+    attributes.annotations.add(format!("pod-security.kubernetes.io/{key}"), text);
+}
+
 fn audit(cx: &Context, attributes: &Attributes, level: &LevelVersion, metadata: &ObjectMeta, spec: &PodSpec) {
-    if violations(level, metadata, spec).is_some() {
+    if let Some(detail) = violations(level, metadata, spec) {
         record(cx, attributes, "audit", level, false);
+        let text = format!("would violate PodSecurity {:?}: {detail}", level.to_string());
+        annotate(attributes, "audit-violations", text);
     }
 }
 
@@ -196,9 +209,9 @@ async fn check_pod(
         return Ok(());
     }
     if config.exempts_class(pod.spec.runtime_class_name.as_deref()) {
-        cx.recorder.pod_security_exempted(&request(attributes));
-        return Ok(());
+        return exempt(cx, attributes, "runtimeClass");
     }
+    annotate(attributes, "enforce-policy", policy.enforce.to_string());
     if policy.is_privileged() {
         record(cx, attributes, "enforce", &policy.enforce, true);
         return Ok(());

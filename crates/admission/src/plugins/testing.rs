@@ -41,6 +41,7 @@ pub(super) fn create(group: &str, resource: &str) -> Attributes {
         user: UserInfo::default(),
         dry_run: false,
         warnings: Warnings::default(),
+        annotations: crate::Annotations::default(),
         findings: Findings::default(),
     }
 }

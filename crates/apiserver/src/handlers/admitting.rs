@@ -26,6 +26,7 @@ pub(super) struct Admitting<'a> {
     target: &'a Target,
     user: &'a UserInfo,
     warnings: &'a Warnings,
+    audit: &'a audit::Context,
     /// What plugins look up is looked up once.
     findings: admission::Findings,
     /// The request as authorizers see it.
@@ -41,6 +42,7 @@ impl<'a> Admitting<'a> {
             target,
             user: request.user(),
             warnings: request.warnings(),
+            audit: request.audited().context(),
             findings: admission::Findings::default(),
             attributes: chain::attributes(request.user(), request.info()),
             dry_run,
@@ -59,10 +61,11 @@ impl<'a> Admitting<'a> {
     /// What a plugin refused with.
     pub(super) async fn pass(&self, body: &mut dyn Object) -> Result<(), ApiError> {
         let attributes = self.attributes(Operation::Create, Some(body));
-        self.cx.admission.mutate(&attributes, Some(body), None).await?;
-        self.cx.admission.validate(&attributes, Some(body), None).await?;
-        self.warn(&attributes);
-        Ok(())
+        let mut outcome = self.cx.admission.mutate(&attributes, Some(body), None).await;
+        if outcome.is_ok() {
+            outcome = self.cx.admission.validate(&attributes, Some(body), None).await;
+        }
+        self.hand_on(&attributes, outcome)
     }
 
     fn attributes(&self, operation: Operation, object: Option<&dyn Object>) -> admission::Attributes {
@@ -85,13 +88,19 @@ impl<'a> Admitting<'a> {
             user: self.user.clone(),
             dry_run: self.dry_run,
             warnings: admission::Warnings::default(),
+            annotations: admission::Annotations::default(),
             findings: self.findings.clone(),
         }
     }
 
-    /// Hands what plugins have to say on to the client.
-    fn warn(&self, attributes: &admission::Attributes) {
+    /// Hands what plugins have to say on to the audit log and, unless the write is refused, to the client.
+    fn hand_on(&self, attributes: &admission::Attributes, outcome: Result<(), ApiError>) -> Result<(), ApiError> {
+        for (key, text) in attributes.annotations.take() {
+            self.audit.annotate(&key, &text);
+        }
+        outcome?;
         self.warnings.extend(attributes.warnings.take());
+        Ok(())
     }
 
     /// Nothing is created of a kind that is on its way out.
@@ -205,7 +214,8 @@ impl Admission for Admitting<'_> {
     ) -> Result<(), ApiError> {
         self.check_alive(operation, object.meta())?;
         let attributes = self.attributes(operation, Some(&**object));
-        self.cx.admission.mutate(&attributes, Some(&mut **object), old).await?;
+        let outcome = self.cx.admission.mutate(&attributes, Some(&mut **object), old).await;
+        self.hand_on(&attributes, outcome)?;
         drop_duplicate_owners(object.meta_mut(), When::AfterAdmission, self.warnings);
         Ok(())
     }
@@ -224,9 +234,8 @@ impl Admission for Admitting<'_> {
             // There is no object to change, but some who may change objects refuse deletions.
             self.cx.admission.mutate(&attributes, None, old).await?;
         }
-        self.cx.admission.validate(&attributes, object, old).await?;
-        self.warn(&attributes);
-        Ok(())
+        let outcome = self.cx.admission.validate(&attributes, object, old).await;
+        self.hand_on(&attributes, outcome)
     }
 
     async fn authorize_create(&self) -> Result<(), ApiError> {

@@ -40,6 +40,7 @@ pub(super) async fn admit_connect(cx: &ApiCx, request: &Request<Authorized>) -> 
         user: request.user().clone(),
         dry_run: false,
         warnings: admission::Warnings::default(),
+        annotations: admission::Annotations::default(),
         findings: admission::Findings::default(),
     };
     cx.admission().mutate(&attributes, None, None).await?;

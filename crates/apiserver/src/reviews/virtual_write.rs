@@ -48,6 +48,7 @@ pub(crate) async fn admit(
         user: request.user().clone(),
         dry_run: options.dry_run,
         warnings: admission::Warnings::default(),
+        annotations: admission::Annotations::default(),
         findings: admission::Findings::default(),
     };
     cx.admission().mutate(&attributes, Some(object), None).await?;

@@ -120,6 +120,24 @@ async fn who_acts_for_whom_is_told() {
 }
 
 #[tokio::test]
+async fn what_admission_notes_is_told_though_it_refuses() {
+    let audited = Audited::new(EVERYTHING).await;
+    let space = r#"{"metadata": {"name": "strict", "labels": {"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/audit": "restricted"}}}"#;
+    assert_eq!(audited.api.post("/api/v1/namespaces", space).await.code, 201);
+    let account = r#"{"metadata": {"name": "default"}}"#;
+    assert_eq!(audited.api.post("/api/v1/namespaces/strict/serviceaccounts", account).await.code, 201);
+    let pod =
+        r#"{"metadata": {"name": "p"}, "spec": {"hostNetwork": true, "containers": [{"name": "c", "image": "i"}]}}"#;
+    assert_eq!(audited.api.post("/api/v1/namespaces/strict/pods", pod).await.code, 403);
+    let event = audited.events("/api/v1/namespaces/strict/pods").await.remove(0);
+    let annotations = &event["annotations"];
+    assert_eq!(annotations["pod-security.kubernetes.io/enforce-policy"], "baseline:latest");
+    let violations = annotations["pod-security.kubernetes.io/audit-violations"].as_str().expect("violations");
+    assert!(violations.starts_with("would violate PodSecurity \"restricted:latest\": "), "{violations}");
+    assert_eq!(event["responseStatus"]["reason"], "Forbidden");
+}
+
+#[tokio::test]
 async fn a_watch_is_told_when_it_begins_and_when_it_ends() {
     let audited = Audited::new(EVERYTHING).await;
     let watch = audited.api.open(&format!("GET {MAPS}?watch=1&timeoutSeconds=1"), &[], "").await;

@@ -218,6 +218,42 @@ async fn a_configuration_has_defaults_and_exemptions() {
 }
 
 #[tokio::test]
+async fn the_audit_log_is_told() {
+    let labels = [("enforce", "baseline"), ("audit", "restricted")];
+    let mut free = namespace(&[]);
+    free.metadata.name = "free".into();
+    let fixture = Fixture::default().with(vec![namespace(&labels), free]);
+    let plugin = (ENTRY.build)(&config());
+    for (space, user, spec, refused, expected) in [
+        ("ns", "", good(), false, vec![("enforce-policy", "baseline:latest")]),
+        ("ns", "boss", json!({"hostNetwork": true}), false, vec![("exempt", "user")]),
+        ("free", "", json!({"hostNetwork": true}), false, vec![("exempt", "namespace")]),
+        ("ns", "", json!({"runtimeClassName": "kata"}), false, vec![("exempt", "runtimeClass")]),
+        (
+            "ns",
+            "",
+            json!({"hostNetwork": true}),
+            true,
+            vec![("enforce-policy", "baseline:latest"), ("audit-violations", "")],
+        ),
+    ] {
+        let mut attributes = Attributes { namespace: space.into(), ..create("", "pods") };
+        attributes.user.username = user.into();
+        let outcome = plugin.validate(&fixture.context(), &attributes, Some(&pod(spec.clone())), None).await;
+        assert_eq!(outcome.is_err(), refused, "{space} {user} {spec}");
+        let told = attributes.annotations.take();
+        let keys: Vec<&str> = told.iter().map(|(key, _)| key.as_str()).collect();
+        let wanted: Vec<String> = expected.iter().map(|(key, _)| format!("pod-security.kubernetes.io/{key}")).collect();
+        assert_eq!(keys, wanted, "{space} {user} {spec}");
+        for ((_, text), (key, wanted)) in told.iter().zip(&expected) {
+            let violation = *key == "audit-violations"
+                && text.starts_with("would violate PodSecurity \"restricted:latest\": host namespaces");
+            assert!(text == wanted || violation, "{text}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn labels_of_exempt_namespaces_do_nothing_and_say_so() {
     let plugin = (ENTRY.build)(&config());
     let labelled = |labels: &[(&str, &str)]| {
