@@ -26,6 +26,7 @@ mod remote_client;
 mod remote_command;
 mod resize;
 pub mod spdy;
+mod splice;
 mod websocket;
 
 #[cfg(test)]
@@ -46,8 +47,7 @@ pub use port_forward::{Forward, ForwardData, PortForward, query_ports};
 pub use port_forward_client::{Carrier, ClientForward, ForwardErrorReader, PortForwardClient};
 pub use protocol::{PORT_FORWARD, Protocol, SPDY, STREAM_PROTOCOL_VERSION, StreamSet, Subprotocol, TUNNEL_PREFIX};
 pub use proxy::{
-    Proxied, ProxyError, proxy_tunnel, proxy_tunnel_while_used, proxy_upgrade, proxy_upgrade_while_used, splice,
-    translate,
+    Proxied, ProxyError, proxy_tunnel, proxy_tunnel_while_used, proxy_upgrade, proxy_upgrade_while_used, translate,
 };
 pub use remote_client::{ClientCommand, OutcomeError};
 pub use remote_command::{RemoteCommand, SessionError};

@@ -8,21 +8,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderName, Method, Request, Response, StatusCode};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
-use crate::activity::Activity;
 use crate::dial::{DialError, Refused, dial_spdy, pass_on, set_host, upgrade};
 use crate::handshake::{PendingUpgrade, Refusal, tunnelled_protocols, value, websocket_response};
 use crate::outcome::{Outcome, StatusForm};
 use crate::protocol::{SPDY, STREAM_PROTOCOL_VERSION, TUNNEL_PREFIX};
 use crate::remote_client::{ClientCommand, OutcomeError};
 use crate::remote_command::RemoteCommand;
+use crate::splice::splice;
 use crate::websocket::WebSocketIo;
-
-/// Bytes copied at a time.
-const COPY_BYTES: usize = 32 * 1024;
-/// How long the side that is still open may take to get its last bytes.
-const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What to answer the client, and what to run after that.
 pub enum Proxied {
@@ -52,47 +47,6 @@ pub enum ProxyError {
     /// The client's own request is no good; send this answer.
     #[error("{}", .0.body)]
     Client(Refusal),
-}
-
-/// Copies both ways until one side ends or nothing moved for `idle`; then both are closed. What was read from the side
-/// that ended is written to the other first.
-///
-/// # Errors
-/// When a side fails; `TimedOut` when idle.
-pub async fn splice<A, B>(left: A, right: B, idle: Option<Duration>) -> io::Result<()>
-where
-    A: AsyncRead + AsyncWrite,
-    B: AsyncRead + AsyncWrite,
-{
-    let (mut left_read, mut left_write) = tokio::io::split(left);
-    let (mut right_read, mut right_write) = tokio::io::split(right);
-    let activity = Activity::new();
-    let outcome = tokio::select! {
-        outcome = copy(&mut left_read, &mut right_write, &activity) => outcome,
-        outcome = copy(&mut right_read, &mut left_write, &activity) => outcome,
-        () = activity.idle_for(idle) => Err(io::ErrorKind::TimedOut.into()),
-    };
-    let close = async { tokio::join!(left_write.shutdown(), right_write.shutdown()) };
-    // A side that is gone cannot be closed in good order.
-    let _ = tokio::time::timeout(FLUSH_TIMEOUT, close).await;
-    outcome
-}
-
-async fn copy<R, W>(from: &mut R, to: &mut W, activity: &Activity) -> io::Result<()>
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
-    let mut buffer = vec![0; COPY_BYTES];
-    loop {
-        let read = from.read(&mut buffer).await?;
-        if read == 0 {
-            return Ok(());
-        }
-        activity.saw_data();
-        to.write_all(buffer.get(..read).unwrap_or_default()).await?;
-        to.flush().await?;
-    }
 }
 
 /// As [`proxy_upgrade_while_used`], however long nothing moves.
@@ -227,7 +181,7 @@ fn onward_request<B>(request: &Request<B>, target: &str, host: &str) -> Result<R
 pub async fn translate(mut front: RemoteCommand, mut back: ClientCommand) -> Option<Outcome> {
     let closed = front.closed();
     let (stdin, stdout, stderr) = (front.stdin.take(), front.stdout.take(), front.stderr.take());
-    let (back_stdin, back_stdout, back_stderr) = (back.stdin.take(), back.stdout.take(), back.stderr.take());
+    let (back_stdin, mut back_stdout, mut back_stderr) = (back.stdin.take(), back.stdout.take(), back.stderr.take());
     let (sizes, back_sizes) = (front.resize.take(), back.resize.take());
     let input = async {
         if let (Some(mut from), Some(mut to)) = (stdin, back_stdin) {
@@ -248,7 +202,8 @@ pub async fn translate(mut front: RemoteCommand, mut back: ClientCommand) -> Opt
         std::future::pending::<()>().await;
     };
     let output = async {
-        let outcome = tokio::join!(drain(back_stdout, stdout), drain(back_stderr, stderr), back.outcome()).2;
+        let outputs = (drain(&mut back_stdout, stdout), drain(&mut back_stderr, stderr));
+        let outcome = tokio::join!(outputs.0, outputs.1, back.outcome()).2;
         Some(outcome)
     };
     let outcome: Option<Result<Outcome, OutcomeError>> = tokio::select! {
@@ -265,12 +220,13 @@ pub async fn translate(mut front: RemoteCommand, mut back: ClientCommand) -> Opt
     outcome
 }
 
-/// Copies an output to its end; what nobody wants is thrown away.
-async fn drain(from: Option<crate::BoxRead>, to: Option<crate::BoxWrite>) {
-    let Some(mut from) = from else { return };
+/// Copies an output to its end; what nobody wants is thrown away. The output stays open: told of its end, a server that is
+/// about to close would have something unread, and TCP then throws away what it has just said of the command's end.
+async fn drain(from: &mut Option<crate::BoxRead>, to: Option<crate::BoxWrite>) {
+    let Some(from) = from else { return };
     let copied = match to {
-        Some(mut to) => tokio::io::copy(&mut from, &mut to).await,
-        None => tokio::io::copy(&mut from, &mut tokio::io::sink()).await,
+        Some(mut to) => tokio::io::copy(from, &mut to).await,
+        None => tokio::io::copy(from, &mut tokio::io::sink()).await,
     };
     if let Err(error) = copied {
         tracing::debug!(%error, "an output of a remote command ended early");
