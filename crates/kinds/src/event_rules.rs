@@ -4,27 +4,13 @@
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::meta::ObjectMeta;
 use api_machinery::names;
+use api_machinery::object::Object;
 use api_machinery::time::{MicroTime, Time};
-use api_machinery::value::Value;
 use api_types::core_v1::{EventSource, ObjectReference};
 
 use crate::field_rules as rules;
 use crate::info::Column;
-use crate::table;
-
-/// The table's columns: both groups show one stored object alike.
-pub(crate) const COLUMNS: &[Column<'static>] = &[
-    Column::text("Last Seen"),
-    Column::text("Type"),
-    Column::text("Reason"),
-    Column::text("Object"),
-    Column::wide("Subobject"),
-    Column::wide("Source"),
-    Column::text("Message"),
-    Column::wide("First Seen"),
-    Column::wide("Count"),
-    Column { name: "Name", type_: "string", format: "name", priority: 1 },
-];
+use crate::table::{self, Cell};
 
 const MAX_TEXT_BYTES: usize = 128;
 const MAX_MESSAGE_BYTES: usize = 1024;
@@ -54,8 +40,6 @@ pub(crate) struct Report<'a> {
 
 /// What a row shows, whichever group the event came through.
 pub(crate) struct Row<'a> {
-    /// The event's name.
-    pub(crate) name: &'a str,
     /// When it was first seen by a reporter of the older form, and last.
     pub(crate) seen: (Time, Time),
     /// When it was seen by one of the newer form.
@@ -89,35 +73,56 @@ pub(crate) fn reference_field(about: &ObjectReference, field: &str) -> Option<St
     Some(text.clone())
 }
 
-/// The cells of a row, in the order of [`COLUMNS`].
-pub(crate) fn cells(row: &Row<'_>, now: Time) -> Vec<Value> {
-    let (first_seen, last_seen) = row.seen;
-    let first = table::since(if first_seen.is_zero() { row.event_time.to_time() } else { first_seen }, now);
-    let (last, count) = match row.series {
-        Some((last, count)) => (table::since(last.to_time(), now), count),
-        None if last_seen.is_zero() => (first.clone(), row.count),
-        None => (table::since(last_seen, now), row.count),
-    };
-    let about = match (row.about.kind.to_lowercase(), row.about.name.as_str()) {
-        (kind, "") => kind,
-        (kind, name) => format!("{kind}/{name}"),
-    };
-    let or = |one: &str, other: &str| if one.is_empty() { other.to_owned() } else { one.to_owned() };
-    let (component, host) = (or(&row.source.component, row.reporter.0), or(&row.source.host, row.reporter.1));
-    let source = if host.is_empty() { component } else { format!("{component}, {host}") };
-    let [type_, reason, message] = row.texts;
-    vec![
-        last.into(),
-        type_.into(),
-        reason.into(),
-        about.into(),
-        row.about.field_path.clone().into(),
-        source.into(),
-        message.trim().into(),
-        first.into(),
-        count.max(1).into(),
-        row.name.into(),
-    ]
+/// An event of either group: both show one stored object alike.
+pub(crate) trait Printed: Object + Sized {
+    /// What a row shows.
+    fn row(&self) -> Row<'_>;
+
+    /// The table.
+    const COLUMNS: &'static [Cell<Self>] = &[
+        Cell::text("Last Seen", |event, now| event.row().last_seen(now).into()),
+        Cell::text("Type", |event, _| event.row().texts[0].into()),
+        Cell::text("Reason", |event, _| event.row().texts[1].into()),
+        Cell::text("Object", |event, _| event.row().object().into()),
+        Cell::wide("Subobject", |event, _| event.row().about.field_path.clone().into()),
+        Cell::wide("Source", |event, _| event.row().source().into()),
+        Cell::text("Message", |event, _| event.row().texts[2].trim().into()),
+        Cell::wide("First Seen", |event, now| event.row().first_seen(now).into()),
+        Cell::wide("Count", |event, _| event.row().times().into()),
+        Cell { column: Column { priority: 1, ..Column::NAME }, ..Cell::NAME },
+    ];
+}
+
+impl Row<'_> {
+    fn first_seen(&self, now: Time) -> String {
+        let first = self.seen.0;
+        table::since(if first.is_zero() { self.event_time.to_time() } else { first }, now)
+    }
+
+    fn last_seen(&self, now: Time) -> String {
+        match self.series {
+            Some((last, _)) => table::since(last.to_time(), now),
+            None if self.seen.1.is_zero() => self.first_seen(now),
+            None => table::since(self.seen.1, now),
+        }
+    }
+
+    fn times(&self) -> i32 {
+        self.series.map_or(self.count, |(_, count)| count).max(1)
+    }
+
+    fn object(&self) -> String {
+        match (self.about.kind.to_lowercase(), self.about.name.as_str()) {
+            (kind, "") => kind,
+            (kind, name) => format!("{kind}/{name}"),
+        }
+    }
+
+    fn source(&self) -> String {
+        let or = |one: &str, other: &str| if one.is_empty() { other.to_owned() } else { one.to_owned() };
+        let (component, host) = (or(&self.source.component, self.reporter.0), or(&self.source.host, self.reporter.1));
+        if host.is_empty() { component } else { format!("{component}, {host}") }
+    }
 }
 
 /// Checks what holds for every event.

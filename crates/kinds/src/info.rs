@@ -33,8 +33,6 @@ pub struct ResourceInfo<'a> {
     pub unconditional_update: bool,
     /// Field selectors besides `metadata.name` and `metadata.namespace` that the kind supports.
     pub field_selectors: &'a [&'a str],
-    /// Printed columns; empty for the default ones (name and creation time).
-    pub columns: &'a [Column<'a>],
     /// Subresources, sorted by name.
     pub subresources: &'a [SubresourceInfo<'a>],
     /// The release that brought it in this version; the oldest where it is older than any that can be emulated.
@@ -73,7 +71,6 @@ impl ResourceInfo<'static> {
             create_on_update: false,
             unconditional_update: false,
             field_selectors: &[],
-            columns: &[],
             subresources: &[],
             introduced: MinorVersion::one(0),
         }
@@ -123,25 +120,11 @@ pub struct Column<'a> {
 impl<'a> Column<'a> {
     /// The column that tables begin with.
     pub const NAME: Self = Self { name: "Name", type_: "string", format: "name", priority: 0 };
-    /// How old the object is.
-    pub const AGE: Self = Self::text("Age");
 
     /// A column of texts.
     #[must_use]
     pub const fn text(name: &'a str) -> Self {
         Self { name, type_: "string", format: "", priority: 0 }
-    }
-
-    /// A column of texts that only wide tables have.
-    #[must_use]
-    pub const fn wide(name: &'a str) -> Self {
-        Self { priority: 1, ..Self::text(name) }
-    }
-
-    /// A column of whole numbers.
-    #[must_use]
-    pub const fn number(name: &'a str) -> Self {
-        Self { type_: "integer", ..Self::text(name) }
     }
 }
 

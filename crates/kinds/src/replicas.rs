@@ -1,25 +1,8 @@
 //! What the two kinds that keep a number of equal pods, ReplicaSet and ReplicationController, have in common.
 
 use api_machinery::field_path::{ErrorList, Path};
-use api_machinery::meta::ObjectMeta;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
-use api_types::core_v1::Container;
 
-use crate::info::Column;
-use crate::{table, workload};
-
-/// The table's columns.
-pub(crate) const COLUMNS: &[Column<'static>] = &[
-    Column::NAME,
-    Column::number("Desired"),
-    Column::number("Current"),
-    Column::number("Ready"),
-    Column::AGE,
-    Column::wide("Containers"),
-    Column::wide("Images"),
-    Column::wide("Selector"),
-];
+use crate::workload;
 
 /// The counters of a status.
 pub(crate) struct Counts {
@@ -29,26 +12,6 @@ pub(crate) struct Counts {
     pub(crate) available: i32,
     pub(crate) terminating: Option<i32>,
     pub(crate) observed_generation: i64,
-}
-
-/// The cells of a row, in the order of [`COLUMNS`].
-pub(crate) fn cells(
-    meta: &ObjectMeta,
-    wanted: Option<i32>,
-    counts: &Counts,
-    (containers, selector): (&[Container], Value),
-    now: Time,
-) -> Vec<Value> {
-    vec![
-        meta.name.clone().into(),
-        wanted.unwrap_or_default().into(),
-        counts.all.into(),
-        counts.ready.into(),
-        table::age(meta, now),
-        table::names(containers),
-        table::images(containers),
-        selector,
-    ]
 }
 
 /// Counters are not negative, and no more than what they count parts of.

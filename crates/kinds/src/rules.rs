@@ -12,9 +12,10 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
-use crate::info::ResourceInfo;
+use crate::info::{Column, ResourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::strategy::Strategy;
+use crate::table::Cell;
 use crate::versions::{Former, SameForm, VersionConversion};
 
 /// What a rule may know of the request it runs in.
@@ -119,6 +120,8 @@ pub trait Rules: Send + Sync + 'static {
     fn grace(&self, object: &dyn Object, asked_seconds: Option<i64>) -> Grace;
     /// The value of a selectable field; nothing where the kind does not select by it.
     fn field(&self, object: &dyn Object, path: &str) -> Option<String>;
+    /// The printed columns.
+    fn columns(&self) -> Vec<Column<'_>>;
     /// The cells of the table row, in the order of the columns.
     fn cells(&self, object: &dyn Object, now: Time) -> Vec<Value>;
     /// Conditions of the table row, as free-form values; only pods have any.
@@ -146,6 +149,8 @@ pub trait TypedRules: Send + Sync + 'static {
     type Object: Object + Kind;
     /// Names and facts.
     const INFO: &'static ResourceInfo<'static>;
+    /// What tables show, column by column.
+    const COLUMNS: &'static [Cell<Self::Object>] = &[Cell::NAME, Cell::CREATED_AT];
     /// How objects are kept, and how they go.
     const LIFECYCLE: Lifecycle = Lifecycle::DEFAULT;
     /// How objects are stored, where they are stored in another version.
@@ -221,10 +226,6 @@ pub trait TypedRules: Send + Sync + 'static {
     /// See [`Rules::field`]; metadata fields are known to the engine.
     fn field(_object: &Self::Object, _path: &str) -> Option<String> {
         None
-    }
-    /// See [`Rules::cells`].
-    fn cells(object: &Self::Object, _now: Time) -> Vec<Value> {
-        vec![object.meta().name.clone().into(), object.meta().creation_timestamp.to_string().into()]
     }
     /// See [`Rules::row_conditions`].
     fn row_conditions(_object: &Self::Object) -> Vec<Value> {
@@ -374,8 +375,11 @@ impl<R: TypedRules> Rules for Typed<R> {
     fn field(&self, object: &dyn Object, path: &str) -> Option<String> {
         R::field(typed(object), path)
     }
+    fn columns(&self) -> Vec<Column<'_>> {
+        R::COLUMNS.iter().map(|cell| cell.column).collect()
+    }
     fn cells(&self, object: &dyn Object, now: Time) -> Vec<Value> {
-        R::cells(typed(object), now)
+        R::COLUMNS.iter().map(|cell| (cell.show)(typed(object), now)).collect()
     }
     fn row_conditions(&self, object: &dyn Object) -> Vec<Value> {
         R::row_conditions(typed(object))

@@ -4,15 +4,74 @@ use std::collections::BTreeMap;
 
 use api_machinery::human_duration::age_text;
 use api_machinery::meta::{LabelSelector, ObjectMeta};
+use api_machinery::object::Object;
 use api_machinery::quantity::Quantity;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::Container;
 use component_helpers::selectors::selector_of;
 
-/// The age of an object.
-pub(crate) fn age(meta: &ObjectMeta, now: Time) -> Value {
-    since(meta.creation_timestamp, now).into()
+use crate::info::Column;
+
+/// A printed column of a kind, and what stands in it.
+pub struct Cell<T> {
+    /// The heading and the like.
+    pub column: Column<'static>,
+    /// The text or number of an object, at this time.
+    pub show: fn(&T, Time) -> Value,
+}
+
+impl<T: Object> Cell<T> {
+    /// The name, with which tables begin.
+    pub(crate) const NAME: Self = Self::name(|object, _| object.meta().name.clone().into());
+    /// How old the object is.
+    pub(crate) const AGE: Self = Self::text("Age", |object, now| since(object.meta().creation_timestamp, now).into());
+    /// When it was created, for kinds that have no columns of their own.
+    pub(crate) const CREATED_AT: Self = Self {
+        column: Column { type_: "date", ..Column::text("Created At") },
+        show: |object, _| object.meta().creation_timestamp.to_string().into(),
+    };
+
+    /// A name with something to say beside it.
+    pub(crate) const fn name(show: fn(&T, Time) -> Value) -> Self {
+        Self { column: Column::NAME, show }
+    }
+
+    /// A column of texts.
+    pub(crate) const fn text(name: &'static str, show: fn(&T, Time) -> Value) -> Self {
+        Self { column: Column::text(name), show }
+    }
+
+    /// A column of texts that only wide tables have.
+    pub(crate) const fn wide(name: &'static str, show: fn(&T, Time) -> Value) -> Self {
+        Self { column: Column { priority: 1, ..Column::text(name) }, show }
+    }
+
+    /// A column of whole numbers.
+    pub(crate) const fn number(name: &'static str, show: fn(&T, Time) -> Value) -> Self {
+        Self { column: Column { type_: "integer", ..Column::text(name) }, show }
+    }
+
+    /// A column of truths, which may be written as texts.
+    pub(crate) const fn boolean(name: &'static str, show: fn(&T, Time) -> Value) -> Self {
+        Self { column: Column { type_: "boolean", ..Column::text(name) }, show }
+    }
+}
+
+/// A name, and whether an annotation marks it as the default among its kind.
+pub(crate) fn default_name(meta: &ObjectMeta, annotations: &[&str]) -> Value {
+    let is_default = annotations.iter().any(|key| meta.annotations.get(*key).is_some_and(|value| value == "true"));
+    format!("{}{}", meta.name, if is_default { " (default)" } else { "" }).into()
+}
+
+/// The phase of an object, unless it is being deleted.
+pub(crate) fn phase(meta: &ObjectMeta, phase: &str) -> Value {
+    if meta.deletion_timestamp.is_some() { "Terminating" } else { phase }.into()
+}
+
+/// The text, or `<unset>` where there is none.
+pub(crate) fn or_unset(text: Option<&str>) -> Value {
+    text.unwrap_or("<unset>").into()
 }
 
 /// How long ago a moment was.
@@ -74,10 +133,11 @@ pub(crate) fn storage(resources: &BTreeMap<String, Quantity>) -> String {
 }
 
 /// Access modes as `kubectl` abbreviates them, in a fixed order.
-pub(crate) fn access_modes(modes: &[String]) -> Vec<&'static str> {
+pub(crate) fn access_modes(modes: &[String]) -> String {
     const SHORT: &[(&str, &str)] =
         &[("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
-    SHORT.iter().filter(|(mode, _)| modes.iter().any(|own| own == mode)).map(|(_, short)| *short).collect()
+    let present = SHORT.iter().filter(|(mode, _)| modes.iter().any(|own| own == mode));
+    joined(present.map(|(_, short)| *short), ",")
 }
 
 /// The storage class of a volume or claim; the old annotation wins.

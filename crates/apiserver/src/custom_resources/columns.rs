@@ -5,29 +5,45 @@ use api_machinery::meta::ObjectMeta;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::apiextensions_v1::CustomResourceColumnDefinition;
+use kinds::info::Column;
 use schema::JsonPath;
 
-use super::facts::DeclaredColumn;
-
-/// A column: how its cell is found, and what it is.
+/// A column behind that of the name, and how its cell is found.
 #[derive(Debug, Clone)]
 pub(super) struct Cell {
-    path: Option<JsonPath>,
+    name: String,
     type_: String,
+    format: String,
+    priority: i32,
+    path: Option<JsonPath>,
 }
 
-/// Each column behind that of the name, and its cell.
-pub(super) fn declared(columns: &[CustomResourceColumnDefinition]) -> Vec<(DeclaredColumn, Cell)> {
-    if columns.is_empty() {
-        let age = DeclaredColumn::new("Age", "date", "");
-        return vec![(age, Cell { path: JsonPath::parse(".metadata.creationTimestamp"), type_: "date".to_owned() })];
+impl Cell {
+    fn column(&self) -> Column<'_> {
+        Column { name: &self.name, type_: &self.type_, format: &self.format, priority: self.priority }
     }
-    let column = |own: &CustomResourceColumnDefinition| {
-        let column =
-            DeclaredColumn { priority: own.priority, ..DeclaredColumn::new(&own.name, &own.type_, &own.format) };
-        (column, Cell { path: JsonPath::parse(&own.json_path), type_: own.type_.clone() })
+}
+
+/// What a definition declares; the age where it declares nothing.
+pub(super) fn declared(columns: &[CustomResourceColumnDefinition]) -> Vec<Cell> {
+    if columns.is_empty() {
+        let path = JsonPath::parse(".metadata.creationTimestamp");
+        let (name, type_) = ("Age".to_owned(), "date".to_owned());
+        return vec![Cell { name, type_, format: String::new(), priority: 0, path }];
+    }
+    let cell = |own: &CustomResourceColumnDefinition| Cell {
+        name: own.name.clone(),
+        type_: own.type_.clone(),
+        format: own.format.clone(),
+        priority: own.priority,
+        path: JsonPath::parse(&own.json_path),
     };
-    columns.iter().map(column).collect()
+    columns.iter().map(cell).collect()
+}
+
+/// The columns of the table.
+pub(super) fn headings(cells: &[Cell]) -> Vec<Column<'_>> {
+    std::iter::once(Column::NAME).chain(cells.iter().map(Cell::column)).collect()
 }
 
 /// The row of an object.
@@ -79,6 +95,22 @@ mod tests {
         ];
         for (type_, value, expected) in cases {
             assert_eq!(shown(type_, &value, now), expected, "{type_} {value}");
+        }
+    }
+
+    #[test]
+    fn headings_begin_with_the_name_and_fall_back_to_the_age() {
+        let own = CustomResourceColumnDefinition {
+            name: "Colour".into(),
+            type_: "string".into(),
+            priority: 1,
+            json_path: ".spec.colour".into(),
+            ..CustomResourceColumnDefinition::default()
+        };
+        for (columns, expected) in [(vec![own], ("Colour", "string", 1)), (Vec::new(), ("Age", "date", 0))] {
+            let cells = declared(&columns);
+            let shown: Vec<_> = headings(&cells).iter().map(|own| (own.name, own.type_, own.priority)).collect();
+            assert_eq!(shown, [("Name", "string", 0), expected]);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use component_base::version::MinorVersion;
-use kinds::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use kinds::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use self_cell::self_cell;
 use sha2::{Digest as _, Sha256};
 
@@ -29,16 +29,6 @@ pub(super) struct Declared {
     pub(super) has_status: bool,
     pub(super) has_scale: bool,
     pub(super) selectable: Vec<String>,
-    pub(super) columns: Vec<DeclaredColumn>,
-}
-
-/// A printed column, in the terms of [`Column`].
-#[derive(Debug)]
-pub(super) struct DeclaredColumn {
-    pub(super) name: String,
-    pub(super) type_: String,
-    pub(super) format: String,
-    pub(super) priority: i32,
 }
 
 /// What follows from what is declared.
@@ -53,7 +43,6 @@ struct Lists<'a> {
     short_names: Vec<&'a str>,
     categories: Vec<&'a str>,
     selectable: Vec<&'a str>,
-    columns: Vec<Column<'a>>,
     subresources: Vec<SubresourceInfo<'a>>,
 }
 
@@ -107,19 +96,7 @@ fn lists(declared: &Declared) -> Lists<'_> {
         short_names: texts(&declared.short_names),
         categories: texts(&declared.categories),
         selectable: texts(&declared.selectable),
-        columns: declared.columns.iter().map(DeclaredColumn::shown).collect(),
         subresources: scale.into_iter().chain(declared.has_status.then_some(status)).collect(),
-    }
-}
-
-impl DeclaredColumn {
-    /// A column that is always shown.
-    pub(super) fn new(name: &str, type_: &str, format: &str) -> Self {
-        Self { name: name.to_owned(), type_: type_.to_owned(), format: format.to_owned(), priority: 0 }
-    }
-
-    fn shown(&self) -> Column<'_> {
-        Column { name: &self.name, type_: &self.type_, format: &self.format, priority: self.priority }
     }
 }
 
@@ -145,7 +122,6 @@ fn facts(listed: &Listed) -> ResourceInfo<'_> {
         create_on_update: false,
         unconditional_update: false,
         field_selectors: &lists.selectable,
-        columns: &lists.columns,
         subresources: &lists.subresources,
         introduced: MinorVersion::default(),
     }
@@ -189,7 +165,6 @@ mod tests {
             has_status: true,
             has_scale: false,
             selectable: vec!["spec.colour".into()],
-            columns: vec![DeclaredColumn { priority: 1, ..DeclaredColumn::new("Colour", "string", "") }],
         });
         let info = info.get();
         assert_eq!(info.place(), ["example.com", "v1", "apples"]);
@@ -199,7 +174,5 @@ mod tests {
         assert_eq!((storage.prefix, storage.version, storage.hash.len()), ("example.com/apples", "v2", 12));
         let subresources: Vec<_> = info.subresources.iter().map(|own| (own.name, own.kind)).collect();
         assert_eq!(subresources, [("status", "Apple")]);
-        let columns: Vec<_> = info.columns.iter().map(|own| (own.name, own.type_, own.priority)).collect();
-        assert_eq!(columns, [("Colour", "string", 1)]);
     }
 }

@@ -11,8 +11,8 @@ use kinds::info::ResourceInfo;
 use registry::{Conversion, Resource, RulesRef, Setup};
 use schema::{JsonPath, Structural};
 
-use super::columns::{self, Cell};
-use super::facts::{CustomInfo, Declared, DeclaredColumn};
+use super::columns;
+use super::facts::{CustomInfo, Declared};
 use super::rules::CustomRules;
 use super::scale::{Place, ScalePaths};
 use super::served::{ServedKind, ServedKinds};
@@ -163,9 +163,6 @@ fn prepare(
 ) -> Prepared {
     let (spec, names) = (&definition.spec, &definition.status.accepted_names);
     let subresources = version.subresources.clone().unwrap_or_default();
-    let (columns, cells): (Vec<_>, Vec<Cell>) =
-        columns::declared(&version.additional_printer_columns).into_iter().unzip();
-    let name = DeclaredColumn::new("Name", "string", "name");
     let selectable: Vec<(String, JsonPath)> = version
         .selectable_fields
         .iter()
@@ -193,10 +190,10 @@ fn prepare(
         has_status: subresources.status.is_some(),
         has_scale: scale.is_some(),
         selectable: selectable.iter().map(|(name, _)| name.clone()).collect(),
-        columns: std::iter::once(name).chain(columns).collect(),
     };
     let has_status = declared.has_status;
     let info = Arc::new(CustomInfo::new(declared));
+    let cells = columns::declared(&version.additional_printer_columns);
     let rules =
         CustomRules { info: Arc::clone(&info), schema: Arc::clone(structural), cells, scale, has_status, selectable };
     let kind = CustomKind {

@@ -8,7 +8,7 @@ use api_machinery::object::{Object, Unstructured};
 use api_machinery::reflect::StructType;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
-use kinds::info::ResourceInfo;
+use kinds::info::{Column, ResourceInfo};
 use kinds::lifecycle::Lifecycle;
 use kinds::rules::{Endpoint, Grace, MetadataCheck, RuleContext, Rules, Scale};
 use schema::structural::{check_list_types, drop_nulls, fill_defaults, validate, validate_update};
@@ -183,6 +183,9 @@ impl Rules for CustomRules {
         })
     }
 
+    fn columns(&self) -> Vec<Column<'_>> {
+        columns::headings(&self.cells)
+    }
     fn cells(&self, object: &dyn Object, now: Time) -> Vec<Value> {
         columns::row(&self.cells, object.meta(), &object.to_value(), now)
     }

@@ -8,6 +8,7 @@ use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use api_machinery::value::Value;
 use bytes::Bytes;
+use kinds::info::Column;
 use kinds::rules::Rules;
 use registry::List;
 use watch_cache::Pace;
@@ -82,18 +83,14 @@ fn encode(columns: Vec<TableColumnDefinition>, rows: Vec<TableRow>, metadata: Li
 }
 
 fn columns(rules: &dyn Rules) -> Vec<TableColumnDefinition> {
-    let column = |name: &str, type_: &str, format: &str, priority: i32| TableColumnDefinition {
-        name: name.to_owned(),
-        type_: type_.to_owned(),
-        format: format.to_owned(),
+    let definition = |own: Column<'_>| TableColumnDefinition {
+        name: own.name.to_owned(),
+        type_: own.type_.to_owned(),
+        format: own.format.to_owned(),
         description: String::new(),
-        priority,
+        priority: own.priority,
     };
-    let own = rules.info().columns;
-    if own.is_empty() {
-        return vec![column("Name", "string", "name", 0), column("Created At", "date", "", 0)];
-    }
-    own.iter().map(|own| column(own.name, own.type_, own.format, own.priority)).collect()
+    rules.columns().into_iter().map(definition).collect()
 }
 
 fn row(shown: &Shown<'_>, object: &dyn Object, version: &str) -> TableRow {

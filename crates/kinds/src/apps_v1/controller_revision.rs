@@ -3,18 +3,16 @@
 use api_types::apps_v1::ControllerRevision;
 
 use crate::field_rules;
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
-use crate::table;
+use crate::table::Cell;
 use crate::versions::Former;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
-use api_machinery::time::Time;
 use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     storage: Some(StorageInfo::of::<ControllerRevision>("controllerrevisions", "85nkx63pcBU=")),
     unconditional_update: true,
-    columns: &[Column::NAME, Column::text("Controller"), Column::text("Revision"), Column::AGE],
     ..ResourceInfo::of::<ControllerRevision>()
 };
 
@@ -24,6 +22,12 @@ pub(crate) struct ControllerRevisionRules;
 impl TypedRules for ControllerRevisionRules {
     type Object = ControllerRevision;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<ControllerRevision>] = &[
+        Cell::NAME,
+        Cell::text("Controller", |object, _| owner(object).into()),
+        Cell::text("Revision", |object, _| object.revision.into()),
+        Cell::AGE,
+    ];
     const FORMER: &'static [Former] = &[Former::same("apps/v1beta1"), Former::same("apps/v1beta2")];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
@@ -60,20 +64,10 @@ impl TypedRules for ControllerRevisionRules {
         }
         errors
     }
+}
 
-    fn cells(object: &ControllerRevision, now: Time) -> Vec<Value> {
-        let owner = component_helpers::owners::controller_of(&object.metadata).map_or_else(
-            || "<none>".to_owned(),
-            |owner| {
-                let group = owner.api_version.split_once('/').map(|(group, _)| format!(".{group}"));
-                format!("{}{}/{}", owner.kind.to_lowercase(), group.unwrap_or_default(), owner.name)
-            },
-        );
-        vec![
-            object.metadata.name.clone().into(),
-            owner.into(),
-            object.revision.into(),
-            table::age(&object.metadata, now),
-        ]
-    }
+fn owner(revision: &ControllerRevision) -> String {
+    let Some(owner) = component_helpers::owners::controller_of(&revision.metadata) else { return "<none>".to_owned() };
+    let group = owner.api_version.split_once('/').map(|(group, _)| format!(".{group}"));
+    format!("{}{}/{}", owner.kind.to_lowercase(), group.unwrap_or_default(), owner.name)
 }

@@ -3,21 +3,19 @@
 use api_types::apps_v1::{DaemonSet, DaemonSetSpec, DaemonSetStatus, DaemonSetUpdateStrategy};
 
 use crate::field_rules;
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::internal_json;
 use crate::label_selector::{self, Values};
 use crate::pod_spec::disabled;
 use crate::pod_spec::validation::validate_template;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
-use crate::table;
+use crate::table::{self, Cell};
 use crate::versions::Former;
 use crate::workload;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::intstr::IntOrString;
 use api_machinery::reflect::equal;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 use api_types::apps_v1::constants::daemon_set_update_strategy_type;
 use api_types::core_v1::PodSpec;
 
@@ -26,19 +24,6 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
     categories: &["all"],
     storage: Some(StorageInfo::of::<DaemonSet>("daemonsets", "dd7pWHUlMKQ=")),
     unconditional_update: true,
-    columns: &[
-        Column::NAME,
-        Column::number("Desired"),
-        Column::number("Current"),
-        Column::number("Ready"),
-        Column::number("Up-to-date"),
-        Column::number("Available"),
-        Column::text("Node Selector"),
-        Column::AGE,
-        Column::wide("Containers"),
-        Column::wide("Images"),
-        Column::wide("Selector"),
-    ],
     subresources: &[SubresourceInfo::status("DaemonSet")],
     ..ResourceInfo::of::<DaemonSet>()
 };
@@ -49,6 +34,19 @@ pub(crate) struct DaemonSetRules;
 impl TypedRules for DaemonSetRules {
     type Object = DaemonSet;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<DaemonSet>] = &[
+        Cell::NAME,
+        Cell::number("Desired", |object, _| object.status.desired_number_scheduled.into()),
+        Cell::number("Current", |object, _| object.status.current_number_scheduled.into()),
+        Cell::number("Ready", |object, _| object.status.number_ready.into()),
+        Cell::number("Up-to-date", |object, _| object.status.updated_number_scheduled.into()),
+        Cell::number("Available", |object, _| object.status.number_available.into()),
+        Cell::text("Node Selector", |object, _| table::labels(&object.spec.template.spec.node_selector)),
+        Cell::AGE,
+        Cell::wide("Containers", |object, _| table::names(&object.spec.template.spec.containers)),
+        Cell::wide("Images", |object, _| table::images(&object.spec.template.spec.containers)),
+        Cell::wide("Selector", |object, _| table::selector(object.spec.selector.as_ref(), "<error>")),
+    ];
     const FORMER: &'static [Former] =
         &[Former::same("apps/v1beta1"), Former::same("apps/v1beta2"), Former::same("extensions/v1beta1")];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
@@ -112,22 +110,6 @@ impl TypedRules for DaemonSetRules {
 
     fn pods(object: &DaemonSet) -> Option<(Path, &PodSpec)> {
         Some((workload::pods_path(), &object.spec.template.spec))
-    }
-
-    fn cells(object: &DaemonSet, now: Time) -> Vec<Value> {
-        vec![
-            object.metadata.name.clone().into(),
-            object.status.desired_number_scheduled.into(),
-            object.status.current_number_scheduled.into(),
-            object.status.number_ready.into(),
-            object.status.updated_number_scheduled.into(),
-            object.status.number_available.into(),
-            table::labels(&object.spec.template.spec.node_selector),
-            table::age(&object.metadata, now),
-            table::names(&object.spec.template.spec.containers),
-            table::images(&object.spec.template.spec.containers),
-            table::selector(object.spec.selector.as_ref(), "<error>"),
-        ]
     }
 }
 

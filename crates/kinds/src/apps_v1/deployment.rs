@@ -3,18 +3,16 @@
 use api_types::apps_v1::{Deployment, DeploymentSpec, DeploymentStatus, DeploymentStrategy};
 
 use crate::field_rules;
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::internal_json;
 use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
-use crate::table;
+use crate::table::{self, Cell};
 use crate::versions::Former;
 use crate::workload;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::intstr::IntOrString;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 use api_types::apps_v1::constants::deployment_strategy_type;
 use api_types::core_v1::PodSpec;
 
@@ -23,16 +21,6 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
     categories: &["all"],
     storage: Some(StorageInfo::of::<Deployment>("deployments", "8aSe+NMegvE=")),
     unconditional_update: true,
-    columns: &[
-        Column::NAME,
-        Column::text("Ready"),
-        Column::text("Up-to-date"),
-        Column::text("Available"),
-        Column::AGE,
-        Column::wide("Containers"),
-        Column::wide("Images"),
-        Column::wide("Selector"),
-    ],
     subresources: &[SubresourceInfo::SCALE, SubresourceInfo::status("Deployment")],
     ..ResourceInfo::of::<Deployment>()
 };
@@ -43,6 +31,18 @@ pub(crate) struct DeploymentRules;
 impl TypedRules for DeploymentRules {
     type Object = Deployment;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<Deployment>] = &[
+        Cell::NAME,
+        Cell::text("Ready", |object, _| {
+            format!("{}/{}", object.status.ready_replicas, object.spec.replicas.unwrap_or_default()).into()
+        }),
+        Cell::text("Up-to-date", |object, _| object.status.updated_replicas.into()),
+        Cell::text("Available", |object, _| object.status.available_replicas.into()),
+        Cell::AGE,
+        Cell::wide("Containers", |object, _| table::names(&object.spec.template.spec.containers)),
+        Cell::wide("Images", |object, _| table::images(&object.spec.template.spec.containers)),
+        Cell::wide("Selector", |object, _| table::selector(object.spec.selector.as_ref(), "<invalid>")),
+    ];
     const FORMER: &'static [Former] =
         &[Former::same("apps/v1beta1"), Former::same("apps/v1beta2"), Former::same("extensions/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
@@ -113,19 +113,6 @@ impl TypedRules for DeploymentRules {
 
     fn pods(object: &Deployment) -> Option<(Path, &PodSpec)> {
         Some((workload::pods_path(), &object.spec.template.spec))
-    }
-
-    fn cells(object: &Deployment, now: Time) -> Vec<Value> {
-        vec![
-            object.metadata.name.clone().into(),
-            format!("{}/{}", object.status.ready_replicas, object.spec.replicas.unwrap_or_default()).into(),
-            object.status.updated_replicas.into(),
-            object.status.available_replicas.into(),
-            table::age(&object.metadata, now),
-            table::names(&object.spec.template.spec.containers),
-            table::images(&object.spec.template.spec.containers),
-            table::selector(object.spec.selector.as_ref(), "<invalid>"),
-        ]
     }
 
     fn scale(object: &Deployment) -> Option<Scale> {

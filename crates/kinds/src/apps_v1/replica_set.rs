@@ -8,12 +8,10 @@ use crate::pod_spec::disabled;
 use crate::replicas::{self, Counts};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
-use crate::table;
+use crate::table::{self, Cell};
 use crate::versions::Former;
 use crate::workload;
 use api_machinery::field_path::{ErrorList, Path};
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
@@ -21,7 +19,6 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
     categories: &["all"],
     storage: Some(StorageInfo::of::<ReplicaSet>("replicasets", "P1RzHs8/mWQ=")),
     unconditional_update: true,
-    columns: replicas::COLUMNS,
     subresources: &[SubresourceInfo::SCALE, SubresourceInfo::status("ReplicaSet")],
     ..ResourceInfo::of::<ReplicaSet>()
 };
@@ -32,6 +29,16 @@ pub(crate) struct ReplicaSetRules;
 impl TypedRules for ReplicaSetRules {
     type Object = ReplicaSet;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<ReplicaSet>] = &[
+        Cell::NAME,
+        Cell::number("Desired", |object, _| object.spec.replicas.unwrap_or_default().into()),
+        Cell::number("Current", |object, _| object.status.replicas.into()),
+        Cell::number("Ready", |object, _| object.status.ready_replicas.into()),
+        Cell::AGE,
+        Cell::wide("Containers", |object, _| table::names(&object.spec.template.spec.containers)),
+        Cell::wide("Images", |object, _| table::images(&object.spec.template.spec.containers)),
+        Cell::wide("Selector", |object, _| table::selector(object.spec.selector.as_ref(), "<error>")),
+    ];
     const FORMER: &'static [Former] =
         &[Former::same("apps/v1beta1"), Former::same("apps/v1beta2"), Former::same("extensions/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
@@ -78,12 +85,6 @@ impl TypedRules for ReplicaSetRules {
 
     fn pods(object: &ReplicaSet) -> Option<(Path, &PodSpec)> {
         Some((workload::pods_path(), &object.spec.template.spec))
-    }
-
-    fn cells(object: &ReplicaSet, now: Time) -> Vec<Value> {
-        let selector = table::selector(object.spec.selector.as_ref(), "<error>");
-        let (pods, wanted) = ((&object.spec.template.spec.containers[..], selector), object.spec.replicas);
-        replicas::cells(&object.metadata, wanted, &counts(&object.status), pods, now)
     }
 
     fn scale(object: &ReplicaSet) -> Option<Scale> {

@@ -3,16 +3,14 @@
 use api_types::apps_v1::StatefulSet;
 
 use super::stateful_set_validation as validation;
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::defaults::round_up;
 use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
-use crate::table;
+use crate::table::{self, Cell};
 use crate::versions::Former;
 use api_machinery::field_path::{ErrorList, Path};
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
@@ -20,7 +18,6 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
     categories: &["all"],
     storage: Some(StorageInfo::of::<StatefulSet>("statefulsets", "H+vl74LkKdo=")),
     unconditional_update: true,
-    columns: &[Column::NAME, Column::text("Ready"), Column::AGE, Column::wide("Containers"), Column::wide("Images")],
     subresources: &[SubresourceInfo::SCALE, SubresourceInfo::status("StatefulSet")],
     ..ResourceInfo::of::<StatefulSet>()
 };
@@ -31,6 +28,15 @@ pub(crate) struct StatefulSetRules;
 impl TypedRules for StatefulSetRules {
     type Object = StatefulSet;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<StatefulSet>] = &[
+        Cell::NAME,
+        Cell::text("Ready", |object, _| {
+            format!("{}/{}", object.status.ready_replicas, object.spec.replicas.unwrap_or_default()).into()
+        }),
+        Cell::AGE,
+        Cell::wide("Containers", |object, _| table::names(&object.spec.template.spec.containers)),
+        Cell::wide("Images", |object, _| table::images(&object.spec.template.spec.containers)),
+    ];
     const FORMER: &'static [Former] = &[Former::same("apps/v1beta1"), Former::same("apps/v1beta2")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
@@ -108,16 +114,6 @@ impl TypedRules for StatefulSetRules {
 
     fn pods(object: &StatefulSet) -> Option<(Path, &PodSpec)> {
         Some((crate::workload::pods_path(), &object.spec.template.spec))
-    }
-
-    fn cells(object: &StatefulSet, now: Time) -> Vec<Value> {
-        vec![
-            object.metadata.name.clone().into(),
-            format!("{}/{}", object.status.ready_replicas, object.spec.replicas.unwrap_or_default()).into(),
-            table::age(&object.metadata, now),
-            table::names(&object.spec.template.spec.containers),
-            table::images(&object.spec.template.spec.containers),
-        ]
     }
 
     fn scale(object: &StatefulSet) -> Option<Scale> {

@@ -3,17 +3,15 @@
 use api_types::batch_v1::CronJob;
 
 use super::job_validation;
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
-use crate::table;
+use crate::table::{self, Cell};
 use crate::versions::Former;
 use crate::{field_rules, workload};
 use api_machinery::field_path::ErrorList;
 use api_machinery::field_path::{BadValue, Path};
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 use api_types::batch_v1::CronJobSpec;
 use api_types::batch_v1::constants::concurrency_policy;
 use api_types::core_v1::PodSpec;
@@ -25,18 +23,6 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
     categories: &["all"],
     storage: Some(StorageInfo::of::<CronJob>("cronjobs", "sd5LIXh4Fjs=")),
     unconditional_update: true,
-    columns: &[
-        Column::NAME,
-        Column::text("Schedule"),
-        Column::text("Timezone"),
-        Column { name: "Suspend", type_: "boolean", format: "", priority: 0 },
-        Column::number("Active"),
-        Column::text("Last Schedule"),
-        Column::AGE,
-        Column::wide("Containers"),
-        Column::wide("Images"),
-        Column::wide("Selector"),
-    ],
     subresources: &[SubresourceInfo::status("CronJob")],
     ..ResourceInfo::of::<CronJob>()
 };
@@ -47,6 +33,21 @@ pub(crate) struct CronJobRules;
 impl TypedRules for CronJobRules {
     type Object = CronJob;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<CronJob>] = &[
+        Cell::NAME,
+        Cell::text("Schedule", |object, _| object.spec.schedule.clone().into()),
+        Cell::text("Timezone", |object, _| object.spec.time_zone.clone().unwrap_or_else(|| "<none>".into()).into()),
+        Cell::boolean("Suspend", |object, _| suspended(object.spec.suspend).into()),
+        Cell::number("Active", |object, _| object.status.active.len().into()),
+        Cell::text("Last Schedule", |object, now| {
+            let last = object.status.last_schedule_time;
+            last.map_or_else(|| "<none>".to_owned(), |at| table::since(at, now)).into()
+        }),
+        Cell::AGE,
+        Cell::wide("Containers", |object, _| table::names(&object.spec.job_template.spec.template.spec.containers)),
+        Cell::wide("Images", |object, _| table::images(&object.spec.job_template.spec.template.spec.containers)),
+        Cell::wide("Selector", |object, _| table::selector(object.spec.job_template.spec.selector.as_ref(), "<error>")),
+    ];
     const FORMER: &'static [Former] = &[Former::same("batch/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
@@ -113,26 +114,13 @@ impl TypedRules for CronJobRules {
             &object.spec.job_template.spec.template.spec,
         ))
     }
+}
 
-    fn cells(object: &CronJob, now: Time) -> Vec<Value> {
-        let suspend = match object.spec.suspend {
-            Some(true) => "True",
-            Some(false) => "False",
-            None => "<unset>",
-        };
-        let last = object.status.last_schedule_time.map_or_else(|| "<none>".to_owned(), |at| table::since(at, now));
-        vec![
-            object.metadata.name.clone().into(),
-            object.spec.schedule.clone().into(),
-            object.spec.time_zone.clone().unwrap_or_else(|| "<none>".into()).into(),
-            suspend.into(),
-            object.status.active.len().into(),
-            last.into(),
-            table::age(&object.metadata, now),
-            table::names(&object.spec.job_template.spec.template.spec.containers),
-            table::images(&object.spec.job_template.spec.template.spec.containers),
-            table::selector(object.spec.job_template.spec.selector.as_ref(), "<error>"),
-        ]
+fn suspended(suspend: Option<bool>) -> &'static str {
+    match suspend {
+        Some(true) => "True",
+        Some(false) => "False",
+        None => "<unset>",
     }
 }
 

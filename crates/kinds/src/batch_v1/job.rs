@@ -3,16 +3,15 @@
 use api_types::batch_v1::Job;
 
 use super::{job_status, job_validation};
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::{Dependents, Lifecycle};
 use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
-use crate::table;
+use crate::table::{self, Cell};
 use crate::workload;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::time::Time;
-use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
@@ -20,16 +19,6 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
     storage: Some(StorageInfo::of::<Job>("jobs", "mudhfqk/qZY=")),
     unconditional_update: true,
     field_selectors: &["status.successful"],
-    columns: &[
-        Column::NAME,
-        Column::text("Status"),
-        Column::text("Completions"),
-        Column::text("Duration"),
-        Column::AGE,
-        Column::wide("Containers"),
-        Column::wide("Images"),
-        Column::wide("Selector"),
-    ],
     subresources: &[SubresourceInfo::status("Job")],
     ..ResourceInfo::of::<Job>()
 };
@@ -40,6 +29,16 @@ pub(crate) struct JobRules;
 impl TypedRules for JobRules {
     type Object = Job;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<Job>] = &[
+        Cell::NAME,
+        Cell::text("Status", |object, _| state(object).into()),
+        Cell::text("Completions", |object, _| completions(object).into()),
+        Cell::text("Duration", |object, now| duration(object, now).into()),
+        Cell::AGE,
+        Cell::wide("Containers", |object, _| table::names(&object.spec.template.spec.containers)),
+        Cell::wide("Images", |object, _| table::images(&object.spec.template.spec.containers)),
+        Cell::wide("Selector", |object, _| table::selector(object.spec.selector.as_ref(), "<error>")),
+    ];
     const LIFECYCLE: Lifecycle = Lifecycle {
         dependents: Dependents::Orphan,
         delete_warning: Some(
@@ -129,19 +128,6 @@ impl TypedRules for JobRules {
 
     fn pods(object: &Job) -> Option<(Path, &PodSpec)> {
         Some((workload::pods_path(), &object.spec.template.spec))
-    }
-
-    fn cells(object: &Job, now: Time) -> Vec<Value> {
-        vec![
-            object.metadata.name.clone().into(),
-            state(object).into(),
-            completions(object).into(),
-            duration(object, now).into(),
-            table::age(&object.metadata, now),
-            table::names(&object.spec.template.spec.containers),
-            table::images(&object.spec.template.spec.containers),
-            table::selector(object.spec.selector.as_ref(), "<error>"),
-        ]
     }
 }
 

@@ -7,25 +7,16 @@ use api_types::certificates_v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestStatus,
 };
 
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
-use crate::table;
+use crate::table::{self, Cell};
 use api_machinery::time::Time;
-use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["csr"],
     storage: Some(StorageInfo::of::<CertificateSigningRequest>("certificatesigningrequests", "95fRKMXA+00=")),
     unconditional_update: true,
     field_selectors: &["spec.signerName"],
-    columns: &[
-        Column::NAME,
-        Column::AGE,
-        Column::text("SignerName"),
-        Column::text("Requestor"),
-        Column::text("RequestedDuration"),
-        Column::text("Condition"),
-    ],
     subresources: &[
         SubresourceInfo::part("approval", "CertificateSigningRequest"),
         SubresourceInfo::status("CertificateSigningRequest"),
@@ -39,6 +30,14 @@ pub(crate) struct CertificateSigningRequestRules;
 impl TypedRules for CertificateSigningRequestRules {
     type Object = CertificateSigningRequest;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<CertificateSigningRequest>] = &[
+        Cell::NAME,
+        Cell::AGE,
+        Cell::text("SignerName", |object, _| table::or_none(&*object.spec.signer_name).into()),
+        Cell::text("Requestor", |object, _| object.spec.username.clone().into()),
+        Cell::text("RequestedDuration", |object, _| duration(object.spec.expiration_seconds).into()),
+        Cell::text("Condition", |object, _| state(object).into()),
+    ];
 
     fn reset_fields(subresource: &str) -> &'static [&'static str] {
         match subresource {
@@ -101,21 +100,10 @@ impl TypedRules for CertificateSigningRequestRules {
     fn field(object: &CertificateSigningRequest, path: &str) -> Option<String> {
         (path == "spec.signerName").then(|| object.spec.signer_name.clone())
     }
+}
 
-    fn cells(object: &CertificateSigningRequest, now: Time) -> Vec<Value> {
-        let duration = object
-            .spec
-            .expiration_seconds
-            .map_or_else(|| "<none>".to_owned(), |seconds| api_machinery::human_duration::age_text(i64::from(seconds)));
-        vec![
-            object.metadata.name.clone().into(),
-            table::age(&object.metadata, now),
-            table::or_none(&*object.spec.signer_name).into(),
-            object.spec.username.clone().into(),
-            duration.into(),
-            state(object).into(),
-        ]
-    }
+fn duration(seconds: Option<i32>) -> String {
+    seconds.map_or_else(|| "<none>".to_owned(), |seconds| api_machinery::human_duration::age_text(i64::from(seconds)))
 }
 
 /// Puts the stored conditions of a type back in order, unless some were added or taken away: that is refused later.

@@ -4,20 +4,17 @@ use api_types::coordination_v1::Lease;
 use api_types::coordination_v1::constants::coordinated_lease_strategy::OLDEST_EMULATION_VERSION;
 
 use crate::field_rules;
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
-use crate::table;
+use crate::table::Cell;
 use crate::versions::Former;
 use api_machinery::field_path::ErrorList;
 use api_machinery::field_path::{BadValue, Path};
 use api_machinery::names;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     storage: Some(StorageInfo::of::<Lease>("leases", "gqkMMb/YqFM=")),
     create_on_update: true,
-    columns: &[Column::NAME, Column::text("Holder"), Column::AGE],
     ..ResourceInfo::of::<Lease>()
 };
 
@@ -27,6 +24,11 @@ pub(crate) struct LeaseRules;
 impl TypedRules for LeaseRules {
     type Object = Lease;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<Lease>] = &[
+        Cell::NAME,
+        Cell::text("Holder", |object, _| object.spec.holder_identity.clone().unwrap_or_default().into()),
+        Cell::AGE,
+    ];
     const FORMER: &'static [Former] = &[Former::same("coordination.k8s.io/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
@@ -67,14 +69,6 @@ impl TypedRules for LeaseRules {
             errors.push(path.child("preferredHolder").forbidden(detail));
         }
         errors
-    }
-
-    fn cells(object: &Lease, now: Time) -> Vec<Value> {
-        vec![
-            object.metadata.name.clone().into(),
-            object.spec.holder_identity.clone().unwrap_or_default().into(),
-            table::age(&object.metadata, now),
-        ]
     }
 }
 

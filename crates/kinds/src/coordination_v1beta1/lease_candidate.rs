@@ -4,28 +4,19 @@ use std::cmp::Ordering;
 
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::names;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 use api_types::coordination_v1::constants::coordinated_lease_strategy::OLDEST_EMULATION_VERSION;
 use api_types::coordination_v1beta1::LeaseCandidate;
 use feature_gates::MinorVersion;
 
 use crate::coordination_v1::validate_strategy;
 use crate::field_rules;
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
-use crate::table;
+use crate::table::Cell;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     storage: Some(StorageInfo::of::<LeaseCandidate>("leasecandidates", "lvME0iHWE20=")),
     create_on_update: true,
-    columns: &[
-        Column::NAME,
-        Column::text("LeaseName"),
-        Column::text("BinaryVersion"),
-        Column::text("EmulationVersion"),
-        Column::AGE,
-    ],
     introduced: MinorVersion::one(33),
     ..ResourceInfo::of::<LeaseCandidate>()
 };
@@ -36,6 +27,13 @@ pub(crate) struct LeaseCandidateRules;
 impl TypedRules for LeaseCandidateRules {
     type Object = LeaseCandidate;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<LeaseCandidate>] = &[
+        Cell::NAME,
+        Cell::text("LeaseName", |object, _| object.spec.lease_name.clone().into()),
+        Cell::text("BinaryVersion", |object, _| object.spec.binary_version.clone().into()),
+        Cell::text("EmulationVersion", |object, _| object.spec.emulation_version.clone().into()),
+        Cell::AGE,
+    ];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
     fn validate_name(name: &str, _: bool) -> Vec<String> {
@@ -79,16 +77,6 @@ impl TypedRules for LeaseCandidateRules {
             errors.push(path.invalid(&object.spec.lease_name, field_rules::IMMUTABLE));
         }
         errors
-    }
-
-    fn cells(object: &LeaseCandidate, now: Time) -> Vec<Value> {
-        vec![
-            object.metadata.name.clone().into(),
-            object.spec.lease_name.clone().into(),
-            object.spec.binary_version.clone().into(),
-            object.spec.emulation_version.clone().into(),
-            table::age(&object.metadata, now),
-        ]
     }
 }
 

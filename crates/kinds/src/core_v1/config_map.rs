@@ -5,16 +5,13 @@ use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::ConfigMap;
 
-use crate::info::{Column, ResourceInfo, StorageInfo};
-use crate::table;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
+use crate::info::{ResourceInfo, StorageInfo};
+use crate::table::Cell;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["cm"],
     storage: Some(StorageInfo::of::<ConfigMap>("configmaps", "qFsyl6wFWjQ=")),
     unconditional_update: true,
-    columns: &[Column::NAME, Column::text("Data"), Column::AGE],
     ..ResourceInfo::of::<ConfigMap>()
 };
 
@@ -24,6 +21,8 @@ pub(crate) struct ConfigMapRules;
 impl TypedRules for ConfigMapRules {
     type Object = ConfigMap;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<ConfigMap>] =
+        &[Cell::NAME, Cell::text("Data", |object, _| (object.data.len() + object.binary_data.len()).into()), Cell::AGE];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
@@ -51,14 +50,6 @@ impl TypedRules for ConfigMapRules {
         }
         validate_data(object, &mut errors);
         errors
-    }
-
-    fn cells(object: &ConfigMap, now: Time) -> Vec<Value> {
-        vec![
-            object.metadata.name.clone().into(),
-            (object.data.len() + object.binary_data.len()).into(),
-            table::age(&object.metadata, now),
-        ]
     }
 }
 

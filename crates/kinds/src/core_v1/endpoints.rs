@@ -9,18 +9,15 @@ use api_types::core_v1::Endpoints;
 use api_types::core_v1::constants::protocol;
 use api_types::core_v1::{EndpointAddress, EndpointSubset};
 
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::lifecycle::{Deprecated, Lifecycle};
-use crate::table;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
+use crate::table::{self, Cell};
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["ep"],
     storage: Some(StorageInfo::of::<Endpoints>("services/endpoints", "fWeeMqaN/OA=")),
     create_on_update: true,
     unconditional_update: true,
-    columns: &[Column::NAME, Column::text("Endpoints"), Column::AGE],
     ..ResourceInfo::of::<Endpoints>()
 };
 
@@ -30,6 +27,8 @@ pub(crate) struct EndpointsRules;
 impl TypedRules for EndpointsRules {
     type Object = Endpoints;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<Endpoints>] =
+        &[Cell::NAME, Cell::text("Endpoints", |object, _| addresses(object).into()), Cell::AGE];
     const LIFECYCLE: Lifecycle = Lifecycle {
         deprecated: Some(Deprecated { since: "v1.33+", instead: "discovery.k8s.io/v1 EndpointSlice" }),
         ..Lifecycle::DEFAULT
@@ -69,10 +68,6 @@ impl TypedRules for EndpointsRules {
             }
         }
         texts
-    }
-
-    fn cells(object: &Endpoints, now: Time) -> Vec<Value> {
-        vec![object.metadata.name.clone().into(), addresses(object).into(), table::age(&object.metadata, now)]
     }
 }
 

@@ -1,14 +1,13 @@
 //! Event of core/v1: its names, and its rules.
 
-use crate::event_rules;
+use crate::event_rules::{self, Printed, Row};
 use crate::rules::{MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_types::core_v1::Event;
 
 use crate::info::{ResourceInfo, StorageInfo};
 use crate::lifecycle::Lifecycle;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
+use crate::table::Cell;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["ev"],
@@ -28,7 +27,6 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         "source",
         "type",
     ],
-    columns: event_rules::COLUMNS,
     ..ResourceInfo::of::<Event>()
 };
 
@@ -38,6 +36,7 @@ pub(crate) struct EventRules;
 impl TypedRules for EventRules {
     type Object = Event;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<Event>] = Event::COLUMNS;
     const LIFECYCLE: Lifecycle = Lifecycle::EVENTS;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[];
 
@@ -77,19 +76,19 @@ impl TypedRules for EventRules {
             _ => return None,
         })
     }
+}
 
-    fn cells(object: &Event, now: Time) -> Vec<Value> {
-        let row = event_rules::Row {
-            name: &object.metadata.name,
-            seen: (object.first_timestamp, object.last_timestamp),
-            event_time: object.event_time,
-            series: object.series.as_ref().map(|series| (series.last_observed_time, series.count)),
-            count: object.count,
-            about: &object.involved_object,
-            source: &object.source,
-            reporter: (&object.reporting_component, &object.reporting_instance),
-            texts: [&object.type_, &object.reason, &object.message],
-        };
-        event_rules::cells(&row, now)
+impl Printed for Event {
+    fn row(&self) -> Row<'_> {
+        Row {
+            seen: (self.first_timestamp, self.last_timestamp),
+            event_time: self.event_time,
+            series: self.series.as_ref().map(|series| (series.last_observed_time, series.count)),
+            count: self.count,
+            about: &self.involved_object,
+            source: &self.source,
+            reporter: (&self.reporting_component, &self.reporting_instance),
+            texts: [&self.type_, &self.reason, &self.message],
+        }
     }
 }

@@ -5,12 +5,10 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::Namespace;
 
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::strategy::Strategy;
-use crate::table;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
+use crate::table::Cell;
 use api_types::core_v1::constants::{LABEL_METADATA_NAME, namespace_phase};
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
@@ -19,7 +17,6 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
     storage: Some(StorageInfo::of::<Namespace>("namespaces", "Q3oi5N2YM8M=")),
     unconditional_update: true,
     field_selectors: &["status.phase"],
-    columns: &[Column::NAME, Column::text("Status"), Column::AGE],
     subresources: &[
         SubresourceInfo { name: "finalize", kind: "Namespace", group: "", version: "", verbs: &["update"] },
         SubresourceInfo::status("Namespace"),
@@ -36,6 +33,8 @@ pub(crate) struct NamespaceRules;
 impl TypedRules for NamespaceRules {
     type Object = Namespace;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<Namespace>] =
+        &[Cell::NAME, Cell::text("Status", |object, _| object.status.phase.clone().into()), Cell::AGE];
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const STRATEGY: Strategy = Strategy::Status;
 
@@ -106,10 +105,6 @@ impl TypedRules for NamespaceRules {
             "name" => object.metadata.name.clone(),
             _ => return None,
         })
-    }
-
-    fn cells(object: &Namespace, now: Time) -> Vec<Value> {
-        vec![object.metadata.name.clone().into(), object.status.phase.clone().into(), table::age(&object.metadata, now)]
     }
 }
 

@@ -3,32 +3,19 @@
 use super::node_validation;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use api_machinery::field_path::{ErrorList, Path};
-use api_types::core_v1::{Node, NodeSpec};
+use api_machinery::value::Value;
+use api_types::core_v1::{Node, NodeSpec, NodeSystemInfo};
 
 use crate::address_warnings;
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::defaults::round_up;
-use crate::table;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
+use crate::table::{self, Cell};
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["no"],
     storage: Some(StorageInfo::of::<Node>("minions", "XwShjMxG9Fs=")),
     unconditional_update: true,
     field_selectors: &["spec.unschedulable"],
-    columns: &[
-        Column::NAME,
-        Column::text("Status"),
-        Column::text("Roles"),
-        Column::AGE,
-        Column::text("Version"),
-        Column::wide("Internal-IP"),
-        Column::wide("External-IP"),
-        Column::wide("OS-Image"),
-        Column::wide("Kernel-Version"),
-        Column::wide("Container-Runtime"),
-    ],
     subresources: &[
         SubresourceInfo {
             name: "proxy",
@@ -48,6 +35,18 @@ pub(crate) struct NodeRules;
 impl TypedRules for NodeRules {
     type Object = Node;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<Node>] = &[
+        Cell::NAME,
+        Cell::text("Status", |object, _| state(object).into()),
+        Cell::text("Roles", |object, _| roles(object).into()),
+        Cell::AGE,
+        Cell::text("Version", |object, _| object.status.node_info.kubelet_version.clone().into()),
+        Cell::wide("Internal-IP", |object, _| address(object, "InternalIP")),
+        Cell::wide("External-IP", |object, _| address(object, "ExternalIP")),
+        Cell::wide("OS-Image", |object, _| or_unknown(&object.status.node_info.os_image)),
+        Cell::wide("Kernel-Version", |object, _| kernel(&object.status.node_info).into()),
+        Cell::wide("Container-Runtime", |object, _| or_unknown(&object.status.node_info.container_runtime_version)),
+    ];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
@@ -107,27 +106,21 @@ impl TypedRules for NodeRules {
             _ => return None,
         })
     }
+}
 
-    fn cells(object: &Node, now: Time) -> Vec<Value> {
-        let info = &object.status.node_info;
-        let address = |type_: &str| component_helpers::nodes::address(object, type_).unwrap_or("<none>").to_owned();
-        let kernel = match (info.kernel_version.as_str(), info.architecture.as_str()) {
-            ("", _) => "<unknown>".to_owned(),
-            (version, "") => version.to_owned(),
-            (version, architecture) => format!("{version} ({architecture})"),
-        };
-        vec![
-            object.metadata.name.clone().into(),
-            state(object).into(),
-            roles(object).into(),
-            table::age(&object.metadata, now),
-            info.kubelet_version.clone().into(),
-            address("InternalIP").into(),
-            address("ExternalIP").into(),
-            table::or_else(&*info.os_image, "<unknown>").into(),
-            kernel.into(),
-            table::or_else(&*info.container_runtime_version, "<unknown>").into(),
-        ]
+fn address(node: &Node, type_: &str) -> Value {
+    component_helpers::nodes::address(node, type_).unwrap_or("<none>").into()
+}
+
+fn or_unknown(text: &str) -> Value {
+    table::or_else(text, "<unknown>").into()
+}
+
+fn kernel(info: &NodeSystemInfo) -> String {
+    match (info.kernel_version.as_str(), info.architecture.as_str()) {
+        ("", _) => "<unknown>".to_owned(),
+        (version, "") => version.to_owned(),
+        (version, architecture) => format!("{version} ({architecture})"),
     }
 }
 

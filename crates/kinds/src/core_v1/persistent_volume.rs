@@ -5,31 +5,16 @@ use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_types::core_v1::PersistentVolume;
 
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::pod_spec::defaults::round_up;
 use crate::strategy::Strategy;
-use crate::table;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
+use crate::table::{self, Cell};
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["pv"],
     storage: Some(StorageInfo::of::<PersistentVolume>("persistentvolumes", "HN/zwEC+JgM=")),
     unconditional_update: true,
-    columns: &[
-        Column::NAME,
-        Column::text("Capacity"),
-        Column::text("Access Modes"),
-        Column::text("Reclaim Policy"),
-        Column::text("Status"),
-        Column::text("Claim"),
-        Column::text("StorageClass"),
-        Column::text("VolumeAttributesClass"),
-        Column::text("Reason"),
-        Column::AGE,
-        Column::wide("VolumeMode"),
-    ],
     subresources: &[SubresourceInfo::status("PersistentVolume")],
     ..ResourceInfo::of::<PersistentVolume>()
 };
@@ -40,6 +25,23 @@ pub(crate) struct PersistentVolumeRules;
 impl TypedRules for PersistentVolumeRules {
     type Object = PersistentVolume;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<PersistentVolume>] = &[
+        Cell::NAME,
+        Cell::text("Capacity", |object, _| table::storage(&object.spec.capacity).into()),
+        Cell::text("Access Modes", |object, _| table::access_modes(&object.spec.access_modes).into()),
+        Cell::text("Reclaim Policy", |object, _| object.spec.persistent_volume_reclaim_policy.clone().into()),
+        Cell::text("Status", |object, _| table::phase(&object.metadata, &object.status.phase)),
+        Cell::text("Claim", |object, _| claim(object).into()),
+        Cell::text("StorageClass", |object, _| {
+            table::class_of(&object.metadata, Some(&object.spec.storage_class_name)).into()
+        }),
+        Cell::text("VolumeAttributesClass", |object, _| {
+            table::or_unset(object.spec.volume_attributes_class_name.as_deref())
+        }),
+        Cell::text("Reason", |object, _| object.status.reason.clone().into()),
+        Cell::AGE,
+        Cell::wide("VolumeMode", |object, _| table::or_unset(object.spec.volume_mode.as_deref())),
+    ];
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::Status;
@@ -89,26 +91,9 @@ impl TypedRules for PersistentVolumeRules {
     fn warnings(object: &PersistentVolume, _: Option<&PersistentVolume>) -> Vec<String> {
         volume_warnings::of(object)
     }
+}
 
-    fn cells(object: &PersistentVolume, now: Time) -> Vec<Value> {
-        let spec = &object.spec;
-        let capacity = table::storage(&spec.capacity);
-        let deleting = object.metadata.deletion_timestamp.is_some();
-        let phase = if deleting { "Terminating" } else { object.status.phase.as_str() };
-        let claim =
-            spec.claim_ref.as_ref().map(|claim| format!("{}/{}", claim.namespace, claim.name)).unwrap_or_default();
-        vec![
-            object.metadata.name.clone().into(),
-            capacity.into(),
-            table::joined(table::access_modes(&spec.access_modes), ",").into(),
-            spec.persistent_volume_reclaim_policy.clone().into(),
-            phase.into(),
-            claim.into(),
-            table::class_of(&object.metadata, Some(&spec.storage_class_name)).into(),
-            spec.volume_attributes_class_name.clone().unwrap_or_else(|| "<unset>".into()).into(),
-            object.status.reason.clone().into(),
-            table::age(&object.metadata, now),
-            spec.volume_mode.clone().unwrap_or_else(|| "<unset>".into()).into(),
-        ]
-    }
+fn claim(volume: &PersistentVolume) -> String {
+    let claim = volume.spec.claim_ref.as_ref();
+    claim.map(|claim| format!("{}/{}", claim.namespace, claim.name)).unwrap_or_default()
 }

@@ -3,31 +3,19 @@
 use super::claim_validation;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
+use api_machinery::value::Value;
 use api_types::core_v1::PersistentVolumeClaim;
 
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::pod_spec::defaults::round_up;
 use crate::strategy::Strategy;
-use crate::table;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
+use crate::table::{self, Cell};
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["pvc"],
     storage: Some(StorageInfo::of::<PersistentVolumeClaim>("persistentvolumeclaims", "QWTyNDq0dC4=")),
     unconditional_update: true,
-    columns: &[
-        Column::NAME,
-        Column::text("Status"),
-        Column::text("Volume"),
-        Column::text("Capacity"),
-        Column::text("Access Modes"),
-        Column::text("StorageClass"),
-        Column::text("VolumeAttributesClass"),
-        Column::AGE,
-        Column::wide("VolumeMode"),
-    ],
     subresources: &[SubresourceInfo::status("PersistentVolumeClaim")],
     ..ResourceInfo::of::<PersistentVolumeClaim>()
 };
@@ -38,6 +26,21 @@ pub(crate) struct PersistentVolumeClaimRules;
 impl TypedRules for PersistentVolumeClaimRules {
     type Object = PersistentVolumeClaim;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<PersistentVolumeClaim>] = &[
+        Cell::NAME,
+        Cell::text("Status", |object, _| table::phase(&object.metadata, &object.status.phase)),
+        Cell::text("Volume", |object, _| object.spec.volume_name.clone().into()),
+        Cell::text("Capacity", |object, _| if_bound(object, table::storage(&object.status.capacity))),
+        Cell::text("Access Modes", |object, _| if_bound(object, table::access_modes(&object.status.access_modes))),
+        Cell::text("StorageClass", |object, _| {
+            table::class_of(&object.metadata, object.spec.storage_class_name.as_deref()).into()
+        }),
+        Cell::text("VolumeAttributesClass", |object, _| {
+            table::or_unset(object.spec.volume_attributes_class_name.as_deref())
+        }),
+        Cell::AGE,
+        Cell::wide("VolumeMode", |object, _| table::or_unset(object.spec.volume_mode.as_deref())),
+    ];
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const STRATEGY: Strategy = Strategy::Status;
 
@@ -86,25 +89,9 @@ impl TypedRules for PersistentVolumeClaimRules {
     fn warnings(object: &PersistentVolumeClaim, _: Option<&PersistentVolumeClaim>) -> Vec<String> {
         claim_validation::warnings(object)
     }
+}
 
-    fn cells(object: &PersistentVolumeClaim, now: Time) -> Vec<Value> {
-        let (spec, status) = (&object.spec, &object.status);
-        let deleting = object.metadata.deletion_timestamp.is_some();
-        let phase = if deleting { "Terminating" } else { status.phase.as_str() };
-        let bound = !spec.volume_name.is_empty();
-        // A claim that names its volume shows `0` until the volume is its own.
-        let capacity = if bound { table::storage(&status.capacity) } else { String::new() };
-        let modes = if bound { table::joined(table::access_modes(&status.access_modes), ",") } else { String::new() };
-        vec![
-            object.metadata.name.clone().into(),
-            phase.into(),
-            spec.volume_name.clone().into(),
-            capacity.into(),
-            modes.into(),
-            table::class_of(&object.metadata, spec.storage_class_name.as_deref()).into(),
-            spec.volume_attributes_class_name.clone().unwrap_or_else(|| "<unset>".into()).into(),
-            table::age(&object.metadata, now),
-            spec.volume_mode.clone().unwrap_or_else(|| "<unset>".into()).into(),
-        ]
-    }
+/// What the status says of a volume that is the claim's own.
+fn if_bound(claim: &PersistentVolumeClaim, text: String) -> Value {
+    if claim.spec.volume_name.is_empty() { "".into() } else { text.into() }
 }

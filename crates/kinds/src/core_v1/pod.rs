@@ -6,13 +6,13 @@ use api_machinery::reflect;
 use api_types::core_v1::Pod;
 
 use super::{pod_create, pod_resize, pod_status, pod_update};
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::{FieldIndex, Lifecycle};
 use crate::pod_spec::{validation, warnings};
 use crate::rules::TypedRules;
 use crate::rules::{Endpoint, Grace, MetadataCheck, RuleContext};
 use crate::strategy::Strategy;
-use api_machinery::time::Time;
+use crate::table::Cell;
 use api_machinery::value::Value;
 use api_types::core_v1::PodCondition;
 use api_types::core_v1::PodSpec;
@@ -34,17 +34,6 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         "status.phase",
         "status.podIP",
         "status.podIPs",
-    ],
-    columns: &[
-        Column::NAME,
-        Column::text("Ready"),
-        Column::text("Status"),
-        Column::text("Restarts"),
-        Column::AGE,
-        Column::wide("IP"),
-        Column::wide("Node"),
-        Column::wide("Nominated Node"),
-        Column::wide("Readiness Gates"),
     ],
     subresources: &[
         SubresourceInfo { name: "attach", kind: "PodAttachOptions", group: "", version: "", verbs: &["create", "get"] },
@@ -85,6 +74,7 @@ const BY_NODE: FieldIndex = FieldIndex {
 impl TypedRules for PodRules {
     type Object = Pod;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<Pod>] = super::pod_table::COLUMNS;
     const LIFECYCLE: Lifecycle = Lifecycle { indexes: &[BY_NODE], ..Lifecycle::RETURNS_DELETED };
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
@@ -196,10 +186,6 @@ impl TypedRules for PodRules {
 
     fn pods(object: &Pod) -> Option<(Path, &PodSpec)> {
         Some((Path::new("spec"), &object.spec))
-    }
-
-    fn cells(object: &Pod, now: Time) -> Vec<Value> {
-        super::pod_table::cells(object, now)
     }
 
     fn field(object: &Pod, path: &str) -> Option<String> {

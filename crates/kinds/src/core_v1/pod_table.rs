@@ -7,7 +7,7 @@ use api_types::core_v1::{ContainerStatus, Pod};
 use component_helpers::{conditions, pod_state};
 use serde_json::json;
 
-use crate::table;
+use crate::table::{self, Cell};
 
 /// What is gathered while walking the container statuses.
 #[derive(Default)]
@@ -18,28 +18,34 @@ struct Summary {
     last_restart: Time,
 }
 
-/// The cells of the row.
-pub(super) fn cells(pod: &Pod, now: Time) -> Vec<Value> {
+/// The table.
+pub(super) const COLUMNS: &[Cell<Pod>] = &[
+    Cell::NAME,
+    Cell::text("Ready", |pod, _| format!("{}/{}", summarize(pod).ready, lasting(pod)).into()),
+    Cell::text("Status", |pod, _| summarize(pod).reason.into()),
+    Cell::text("Restarts", |pod, now| restarts(&summarize(pod), now).into()),
+    Cell::AGE,
+    Cell::wide("IP", |pod, _| {
+        let first = pod.status.pod_ips.first();
+        table::or_none(first.map_or(pod.status.pod_ip.as_str(), |first| first.ip.as_str())).into()
+    }),
+    Cell::wide("Node", |pod, _| table::or_none(&*pod.spec.node_name).into()),
+    Cell::wide("Nominated Node", |pod, _| table::or_none(&*pod.status.nominated_node_name).into()),
+    Cell::wide("Readiness Gates", |pod, _| readiness_gates(pod).into()),
+];
+
+/// How many containers run as long as the pod does.
+fn lasting(pod: &Pod) -> usize {
     let spec = &pod.spec;
-    let total = spec.containers.len() + spec.init_containers.iter().filter(|one| pod_state::is_sidecar(one)).count();
-    let summary = summarize(pod);
-    let restarts = if summary.restarts != 0 && !summary.last_restart.is_zero() {
+    spec.containers.len() + spec.init_containers.iter().filter(|one| pod_state::is_sidecar(one)).count()
+}
+
+fn restarts(summary: &Summary, now: Time) -> String {
+    if summary.restarts != 0 && !summary.last_restart.is_zero() {
         format!("{} ({} ago)", summary.restarts, table::since(summary.last_restart, now))
     } else {
         summary.restarts.to_string()
-    };
-    let ip = pod.status.pod_ips.first().map_or(pod.status.pod_ip.as_str(), |first| first.ip.as_str());
-    vec![
-        pod.metadata.name.clone().into(),
-        format!("{}/{total}", summary.ready).into(),
-        summary.reason.into(),
-        restarts.into(),
-        table::age(&pod.metadata, now),
-        table::or_none(ip).into(),
-        table::or_none(&*spec.node_name).into(),
-        table::or_none(&*pod.status.nominated_node_name).into(),
-        readiness_gates(pod).into(),
-    ]
+    }
 }
 
 /// Rows of ended pods say so, for clients that hide them.
@@ -224,7 +230,8 @@ mod tests {
         let mut pod = Pod::default();
         let decoded = api_machinery::json::decode(text.as_bytes(), &mut pod);
         assert!(decoded.expect(text).problems.is_empty(), "{text}");
-        cells(&pod, Time::from_unix_seconds(1_767_225_600 + 200))
+        let now = Time::from_unix_seconds(1_767_225_600 + 200);
+        COLUMNS.iter().map(|cell| (cell.show)(&pod, now)).collect()
     }
 
     #[test]

@@ -2,22 +2,19 @@
 
 use api_types::core_v1::PodTemplate;
 
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::lifecycle::Lifecycle;
 use crate::pod_spec::validation::validate_template;
 use crate::pod_spec::{disabled, warnings};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
-use crate::table;
+use crate::table::{self, Cell};
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::reflect;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     storage: Some(StorageInfo::of::<PodTemplate>("podtemplates", "LIXB2x4IFpk=")),
     unconditional_update: true,
-    columns: &[Column::NAME, Column::text("Containers"), Column::text("Images"), Column::text("Pod Labels")],
     ..ResourceInfo::of::<PodTemplate>()
 };
 
@@ -27,6 +24,12 @@ pub(crate) struct PodTemplateRules;
 impl TypedRules for PodTemplateRules {
     type Object = PodTemplate;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<PodTemplate>] = &[
+        Cell::NAME,
+        Cell::text("Containers", |object, _| table::names(&object.template.spec.containers)),
+        Cell::text("Images", |object, _| table::images(&object.template.spec.containers)),
+        Cell::text("Pod Labels", |object, _| table::labels(&object.template.metadata.labels)),
+    ];
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
@@ -66,14 +69,5 @@ impl TypedRules for PodTemplateRules {
 
     fn pods(object: &PodTemplate) -> Option<(Path, &PodSpec)> {
         Some((Path::new("template").child("spec"), &object.template.spec))
-    }
-
-    fn cells(object: &PodTemplate, _: Time) -> Vec<Value> {
-        vec![
-            object.metadata.name.clone().into(),
-            table::names(&object.template.spec.containers),
-            table::images(&object.template.spec.containers),
-            table::labels(&object.template.metadata.labels),
-        ]
     }
 }

@@ -1,7 +1,7 @@
 //! ReplicationController of core/v1: its names, and its rules.
 
 use api_types::core_v1::{
-    PodTemplateSpec, ReplicationController, ReplicationControllerSpec, ReplicationControllerStatus,
+    Container, PodTemplateSpec, ReplicationController, ReplicationControllerSpec, ReplicationControllerStatus,
 };
 
 use crate::field_rules;
@@ -12,11 +12,9 @@ use crate::pod_spec::validation::validate_template;
 use crate::replicas::{self, Counts};
 use crate::rules::{Endpoint, RuleContext, Scale, TypedRules};
 use crate::strategy::Strategy;
-use crate::table;
+use crate::table::{self, Cell};
 use crate::workload;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
@@ -25,7 +23,6 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
     storage: Some(StorageInfo::of::<ReplicationController>("controllers", "Jond2If31h0=")),
     unconditional_update: true,
     field_selectors: &["status.replicas"],
-    columns: replicas::COLUMNS,
     subresources: &[SubresourceInfo::SCALE, SubresourceInfo::status("ReplicationController")],
     ..ResourceInfo::of::<ReplicationController>()
 };
@@ -36,6 +33,16 @@ pub(crate) struct ReplicationControllerRules;
 impl TypedRules for ReplicationControllerRules {
     type Object = ReplicationController;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<ReplicationController>] = &[
+        Cell::NAME,
+        Cell::number("Desired", |object, _| object.spec.replicas.unwrap_or_default().into()),
+        Cell::number("Current", |object, _| object.status.replicas.into()),
+        Cell::number("Ready", |object, _| object.status.ready_replicas.into()),
+        Cell::AGE,
+        Cell::wide("Containers", |object, _| table::names(containers(object))),
+        Cell::wide("Images", |object, _| table::images(containers(object))),
+        Cell::wide("Selector", |object, _| table::labels(&object.spec.selector)),
+    ];
     const LIFECYCLE: Lifecycle = Lifecycle { dependents: Dependents::Orphan, ..Lifecycle::DEFAULT };
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
@@ -134,12 +141,10 @@ impl TypedRules for ReplicationControllerRules {
     fn pods(object: &ReplicationController) -> Option<(Path, &PodSpec)> {
         object.spec.template.as_ref().map(|template| (workload::pods_path(), &template.spec))
     }
+}
 
-    fn cells(object: &ReplicationController, now: Time) -> Vec<Value> {
-        let containers = object.spec.template.as_ref().map_or(&[][..], |template| &template.spec.containers);
-        let (pods, wanted) = ((containers, table::labels(&object.spec.selector)), object.spec.replicas);
-        replicas::cells(&object.metadata, wanted, &counts(&object.status), pods, now)
-    }
+fn containers(controller: &ReplicationController) -> &[Container] {
+    controller.spec.template.as_ref().map_or(&[], |template| &template.spec.containers)
 }
 
 fn validate_spec(path: &Path, spec: &ReplicationControllerSpec, old: Option<&PodTemplateSpec>, errors: &mut ErrorList) {

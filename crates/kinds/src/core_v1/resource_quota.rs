@@ -6,19 +6,16 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_types::core_v1::ResourceQuota;
 use std::collections::BTreeSet;
 
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::pod_spec::defaults::round_up;
 use crate::strategy::Strategy;
-use crate::table;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
+use crate::table::Cell;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["quota"],
     storage: Some(StorageInfo::of::<ResourceQuota>("resourcequotas", "8uhSgffRX6w=")),
     unconditional_update: true,
-    columns: &[Column::NAME, Column::text("Request"), Column::text("Limit"), Column::AGE],
     subresources: &[SubresourceInfo::status("ResourceQuota")],
     ..ResourceInfo::of::<ResourceQuota>()
 };
@@ -29,6 +26,12 @@ pub(crate) struct ResourceQuotaRules;
 impl TypedRules for ResourceQuotaRules {
     type Object = ResourceQuota;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<ResourceQuota>] = &[
+        Cell::NAME,
+        Cell::text("Request", |object, _| shown(object, false).into()),
+        Cell::text("Limit", |object, _| shown(object, true).into()),
+        Cell::AGE,
+    ];
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::Status;
@@ -78,18 +81,11 @@ impl TypedRules for ResourceQuotaRules {
         };
         ["cpu", "memory", "storage", "ephemeral-storage"].into_iter().filter_map(warning).collect()
     }
+}
 
-    fn cells(object: &ResourceQuota, now: Time) -> Vec<Value> {
-        let shown = |limits: bool| {
-            let hard = object.status.hard.iter().filter(|(name, _)| name.starts_with("limits.") == limits);
-            let used = |name: &String| object.status.used.get(name).cloned().unwrap_or_default();
-            hard.map(|(name, hard)| format!("{name}: {}/{hard}", used(name))).collect::<Vec<_>>().join(", ")
-        };
-        vec![
-            object.metadata.name.clone().into(),
-            shown(false).into(),
-            shown(true).into(),
-            table::age(&object.metadata, now),
-        ]
-    }
+/// What is used of what is allowed, of requests or of limits.
+fn shown(quota: &ResourceQuota, limits: bool) -> String {
+    let hard = quota.status.hard.iter().filter(|(name, _)| name.starts_with("limits.") == limits);
+    let used = |name: &String| quota.status.used.get(name).cloned().unwrap_or_default();
+    hard.map(|(name, hard)| format!("{name}: {}/{hard}", used(name))).collect::<Vec<_>>().join(", ")
 }

@@ -5,16 +5,13 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::Secret;
 
-use crate::info::{Column, ResourceInfo, StorageInfo};
-use crate::table;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
+use crate::info::{ResourceInfo, StorageInfo};
+use crate::table::Cell;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     storage: Some(StorageInfo::of::<Secret>("secrets", "S6u1pOWzb84=")),
     unconditional_update: true,
     field_selectors: &["type"],
-    columns: &[Column::NAME, Column::text("Type"), Column::text("Data"), Column::AGE],
     ..ResourceInfo::of::<Secret>()
 };
 
@@ -24,6 +21,12 @@ pub(crate) struct SecretRules;
 impl TypedRules for SecretRules {
     type Object = Secret;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<Secret>] = &[
+        Cell::NAME,
+        Cell::text("Type", |object, _| object.type_.clone().into()),
+        Cell::text("Data", |object, _| object.data.len().into()),
+        Cell::AGE,
+    ];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
@@ -76,15 +79,6 @@ impl TypedRules for SecretRules {
             "type" => object.type_.clone(),
             _ => return None,
         })
-    }
-
-    fn cells(object: &Secret, now: Time) -> Vec<Value> {
-        vec![
-            object.metadata.name.clone().into(),
-            object.type_.clone().into(),
-            object.data.len().into(),
-            table::age(&object.metadata, now),
-        ]
     }
 }
 

@@ -6,15 +6,13 @@ use api_machinery::field_path::ErrorList;
 use std::collections::BTreeSet;
 
 use api_machinery::intstr::IntOrString;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 use api_types::core_v1::constants::service_type;
 use api_types::core_v1::{LoadBalancerIngress, Service, ServicePort, ServiceSpec};
 
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::strategy::Strategy;
-use crate::table;
+use crate::table::{self, Cell};
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["svc"],
@@ -23,15 +21,6 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
     create_on_update: true,
     unconditional_update: true,
     field_selectors: &["spec.clusterIP", "spec.type"],
-    columns: &[
-        Column::NAME,
-        Column::text("Type"),
-        Column::text("Cluster-IP"),
-        Column::text("External-IP"),
-        Column::text("Port(s)"),
-        Column::AGE,
-        Column::wide("Selector"),
-    ],
     subresources: &[
         SubresourceInfo {
             name: "proxy",
@@ -51,6 +40,17 @@ pub(crate) struct ServiceRules;
 impl TypedRules for ServiceRules {
     type Object = Service;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<Service>] = &[
+        Cell::NAME,
+        Cell::text("Type", |object, _| object.spec.type_.clone().into()),
+        Cell::text("Cluster-IP", |object, _| {
+            table::or_none(object.spec.cluster_ips.first().cloned().unwrap_or_default()).into()
+        }),
+        Cell::text("External-IP", |object, _| external_addresses(object).into()),
+        Cell::text("Port(s)", |object, _| table::or_none(ports(&object.spec.ports)).into()),
+        Cell::AGE,
+        Cell::wide("Selector", |object, _| table::labels(&object.spec.selector)),
+    ];
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::Status;
@@ -110,24 +110,14 @@ impl TypedRules for ServiceRules {
             _ => return None,
         })
     }
+}
 
-    fn cells(object: &Service, now: Time) -> Vec<Value> {
-        let spec = &object.spec;
-        let port = |port: &ServicePort| match port.node_port {
-            0 => format!("{}/{}", port.port, port.protocol),
-            node_port => format!("{}:{node_port}/{}", port.port, port.protocol),
-        };
-        let ports = spec.ports.iter().map(port).collect::<Vec<_>>().join(",");
-        vec![
-            object.metadata.name.clone().into(),
-            spec.type_.clone().into(),
-            table::or_none(spec.cluster_ips.first().cloned().unwrap_or_default()).into(),
-            external_addresses(object).into(),
-            table::or_none(ports).into(),
-            table::age(&object.metadata, now),
-            table::labels(&spec.selector),
-        ]
-    }
+fn ports(ports: &[ServicePort]) -> String {
+    let shown = |port: &ServicePort| match port.node_port {
+        0 => format!("{}/{}", port.port, port.protocol),
+        node_port => format!("{}:{node_port}/{}", port.port, port.protocol),
+    };
+    ports.iter().map(shown).collect::<Vec<_>>().join(",")
 }
 
 /// How long a client sticks to an endpoint unless the service says otherwise.

@@ -4,17 +4,14 @@ use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use api_types::core_v1::ObjectReference;
 use api_types::core_v1::ServiceAccount;
 
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
-use crate::table;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
+use crate::table::Cell;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["sa"],
     storage: Some(StorageInfo::of::<ServiceAccount>("serviceaccounts", "pbx9ZvyFpBE=")),
     unconditional_update: true,
-    columns: &[Column::NAME, Column::AGE],
     subresources: &[SubresourceInfo {
         name: "token",
         kind: "TokenRequest",
@@ -31,6 +28,7 @@ pub(crate) struct ServiceAccountRules;
 impl TypedRules for ServiceAccountRules {
     type Object = ServiceAccount;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<ServiceAccount>] = &[Cell::NAME, Cell::AGE];
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
 
@@ -51,10 +49,6 @@ impl TypedRules for ServiceAccountRules {
         let added = has(object) && !old.is_some_and(has);
         let text = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets";
         added.then(|| format!("metadata.annotations[{ENFORCE}]: {text}")).into_iter().collect()
-    }
-
-    fn cells(object: &ServiceAccount, now: Time) -> Vec<Value> {
-        vec![object.metadata.name.clone().into(), table::age(&object.metadata, now)]
     }
 }
 

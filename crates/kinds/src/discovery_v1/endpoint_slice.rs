@@ -3,30 +3,22 @@
 use super::slice_validation;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::object::Object;
+use api_machinery::value::Value;
 use api_types::discovery_v1::EndpointSlice;
 
 use crate::address_warnings;
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::TypedRules;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext};
-use crate::table;
+use crate::table::{self, Cell};
 use crate::versions::Former;
 use api_machinery::names;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 use api_types::discovery_v1::EndpointPort;
 use std::collections::BTreeSet;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     storage: Some(StorageInfo::of::<EndpointSlice>("endpointslices", "qgS0xkrxYAI=")),
     unconditional_update: true,
-    columns: &[
-        Column::NAME,
-        Column::text("AddressType"),
-        Column::text("Ports"),
-        Column::text("Endpoints"),
-        Column::AGE,
-    ],
     ..ResourceInfo::of::<EndpointSlice>()
 };
 
@@ -36,6 +28,15 @@ pub(crate) struct EndpointSliceRules;
 impl TypedRules for EndpointSliceRules {
     type Object = EndpointSlice;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<EndpointSlice>] = &[
+        Cell::NAME,
+        Cell::text("AddressType", |object, _| object.address_type.clone().into()),
+        Cell::text("Ports", |object, _| first_few(object.ports.iter().map(port))),
+        Cell::text("Endpoints", |object, _| {
+            first_few(object.endpoints.iter().flat_map(|one| one.addresses.iter().cloned()))
+        }),
+        Cell::AGE,
+    ];
     const FORMER: &'static [Former] = &[Former { api_version: "discovery.k8s.io/v1beta1", mend: zone_of_topology }];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create];
 
@@ -101,22 +102,17 @@ impl TypedRules for EndpointSliceRules {
         }
         texts
     }
+}
 
-    fn cells(object: &EndpointSlice, now: Time) -> Vec<Value> {
-        let port = |port: &EndpointPort| match (port.port, port.name.as_deref()) {
-            (Some(number), _) => number.to_string(),
-            (None, Some(name)) => name.to_owned(),
-            (None, None) => "*".to_owned(),
-        };
-        let ports: Vec<String> = object.ports.iter().map(port).collect();
-        let endpoints: Vec<String> = object.endpoints.iter().flat_map(|one| one.addresses.iter().cloned()).collect();
-        vec![
-            object.metadata.name.clone().into(),
-            object.address_type.clone().into(),
-            table::or_else(table::first_few(&ports, 3), "<unset>").into(),
-            table::or_else(table::first_few(&endpoints, 3), "<unset>").into(),
-            table::age(&object.metadata, now),
-        ]
+fn first_few(items: impl Iterator<Item = String>) -> Value {
+    table::or_else(table::first_few(&items.collect::<Vec<_>>(), 3), "<unset>").into()
+}
+
+fn port(port: &EndpointPort) -> String {
+    match (port.port, port.name.as_deref()) {
+        (Some(number), _) => number.to_string(),
+        (None, Some(name)) => name.to_owned(),
+        (None, None) => "*".to_owned(),
     }
 }
 

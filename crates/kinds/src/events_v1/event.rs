@@ -1,6 +1,6 @@
 //! Event of events.k8s.io/v1: its names, and its rules.
 
-use crate::event_rules;
+use crate::event_rules::{self, Printed, Row};
 use crate::internal_json;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::{BadValue, ErrorList, Path};
@@ -8,9 +8,8 @@ use api_types::events_v1::Event;
 
 use crate::info::{ResourceInfo, StorageInfo};
 use crate::lifecycle::Lifecycle;
+use crate::table::Cell;
 use crate::versions::VersionConversion;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["ev"],
@@ -29,7 +28,6 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
         "reportingController",
         "type",
     ],
-    columns: event_rules::COLUMNS,
     ..ResourceInfo::of::<Event>()
 };
 
@@ -39,6 +37,7 @@ pub(crate) struct EventRules;
 impl TypedRules for EventRules {
     type Object = Event;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<Event>] = Event::COLUMNS;
     const CONVERSION: Option<VersionConversion> = Some(super::conversion::OF_CORE);
     const LIFECYCLE: Lifecycle = Lifecycle::EVENTS;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
@@ -110,20 +109,20 @@ impl TypedRules for EventRules {
             _ => return None,
         })
     }
+}
 
-    fn cells(object: &Event, now: Time) -> Vec<Value> {
-        let row = event_rules::Row {
-            name: &object.metadata.name,
-            seen: (object.deprecated_first_timestamp, object.deprecated_last_timestamp),
-            event_time: object.event_time,
-            series: object.series.as_ref().map(|series| (series.last_observed_time, series.count)),
-            count: object.deprecated_count,
-            about: &object.regarding,
-            source: &object.deprecated_source,
-            reporter: (&object.reporting_controller, &object.reporting_instance),
-            texts: [&object.type_, &object.reason, &object.note],
-        };
-        event_rules::cells(&row, now)
+impl Printed for Event {
+    fn row(&self) -> Row<'_> {
+        Row {
+            seen: (self.deprecated_first_timestamp, self.deprecated_last_timestamp),
+            event_time: self.event_time,
+            series: self.series.as_ref().map(|series| (series.last_observed_time, series.count)),
+            count: self.deprecated_count,
+            about: &self.regarding,
+            source: &self.deprecated_source,
+            reporter: (&self.reporting_controller, &self.reporting_instance),
+            texts: [&self.type_, &self.reason, &self.note],
+        }
     }
 }
 

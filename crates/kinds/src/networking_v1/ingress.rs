@@ -4,13 +4,11 @@ use api_types::networking_v1::Ingress;
 
 use super::ingress_validation as validation;
 use crate::address_warnings;
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
-use crate::table;
+use crate::table::{self, Cell};
 use api_machinery::field_path::{ErrorList, Path};
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 use api_types::networking_v1::IngressLoadBalancerIngress;
 use std::collections::BTreeSet;
 
@@ -18,14 +16,6 @@ static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["ing"],
     storage: Some(StorageInfo::of::<Ingress>("ingress", "39NQlfNR+bo=")),
     unconditional_update: true,
-    columns: &[
-        Column::NAME,
-        Column::text("Class"),
-        Column::text("Hosts"),
-        Column::text("Address"),
-        Column::text("Ports"),
-        Column::AGE,
-    ],
     subresources: &[SubresourceInfo::status("Ingress")],
     ..ResourceInfo::of::<Ingress>()
 };
@@ -36,6 +26,16 @@ pub(crate) struct IngressRules;
 impl TypedRules for IngressRules {
     type Object = Ingress;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<Ingress>] = &[
+        Cell::NAME,
+        Cell::text("Class", |object, _| {
+            object.spec.ingress_class_name.clone().unwrap_or_else(|| "<none>".into()).into()
+        }),
+        Cell::text("Hosts", |object, _| hosts(object).into()),
+        Cell::text("Address", |object, _| addresses(&object.status.load_balancer.ingress).into()),
+        Cell::text("Ports", |object, _| if object.spec.tls.is_empty() { "80" } else { "80, 443" }.into()),
+        Cell::AGE,
+    ];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
@@ -67,22 +67,14 @@ impl TypedRules for IngressRules {
         let ips: Vec<String> = object.status.load_balancer.ingress.iter().map(|one| one.ip.clone()).collect();
         address_warnings::of_ips(&path, &ips)
     }
+}
 
-    fn cells(object: &Ingress, now: Time) -> Vec<Value> {
-        let ingress = &object.status.load_balancer.ingress;
-        let address =
-            |one: &IngressLoadBalancerIngress| if one.ip.is_empty() { one.hostname.clone() } else { one.ip.clone() };
-        let addresses = ingress.iter().map(address).filter(|address| !address.is_empty()).collect::<BTreeSet<_>>();
-        let addresses = table::joined(addresses.iter().map(String::as_str), ",");
-        vec![
-            object.metadata.name.clone().into(),
-            object.spec.ingress_class_name.clone().unwrap_or_else(|| "<none>".into()).into(),
-            hosts(object).into(),
-            addresses.into(),
-            if object.spec.tls.is_empty() { "80" } else { "80, 443" }.into(),
-            table::age(&object.metadata, now),
-        ]
-    }
+/// Each once, in their order as texts.
+fn addresses(ingress: &[IngressLoadBalancerIngress]) -> String {
+    let address =
+        |one: &IngressLoadBalancerIngress| if one.ip.is_empty() { one.hostname.clone() } else { one.ip.clone() };
+    let addresses: BTreeSet<_> = ingress.iter().map(address).filter(|address| !address.is_empty()).collect();
+    table::joined(addresses.iter().map(String::as_str), ",")
 }
 
 /// How many hosts a row has room for.

@@ -3,20 +3,20 @@
 use api_types::networking_v1::{IngressClass, IngressClassParametersReference, IngressClassSpec};
 
 use crate::field_rules::{self as rules, IMMUTABLE};
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
-use crate::table;
+use crate::table::{self, Cell};
 use crate::versions::Former;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
+
+/// What marks the class that Ingresses without one get.
+const DEFAULT_ANNOTATION: &str = "ingressclass.kubernetes.io/is-default-class";
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     storage: Some(StorageInfo::of::<IngressClass>("ingressclasses", "l/iqIbDgFyQ=")),
     unconditional_update: true,
-    columns: &[Column::NAME, Column::text("Controller"), Column::text("Parameters"), Column::AGE],
     ..ResourceInfo::of::<IngressClass>()
 };
 
@@ -26,6 +26,12 @@ pub(crate) struct IngressClassRules;
 impl TypedRules for IngressClassRules {
     type Object = IngressClass;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<IngressClass>] = &[
+        Cell::name(|object, _| table::default_name(&object.metadata, &[DEFAULT_ANNOTATION])),
+        Cell::text("Controller", |object, _| object.spec.controller.clone().into()),
+        Cell::text("Parameters", |object, _| parameters(object).into()),
+        Cell::AGE,
+    ];
     const FORMER: &'static [Former] = &[Former::same("networking.k8s.io/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::Generation;
@@ -56,20 +62,12 @@ impl TypedRules for IngressClassRules {
         validate_spec(&path, &object.spec, &mut errors);
         errors
     }
+}
 
-    fn cells(object: &IngressClass, now: Time) -> Vec<Value> {
-        let key = "ingressclass.kubernetes.io/is-default-class";
-        let is_default = object.metadata.annotations.get(key).is_some_and(|value| value == "true");
-        let name = format!("{}{}", object.metadata.name, if is_default { " (default)" } else { "" });
-        let parameters = object.spec.parameters.as_ref().map_or_else(
-            || "<none>".to_owned(),
-            |of| {
-                let group = of.api_group.as_ref().map(|group| format!(".{group}")).unwrap_or_default();
-                format!("{}{group}/{}", of.kind, of.name)
-            },
-        );
-        vec![name.into(), object.spec.controller.clone().into(), parameters.into(), table::age(&object.metadata, now)]
-    }
+fn parameters(class: &IngressClass) -> String {
+    let Some(of) = &class.spec.parameters else { return "<none>".to_owned() };
+    let group = of.api_group.as_ref().map(|group| format!(".{group}")).unwrap_or_default();
+    format!("{}{group}/{}", of.kind, of.name)
 }
 
 const CONTROLLER_MAX_BYTES: usize = 250;

@@ -3,20 +3,17 @@
 use api_types::networking_v1::NetworkPolicy;
 
 use super::network_policy_validation as validation;
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
-use crate::table;
+use crate::table::{self, Cell};
 use crate::versions::Former;
 use api_machinery::field_path::ErrorList;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["netpol"],
     storage: Some(StorageInfo::of::<NetworkPolicy>("networkpolicies", "YpfwF18m1G8=")),
     unconditional_update: true,
-    columns: &[Column::NAME, Column::text("Pod-Selector"), Column::AGE],
     ..ResourceInfo::of::<NetworkPolicy>()
 };
 
@@ -26,6 +23,11 @@ pub(crate) struct NetworkPolicyRules;
 impl TypedRules for NetworkPolicyRules {
     type Object = NetworkPolicy;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<NetworkPolicy>] = &[
+        Cell::NAME,
+        Cell::text("Pod-Selector", |object, _| table::selector(Some(&object.spec.pod_selector), "<error>")),
+        Cell::AGE,
+    ];
     const FORMER: &'static [Former] = &[Former::same("extensions/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::Generation;
@@ -54,13 +56,5 @@ impl TypedRules for NetworkPolicyRules {
 
     fn warnings(object: &NetworkPolicy, _: Option<&NetworkPolicy>) -> Vec<String> {
         validation::warnings(&object.spec)
-    }
-
-    fn cells(object: &NetworkPolicy, now: Time) -> Vec<Value> {
-        vec![
-            object.metadata.name.clone().into(),
-            table::selector(Some(&object.spec.pod_selector), "<error>"),
-            table::age(&object.metadata, now),
-        ]
     }
 }

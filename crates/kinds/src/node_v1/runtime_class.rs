@@ -2,25 +2,22 @@
 
 use api_types::node_v1::RuntimeClass;
 
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::pod_spec::defaults::round_up;
 use crate::pod_spec::validation::{validate_overhead_amounts, validate_tolerations};
 use crate::pod_spec::warnings::deprecated_label;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
-use crate::table;
+use crate::table::Cell;
 use crate::versions::Former;
 use crate::{field_rules, internal_json};
 use api_machinery::field_path::ErrorList;
 use api_machinery::field_path::Path;
 use api_machinery::names;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 use api_types::core_v1::Toleration;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     storage: Some(StorageInfo::of::<RuntimeClass>("runtimeclasses", "WQTu1GL3T2Q=")),
     create_on_update: true,
-    columns: &[Column::NAME, Column::text("Handler"), Column::AGE],
     ..ResourceInfo::of::<RuntimeClass>()
 };
 
@@ -30,6 +27,8 @@ pub(crate) struct RuntimeClassRules;
 impl TypedRules for RuntimeClassRules {
     type Object = RuntimeClass;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<RuntimeClass>] =
+        &[Cell::NAME, Cell::text("Handler", |object, _| object.handler.clone().into()), Cell::AGE];
     const FORMER: &'static [Former] = &[Former::same("node.k8s.io/v1beta1")];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
@@ -75,10 +74,6 @@ impl TypedRules for RuntimeClassRules {
         let keys = object.scheduling.iter().flat_map(|scheduling| scheduling.node_selector.keys());
         let texts = keys.filter_map(|key| deprecated_label(key));
         texts.map(|text| format!("scheduling.nodeSelector: {text}")).collect()
-    }
-
-    fn cells(object: &RuntimeClass, now: Time) -> Vec<Value> {
-        vec![object.metadata.name.clone().into(), object.handler.clone().into(), table::age(&object.metadata, now)]
     }
 }
 

@@ -3,12 +3,12 @@
 use api_types::policy_v1::PodDisruptionBudget;
 
 use crate::conditions;
-use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::label_selector::{self, Values};
 use crate::lifecycle::Lifecycle;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
-use crate::table;
+use crate::table::Cell;
 use crate::versions::Former;
 use crate::workload;
 use crate::{field_rules, internal_json};
@@ -17,7 +17,6 @@ use api_machinery::field_path::Path;
 use api_machinery::intstr::IntOrString;
 use api_machinery::meta::{LabelSelector, LabelSelectorRequirement};
 use api_machinery::object::Object;
-use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::policy_v1::PodDisruptionBudgetSpec;
 use api_types::policy_v1::constants::unhealthy_pod_eviction_policy_type;
@@ -25,13 +24,6 @@ use api_types::policy_v1::constants::unhealthy_pod_eviction_policy_type;
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["pdb"],
     storage: Some(StorageInfo::of::<PodDisruptionBudget>("poddisruptionbudgets", "EVWiDmWqyJw=")),
-    columns: &[
-        Column::NAME,
-        Column::text("Min Available"),
-        Column::text("Max Unavailable"),
-        Column::number("Allowed Disruptions"),
-        Column::AGE,
-    ],
     subresources: &[SubresourceInfo::status("PodDisruptionBudget")],
     ..ResourceInfo::of::<PodDisruptionBudget>()
 };
@@ -42,6 +34,13 @@ pub(crate) struct PodDisruptionBudgetRules;
 impl TypedRules for PodDisruptionBudgetRules {
     type Object = PodDisruptionBudget;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<PodDisruptionBudget>] = &[
+        Cell::NAME,
+        Cell::text("Min Available", |object, _| shown(object.spec.min_available.as_ref())),
+        Cell::text("Max Unavailable", |object, _| shown(object.spec.max_unavailable.as_ref())),
+        Cell::number("Allowed Disruptions", |object, _| object.status.disruptions_allowed.into()),
+        Cell::AGE,
+    ];
     const FORMER: &'static [Former] = &[Former { api_version: "policy/v1beta1", mend: empty_selects_nothing }];
     const LIFECYCLE: Lifecycle = Lifecycle { qualified_finalizers: false, ..Lifecycle::DEFAULT };
     const METADATA_CHECKS: &'static [MetadataCheck] = &[];
@@ -86,18 +85,10 @@ impl TypedRules for PodDisruptionBudgetRules {
         workload::not_negative(&Path::new("status"), &counters, &mut errors);
         errors
     }
+}
 
-    fn cells(object: &PodDisruptionBudget, now: Time) -> Vec<Value> {
-        let shown =
-            |amount: Option<&IntOrString>| Value::from(amount.map_or_else(|| "N/A".to_owned(), ToString::to_string));
-        vec![
-            object.metadata.name.clone().into(),
-            shown(object.spec.min_available.as_ref()),
-            shown(object.spec.max_unavailable.as_ref()),
-            object.status.disruptions_allowed.into(),
-            table::age(&object.metadata, now),
-        ]
-    }
+fn shown(amount: Option<&IntOrString>) -> Value {
+    amount.map_or_else(|| "N/A".to_owned(), ToString::to_string).into()
 }
 
 /// The key by which v1beta1's empty selector, which selected nothing, is told from that of v1.

@@ -3,18 +3,17 @@
 use api_types::rbac_v1::ClusterRoleBinding;
 
 use super::validation::{self, Scope};
+use super::{role, subjects_of};
 use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::table::Cell;
 use crate::versions::Former;
 use api_machinery::field_path::ErrorList;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     storage: Some(StorageInfo::of::<ClusterRoleBinding>("clusterrolebindings", "48tpQ8gZHFc=")),
     create_on_update: true,
     unconditional_update: true,
-    columns: super::BINDING_COLUMNS,
     ..ResourceInfo::of::<ClusterRoleBinding>()
 };
 
@@ -24,6 +23,14 @@ pub(crate) struct ClusterRoleBindingRules;
 impl TypedRules for ClusterRoleBindingRules {
     type Object = ClusterRoleBinding;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<ClusterRoleBinding>] = &[
+        Cell::NAME,
+        Cell::text("Role", |object, _| role(&object.role_ref)),
+        Cell::AGE,
+        Cell::wide("Users", |object, _| subjects_of(&object.subjects, "User")),
+        Cell::wide("Groups", |object, _| subjects_of(&object.subjects, "Group")),
+        Cell::wide("ServiceAccounts", |object, _| subjects_of(&object.subjects, "ServiceAccount")),
+    ];
     /// Subjects had other fields in the version before.
     const FORMER: &'static [Former] = &[Former::same("rbac.authorization.k8s.io/v1beta1")];
 
@@ -50,9 +57,5 @@ impl TypedRules for ClusterRoleBindingRules {
 
     fn set_defaults(object: &mut ClusterRoleBinding) {
         super::set_binding_defaults(&mut object.role_ref, &mut object.subjects);
-    }
-
-    fn cells(object: &ClusterRoleBinding, now: Time) -> Vec<Value> {
-        super::binding_cells(&object.metadata, &object.role_ref, &object.subjects, now)
     }
 }

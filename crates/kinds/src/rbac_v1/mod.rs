@@ -6,14 +6,10 @@ mod role;
 mod role_binding;
 mod validation;
 
-use api_machinery::meta::ObjectMeta;
-use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::rbac_v1::{GROUP, RoleRef, Subject};
 
-use crate::info::Column;
 use crate::rules::{Rules, Typed};
-use crate::table;
 
 /// The rules of each kind of the group version.
 pub(crate) static KINDS: &[&dyn Rules] = &[
@@ -35,26 +31,9 @@ fn set_binding_defaults(role: &mut RoleRef, subjects: &mut [Subject]) {
     }
 }
 
-/// The columns of bindings.
-const BINDING_COLUMNS: &[Column<'static>] = &[
-    Column::NAME,
-    Column::text("Role"),
-    Column::AGE,
-    Column::wide("Users"),
-    Column::wide("Groups"),
-    Column::wide("ServiceAccounts"),
-];
-
-/// The row of a binding, in the order of [`BINDING_COLUMNS`].
-fn binding_cells(meta: &ObjectMeta, role: &RoleRef, subjects: &[Subject], now: Time) -> Vec<Value> {
-    vec![
-        meta.name.clone().into(),
-        format!("{}/{}", role.kind, role.name).into(),
-        table::age(meta, now),
-        subjects_of(subjects, "User"),
-        subjects_of(subjects, "Group"),
-        subjects_of(subjects, "ServiceAccount"),
-    ]
+/// The role that a binding gives.
+fn role(role: &RoleRef) -> Value {
+    format!("{}/{}", role.kind, role.name).into()
 }
 
 /// The names of the subjects of a kind.

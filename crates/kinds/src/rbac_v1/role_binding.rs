@@ -3,18 +3,17 @@
 use api_types::rbac_v1::RoleBinding;
 
 use super::validation::{self, Scope};
+use super::{role, subjects_of};
 use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::table::Cell;
 use crate::versions::Former;
 use api_machinery::field_path::ErrorList;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     storage: Some(StorageInfo::of::<RoleBinding>("rolebindings", "eGsCzGH6b1g=")),
     create_on_update: true,
     unconditional_update: true,
-    columns: super::BINDING_COLUMNS,
     ..ResourceInfo::of::<RoleBinding>()
 };
 
@@ -24,6 +23,14 @@ pub(crate) struct RoleBindingRules;
 impl TypedRules for RoleBindingRules {
     type Object = RoleBinding;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<RoleBinding>] = &[
+        Cell::NAME,
+        Cell::text("Role", |object, _| role(&object.role_ref)),
+        Cell::AGE,
+        Cell::wide("Users", |object, _| subjects_of(&object.subjects, "User")),
+        Cell::wide("Groups", |object, _| subjects_of(&object.subjects, "Group")),
+        Cell::wide("ServiceAccounts", |object, _| subjects_of(&object.subjects, "ServiceAccount")),
+    ];
     /// Subjects had other fields in the version before.
     const FORMER: &'static [Former] = &[Former::same("rbac.authorization.k8s.io/v1beta1")];
 
@@ -45,9 +52,5 @@ impl TypedRules for RoleBindingRules {
 
     fn set_defaults(object: &mut RoleBinding) {
         super::set_binding_defaults(&mut object.role_ref, &mut object.subjects);
-    }
-
-    fn cells(object: &RoleBinding, now: Time) -> Vec<Value> {
-        super::binding_cells(&object.metadata, &object.role_ref, &object.subjects, now)
     }
 }

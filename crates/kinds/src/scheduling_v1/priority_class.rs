@@ -4,26 +4,17 @@ use api_types::core_v1::constants::preemption_policy;
 use api_types::scheduling_v1::PriorityClass;
 
 use crate::field_rules;
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
-use crate::table;
+use crate::table::Cell;
 use crate::versions::Former;
 use api_machinery::field_path::ErrorList;
 use api_machinery::field_path::{BadValue, Path};
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["pc"],
     storage: Some(StorageInfo::of::<PriorityClass>("priorityclasses", "1QwjyaZjj3Y=")),
     unconditional_update: true,
-    columns: &[
-        Column::NAME,
-        Column::number("Value"),
-        Column { name: "Global-Default", type_: "boolean", format: "", priority: 0 },
-        Column::AGE,
-        Column::text("PreemptionPolicy"),
-    ],
     ..ResourceInfo::of::<PriorityClass>()
 };
 
@@ -33,6 +24,13 @@ pub(crate) struct PriorityClassRules;
 impl TypedRules for PriorityClassRules {
     type Object = PriorityClass;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<PriorityClass>] = &[
+        Cell::NAME,
+        Cell::number("Value", |object, _| object.value.into()),
+        Cell::boolean("Global-Default", |object, _| object.global_default.into()),
+        Cell::AGE,
+        Cell::text("PreemptionPolicy", |object, _| object.preemption_policy.clone().unwrap_or_default().into()),
+    ];
     const FORMER: &'static [Former] =
         &[Former::same("scheduling.k8s.io/v1alpha1"), Former::same("scheduling.k8s.io/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
@@ -76,16 +74,6 @@ impl TypedRules for PriorityClassRules {
     fn keeps(name: &str) -> Option<&'static str> {
         let known = SYSTEM_CLASSES.iter().any(|(system, _)| *system == name);
         known.then_some("this is a system priority class and cannot be deleted")
-    }
-
-    fn cells(object: &PriorityClass, now: Time) -> Vec<Value> {
-        vec![
-            object.metadata.name.clone().into(),
-            object.value.into(),
-            object.global_default.into(),
-            table::age(&object.metadata, now),
-            object.preemption_policy.clone().unwrap_or_default().into(),
-        ]
     }
 
     fn prepare_create(_: &RuleContext, object: &mut PriorityClass) {

@@ -3,33 +3,27 @@
 use api_types::storage_v1::StorageClass;
 
 use crate::field_rules;
-use crate::info::{Column, ResourceInfo, StorageInfo};
+use crate::info::{ResourceInfo, StorageInfo};
 use crate::lifecycle::Lifecycle;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
-use crate::table;
+use crate::table::{self, Cell};
 use crate::versions::Former;
 use api_machinery::field_path::ErrorList;
 use api_machinery::field_path::{BadValue, Path};
 use api_machinery::names;
-use api_machinery::time::Time;
-use api_machinery::value::Value;
 use api_types::core_v1::TopologySelectorTerm;
 use api_types::core_v1::constants::persistent_volume_reclaim_policy;
 use api_types::storage_v1::constants::volume_binding_mode;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What marks the class that claims without one get; the second as older clusters have it.
+const DEFAULT_ANNOTATIONS: &[&str] =
+    &["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["sc"],
     storage: Some(StorageInfo::of::<StorageClass>("storageclasses", "K+m6uJwbjGY=")),
     unconditional_update: true,
-    columns: &[
-        Column::NAME,
-        Column::text("Provisioner"),
-        Column::text("ReclaimPolicy"),
-        Column::text("VolumeBindingMode"),
-        Column::text("AllowVolumeExpansion"),
-        Column::AGE,
-    ],
     ..ResourceInfo::of::<StorageClass>()
 };
 
@@ -39,6 +33,18 @@ pub(crate) struct StorageClassRules;
 impl TypedRules for StorageClassRules {
     type Object = StorageClass;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<StorageClass>] = &[
+        Cell::name(|object, _| table::default_name(&object.metadata, DEFAULT_ANNOTATIONS)),
+        Cell::text("Provisioner", |object, _| object.provisioner.clone().into()),
+        Cell::text("ReclaimPolicy", |object, _| {
+            object.reclaim_policy.clone().unwrap_or_else(|| "Delete".into()).into()
+        }),
+        Cell::text("VolumeBindingMode", |object, _| {
+            object.volume_binding_mode.clone().unwrap_or_else(|| "Immediate".into()).into()
+        }),
+        Cell::text("AllowVolumeExpansion", |object, _| object.allow_volume_expansion.unwrap_or_default().into()),
+        Cell::AGE,
+    ];
     const FORMER: &'static [Former] = &[Former::same("storage.k8s.io/v1beta1")];
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
 
@@ -89,22 +95,6 @@ impl TypedRules for StorageClassRules {
             }
         }
         warnings
-    }
-
-    fn cells(object: &StorageClass, now: Time) -> Vec<Value> {
-        let is_default =
-            ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"]
-                .iter()
-                .any(|key| object.metadata.annotations.get(*key).is_some_and(|value| value == "true"));
-        let name = format!("{}{}", object.metadata.name, if is_default { " (default)" } else { "" });
-        vec![
-            name.into(),
-            object.provisioner.clone().into(),
-            object.reclaim_policy.clone().unwrap_or_else(|| "Delete".into()).into(),
-            object.volume_binding_mode.clone().unwrap_or_else(|| "Immediate".into()).into(),
-            object.allow_volume_expansion.unwrap_or_default().into(),
-            table::age(&object.metadata, now),
-        ]
     }
 }
 

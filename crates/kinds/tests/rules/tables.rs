@@ -20,8 +20,8 @@ fn cells(name: &str, text: &str) -> Vec<Value> {
 
 /// Checks one cell, found by its column's name, in each of several objects of a kind.
 fn check_cell(name: &str, column: &str, rows: &[(&str, &str)]) {
-    let info = kind(name).info();
-    let at = info.columns.iter().position(|own| own.name == column).unwrap_or_else(|| panic!("{name}: no {column}"));
+    let columns = kind(name).columns();
+    let at = columns.iter().position(|own| own.name == column).unwrap_or_else(|| panic!("{name}: no {column}"));
     for (text, expected) in rows {
         assert_eq!(cells(name, text)[at], json!(expected), "{name} {column} {text}");
     }
