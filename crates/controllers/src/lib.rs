@@ -46,6 +46,7 @@ pub const ALL: &[Descriptor] = &[
     cluster::resource_quota::DESCRIPTOR,
     cluster::storage_protection::CLAIMS,
     cluster::storage_protection::VOLUMES,
+    cluster::attributes_class_protection::DESCRIPTOR,
     network::endpoint_slice::DESCRIPTOR,
     network::endpoints::DESCRIPTOR,
     network::endpoint_slice_mirroring::DESCRIPTOR,

@@ -57,7 +57,6 @@ pub(crate) const ABSENT: &[Feature] = &[
     Feature::named("TopologyManagerPolicyOptions"),
     Feature::named("UnknownVersionInteroperabilityProxy"),
     Feature::named("UserNamespacesSupport"),
-    Feature::named("VolumeAttributesClass"),
     Feature::named("WinDSR"),
     Feature::named("WinOverlay"),
     Feature::named("WindowsGracefulNodeShutdown"),

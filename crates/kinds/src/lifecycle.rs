@@ -12,8 +12,8 @@ pub struct Lifecycle {
     pub delete_warning: Option<&'static str>,
     /// What holds an object from the moment that its deletion begins.
     pub finalizer: Option<&'static str>,
-    /// Whether a deletion answers with the object; else with a `Status`.
-    pub returns_deleted: bool,
+    /// What a deletion answers with.
+    pub delete_answer: DeleteAnswer,
     /// Whether objects go by themselves after a while. Nobody lists them often, so they have no cache by default.
     pub expires: bool,
     /// The fields by which objects are found without a scan.
@@ -30,18 +30,43 @@ impl Lifecycle {
         dependents: Dependents::Background,
         delete_warning: None,
         finalizer: None,
-        returns_deleted: false,
+        delete_answer: DeleteAnswer::Status,
         expires: false,
         indexes: &[],
         qualified_finalizers: true,
         deprecated: None,
     };
     /// As most, but that a deletion answers with the object.
-    pub const RETURNS_DELETED: Self = Self { returns_deleted: true, ..Self::DEFAULT };
+    pub const RETURNS_DELETED: Self = Self { delete_answer: DeleteAnswer::Object, ..Self::DEFAULT };
     /// What custom kinds have.
     pub const CUSTOM: Self = Self { qualified_finalizers: false, ..Self::DEFAULT };
     /// What events have: they come and go without the garbage collector.
     pub const EVENTS: Self = Self { dependents: Dependents::Unsupported, expires: true, ..Self::DEFAULT };
+}
+
+/// What a deletion answers with when the object is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeleteAnswer {
+    /// A `Status`.
+    Status,
+    /// The object.
+    Object,
+    /// The object, though documents tell of a `Status`, as upstream's do of namespaces.
+    UndocumentedObject,
+}
+
+impl DeleteAnswer {
+    /// Whether it is the object.
+    #[must_use]
+    pub fn is_object(self) -> bool {
+        matches!(self, Self::Object | Self::UndocumentedObject)
+    }
+
+    /// Whether documents tell of the object.
+    #[must_use]
+    pub fn is_documented_as_object(self) -> bool {
+        self == Self::Object
+    }
 }
 
 /// What a kind does with dependents when nobody says.

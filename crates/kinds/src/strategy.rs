@@ -1,5 +1,6 @@
 //! What most kinds do with `spec`, `status` and the generation when an object is written.
 
+use api_machinery::meta::ObjectMeta;
 use api_machinery::object::Object;
 use api_machinery::reflect::{copy_field, differs_in, reset_field};
 
@@ -49,6 +50,16 @@ impl Strategy {
             object.meta_mut().generation += 1;
         }
     }
+}
+
+/// Keeps of stored metadata what most statuses may change and a few may not (`ResetObjectMetaForStatus`).
+pub fn keep_metadata(meta: &mut ObjectMeta, stored: &ObjectMeta) {
+    meta.deletion_timestamp = stored.deletion_timestamp;
+    meta.generation = stored.generation;
+    meta.labels.clone_from(&stored.labels);
+    meta.annotations.clone_from(&stored.annotations);
+    meta.finalizers.clone_from(&stored.finalizers);
+    meta.owner_references.clone_from(&stored.owner_references);
 }
 
 #[cfg(test)]

@@ -195,7 +195,7 @@ impl Resource {
     }
 
     fn gone(&self, item: Arc<Stored>) -> Deletion {
-        let returns_deleted = self.rules.lifecycle().returns_deleted;
+        let returns_deleted = self.rules.lifecycle().delete_answer.is_object();
         let body = if returns_deleted { Deleted::Object(item) } else { Deleted::Status(Box::new(self.success(&item))) };
         Deletion { body, accepted: false }
     }

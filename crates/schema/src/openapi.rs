@@ -54,6 +54,8 @@ pub struct Resource<'a> {
     pub namespaced: bool,
     /// `get list watch create update patch delete deletecollection`, as discovery shows them.
     pub verbs: Vec<&'a str>,
+    /// Whether a deletion is said to answer with the object; else with a `Status`.
+    pub returns_deleted: bool,
     /// What its objects look like; absent for subresources that only connect.
     pub model: Option<Model<'a>>,
 }

@@ -1,4 +1,4 @@
-//! StorageObjectInUseProtection: volumes and claims carry a finalizer, so that their controllers can keep what is in
+//! StorageObjectInUseProtection: volumes, claims and classes of attributes carry a finalizer, so that their controllers can keep what is in
 //! use from going.
 
 use api_machinery::object::Object;
@@ -22,6 +22,8 @@ fn finalizer(attributes: &Attributes) -> Option<&'static str> {
         Some("kubernetes.io/pv-protection")
     } else if attributes.is("", "persistentvolumeclaims") {
         Some("kubernetes.io/pvc-protection")
+    } else if attributes.is("storage.k8s.io", "volumeattributesclasses") {
+        Some("kubernetes.io/vac-protection")
     } else {
         None
     }

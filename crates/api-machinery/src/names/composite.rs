@@ -104,6 +104,7 @@ pub fn csi_driver_name(path: &Path, name: &str) -> ErrorList {
     let mut errors = ErrorList::new();
     if name.is_empty() {
         errors.push(path.required(""));
+        return errors;
     }
     if name.len() > LABEL_MAX_BYTES {
         errors.push(path.too_long(LABEL_MAX_BYTES));

@@ -77,7 +77,7 @@ pub struct PersistentVolumeClaimStatus {
     #[field(5, go = "v1.ResourceList")]
     pub allocated_resources: ResourceList,
     /// Per-resource resize state, for example ControllerResizeInProgress.
-    #[field(7, go = "map[v1.ResourceName]v1.ClaimResourceStatus", values = claim_resource_status::ALL)]
+    #[field(7, granular, go = "map[v1.ResourceName]v1.ClaimResourceStatus", values = claim_resource_status::ALL)]
     pub allocated_resource_statuses: BTreeMap<String, String>,
     /// Attributes class the volume uses now; unset means none.
     #[field(8)]

@@ -7,13 +7,10 @@ pub mod volume_binding_mode {
 
 /// Values of `FSGroupPolicy`.
 pub mod fs_group_policy {
-    pub const READ_WRITE_ONCE_WITH_FS_TYPE: &str = "ReadWriteOnceWithFSType";
-    pub const FILE: &str = "File";
-    pub const NONE: &str = "None";
+    values! { READ_WRITE_ONCE_WITH_FS_TYPE = "ReadWriteOnceWithFSType", FILE = "File", NONE = "None" }
 }
 
 /// Values of `VolumeLifecycleMode`.
 pub mod volume_lifecycle_mode {
-    pub const PERSISTENT: &str = "Persistent";
-    pub const EPHEMERAL: &str = "Ephemeral";
+    values! { PERSISTENT = "Persistent", EPHEMERAL = "Ephemeral" }
 }

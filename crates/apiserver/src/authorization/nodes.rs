@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use api_machinery::object::Object;
 use api_types::core_v1::{PersistentVolume, Pod};
+use api_types::storage_v1::VolumeAttachment;
 use authz::node::Graph;
 use base::{SharedClock, TaskGroup};
 use registry::Registry;
@@ -14,6 +15,8 @@ use crate::follow::{Follower, follow};
 pub(super) fn keep(graph: &Arc<Graph>, registry: &Registry, clock: &SharedClock, tasks: &TaskGroup) {
     follow(registry, ("", "v1", "pods"), Arc::new(Pods(Arc::clone(graph))), clock, tasks);
     follow(registry, ("", "v1", "persistentvolumes"), Arc::new(Volumes(Arc::clone(graph))), clock, tasks);
+    let attachments = Arc::new(Attachments(Arc::clone(graph)));
+    follow(registry, ("storage.k8s.io", "v1", "volumeattachments"), attachments, clock, tasks);
 }
 
 struct Pods(Arc<Graph>);
@@ -39,5 +42,18 @@ impl Follower for Volumes {
     }
     fn gone(&self, _: &str, name: &str) {
         self.0.delete_volume(name);
+    }
+}
+
+struct Attachments(Arc<Graph>);
+
+impl Follower for Attachments {
+    fn set(&self, object: &dyn Object) {
+        if let Some(attachment) = object.downcast_ref::<VolumeAttachment>() {
+            self.0.set_attachment(attachment);
+        }
+    }
+    fn gone(&self, _: &str, name: &str) {
+        self.0.delete_attachment(name);
     }
 }

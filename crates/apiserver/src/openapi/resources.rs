@@ -13,16 +13,19 @@ use crate::handlers::BINDINGS;
 /// The resources and subresources of built-in kinds.
 pub(super) fn built_in(served: &ServedKinds) -> Vec<Resource<'static>> {
     let enabled = kinds::all().filter(|rules| served.is_enabled(rules.info()));
-    let stored = enabled.flat_map(|rules| of(rules.info(), Some(Model::Table(rules.table()))));
-    stored.chain(of(&BINDINGS, other_model("Binding"))).collect()
+    let stored = enabled.flat_map(|rules| {
+        let returns_deleted = rules.lifecycle().delete_answer.is_documented_as_object();
+        of(rules.info(), returns_deleted, Some(Model::Table(rules.table())))
+    });
+    stored.chain(of(&BINDINGS, false, other_model("Binding"))).collect()
 }
 
 /// The resource and subresources of a custom kind.
 pub(super) fn custom(kind: &ServedKind) -> Vec<Resource<'_>> {
-    of(kind.info.get(), Some(Model::Custom { name: &kind.model, schema: &kind.schema }))
+    of(kind.info.get(), false, Some(Model::Custom { name: &kind.model, schema: &kind.schema }))
 }
 
-fn of<'a>(info: &'a ResourceInfo<'a>, model: Option<Model<'a>>) -> Vec<Resource<'a>> {
+fn of<'a>(info: &'a ResourceInfo<'a>, returns_deleted: bool, model: Option<Model<'a>>) -> Vec<Resource<'a>> {
     let main = Resource {
         gvk: GroupVersionKind::named(info.group, info.version, info.kind),
         group: info.group,
@@ -32,6 +35,7 @@ fn of<'a>(info: &'a ResourceInfo<'a>, model: Option<Model<'a>>) -> Vec<Resource<
         subresource: "",
         namespaced: info.namespaced,
         verbs: info.verbs.to_vec(),
+        returns_deleted,
         model,
     };
     let subresources = info.subresources.iter().map(|own| Resource {

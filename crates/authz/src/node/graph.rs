@@ -1,9 +1,10 @@
 //! Which nodes are linked to which objects: a pod links its node to what the pod refers to, and a claim that a pod uses
-//! links on to its volume and that volume's secrets.
+//! links on to its volume and that volume's secrets. Attachments of volumes say themselves to which node.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use api_types::core_v1::{PersistentVolume, Pod};
+use api_types::storage_v1::VolumeAttachment;
 use parking_lot::RwLock;
 
 use super::references;
@@ -58,6 +59,8 @@ type Place = (String, String);
 struct Links {
     pods: HashMap<Place, BoundPod>,
     volumes: HashMap<String, BoundVolume>,
+    /// The node of each attachment.
+    attachments: HashMap<String, String>,
     /// How many pods of each node refer to an object.
     users: HashMap<Vertex, BTreeMap<String, usize>>,
     /// The volumes that need a secret.
@@ -120,6 +123,22 @@ impl Graph {
     /// A volume that is gone.
     pub fn delete_volume(&self, name: &str) {
         self.0.write().unlink_volume(name);
+    }
+
+    /// An attachment as it is now.
+    pub fn set_attachment(&self, attachment: &VolumeAttachment) {
+        let (name, node) = (&attachment.metadata.name, &attachment.spec.node_name);
+        self.0.write().attachments.insert(name.clone(), node.clone());
+    }
+
+    /// An attachment that is gone.
+    pub fn delete_attachment(&self, name: &str) {
+        self.0.write().attachments.remove(name);
+    }
+
+    /// Whether an attachment is to the node.
+    pub(super) fn is_attachment_linked(&self, node: &str, attachment: &str) -> bool {
+        self.0.read().attachments.get(attachment).is_some_and(|own| own == node)
     }
 
     /// Whether a pod of the node refers to the object, or to a claim whose volume needs it.

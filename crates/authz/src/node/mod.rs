@@ -64,10 +64,10 @@ impl NodeAuthorizer {
             ("", "persistentvolumeclaims") if attributes.subresource == "status" => {
                 self.status_of_claim(node, attributes)
             }
-            ("", "persistentvolumeclaims") => self.gettable(node, attributes, Some(Kind::Claim)),
+            ("", "persistentvolumeclaims") => self.gettable(node, attributes, Kind::Claim),
             ("", "persistentvolumes") => self.volume(node, attributes),
-            ("resource.k8s.io", "resourceclaims") => self.gettable(node, attributes, Some(Kind::ResourceClaim)),
-            ("storage.k8s.io", "volumeattachments") => self.gettable(node, attributes, None),
+            ("resource.k8s.io", "resourceclaims") => self.gettable(node, attributes, Kind::ResourceClaim),
+            ("storage.k8s.io", "volumeattachments") => self.attachment(node, attributes),
             ("", "serviceaccounts") => self.service_account(node, attributes),
             ("coordination.k8s.io", "leases") => own_lease(node, attributes),
             ("storage.k8s.io", "csinodes") => own_csi_node(node, attributes),
@@ -87,43 +87,47 @@ impl NodeAuthorizer {
         allow_if(matches!(attributes.verb.as_str(), "get" | "list" | "watch"), "can only read resources of this type")?;
         allow_if(attributes.subresource.is_empty(), "cannot read subresource")?;
         allow_if(!attributes.namespace.is_empty(), "can only read namespaced object of this type")?;
-        self.linked(node, attributes, Some(kind))
+        self.linked(node, attributes, kind)
     }
 
-    fn gettable(&self, node: &str, attributes: &Attributes, kind: Option<Kind>) -> Verdict {
-        allow_if(attributes.verb == "get", "can only get individual resources of this type")?;
-        allow_if(attributes.subresource.is_empty(), "cannot get subresource")?;
+    fn gettable(&self, node: &str, attributes: &Attributes, kind: Kind) -> Verdict {
+        gets_whole(attributes)?;
         self.linked(node, attributes, kind)
     }
 
     fn volume(&self, node: &str, attributes: &Attributes) -> Verdict {
-        allow_if(attributes.verb == "get", "can only get individual resources of this type")?;
-        allow_if(attributes.subresource.is_empty(), "cannot get subresource")?;
+        gets_whole(attributes)?;
         allow_if(!attributes.name.is_empty(), "No Object name found")?;
         related(node, self.graph.is_volume_linked(node, &attributes.name))
+    }
+
+    fn attachment(&self, node: &str, attributes: &Attributes) -> Verdict {
+        gets_whole(attributes)?;
+        allow_if(!attributes.name.is_empty(), "No Object name found")?;
+        related(node, self.graph.is_attachment_linked(node, &attributes.name))
     }
 
     fn status_of_claim(&self, node: &str, attributes: &Attributes) -> Verdict {
         // The text is upstream's, which has never let nodes get the status alone.
         allow_if(matches!(attributes.verb.as_str(), "update" | "patch"), "can only get/update/patch this type")?;
-        self.linked(node, attributes, Some(Kind::Claim))
+        self.linked(node, attributes, Kind::Claim)
     }
 
-    fn linked(&self, node: &str, attributes: &Attributes, kind: Option<Kind>) -> Verdict {
+    fn linked(&self, node: &str, attributes: &Attributes, kind: Kind) -> Verdict {
         allow_if(!attributes.name.is_empty(), "No Object name found")?;
-        let vertex = |kind| Vertex::new(kind, &attributes.namespace, &attributes.name);
-        related(node, kind.is_some_and(|kind| self.graph.is_linked(node, &vertex(kind))))
+        let vertex = Vertex::new(kind, &attributes.namespace, &attributes.name);
+        related(node, self.graph.is_linked(node, &vertex))
     }
 
     fn service_account(&self, node: &str, attributes: &Attributes) -> Verdict {
         match attributes.verb.as_str() {
-            "get" if attributes.subresource.is_empty() => self.linked(node, attributes, Some(Kind::ServiceAccount)),
+            "get" if attributes.subresource.is_empty() => self.linked(node, attributes, Kind::ServiceAccount),
             "create" => {
                 let one = !attributes.name.is_empty();
                 allow_if(one, "can only create tokens for individual service accounts")?;
                 let token = attributes.subresource == "token";
                 allow_if(token, "can only create token subresource of serviceaccount")?;
-                self.linked(node, attributes, Some(Kind::ServiceAccount))
+                self.linked(node, attributes, Kind::ServiceAccount)
             }
             _ => Err("can only create tokens for individual service accounts".to_owned()),
         }
@@ -169,6 +173,12 @@ fn own_lease(node: &str, attributes: &Attributes) -> Verdict {
     allow_if(place, "can only access leases in the \"kube-node-lease\" system namespace")?;
     let own = attributes.verb == "create" || attributes.name == node;
     allow_if(own, "can only access node lease with the same name as the requesting node")
+}
+
+/// An object itself, read by its name.
+fn gets_whole(attributes: &Attributes) -> Verdict {
+    allow_if(attributes.verb == "get", "can only get individual resources of this type")?;
+    allow_if(attributes.subresource.is_empty(), "cannot get subresource")
 }
 
 fn own_csi_node(node: &str, attributes: &Attributes) -> Verdict {

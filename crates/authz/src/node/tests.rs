@@ -46,6 +46,11 @@ fn authorizer() -> NodeAuthorizer {
     }))
     .unwrap();
     graph.set_volume(&volume);
+    for (name, node) in [("attached", "one"), ("gone", "one")] {
+        let attachment = json!({"metadata": {"name": name}, "spec": {"nodeName": node}});
+        graph.set_attachment(&object::from_value(&attachment).unwrap());
+    }
+    graph.delete_attachment("gone");
     NodeAuthorizer::new(Arc::new(graph))
 }
 
@@ -89,6 +94,7 @@ fn nodes_read_what_their_pods_need() {
         "get /persistentvolumeclaims n/p-d",
         "patch /persistentvolumeclaims/status n/claim",
         "get /persistentvolumes /pv",
+        "get storage.k8s.io/volumeattachments /attached",
         "create /serviceaccounts/token n/robot",
         "get /serviceaccounts n/robot",
         "get /pods n/p",

@@ -1,5 +1,6 @@
 //! What keeps a cluster in order: roles, namespaces, accounts and what nobody owns any more.
 
+pub(crate) mod attributes_class_protection;
 pub(crate) mod bootstrap_tokens;
 pub(crate) mod cluster_role_aggregation;
 pub(crate) mod garbage_collector;

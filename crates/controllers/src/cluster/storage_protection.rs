@@ -35,14 +35,14 @@ const BY_CLAIM: &str = "pod-claims";
 
 /// What an object's finalizer needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Plan {
+pub(super) enum Plan {
     Nothing,
     Add,
     /// If nothing uses the object.
     Remove,
 }
 
-fn plan(meta: &ObjectMeta, finalizer: &str) -> Plan {
+pub(super) fn plan(meta: &ObjectMeta, finalizer: &str) -> Plan {
     let protected = meta.finalizers.iter().any(|own| own == finalizer);
     match (meta.deletion_timestamp.is_some(), protected) {
         (true, true) => Plan::Remove,
@@ -159,7 +159,7 @@ impl Controller for Volumes {
 }
 
 /// An object that is gone needs nothing more.
-fn settled<T>(written: Result<T, client::ClientError>) -> Result<Next, ReconcileError> {
+pub(super) fn settled<T>(written: Result<T, client::ClientError>) -> Result<Next, ReconcileError> {
     match written {
         Err(error) if !error.is_not_found() => Err(error.into()),
         _ => Ok(Next::Done),

@@ -34,6 +34,8 @@ mod volume_warnings;
 
 use crate::rules::{Rules, Typed};
 
+pub(crate) use volume_validation::inline as inline_volume;
+
 /// The rules of each kind of the group version.
 pub(crate) static KINDS: &[&dyn Rules] = &[
     &Typed::<config_map::ConfigMapRules>::new(),

@@ -6,7 +6,7 @@ use api_machinery::names;
 use api_types::core_v1::Namespace;
 
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::lifecycle::Lifecycle;
+use crate::lifecycle::{DeleteAnswer, Lifecycle};
 use crate::strategy::Strategy;
 use crate::table::Cell;
 use api_types::core_v1::constants::{LABEL_METADATA_NAME, namespace_phase};
@@ -35,7 +35,7 @@ impl TypedRules for NamespaceRules {
     const INFO: &'static ResourceInfo<'static> = &INFO;
     const COLUMNS: &'static [Cell<Namespace>] =
         &[Cell::NAME, Cell::text("Status", |object, _| object.status.phase.clone().into()), Cell::AGE];
-    const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
+    const LIFECYCLE: Lifecycle = Lifecycle { delete_answer: DeleteAnswer::UndocumentedObject, ..Lifecycle::DEFAULT };
     const STRATEGY: Strategy = Strategy::Status;
 
     fn reset_fields(subresource: &str) -> &'static [&'static str] {

@@ -32,11 +32,7 @@ pub(super) fn validate(volume: &PersistentVolume) -> ErrorList {
 fn validate_with(volume: &PersistentVolume, node_values: NodeValues) -> ErrorList {
     let mut errors = ErrorList::new();
     let (path, spec) = (Path::new("spec"), &volume.spec);
-    let at = path.child("accessModes");
-    if spec.access_modes.is_empty() {
-        errors.push(at.required(""));
-    }
-    access_modes(&at, &spec.access_modes, &mut errors);
+    validate_access_modes(&path, spec, &mut errors);
     validate_capacity(&path.child("capacity"), spec, &mut errors);
     let at = path.child("persistentVolumeReclaimPolicy");
     if !spec.persistent_volume_reclaim_policy.is_empty() {
@@ -49,10 +45,41 @@ fn validate_with(volume: &PersistentVolume, node_values: NodeValues) -> ErrorLis
             Some(selector) => node_selector(&at, selector, node_values, &mut errors),
         }
     }
-    validate_source(&path, volume, &mut errors);
+    validate_source(&path, &volume.metadata.name, spec, &mut errors);
     validate_classes(&path, spec, &mut errors);
     validate_mount_options(volume, &mut errors);
     errors
+}
+
+/// Checks what would be a volume's spec where no volume is: in an attachment, of a volume that a pod holds inline.
+pub(crate) fn inline(path: &Path, spec: &PersistentVolumeSpec, errors: &mut ErrorList) {
+    const CONTEXT: &str = "in the context of inline volumes";
+    let forbidden = |is_set: bool, field: &'static str, what: &str| {
+        is_set.then(|| path.child(field).forbidden(format!("{what} {CONTEXT}")))
+    };
+    errors.extend(forbidden(spec.claim_ref.is_some(), "claimRef", "may not be specified"));
+    errors.extend(forbidden(!spec.capacity.is_empty(), "capacity", "may not be specified"));
+    if spec.persistent_volume_source.csi.is_none() {
+        errors.push(path.child("csi").required(format!("has to be specified {CONTEXT}")));
+    }
+    validate_access_modes(path, spec, errors);
+    validate_quantities(&path.child("capacity"), spec, errors);
+    let policy = spec.persistent_volume_reclaim_policy.as_str();
+    errors.extend(forbidden(!matches!(policy, "" | "Retain"), "persistentVolumeReclaimPolicy", "may only be Retain"));
+    errors.extend(forbidden(spec.node_affinity.is_some(), "nodeAffinity", "may not be specified"));
+    validate_source(path, "", spec, errors);
+    errors.extend(forbidden(!spec.storage_class_name.is_empty(), "storageClassName", "may not be specified"));
+    let is_other = spec.volume_mode.as_deref().is_some_and(|mode| mode != "Filesystem");
+    errors.extend(forbidden(is_other, "volumeMode", "may not specify volumeMode other than Filesystem"));
+    validate_attributes_class(path, spec, errors);
+}
+
+fn validate_access_modes(path: &Path, spec: &PersistentVolumeSpec, errors: &mut ErrorList) {
+    let at = path.child("accessModes");
+    if spec.access_modes.is_empty() {
+        errors.push(at.required(""));
+    }
+    access_modes(&at, &spec.access_modes, errors);
 }
 
 /// Only some kinds of volumes are mounted with options; those with options in their annotations have to be of them.
@@ -88,6 +115,10 @@ fn validate_capacity(path: &Path, spec: &PersistentVolumeSpec, errors: &mut Erro
         let shown = spec.capacity.iter().map(|(name, quantity)| (name.clone(), quantity.to_string())).collect();
         errors.push(path.not_supported(BadValue::texts(&shown), &["storage"]));
     }
+    validate_quantities(path, spec, errors);
+}
+
+fn validate_quantities(path: &Path, spec: &PersistentVolumeSpec, errors: &mut ErrorList) {
     for (name, quantity) in &spec.capacity {
         let at = path.key(name);
         if quantity.sign() < 0 {
@@ -100,15 +131,19 @@ fn validate_capacity(path: &Path, spec: &PersistentVolumeSpec, errors: &mut Erro
 }
 
 fn validate_classes(path: &Path, spec: &PersistentVolumeSpec, errors: &mut ErrorList) {
-    let subdomain: rules::NameRule = names::dns1123_subdomain;
-    rules::named_if_set(&path.child("storageClassName"), &spec.storage_class_name, subdomain, errors);
+    let at = path.child("storageClassName");
+    rules::named_if_set(&at, &spec.storage_class_name, names::dns1123_subdomain, errors);
     rules::one_of_if_set(&path.child("volumeMode"), spec.volume_mode.as_ref(), persistent_volume_mode::ALL, errors);
+    validate_attributes_class(path, spec, errors);
+}
+
+fn validate_attributes_class(path: &Path, spec: &PersistentVolumeSpec, errors: &mut ErrorList) {
     let Some(class) = &spec.volume_attributes_class_name else { return };
     let at = path.child("volumeAttributesClassName");
     if class.is_empty() {
         errors.push(at.required("an empty string is disallowed"));
     }
-    rules::named_if_set(&at, class, subdomain, errors);
+    rules::named_if_set(&at, class, names::dns1123_subdomain, errors);
     if spec.persistent_volume_source.csi.is_none() {
         errors.push(path.child("csi").required("has to be specified when using volumeAttributesClassName"));
     }
@@ -129,8 +164,7 @@ macro_rules! each_source {
     )*};
 }
 
-fn validate_source(path: &Path, volume: &PersistentVolume, errors: &mut ErrorList) {
-    let spec = &volume.spec;
+fn validate_source(path: &Path, name: &str, spec: &PersistentVolumeSpec, errors: &mut ErrorList) {
     let sources = &spec.persistent_volume_source;
     let found = older_sources(path, sources, errors);
     let found = newer_sources(path, sources, found, errors);
@@ -139,7 +173,7 @@ fn validate_source(path: &Path, volume: &PersistentVolume, errors: &mut ErrorLis
     }
     if let Some(iscsi) = &sources.iscsi
         && iscsi.initiator_name.is_some()
-        && !fits_portal(&volume.metadata.name, &iscsi.target_portal)
+        && !fits_portal(name, &iscsi.target_portal)
     {
         let at = path.child("iscsi").child("targetportal");
         errors.push(at.invalid(iscsi.target_portal.as_str(), ISCSI_NAME));

@@ -2,6 +2,7 @@
 
 use api_types::storage_v1::StorageClass;
 
+use super::parameters;
 use crate::field_rules;
 use crate::info::{ResourceInfo, StorageInfo};
 use crate::lifecycle::Lifecycle;
@@ -56,7 +57,7 @@ impl TypedRules for StorageClassRules {
         let mut errors = ErrorList::new();
         let provisioner = object.provisioner.to_lowercase();
         field_rules::named(&Path::new("provisioner"), &provisioner, names::qualified_name, &mut errors);
-        validate_parameters(&object.parameters, &mut errors);
+        parameters::validate(&object.parameters, &mut errors);
         if let Some(policy) = object.reclaim_policy.as_ref().filter(|policy| !policy.is_empty()) {
             // Documents tell the values that volumes may have; a class may not ask for recycling.
             let known = [persistent_volume_reclaim_policy::DELETE, persistent_volume_reclaim_policy::RETAIN];
@@ -95,24 +96,6 @@ impl TypedRules for StorageClassRules {
             }
         }
         warnings
-    }
-}
-
-const MAX_PARAMETERS: usize = 512;
-const MAX_PARAMETERS_BYTES: usize = 256 * 1024;
-
-fn validate_parameters(parameters: &BTreeMap<String, String>, errors: &mut ErrorList) {
-    let path = Path::new("parameters");
-    if parameters.len() > MAX_PARAMETERS {
-        // Upstream speaks of bytes here, too.
-        errors.push(path.too_long(MAX_PARAMETERS));
-        return;
-    }
-    if parameters.contains_key("") {
-        errors.push(path.invalid("", "field can not be empty."));
-    }
-    if parameters.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() > MAX_PARAMETERS_BYTES {
-        errors.push(path.too_long(MAX_PARAMETERS_BYTES));
     }
 }
 

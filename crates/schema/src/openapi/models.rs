@@ -279,8 +279,9 @@ impl Builder {
         put_text(&mut schema, "description", field.doc);
         if matches!(inner, Shape::List(_)) {
             put_list_type(&mut schema, field);
-        } else if field.atomic {
-            schema.insert("x-kubernetes-map-type".into(), "atomic".into());
+        } else if field.atomic || field.granular {
+            let map_type = if field.atomic { "atomic" } else { "granular" };
+            schema.insert("x-kubernetes-map-type".into(), map_type.into());
         }
         put_patch_strategy(&mut schema, field);
         if reference && let Some(target) = schema.remove("$ref") {

@@ -220,18 +220,7 @@ impl<'r, 'a> Writer<'r, 'a> {
 
     /// Some kinds answer a deletion with the object, the others with a Status.
     fn deleted_model(&self, model: &str) -> String {
-        const OWN: [&str; 8] = [
-            "pods",
-            "services",
-            "persistentvolumes",
-            "persistentvolumeclaims",
-            "podtemplates",
-            "replicationcontrollers",
-            "resourcequotas",
-            "serviceaccounts",
-        ];
-        let own = self.resource.group.is_empty() && OWN.contains(&self.resource.name);
-        if own { model.to_owned() } else { format!("{META}.Status") }
+        if self.resource.returns_deleted { model.to_owned() } else { format!("{META}.Status") }
     }
 
     fn creation(&self, path: String, model: String) -> Operation {

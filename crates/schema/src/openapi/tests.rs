@@ -17,6 +17,18 @@ fn table<T: Field>() -> &'static StructType {
     }
 }
 
+/// The kinds whose deletion is said to answer with the object.
+const RETURNING: [&str; 8] = [
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodTemplate",
+    "ResourceQuota",
+    "Service",
+    "ServiceAccount",
+    "StorageClass",
+];
+
 fn resource<T: Kind + Field>() -> Resource<'static> {
     let of = T::TYPE;
     let offered = |verb: &&str| of.kind != "Namespace" || *verb != "deletecollection";
@@ -29,6 +41,7 @@ fn resource<T: Kind + Field>() -> Resource<'static> {
         subresource: "",
         namespaced: of.namespaced,
         verbs: if of.kind.ends_with("Review") { vec!["create"] } else { ALL.into_iter().filter(offered).collect() },
+        returns_deleted: RETURNING.contains(&of.kind),
         model: Some(Model::Table(table::<T>())),
     }
 }
@@ -75,8 +88,7 @@ fn comparable(value: &Value) -> Value {
                 let is_off = name.contains("cbor")
                     || name.as_str() == "x-kubernetes-unions"
                     || (name.as_str() == "enum" && value.is_array());
-                // "granular" is said of some maps, and true of all others.
-                !is_description && !is_off && **value != json!("granular")
+                !is_description && !is_off
             });
             let mut kept: Map<String, Value> = kept.map(|(name, value)| (name.clone(), comparable(value))).collect();
             // A lone reference is wrapped only to hang a description on it, and we describe more fields.

@@ -95,6 +95,7 @@ fn resource<T: Kind + Field>() -> Resource<'static> {
         subresource: "",
         namespaced: T::TYPE.namespaced,
         verbs: vec!["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"],
+        returns_deleted: false,
         model: Some(Model::Table(table)),
     }
 }
