@@ -12,6 +12,7 @@ pub mod audit_v1;
 pub mod authentication_v1;
 pub mod authorization_v1;
 pub mod autoscaling_v1;
+pub mod autoscaling_v2;
 pub mod batch_v1;
 pub mod certificates_v1;
 pub mod coordination_v1;

@@ -6,6 +6,8 @@ pub mod apiextensions_v1;
 mod apps_v1;
 mod authentication_v1;
 mod authorization_v1;
+mod autoscaling_v1;
+mod autoscaling_v2;
 mod batch_v1;
 mod certificates_v1;
 mod claim_spec;
@@ -26,6 +28,7 @@ pub mod lifecycle;
 mod networking_v1;
 mod node_v1;
 pub mod object_name;
+mod other_form;
 mod pod_spec;
 mod policy_v1;
 mod quota_rules;
@@ -51,6 +54,8 @@ use rules::Rules;
 pub static ALL: &[&[&dyn Rules]] = &[
     core_v1::KINDS,
     apps_v1::KINDS,
+    autoscaling_v2::KINDS,
+    autoscaling_v1::KINDS,
     batch_v1::KINDS,
     rbac_v1::KINDS,
     discovery_v1::KINDS,

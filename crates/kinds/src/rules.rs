@@ -268,11 +268,11 @@ impl<R: TypedRules> Default for Typed<R> {
 
 const OTHER_KIND: &str = "invariant: the engine hands each kind its own objects";
 
-fn typed<T: Object>(object: &dyn Object) -> &T {
+pub(crate) fn typed<T: Object>(object: &dyn Object) -> &T {
     object.downcast_ref().expect(OTHER_KIND)
 }
 
-fn typed_mut<T: Object>(object: &mut dyn Object) -> &mut T {
+pub(crate) fn typed_mut<T: Object>(object: &mut dyn Object) -> &mut T {
     object.downcast_mut().expect(OTHER_KIND)
 }
 

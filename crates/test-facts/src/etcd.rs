@@ -12,6 +12,9 @@ use tempfile::TempDir;
 /// Where `make deps` puts programs, unless `COXSWAIN_PREFIX` says otherwise; then they are looked for in `PATH`.
 const INSTALLED: &str = "/opt/coxswain/bin";
 
+/// Runs etcd for as long as somebody holds the other end of its input, so that none outlives the tests, however those end.
+const KEEPER: &str = r#""$0" "$@" </dev/null & read -r _; kill -9 $!; wait"#;
+
 /// How clients and the server know each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Security {
@@ -115,8 +118,8 @@ impl EtcdServer {
 
     /// Kills etcd without warning.
     pub fn stop(&mut self) {
-        // Both fail only where the process has ended by itself.
-        let _ended = self.process.kill();
+        drop(self.process.stdin.take());
+        // Fails only where it has been waited for before.
         let _reaped = self.process.wait();
     }
 }
@@ -131,7 +134,9 @@ impl Drop for EtcdServer {
 fn spawn(binary: &Path, arguments: &[String], directory: &Path) -> Result<Child, String> {
     let log = fs::OpenOptions::new().create(true).append(true).open(directory.join("log"));
     let log = log.map_err(|error| error.to_string())?;
-    let started = Command::new(binary).args(arguments).stdout(Stdio::null()).stderr(log).spawn();
+    let mut command = Command::new("sh");
+    command.args(["-c", KEEPER]).arg(binary).args(arguments);
+    let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).spawn();
     started.map_err(|error| format!("cannot start {}: {error}", binary.display()))
 }
 

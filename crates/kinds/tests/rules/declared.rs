@@ -71,9 +71,11 @@ fn defaults_are_among_the_values() {
     assert!(count > 60, "{count} fields with values");
 }
 
-/// Set by the rules of their kinds: the templates of cron jobs go without the first, and volumes with any other source
-/// without the last.
-const BY_RULES: [(&str, &str); 4] = [
+/// Set by the rules of their kinds: only where an autoscaler says how fast it goes, and of the window only upwards; the
+/// templates of cron jobs go without their first, and volumes with any other source without the last.
+const BY_RULES: [(&str, &str); 6] = [
+    ("HPAScalingRules", "selectPolicy"),
+    ("HPAScalingRules", "stabilizationWindowSeconds"),
     ("JobSpec", "completionMode"),
     ("JobSpec", "manualSelector"),
     ("JobSpec", "suspend"),

@@ -3,6 +3,7 @@
 //! Each table has rows of (what is written, over what, through which endpoint) and the errors, in order. The words of
 //! single rules are tested beside them; here it is the kinds that are tested, with defaults and preparation.
 
+mod autoscaling;
 mod cluster;
 mod core;
 mod declared;
