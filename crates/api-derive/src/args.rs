@@ -6,8 +6,9 @@ use syn::{Error, Ident, LitInt, LitStr, Path, Result, Token};
 /// What stands in `#[api(...)]`.
 #[derive(Default)]
 pub(crate) struct StructArgs {
-    pub(crate) group: String,
-    pub(crate) version: String,
+    /// Nothing where they are those of the module above.
+    pub(crate) group: Option<String>,
+    pub(crate) version: Option<String>,
     pub(crate) kind: Option<String>,
     pub(crate) resource: String,
     pub(crate) namespaced: bool,
@@ -21,8 +22,8 @@ impl Parse for StructArgs {
         while !input.is_empty() {
             let name: Ident = input.parse()?;
             match name.to_string().as_str() {
-                "group" => args.group = text(input)?,
-                "version" => args.version = text(input)?,
+                "group" => args.group = Some(text(input)?),
+                "version" => args.version = Some(text(input)?),
                 "kind" => args.kind = Some(text(input)?),
                 "resource" => args.resource = text(input)?,
                 "namespaced" => args.namespaced = true,

@@ -232,7 +232,10 @@ fn reflect(ident: &Ident, rows: &[Row]) -> TokenStream {
 
 fn kind(args: &StructArgs, ident: &Ident, rows: &[Row]) -> TokenStream {
     let Some(kind) = &args.kind else { return TokenStream::new() };
-    let (group, version, resource, namespaced) = (&args.group, &args.version, &args.resource, args.namespaced);
+    let (resource, namespaced) = (&args.resource, args.namespaced);
+    let of_module = |stated: &Option<String>, constant| stated.as_ref().map_or(constant, |text| quote!(#text));
+    let group = of_module(&args.group, quote!(super::GROUP));
+    let version = of_module(&args.version, quote!(super::VERSION));
     let singular = kind.to_lowercase();
     let named = quote! {
         impl ::api_machinery::object::Kind for #ident {

@@ -3,8 +3,9 @@
 //! What it emits is a static table and two `match` statements, not a codec: codecs, patches, schemas and the rest are
 //! written once over the table (see `api_machinery::reflect`).
 //!
-//! On the struct: `#[api]`, or `#[api(group = "apps", version = "v1", kind = "Deployment", resource = "deployments",
-//! namespaced)]` for a kind; `atomic` where server-side apply owns it as a whole; `union(discriminator = "type",
+//! On the struct: `#[api]`, or `#[api(kind = "Deployment", resource = "deployments", namespaced)]` for a kind, of the
+//! group and version that the module above has as `GROUP` and `VERSION`, or of a `group = "apps"` and `version = "v1"` of
+//! its own; `atomic` where server-side apply owns it as a whole; `union(discriminator = "type",
 //! localhostProfile = "LocalhostProfile")` where one field chooses which of others is set (each with the name that it
 //! has for the discriminator, which may be left out). The module above must have a constant `PACKAGE`, the prefix of
 //! `OpenAPI` names.

@@ -20,6 +20,7 @@ mod event_rules;
 mod events_v1;
 mod field_rules;
 mod go_json;
+pub mod groups;
 pub mod info;
 mod internal_json;
 mod internal_layout;
@@ -47,36 +48,13 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use api_machinery::object::{Kind, Object};
+use groups::GROUPS;
 use info::ResourceInfo;
 use rules::Rules;
 
-/// Every group version in discovery's order, each with its kinds.
-pub static ALL: &[&[&dyn Rules]] = &[
-    core_v1::KINDS,
-    apps_v1::KINDS,
-    autoscaling_v2::KINDS,
-    autoscaling_v1::KINDS,
-    batch_v1::KINDS,
-    rbac_v1::KINDS,
-    discovery_v1::KINDS,
-    coordination_v1::KINDS,
-    coordination_v1beta1::KINDS,
-    coordination_v1beta1::V1ALPHA2,
-    scheduling_v1::KINDS,
-    node_v1::KINDS,
-    policy_v1::KINDS,
-    authentication_v1::KINDS,
-    authorization_v1::KINDS,
-    certificates_v1::KINDS,
-    networking_v1::KINDS,
-    storage_v1::KINDS,
-    events_v1::KINDS,
-    apiextensions_v1::KINDS,
-];
-
 /// Every kind.
 pub fn all() -> impl Iterator<Item = &'static dyn Rules> {
-    ALL.iter().flat_map(|group| group.iter().copied())
+    GROUPS.iter().flat_map(|group| group.versions).flat_map(|version| version.kinds.iter().copied())
 }
 
 /// The kind behind a group, version and plural name.

@@ -4,7 +4,7 @@ use api_machinery::api;
 use api_machinery::meta::{GroupVersionKind, ObjectMeta};
 
 /// Describes an API group and all its resources.
-#[api(group = "apidiscovery.k8s.io", version = "v2", kind = "APIGroupDiscovery")]
+#[api(kind = "APIGroupDiscovery")]
 pub struct APIGroupDiscovery {
     /// Standard object metadata.
     #[field(1)]

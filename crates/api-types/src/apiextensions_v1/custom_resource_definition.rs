@@ -8,12 +8,7 @@ use api_machinery::time::Time;
 use super::JSONSchemaProps;
 
 /// Adds a custom resource to the API.
-#[api(
-    group = "apiextensions.k8s.io",
-    version = "v1",
-    kind = "CustomResourceDefinition",
-    resource = "customresourcedefinitions"
-)]
+#[api(kind = "CustomResourceDefinition", resource = "customresourcedefinitions")]
 pub struct CustomResourceDefinition {
     /// Standard object metadata.
     #[field(1)]

@@ -5,7 +5,7 @@ use api_machinery::leaf::RawJson;
 use api_machinery::meta::ObjectMeta;
 
 /// An unchangeable snapshot of a workload's state, used for rollback.
-#[api(group = "apps", version = "v1", kind = "ControllerRevision", resource = "controllerrevisions", namespaced)]
+#[api(kind = "ControllerRevision", resource = "controllerrevisions", namespaced)]
 pub struct ControllerRevision {
     /// Standard object metadata.
     #[field(1)]

@@ -9,7 +9,7 @@ use super::constants::daemon_set_update_strategy_type;
 use crate::core_v1::PodTemplateSpec;
 
 /// Runs one pod on every matching node.
-#[api(group = "apps", version = "v1", kind = "DaemonSet", resource = "daemonsets", namespaced)]
+#[api(kind = "DaemonSet", resource = "daemonsets", namespaced)]
 pub struct DaemonSet {
     /// Standard object metadata.
     #[field(1)]

@@ -9,7 +9,7 @@ use super::constants::deployment_strategy_type;
 use crate::core_v1::PodTemplateSpec;
 
 /// Keeps a set of identical pods running and rolls out changes.
-#[api(group = "apps", version = "v1", kind = "Deployment", resource = "deployments", namespaced)]
+#[api(kind = "Deployment", resource = "deployments", namespaced)]
 pub struct Deployment {
     /// Standard object metadata.
     #[field(1)]

@@ -7,7 +7,7 @@ use api_machinery::time::Time;
 use crate::core_v1::PodTemplateSpec;
 
 /// Keeps a given number of identical pods running.
-#[api(group = "apps", version = "v1", kind = "ReplicaSet", resource = "replicasets", namespaced)]
+#[api(kind = "ReplicaSet", resource = "replicasets", namespaced)]
 pub struct ReplicaSet {
     /// Standard object metadata.
     #[field(1)]

@@ -9,7 +9,7 @@ use super::constants::{pod_management_policy_type, stateful_set_update_strategy_
 use crate::core_v1::{PersistentVolumeClaim, PodTemplateSpec};
 
 /// Runs pods with stable names, stable storage and a fixed order.
-#[api(group = "apps", version = "v1", kind = "StatefulSet", resource = "statefulsets", namespaced)]
+#[api(kind = "StatefulSet", resource = "statefulsets", namespaced)]
 pub struct StatefulSet {
     /// Standard object metadata.
     #[field(1)]

@@ -10,7 +10,7 @@ use api_machinery::time::MicroTime;
 use crate::authentication_v1::UserInfo;
 
 /// One stage of one request, as far as the level tells.
-#[api(group = "audit.k8s.io", version = "v1", kind = "Event")]
+#[api(kind = "Event")]
 pub struct Event {
     /// How much is told: Metadata, Request or RequestResponse.
     #[field(1, always, go = "audit.Level")]
@@ -66,7 +66,7 @@ pub struct Event {
 }
 
 /// Events that are delivered together.
-#[api(group = "audit.k8s.io", version = "v1", kind = "EventList")]
+#[api(kind = "EventList")]
 pub struct EventList {
     /// Standard list metadata.
     #[field(1)]

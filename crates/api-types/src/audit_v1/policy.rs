@@ -4,7 +4,7 @@ use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 
 /// How much of which requests is told; the first rule that fits decides.
-#[api(group = "audit.k8s.io", version = "v1", kind = "Policy")]
+#[api(kind = "Policy")]
 pub struct Policy {
     /// Standard object metadata.
     #[field(1)]

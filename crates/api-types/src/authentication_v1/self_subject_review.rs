@@ -6,7 +6,7 @@ use api_machinery::meta::ObjectMeta;
 use super::UserInfo;
 
 /// Tells who the caller is.
-#[api(group = "authentication.k8s.io", version = "v1", kind = "SelfSubjectReview", resource = "selfsubjectreviews")]
+#[api(kind = "SelfSubjectReview", resource = "selfsubjectreviews")]
 pub struct SelfSubjectReview {
     /// Standard object metadata.
     #[field(1)]

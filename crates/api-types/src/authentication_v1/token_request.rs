@@ -5,7 +5,7 @@ use api_machinery::meta::ObjectMeta;
 use api_machinery::time::Time;
 
 /// Requests a token for a service account.
-#[api(group = "authentication.k8s.io", version = "v1", kind = "TokenRequest")]
+#[api(kind = "TokenRequest")]
 pub struct TokenRequest {
     /// Standard object metadata.
     #[field(1)]

@@ -7,7 +7,7 @@ use api_machinery::leaf::StringList;
 use api_machinery::meta::ObjectMeta;
 
 /// Checks a bearer token and tells whose it is.
-#[api(group = "authentication.k8s.io", version = "v1", kind = "TokenReview", resource = "tokenreviews")]
+#[api(kind = "TokenReview", resource = "tokenreviews")]
 pub struct TokenReview {
     /// Standard object metadata.
     #[field(1)]

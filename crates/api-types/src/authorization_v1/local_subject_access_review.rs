@@ -6,13 +6,7 @@ use api_machinery::meta::ObjectMeta;
 use super::{SubjectAccessReviewSpec, SubjectAccessReviewStatus};
 
 /// Checks whether a user may do something in one namespace.
-#[api(
-    group = "authorization.k8s.io",
-    version = "v1",
-    kind = "LocalSubjectAccessReview",
-    resource = "localsubjectaccessreviews",
-    namespaced
-)]
+#[api(kind = "LocalSubjectAccessReview", resource = "localsubjectaccessreviews", namespaced)]
 pub struct LocalSubjectAccessReview {
     /// Standard object metadata.
     #[field(1)]

@@ -6,12 +6,7 @@ use api_machinery::meta::ObjectMeta;
 use super::{NonResourceAttributes, ResourceAttributes, SubjectAccessReviewStatus};
 
 /// Checks whether the caller may do something.
-#[api(
-    group = "authorization.k8s.io",
-    version = "v1",
-    kind = "SelfSubjectAccessReview",
-    resource = "selfsubjectaccessreviews"
-)]
+#[api(kind = "SelfSubjectAccessReview", resource = "selfsubjectaccessreviews")]
 pub struct SelfSubjectAccessReview {
     /// Standard object metadata.
     #[field(1)]

@@ -4,12 +4,7 @@ use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 
 /// Lists what the caller may do in one namespace.
-#[api(
-    group = "authorization.k8s.io",
-    version = "v1",
-    kind = "SelfSubjectRulesReview",
-    resource = "selfsubjectrulesreviews"
-)]
+#[api(kind = "SelfSubjectRulesReview", resource = "selfsubjectrulesreviews")]
 pub struct SelfSubjectRulesReview {
     /// Standard object metadata.
     #[field(1)]

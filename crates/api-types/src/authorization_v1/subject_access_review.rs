@@ -7,7 +7,7 @@ use api_machinery::leaf::StringList;
 use api_machinery::meta::{FieldSelectorRequirement, LabelSelectorRequirement, ObjectMeta};
 
 /// Checks whether a user may do something.
-#[api(group = "authorization.k8s.io", version = "v1", kind = "SubjectAccessReview", resource = "subjectaccessreviews")]
+#[api(kind = "SubjectAccessReview", resource = "subjectaccessreviews")]
 pub struct SubjectAccessReview {
     /// Standard object metadata.
     #[field(1)]

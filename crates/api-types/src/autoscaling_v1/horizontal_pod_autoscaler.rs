@@ -5,13 +5,7 @@ use api_machinery::meta::ObjectMeta;
 use api_machinery::time::Time;
 
 /// Keeps the replicas of a workload where the processor time of its pods wants them.
-#[api(
-    group = "autoscaling",
-    version = "v1",
-    kind = "HorizontalPodAutoscaler",
-    resource = "horizontalpodautoscalers",
-    namespaced
-)]
+#[api(kind = "HorizontalPodAutoscaler", resource = "horizontalpodautoscalers", namespaced)]
 pub struct HorizontalPodAutoscaler {
     /// Standard object metadata.
     #[field(1)]

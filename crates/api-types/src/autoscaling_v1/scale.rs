@@ -4,7 +4,7 @@ use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 
 /// The size of a workload, read and set through a subresource.
-#[api(group = "autoscaling", version = "v1", kind = "Scale")]
+#[api(kind = "Scale")]
 pub struct Scale {
     /// Standard object metadata.
     #[field(1)]

@@ -8,13 +8,7 @@ use api_machinery::time::Time;
 use super::{MetricSpec, MetricStatus};
 
 /// Keeps the replicas of a workload where its metrics want them.
-#[api(
-    group = "autoscaling",
-    version = "v2",
-    kind = "HorizontalPodAutoscaler",
-    resource = "horizontalpodautoscalers",
-    namespaced
-)]
+#[api(kind = "HorizontalPodAutoscaler", resource = "horizontalpodautoscalers", namespaced)]
 pub struct HorizontalPodAutoscaler {
     /// Standard object metadata.
     #[field(1)]

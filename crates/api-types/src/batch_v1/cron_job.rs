@@ -9,7 +9,7 @@ use super::constants::concurrency_policy;
 use crate::core_v1::ObjectReference;
 
 /// Creates jobs on a time schedule.
-#[api(group = "batch", version = "v1", kind = "CronJob", resource = "cronjobs", namespaced)]
+#[api(kind = "CronJob", resource = "cronjobs", namespaced)]
 pub struct CronJob {
     /// Standard object metadata.
     #[field(1)]

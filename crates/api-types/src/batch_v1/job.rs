@@ -10,7 +10,7 @@ use super::constants::{
 use crate::core_v1::PodTemplateSpec;
 
 /// Runs pods until a given number of them succeed.
-#[api(group = "batch", version = "v1", kind = "Job", resource = "jobs", namespaced)]
+#[api(kind = "Job", resource = "jobs", namespaced)]
 pub struct Job {
     /// Standard object metadata.
     #[field(1)]

@@ -11,12 +11,7 @@ use api_machinery::time::Time;
 use super::constants::key_usage;
 
 /// Asks a signer to issue an X.509 certificate.
-#[api(
-    group = "certificates.k8s.io",
-    version = "v1",
-    kind = "CertificateSigningRequest",
-    resource = "certificatesigningrequests"
-)]
+#[api(kind = "CertificateSigningRequest", resource = "certificatesigningrequests")]
 pub struct CertificateSigningRequest {
     /// Standard object metadata.
     #[field(1)]

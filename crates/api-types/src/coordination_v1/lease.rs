@@ -5,7 +5,7 @@ use api_machinery::meta::ObjectMeta;
 use api_machinery::time::MicroTime;
 
 /// A renewable claim, used for leader election and node heartbeats.
-#[api(group = "coordination.k8s.io", version = "v1", kind = "Lease", resource = "leases", namespaced)]
+#[api(kind = "Lease", resource = "leases", namespaced)]
 pub struct Lease {
     /// Standard object metadata.
     #[field(1)]

@@ -5,13 +5,7 @@ use api_machinery::meta::ObjectMeta;
 use api_machinery::time::MicroTime;
 
 /// Somebody who would hold a Lease, for elections that the control plane decides.
-#[api(
-    group = "coordination.k8s.io",
-    version = "v1beta1",
-    kind = "LeaseCandidate",
-    resource = "leasecandidates",
-    namespaced
-)]
+#[api(kind = "LeaseCandidate", resource = "leasecandidates", namespaced)]
 pub struct LeaseCandidate {
     /// Standard object metadata.
     #[field(1)]

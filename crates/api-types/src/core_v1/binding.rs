@@ -6,7 +6,7 @@ use api_machinery::meta::ObjectMeta;
 use super::ObjectReference;
 
 /// Binds a pod to a node.
-#[api(group = "", version = "v1", kind = "Binding", resource = "bindings", namespaced)]
+#[api(kind = "Binding", resource = "bindings", namespaced)]
 pub struct Binding {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

@@ -4,7 +4,7 @@ use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 
 /// Deprecated. Health of a control plane component.
-#[api(group = "", version = "v1", kind = "ComponentStatus", resource = "componentstatuses")]
+#[api(kind = "ComponentStatus", resource = "componentstatuses")]
 pub struct ComponentStatus {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

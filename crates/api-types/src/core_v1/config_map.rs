@@ -7,7 +7,7 @@ use api_machinery::meta::ObjectMeta;
 use api_machinery::reflect::ByteString;
 
 /// Holds configuration data for pods, at most 1 MiB in total.
-#[api(group = "", version = "v1", kind = "ConfigMap", resource = "configmaps", namespaced)]
+#[api(kind = "ConfigMap", resource = "configmaps", namespaced)]
 pub struct ConfigMap {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

@@ -7,7 +7,7 @@ use super::ObjectReference;
 use super::constants::protocol;
 
 /// Deprecated. Addresses behind a service; use EndpointSlice instead.
-#[api(group = "", version = "v1", kind = "Endpoints", resource = "endpoints", namespaced)]
+#[api(kind = "Endpoints", resource = "endpoints", namespaced)]
 pub struct Endpoints {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

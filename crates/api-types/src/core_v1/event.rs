@@ -7,7 +7,7 @@ use api_machinery::time::{MicroTime, Time};
 use super::ObjectReference;
 
 /// A report of something that happened in the cluster.
-#[api(group = "", version = "v1", kind = "Event", resource = "events", namespaced)]
+#[api(kind = "Event", resource = "events", namespaced)]
 pub struct Event {
     /// Standard metadata such as name, labels and annotations.
     #[field(1, always, required)]

@@ -6,7 +6,7 @@ use api_machinery::meta::ObjectMeta;
 use super::ResourceList;
 
 /// Default and allowed resource amounts in a namespace.
-#[api(group = "", version = "v1", kind = "LimitRange", resource = "limitranges", namespaced)]
+#[api(kind = "LimitRange", resource = "limitranges", namespaced)]
 pub struct LimitRange {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

@@ -7,7 +7,7 @@ use api_machinery::time::Time;
 use super::constants::namespace_phase;
 
 /// A scope for object names and policies.
-#[api(group = "", version = "v1", kind = "Namespace", resource = "namespaces")]
+#[api(kind = "Namespace", resource = "namespaces")]
 pub struct Namespace {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

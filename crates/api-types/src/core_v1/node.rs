@@ -8,7 +8,7 @@ use super::ResourceList;
 use super::constants::{node_phase, taint_effect};
 
 /// A machine that runs pods.
-#[api(group = "", version = "v1", kind = "Node", resource = "nodes")]
+#[api(kind = "Node", resource = "nodes")]
 pub struct Node {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

@@ -17,7 +17,7 @@ use super::{
 };
 
 /// A piece of cluster storage that a claim can bind to.
-#[api(group = "", version = "v1", kind = "PersistentVolume", resource = "persistentvolumes")]
+#[api(kind = "PersistentVolume", resource = "persistentvolumes")]
 pub struct PersistentVolume {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

@@ -13,7 +13,7 @@ use super::constants::{
 use super::{ResourceList, TypedLocalObjectReference, TypedObjectReference, VolumeResourceRequirements};
 
 /// A user's request for, and claim to, a persistent volume.
-#[api(group = "", version = "v1", kind = "PersistentVolumeClaim", resource = "persistentvolumeclaims", namespaced)]
+#[api(kind = "PersistentVolumeClaim", resource = "persistentvolumeclaims", namespaced)]
 pub struct PersistentVolumeClaim {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

@@ -6,7 +6,7 @@ use api_machinery::meta::ObjectMeta;
 use super::{PodSpec, PodStatus};
 
 /// A group of containers that run together on one node.
-#[api(group = "", version = "v1", kind = "Pod", resource = "pods", namespaced)]
+#[api(kind = "Pod", resource = "pods", namespaced)]
 pub struct Pod {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

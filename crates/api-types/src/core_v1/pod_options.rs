@@ -4,7 +4,7 @@ use api_machinery::api;
 use api_machinery::time::Time;
 
 /// Query options for reading pod logs.
-#[api(group = "", version = "v1", kind = "PodLogOptions")]
+#[api(kind = "PodLogOptions")]
 pub struct PodLogOptions {
     /// Container to read; default is the only container of the pod.
     #[field(1)]
@@ -39,7 +39,7 @@ pub struct PodLogOptions {
 }
 
 /// Query options for attaching to a running container.
-#[api(group = "", version = "v1", kind = "PodAttachOptions")]
+#[api(kind = "PodAttachOptions")]
 pub struct PodAttachOptions {
     /// Passes standard input to the container; default false.
     #[field(1)]
@@ -59,7 +59,7 @@ pub struct PodAttachOptions {
 }
 
 /// Query options for running a command in a container.
-#[api(group = "", version = "v1", kind = "PodExecOptions")]
+#[api(kind = "PodExecOptions")]
 pub struct PodExecOptions {
     /// Passes standard input to the command; default false.
     #[field(1)]
@@ -82,7 +82,7 @@ pub struct PodExecOptions {
 }
 
 /// Query options for forwarding ports to a pod.
-#[api(group = "", version = "v1", kind = "PodPortForwardOptions")]
+#[api(kind = "PodPortForwardOptions")]
 pub struct PodPortForwardOptions {
     /// Ports to forward; required with WebSockets.
     #[field(1)]
@@ -90,7 +90,7 @@ pub struct PodPortForwardOptions {
 }
 
 /// Query options for proxying to a pod.
-#[api(group = "", version = "v1", kind = "PodProxyOptions")]
+#[api(kind = "PodProxyOptions")]
 pub struct PodProxyOptions {
     /// URL path used for the request to the pod.
     #[field(1)]
@@ -98,7 +98,7 @@ pub struct PodProxyOptions {
 }
 
 /// Query options for proxying to a node.
-#[api(group = "", version = "v1", kind = "NodeProxyOptions")]
+#[api(kind = "NodeProxyOptions")]
 pub struct NodeProxyOptions {
     /// URL path used for the request to the node.
     #[field(1)]
@@ -106,7 +106,7 @@ pub struct NodeProxyOptions {
 }
 
 /// Query options for proxying to a service.
-#[api(group = "", version = "v1", kind = "ServiceProxyOptions")]
+#[api(kind = "ServiceProxyOptions")]
 pub struct ServiceProxyOptions {
     /// URL path, with host and parameters, used for the request.
     #[field(1)]

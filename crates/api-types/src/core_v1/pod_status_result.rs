@@ -6,7 +6,7 @@ use api_machinery::meta::ObjectMeta;
 use super::PodStatus;
 
 /// A pod status as read from a kubelet.
-#[api(group = "", version = "v1", kind = "PodStatusResult")]
+#[api(kind = "PodStatusResult")]
 pub struct PodStatusResult {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

@@ -6,7 +6,7 @@ use api_machinery::meta::ObjectMeta;
 use super::PodSpec;
 
 /// A stored template for creating pods.
-#[api(group = "", version = "v1", kind = "PodTemplate", resource = "podtemplates", namespaced)]
+#[api(kind = "PodTemplate", resource = "podtemplates", namespaced)]
 pub struct PodTemplate {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

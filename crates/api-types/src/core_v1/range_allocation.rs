@@ -5,7 +5,7 @@ use api_machinery::meta::ObjectMeta;
 use api_machinery::reflect::ByteString;
 
 /// Internal record of allocated addresses, ports or IDs.
-#[api(group = "", version = "v1", kind = "RangeAllocation")]
+#[api(kind = "RangeAllocation")]
 pub struct RangeAllocation {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

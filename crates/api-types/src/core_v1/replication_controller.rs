@@ -9,7 +9,7 @@ use api_machinery::time::Time;
 use super::PodTemplateSpec;
 
 /// Keeps a set number of pod copies running.
-#[api(group = "", version = "v1", kind = "ReplicationController", resource = "replicationcontrollers", namespaced)]
+#[api(kind = "ReplicationController", resource = "replicationcontrollers", namespaced)]
 pub struct ReplicationController {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

@@ -7,7 +7,7 @@ use super::ResourceList;
 use super::constants::{resource_quota_scope, scope_selector_operator};
 
 /// Limits on the total resource use of a namespace.
-#[api(group = "", version = "v1", kind = "ResourceQuota", resource = "resourcequotas", namespaced)]
+#[api(kind = "ResourceQuota", resource = "resourcequotas", namespaced)]
 pub struct ResourceQuota {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

@@ -7,7 +7,7 @@ use api_machinery::meta::ObjectMeta;
 use api_machinery::reflect::ByteString;
 
 /// Holds sensitive data, at most 1 MiB in total.
-#[api(group = "", version = "v1", kind = "Secret", resource = "secrets", namespaced)]
+#[api(kind = "Secret", resource = "secrets", namespaced)]
 pub struct Secret {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

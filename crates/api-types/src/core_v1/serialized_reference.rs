@@ -5,7 +5,7 @@ use api_machinery::api;
 use super::ObjectReference;
 
 /// An object reference in serialized form.
-#[api(group = "", version = "v1", kind = "SerializedReference")]
+#[api(kind = "SerializedReference")]
 pub struct SerializedReference {
     /// The object referred to.
     #[field(1)]

@@ -12,7 +12,7 @@ use super::constants::{
 };
 
 /// A stable name and address for a set of pods.
-#[api(group = "", version = "v1", kind = "Service", resource = "services", namespaced)]
+#[api(kind = "Service", resource = "services", namespaced)]
 pub struct Service {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

@@ -6,7 +6,7 @@ use api_machinery::meta::ObjectMeta;
 use super::{LocalObjectReference, ObjectReference};
 
 /// An identity for processes that run in pods.
-#[api(group = "", version = "v1", kind = "ServiceAccount", resource = "serviceaccounts", namespaced)]
+#[api(kind = "ServiceAccount", resource = "serviceaccounts", namespaced)]
 pub struct ServiceAccount {
     /// Standard metadata such as name, labels and annotations.
     #[field(1)]

@@ -10,7 +10,7 @@ use crate::core_v1::ObjectReference;
 use crate::core_v1::constants::protocol;
 
 /// Part of the endpoints that back a service.
-#[api(group = "discovery.k8s.io", version = "v1", kind = "EndpointSlice", resource = "endpointslices", namespaced)]
+#[api(kind = "EndpointSlice", resource = "endpointslices", namespaced)]
 pub struct EndpointSlice {
     /// Standard object metadata.
     #[field(1)]

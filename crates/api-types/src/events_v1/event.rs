@@ -7,7 +7,7 @@ use api_machinery::time::{MicroTime, Time};
 use crate::core_v1::{EventSource, ObjectReference};
 
 /// Reports something that happened in the cluster. Kept for a limited time.
-#[api(group = "events.k8s.io", version = "v1", kind = "Event", resource = "events", namespaced)]
+#[api(kind = "Event", resource = "events", namespaced)]
 pub struct Event {
     /// Standard object metadata.
     #[field(1, always)]

@@ -8,7 +8,7 @@ use crate::core_v1::TypedLocalObjectReference;
 use crate::core_v1::constants::protocol;
 
 /// Routes outside HTTP traffic to services.
-#[api(group = "networking.k8s.io", version = "v1", kind = "Ingress", resource = "ingresses", namespaced)]
+#[api(kind = "Ingress", resource = "ingresses", namespaced)]
 pub struct Ingress {
     /// Standard object metadata.
     #[field(1)]

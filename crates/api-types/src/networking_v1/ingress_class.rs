@@ -4,7 +4,7 @@ use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 
 /// Ties ingresses to the controller that handles them.
-#[api(group = "networking.k8s.io", version = "v1", kind = "IngressClass", resource = "ingressclasses")]
+#[api(kind = "IngressClass", resource = "ingressclasses")]
 pub struct IngressClass {
     /// Standard object metadata.
     #[field(1)]

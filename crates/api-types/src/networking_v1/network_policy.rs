@@ -8,7 +8,7 @@ use super::constants::policy_type;
 use crate::core_v1::constants::protocol;
 
 /// Controls which traffic selected pods may send and receive.
-#[api(group = "networking.k8s.io", version = "v1", kind = "NetworkPolicy", resource = "networkpolicies", namespaced)]
+#[api(kind = "NetworkPolicy", resource = "networkpolicies", namespaced)]
 pub struct NetworkPolicy {
     /// Standard object metadata.
     #[field(1)]

@@ -4,7 +4,7 @@ use api_machinery::api;
 use api_machinery::meta::{Condition, ObjectMeta};
 
 /// Networks from which cluster addresses of Services are taken.
-#[api(group = "networking.k8s.io", version = "v1", kind = "ServiceCIDR", resource = "servicecidrs")]
+#[api(kind = "ServiceCIDR", resource = "servicecidrs")]
 pub struct ServiceCIDR {
     /// Standard object metadata.
     #[field(1)]

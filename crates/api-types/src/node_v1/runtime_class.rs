@@ -8,7 +8,7 @@ use api_machinery::meta::ObjectMeta;
 use crate::core_v1::{ResourceList, Toleration};
 
 /// Selects the container runtime setup for pods.
-#[api(group = "node.k8s.io", version = "v1", kind = "RuntimeClass", resource = "runtimeclasses")]
+#[api(kind = "RuntimeClass", resource = "runtimeclasses")]
 pub struct RuntimeClass {
     /// Standard object metadata.
     #[field(1)]

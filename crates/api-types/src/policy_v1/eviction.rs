@@ -4,7 +4,7 @@ use api_machinery::api;
 use api_machinery::meta::{DeleteOptions, ObjectMeta};
 
 /// Asks to remove a pod, subject to disruption budgets.
-#[api(group = "policy", version = "v1", kind = "Eviction")]
+#[api(kind = "Eviction")]
 pub struct Eviction {
     /// Standard object metadata.
     #[field(1)]

@@ -10,7 +10,7 @@ use api_machinery::time::Time;
 use super::constants::unhealthy_pod_eviction_policy_type;
 
 /// Limits how many pods voluntary disruptions may take down.
-#[api(group = "policy", version = "v1", kind = "PodDisruptionBudget", resource = "poddisruptionbudgets", namespaced)]
+#[api(kind = "PodDisruptionBudget", resource = "poddisruptionbudgets", namespaced)]
 pub struct PodDisruptionBudget {
     /// Standard object metadata.
     #[field(1)]

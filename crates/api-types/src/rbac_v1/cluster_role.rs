@@ -6,7 +6,7 @@ use api_machinery::meta::{LabelSelector, ObjectMeta};
 use super::PolicyRule;
 
 /// A set of permissions usable in the whole cluster.
-#[api(group = "rbac.authorization.k8s.io", version = "v1", kind = "ClusterRole", resource = "clusterroles")]
+#[api(kind = "ClusterRole", resource = "clusterroles")]
 pub struct ClusterRole {
     /// Standard object metadata.
     #[field(1)]

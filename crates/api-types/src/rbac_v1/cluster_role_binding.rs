@@ -6,12 +6,7 @@ use api_machinery::meta::ObjectMeta;
 use super::{RoleRef, Subject};
 
 /// Grants a cluster role to subjects in the whole cluster.
-#[api(
-    group = "rbac.authorization.k8s.io",
-    version = "v1",
-    kind = "ClusterRoleBinding",
-    resource = "clusterrolebindings"
-)]
+#[api(kind = "ClusterRoleBinding", resource = "clusterrolebindings")]
 pub struct ClusterRoleBinding {
     /// Standard object metadata.
     #[field(1)]

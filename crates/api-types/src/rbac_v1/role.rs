@@ -4,7 +4,7 @@ use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 
 /// A set of permissions within one namespace.
-#[api(group = "rbac.authorization.k8s.io", version = "v1", kind = "Role", resource = "roles", namespaced)]
+#[api(kind = "Role", resource = "roles", namespaced)]
 pub struct Role {
     /// Standard object metadata.
     #[field(1)]

@@ -4,7 +4,7 @@ use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 
 /// Grants a role to subjects within one namespace.
-#[api(group = "rbac.authorization.k8s.io", version = "v1", kind = "RoleBinding", resource = "rolebindings", namespaced)]
+#[api(kind = "RoleBinding", resource = "rolebindings", namespaced)]
 pub struct RoleBinding {
     /// Standard object metadata.
     #[field(1)]

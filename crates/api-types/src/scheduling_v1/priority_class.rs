@@ -6,7 +6,7 @@ use api_machinery::meta::ObjectMeta;
 use crate::core_v1::constants::preemption_policy;
 
 /// Maps a name to a pod priority.
-#[api(group = "scheduling.k8s.io", version = "v1", kind = "PriorityClass", resource = "priorityclasses")]
+#[api(kind = "PriorityClass", resource = "priorityclasses")]
 pub struct PriorityClass {
     /// Standard object metadata.
     #[field(1)]

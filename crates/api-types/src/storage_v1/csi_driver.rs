@@ -4,7 +4,7 @@ use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 
 /// What the cluster has to know of a CSI driver; its name is the driver's.
-#[api(group = "storage.k8s.io", version = "v1", kind = "CSIDriver", resource = "csidrivers")]
+#[api(kind = "CSIDriver", resource = "csidrivers")]
 pub struct CSIDriver {
     /// Standard object metadata.
     #[field(1)]

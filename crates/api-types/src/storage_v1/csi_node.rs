@@ -4,7 +4,7 @@ use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 
 /// The CSI drivers on a node; its name is the node's.
-#[api(group = "storage.k8s.io", version = "v1", kind = "CSINode", resource = "csinodes")]
+#[api(kind = "CSINode", resource = "csinodes")]
 pub struct CSINode {
     /// Standard object metadata.
     #[field(1)]

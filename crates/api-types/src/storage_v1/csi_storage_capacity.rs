@@ -5,13 +5,7 @@ use api_machinery::meta::{LabelSelector, ObjectMeta};
 use api_machinery::quantity::Quantity;
 
 /// What a CSI driver can still provide of a class in a part of the cluster.
-#[api(
-    group = "storage.k8s.io",
-    version = "v1",
-    kind = "CSIStorageCapacity",
-    resource = "csistoragecapacities",
-    namespaced
-)]
+#[api(kind = "CSIStorageCapacity", resource = "csistoragecapacities", namespaced)]
 pub struct CSIStorageCapacity {
     /// Standard object metadata.
     #[field(1)]

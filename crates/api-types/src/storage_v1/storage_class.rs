@@ -10,7 +10,7 @@ use crate::core_v1::TopologySelectorTerm;
 use crate::core_v1::constants::persistent_volume_reclaim_policy;
 
 /// Describes a kind of storage that can be provisioned.
-#[api(group = "storage.k8s.io", version = "v1", kind = "StorageClass", resource = "storageclasses")]
+#[api(kind = "StorageClass", resource = "storageclasses")]
 pub struct StorageClass {
     /// Standard object metadata.
     #[field(1)]

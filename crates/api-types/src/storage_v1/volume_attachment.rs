@@ -9,7 +9,7 @@ use api_machinery::time::Time;
 use crate::core_v1::PersistentVolumeSpec;
 
 /// Asks for a volume to be attached to a node.
-#[api(group = "storage.k8s.io", version = "v1", kind = "VolumeAttachment", resource = "volumeattachments")]
+#[api(kind = "VolumeAttachment", resource = "volumeattachments")]
 pub struct VolumeAttachment {
     /// Standard object metadata.
     #[field(1)]

@@ -6,7 +6,7 @@ use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 
 /// Attributes of volumes that may change while they are used.
-#[api(group = "storage.k8s.io", version = "v1", kind = "VolumeAttributesClass", resource = "volumeattributesclasses")]
+#[api(kind = "VolumeAttributesClass", resource = "volumeattributesclasses")]
 pub struct VolumeAttributesClass {
     /// Standard object metadata.
     #[field(1)]
