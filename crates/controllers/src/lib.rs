@@ -50,6 +50,7 @@ pub const ALL: &[Descriptor] = &[
     network::endpoint_slice::DESCRIPTOR,
     network::endpoints::DESCRIPTOR,
     network::endpoint_slice_mirroring::DESCRIPTOR,
+    network::service_cidr::DESCRIPTOR,
     cluster::service_account::DESCRIPTOR,
     cluster::root_ca::DESCRIPTOR,
     cluster::legacy_tokens::DESCRIPTOR,

@@ -11,6 +11,7 @@ mod namespaces;
 mod priority_classes;
 mod retry;
 mod roles;
+mod service_cidr;
 mod service_repair;
 
 use std::sync::Arc;
@@ -30,4 +31,5 @@ pub(crate) fn install(hooks: &mut Vec<Arc<dyn PostStartHook>>) {
     hooks.push(Arc::new(roles::BootstrapRoles));
     hooks.push(Arc::new(priority_classes::SystemPriorityClasses));
     hooks.push(Arc::new(kubernetes_service::BootstrapController));
+    hooks.push(Arc::new(service_cidr::DefaultServiceCidr));
 }

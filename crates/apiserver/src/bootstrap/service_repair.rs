@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::status::ApiError;
-use api_types::core_v1::ObjectReference;
 use async_trait::async_trait;
 use client::{EventType, SeriesEvent, SeriesRecorder};
-use registry::RepairFinding;
+use registry::{RepairAction, RepairFinding};
 
 use super::retry;
 use crate::cx::{ApiCx, server_request};
@@ -21,9 +20,6 @@ const PERIOD: Duration = Duration::from_secs(3 * 60);
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
 /// How long the first comparison may take; then the server ends.
 const FIRST_LIMIT: Duration = Duration::from_secs(60);
-
-/// What findings about ports are called, by their action.
-const PORTS: &str = "PortAllocation";
 
 /// The hook `start-service-ip-repair-controllers`.
 pub(super) struct ServiceRepair;
@@ -70,21 +66,13 @@ impl Recorders {
     }
 
     fn tell(&self, finding: RepairFinding) {
-        let service = ObjectReference {
-            api_version: "v1".to_owned(),
-            kind: "Service".to_owned(),
-            namespace: finding.namespace,
-            name: finding.name,
-            uid: finding.uid,
-            ..ObjectReference::default()
-        };
-        let recorder = if finding.action == PORTS { &self.ports } else { &self.addresses };
+        let recorder = if finding.action == RepairAction::PortAllocation { &self.ports } else { &self.addresses };
         recorder.event(SeriesEvent {
-            regarding: service,
+            regarding: finding.regarding,
             related: None,
             kind: EventType::Warning,
             reason: finding.reason.to_owned(),
-            action: finding.action.to_owned(),
+            action: finding.action.as_str().to_owned(),
             note: finding.message,
         });
     }
@@ -98,8 +86,8 @@ async fn pass(cx: &Arc<ApiCx>, recorders: &Recorders) -> Result<(), ApiError> {
     }
     for finding in report.findings {
         tracing::warn!(
-            namespace = finding.namespace,
-            name = finding.name,
+            namespace = finding.regarding.namespace,
+            name = finding.regarding.name,
             reason = finding.reason,
             message = finding.message,
             "A Service and the allocators disagree"

@@ -91,7 +91,6 @@ const UPSTREAM: &[&str] = &[
     "route",
     "selinux-warning-controller",
     "service",
-    "service-cidr-controller",
     "service-lb-controller",
     "serviceaccount",
     "serviceaccount-controller",
@@ -282,8 +281,8 @@ mod tests {
             let list: Vec<String> = list.iter().map(|entry| (*entry).to_owned()).collect();
             selection(&list).map(|selection| ALL.iter().filter(|one| selection.wants(one)).count())
         };
-        assert_eq!(wants(&["*", "-service-cidr-controller"]), wants(&["*"]));
-        assert_eq!(wants(&["service-cidr-controller"]), Ok(0));
+        assert_eq!(wants(&["*", "-podcertificaterequest-cleaner-controller"]), wants(&["*"]));
+        assert_eq!(wants(&["podcertificaterequest-cleaner-controller"]), Ok(0));
         assert_eq!(wants(&["*", "bootstrapsigner", "tokencleaner"]), wants(&["*"]).map(|all| all + 2));
         assert!(wants(&["no-such-controller"]).is_err());
     }
