@@ -11,7 +11,7 @@ use base::{Rng, SystemClock, TaskGroup};
 use component_base::metrics::{Metrics, MetricsOptions};
 use scheduler::framework::BuildCx;
 use scheduler::{
-    ALL, ClusterWriter, Listers, NoEvents, Parallelism, Parts, QueueOptions, Scheduler, SchedulerMetrics, WriteError,
+    ALL, ClusterWriter, Listers, NoEvents, Parallelism, SchedulerOptions, QueueOptions, Scheduler, SchedulerMetrics, WriteError,
     build_profiles, default_configuration,
 };
 use tokio::sync::Notify;
@@ -68,7 +68,7 @@ fn scheduler(writer: Arc<Confirming>) -> Result<Arc<Scheduler>> {
         parallelism,
     };
     let profiles = build_profiles(&default_configuration(), ALL, &cx).context("building the default profile")?;
-    let parts = Parts {
+    let parts = SchedulerOptions {
         profiles,
         percentage_of_nodes_to_score: 0,
         queue: QueueOptions {

@@ -255,8 +255,8 @@ impl Settings {
         errors.check(!name.is_empty(), "empty hostname is invalid");
         let local_detectors = local_detectors(options, &mut errors);
         let (healthz, metrics) = (
-            address_like(options, "healthz-bind-address", Ipv6Addr::UNSPECIFIED.into(), 10256, &mut errors),
-            address_like(options, "metrics-bind-address", Ipv6Addr::LOCALHOST.into(), 10249, &mut errors),
+            address_like(options, "healthz-bind-address", Ipv6Addr::UNSPECIFIED.into(), &mut errors),
+            address_like(options, "metrics-bind-address", Ipv6Addr::LOCALHOST.into(), &mut errors),
         );
         let node_port_addresses = match options.strings("nodeport-addresses") {
             [] => vec!["primary".to_owned()],
@@ -339,10 +339,12 @@ fn address(options: &Options, flag: &str, port: u16, errors: &mut Errors) -> Opt
 }
 
 /// An address to listen at; where it was not asked for, one of the family of the node's own address if that was.
-fn address_like(options: &Options, flag: &str, v6: IpAddr, port: u16, errors: &mut Errors) -> Option<SocketAddr> {
+fn address_like(options: &Options, flag: &str, v6: IpAddr, errors: &mut Errors) -> Option<SocketAddr> {
     let is_v6 = options.ip("bind-address").is_some_and(|address| address.is_ipv6());
-    let is_default =
-        FLAGS.iter().flat_map(|set| set.flags).any(|own| own.name == flag && own.default == options.string(flag));
+    let own = FLAGS.iter().flat_map(|set| set.flags).find(|own| own.name == flag);
+    let default = own.map_or("", |own| own.default);
+    let port = default.parse().map_or(0, |address: SocketAddr| address.port());
+    let is_default = default == options.string(flag);
     if is_v6 && is_default { Some(SocketAddr::new(v6, port)) } else { address(options, flag, port, errors) }
 }
 
