@@ -82,13 +82,18 @@ fn bench_lease_renews_beside_lists() {
 fn bench_sched_places_every_pod() {
     let program = env!("CARGO_BIN_EXE_bench-sched");
     let in_process = figures(program, &["--quick", "--road", "inproc"]);
-    assert_eq!(in_process, ["sched-inproc", "sched-inproc-cpu", "sched-inproc-load"]);
+    let rows = bench::sched::all_shapes().map(|shape| match shape.name {
+        "" => "sched-inproc".to_owned(),
+        name => format!("sched-inproc-{name}"),
+    });
+    let wanted: Vec<String> = rows.flat_map(|row| [row.clone(), format!("{row}-cpu"), format!("{row}-load")]).collect();
+    assert_eq!(in_process, wanted);
     let directory = match bin_dir("kube-apiserver").and_then(|_| bin_dir("kube-scheduler")) {
         Ok(directory) => directory,
         Err(why) => return test_facts::skipped(&why),
     };
     let directory = directory.to_str().expect("a path that is text");
-    let over_https = figures(program, &["--quick", "--road", "https", "--bin-dir", directory]);
+    let over_https = figures(program, &["--quick", "--road", "https", "--shape", "basic", "--bin-dir", directory]);
     let wanted =
         ["sched-https", "sched-https-cpu", "sched-https-events", "sched-https-apiserver-cpu", "sched-https-load"];
     assert_eq!(over_https, wanted);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use bench::sched::{Plan, Road};
+use bench::sched::{Plan, Road, all_shapes};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 #[global_allocator]
@@ -26,6 +26,13 @@ fn command() -> Command {
                 .value_parser(["inproc", "https"]),
         )
         .arg(
+            Arg::new("shape")
+                .long("shape")
+                .value_name("SHAPE")
+                .help("Only one row of the table of shapes: basic, or the name in its figures")
+                .value_parser(all_shapes().map(|shape| shown(shape.name)).collect::<Vec<_>>()),
+        )
+        .arg(
             Arg::new("bin-dir")
                 .long("bin-dir")
                 .value_name("DIR")
@@ -33,6 +40,11 @@ fn command() -> Command {
                 .value_parser(value_parser!(PathBuf)),
         )
         .arg(Arg::new("quick").long("quick").help("Small numbers, to see that it works").action(ArgAction::SetTrue))
+}
+
+/// A row as people name it.
+fn shown(name: &'static str) -> &'static str {
+    if name.is_empty() { "basic" } else { name }
 }
 
 fn plan(matches: &ArgMatches) -> Result<Plan> {
@@ -45,6 +57,9 @@ fn plan(matches: &ArgMatches) -> Result<Plan> {
         Some("inproc") => plan.roads = vec![Road::InProcess],
         Some(_) => plan.roads = vec![Road::Https],
         None => {}
+    }
+    if let Some(name) = matches.get_one::<String>("shape") {
+        plan.shapes.retain(|shape| shown(shape.name) == name);
     }
     plan.binaries = match matches.get_one::<PathBuf>("bin-dir") {
         Some(directory) => directory.clone(),

@@ -1,6 +1,6 @@
-//! kube-scheduler against kube-apiserver. The pods wait before the scheduler starts; what counts is the time from the
-//! first to the last bound one, by the scheduler's own counter, which is read now and then because a watch of all pods
-//! would compete with the two processes for the machine.
+//! kube-scheduler against kube-apiserver. The scheduler runs when the pods are made; what counts is the time from the first
+//! create to the last bind, by the scheduler's own counter, which is read now and then because a watch of all pods would
+//! compete with the two processes for the machine.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -15,7 +15,7 @@ use client::{Client, ClientConfig, ClientError};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::scheduler_process::{SchedulerProcess, client};
-use super::{Plan, Round, workload};
+use super::{Plan, Round, Shape, workload};
 use crate::api_server::{ApiServer, Storage};
 use crate::identity::Identity;
 use crate::sample::Stopwatch;
@@ -32,7 +32,7 @@ const POLL: Duration = Duration::from_millis(50);
 const DEADLINE: Duration = Duration::from_secs(300);
 const DRAIN: Duration = Duration::from_secs(5);
 
-pub(super) async fn measure(plan: &Plan) -> Result<Round> {
+pub(super) async fn measure(plan: &Plan, shape: &Shape) -> Result<Round> {
     let directory = tempfile::tempdir().context("making a directory")?;
     let pki = directory.path().join("pki");
     std::fs::create_dir_all(&pki)?;
@@ -40,27 +40,34 @@ pub(super) async fn measure(plan: &Plan) -> Result<Round> {
     let server = ApiServer::start(&plan.binaries, directory.path(), &identity, Storage::Embedded, FLAGS).await?;
     let tasks = TaskGroup::new("bench");
     let api = client(ClientConfig::from_kubeconfig_file(&identity.kubeconfig(&server.url())?)?, &tasks)?;
-    fill(&api, plan).await?;
+    make_nodes(&api, plan).await?;
     let scheduler = SchedulerProcess::start(&plan.binaries, directory.path(), &identity, &server.url(), &tasks).await?;
-    let round = follow(plan, &scheduler, &server).await.with_context(|| scheduler.log_tail())?;
-    check(&api, plan).await?;
-    let round = Round { events: Some(events(&api, plan).await?), ..round };
+    let round = follow(plan, shape, &api, (&scheduler, &server)).await.with_context(|| scheduler.log_tail())?;
+    let wanted = shape.pods(plan.pods);
+    check(&api, wanted).await?;
+    let round = Round { events: Some(events(&api, wanted).await?), ..round };
     tasks.shutdown(DRAIN).await;
     scheduler.stop().await?;
     server.stop().await?;
     Ok(round)
 }
 
-/// From the first bound pod to the last one.
-async fn follow(plan: &Plan, scheduler: &SchedulerProcess, server: &ApiServer) -> Result<Round> {
-    let first = wait_for(scheduler, 1).await?;
-    let watch = Stopwatch::start();
+/// From the first create to the last bind.
+async fn follow(
+    plan: &Plan,
+    shape: &Shape,
+    api: &Client,
+    (scheduler, server): (&SchedulerProcess, &ApiServer),
+) -> Result<Round> {
+    let pods = shape.all_pods(plan.pods)?;
+    let to = api.namespaced::<Pod>(workload::NAMESPACE);
     let (cpu, server_cpu) = (CpuMeter::start(scheduler.pid())?, CpuMeter::start(server.pid())?);
-    let last = wait_for(scheduler, plan.pods).await?;
+    let watch = Stopwatch::start();
+    all(pods.iter().map(|pod| to.create(pod))).await.context("making pods")?;
+    let bound = wait_for(scheduler, shape.pods(plan.pods)).await?;
     let (seconds, cpu, server_cpu) = (watch.elapsed().as_secs_f64(), cpu.seconds()?, server_cpu.seconds()?);
-    ensure!(last > first, "all pods were bound before the first look: take more of them");
     #[expect(clippy::cast_precision_loss, reason = "numbers of pods are small")]
-    let pods = (last - first) as f64;
+    let pods = bound as f64;
     Ok(Round {
         pods_per_second: pods / seconds,
         cpu_ms_per_pod: cpu * 1e3 / pods,
@@ -84,17 +91,13 @@ async fn wait_for(scheduler: &SchedulerProcess, enough: usize) -> Result<usize> 
     }
 }
 
-/// Makes the nodes and the pods.
-async fn fill(api: &Client, plan: &Plan) -> Result<()> {
+async fn make_nodes(api: &Client, plan: &Plan) -> Result<()> {
     let mut namespace = Namespace::default();
     workload::NAMESPACE.clone_into(&mut namespace.metadata.name);
     api.all::<Namespace>().create(&namespace).await?;
     let nodes: Vec<Node> = (0..plan.nodes).map(workload::node).collect::<Result<_>>()?;
     let to = api.all::<Node>();
-    all(nodes.iter().map(|node| to.create(node))).await.context("making nodes")?;
-    let pods: Vec<Pod> = (0..plan.pods).map(workload::pod).collect::<Result<_>>()?;
-    let to = api.namespaced::<Pod>(workload::NAMESPACE);
-    all(pods.iter().map(|pod| to.create(pod))).await.context("making pods")
+    all(nodes.iter().map(|node| to.create(node))).await.context("making nodes")
 }
 
 async fn all<T>(requests: impl Iterator<Item = impl Future<Output = Result<T, ClientError>>>) -> Result<()> {
@@ -102,15 +105,15 @@ async fn all<T>(requests: impl Iterator<Item = impl Future<Output = Result<T, Cl
     Ok(())
 }
 
-/// How many pods an event tells of, once there is one for each or no more come.
-async fn events(api: &Client, plan: &Plan) -> Result<usize> {
+/// How many pods an event tells of, once there is one for each. They are waited for as long as more of them come.
+async fn events(api: &Client, wanted: usize) -> Result<usize> {
     let of_scheduler = ListOptions { field_selector: "reason=Scheduled".into(), ..ListOptions::default() };
     let events = api.namespaced::<Event>(workload::NAMESPACE);
     let mut found = 0;
     loop {
-        let told = events.list_all(&of_scheduler).await?.items;
-        let pods: BTreeSet<&str> = told.iter().map(|event| event.regarding.name.as_str()).collect();
-        if pods.len() == plan.pods || pods.len() == found {
+        let listed = events.list_all(&of_scheduler).await?.items;
+        let pods: BTreeSet<&str> = listed.iter().map(|event| event.regarding.name.as_str()).collect();
+        if pods.len() == wanted || pods.len() == found {
             return Ok(pods.len());
         }
         found = pods.len();
@@ -119,9 +122,9 @@ async fn events(api: &Client, plan: &Plan) -> Result<usize> {
 }
 
 /// The counter is the scheduler's word; this is the API server's.
-async fn check(api: &Client, plan: &Plan) -> Result<()> {
+async fn check(api: &Client, wanted: usize) -> Result<()> {
     let pods = api.namespaced::<Pod>(workload::NAMESPACE).list_all(&ListOptions::default()).await?;
     let placed = pods.items.iter().filter(|pod| !pod.spec.node_name.is_empty()).count();
-    ensure!(placed == plan.pods, "{placed} of {} pods have a node", plan.pods);
+    ensure!(placed == wanted, "{placed} pods have a node, not {wanted}");
     Ok(())
 }

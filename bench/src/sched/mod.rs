@@ -2,23 +2,24 @@
 //!
 //! *In process* is the scheduler alone: queue, cache, decision and binding task, with the API server's answer given at
 //! once by a function. *Over HTTPS* is the real kube-scheduler binary against the real kube-apiserver binary with its
-//! embedded store. Both are measured from the first to the last bound pod.
+//! embedded store. Both are measured from the first create to the last bind, for each row of [`shapes`].
 
 mod https;
 mod in_process;
 mod scheduler_process;
+mod shapes;
 mod workload;
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use crate::figure::Figure;
 use crate::sample::Samples;
 use crate::usage::load_average;
 
-/// What upstream's scheduler reaches on two cores.
-const UPSTREAM_PODS_PER_SECOND: f64 = 127.0;
+pub use shapes::{MIXED, SHAPES, Shape, all as all_shapes};
+
 /// What a pod costs upstream's scheduler, in milliseconds of processor time.
 const UPSTREAM_CPU_MS: f64 = 13.0;
 
@@ -42,6 +43,8 @@ pub struct Plan {
     pub rounds: usize,
     /// Which roads, in this order in each round.
     pub roads: Vec<Road>,
+    /// Which rows of the table.
+    pub shapes: Vec<Shape>,
     /// Where the binaries are.
     pub binaries: PathBuf,
 }
@@ -55,6 +58,7 @@ impl Plan {
             pods: 10_000,
             rounds: 3,
             roads: vec![Road::InProcess, Road::Https],
+            shapes: all_shapes().collect(),
             binaries: PathBuf::new(),
         }
     }
@@ -89,28 +93,47 @@ fn count(number: usize) -> f64 {
 /// A process did not start, or not every pod got a node in time.
 pub async fn run(plan: &Plan) -> Result<()> {
     for road in &plan.roads {
-        let [mut rate, mut cpu, mut server_cpu, mut events] = [(); 4].map(|()| Samples::default());
-        for _ in 0..plan.rounds {
-            let round = match road {
-                Road::InProcess => in_process::measure(plan).await?,
-                Road::Https => https::measure(plan).await?,
-            };
-            rate.push(round.pods_per_second);
-            cpu.push(round.cpu_ms_per_pod);
-            server_cpu.push(round.server_cpu_ms_per_pod.unwrap_or(0.0));
-            events.push(count(round.events.unwrap_or(0)));
+        for shape in &plan.shapes {
+            measure(plan, *road, shape).await?;
         }
-        let name = match road {
-            Road::InProcess => "sched-inproc",
-            Road::Https => "sched-https",
-        };
-        Figure::beside_published(name, rate.median(), UPSTREAM_PODS_PER_SECOND, "pods/s").print()?;
-        Figure::beside_published(format!("{name}-cpu"), cpu.median(), UPSTREAM_CPU_MS, "ms/pod").print()?;
-        if *road == Road::Https {
-            Figure::beside(format!("{name}-events"), events.median(), count(plan.pods), "events").print()?;
-            Figure::alone(format!("{name}-apiserver-cpu"), server_cpu.median(), "ms/pod").print()?;
-        }
-        Figure::alone(format!("{name}-load"), load_average(), "runnable").print()?;
     }
     Ok(())
+}
+
+async fn measure(plan: &Plan, road: Road, shape: &Shape) -> Result<()> {
+    let [mut rate, mut cpu, mut server_cpu, mut events] = [(); 4].map(|()| Samples::default());
+    for _ in 0..plan.rounds {
+        let round = match road {
+            Road::InProcess => in_process::measure(plan, shape).await,
+            Road::Https => https::measure(plan, shape).await,
+        };
+        let round = round.with_context(|| format!("pods of shape {:?}", shape.name))?;
+        rate.push(round.pods_per_second);
+        cpu.push(round.cpu_ms_per_pod);
+        server_cpu.push(round.server_cpu_ms_per_pod.unwrap_or(0.0));
+        events.push(count(round.events.unwrap_or(0)));
+    }
+    let road_name = match road {
+        Road::InProcess => "sched-inproc",
+        Road::Https => "sched-https",
+    };
+    let is_plain = shape.name.is_empty();
+    let name = if is_plain { road_name.to_owned() } else { format!("{road_name}-{}", shape.name) };
+    match shape.published {
+        Some(published) => Figure::beside_published(&name, rate.median(), published, "pods/s").print()?,
+        None => Figure::alone(&name, rate.median(), "pods/s").print()?,
+    }
+    // What a pod costs is published for plain ones only.
+    let cpu_name = format!("{name}-cpu");
+    if is_plain {
+        Figure::beside_published(cpu_name, cpu.median(), UPSTREAM_CPU_MS, "ms/pod").print()?;
+    } else {
+        Figure::alone(cpu_name, cpu.median(), "ms/pod").print()?;
+    }
+    if road == Road::Https {
+        let pods = count(shape.pods(plan.pods));
+        Figure::beside_promised(format!("{name}-events"), events.median(), pods, "events").print()?;
+        Figure::alone(format!("{name}-apiserver-cpu"), server_cpu.median(), "ms/pod").print()?;
+    }
+    Ok(Figure::alone(format!("{name}-load"), load_average(), "runnable").print()?)
 }

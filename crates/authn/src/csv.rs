@@ -4,11 +4,26 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
+/// The quotes of the record that begins in a line are wrong, in Go's words.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CsvError {
+    #[error("record on line {0}: extraneous or missing \" in quoted-field")]
+    Quoted(usize),
+    #[error("record on line {0}: bare \" in non-quoted-field")]
+    Bare(usize),
+}
+
+impl CsvError {
+    fn of(line: usize, quoted: bool) -> Self {
+        if quoted { Self::Quoted(line) } else { Self::Bare(line) }
+    }
+}
+
 /// Splits `text` into rows of fields.
 ///
 /// # Errors
-/// The line and what is wrong with its quotes.
-pub(crate) fn parse(text: &str) -> Result<Vec<Vec<String>>, String> {
+/// When the quotes of a line are wrong.
+pub(crate) fn parse(text: &str) -> Result<Vec<Vec<String>>, CsvError> {
     let text = text.replace("\r\n", "\n");
     let mut input = Input { characters: text.chars().peekable(), line: 1 };
     let mut rows = Vec::new();
@@ -49,7 +64,7 @@ impl Input<'_> {
     }
 
     /// One field with the comma or line end behind it.
-    fn field(&mut self) -> Result<(String, FieldEnd), String> {
+    fn field(&mut self) -> Result<(String, FieldEnd), CsvError> {
         let start = self.line;
         let quoted = self.characters.peek() == Some(&'"');
         let mut field = String::new();
@@ -61,15 +76,15 @@ impl Input<'_> {
             match self.next() {
                 Some(',') => return Ok((field, FieldEnd::Comma)),
                 Some('\n') | None => return Ok((field, FieldEnd::Row)),
-                Some('"') => return Err(wrong_quote(start, quoted)),
-                Some(_) if quoted => return Err(wrong_quote(start, true)),
+                Some('"') => return Err(CsvError::of(start, quoted)),
+                Some(_) if quoted => return Err(CsvError::Quoted(start)),
                 Some(other) => field.push(other),
             }
         }
     }
 
     /// What follows an opening quote, up to and with the closing one.
-    fn quoted_part(&mut self, start: usize, field: &mut String) -> Result<(), String> {
+    fn quoted_part(&mut self, start: usize, field: &mut String) -> Result<(), CsvError> {
         loop {
             match self.next() {
                 Some('"') if self.characters.peek() == Some(&'"') => {
@@ -78,15 +93,10 @@ impl Input<'_> {
                 }
                 Some('"') => return Ok(()),
                 Some(other) => field.push(other),
-                None => return Err(wrong_quote(start, true)),
+                None => return Err(CsvError::Quoted(start)),
             }
         }
     }
-}
-
-fn wrong_quote(line: usize, quoted: bool) -> String {
-    let what = if quoted { "extraneous or missing \" in quoted-field" } else { "bare \" in non-quoted-field" };
-    format!("record on line {line}: {what}")
 }
 
 #[cfg(test)]

@@ -61,7 +61,8 @@ impl StaticTokens {
     /// # Errors
     /// [`TokenFileError::Syntax`] or [`TokenFileError::Columns`].
     pub fn parse(text: &str, path: &str) -> Result<Self, TokenFileError> {
-        let rows = csv::parse(text).map_err(|why| TokenFileError::Syntax { path: path.to_owned(), why })?;
+        let rows = csv::parse(text)
+            .map_err(|error| TokenFileError::Syntax { path: path.to_owned(), why: error.to_string() })?;
         let mut out = Self::default();
         for (index, row) in rows.iter().enumerate() {
             let [token, user, uid, rest @ ..] = row.as_slice() else {

@@ -8,7 +8,7 @@ use crate::cluster::{ControlPlane, Data, Settings};
 
 /// What the user wants done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wish {
+pub enum Subcommand {
     /// Bring the cluster up.
     Up,
     /// Take it down.
@@ -95,7 +95,7 @@ fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
 
 /// What the arguments say; `program` is where this program is.
 #[must_use]
-pub fn wish(matches: &ArgMatches, program: &std::path::Path) -> Option<(Wish, Settings)> {
+pub fn wish(matches: &ArgMatches, program: &std::path::Path) -> Option<(Subcommand, Settings)> {
     let (name, matches) = matches.subcommand()?;
     let path = |name: &str| matches.try_get_one::<PathBuf>(name).ok().flatten().cloned();
     let mut settings = Settings::new(&path("root")?);
@@ -114,15 +114,15 @@ pub fn wish(matches: &ArgMatches, program: &std::path::Path) -> Option<(Wish, Se
         settings.control_plane = ControlPlane::StaticPods;
     }
     let wish = match name {
-        "up" => Wish::Up,
-        "down" if matches.get_flag("purge") => Wish::Down(Data::Remove),
-        "down" => Wish::Down(Data::Keep),
-        "certs" => Wish::Certs,
-        "kubeconfig" => Wish::Kubeconfig,
-        "manifests" => Wish::Manifests(path("out")?),
-        "units" => Wish::Units(path("out")?),
-        "prepare" => Wish::Prepare,
-        "addons" => Wish::Addons,
+        "up" => Subcommand::Up,
+        "down" if matches.get_flag("purge") => Subcommand::Down(Data::Remove),
+        "down" => Subcommand::Down(Data::Keep),
+        "certs" => Subcommand::Certs,
+        "kubeconfig" => Subcommand::Kubeconfig,
+        "manifests" => Subcommand::Manifests(path("out")?),
+        "units" => Subcommand::Units(path("out")?),
+        "prepare" => Subcommand::Prepare,
+        "addons" => Subcommand::Addons,
         _ => return None,
     };
     Some((wish, settings))
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    fn parsed(arguments: &[&str]) -> (Wish, Settings) {
+    fn parsed(arguments: &[&str]) -> (Subcommand, Settings) {
         let matches = command().try_get_matches_from(std::iter::once(&"coxswain").chain(arguments)).unwrap();
         wish(&matches, Path::new("/opt/bin/coxswain")).unwrap()
     }
@@ -143,14 +143,14 @@ mod tests {
     fn arguments_become_settings() {
         let (wish, settings) =
             parsed(&["up", "--nodes", "2", "--extra-flag", "kube-scheduler=--v=4", "--root", "/var/lib/x"]);
-        assert_eq!((wish, settings.nodes), (Wish::Up, 2));
+        assert_eq!((wish, settings.nodes), (Subcommand::Up, 2));
         assert_eq!(settings.extra_flags, [("kube-scheduler".to_owned(), "--v=4".to_owned())]);
         assert_eq!(settings.bin_dir, Path::new("/opt/bin"));
         assert_eq!(settings.control_plane, ControlPlane::Processes);
         assert_eq!(parsed(&["up", "--static-pods"]).1.control_plane, ControlPlane::StaticPods);
-        assert_eq!(parsed(&["down", "--purge"]).0, Wish::Down(Data::Remove));
-        assert_eq!(parsed(&["units", "--out", "/tmp/u"]).0, Wish::Units("/tmp/u".into()));
-        assert_eq!((parsed(&["prepare"]).0, parsed(&["addons"]).0), (Wish::Prepare, Wish::Addons));
+        assert_eq!(parsed(&["down", "--purge"]).0, Subcommand::Down(Data::Remove));
+        assert_eq!(parsed(&["units", "--out", "/tmp/u"]).0, Subcommand::Units("/tmp/u".into()));
+        assert_eq!((parsed(&["prepare"]).0, parsed(&["addons"]).0), (Subcommand::Prepare, Subcommand::Addons));
         assert!(parsed(&["units", "--out", "/tmp/u", "--bin-dir", "bin"]).1.bin_dir.is_absolute());
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::{Rng, SystemClock, TaskGroup};
 
-use crate::cli::{self, Wish};
+use crate::cli::{self, Subcommand};
 use crate::cluster::{self, ClusterError, Progress, Settings};
 
 const DRAIN: Duration = Duration::from_secs(2);
@@ -38,33 +38,33 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-async fn fulfil(wish: &Wish, settings: &Settings) -> Result<(), ClusterError> {
+async fn fulfil(wish: &Subcommand, settings: &Settings) -> Result<(), ClusterError> {
     let (clock, rng, progress) = (SystemClock::shared(), Rng::from_os(), Progress::default());
     match wish {
-        Wish::Up => {
+        Subcommand::Up => {
             let tasks = TaskGroup::new("coxswain");
             cluster::up(settings, clock, rng, &tasks, progress).await?;
             tasks.shutdown(DRAIN).await;
             progress.result(&cluster::usage(settings));
         }
-        Wish::Down(data) => cluster::down(settings, *data, progress).await?,
-        Wish::Certs => {
+        Subcommand::Down(data) => cluster::down(settings, *data, progress).await?,
+        Subcommand::Certs => {
             for name in cluster::certificates(settings, &clock, &rng)? {
                 progress.note(&format!("made {name}"));
             }
         }
-        Wish::Kubeconfig => {
+        Subcommand::Kubeconfig => {
             cluster::certificates(settings, &clock, &rng)?;
             for name in cluster::write_kubeconfigs(settings, clock.wall(), &rng)? {
                 progress.note(&format!("wrote {name}"));
             }
         }
-        Wish::Manifests(out) => {
+        Subcommand::Manifests(out) => {
             write_all(out, cluster::static_pods(settings, &cluster::image), MANIFEST_MODE, progress)?;
         }
-        Wish::Units(out) => write_all(out, cluster::units(settings, &clock, &rng)?, UNIT_MODE, progress)?,
-        Wish::Prepare => cluster::prepare(settings).await?,
-        Wish::Addons => {
+        Subcommand::Units(out) => write_all(out, cluster::units(settings, &clock, &rng)?, UNIT_MODE, progress)?,
+        Subcommand::Prepare => cluster::prepare(settings).await?,
+        Subcommand::Addons => {
             let tasks = TaskGroup::new("coxswain");
             cluster::apply_addons(settings, clock, rng, &tasks).await?;
             tasks.shutdown(DRAIN).await;

@@ -106,8 +106,8 @@ impl Client {
         cx: ClientCx,
     ) -> Result<Self, ConfigError> {
         let prefix = config.endpoint()?.prefix;
-        let invalid = |text: String| ConfigError::Invalid(vec![text]);
-        let identity = Identity::new(config.credentials.clone(), &config.impersonate).map_err(invalid)?;
+        let identity = Identity::new(config.credentials.clone(), &config.impersonate)
+            .map_err(|error| ConfigError::Invalid(vec![error.to_string()]))?;
         // As upstream: zero stands for the default, a negative rate for none.
         let qps = if config.qps == 0.0 { DEFAULT_QPS } else { config.qps };
         let burst = if config.burst == 0 { DEFAULT_BURST } else { config.burst };
@@ -291,10 +291,9 @@ impl Client {
             }
             _ => request.target(&self.inner.prefix),
         };
-        let invalid = |error: String| ClientError::Invalid(error);
         // The text becomes the URI without being copied.
         let uri = http::Uri::from_maybe_shared(Bytes::from(target))
-            .map_err(|error: http::uri::InvalidUri| invalid(error.to_string()))?;
+            .map_err(|error: http::uri::InvalidUri| ClientError::Invalid(error.to_string()))?;
         let mut out = http::Request::new(request.body.clone());
         *out.method_mut() = request.method.clone();
         *out.uri_mut() = uri;
@@ -302,7 +301,8 @@ impl Client {
         if let Some(agent) = &self.inner.user_agent {
             out.headers_mut().entry(header::USER_AGENT).or_insert_with(|| agent.clone());
         }
-        self.inner.identity.apply(out.headers_mut(), self.inner.cx.clock.monotonic()).map_err(invalid)?;
+        let identified = self.inner.identity.apply(out.headers_mut(), self.inner.cx.clock.monotonic());
+        identified.map_err(|error| ClientError::Invalid(error.to_string()))?;
         Ok(out)
     }
 

@@ -252,8 +252,8 @@ pub enum ConfigError {
     Parse {
         /// The file.
         path: PathBuf,
-        /// What is wrong in it, with the field's path.
-        reason: String,
+        /// What is wrong in it.
+        reason: crate::kubeconfig::ParseError,
     },
     /// A file is well formed but says something impossible.
     #[error("invalid configuration: {}", joined(.0))]

@@ -13,6 +13,15 @@ use crate::config::{Credentials, Impersonation};
 /// How long a token from a file is used before the file is read again: a minute less ten seconds, as upstream.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(50);
 
+/// Who asks cannot be said in headers.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HeaderError {
+    #[error("the credentials are not printable")]
+    Credentials,
+    #[error("impersonation: {0:?} cannot be sent as a header")]
+    Impersonation(String),
+}
+
 /// The identity of a client, as headers.
 pub(crate) struct Identity {
     credentials: Credentials,
@@ -27,17 +36,17 @@ struct CachedToken {
 
 impl Identity {
     /// The headers of a configuration, or why they cannot be written.
-    pub(crate) fn new(credentials: Credentials, impersonate: &Impersonation) -> Result<Self, String> {
+    pub(crate) fn new(credentials: Credentials, impersonate: &Impersonation) -> Result<Self, HeaderError> {
         let impersonation = impersonation_headers(impersonate)?;
         Ok(Self { credentials, impersonation, token: Mutex::default() })
     }
 
     /// Adds the headers to a request that has none of its own.
-    pub(crate) fn apply(&self, headers: &mut HeaderMap, now: Instant) -> Result<(), String> {
+    pub(crate) fn apply(&self, headers: &mut HeaderMap, now: Instant) -> Result<(), HeaderError> {
         if !headers.contains_key(header::AUTHORIZATION)
             && let Some(text) = self.authorization(now)
         {
-            let mut value = HeaderValue::from_str(&text).map_err(|_| "the credentials are not printable".to_owned())?;
+            let mut value = HeaderValue::from_str(&text).map_err(|_| HeaderError::Credentials)?;
             value.set_sensitive(true);
             headers.insert(header::AUTHORIZATION, value);
         }
@@ -90,10 +99,10 @@ impl Identity {
     }
 }
 
-fn impersonation_headers(impersonate: &Impersonation) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
+fn impersonation_headers(impersonate: &Impersonation) -> Result<Vec<(HeaderName, HeaderValue)>, HeaderError> {
     let mut headers = Vec::new();
-    let mut add = |name: String, value: &str| -> Result<(), String> {
-        let bad = |what: &str| format!("impersonation: {what:?} cannot be sent as a header");
+    let mut add = |name: String, value: &str| -> Result<(), HeaderError> {
+        let bad = |what: &str| HeaderError::Impersonation(what.to_owned());
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad(&name))?;
         headers.push((header, HeaderValue::from_str(value).map_err(|_| bad(value))?));
         Ok(())

@@ -39,7 +39,7 @@ pub use expectations::Expectations;
 pub use informer::{Change, Informer, InformerOptions, Informers, Scope, Share, Transform};
 pub use kubeconfig::{
     AuthProviderConfig, Cluster, Context, ExecConfig, ExecEnvVar, Kubeconfig, NamedCluster, NamedContext,
-    NamedExtension, NamedUser, Overrides, Preferences, User,
+    NamedExtension, NamedUser, Overrides, ParseError, Preferences, User,
 };
 pub use leader::{LeaderConfig, LeaderElector, LeaderEnd};
 pub use metrics::RequestMetrics;

@@ -35,7 +35,7 @@ pub enum ScheduleError {
     },
     /// A field is not understood, in upstream's words.
     #[error("{0}")]
-    Field(String),
+    Field(FieldError),
     /// An `@` and no known word.
     #[error("unrecognized descriptor: {0}")]
     Descriptor(String),
@@ -60,6 +60,69 @@ pub enum ScheduleError {
     /// `TZ=` and nothing after it.
     #[error("invalid schedule format: runtime error: slice bounds out of range [:-1]")]
     NothingAfterZone,
+}
+
+/// Why a field is not one, in the words of the parser that upstream uses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FieldError {
+    /// More than a beginning and an end.
+    #[error("too many hyphens: {0}")]
+    Hyphens(String),
+    /// More than a range and a step.
+    #[error("too many slashes: {0}")]
+    Slashes(String),
+    /// The range begins before the field's first value.
+    #[error("beginning of range ({start}) below minimum ({min}): {text}")]
+    Below {
+        /// Where it begins.
+        start: u64,
+        /// The first value.
+        min: u64,
+        /// The range.
+        text: String,
+    },
+    /// The range ends behind the field's last value.
+    #[error("end of range ({end}) above maximum ({max}): {text}")]
+    Above {
+        /// Where it ends.
+        end: u64,
+        /// The last value.
+        max: u64,
+        /// The range.
+        text: String,
+    },
+    /// The range ends before it begins.
+    #[error("beginning of range ({start}) beyond end of range ({end}): {text}")]
+    Reversed {
+        /// Where it begins.
+        start: u64,
+        /// Where it ends.
+        end: u64,
+        /// The range.
+        text: String,
+    },
+    /// The step is 0.
+    #[error("step of range should be a positive number: {0}")]
+    NoStep(String),
+    /// A number is below 0.
+    #[error("negative number ({number}) not allowed: {text}")]
+    Negative {
+        /// The number.
+        number: i64,
+        /// As it was written.
+        text: String,
+    },
+    /// What should be a number is none.
+    #[error(
+        "failed to parse int from {text}: strconv.Atoi: parsing {}: {problem}",
+        api_machinery::quote::go_quote(text)
+    )]
+    Number {
+        /// As it was written.
+        text: String,
+        /// What Go says of it.
+        problem: &'static str,
+    },
 }
 
 /// When something is due.

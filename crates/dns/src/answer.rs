@@ -8,7 +8,7 @@ use hickory_proto::rr::{DNSClass, Name, RecordType};
 
 use crate::balance::balance;
 use crate::data::ClusterData;
-use crate::zone::{Outcome, Reply, Zone};
+use crate::zone::{Reply, Resolution, Zone};
 
 /// The longest answer that a client takes over UDP unless it says more.
 const PLAIN_UDP_BYTES: u16 = 512;
@@ -69,7 +69,7 @@ pub fn decide(zone: &Zone, data: &dyn ClusterData, bytes: &[u8], transport: Tran
     let Some(question) = query.queries.first() else { return Step::Drop };
     let (name, kind) = (question.name().clone(), question.query_type());
     let mut reply = zone.reply(data, &name, kind);
-    if reply.outcome == Outcome::Foreign {
+    if reply.outcome == Resolution::Foreign {
         return Step::Forward;
     }
     let follow = reply.follow.take();
@@ -167,12 +167,12 @@ pub fn with_edns(mut message: Message, query: &Message) -> Message {
 
 fn filled(query: &Message, reply: Reply) -> Message {
     let code = match reply.outcome {
-        Outcome::Found | Outcome::Foreign => ResponseCode::NoError,
-        Outcome::NoSuchName => ResponseCode::NXDomain,
-        Outcome::NotReady => ResponseCode::ServFail,
+        Resolution::Found | Resolution::Foreign => ResponseCode::NoError,
+        Resolution::NoSuchName => ResponseCode::NXDomain,
+        Resolution::NotReady => ResponseCode::ServFail,
     };
     let mut message = response(query, code);
-    message.metadata.authoritative = reply.outcome != Outcome::NotReady;
+    message.metadata.authoritative = reply.outcome != Resolution::NotReady;
     message.answers = reply.answers;
     message.authorities = reply.authorities;
     message.additionals = reply.additionals;

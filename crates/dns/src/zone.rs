@@ -31,7 +31,7 @@ pub struct Zone {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reply {
     /// Whether it worked.
-    pub outcome: Outcome,
+    pub outcome: Resolution,
     /// The records that were asked for.
     pub answers: Vec<Record>,
     /// The authority's own record, in negative answers.
@@ -44,7 +44,7 @@ pub struct Reply {
 
 /// Whether it worked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Resolution {
     /// The name exists; there may be no records of the type.
     #[default]
     Found,
@@ -73,10 +73,10 @@ impl Zone {
         let text = plain(name);
         let mut reply =
             question.reply(&parse(&text, &self.domain)).unwrap_or_else(|outcome| Reply { outcome, ..Reply::default() });
-        if reply.outcome == Outcome::NoSuchName && !data.is_synced() {
-            reply.outcome = Outcome::NotReady;
+        if reply.outcome == Resolution::NoSuchName && !data.is_synced() {
+            reply.outcome = Resolution::NotReady;
         }
-        let negative = reply.answers.is_empty() && matches!(reply.outcome, Outcome::Found | Outcome::NoSuchName);
+        let negative = reply.answers.is_empty() && matches!(reply.outcome, Resolution::Found | Resolution::NoSuchName);
         if negative {
             reply.authorities.push(self.authority(data.serial()));
         }
@@ -120,28 +120,28 @@ fn plain(name: &Name) -> String {
     name.to_ascii().trim_end_matches('.').to_ascii_lowercase()
 }
 
-type Found = Result<Reply, Outcome>;
+type Found = Result<Reply, Resolution>;
 
 impl Question<'_> {
     fn reply(&self, asked: &Asked) -> Found {
         match asked {
-            Asked::Foreign => Err(Outcome::Foreign),
-            Asked::Nothing => Err(Outcome::NoSuchName),
+            Asked::Foreign => Err(Resolution::Foreign),
+            Asked::Nothing => Err(Resolution::NoSuchName),
             Asked::Apex => Ok(self.apex()),
             Asked::NameServer => Ok(self.addresses(self.own_addresses())),
             Asked::Version => Ok(self.version()),
             Asked::Between { namespace } => match namespace {
-                Some(name) if !self.data.has_namespace(name) => Err(Outcome::NoSuchName),
+                Some(name) if !self.data.has_namespace(name) => Err(Resolution::NoSuchName),
                 _ => Ok(Reply::default()),
             },
             Asked::Pod { namespace, address } => match address {
                 Some(address) if self.data.has_namespace(namespace) => Ok(self.addresses([*address])),
-                _ => Err(Outcome::NoSuchName),
+                _ => Err(Resolution::NoSuchName),
             },
             Asked::Reverse(address) => self.pointer(*address),
             Asked::Service { namespace, service, part } => {
                 let found = self.data.service(namespace, service).filter(|_| self.data.has_namespace(namespace));
-                self.service(&found.ok_or(Outcome::NoSuchName)?, part)
+                self.service(&found.ok_or(Resolution::NoSuchName)?, part)
             }
         }
     }
@@ -192,7 +192,7 @@ impl Question<'_> {
 
     fn pointer(&self, address: Option<IpAddr>) -> Found {
         // What is not an address of the cluster may be known elsewhere.
-        let address = address.ok_or(Outcome::Foreign)?;
+        let address = address.ok_or(Resolution::Foreign)?;
         let names: Vec<String> = match self.data.service_by_ip(address) {
             Some(service) => vec![self.zone.service_name(&service.namespace, &service.name)],
             None => {
@@ -204,7 +204,7 @@ impl Question<'_> {
             }
         };
         if names.is_empty() {
-            return Err(Outcome::Foreign);
+            return Err(Resolution::Foreign);
         }
         let mut reply = Reply::default();
         if self.kind == RecordType::PTR {
@@ -236,7 +236,7 @@ impl Question<'_> {
     fn alias(&self, service: &ServiceRecord, part: &Part) -> Found {
         let is_address = service.external_name.parse::<IpAddr>().is_ok();
         let target = Name::from_ascii(format!("{}.", service.external_name)).ok().filter(|_| !is_address);
-        let (Part::Whole, Some(target)) = (part, target) else { return Err(Outcome::NoSuchName) };
+        let (Part::Whole, Some(target)) = (part, target) else { return Err(Resolution::NoSuchName) };
         if self.kind == RecordType::SRV {
             return Ok(Reply::default());
         }
@@ -248,7 +248,7 @@ impl Question<'_> {
     fn with_address(&self, service: &ServiceRecord, part: &Part) -> Found {
         let ports: Vec<&PortRecord> = service.ports.iter().filter(|port| is_asked(port, part)).collect();
         if ports.is_empty() && *part != Part::Whole {
-            return Err(Outcome::NoSuchName);
+            return Err(Resolution::NoSuchName);
         }
         if self.kind != RecordType::SRV {
             return Ok(self.addresses(service.cluster_ips.iter().copied()));
@@ -262,7 +262,7 @@ impl Question<'_> {
 
     fn of_endpoints(&self, service: &ServiceRecord, part: &Part, endpoints: &[EndpointRecord]) -> Found {
         if endpoints.is_empty() {
-            return Err(Outcome::NoSuchName);
+            return Err(Resolution::NoSuchName);
         }
         let matching: Vec<(&EndpointRecord, &PortRecord)> = endpoints
             .iter()
@@ -270,7 +270,7 @@ impl Question<'_> {
             .filter(|(_, port)| is_asked(port, part))
             .collect();
         match part {
-            Part::Port(..) if matching.is_empty() => Err(Outcome::NoSuchName),
+            Part::Port(..) if matching.is_empty() => Err(Resolution::NoSuchName),
             _ if self.kind == RecordType::SRV => Ok(self.endpoint_locations(service, &matching)),
             Part::Port(..) => Ok(self.addresses(matching.iter().map(|(one, _)| one.address))),
             _ => Ok(self.addresses(endpoints.iter().map(|one| one.address))),

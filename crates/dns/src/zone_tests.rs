@@ -78,17 +78,17 @@ fn zone() -> Zone {
 }
 
 /// The outcome and the data of the answers, as text.
-fn ask(name: &str, kind: RecordType) -> (Outcome, Vec<String>) {
+fn ask(name: &str, kind: RecordType) -> (Resolution, Vec<String>) {
     let reply = zone().reply(&Fixed { synced: true }, &Name::from_ascii(format!("{name}.")).unwrap(), kind);
     let answers = reply.answers.iter().map(|record| record.data.to_string()).collect();
-    assert!(reply.answers.is_empty() != reply.authorities.is_empty() || reply.outcome == Outcome::Foreign);
+    assert!(reply.answers.is_empty() != reply.authorities.is_empty() || reply.outcome == Resolution::Foreign);
     (reply.outcome, answers)
 }
 
 #[test]
 fn questions() {
-    use Outcome::{Foreign, Found, NoSuchName};
     use RecordType::{A, AAAA, CNAME, MX, NS, PTR, SOA, SRV, TXT};
+    use Resolution::{Foreign, Found, NoSuchName};
     for (name, kind, outcome, answers) in [
         ("web.n.svc.cluster.local", A, Found, vec!["10.96.0.1"]),
         ("WEB.n.svc.Cluster.Local", AAAA, Found, vec!["fd00:96::1"]),
@@ -152,7 +152,7 @@ fn questions() {
 #[test]
 fn nothing_is_denied_before_the_contents_have_arrived() {
     let name = Name::from_ascii("web.m.svc.cluster.local.").unwrap();
-    assert_eq!(zone().reply(&Fixed { synced: false }, &name, RecordType::A).outcome, Outcome::NotReady);
+    assert_eq!(zone().reply(&Fixed { synced: false }, &name, RecordType::A).outcome, Resolution::NotReady);
 }
 
 #[test]

@@ -56,23 +56,38 @@ pub(crate) fn parse(path: &Path, text: &str, reloads: bool) -> Result<Encryption
     Ok(configuration)
 }
 
-fn decode(text: &str) -> Result<EncryptionConfiguration, String> {
-    let mut value = config_file::parse(text)?;
+/// Why a text is not a configuration.
+#[derive(Debug, thiserror::Error)]
+enum DecodeError {
+    #[error("{0}")]
+    Text(String),
+    #[error("Object 'Kind' is missing")]
+    NoKind,
+    #[error("no kind {kind:?} is registered for version {version:?}")]
+    OtherKind { version: String, kind: String },
+    #[error(transparent)]
+    Decode(#[from] json::DecodeError),
+    #[error("strict decoding error: {}", .0.join(", "))]
+    Strict(Vec<String>),
+}
+
+fn decode(text: &str) -> Result<EncryptionConfiguration, DecodeError> {
+    let mut value = config_file::parse(text).map_err(|error| DecodeError::Text(error.to_string()))?;
     let named = |name: &str| value.get(name).and_then(|own| own.as_str()).unwrap_or_default().to_owned();
     let (version, kind) = (named("apiVersion"), named("kind"));
     if kind.is_empty() {
-        return Err("Object 'Kind' is missing".to_owned());
+        return Err(DecodeError::NoKind);
     }
     if !KINDS.contains(&(&version, &kind)) {
-        return Err(format!("no kind {kind:?} is registered for version {version:?}"));
+        return Err(DecodeError::OtherKind { version, kind });
     }
     if let Some(members) = value.as_object_mut() {
         ["apiVersion", "kind"].iter().for_each(|name| drop(members.remove(*name)));
     }
     let mut configuration = EncryptionConfiguration::default();
-    let decoded = json::decode(value.to_string().as_bytes(), &mut configuration).map_err(|error| error.to_string())?;
+    let decoded = json::decode(value.to_string().as_bytes(), &mut configuration)?;
     if !decoded.problems.is_empty() {
-        return Err(format!("strict decoding error: {}", decoded.problems.join(", ")));
+        return Err(DecodeError::Strict(decoded.problems));
     }
     defaults::fill(&mut configuration);
     Ok(configuration)

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use storage::{ReadValue, TransformError};
 
-use crate::ciphers::{AES_CBC, AES_GCM, Algorithm, Cipher, SECRETBOX};
+use crate::ciphers::{AES_CBC, AES_GCM, Algorithm, Cipher, CipherError, SECRETBOX};
 
 /// What all encrypted values begin with.
 const ENCRYPTED: &[u8] = b"k8s:enc:";
@@ -28,6 +28,17 @@ struct NamedKey {
     /// With a colon.
     name: String,
     cipher: Box<dyn Cipher>,
+}
+
+/// Why a provider cannot be made of its configuration.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProviderError {
+    #[error("the KMS provider {0:?} cannot be used: this server has no KMS providers")]
+    Kms(String),
+    #[error("could not obtain secret: {0}")]
+    Secret(#[from] base64::DecodeError),
+    #[error(transparent)]
+    Key(#[from] CipherError),
 }
 
 /// A list of providers.
@@ -53,7 +64,7 @@ impl Providers {
     ///
     /// # Errors
     /// When a provider is not one that this server has.
-    pub(crate) fn new(configurations: &[ProviderConfiguration]) -> Result<Self, String> {
+    pub(crate) fn new(configurations: &[ProviderConfiguration]) -> Result<Self, ProviderError> {
         let all = configurations.iter().map(provider).collect::<Result<_, _>>()?;
         Ok(Self { all, unmatched: NO_MATCH })
     }
@@ -63,12 +74,12 @@ impl Providers {
         match self.all.first() {
             None | Some(Provider::Identity) => Attempt { prefix: IDENTITY, result: Ok(plain.clone()) },
             Some(Provider::Keys { algorithm, keys }) => {
-                let key = keys.first().ok_or_else(|| algorithm.no_key.to_owned());
+                let key = keys.first().ok_or_else(|| TransformError(algorithm.no_key.to_owned()));
                 let sealed = key.and_then(|key| {
-                    let sealed = key.cipher.seal(place, plain)?;
+                    let sealed = key.cipher.seal(place, plain).map_err(|error| TransformError(error.to_string()))?;
                     Ok([algorithm.prefix.as_bytes(), key.name.as_bytes(), &sealed].concat().into())
                 });
-                Attempt { prefix: algorithm.prefix, result: sealed.map_err(TransformError) }
+                Attempt { prefix: algorithm.prefix, result: sealed }
             }
         }
     }
@@ -97,12 +108,17 @@ impl Providers {
                 }
             }
         }
-        Attempt { prefix: last, result: Err(TransformError(reduced(errors, self.unmatched))) }
+        Attempt { prefix: last, result: Err(reduced(&errors, self.unmatched)) }
     }
 }
 
 /// Tries each key of the name that a value states; gives whether it was another one than the first.
-fn open_with(algorithm: &Algorithm, keys: &[NamedKey], place: &[u8], stored: &[u8]) -> Result<(Vec<u8>, bool), String> {
+fn open_with(
+    algorithm: &Algorithm,
+    keys: &[NamedKey],
+    place: &[u8],
+    stored: &[u8],
+) -> Result<(Vec<u8>, bool), TransformError> {
     let mut errors = Vec::new();
     for (index, key) in keys.iter().enumerate() {
         let Some(sealed) = stored.strip_prefix(key.name.as_bytes()) else { continue };
@@ -111,19 +127,19 @@ fn open_with(algorithm: &Algorithm, keys: &[NamedKey], place: &[u8], stored: &[u
             Err(error) => errors.push(error),
         }
     }
-    Err(reduced(errors, algorithm.no_key))
+    Err(reduced(&errors, algorithm.no_key))
 }
 
-/// Several errors as one text.
-fn reduced(mut errors: Vec<String>, none: &str) -> String {
-    match errors.len() {
-        0 => none.to_owned(),
-        1 => errors.swap_remove(0),
-        _ => format!("[{}]", errors.join(", ")),
-    }
+/// Several errors as one, whose text is upstream's.
+fn reduced<E: ToString>(errors: &[E], none: &str) -> TransformError {
+    TransformError(match errors {
+        [] => none.to_owned(),
+        [only] => only.to_string(),
+        _ => format!("[{}]", errors.iter().map(E::to_string).collect::<Vec<_>>().join(", ")),
+    })
 }
 
-fn provider(configuration: &ProviderConfiguration) -> Result<Provider, String> {
+fn provider(configuration: &ProviderConfiguration) -> Result<Provider, ProviderError> {
     let keys = |algorithm: &'static Algorithm, keys: &[KeyConfig]| {
         let keys = keys.iter().map(|key| named(algorithm, key)).collect::<Result<_, _>>()?;
         Ok(Provider::Keys { algorithm, keys })
@@ -132,14 +148,12 @@ fn provider(configuration: &ProviderConfiguration) -> Result<Provider, String> {
         ProviderConfiguration { aesgcm: Some(own), .. } => keys(&AES_GCM, &own.keys),
         ProviderConfiguration { aescbc: Some(own), .. } => keys(&AES_CBC, &own.keys),
         ProviderConfiguration { secretbox: Some(own), .. } => keys(&SECRETBOX, &own.keys),
-        ProviderConfiguration { kms: Some(own), .. } => {
-            Err(format!("the KMS provider {:?} cannot be used: this server has no KMS providers", own.name))
-        }
+        ProviderConfiguration { kms: Some(own), .. } => Err(ProviderError::Kms(own.name.clone())),
         _ => Ok(Provider::Identity),
     }
 }
 
-fn named(algorithm: &Algorithm, key: &KeyConfig) -> Result<NamedKey, String> {
-    let secret = STANDARD.decode(&key.secret).map_err(|error| format!("could not obtain secret: {error}"))?;
+fn named(algorithm: &Algorithm, key: &KeyConfig) -> Result<NamedKey, ProviderError> {
+    let secret = STANDARD.decode(&key.secret)?;
     Ok(NamedKey { name: format!("{}:", key.name), cipher: (algorithm.with_key)(&secret)? })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use api_machinery::gvk::GroupResource;
 use api_types::apiserver_config_v1::{EncryptionConfiguration, ProviderConfiguration};
 
-use crate::providers::Providers;
+use crate::providers::{ProviderError, Providers};
 
 const ANY: &str = "*";
 
@@ -24,12 +24,21 @@ pub(crate) struct Rules {
     others: Arc<Providers>,
 }
 
+/// Why rules cannot be made of a configuration.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RulesError {
+    #[error("resource {resource:?} is masked by earlier rule {earlier:?}")]
+    Masked { resource: String, earlier: String },
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+}
+
 impl Rules {
     /// Of a configuration that was found valid.
     ///
     /// # Errors
     /// When a rule can never apply, or names a provider that this server does not have.
-    pub(crate) fn new(configuration: &EncryptionConfiguration) -> Result<Self, String> {
+    pub(crate) fn new(configuration: &EncryptionConfiguration) -> Result<Self, RulesError> {
         let mut by_name: HashMap<GroupResource, Vec<ProviderConfiguration>> = HashMap::new();
         for element in &configuration.resources {
             for text in &element.resources {
@@ -37,13 +46,13 @@ impl Rules {
                 let [_, group, everything] = names(&resource);
                 if let Some(earlier) = [group, everything].iter().find(|earlier| by_name.contains_key(*earlier)) {
                     let (resource, earlier) = (shown(&resource), shown(earlier));
-                    return Err(format!("resource {resource:?} is masked by earlier rule {earlier:?}"));
+                    return Err(RulesError::Masked { resource, earlier });
                 }
                 by_name.entry(resource).or_default().extend(element.providers.iter().cloned());
             }
         }
         let made = |(name, all): (_, Vec<_>)| Ok((name, Arc::new(Providers::new(&all)?)));
-        let by_name = by_name.into_iter().map(made).collect::<Result<_, String>>()?;
+        let by_name = by_name.into_iter().map(made).collect::<Result<_, ProviderError>>()?;
         Ok(Self { by_name, others: Arc::new(Providers::identity()) })
     }
 

@@ -31,7 +31,10 @@ fn keys(provider: &str, keys: &[(&str, &str)]) -> String {
 
 fn refused(text: &str) -> String {
     let parsed = parse(Path::new("file"), text, true);
-    parsed.map_err(|error| error.to_string()).and_then(|config| Rules::new(&config).map(drop)).unwrap_err()
+    parsed
+        .map_err(|error| error.to_string())
+        .and_then(|config| Rules::new(&config).map(drop).map_err(|error| error.to_string()))
+        .unwrap_err()
 }
 
 #[test]

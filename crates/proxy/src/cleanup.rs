@@ -1,13 +1,12 @@
-//! Taking away what a proxy left behind: its own tables, and the chains of one that ran in iptables mode.
+//! Taking away what a proxy left behind: the rules of the modes there are, and the chains of one that ran in iptables mode.
 //!
 //! `KUBE-FIREWALL` stays, it belongs to the kubelet as well. Tables of IPVS are not looked for.
 
 use std::fmt::Write as _;
 
-use sys::packet_filter::{Family as IptablesFamily, FilterError, Iptables, PacketFilter};
+use sys::packet_filter::{Family as IptablesFamily, Iptables};
 
-use crate::Family;
-use crate::nftables::TABLE;
+use crate::backend::{MODES, Machine, Mode};
 
 /// Chains by table; those that end in a dash stand for all that begin so.
 const CHAINS: [(&str, &[&str]); 3] = [
@@ -40,24 +39,32 @@ const CHAINS: [(&str, &[&str]); 3] = [
     ("mangle", &["KUBE-PROXY-CANARY"]),
 ];
 
+/// What could not be taken away: each problem in its own words.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join(", "))]
+pub struct CleanupError(Vec<String>);
+
 /// Everything of all modes. All problems are told together.
 ///
 /// # Errors
 /// Something is there and cannot be taken away.
-pub async fn everything(filter: &dyn PacketFilter, iptables: &[Iptables]) -> Result<(), String> {
+pub async fn everything(machine: &Machine) -> Result<(), CleanupError> {
+    let problems = all_but(None, machine).await;
+    if problems.is_empty() { Ok(()) } else { Err(CleanupError(problems)) }
+}
+
+/// Everything of all modes but one: rules of another would catch traffic before its own see it.
+pub async fn all_but(kept: Option<&dyn Mode>, machine: &Machine) -> Vec<String> {
     let mut problems = Vec::new();
-    for family in [Family::V4, Family::V6] {
-        match filter.apply(&format!("delete table {} {TABLE}\n", family.nft())).await {
-            Ok(()) | Err(FilterError::NotFound) => {}
-            Err(error) => problems.push(error.to_string()),
-        }
+    for mode in MODES.iter().filter(|mode| kept.is_none_or(|kept| kept.name() != mode.name())) {
+        problems.extend(mode.cleanup(machine).await.iter().map(ToString::to_string));
     }
-    problems.extend(iptables_mode(iptables).await);
-    if problems.is_empty() { Ok(()) } else { Err(problems.join(", ")) }
+    problems.extend(iptables_mode(&both(&machine.exec)).await);
+    problems
 }
 
 /// The chains of iptables mode. A machine without iptables has none.
-pub async fn iptables_mode(families: &[Iptables]) -> Vec<String> {
+async fn iptables_mode(families: &[Iptables]) -> Vec<String> {
     let mut problems = Vec::new();
     for iptables in families {
         for (table, chains) in CHAINS {
@@ -72,8 +79,7 @@ pub async fn iptables_mode(families: &[Iptables]) -> Vec<String> {
 }
 
 /// iptables of both families.
-#[must_use]
-pub fn both(exec: &std::sync::Arc<dyn sys::exec::Exec>) -> [Iptables; 2] {
+fn both(exec: &std::sync::Arc<dyn sys::exec::Exec>) -> [Iptables; 2] {
     [IptablesFamily::V4, IptablesFamily::V6].map(|family| Iptables::new(std::sync::Arc::clone(exec), None, family))
 }
 
@@ -118,7 +124,6 @@ mod tests {
     use std::sync::Arc;
 
     use sys::exec::{FakeExec, Output};
-    use sys::packet_filter::FakePacketFilter;
 
     use super::*;
 
@@ -142,18 +147,23 @@ mod tests {
 
     #[tokio::test]
     async fn everything_is_taken_away_and_problems_are_told() {
-        let exec = Arc::new(FakeExec::new().answer("iptables-save -t nat", Output::ok(NAT)));
-        let shared: Arc<dyn sys::exec::Exec> = exec.clone();
-        let filter = FakePacketFilter::default();
-        for table in ["ip kube-proxy", "ip other"] {
-            filter.apply(&format!("add table {table}\n")).await.unwrap();
+        for (answer, problem) in [
+            (Output::ok(""), None),
+            // One that has no table: there is nothing to take away.
+            (Output::failed(1, "Error: No such file or directory"), None),
+            (Output::failed(1, "no"), Some("rules refused: no, rules refused: no")),
+        ] {
+            let exec = FakeExec::new().answer("iptables-save -t nat", Output::ok(NAT)).answer("nft", answer);
+            let exec = Arc::new(exec);
+            let network = Arc::new(sys::net::FakeNetwork::default());
+            let machine = Machine { exec: exec.clone(), network, kernel: None };
+            assert_eq!(everything(&machine).await.err().map(|error| error.to_string()).as_deref(), problem);
+            let commands = exec.commands();
+            let given = commands.iter().map(|command| command.stdin.as_slice());
+            let tables: Vec<_> = given.filter(|text| text.starts_with(b"delete table")).collect();
+            assert_eq!(tables, [b"delete table ip kube-proxy\n".as_slice(), b"delete table ip6 kube-proxy\n"]);
+            let restored = commands.iter().filter(|command| command.line().starts_with("iptables-restore")).count();
+            assert_eq!(restored, 1);
         }
-        // One family has no table: there is nothing to take away.
-        everything(&filter, &both(&shared)).await.unwrap();
-        assert_eq!(filter.contents(), "table ip other\n");
-        let restored = exec.commands().iter().filter(|command| command.line().starts_with("iptables-restore")).count();
-        assert_eq!(restored, 1);
-        filter.refuse(Some("no"));
-        assert!(everything(&filter, &both(&shared)).await.unwrap_err().contains("rules refused: no"));
     }
 }

@@ -40,9 +40,9 @@ impl Endpoint {
 
 /// This node, as endpoint selection sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct NodeTopology {
     /// The node's name.
-    pub node: String,
+    pub name: String,
     /// The node's zone; empty where it has none.
     pub zone: String,
 }
@@ -51,7 +51,7 @@ pub struct Place {
 #[must_use]
 pub fn gather<'a>(
     slices: impl IntoIterator<Item = &'a EndpointSlice>,
-    place: &Place,
+    node: &NodeTopology,
 ) -> BTreeMap<PortKey, Vec<Endpoint>> {
     let mut all: BTreeMap<PortKey, BTreeMap<String, Endpoint>> = BTreeMap::new();
     for slice in slices {
@@ -68,7 +68,7 @@ pub fn gather<'a>(
                 protocol: port.protocol.clone().unwrap_or_else(|| "TCP".into()),
             };
             let endpoints = all.entry(key).or_default();
-            for found in slice.endpoints.iter().filter_map(|one| endpoint(one, number, place)) {
+            for found in slice.endpoints.iter().filter_map(|one| endpoint(one, number, node)) {
                 // The same pod can be in two slices for a moment; one that runs beats one that ends.
                 let known = endpoints.get(&found.display()).is_some_and(|_| found.terminating);
                 if !known {
@@ -80,13 +80,13 @@ pub fn gather<'a>(
     all.into_iter().map(|(key, endpoints)| (key, endpoints.into_values().collect())).collect()
 }
 
-fn endpoint(of: &api_types::discovery_v1::Endpoint, port: u16, place: &Place) -> Option<Endpoint> {
+fn endpoint(of: &api_types::discovery_v1::Endpoint, port: u16, node: &NodeTopology) -> Option<Endpoint> {
     let terminating = of.conditions.terminating.unwrap_or(false);
     let hints = of.hints.as_ref();
     Some(Endpoint {
         address: of.addresses.first()?.parse().ok()?,
         port,
-        local: of.node_name.as_deref() == Some(place.node.as_str()),
+        local: of.node_name.as_deref() == Some(node.name.as_str()),
         ready: of.conditions.ready.unwrap_or(true),
         serving: of.conditions.serving.unwrap_or(true),
         terminating,
@@ -118,12 +118,12 @@ impl Selection {
 
 /// Chooses the endpoints of a Service port for this node.
 #[must_use]
-pub fn select(port: &ServedPort, endpoints: &[Endpoint], place: &Place) -> Selection {
+pub fn select(port: &ServedPort, endpoints: &[Endpoint], node: &NodeTopology) -> Selection {
     let usable = |endpoint: &&Endpoint| endpoint.ready || (endpoint.serving && endpoint.terminating);
     let mut selection = Selection::default();
     if port.uses_cluster_endpoints() {
-        let near = nearness(endpoints, place);
-        let ready = endpoints.iter().filter(|one| one.ready && near.admits(one, place));
+        let near = nearness(endpoints, node);
+        let ready = endpoints.iter().filter(|one| one.ready && near.admits(one, node));
         selection.cluster = ready.cloned().collect();
         if selection.cluster.is_empty() {
             selection.cluster = endpoints.iter().filter(|one| one.serving && one.terminating).cloned().collect();
@@ -153,21 +153,21 @@ enum Nearness {
 }
 
 impl Nearness {
-    fn admits(self, endpoint: &Endpoint, place: &Place) -> bool {
+    fn admits(self, endpoint: &Endpoint, node: &NodeTopology) -> bool {
         match self {
             Nearness::Anywhere => true,
-            Nearness::SameNode => endpoint.nodes.contains(&place.node),
-            Nearness::SameZone => endpoint.zones.contains(&place.zone),
+            Nearness::SameNode => endpoint.nodes.contains(&node.name),
+            Nearness::SameZone => endpoint.zones.contains(&node.zone),
         }
     }
 }
 
-fn nearness(endpoints: &[Endpoint], place: &Place) -> Nearness {
+fn nearness(endpoints: &[Endpoint], node: &NodeTopology) -> Nearness {
     let ready: Vec<&Endpoint> = endpoints.iter().filter(|one| one.ready).collect();
     let all = |hinted: fn(&Endpoint) -> bool| !ready.is_empty() && ready.iter().all(|one| hinted(one));
-    if all(|one| !one.nodes.is_empty()) && ready.iter().any(|one| one.nodes.contains(&place.node)) {
+    if all(|one| !one.nodes.is_empty()) && ready.iter().any(|one| one.nodes.contains(&node.name)) {
         Nearness::SameNode
-    } else if all(|one| !one.zones.is_empty()) && ready.iter().any(|one| one.zones.contains(&place.zone)) {
+    } else if all(|one| !one.zones.is_empty()) && ready.iter().any(|one| one.zones.contains(&node.zone)) {
         Nearness::SameZone
     } else {
         Nearness::Anywhere

@@ -44,7 +44,7 @@ fn lasts(endpoints: &[Endpoint]) -> Vec<u8> {
 
 #[test]
 fn choices() {
-    let place = Place { node: "n1".into(), zone: "a".into() };
+    let topology = NodeTopology { name: "n1".into(), zone: "a".into() };
     for (name, port, marks, cluster, local, any) in [
         ("ready ones", port(false, false), vec!["R", "LR", ""], vec![0, 1], vec![], true),
         ("nobody", port(false, false), vec!["", ""], vec![], vec![], false),
@@ -57,7 +57,7 @@ fn choices() {
         ("no hint for this zone", port(false, false), vec!["Rb", "Rb"], vec![0, 1], vec![], true),
     ] {
         let endpoints: Vec<Endpoint> = (0_u8..).zip(marks).map(|(index, marks)| endpoint(index, marks)).collect();
-        let found = select(&port, &endpoints, &place);
+        let found = select(&port, &endpoints, &topology);
         assert_eq!((lasts(&found.cluster), lasts(&found.local), found.any), (cluster, local, any), "{name}");
     }
 }
@@ -80,7 +80,7 @@ fn slices_are_merged_and_running_beats_terminating() {
     };
     let (running, ending) = (slice(false), slice(true));
     for order in [[&running, &ending], [&ending, &running]] {
-        let gathered = gather(order, &Place::default());
+        let gathered = gather(order, &NodeTopology::default());
         let endpoints: Vec<&Endpoint> = gathered.values().flatten().collect();
         assert_eq!((endpoints.len(), endpoints[0].terminating), (1, false));
     }

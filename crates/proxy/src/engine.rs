@@ -1,5 +1,5 @@
-//! Keeps the table of one family up to date: which Services changed, what their rules are now, and the transaction that
-//! says so to the kernel. Only what changed is computed again; everything is after a start and after a failure.
+//! Keeps the rules of one family up to date: which Services changed, and who is to answer for them now. How that is
+//! written is the backend's. Only what changed is computed again; everything is after a start and after a failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -10,24 +10,19 @@ use api_types::core_v1::Service;
 use api_types::discovery_v1::EndpointSlice;
 use client::ObjectKey;
 use sys::net::{Conntrack, NetError, Network, Protocol, Tracked};
-use sys::packet_filter::{FilterError, PacketFilter};
 use tokio::time::Instant;
 
 use crate::Family;
-use crate::endpoints::{Endpoint, Place, Selection, gather, select};
+use crate::backend::{Backend, BackendError, NodePorts, Route, Routes, RuleOptions};
+use crate::endpoints::{Endpoint, NodeTopology, gather, select};
 use crate::family::contains;
 use crate::flows::{self, Datagrams};
 use crate::health_ports::Check;
 use crate::metrics::WithoutLocal;
-use crate::nftables::{self, Desired, NodePorts, Present, Shares, TABLE, TableOptions};
 use crate::service::{PortKey, ServedPort, served_ports};
 
-/// How long a chain stays empty before it is deleted: kernels drop references to it a moment later.
-const STALE_DELAY: Duration = Duration::from_secs(1);
-/// How often everything is written again, whatever changed: this is what mends a table that others touched.
+/// How often everything is written again, whatever changed: this is what mends rules that others touched.
 const FULL_INTERVAL: Duration = Duration::from_secs(3600);
-/// Services whose changes go into one transaction; what a transaction costs the kernel grows faster than its size.
-const SERVICES_AT_ONCE: usize = 200;
 
 /// Where Services and their endpoints come from.
 pub trait Source: Send + Sync {
@@ -52,17 +47,14 @@ struct Served {
 
 /// The engine of a family.
 pub struct Engine {
-    options: TableOptions,
+    options: RuleOptions,
     node_port_networks: Vec<String>,
-    place: Place,
-    filter: Arc<dyn PacketFilter>,
+    node: NodeTopology,
+    backend: Box<dyn Backend>,
     network: Arc<dyn Network>,
-    shares: Shares,
     served: BTreeMap<ObjectKey, Served>,
-    /// What the table holds that is no Service's; nothing before everything is written for the first time or anew.
-    fixed: Option<Desired>,
+    /// When everything was written; nothing where it has to be for the first time or anew.
     last_full: Option<Instant>,
-    stale: BTreeMap<String, Instant>,
     /// Whether flows of UDP may have gone stale since they were last looked at.
     flows_due: bool,
     counts: Counts,
@@ -80,19 +72,16 @@ pub struct Counts {
 }
 
 impl Engine {
-    /// An engine that knows nothing of the table yet.
-    pub fn new(options: TableOptions, place: Place, filter: Arc<dyn PacketFilter>, network: Arc<dyn Network>) -> Self {
+    /// An engine that knows nothing of the rules yet.
+    pub fn new(options: RuleOptions, node: NodeTopology, backend: Box<dyn Backend>, network: Arc<dyn Network>) -> Self {
         Self {
             options,
             node_port_networks: Vec::new(),
-            place,
-            filter,
+            node,
+            backend,
             network,
-            shares: Shares::default(),
             served: BTreeMap::new(),
-            fixed: None,
             last_full: None,
-            stale: BTreeMap::new(),
             flows_due: false,
             counts: Counts::default(),
         }
@@ -108,13 +97,13 @@ impl Engine {
 
     /// The node is in another zone: other endpoints are near, of whatever Service.
     pub fn move_to(&mut self, zone: String) {
-        if self.place.zone != zone {
-            self.place.zone = zone;
-            self.fixed = None;
+        if self.node.zone != zone {
+            self.node.zone = zone;
+            self.last_full = None;
         }
     }
 
-    /// The family of the table.
+    /// The family of the rules.
     #[must_use]
     pub fn family(&self) -> Family {
         self.options.family
@@ -123,34 +112,34 @@ impl Engine {
     /// Whether the next sync has to write everything.
     #[must_use]
     pub fn needs_full(&self, now: Instant) -> bool {
-        self.fixed.is_none() || self.last_full.is_none_or(|last| now.duration_since(last) >= FULL_INTERVAL)
+        self.last_full.is_none_or(|last| now.duration_since(last) >= FULL_INTERVAL)
     }
 
-    /// Brings the table up to date with the Services that changed.
+    /// Brings the rules up to date with the Services that changed.
     ///
     /// # Errors
-    /// When the kernel refuses the transaction; the next sync then writes everything.
+    /// When the backend cannot write them; the next sync then writes everything.
     pub async fn sync(
         &mut self,
         source: &dyn Source,
         changed: &BTreeSet<ObjectKey>,
         now: Instant,
-    ) -> Result<(), FilterError> {
+    ) -> Result<(), BackendError> {
         self.options.service_cidrs = source.service_cidrs(self.options.family);
-        let outcome = if self.needs_full(now) {
+        let written = if self.needs_full(now) {
             self.sync_all(source, now).await
         } else {
             self.sync_changed(source, changed, now).await
         };
-        if outcome.is_err() {
-            self.fixed = None;
+        if written.is_err() {
+            self.last_full = None;
         } else if self.flows_due {
             self.forget_stale_flows().await;
         }
-        outcome
+        written
     }
 
-    async fn sync_all(&mut self, source: &dyn Source, now: Instant) -> Result<(), FilterError> {
+    async fn sync_all(&mut self, source: &dyn Source, now: Instant) -> Result<(), BackendError> {
         // Only where it is these networks that say it: all addresses, or the node's own, do not change.
         if matches!(self.options.node_ports, NodePorts::Addresses(_)) && !self.node_port_networks.is_empty() {
             let addresses = node_port_addresses(&self.node_port_networks, self.network.as_ref()).await;
@@ -158,25 +147,15 @@ impl Engine {
         }
         // After a start, or a sync that failed, nobody knows what happened to flows.
         self.flows_due = true;
-        (self.shares, self.served) = (Shares::default(), BTreeMap::new());
-        let all = source.services().into_iter().map(|key| (key.clone(), self.compute(source, &key)));
-        let (mut rules, mut served) = (BTreeMap::new(), BTreeMap::new());
-        for (key, (wanted, known)) in all.collect::<Vec<_>>() {
-            rules.insert(key.clone(), wanted);
-            served.insert(key, known);
+        let mut all = Routes::new();
+        self.served.clear();
+        for key in source.services() {
+            let (routes, served) = self.compute(source, &key);
+            all.insert(key.clone(), routes);
+            self.served.insert(key, served);
         }
-        self.shares.change(rules);
-        self.served = served;
-        let present = self.present().await;
-        let fixed = nftables::desired(&self.options, []);
-        let mut table = self.shares.whole();
-        nftables::add_fixed(&mut table, &fixed);
-        for script in nftables::full(&self.options, &table, self.shares.parts(), &present) {
-            self.filter.apply(&script).await?;
-        }
-        let unknown = present.chains.iter().filter(|name| name.contains('/') && !table.chains.contains_key(*name));
-        self.stale = unknown.map(|name| (name.clone(), now)).collect();
-        (self.fixed, self.last_full) = (Some(fixed), Some(now));
+        self.backend.replace(&self.options, all, now).await?;
+        self.last_full = Some(now);
         Ok(())
     }
 
@@ -185,50 +164,24 @@ impl Engine {
         source: &dyn Source,
         changed: &BTreeSet<ObjectKey>,
         now: Instant,
-    ) -> Result<(), FilterError> {
-        self.sync_fixed().await?;
-        let changed: Vec<&ObjectKey> = changed.iter().collect();
-        for some in changed.chunks(SERVICES_AT_ONCE) {
-            self.sync_some(source, some, now).await?;
-        }
-        // The rules are right whether or not what they do not use any more is gone.
-        if let Err(error) = self.delete_stale(now).await {
-            tracing::warn!(%error, "Deleting unused chains failed");
-            self.counts.cleanup_failures += 1;
-            self.fixed = None;
-        }
-        Ok(())
-    }
-
-    /// What is no Service's changes with the networks of cluster addresses only.
-    async fn sync_fixed(&mut self) -> Result<(), FilterError> {
-        let next = nftables::desired(&self.options, []);
-        let Some(fixed) = self.fixed.as_ref().filter(|fixed| **fixed != next) else { return Ok(()) };
-        let (text, _) = nftables::partial(&self.options, fixed, &next);
-        self.filter.apply(&text).await?;
-        self.fixed = Some(next);
-        Ok(())
-    }
-
-    async fn sync_some(&mut self, source: &dyn Source, keys: &[&ObjectKey], now: Instant) -> Result<(), FilterError> {
-        let (mut rules, none) = (BTreeMap::new(), Served::default());
-        for key in keys {
-            let (wanted, served) = self.compute(source, key);
-            self.flows_due |= self.served.get(*key).unwrap_or(&none).datagrams != served.datagrams;
-            rules.insert((*key).clone(), wanted);
+    ) -> Result<(), BackendError> {
+        let (mut all, none) = (Routes::new(), Served::default());
+        for key in changed {
+            let (routes, served) = self.compute(source, key);
+            self.flows_due |= self.served.get(key).unwrap_or(&none).datagrams != served.datagrams;
+            all.insert(key.clone(), routes);
             if source.service(key).is_some() {
-                self.served.insert((*key).clone(), served);
+                self.served.insert(key.clone(), served);
             } else {
-                self.served.remove(*key);
+                self.served.remove(key);
             }
         }
-        let change = self.shares.change(rules);
-        let (text, stale) = nftables::partial(&self.options, &change.before, &change.after);
-        if !text.is_empty() {
-            self.filter.apply(&text).await?;
+        self.backend.change(&self.options, all, now).await?;
+        if let Err(error) = self.backend.collect(&self.options, now).await {
+            tracing::warn!(%error, "Deleting unused chains failed");
+            self.counts.cleanup_failures += 1;
+            self.last_full = None;
         }
-        self.stale.retain(|name, _| !change.after.chains.contains_key(name));
-        self.stale.extend(stale.into_iter().map(|name| (name, now)));
         Ok(())
     }
 
@@ -237,20 +190,19 @@ impl Engine {
         std::mem::take(&mut self.counts)
     }
 
-    fn compute(&self, source: &dyn Source, key: &ObjectKey) -> (Desired, Served) {
+    fn compute(&self, source: &dyn Source, key: &ObjectKey) -> (Vec<Route>, Served) {
         let Some(service) = source.service(key) else { return Default::default() };
         let slices = source.slices(key);
         let own = slices.iter().filter(|slice| slice.address_type == self.options.family.api_name());
-        let endpoints = gather(own.map(AsRef::as_ref), &self.place);
+        let endpoints = gather(own.map(AsRef::as_ref), &self.node);
         let ports = served_ports(&service, self.options.family);
         let of = |port: &ServedPort| endpoints.get(&port.key).map_or(&[][..], Vec::as_slice);
-        let selections: Vec<_> = ports.iter().map(|port| select(port, of(port), &self.place)).collect();
-        let mut rules = Desired::default();
-        nftables::add_ports(&mut rules, &self.options, ports.iter().zip(&selections));
         let datagrams = ports.iter().filter_map(|port| Some((port.key.clone(), Datagrams::of(port, of(port))?)));
-        let check = check_of(&ports, endpoints.values().flatten());
-        let without_local = without_local(ports.iter().zip(&selections));
-        (rules, Served { datagrams: datagrams.collect(), check, without_local })
+        let (datagrams, check) = (datagrams.collect(), check_of(&ports, endpoints.values().flatten()));
+        let routed = ports.into_iter().map(|port| Route { endpoints: select(&port, of(&port), &self.node), port });
+        let routes: Vec<Route> = routed.collect();
+        let without_local = without_local(&routes);
+        (routes, Served { datagrams, check, without_local })
     }
 
     /// What could not be done is tried again with the next sync: rules are right without it.
@@ -277,20 +229,6 @@ impl Engine {
         Ok(())
     }
 
-    async fn delete_stale(&mut self, now: Instant) -> Result<(), FilterError> {
-        let due: BTreeSet<String> = self
-            .stale
-            .iter()
-            .filter(|(_, since)| now.duration_since(**since) >= STALE_DELAY)
-            .map(|(name, _)| name.clone())
-            .collect();
-        if due.is_empty() {
-            return Ok(());
-        }
-        self.stale.retain(|name, _| !due.contains(name));
-        self.filter.apply(&nftables::deletion(&self.options, &due)).await
-    }
-
     /// The ports that load balancers may ask at, as of the last sync.
     #[must_use]
     pub fn checks(&self) -> BTreeMap<ObjectKey, Check> {
@@ -307,22 +245,10 @@ impl Engine {
         })
     }
 
-    /// Whether emptied chains wait to be deleted.
+    /// Whether rules out of use wait to be deleted.
     #[must_use]
     pub fn has_stale(&self) -> bool {
-        !self.stale.is_empty()
-    }
-
-    /// What the table holds; nothing where there is no table. Names are enough, and elements would take long to list.
-    async fn present(&self) -> Present {
-        let mut present = Present::default();
-        for (what, entry, names) in [("chains", "chain", &mut present.chains), ("sets", "set", &mut present.sets)] {
-            let Ok(listed) = self.filter.list_terse(&[what, self.options.family.nft()]).await else { continue };
-            let entries = listed["nftables"].as_array().into_iter().flatten();
-            let own = entries.map(|one| &one[entry]).filter(|one| one["table"] == TABLE);
-            names.extend(own.filter_map(|one| one["name"].as_str().map(str::to_owned)));
-        }
-        present
+        self.backend.has_stale()
     }
 }
 
@@ -349,9 +275,9 @@ fn which(flow: Tracked, v6: bool) -> Conntrack {
 }
 
 /// The ports that have endpoints, but none where their policy wants one.
-fn without_local<'a>(ports: impl Iterator<Item = (&'a ServedPort, &'a Selection)>) -> WithoutLocal {
+fn without_local(routes: &[Route]) -> WithoutLocal {
     let mut count = WithoutLocal::default();
-    for (port, _) in ports.filter(|(_, selection)| selection.any && selection.local.is_empty()) {
+    for Route { port, .. } in routes.iter().filter(|one| one.endpoints.any && one.endpoints.local.is_empty()) {
         count.internal += usize::from(port.internal_local);
         count.external += usize::from(port.external_local);
     }

@@ -8,6 +8,7 @@ use sys::netns::path_of;
 use super::random_tests::with_kernels;
 use super::tests::{Fixed, options, service, slice};
 use super::*;
+use crate::nftables::NftablesBackend;
 
 const NAMESPACE: &str = "coxswain-test-proxy-udp";
 const CLIENT: &str = "10.9.9.9";
@@ -53,7 +54,8 @@ async fn a_client_of_an_endpoint_that_went_while_no_proxy_ran_is_steered_anew() 
     with_kernels([NAMESPACE], async |[filter]| {
         let network = Arc::new(IpRoute::new(Arc::new(LinuxExec), Some(&path_of(NAMESPACE))));
         lay_out(&network).await;
-        let start = || Engine::new(options(), Place::default(), Arc::clone(&filter), Arc::clone(&network) as _);
+        let backend = || Box::new(NftablesBackend::new(Arc::clone(&filter)));
+        let start = || Engine::new(options(), NodeTopology::default(), backend(), Arc::clone(&network) as _);
         let now = Instant::now();
         start().sync(&source("10.0.0.1"), &BTreeSet::new(), now).await.unwrap();
         assert_eq!(sent_to(&network).await, ["10.0.0.1:8080"]);

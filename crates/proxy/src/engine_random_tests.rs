@@ -10,12 +10,19 @@ use base::{Rng, SharedRng};
 use sys::exec::LinuxExec;
 use sys::net::FakeNetwork;
 use sys::netns::{IpNetns, NetNamespaces as _, path_of};
-use sys::packet_filter::{FakePacketFilter, Nft};
+use sys::packet_filter::{FakePacketFilter, Nft, PacketFilter};
 
 use super::tests::{Fixed, options, service, slice};
 use super::*;
+use crate::backend::LocalDetector;
+use crate::backend::contract::{Fate, Kernel as _, Origin, Packet};
+use crate::backend::model::Model;
+use crate::nftables::packet_tests::NftKernel;
+use crate::nftables::{NftablesBackend, STALE_DELAY, TABLE};
 
 const NODE: &str = "here";
+const NODE_IP: &str = "203.0.113.9";
+const PODS: &str = "10.0.0.0/16";
 const NAMES: u64 = 6;
 
 /// Whether something happens that happens once in so many times.
@@ -114,15 +121,18 @@ fn happen(rng: &SharedRng, family: Family, source: &Fixed) -> ObjectKey {
 }
 
 pub(super) fn engine(family: Family, filter: Arc<dyn PacketFilter>) -> Engine {
-    let (ip, pods) = (family.nft(), of_family(family, "10.0.0.0/16"));
-    let options = TableOptions {
+    engine_of(family, Box::new(NftablesBackend::new(filter)))
+}
+
+fn engine_of(family: Family, backend: Box<dyn Backend>) -> Engine {
+    let options = RuleOptions {
         family,
-        local_source: Some((format!("{ip} saddr {pods}"), format!("{ip} saddr != {pods}"))),
-        node_ip: of_family(family, "203.0.113.9").parse().ok(),
+        local_detector: Some(LocalDetector::Network(of_family(family, PODS))),
+        node_ip: of_family(family, NODE_IP).parse().ok(),
         ..options()
     };
-    let place = Place { node: NODE.into(), zone: String::new() };
-    Engine::new(options, place, filter, Arc::new(FakeNetwork::default()))
+    let node = NodeTopology { name: NODE.into(), zone: String::new() };
+    Engine::new(options, node, backend, Arc::new(FakeNetwork::default()))
 }
 
 /// Plays a seed over two packet filters: one that is kept up to date, one that is made anew each time.
@@ -142,17 +152,17 @@ impl Play {
         kept.sync(&source, &BTreeSet::new(), now).await.unwrap();
         for step in 0..self.steps {
             let changed: BTreeSet<ObjectKey> = (0..=rng.below(2)).map(|_| happen(&rng, self.family, &source)).collect();
-            let place = format!("seed {} step {step} {changed:?}", self.seed);
+            let at = format!("seed {} step {step} {changed:?}", self.seed);
             // What is emptied now is deleted by a later sync.
             for changed in [&changed, &BTreeSet::new()] {
-                kept.sync(&source, changed, now).await.unwrap_or_else(|error| panic!("{place}: {error}"));
+                kept.sync(&source, changed, now).await.unwrap_or_else(|error| panic!("{at}: {error}"));
                 now += STALE_DELAY;
             }
-            assert!(!kept.needs_full(now) && kept.take_counts().cleanup_failures == 0, "{place}");
+            assert!(!kept.needs_full(now) && kept.take_counts().cleanup_failures == 0, "{at}");
             let _ = self.fresh.apply(&format!("delete table {} {TABLE}\n", self.family.nft())).await;
             engine(self.family, Arc::clone(&self.fresh)).sync(&source, &BTreeSet::new(), now).await.unwrap();
             let (kept, fresh) = (contents_of(self.kept.as_ref()).await, contents_of(self.fresh.as_ref()).await);
-            assert_eq!(kept, fresh, "{place}");
+            assert_eq!(kept, fresh, "{at}");
         }
     }
 }
@@ -169,6 +179,55 @@ async fn what_is_kept_up_to_date_is_as_if_made_anew() {
             contents[usize::from(!is_kept)].contents()
         })
         .await;
+    }
+}
+
+/// Packets from pods, from outside and from the node to all addresses and ports that Services may have.
+fn packets(family: Family) -> Vec<Packet> {
+    let ip = |text: &str| of_family(family, text).parse().unwrap();
+    let mut all = Vec::new();
+    for (origin, source) in [
+        (Origin::Interface("veth1"), "10.0.0.1"),
+        (Origin::Interface("eth0"), "198.18.0.1"),
+        (Origin::Interface("eth0"), "203.0.113.7"),
+        (Origin::Node, NODE_IP),
+    ] {
+        let pools = [("10.96.0", 8), ("10.96.1", 1), ("192.0.2", 2), ("198.51.100", 2)];
+        let addresses =
+            pools.iter().flat_map(|(network, count)| (1..=*count).map(move |last| format!("{network}.{last}")));
+        for destination in addresses.chain([NODE_IP.to_owned()]) {
+            for port in [80, 81, 30_000, 30_001, 30_002] {
+                for protocol in ["tcp", "udp"] {
+                    all.push(Packet { origin, source: ip(source), destination: ip(&destination), port, protocol });
+                }
+            }
+        }
+    }
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn packets_go_where_the_model_says() {
+    for (seed, family) in (200..206).zip([Family::V4, Family::V6].into_iter().cycle()) {
+        let (rng, source, packets) = (Rng::seeded(seed), Fixed::default(), packets(family));
+        let (text, model) = (NftKernel::default(), Model::default());
+        let mut engines = [engine_of(family, text.backend()), engine_of(family, model.backend())];
+        let mut now = Instant::now();
+        let mut steered = 0;
+        for step in 0..25 {
+            let changed: BTreeSet<ObjectKey> = (0..=rng.below(2)).map(|_| happen(&rng, family, &source)).collect();
+            for engine in &mut engines {
+                engine.sync(&source, &changed, now).await.unwrap();
+            }
+            now += STALE_DELAY;
+            let table = text.table();
+            for packet in &packets {
+                let fate = model.fate(packet);
+                assert_eq!(table.fate(packet), fate, "seed {seed} step {step}: {packet:?}");
+                steered += usize::from(matches!(fate, Fate::To(_)));
+            }
+        }
+        assert!(steered > 100, "seed {seed}: {steered} packets reached anybody");
     }
 }
 

@@ -2,9 +2,12 @@
 //! all away. Every program that is run has its deadline; what takes longer fails. `make bench-proxy` runs it with 10,000
 //! Services and shows how long each part took.
 
+use sys::packet_filter::PacketFilter;
+
 use super::random_tests::{engine, with_kernels};
 use super::tests::{Fixed, service, slice};
 use super::*;
+use crate::nftables::{STALE_DELAY, TABLE};
 
 /// Enough for several transactions.
 const SERVICES: usize = 600;

@@ -5,7 +5,7 @@ use sys::net::{Address, FakeNetwork, Interface};
 use sys::packet_filter::FakePacketFilter;
 
 use super::*;
-use crate::nftables::NodePorts;
+use crate::nftables::{NftablesBackend, STALE_DELAY};
 
 /// What a source tells.
 #[derive(Default)]
@@ -56,12 +56,12 @@ pub(super) fn slice(name: &str, addresses: &[&str]) -> EndpointSlice {
     slice
 }
 
-pub(super) fn options() -> TableOptions {
-    TableOptions {
+pub(super) fn options() -> RuleOptions {
+    RuleOptions {
         family: Family::V4,
         mark: 0x4000,
         masquerade_all: false,
-        local_source: None,
+        local_detector: None,
         node_ports: NodePorts::All,
         node_ip: None,
         service_cidrs: Vec::new(),
@@ -80,7 +80,8 @@ impl Bench {
         let filter = Arc::new(FakePacketFilter::default());
         let options = options();
         let network = Arc::new(FakeNetwork::default());
-        let engine = Engine::new(options, Place::default(), Arc::clone(&filter) as _, Arc::clone(&network) as _);
+        let backend = Box::new(NftablesBackend::new(Arc::clone(&filter) as _));
+        let engine = Engine::new(options, NodeTopology::default(), backend, Arc::clone(&network) as _);
         Self { engine, filter, network, source: Fixed::default() }
     }
 
@@ -92,7 +93,7 @@ impl Bench {
         key
     }
 
-    async fn sync(&mut self, changed: &[&ObjectKey]) -> Result<String, FilterError> {
+    async fn sync(&mut self, changed: &[&ObjectKey]) -> Result<String, BackendError> {
         let before = self.filter.scripts().len();
         let changed = changed.iter().map(|key| (*key).clone()).collect();
         self.engine.sync(&self.source, &changed, Instant::now()).await?;
@@ -295,9 +296,10 @@ async fn node_ports_answer_at_the_addresses_that_the_machine_has_now() {
     let network = FakeNetwork::with(vec![interface("10.1.0.4"), interface("127.0.0.1")], Vec::new());
     let network = Arc::new(network);
     let filter = Arc::new(FakePacketFilter::default());
-    let options = TableOptions { node_ports: NodePorts::Addresses(BTreeSet::new()), ..options() };
+    let options = RuleOptions { node_ports: NodePorts::Addresses(BTreeSet::new()), ..options() };
     let networks = vec!["10.0.0.0/8".into(), "127.0.0.0/8".into()];
-    let mut engine = Engine::new(options, Place::default(), Arc::clone(&filter) as _, Arc::clone(&network) as _)
+    let backend = Box::new(NftablesBackend::new(Arc::clone(&filter) as _));
+    let mut engine = Engine::new(options, NodeTopology::default(), backend, Arc::clone(&network) as _)
         .with_node_port_networks(networks);
     let (source, now) = (Fixed::default(), Instant::now());
     let addresses = || {

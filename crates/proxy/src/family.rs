@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use crate::backend::UnsupportedMachine;
+
 /// IPv4 or IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
@@ -85,4 +87,29 @@ pub(crate) fn contains(range: &str, address: IpAddr) -> bool {
     let ((one, width), (other, _)) = (bits(network), bits(address));
     let shift = width - length.min(width);
     one.checked_shr(shift).unwrap_or(0) == other.checked_shr(shift).unwrap_or(0)
+}
+
+/// The families to run, of which the node's own comes first.
+///
+/// # Errors
+/// The machine does not have the node's own.
+pub(crate) fn families(primary: Family, has_v6: bool) -> Result<Vec<Family>, UnsupportedMachine> {
+    match (primary, has_v6) {
+        (Family::V4, true) => Ok(vec![Family::V4, Family::V6]),
+        (Family::V6, true) => Ok(vec![Family::V6, Family::V4]),
+        (Family::V4, false) => Ok(vec![Family::V4]),
+        (Family::V6, false) => Err(UnsupportedMachine::Family(primary)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nodes_own_family_has_to_be_there() {
+        assert_eq!(families(Family::V4, false).unwrap(), [Family::V4]);
+        assert_eq!(families(Family::V6, true).unwrap(), [Family::V6, Family::V4]);
+        assert_eq!(families(Family::V6, false).unwrap_err().to_string(), "no support for primary IP family \"IPv6\"");
+    }
 }

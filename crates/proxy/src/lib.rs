@@ -1,8 +1,9 @@
 //! The service proxy: turns Services and EndpointSlices into packet filter rules.
 //!
-//! What the rules are to be is computed purely, in one model for every backend ([`service`], [`endpoints`]); a backend
-//! ([`nftables`]) turns the model into its own rules and into the transactions that bring the kernel there.
+//! Who is to be reachable where is computed purely, in one model for every backend ([`service`], [`endpoints`]); a
+//! [`backend`] ([`nftables`]) turns the model into its own rules and into the transactions that bring the kernel there.
 
+pub mod backend;
 pub mod cleanup;
 mod config_file;
 mod config_watch;
@@ -18,7 +19,6 @@ pub mod nftables;
 pub mod options;
 mod run;
 pub mod service;
-mod support;
 mod validation;
 mod watched;
 pub mod worker;

@@ -11,6 +11,7 @@ use component_base::config_file;
 use component_base::flags::{self, Errors, Flag, FlagSet, Invalid, Options};
 
 use crate::Family;
+use crate::backend::{self, LocalDetector, Mode};
 use crate::conntrack::ConntrackSettings;
 use crate::validation;
 
@@ -140,6 +141,8 @@ const UNSUPPORTED: FlagSet = FlagSet {
 /// What the proxy runs with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
+    /// How traffic is steered.
+    pub mode: &'static dyn Mode,
     /// Path of a kubeconfig; may be empty.
     pub kubeconfig: String,
     /// URL of the API server; may be empty.
@@ -170,8 +173,8 @@ pub struct Settings {
     pub min_sync_period: Duration,
     /// How often everything is read again.
     pub config_sync_period: Duration,
-    /// What a pod's source looks like in rules, with its opposite, by family.
-    pub local_sources: Vec<(Family, String, String)>,
+    /// What tells traffic of this node's pods from other traffic, by family.
+    pub local_detectors: Vec<(Family, LocalDetector)>,
     /// Whether that is still to be taken from the node.
     pub local_by_node: bool,
     /// Networks of node addresses; `primary` for the node's own.
@@ -234,10 +237,10 @@ impl Settings {
     pub fn from_options(options: &Options, host: &str) -> Result<Self, Invalid> {
         let mut errors = Errors::new();
         let mode = options.string("proxy-mode");
-        errors.check(
-            matches!(mode, "" | "nftables"),
-            format_args!("proxy mode {mode:?} is not there: use nftables, or leave it blank"),
-        );
+        let mode = errors.ok(backend::mode(mode).ok_or_else(|| {
+            let names: Vec<&str> = backend::MODES.iter().map(|mode| mode.name()).collect();
+            format!("proxy mode {mode:?} is not there: use {}, or leave it blank", names.join(" or "))
+        }));
         let bit = options.int("iptables-masquerade-bit");
         errors.check(
             (0..=31).contains(&bit),
@@ -250,10 +253,10 @@ impl Settings {
             name => name.to_lowercase(),
         };
         errors.check(!name.is_empty(), "empty hostname is invalid");
-        let local_sources = local_sources(options, &mut errors);
+        let local_detectors = local_detectors(options, &mut errors);
         let (healthz, metrics) = (
-            address_like(options, "healthz-bind-address", Ipv6Addr::UNSPECIFIED.into(), 10256, &mut errors),
-            address_like(options, "metrics-bind-address", Ipv6Addr::LOCALHOST.into(), 10249, &mut errors),
+            address_like(options, "healthz-bind-address", Ipv6Addr::UNSPECIFIED.into(), &mut errors),
+            address_like(options, "metrics-bind-address", Ipv6Addr::LOCALHOST.into(), &mut errors),
         );
         let node_port_addresses = match options.strings("nodeport-addresses") {
             [] => vec!["primary".to_owned()],
@@ -265,6 +268,7 @@ impl Settings {
         validation::check(options, &mut errors);
         errors.into_result()?;
         Ok(Self {
+            mode: mode.unwrap_or(backend::MODES[0]),
             conntrack,
             kubeconfig: options.string("kubeconfig").into(),
             master: options.string("master").into(),
@@ -281,7 +285,7 @@ impl Settings {
             sync_period: options.duration("iptables-sync-period"),
             min_sync_period: options.duration("iptables-min-sync-period"),
             config_sync_period: options.duration("config-sync-period"),
-            local_sources,
+            local_detectors,
             local_by_node: options.string("detect-local-mode") == "NodeCIDR",
             node_port_addresses,
         })
@@ -293,11 +297,10 @@ impl Settings {
         self.node_port_addresses.iter().filter(|text| Family::of_text(text) == Some(family)).cloned().collect()
     }
 
-    /// What a pod's source looks like in the rules of a family.
+    /// What tells traffic of this node's pods in a family from other traffic.
     #[must_use]
-    pub fn local_source(&self, family: Family) -> Option<(String, String)> {
-        let own = self.local_sources.iter().find(|(of, ..)| *of == family);
-        own.map(|(_, is, is_not)| (is.clone(), is_not.clone()))
+    pub fn local_detector(&self, family: Family) -> Option<LocalDetector> {
+        self.local_detectors.iter().find(|(of, _)| *of == family).map(|(_, detector)| detector.clone())
     }
 }
 
@@ -305,15 +308,14 @@ impl Settings {
 ///
 /// # Errors
 /// When one is none, or there are two of a family.
-pub(crate) fn sources_of<'a>(
+pub(crate) fn detectors_of<'a>(
     networks: impl Iterator<Item = &'a str>,
-) -> Result<Vec<(Family, String, String)>, Invalid> {
-    let (mut found, mut errors) = (Vec::<(Family, String, String)>::new(), Errors::new());
+) -> Result<Vec<(Family, LocalDetector)>, Invalid> {
+    let (mut found, mut errors) = (Vec::<(Family, LocalDetector)>::new(), Errors::new());
     for cidr in networks {
         match Family::of_text(cidr).filter(|_| validation::is_network(cidr)) {
-            Some(family) if found.iter().all(|(of, ..)| *of != family) => {
-                let ip = family.nft();
-                found.push((family, format!("{ip} saddr {cidr}"), format!("{ip} saddr != {cidr}")));
+            Some(family) if found.iter().all(|(of, _)| *of != family) => {
+                found.push((family, LocalDetector::Network(cidr.to_owned())));
             }
             Some(_) => errors.push(format_args!("cluster-cidr: more than one network of the family of {cidr}")),
             None => errors.push(format_args!(
@@ -337,10 +339,12 @@ fn address(options: &Options, flag: &str, port: u16, errors: &mut Errors) -> Opt
 }
 
 /// An address to listen at; where it was not asked for, one of the family of the node's own address if that was.
-fn address_like(options: &Options, flag: &str, v6: IpAddr, port: u16, errors: &mut Errors) -> Option<SocketAddr> {
+fn address_like(options: &Options, flag: &str, v6: IpAddr, errors: &mut Errors) -> Option<SocketAddr> {
     let is_v6 = options.ip("bind-address").is_some_and(|address| address.is_ipv6());
-    let is_default =
-        FLAGS.iter().flat_map(|set| set.flags).any(|own| own.name == flag && own.default == options.string(flag));
+    let own = FLAGS.iter().flat_map(|set| set.flags).find(|own| own.name == flag);
+    let default = own.map_or("", |own| own.default);
+    let port = default.parse().map_or(0, |address: SocketAddr| address.port());
+    let is_default = default == options.string(flag);
     if is_v6 && is_default { Some(SocketAddr::new(v6, port)) } else { address(options, flag, port, errors) }
 }
 
@@ -361,19 +365,17 @@ fn content_type(options: &Options, errors: &mut Errors) -> ContentType {
     }
 }
 
-fn local_sources(options: &Options, errors: &mut Errors) -> Vec<(Family, String, String)> {
-    let by_interface = |name: String| {
-        let rule = |family| (family, format!("iifname {name}"), format!("iifname != {name}"));
-        vec![rule(Family::V4), rule(Family::V6)]
-    };
+fn local_detectors(options: &Options, errors: &mut Errors) -> Vec<(Family, LocalDetector)> {
+    let both = |detector: LocalDetector| vec![(Family::V4, detector.clone()), (Family::V6, detector)];
+    let name = |flag| options.string(flag).to_owned();
     match options.string("detect-local-mode") {
         "" | "ClusterCIDR" => {
             let given = options.string("cluster-cidr").split(',').map(str::trim).filter(|cidr| !cidr.is_empty());
-            errors.ok(sources_of(given)).unwrap_or_default()
+            errors.ok(detectors_of(given)).unwrap_or_default()
         }
         "NodeCIDR" => Vec::new(),
-        "BridgeInterface" => by_interface(options.string("pod-bridge-interface").to_owned()),
-        "InterfaceNamePrefix" => by_interface(format!("{}*", options.string("pod-interface-name-prefix"))),
+        "BridgeInterface" => both(LocalDetector::Interface(name("pod-bridge-interface"))),
+        "InterfaceNamePrefix" => both(LocalDetector::InterfacePrefix(name("pod-interface-name-prefix"))),
         other => {
             errors.push(format_args!(
                 "detect-local-mode: {other:?} is not there: use ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix"
@@ -452,26 +454,24 @@ mod tests {
         let config = format!("--config={}", file.path().display());
         let settings = parsed(&[&config]).unwrap();
         assert_eq!((settings.node.as_str(), settings.mark), ("from-file", 16));
-        assert_eq!(settings.local_source(Family::V4).unwrap().1, "ip saddr != 10.244.0.0/16");
+        assert_eq!(settings.local_detector(Family::V4), Some(LocalDetector::Network("10.244.0.0/16".into())));
         assert_eq!(parsed(&[&config, "--hostname-override=given"]).unwrap().node, "given");
     }
 
     #[test]
     fn pod_networks_may_come_from_the_node() {
         let settings = parsed(&["--detect-local-mode=NodeCIDR", "--cluster-cidr=10.244.0.0/16"]).unwrap();
-        assert!(settings.local_by_node && settings.local_sources.is_empty());
-        let sources = sources_of(["10.244.1.0/24", "fd00:1::/64"].into_iter()).unwrap();
-        assert_eq!(
-            sources.iter().map(|(_, is, _)| is.as_str()).collect::<Vec<_>>(),
-            ["ip saddr 10.244.1.0/24", "ip6 saddr fd00:1::/64"]
-        );
-        assert!(sources_of(["10.244.1.0/24", "10.244.2.0/24"].into_iter()).is_err());
+        assert!(settings.local_by_node && settings.local_detectors.is_empty());
+        let sources = detectors_of(["10.244.1.0/24", "fd00:1::/64"].into_iter()).unwrap();
+        let network = |text: &str| LocalDetector::Network(text.into());
+        assert_eq!(sources, [(Family::V4, network("10.244.1.0/24")), (Family::V6, network("fd00:1::/64"))]);
+        assert!(detectors_of(["10.244.1.0/24", "10.244.2.0/24"].into_iter()).is_err());
     }
 
     #[test]
     fn what_is_wrong_is_said() {
         for (argument, part) in [
-            ("--proxy-mode=ipvs", "proxy mode"),
+            ("--proxy-mode=ipvs", "proxy mode \"ipvs\" is not there: use nftables, or leave it blank"),
             ("--cluster-cidr=10.0.0.0", "valid CIDR"),
             ("--cluster-cidr=10.0.0.0/33", "valid CIDR"),
             ("--nodeport-addresses=everywhere", "must be a valid CIDR"),

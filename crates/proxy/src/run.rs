@@ -1,4 +1,4 @@
-//! The proxy as a process: finds its node, watches Services and EndpointSlices, keeps a table for each family.
+//! The proxy as a process: finds its node, watches Services and EndpointSlices, keeps the rules of each family.
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -19,22 +19,20 @@ use component_base::serving::{BoxError, PortSharing, Request, Response, Security
 use component_base::{Component, Known, Lifecycle, notify};
 use http::{HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
-use sys::exec::{Command, Exec, LinuxExec};
+use sys::exec::LinuxExec;
 use sys::net::{IpRoute, Network};
-use sys::packet_filter::{Nft, PacketFilter};
 use tokio::sync::Notify;
 
-use crate::endpoints::Place;
+use crate::backend::{Machine, NodePorts, RuleOptions};
+use crate::endpoints::NodeTopology;
 use crate::engine::{Engine, node_port_addresses};
 use crate::health::Health;
 use crate::health_ports::HealthPorts;
 use crate::metrics::ProxyMetrics;
-use crate::nftables::{NodePorts, TableOptions};
 use crate::options::{self, Settings};
-use crate::support;
 use crate::watched::Cluster;
 use crate::worker::{self, Pace, Pending, Reports};
-use crate::{Family, cleanup, config_file, config_watch};
+use crate::{Family, cleanup, config_file, config_watch, family};
 
 /// How long to wait for the node to be known before going on without its addresses.
 const NODE_DEADLINE: Duration = Duration::from_secs(30);
@@ -44,6 +42,8 @@ const BIND_RETRY: Duration = Duration::from_secs(5);
 const POD_NETWORKS_DEADLINE: Duration = Duration::from_secs(300);
 const NODE_POLL: Duration = Duration::from_secs(1);
 const ZONE: &str = "topology.kubernetes.io/zone";
+/// Set to anything by whoever runs a distribution's kernel that has it all under an older number, as upstream.
+const SKIP_KERNEL_CHECK: &str = "KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK";
 const BEING_REMOVED: &str = "ToBeDeletedByClusterAutoscaler";
 
 const COMPONENT: Component = Component {
@@ -72,7 +72,8 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let metrics = Metrics::of_process(MetricsOptions::from_options(&options, &mut errors));
     errors.into_result()?;
     if options.bool("cleanup") {
-        return clean_up().await;
+        let cleaned = cleanup::everything(&machine(&proc)?).await;
+        return cleaned.map_err(|error| format!("encountered an error while tearing down rules: {error}").into());
     }
     let target = options.string("write-config-to");
     if !target.is_empty() {
@@ -81,7 +82,8 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         return Ok(());
     }
     let client = client_of(&settings, &metrics, &lifecycle)?;
-    let machine = Machine::prepare(&settings, &proc).await?;
+    let machine = machine(&proc)?;
+    prepare(&settings, &machine, &proc).await?;
     if options.bool("init-only") {
         return Ok(());
     }
@@ -110,38 +112,25 @@ struct Pages {
     config: String,
 }
 
-/// What the proxy changes of the machine.
-struct Machine {
-    filter: Arc<dyn PacketFilter>,
-    network: Arc<dyn Network>,
+fn machine(proc: &sys::proc::Proc) -> std::io::Result<Machine> {
+    let exec = Arc::new(LinuxExec);
+    let skips = std::env::var_os(SKIP_KERNEL_CHECK).is_some_and(|value| !value.is_empty());
+    let kernel = if skips { None } else { Some(proc.kernel_version()?) };
+    Ok(Machine { network: Arc::new(IpRoute::new(exec.clone(), None)), exec, kernel })
 }
 
-impl Machine {
-    /// Does all that needs privileges but for the rules.
-    async fn prepare(settings: &Settings, proc: &sys::proc::Proc) -> Result<Self, BoxError> {
-        if let Err(error) = proc.set_oom_score_adj(std::process::id(), settings.oom_score_adj) {
-            tracing::warn!(error = %error, "could not set the OOM score");
-        }
-        let exec: Arc<dyn Exec> = Arc::new(LinuxExec);
-        if std::env::var_os(support::SKIP_KERNEL_CHECK).is_none_or(|value| value.is_empty()) {
-            support::check_kernel(&proc.kernel_version()?)?;
-        }
-        let version = exec.run(&Command::with("nft", &["--version"])).await;
-        support::check_nft(&version.map_err(|error| format!("could not find nftables binary: {error}"))?.text())?;
-        let filter: Arc<dyn PacketFilter> = Arc::new(Nft::new(exec.clone(), None));
-        if !filter.is_supported().await {
-            return Err("could not use nftables: is nft installed, and may this process change the network?".into());
-        }
-        let network: Arc<dyn Network> = Arc::new(IpRoute::new(exec.clone(), None));
-        // Rules of another mode would catch traffic before ours see it.
-        for problem in cleanup::iptables_mode(&cleanup::both(&exec)).await {
-            tracing::warn!(problem, "rules of iptables mode stay");
-        }
-        let tracked = settings.conntrack.apply(proc);
-        tracked
-            .map_err(|error| format!("could not set conntrack parameters from kube-proxy configuration: {error}"))?;
-        Ok(Self { filter, network })
+/// Does all that needs privileges but for the rules.
+async fn prepare(settings: &Settings, machine: &Machine, proc: &sys::proc::Proc) -> Result<(), BoxError> {
+    if let Err(error) = proc.set_oom_score_adj(std::process::id(), settings.oom_score_adj) {
+        tracing::warn!(error = %error, "could not set the OOM score");
     }
+    settings.mode.check(machine).await?;
+    for problem in cleanup::all_but(Some(settings.mode), machine).await {
+        tracing::warn!(problem, "rules of another mode stay");
+    }
+    let tracked = settings.conntrack.apply(proc);
+    tracked.map_err(|error| format!("could not set conntrack parameters from kube-proxy configuration: {error}"))?;
+    Ok(())
 }
 
 /// Keeps the rules of all Services.
@@ -169,21 +158,20 @@ async fn serve_services(
     let moved = Arc::new(Notify::new());
     if settings.local_by_node {
         let networks = wait_for_pod_networks(&nodes, &settings.node).await?;
-        settings.local_sources = options::sources_of(networks.iter().map(String::as_str))?;
+        settings.local_detectors = options::detectors_of(networks.iter().map(String::as_str))?;
         watch_pod_networks(&nodes, networks, &moved);
     }
 
-    let families = support::families(primary_family(&settings, node.as_deref()), has_v6())?;
+    let families = family::families(primary_family(&settings, node.as_deref()), has_v6())?;
     let addresses = node_addresses(&settings, node.as_deref());
     let zone = node.as_ref().and_then(|node| node.metadata.labels.get(ZONE).cloned()).unwrap_or_default();
-    let place = Place { node: settings.node.clone(), zone };
+    let topology = NodeTopology { name: settings.node.clone(), zone };
     let reports = Reports { health, metrics: own, clock: lifecycle.clock().clone() };
-    let Machine { filter, network } = machine;
     let tasks = lifecycle.tasks().clone();
-    let parts = Parts { settings, filter, network, cluster, nodes, place, events, reports, tasks };
-    parts.events.event(starting(&parts.settings.node));
+    let cx = FamilyCx { settings, machine, cluster, nodes, topology, events, reports, tasks };
+    cx.events.event(starting(&cx.settings.node));
     for family in families {
-        parts.start(family, &addresses).await;
+        cx.start(family, &addresses).await;
     }
     notify::ready();
     tokio::select! {
@@ -220,35 +208,35 @@ fn watch_pod_networks(nodes: &Informer<Node>, networks: Vec<String>, moved: &Arc
 }
 
 /// What the loops of all families share.
-struct Parts {
+struct FamilyCx {
     settings: Settings,
-    filter: Arc<dyn PacketFilter>,
-    network: Arc<dyn Network>,
+    machine: Machine,
     cluster: Arc<Cluster>,
     nodes: Informer<Node>,
-    place: Place,
+    topology: NodeTopology,
     events: SeriesRecorder,
     reports: Reports,
     tasks: TaskGroup,
 }
 
-impl Parts {
+impl FamilyCx {
     /// Starts the loop of a family.
     async fn start(&self, family: Family, addresses: &[IpAddr]) {
         let settings = &self.settings;
-        let table = table_options(settings, family, addresses, self.network.as_ref()).await;
+        let rules = rule_options(settings, family, addresses, self.machine.network.as_ref()).await;
         let ports = HealthPorts::new(
-            health_addresses(&table),
+            health_addresses(&rules),
             Arc::clone(&self.reports.health),
             self.tasks.clone(),
             &settings.node,
             Some(self.events.clone()),
         );
-        let engine = Engine::new(table, self.place.clone(), Arc::clone(&self.filter), Arc::clone(&self.network))
+        let (backend, network) = (settings.mode.backend(&self.machine), Arc::clone(&self.machine.network));
+        let engine = Engine::new(rules, self.topology.clone(), backend, network)
             .with_node_port_networks(settings.node_port_networks(family));
         let pending = Arc::new(Pending::default());
         self.cluster.subscribe(family, &pending, &self.reports);
-        watch_zone(&self.nodes, self.place.zone.clone(), &pending);
+        watch_zone(&self.nodes, self.topology.zone.clone(), &pending);
         let (source, reports) = (Arc::clone(&self.cluster), self.reports.clone());
         let pace = Pace { min: settings.min_sync_period, retry: settings.sync_period };
         let (stop, synced) = (self.tasks.token(), Arc::clone(&self.cluster));
@@ -260,18 +248,10 @@ impl Parts {
     }
 }
 
-/// Takes away all rules.
-async fn clean_up() -> Result<(), BoxError> {
-    let exec: Arc<dyn Exec> = Arc::new(LinuxExec);
-    let filter = Nft::new(exec.clone(), None);
-    let cleaned = cleanup::everything(&filter, &cleanup::both(&exec)).await;
-    cleaned.map_err(|error| format!("encountered an error while tearing down rules: {error}").into())
-}
-
 /// Where load balancers ask about Services: at the addresses that take node port traffic.
-fn health_addresses(table: &TableOptions) -> Vec<IpAddr> {
-    match &table.node_ports {
-        NodePorts::All => vec![table.family.unspecified()],
+fn health_addresses(rules: &RuleOptions) -> Vec<IpAddr> {
+    match &rules.node_ports {
+        NodePorts::All => vec![rules.family.unspecified()],
         NodePorts::Addresses(addresses) => addresses.iter().copied().collect(),
     }
 }
@@ -354,12 +334,7 @@ fn node_addresses(settings: &Settings, node: Option<&Node>) -> Vec<IpAddr> {
     [Family::V4, Family::V6].into_iter().filter_map(first).collect()
 }
 
-async fn table_options(
-    settings: &Settings,
-    family: Family,
-    addresses: &[IpAddr],
-    network: &dyn Network,
-) -> TableOptions {
+async fn rule_options(settings: &Settings, family: Family, addresses: &[IpAddr], network: &dyn Network) -> RuleOptions {
     let node_ip = addresses.iter().copied().find(|address| Family::of(*address) == family);
     let networks = settings.node_port_networks(family);
     let node_ports = if settings.node_port_addresses.iter().any(|text| text == "primary") {
@@ -369,11 +344,11 @@ async fn table_options(
     } else {
         NodePorts::Addresses(node_port_addresses(&networks, network).await)
     };
-    TableOptions {
+    RuleOptions {
         family,
         mark: settings.mark,
         masquerade_all: settings.masquerade_all,
-        local_source: settings.local_source(family),
+        local_detector: settings.local_detector(family),
         node_ports,
         node_ip,
         service_cidrs: Vec::new(),
@@ -395,12 +370,12 @@ fn serve(
         }
         async move { answer.unwrap_or_else(not_found) }
     })?;
-    let (all, config) = (Arc::clone(&pages.metrics), pages.config.clone());
+    let (all, config, mode) = (Arc::clone(&pages.metrics), pages.config.clone(), settings.mode.name());
     listen(settings, settings.metrics, lifecycle, move |request: Request| {
         let answer = match request.uri().path() {
             "/metrics" => all.answer(),
             "/healthz" => text(StatusCode::OK, "ok"),
-            "/proxyMode" => text(StatusCode::OK, "nftables"),
+            "/proxyMode" => text(StatusCode::OK, mode),
             "/configz" => json(&config),
             _ => not_found(),
         };

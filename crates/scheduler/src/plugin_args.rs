@@ -35,6 +35,37 @@ pub enum PluginArgs {
     VolumeBinding(VolumeBindingArgs),
 }
 
+/// Why the arguments of a plugin cannot be read, in upstream's words.
+#[derive(Debug, thiserror::Error)]
+pub enum ArgsError {
+    /// They are another plugin's, or nobody's.
+    #[error("args for plugin {plugin} were not of type {plugin}Args, got {api_version}, Kind={kind}")]
+    OtherKind {
+        /// The plugin.
+        plugin: String,
+        /// The version that they state.
+        api_version: String,
+        /// The kind that they state.
+        kind: String,
+    },
+    /// They are not well formed.
+    #[error("decoding args for plugin {plugin}: {source}")]
+    Decode {
+        /// The plugin.
+        plugin: String,
+        /// Why.
+        source: json::DecodeError,
+    },
+    /// They have unknown or repeated fields.
+    #[error("decoding args for plugin {plugin}: strict decoding error: {}", problems.join(", "))]
+    Strict {
+        /// The plugin.
+        plugin: String,
+        /// Each of them.
+        problems: Vec<String>,
+    },
+}
+
 impl PluginArgs {
     /// Empty arguments of the type that belongs to a plugin.
     #[must_use]
@@ -73,24 +104,21 @@ impl PluginArgs {
     ///
     /// # Errors
     /// When they are of another kind or not well formed.
-    pub fn decode(plugin: &str, raw: &RawJson) -> Result<Self, String> {
+    pub fn decode(plugin: &str, raw: &RawJson) -> Result<Self, ArgsError> {
         let mut args = Self::empty(plugin);
         if let Some(target) = args.reflect_mut()
             && !raw.is_empty()
         {
             let wanted = format!("{plugin}Args");
-            let failed = |reason: String| format!("decoding args for plugin {plugin}: {reason}");
             let mut value = raw.value();
             let (api_version, kind) = take_type(&mut value);
             if (!kind.is_empty() && kind != wanted) || !matches!(api_version.as_str(), "" | API_VERSION) {
-                return Err(format!(
-                    "args for plugin {plugin} were not of type {wanted}, got {api_version}, Kind={kind}"
-                ));
+                return Err(ArgsError::OtherKind { plugin: plugin.to_owned(), api_version, kind });
             }
-            let decoded =
-                json::decode(value.to_string().as_bytes(), target).map_err(|error| failed(error.to_string()))?;
+            let decoded = json::decode(value.to_string().as_bytes(), target)
+                .map_err(|source| ArgsError::Decode { plugin: plugin.to_owned(), source })?;
             if !decoded.problems.is_empty() {
-                return Err(failed(format!("strict decoding error: {}", decoded.problems.join(", "))));
+                return Err(ArgsError::Strict { plugin: plugin.to_owned(), problems: decoded.problems });
             }
         }
         args.fill();

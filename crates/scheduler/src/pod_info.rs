@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use api_machinery::labels::Selector;
+use api_machinery::labels::{Selector, SelectorError};
 use api_machinery::quantity::{Format, Quantity};
 use api_types::core_v1::{
     Affinity, Container, ContainerStatus, Pod, PodAffinityTerm, ResourceList, WeightedPodAffinityTerm,
@@ -238,7 +238,7 @@ impl AffinityTerms {
         let mut one = |term: &PodAffinityTerm| match AffinityTerm::parse(term, namespace) {
             Ok(term) => Some(term),
             Err(problem) => {
-                error = problem;
+                error = problem.to_string();
                 None
             }
         };
@@ -275,16 +275,15 @@ impl AffinityTerm {
     ///
     /// # Errors
     /// With the selector's problem.
-    pub fn parse(term: &PodAffinityTerm, owner_namespace: &str) -> Result<Self, String> {
+    pub fn parse(term: &PodAffinityTerm, owner_namespace: &str) -> Result<Self, SelectorError> {
         let mut namespaces: BTreeSet<String> = term.namespaces.iter().cloned().collect();
         if namespaces.is_empty() && term.namespace_selector.is_none() {
             namespaces.insert(owner_namespace.to_owned());
         }
-        let parse = |selector| selectors::selector_of(selector).map_err(|error| error.to_string());
         Ok(Self {
             namespaces,
-            namespace_selector: parse(term.namespace_selector.as_ref())?,
-            selector: parse(term.label_selector.as_ref())?,
+            namespace_selector: selectors::selector_of(term.namespace_selector.as_ref())?,
+            selector: selectors::selector_of(term.label_selector.as_ref())?,
             topology_key: term.topology_key.clone(),
         })
     }

@@ -43,7 +43,7 @@ pub use handshake::{
 pub use log_stream::{accept_log_stream, send_log};
 pub use outcome::{ErrorStreamError, Outcome, StatusForm};
 pub use pipe::{BoxRead, BoxWrite, PipeReader};
-pub use port_forward::{Forward, ForwardData, PortForward, query_ports};
+pub use port_forward::{Forward, ForwardData, PortError, PortForward, query_ports};
 pub use port_forward_client::{Carrier, ClientForward, ForwardErrorReader, PortForwardClient};
 pub use protocol::{PORT_FORWARD, Protocol, SPDY, STREAM_PROTOCOL_VERSION, StreamSet, Subprotocol, TUNNEL_PREFIX};
 pub use proxy::{

@@ -186,7 +186,7 @@ async fn pair_up(pairs: &mut HashMap<String, HalfPair>, stream: IncomingStream) 
     let (is_error, port) = match check(&stream) {
         Ok(checked) => checked,
         Err(reason) => {
-            tracing::debug!(reason, "port-forward stream refused");
+            tracing::debug!(%reason, "port-forward stream refused");
             stream.refuse();
             return None;
         }
@@ -215,44 +215,77 @@ async fn pair_up(pairs: &mut HashMap<String, HalfPair>, stream: IncomingStream) 
     Some(Forward { port, data: ForwardData::Spdy(data), error: ForwardError::Spdy(error) })
 }
 
+/// Why a stream, or a request for ports, is refused, in upstream's words: the client is shown them.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PortError {
+    /// A stream does not say what it is.
+    #[error("{0:?} header is required")]
+    NoHeader(&'static str),
+    /// A stream is neither for data nor for errors.
+    #[error("invalid stream type {0:?}")]
+    StreamType(String),
+    /// A port is 0.
+    #[error("port {0:?} must be > 0")]
+    Zero(String),
+    /// A port is no number of 16 bits.
+    #[error("unable to parse {0:?} as a port: {1}")]
+    Number(String, std::num::ParseIntError),
+    /// The query has a port without a number.
+    #[error("query parameter \"port\" cannot be empty")]
+    EmptyParameter,
+    /// The query names no port.
+    #[error("query parameter \"port\" is required")]
+    NoParameter,
+    /// The query names too many.
+    #[error("at most {MAX_WEBSOCKET_PORTS} ports can be forwarded over one WebSocket")]
+    TooMany,
+}
+
+/// For servers that answer with the text.
+impl From<PortError> for String {
+    fn from(error: PortError) -> Self {
+        error.to_string()
+    }
+}
+
 /// Whether it is an error stream, and its port; or why it is refused.
-fn check(stream: &IncomingStream) -> Result<(bool, u16), String> {
-    let port = stream.header("port").filter(|text| !text.is_empty()).ok_or("\"port\" header is required")?;
+fn check(stream: &IncomingStream) -> Result<(bool, u16), PortError> {
+    let port = stream.header("port").filter(|text| !text.is_empty()).ok_or(PortError::NoHeader("port"))?;
     let port = parse_port(port)?;
     match stream.header("streamType").unwrap_or_default() {
-        "" => Err("\"streamType\" header is required".to_owned()),
+        "" => Err(PortError::NoHeader("streamType")),
         "error" => Ok((true, port)),
         "data" => Ok((false, port)),
-        other => Err(format!("invalid stream type {other:?}")),
+        other => Err(PortError::StreamType(other.to_owned())),
     }
 }
 
 /// A port number as clients write it.
-fn parse_port(text: &str) -> Result<u16, String> {
+fn parse_port(text: &str) -> Result<u16, PortError> {
     match text.parse::<u16>() {
-        Ok(0) => Err(format!("port {text:?} must be > 0")),
+        Ok(0) => Err(PortError::Zero(text.to_owned())),
         Ok(port) => Ok(port),
-        Err(error) => Err(format!("unable to parse {text:?} as a port: {error}")),
+        Err(error) => Err(PortError::Number(text.to_owned(), error)),
     }
 }
 
 /// The ports of the query values of `port`, each a comma list, as the old WebSocket form needs them.
 ///
 /// # Errors
-/// The user's text when there is none or one is not a port.
-pub fn query_ports<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Vec<u16>, String> {
+/// When there is none or one is not a port.
+pub fn query_ports<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Vec<u16>, PortError> {
     let mut ports = Vec::new();
     for text in values.into_iter().flat_map(|value| value.split(',')) {
         if text.is_empty() {
-            return Err("query parameter \"port\" cannot be empty".to_owned());
+            return Err(PortError::EmptyParameter);
         }
         ports.push(parse_port(text)?);
     }
     if ports.is_empty() {
-        return Err("query parameter \"port\" is required".to_owned());
+        return Err(PortError::NoParameter);
     }
     if ports.len() > MAX_WEBSOCKET_PORTS {
-        return Err(format!("at most {MAX_WEBSOCKET_PORTS} ports can be forwarded over one WebSocket"));
+        return Err(PortError::TooMany);
     }
     Ok(ports)
 }
@@ -353,8 +386,8 @@ mod tests {
             (&["0"], "port \"0\" must be > 0"),
         ];
         for (values, text) in cases {
-            assert_eq!(query_ports(values.iter().copied()).unwrap_err(), text);
+            assert_eq!(query_ports(values.iter().copied()).unwrap_err().to_string(), text);
         }
-        assert!(query_ports(["x"]).unwrap_err().starts_with("unable to parse \"x\" as a port: "));
+        assert!(query_ports(["x"]).unwrap_err().to_string().starts_with("unable to parse \"x\" as a port: "));
     }
 }

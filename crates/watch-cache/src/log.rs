@@ -44,7 +44,7 @@ pub(crate) struct Batch {
 const GATHERED_AT_ONCE: usize = 1_024;
 
 /// A watcher's next change, and what wakes it.
-pub(crate) type Place = (u64, Arc<Notify>);
+pub(crate) type Cursor = (u64, Arc<Notify>);
 
 /// The changes of a scope that nobody watches yet, as far as they were looked for.
 pub(crate) struct Gathering {
@@ -249,7 +249,7 @@ impl Log {
 
     /// Adds a watcher of a scope that has seen everything up to `seen`, and gives its place and its alarm; nothing where
     /// the changes of the scope have to be gathered first.
-    pub(crate) fn join(&mut self, scope: &Scope, seen: Revision) -> Result<Option<Place>, CacheError> {
+    pub(crate) fn join(&mut self, scope: &Scope, seen: Revision) -> Result<Option<Cursor>, CacheError> {
         self.check_known(seen)?;
         let (next, oldest) = (self.next, seen.min(self.revision()));
         let bucket = if *scope == Scope::All { Some(&mut self.main) } else { self.buckets.get_mut(scope) };
@@ -285,7 +285,7 @@ impl Log {
         scope: &Scope,
         seen: Revision,
         mut gathering: Gathering,
-    ) -> Result<Place, CacheError> {
+    ) -> Result<Cursor, CacheError> {
         // Somebody else may have joined the scope meanwhile: from an earlier place, or from a later one.
         if let Some(place) = self.join(scope, seen)? {
             return Ok(place);

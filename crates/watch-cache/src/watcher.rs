@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::cache::Epoch;
-use crate::log::{BATCH, FellOut, Place};
+use crate::log::{BATCH, Cursor, FellOut};
 use crate::snapshot::{Matcher, Scope, Snapshot};
 use crate::{CacheError, ChangeEvent, ChangeKind, Event, Since, Stored, WatchFault, WatchRequest};
 
@@ -216,7 +216,7 @@ impl Watcher {
 
 /// Joins the log. Where nobody watches the scope yet, its changes are looked for a few at a time: those who write the log
 /// and those who read it wait for none of it.
-async fn join(epoch: &Epoch, scope: &Scope, seen: Revision) -> Result<Place, CacheError> {
+async fn join(epoch: &Epoch, scope: &Scope, seen: Revision) -> Result<Cursor, CacheError> {
     if let Some(place) = epoch.log.write().join(scope, seen)? {
         return Ok(place);
     }

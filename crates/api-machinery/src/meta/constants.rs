@@ -1,22 +1,11 @@
 //! Well-known names and the values of string types.
 
-pub const DRY_RUN_ALL: &str = "All";
-pub const FIELD_VALIDATION_IGNORE: &str = "Ignore";
-pub const FIELD_VALIDATION_STRICT: &str = "Strict";
-pub const FIELD_VALIDATION_WARN: &str = "Warn";
 pub const FINALIZER_DELETE_DEPENDENTS: &str = "foregroundDeletion";
 pub const FINALIZER_ORPHAN_DEPENDENTS: &str = "orphan";
 pub const INITIAL_EVENTS_ANNOTATION_KEY: &str = "k8s.io/initial-events-end";
 pub const NAMESPACE_ALL: &str = "";
 pub const NAMESPACE_DEFAULT: &str = "default";
-pub const NAMESPACE_NONE: &str = "";
-pub const NAMESPACE_PUBLIC: &str = "kube-public";
-pub const NAMESPACE_SYSTEM: &str = "kube-system";
-pub const OBJECT_NAME_FIELD: &str = "metadata.name";
 pub const RFC3339_MICRO: &str = "2006-01-02T15:04:05.000000Z07:00";
-pub const STATUS_FAILURE: &str = "Failure";
-pub const STATUS_SUCCESS: &str = "Success";
-pub const WATCH_EVENT_KIND: &str = "WatchEvent";
 
 /// Values of `ResourceVersionMatch`.
 pub mod resource_version_match {

@@ -1,8 +1,5 @@
 //! Well-known names and the values of string types.
 
-pub const CUSTOM_RESOURCE_CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
-pub const KUBE_API_APPROVED_ANNOTATION: &str = "api-approved.kubernetes.io";
-
 /// Values of `ConversionStrategyType`.
 pub mod conversion_strategy_type {
     values! { NONE = "None", WEBHOOK = "Webhook" }

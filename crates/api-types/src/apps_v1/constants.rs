@@ -7,7 +7,6 @@ pub const DEPRECATED_ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 pub const DEPRECATED_TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 pub const POD_INDEX_LABEL: &str = "apps.kubernetes.io/pod-index";
 pub const STATEFUL_SET_POD_NAME_LABEL: &str = "statefulset.kubernetes.io/pod-name";
-pub const STATEFUL_SET_REVISION_LABEL: &str = "controller-revision-hash";
 
 /// Values of `PodManagementPolicyType`.
 pub mod pod_management_policy_type {

@@ -1,12 +1,9 @@
 //! Well-known names and the values of string types.
 
-pub const CONTROLLER_UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
-pub const CRON_JOB_SCHEDULED_TIMESTAMP_ANNOTATION: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 pub const JOB_COMPLETION_INDEX_ANNOTATION: &str = "batch.kubernetes.io/job-completion-index";
 pub const JOB_CONTROLLER_NAME: &str = "kubernetes.io/job-controller";
 pub const JOB_INDEX_FAILURE_COUNT_ANNOTATION: &str = "batch.kubernetes.io/job-index-failure-count";
 pub const JOB_INDEX_IGNORED_FAILURE_COUNT_ANNOTATION: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
-pub const JOB_NAME_LABEL: &str = "batch.kubernetes.io/job-name";
 pub const JOB_REASON_BACKOFF_LIMIT_EXCEEDED: &str = "BackoffLimitExceeded";
 pub const JOB_REASON_COMPLETIONS_REACHED: &str = "CompletionsReached";
 pub const JOB_REASON_DEADLINE_EXCEEDED: &str = "DeadlineExceeded";

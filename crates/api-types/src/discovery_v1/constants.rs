@@ -2,7 +2,6 @@
 
 pub const LABEL_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 pub const LABEL_SERVICE_NAME: &str = "kubernetes.io/service-name";
-pub const LABEL_SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
 
 /// Values of `AddressType`.
 pub mod address_type {

@@ -53,11 +53,11 @@ struct BoundVolume {
 }
 
 /// Namespace and name.
-type Place = (String, String);
+type NamespacedName = (String, String);
 
 #[derive(Default)]
 struct Links {
-    pods: HashMap<Place, BoundPod>,
+    pods: HashMap<NamespacedName, BoundPod>,
     volumes: HashMap<String, BoundVolume>,
     /// The node of each attachment.
     attachments: HashMap<String, String>,
@@ -170,7 +170,7 @@ impl Links {
         self.users.get(vertex).is_some_and(|nodes| nodes.contains_key(node))
     }
 
-    fn unlink_pod(&mut self, place: &Place) {
+    fn unlink_pod(&mut self, place: &NamespacedName) {
         let Some(pod) = self.pods.remove(place) else { return };
         for vertex in pod.references {
             let Some(nodes) = self.users.get_mut(&vertex) else { continue };

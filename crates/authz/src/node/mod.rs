@@ -29,8 +29,8 @@ pub struct NodeAuthorizer {
     rules: Vec<PolicyRule>,
 }
 
-/// A refusal, with the reason for the caller.
-type Verdict = Result<(), String>;
+/// Allowed, or refused with the reason for the caller.
+type Allowed = Result<(), String>;
 
 impl NodeAuthorizer {
     /// An authorizer over these links.
@@ -54,7 +54,7 @@ impl NodeAuthorizer {
         }
     }
 
-    fn judge(&self, node: &str, attributes: &Attributes) -> Verdict {
+    fn judge(&self, node: &str, attributes: &Attributes) -> Allowed {
         if !attributes.resource_request {
             return self.by_role(attributes);
         }
@@ -78,48 +78,48 @@ impl NodeAuthorizer {
         }
     }
 
-    fn by_role(&self, attributes: &Attributes) -> Verdict {
+    fn by_role(&self, attributes: &Attributes) -> Allowed {
         allow_if(self.rules.iter().any(|rule| rule_allows(rule, attributes)), "")
     }
 
     /// Secrets and config maps: read one by one, also as a list or watch of one.
-    fn readable(&self, node: &str, attributes: &Attributes, kind: Kind) -> Verdict {
+    fn readable(&self, node: &str, attributes: &Attributes, kind: Kind) -> Allowed {
         allow_if(matches!(attributes.verb.as_str(), "get" | "list" | "watch"), "can only read resources of this type")?;
         allow_if(attributes.subresource.is_empty(), "cannot read subresource")?;
         allow_if(!attributes.namespace.is_empty(), "can only read namespaced object of this type")?;
         self.linked(node, attributes, kind)
     }
 
-    fn gettable(&self, node: &str, attributes: &Attributes, kind: Kind) -> Verdict {
+    fn gettable(&self, node: &str, attributes: &Attributes, kind: Kind) -> Allowed {
         gets_whole(attributes)?;
         self.linked(node, attributes, kind)
     }
 
-    fn volume(&self, node: &str, attributes: &Attributes) -> Verdict {
+    fn volume(&self, node: &str, attributes: &Attributes) -> Allowed {
         gets_whole(attributes)?;
         allow_if(!attributes.name.is_empty(), "No Object name found")?;
         related(node, self.graph.is_volume_linked(node, &attributes.name))
     }
 
-    fn attachment(&self, node: &str, attributes: &Attributes) -> Verdict {
+    fn attachment(&self, node: &str, attributes: &Attributes) -> Allowed {
         gets_whole(attributes)?;
         allow_if(!attributes.name.is_empty(), "No Object name found")?;
         related(node, self.graph.is_attachment_linked(node, &attributes.name))
     }
 
-    fn status_of_claim(&self, node: &str, attributes: &Attributes) -> Verdict {
+    fn status_of_claim(&self, node: &str, attributes: &Attributes) -> Allowed {
         // The text is upstream's, which has never let nodes get the status alone.
         allow_if(matches!(attributes.verb.as_str(), "update" | "patch"), "can only get/update/patch this type")?;
         self.linked(node, attributes, Kind::Claim)
     }
 
-    fn linked(&self, node: &str, attributes: &Attributes, kind: Kind) -> Verdict {
+    fn linked(&self, node: &str, attributes: &Attributes, kind: Kind) -> Allowed {
         allow_if(!attributes.name.is_empty(), "No Object name found")?;
         let vertex = Vertex::new(kind, &attributes.namespace, &attributes.name);
         related(node, self.graph.is_linked(node, &vertex))
     }
 
-    fn service_account(&self, node: &str, attributes: &Attributes) -> Verdict {
+    fn service_account(&self, node: &str, attributes: &Attributes) -> Allowed {
         match attributes.verb.as_str() {
             "get" if attributes.subresource.is_empty() => self.linked(node, attributes, Kind::ServiceAccount),
             "create" => {
@@ -133,7 +133,7 @@ impl NodeAuthorizer {
         }
     }
 
-    fn nodes(&self, node: &str, attributes: &Attributes) -> Verdict {
+    fn nodes(&self, node: &str, attributes: &Attributes) -> Allowed {
         match (attributes.verb.as_str(), attributes.subresource.as_str()) {
             ("create" | "update" | "patch", "") | ("update" | "patch", "status") => Ok(()),
             ("get" | "list" | "watch", "") => match attributes.name.as_str() {
@@ -145,7 +145,7 @@ impl NodeAuthorizer {
         }
     }
 
-    fn pods(&self, node: &str, attributes: &Attributes) -> Verdict {
+    fn pods(&self, node: &str, attributes: &Attributes) -> Allowed {
         let linked = || related(node, self.graph.is_pod_linked(node, &attributes.namespace, &attributes.name));
         match (attributes.verb.as_str(), attributes.subresource.as_str()) {
             ("get", "") => linked(),
@@ -158,15 +158,15 @@ impl NodeAuthorizer {
     }
 }
 
-fn allow_if(allowed: bool, reason: &str) -> Verdict {
+fn allow_if(allowed: bool, reason: &str) -> Allowed {
     if allowed { Ok(()) } else { Err(reason.to_owned()) }
 }
 
-fn related(node: &str, linked: bool) -> Verdict {
+fn related(node: &str, linked: bool) -> Allowed {
     if linked { Ok(()) } else { Err(format!("{UNRELATED} '{node}' and this object")) }
 }
 
-fn own_lease(node: &str, attributes: &Attributes) -> Verdict {
+fn own_lease(node: &str, attributes: &Attributes) -> Allowed {
     let verb = matches!(attributes.verb.as_str(), "get" | "create" | "update" | "patch" | "delete");
     allow_if(verb, "can only get, create, update, patch, or delete a node lease")?;
     let place = attributes.namespace == LEASE_NAMESPACE;
@@ -176,12 +176,12 @@ fn own_lease(node: &str, attributes: &Attributes) -> Verdict {
 }
 
 /// An object itself, read by its name.
-fn gets_whole(attributes: &Attributes) -> Verdict {
+fn gets_whole(attributes: &Attributes) -> Allowed {
     allow_if(attributes.verb == "get", "can only get individual resources of this type")?;
     allow_if(attributes.subresource.is_empty(), "cannot get subresource")
 }
 
-fn own_csi_node(node: &str, attributes: &Attributes) -> Verdict {
+fn own_csi_node(node: &str, attributes: &Attributes) -> Allowed {
     let verb = matches!(attributes.verb.as_str(), "get" | "create" | "update" | "patch" | "delete");
     allow_if(verb, "can only get, create, update, patch, or delete a CSINode")?;
     allow_if(attributes.subresource.is_empty(), "cannot authorize CSINode subresources")?;
@@ -190,7 +190,7 @@ fn own_csi_node(node: &str, attributes: &Attributes) -> Verdict {
 }
 
 /// Slices of devices: made freely, listed by node. There is no link to a single one, as the kind is not served.
-fn slices(node: &str, attributes: &Attributes) -> Verdict {
+fn slices(node: &str, attributes: &Attributes) -> Allowed {
     match attributes.verb.as_str() {
         "create" => Ok(()),
         "list" | "watch" | "deletecollection" => {

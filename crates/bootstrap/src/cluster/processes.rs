@@ -8,6 +8,7 @@ use sys::process::Process;
 use tokio::time::Instant;
 
 use super::settings::{ClusterError, Layout, Settings, file_error};
+use super::up::NotReady;
 
 /// How long a process gets to end by itself.
 const STOP_GRACE: Duration = Duration::from_secs(20);
@@ -66,14 +67,14 @@ impl Managed {
     /// Waits until `check` says nothing is wrong, or the process ends or takes too long.
     pub(super) async fn wait_ready<F>(&self, settings: &Settings, check: impl Fn() -> F) -> Result<(), ClusterError>
     where
-        F: Future<Output = Result<(), String>>,
+        F: Future<Output = Result<(), NotReady>>,
     {
         let start = Instant::now();
         let mut last = String::from("no answer yet");
         while start.elapsed() < READY_DEADLINE {
             match check().await {
                 Ok(()) => return Ok(()),
-                Err(problem) => last = problem,
+                Err(problem) => last = problem.to_string(),
             }
             if self.process(settings).is_none() {
                 last = format!("it ended; before that: {last}");

@@ -4,10 +4,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use api_machinery::object::Object as _;
 use api_types::core_v1::Node;
 use base::{Rng, SharedClock, SharedRng, TaskGroup};
-use client::{Client, ClientConfig, ClientCx};
+use client::{Client, ClientConfig, ClientCx, ClientError};
 use component_helpers::nodes::is_ready;
 
 use super::processes::Managed;
@@ -178,20 +177,23 @@ pub(super) fn admin_client(settings: &Settings, cx: ClientCx) -> Result<Client, 
     Ok(Client::new(config, cx)?)
 }
 
-pub(super) async fn readyz(client: &Client) -> Result<(), String> {
-    let request = client::Request::get("/readyz");
-    match client.send(request).await {
-        Ok(_) => Ok(()),
-        Err(error) => Err(error.to_string()),
-    }
+/// Why something is not ready yet.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotReady {
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("node {0} is registered but not ready")]
+    Node(String),
 }
 
-async fn node_ready(client: &Client, name: String) -> Result<(), String> {
-    match client.all::<Node>().get(&name).await {
-        Ok(node) if is_ready(&node) => Ok(()),
-        Ok(node) => Err(format!("node {} is registered but not ready", node.meta().name)),
-        Err(error) => Err(error.to_string()),
-    }
+pub(super) async fn readyz(client: &Client) -> Result<(), NotReady> {
+    client.send(client::Request::get("/readyz")).await?;
+    Ok(())
+}
+
+async fn node_ready(client: &Client, name: String) -> Result<(), NotReady> {
+    let node = client.all::<Node>().get(&name).await?;
+    if is_ready(&node) { Ok(()) } else { Err(NotReady::Node(name)) }
 }
 
 /// What the user does next.

@@ -20,7 +20,7 @@ const CACHE_ENTRIES: usize = 4096;
 
 /// What to send for an event.
 #[derive(Debug, Clone)]
-pub(super) enum Verdict {
+pub(super) enum CorrelateResult {
     /// A new one.
     Create(Box<Event>),
     /// One more of an event that was sent before: count, time and message have changed.
@@ -55,7 +55,7 @@ impl Correlator {
     }
 
     /// Decides what becomes of an event whose times are set.
-    pub(super) fn correlate(&mut self, mut event: Event, now: Instant) -> Verdict {
+    pub(super) fn correlate(&mut self, mut event: Event, now: Instant) -> CorrelateResult {
         let about = about(&event);
         let aggregate = format!("{about}\0{}\0{}\0{}", event.type_, event.reason, event.reporting_component);
         let merged = self.is_one_too_many(&aggregate, &event.message, now);
@@ -79,9 +79,9 @@ impl Correlator {
         let flood = self.floods.entry(&format!("{about}\0{}", event.type_));
         let bucket = flood.get_or_insert_with(|| TokenBucket::new(SPAM_PER_SECOND, SPAM_BURST, now));
         if !bucket.try_take(now) {
-            return Verdict::Drop;
+            return CorrelateResult::Drop;
         }
-        if known { Verdict::Count(Box::new(event)) } else { Verdict::Create(Box::new(event)) }
+        if known { CorrelateResult::Count(Box::new(event)) } else { CorrelateResult::Create(Box::new(event)) }
     }
 
     fn is_one_too_many(&mut self, aggregate: &str, message: &str, now: Instant) -> bool {

@@ -12,7 +12,7 @@ use api_types::core_v1::{Event, EventSource, ObjectReference};
 use base::Rng;
 use tokio::sync::mpsc;
 
-use super::correlator::{Correlator, Verdict};
+use super::correlator::{CorrelateResult, Correlator};
 use super::deliveries::{Deliveries, Recorded, Write};
 use super::queue::Queue;
 use super::{EventType, event_name, event_namespace, object_reference, reference_bytes};
@@ -102,9 +102,9 @@ async fn write_all(client: Client, mut deliveries: Deliveries<Event>, mut waitin
                 let Some(recorded) = recorded else { break };
                 let (event, room) = recorded.into_parts();
                 match correlator.correlate(event, client.clock().monotonic()) {
-                    Verdict::Create(event) => deliveries.add(Write::new(*event, room)),
-                    Verdict::Count(event) => deliveries.add(Write::again(*event, room)),
-                    Verdict::Drop => {}
+                    CorrelateResult::Create(event) => deliveries.add(Write::new(*event, room)),
+                    CorrelateResult::Count(event) => deliveries.add(Write::again(*event, room)),
+                    CorrelateResult::Drop => {}
                 }
             }
         }

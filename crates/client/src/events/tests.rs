@@ -7,7 +7,7 @@ use api_machinery::meta::ObjectMeta;
 use api_types::core_v1::{Event, EventSource, ObjectReference, Pod};
 use tokio::time::Instant;
 
-use super::correlator::{Correlator, Verdict};
+use super::correlator::{CorrelateResult, Correlator};
 use super::*;
 use crate::fake::FakeServer;
 use crate::transport::{FaultLayer, Faults};
@@ -28,32 +28,43 @@ fn event(name: &str, object: &str, message: &str) -> Event {
 fn equal_events_are_counted_and_similar_ones_merged() {
     let mut correlator = Correlator::new();
     let now = Instant::now();
-    assert!(matches!(correlator.correlate(event("e1", "pod", "hello"), now), Verdict::Create(_)));
-    let Verdict::Count(again) = correlator.correlate(event("e2", "pod", "hello"), now) else { panic!("counted") };
+    assert!(matches!(correlator.correlate(event("e1", "pod", "hello"), now), CorrelateResult::Create(_)));
+    let CorrelateResult::Count(again) = correlator.correlate(event("e2", "pod", "hello"), now) else {
+        panic!("counted")
+    };
     assert_eq!((again.metadata.name.as_str(), again.count), ("e1", 2));
     for index in 0..8 {
         let verdict = correlator.correlate(event("x", "pod", &format!("m{index}")), now);
-        assert!(matches!(verdict, Verdict::Create(_)), "{index}");
+        assert!(matches!(verdict, CorrelateResult::Create(_)), "{index}");
     }
-    let Verdict::Create(merged) = correlator.correlate(event("e10", "pod", "tenth"), now) else { panic!("merged") };
+    let CorrelateResult::Create(merged) = correlator.correlate(event("e10", "pod", "tenth"), now) else {
+        panic!("merged")
+    };
     assert_eq!(merged.message, "(combined from similar events): tenth");
-    let Verdict::Count(more) = correlator.correlate(event("e11", "pod", "eleventh"), now) else { panic!("counted") };
+    let CorrelateResult::Count(more) = correlator.correlate(event("e11", "pod", "eleventh"), now) else {
+        panic!("counted")
+    };
     assert_eq!((more.metadata.name.as_str(), more.count), ("e10", 2));
-    let Verdict::Count(known) = correlator.correlate(event("e12", "pod", "hello"), now) else { panic!("counted") };
+    let CorrelateResult::Count(known) = correlator.correlate(event("e12", "pod", "hello"), now) else {
+        panic!("counted")
+    };
     assert_eq!((known.metadata.name.as_str(), known.message.as_str(), known.count), ("e1", "hello", 3));
     let later = now + Duration::from_secs(700);
-    assert!(matches!(correlator.correlate(event("e13", "pod", "fresh"), later), Verdict::Create(_)));
+    assert!(matches!(correlator.correlate(event("e13", "pod", "fresh"), later), CorrelateResult::Create(_)));
 }
 
 #[test]
 fn a_flood_is_cut_off_and_dries_up_slowly() {
     let mut correlator = Correlator::new();
     let now = Instant::now();
-    let sent = (0..40).filter(|_| !matches!(correlator.correlate(event("e", "pod", "same"), now), Verdict::Drop));
+    let sent =
+        (0..40).filter(|_| !matches!(correlator.correlate(event("e", "pod", "same"), now), CorrelateResult::Drop));
     assert_eq!(sent.count(), 25);
-    assert!(matches!(correlator.correlate(event("e", "other", "same"), now), Verdict::Create(_)));
+    assert!(matches!(correlator.correlate(event("e", "other", "same"), now), CorrelateResult::Create(_)));
     let later = now + Duration::from_secs(300);
-    let Verdict::Count(event) = correlator.correlate(event("e", "pod", "same"), later) else { panic!("sent again") };
+    let CorrelateResult::Count(event) = correlator.correlate(event("e", "pod", "same"), later) else {
+        panic!("sent again")
+    };
     assert_eq!(event.count, 41, "what was dropped was counted");
 }
 

@@ -245,7 +245,7 @@ fn update(store: &mut Store, select: &Selection, object: Value) -> Result<Value,
     if let (Some(annotations), "status") = (object["metadata"].get("annotations"), select.subresource.as_str()) {
         next["metadata"]["annotations"] = annotations.clone();
     }
-    if next == former { Ok(former) } else { settle(store, select, next) }
+    if next == former { Ok(former) } else { finish_update(store, select, next) }
 }
 
 fn patch(store: &mut Store, select: &Selection, patch: Value) -> Result<Value, ApiError> {
@@ -261,7 +261,7 @@ fn patch(store: &mut Store, select: &Selection, patch: Value) -> Result<Value, A
     }
     let mut next = former.clone();
     merge(&mut next, &patch);
-    if next == former { Ok(former) } else { settle(store, select, next) }
+    if next == former { Ok(former) } else { finish_update(store, select, next) }
 }
 
 /// The directive of strategic patches that takes values out of a list.
@@ -293,7 +293,7 @@ fn merge(target: &mut Value, patch: &Value) {
 }
 
 /// Stores an object, or removes it when it is being deleted and nothing holds it any more.
-fn settle(store: &mut Store, select: &Selection, object: Value) -> Result<Value, ApiError> {
+fn finish_update(store: &mut Store, select: &Selection, object: Value) -> Result<Value, ApiError> {
     let deleting = !text(&object, &["metadata", "deletionTimestamp"]).is_empty();
     let stored = store.put(&select.resource, object);
     if deleting && !is_held(&stored) {

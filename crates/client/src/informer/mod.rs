@@ -87,11 +87,11 @@ struct Inner {
     options: InformerOptions,
     /// The one resync period of this factory.
     resync: Option<Duration>,
-    known: Mutex<BTreeMap<Place, Entry>>,
+    known: Mutex<BTreeMap<InformerKey, Entry>>,
 }
 
 /// Form, resource and scope; the form is part of it as the same resource may be held whole and as metadata.
-type Place = (u8, ResourceInfo, Scope);
+type InformerKey = (u8, ResourceInfo, Scope);
 
 struct Entry {
     informer: Box<dyn Any + Send + Sync>,
@@ -103,7 +103,7 @@ struct Entry {
 /// What the shares of an informer have in common; with the last of them, the informer ends.
 struct Hold {
     inner: Weak<Inner>,
-    place: Place,
+    place: InformerKey,
 }
 
 impl Drop for Hold {

@@ -3,14 +3,37 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use api_machinery::json::DecodeError;
 use api_machinery::object::from_value;
-use api_machinery::yaml;
+use api_machinery::yaml::{self, YamlError};
 
 use super::Kubeconfig;
 use crate::config::ConfigError;
 
 /// The largest file that is read; certificates of a large fleet still fit.
 const MAX_FILE_BYTES: u64 = 16 << 20;
+
+/// Why a text is no kubeconfig.
+#[derive(Debug, thiserror::Error)]
+pub enum ParseError {
+    /// The file is larger than it may be.
+    #[error("file is too large")]
+    TooLarge,
+    /// It is not YAML.
+    #[error(transparent)]
+    Yaml(#[from] YamlError),
+    /// It is of another form; says at which field.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// A list has a name twice.
+    #[error("error converting *[]Named into map: duplicate name \"{name}\" in list: {list}")]
+    Duplicate {
+        /// The name.
+        name: String,
+        /// The list.
+        list: &'static str,
+    },
+}
 
 impl Kubeconfig {
     /// Reads a file; the paths in it become relative to its directory.
@@ -21,7 +44,7 @@ impl Kubeconfig {
         let path = path.as_ref();
         let failed = |source| ConfigError::Read { path: path.to_owned(), source };
         if std::fs::metadata(path).map_err(failed)?.len() > MAX_FILE_BYTES {
-            return Err(ConfigError::Parse { path: path.to_owned(), reason: "file is too large".to_owned() });
+            return Err(ConfigError::Parse { path: path.to_owned(), reason: ParseError::TooLarge });
         }
         let text = std::fs::read_to_string(path).map_err(failed)?;
         let mut config = Self::parse(&text).map_err(|reason| ConfigError::Parse { path: path.to_owned(), reason })?;
@@ -32,13 +55,13 @@ impl Kubeconfig {
     /// Reads the text of a file, YAML or JSON.
     ///
     /// # Errors
-    /// What is wrong, with the field's path.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let document = yaml::parse(text).map_err(|error| error.to_string())?;
+    /// When it is not YAML, or not of this kind.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let document = yaml::parse(text)?;
         if document.value.is_null() {
             return Ok(Self::default());
         }
-        let config: Self = from_value(&document.value).map_err(|error| error.to_string())?;
+        let config: Self = from_value(&document.value)?;
         for (list, names) in [
             ("clusters", config.clusters.iter().map(|item| &item.name).collect::<Vec<_>>()),
             ("users", config.users.iter().map(|item| &item.name).collect()),
@@ -46,7 +69,7 @@ impl Kubeconfig {
         ] {
             let mut seen = BTreeSet::new();
             if let Some(twice) = names.into_iter().find(|name| !seen.insert(name.as_str())) {
-                return Err(format!("error converting *[]Named into map: duplicate name \"{twice}\" in list: {list}"));
+                return Err(ParseError::Duplicate { name: twice.clone(), list });
             }
         }
         Ok(config)

@@ -13,6 +13,7 @@ pub use file::{
     AuthProviderConfig, Cluster, Context, ExecConfig, ExecEnvVar, Kubeconfig, NamedCluster, NamedContext,
     NamedExtension, NamedUser, Preferences, User,
 };
+pub use merge::ParseError;
 pub use resolve::Overrides;
 
 /// Prefix of the `OpenAPI` names of this package.

@@ -74,7 +74,7 @@ fn impossible_configurations_are_refused() {
     let empty = ClientConfig::from_kubeconfig(&Kubeconfig::default(), &Overrides::default()).unwrap_err();
     assert!(empty.to_string().starts_with("invalid configuration: no configuration has been provided"), "{empty}");
     let twice = Kubeconfig::parse("users: [{name: a, user: {}}, {name: a, user: {}}]").err().unwrap();
-    assert!(twice.contains("duplicate name \"a\" in list"), "{twice}");
+    assert!(twice.to_string().contains("duplicate name \"a\" in list"), "{twice}");
 }
 
 #[test]

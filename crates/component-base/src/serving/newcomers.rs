@@ -32,7 +32,7 @@ impl Newcomers {
         }
         *count += 1;
         drop(open);
-        Some(Newcomer(Some(Arc::new(Place { all: Arc::clone(self), origin, is_held: AtomicBool::new(true) }))))
+        Some(Newcomer(Some(Arc::new(Slot { all: Arc::clone(self), origin, is_held: AtomicBool::new(true) }))))
     }
 
     fn give_back(&self, origin: IpAddr) {
@@ -56,7 +56,7 @@ fn origin(remote: IpAddr) -> IpAddr {
 
 /// A connection's place among those that nobody knows, in the extensions of each request.
 #[derive(Debug, Clone, Default)]
-pub struct Newcomer(Option<Arc<Place>>);
+pub struct Newcomer(Option<Arc<Slot>>);
 
 impl Newcomer {
     /// The client has shown who it is: the connection counts no longer.
@@ -68,13 +68,13 @@ impl Newcomer {
 }
 
 #[derive(Debug)]
-struct Place {
+struct Slot {
     all: Arc<Newcomers>,
     origin: IpAddr,
     is_held: AtomicBool,
 }
 
-impl Place {
+impl Slot {
     fn give_back(&self) {
         if self.is_held.swap(false, Ordering::Relaxed) {
             self.all.give_back(self.origin);
@@ -82,7 +82,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.give_back();
     }

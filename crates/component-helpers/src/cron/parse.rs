@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api_machinery::time::GoDuration;
 
-use super::{Field, Fields, Schedule, ScheduleError, Times};
+use super::{Field, FieldError, Fields, Schedule, ScheduleError, Times};
 use crate::time_zone::TimeZone;
 
 const NAMES_OF_MONTHS: [&str; 12] =
@@ -92,7 +92,7 @@ fn field(text: &str, bounds: Bounds) -> Result<Field, ScheduleError> {
 }
 
 /// `*`, `a`, `a-b`, each with `/step` or without.
-fn range(text: &str, bounds: Bounds) -> Result<Field, String> {
+fn range(text: &str, bounds: Bounds) -> Result<Field, FieldError> {
     let mut halves = text.split('/');
     let ends = halves.next().unwrap_or_default();
     let step = halves.next();
@@ -104,7 +104,7 @@ fn range(text: &str, bounds: Bounds) -> Result<Field, String> {
         (true, _) => (bounds.min, bounds.max),
         (false, _) if too_many => {
             value(first, bounds)?;
-            return Err(format!("too many hyphens: {text}"));
+            return Err(FieldError::Hyphens(text.to_owned()));
         }
         (false, None) => {
             let only = value(first, bounds)?;
@@ -113,7 +113,7 @@ fn range(text: &str, bounds: Bounds) -> Result<Field, String> {
         (false, Some(second)) => (value(first, bounds)?, value(second, bounds)?),
     };
     if halves.next().is_some() {
-        return Err(format!("too many slashes: {text}"));
+        return Err(FieldError::Slashes(text.to_owned()));
     }
     let step = match step {
         Some(step) => {
@@ -129,19 +129,19 @@ fn range(text: &str, bounds: Bounds) -> Result<Field, String> {
     Ok(Field { bits: bits(start, end, step), star: star && step <= 1 })
 }
 
-fn check(text: &str, bounds: Bounds, start: u64, end: u64, step: u64) -> Result<(), String> {
-    let Bounds { min, max, .. } = bounds;
+fn check(text: &str, bounds: Bounds, start: u64, end: u64, step: u64) -> Result<(), FieldError> {
+    let (Bounds { min, max, .. }, text) = (bounds, text.to_owned());
     if start < min {
-        return Err(format!("beginning of range ({start}) below minimum ({min}): {text}"));
+        return Err(FieldError::Below { start, min, text });
     }
     if end > max {
-        return Err(format!("end of range ({end}) above maximum ({max}): {text}"));
+        return Err(FieldError::Above { end, max, text });
     }
     if start > end {
-        return Err(format!("beginning of range ({start}) beyond end of range ({end}): {text}"));
+        return Err(FieldError::Reversed { start, end, text });
     }
     if step == 0 {
-        return Err(format!("step of range should be a positive number: {text}"));
+        return Err(FieldError::NoStep(text));
     }
     Ok(())
 }
@@ -151,7 +151,7 @@ fn bits(start: u64, end: u64, step: u64) -> u64 {
     (start..=end).step_by(step).fold(0, |bits, value| bits | (1 << value))
 }
 
-fn value(text: &str, bounds: Bounds) -> Result<u64, String> {
+fn value(text: &str, bounds: Bounds) -> Result<u64, FieldError> {
     let named = bounds.names.iter().position(|name| name.eq_ignore_ascii_case(text));
     match named.and_then(|index| u64::try_from(index).ok()) {
         Some(index) => Ok(bounds.min + index),
@@ -159,14 +159,13 @@ fn value(text: &str, bounds: Bounds) -> Result<u64, String> {
     }
 }
 
-fn number(text: &str) -> Result<u64, String> {
+fn number(text: &str) -> Result<u64, FieldError> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let problem = match text.parse::<i64>() {
-        Ok(number) if number < 0 => return Err(format!("negative number ({number}) not allowed: {text}")),
+        Ok(number) if number < 0 => return Err(FieldError::Negative { number, text: text.to_owned() }),
         Ok(number) => return Ok(number.unsigned_abs()),
         Err(_) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => "value out of range",
         Err(_) => "invalid syntax",
     };
-    let quoted = api_machinery::quote::go_quote(text);
-    Err(format!("failed to parse int from {text}: strconv.Atoi: parsing {quoted}: {problem}"))
+    Err(FieldError::Number { text: text.to_owned(), problem })
 }

@@ -56,9 +56,9 @@ struct Approving {
 }
 
 /// The recognizers that a request matches.
-fn recognized(request: &CertificateSigningRequest) -> Result<Vec<&'static Recognizer>, String> {
+fn recognized(request: &CertificateSigningRequest) -> Result<Vec<&'static Recognizer>, ReconcileError> {
     let parsed = CertificateRequest::from_pem(&request.spec.request.0)
-        .map_err(|error| format!("unable to parse csr {:?}: {error}", request.metadata.name))?;
+        .map_err(|error| ReconcileError::failed(format!("unable to parse csr {:?}: {error}", request.metadata.name)))?;
     let kubelet = request.spec.signer_name == KUBE_API_SERVER_CLIENT_KUBELET_SIGNER_NAME
         && rules::kubelet_client(&parsed, &request.spec.usages).is_ok();
     let own = request.spec.username == parsed.subject().common_name();
@@ -72,7 +72,7 @@ impl Controller for Approving {
         if !request.status.certificate.0.is_empty() || has(&request, APPROVED) || has(&request, DENIED) {
             return Ok(Next::Done);
         }
-        let matching = recognized(&request).map_err(ReconcileError::failed)?;
+        let matching = recognized(&request)?;
         for recognizer in &matching {
             if may(cx, &request, recognizer.subresource).await? {
                 let mut approved = CertificateSigningRequest::clone(&request);

@@ -15,11 +15,20 @@ const ENCIPHERMENT: &str = "key encipherment";
 const SERVER: &str = "server auth";
 const CLIENT: &str = "client auth";
 
+/// A rule that a request breaks, in upstream's words: they become the message of its condition.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BrokenRule {
+    #[error("{0}")]
+    Says(&'static str),
+    #[error("invalid usage for client certificate: {0}")]
+    Usage(String),
+}
+
 /// Checks a request against its signer's rules; other signers are not ours.
 ///
 /// # Errors
 /// The first rule that it breaks, in upstream's words.
-pub(super) fn check(signer: &str, request: &CertificateRequest, usages: &[String]) -> Result<(), String> {
+pub(super) fn check(signer: &str, request: &CertificateRequest, usages: &[String]) -> Result<(), BrokenRule> {
     match signer {
         KUBELET_SERVING_SIGNER_NAME => serving(request, usages),
         KUBE_API_SERVER_CLIENT_KUBELET_SIGNER_NAME => kubelet_client(request, usages),
@@ -28,8 +37,8 @@ pub(super) fn check(signer: &str, request: &CertificateRequest, usages: &[String
     }
 }
 
-fn require(fine: bool, text: &str) -> Result<(), String> {
-    if fine { Ok(()) } else { Err(text.to_owned()) }
+fn require(fine: bool, text: &'static str) -> Result<(), BrokenRule> {
+    if fine { Ok(()) } else { Err(BrokenRule::Says(text)) }
 }
 
 fn usages_are(usages: &[String], purpose: &str) -> bool {
@@ -37,7 +46,7 @@ fn usages_are(usages: &[String], purpose: &str) -> bool {
     usages == BTreeSet::from([SIGNATURE, ENCIPHERMENT, purpose]) || usages == BTreeSet::from([SIGNATURE, purpose])
 }
 
-fn serving(request: &CertificateRequest, usages: &[String]) -> Result<(), String> {
+fn serving(request: &CertificateRequest, usages: &[String]) -> Result<(), BrokenRule> {
     let names = request.alt_names();
     require(request.subject().organizations() == [NODES], "subject organization is not system:nodes")?;
     require(!names.dns.is_empty() || !names.ips.is_empty(), "DNS or IP subjectAltName is required")?;
@@ -50,7 +59,7 @@ fn serving(request: &CertificateRequest, usages: &[String]) -> Result<(), String
 }
 
 /// The rules of the kubelets' client certificates; the approver goes by them as well.
-pub(super) fn kubelet_client(request: &CertificateRequest, usages: &[String]) -> Result<(), String> {
+pub(super) fn kubelet_client(request: &CertificateRequest, usages: &[String]) -> Result<(), BrokenRule> {
     let names = request.alt_names();
     require(request.subject().organizations() == [NODES], "subject organization is not system:nodes")?;
     require(names.dns.is_empty(), "DNS subjectAltNames are not allowed")?;
@@ -63,10 +72,10 @@ pub(super) fn kubelet_client(request: &CertificateRequest, usages: &[String]) ->
     require(usages_are(usages, CLIENT), text)
 }
 
-fn api_client(usages: &[String]) -> Result<(), String> {
+fn api_client(usages: &[String]) -> Result<(), BrokenRule> {
     let other = usages.iter().find(|usage| ![SIGNATURE, ENCIPHERMENT, CLIENT].contains(&usage.as_str()));
     if let Some(usage) = other {
-        return Err(format!("invalid usage for client certificate: {usage}"));
+        return Err(BrokenRule::Usage(usage.clone()));
     }
     let text = "missing required usage for client certificate: client auth";
     require(usages.iter().any(|usage| usage == CLIENT), text)
@@ -122,10 +131,10 @@ mod tests {
             ("no client", client, &node, vec![SIGNATURE], Some("missing required usage")),
         ] {
             let usages: Vec<String> = usages.into_iter().map(str::to_owned).collect();
-            let outcome = check(signer, request, &usages).err();
+            let broken = check(signer, request, &usages).err().map(|rule| rule.to_string());
             match expected {
-                None => assert_eq!(outcome, None, "{name}"),
-                Some(start) => assert!(outcome.clone().unwrap_or_default().starts_with(start), "{name}: {outcome:?}"),
+                None => assert_eq!(broken, None, "{name}"),
+                Some(start) => assert!(broken.clone().unwrap_or_default().starts_with(start), "{name}: {broken:?}"),
             }
         }
     }

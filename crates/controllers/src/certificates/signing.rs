@@ -33,13 +33,13 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
 
 fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let settings = build.settings::<Settings>()?.signing.clone();
-    let files = signers(&settings).map_err(BuildError::Failed)?;
+    let files = signers(&settings)?;
     if files.is_empty() {
         return Err(BuildError::Skipped("no --cluster-signing files are given".to_owned()));
     }
     let mut signers = BTreeMap::new();
     for (name, files) in files {
-        signers.insert(name, Signer::load(files).map_err(BuildError::Failed)?);
+        signers.insert(name, Signer::load(files).map_err(|error| BuildError::Failed(error.to_string()))?);
     }
     let queue = build.queue_with("certificate", rate_limit());
     let requests = build.watch::<CertificateSigningRequest>().enqueue_self(&queue).informer();
@@ -48,7 +48,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
 }
 
 /// The files of each signer that is to work.
-fn signers(settings: &SigningSettings) -> Result<Vec<(&'static str, SignerFiles)>, String> {
+fn signers(settings: &SigningSettings) -> Result<Vec<(&'static str, SignerFiles)>, BuildError> {
     let given = |files: &SignerFiles| (!files.cert.as_os_str().is_empty(), !files.key.as_os_str().is_empty());
     let own = [
         (KUBELET_SERVING_SIGNER_NAME, &settings.kubelet_serving),
@@ -58,7 +58,9 @@ fn signers(settings: &SigningSettings) -> Result<Vec<(&'static str, SignerFiles)
     ];
     let specific: Vec<_> = own.iter().filter(|(_, files)| given(files) != (false, false)).collect();
     match (given(&settings.all), specific.is_empty()) {
-        ((true, true), false) => Err("cannot specify default and per controller certs at the same time".to_owned()),
+        ((true, true), false) => {
+            Err(BuildError::Failed("cannot specify default and per controller certs at the same time".to_owned()))
+        }
         ((true, true), true) => Ok(own.iter().map(|(name, _)| (*name, settings.all.clone())).collect()),
         _ => Ok(specific.into_iter().map(|(name, files)| (*name, (*files).clone())).collect()),
     }
@@ -70,8 +72,17 @@ struct Signer {
     authority: Mutex<Arc<CertificateAuthority>>,
 }
 
+/// The files of a signer are of no use.
+#[derive(Debug, thiserror::Error)]
+enum SignerError {
+    #[error("error reading {what} {path:?}: {source}")]
+    Read { what: &'static str, path: String, source: std::io::Error },
+    #[error("error reading CA cert file {0:?}: {1}")]
+    Authority(String, pki::IssueError),
+}
+
 impl Signer {
-    fn load(files: SignerFiles) -> Result<Self, String> {
+    fn load(files: SignerFiles) -> Result<Self, SignerError> {
         let authority = Mutex::new(Arc::new(read(&files)?));
         Ok(Self { files, authority })
     }
@@ -81,21 +92,21 @@ impl Signer {
     fn authority(&self) -> Arc<CertificateAuthority> {
         match read(&self.files) {
             Ok(authority) => *self.authority.lock() = Arc::new(authority),
-            Err(error) => tracing::error!(error, "Reading the signing CA failed, going on with the former one"),
+            Err(error) => tracing::error!(%error, "Reading the signing CA failed, going on with the former one"),
         }
         Arc::clone(&self.authority.lock())
     }
 }
 
-fn read(files: &SignerFiles) -> Result<CertificateAuthority, String> {
-    let open = |what: &str, path: &std::path::Path| {
-        std::fs::read(path).map_err(|error| format!("error reading {what} {:?}: {error}", path.display().to_string()))
+fn read(files: &SignerFiles) -> Result<CertificateAuthority, SignerError> {
+    let open = |what, path: &std::path::Path| {
+        std::fs::read(path).map_err(|source| SignerError::Read { what, path: path.display().to_string(), source })
     };
     let cert = open("CA cert file", &files.cert)?;
     let key = open("CA key file", &files.key)?;
     let name = files.cert.display().to_string();
-    let authority = CertificateAuthority::from_pem(&cert, &key)
-        .map_err(|error| format!("error reading CA cert file {name:?}: {error}"))?;
+    let authority =
+        CertificateAuthority::from_pem(&cert, &key).map_err(|error| SignerError::Authority(name.clone(), error))?;
     if !authority.certificate().has_basic_constraints() {
         tracing::warn!(
             file = name,
@@ -126,7 +137,7 @@ impl Controller for Signing {
         let what = match rules::check(&request.spec.signer_name, &parsed, &request.spec.usages) {
             Err(broken) => {
                 let now = Time::from(cx.clock.wall());
-                changed.status.conditions.push(condition(FAILED, "SignerValidationFailure", broken, now));
+                changed.status.conditions.push(condition(FAILED, "SignerValidationFailure", broken.to_string(), now));
                 "error adding failure condition for csr"
             }
             Ok(()) => {

@@ -5,7 +5,7 @@ use api_types::core_v1::constants::{SERVICE_ACCOUNT_NAME_KEY, SERVICE_ACCOUNT_UI
 use api_types::core_v1::{LocalObjectReference, ObjectReference};
 
 use super::*;
-use crate::workloads::fixtures::{Running, meta, pod, settle};
+use crate::workloads::fixtures::{Running, meta, pod, run_until_idle};
 
 const KNOWN: &[Descriptor] = &[DESCRIPTOR];
 
@@ -86,7 +86,7 @@ async fn only_automatic_secrets_that_no_pod_names_are_marked() {
     let mut user = pod("p", "Running", None);
     user.spec.image_pull_secrets.push(LocalObjectReference { name: "pulled".into() });
     running.put("v1/pods", &user);
-    settle().await;
+    run_until_idle().await;
     let secrets = running.client.namespaced::<Secret>("ns").list(&Default::default()).await.unwrap();
     let marked: Vec<_> = secrets.items.iter().filter(|one| one.metadata.labels.contains_key(INVALID_SINCE)).collect();
     assert_eq!(marked.iter().map(|one| one.metadata.name.as_str()).collect::<Vec<_>>(), ["auto"]);

@@ -73,7 +73,7 @@ impl Controller for ServiceAccounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workloads::fixtures::{Running, settle};
+    use crate::workloads::fixtures::{Running, run_until_idle};
 
     const KNOWN: &[Descriptor] = &[DESCRIPTOR];
 
@@ -97,10 +97,10 @@ mod tests {
     async fn the_account_comes_back() {
         let running = Running::start(KNOWN);
         running.put("v1/namespaces", &namespace("Active"));
-        settle().await;
+        run_until_idle().await;
         assert_eq!(running.count("v1/serviceaccounts"), 1);
         running.server.remove("v1/serviceaccounts", "ns", "default");
-        settle().await;
+        run_until_idle().await;
         assert_eq!(running.count("v1/serviceaccounts"), 1);
         running.assert_steady().await;
     }

@@ -6,7 +6,7 @@ use pki::KeyAlgorithm;
 use pki::jws::UnverifiedToken;
 
 use super::*;
-use crate::workloads::fixtures::{Running, settle};
+use crate::workloads::fixtures::{Running, run_until_idle};
 
 const KNOWN: &[Descriptor] = &[DESCRIPTOR];
 const SECRETS: &str = "v1/secrets";
@@ -72,13 +72,13 @@ async fn secrets_live_and_die_with_their_account() {
     running.put(SECRETS, &secret(""));
     let opaque = Secret { metadata: meta("other", "o"), type_: "Opaque".into(), ..Secret::default() };
     running.put(SECRETS, &opaque);
-    settle().await;
+    run_until_idle().await;
     let made: Secret = running.client.namespaced("ns").get("build-token").await.unwrap();
     assert_eq!(made.metadata.annotations[ACCOUNT_UID], "u");
     assert!(!made.data[TOKEN_KEY].0.is_empty());
     running.assert_steady().await;
     running.server.remove(ACCOUNTS, "ns", "build");
-    settle().await;
+    run_until_idle().await;
     assert_eq!(running.count(SECRETS), 1, "only the Secret of the account goes");
 }
 
@@ -87,7 +87,7 @@ async fn a_secret_of_another_account_of_the_name_goes() {
     let (running, _dir) = running();
     running.put(ACCOUNTS, &account("new"));
     running.put(SECRETS, &secret("old"));
-    settle().await;
+    run_until_idle().await;
     assert_eq!(running.count(SECRETS), 0);
 }
 
@@ -100,9 +100,9 @@ async fn accounts_forget_secrets_that_are_gone() {
     }
     running.put(ACCOUNTS, &owner);
     running.put(SECRETS, &secret("u"));
-    settle().await;
+    run_until_idle().await;
     running.server.remove(SECRETS, "ns", "build-token");
-    settle().await;
+    run_until_idle().await;
     let owner: ServiceAccount = running.client.namespaced("ns").get("build").await.unwrap();
     assert_eq!(owner.secrets.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["kept"]);
 }
@@ -112,7 +112,7 @@ async fn without_a_key_nothing_is_filled() {
     let running = Running::start(KNOWN);
     running.put(ACCOUNTS, &account("u"));
     running.put(SECRETS, &secret(""));
-    settle().await;
+    run_until_idle().await;
     let left: Secret = running.client.namespaced("ns").get("build-token").await.unwrap();
     assert!(left.data.is_empty());
 }

@@ -19,7 +19,7 @@ const KUBECONFIG: &str = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncont
                           user: u}\nclusters:\n- name: c\n  cluster: {server: 'https://server:6443'}\nusers:\n- name: u\n";
 
 /// All that becomes of a command line.
-fn told(arguments: &[String]) -> Result<String, String> {
+fn complaint(arguments: &[String]) -> Result<String, String> {
     let options = parse(FLAGS, arguments.iter().cloned()).map_err(|error| error.to_string())?;
     let config = Config::from_options(&options, &Rng::seeded(1)).map_err(|error| error.to_string())?;
     Ok(format!(
@@ -40,7 +40,7 @@ fn every_flag_is_obeyed_or_refused() {
     let path = dir.path().join("kubeconfig");
     std::fs::write(&path, KUBECONFIG).unwrap();
     let base = vec![format!("--kubeconfig={}", path.display())];
-    let usual = told(&base);
+    let usual = complaint(&base);
     assert!(usual.is_ok(), "{usual:?}");
     let mut ignored = Vec::new();
     for flag in FLAGS.iter().flat_map(|set| set.flags) {
@@ -50,7 +50,7 @@ fn every_flag_is_obeyed_or_refused() {
         }
         let mut arguments = base.clone();
         arguments.push(format!("--{}={}", flag.name, flag.other_value()));
-        if told(&arguments) == usual {
+        if complaint(&arguments) == usual {
             ignored.push(flag.name);
         }
     }

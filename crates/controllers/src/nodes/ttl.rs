@@ -114,7 +114,7 @@ impl Controller for Ttl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workloads::fixtures::{Running, settle};
+    use crate::workloads::fixtures::{Running, run_until_idle};
 
     const KNOWN: &[Descriptor] = &[DESCRIPTOR];
 
@@ -166,7 +166,7 @@ mod tests {
         let mut node = Node::default();
         node.metadata.name = "n".into();
         running.put("v1/nodes", &node);
-        settle().await;
+        run_until_idle().await;
         let node: Node = running.client.all().get("n").await.unwrap();
         assert_eq!(node.metadata.annotations.get(ANNOTATION).map(String::as_str), Some("0"));
         running.assert_steady().await;

@@ -17,7 +17,7 @@ pub(crate) struct Claims<'a, O> {
     selector: &'a Selector,
     finalizers: &'a [&'a str],
     /// Whether the owner may adopt; nothing before it was asked.
-    may_adopt: Option<Result<(), String>>,
+    may_adopt: Option<Result<(), Arc<NotAdopting>>>,
     /// The versions that adoptions left objects at; no cache need have them yet.
     adopted: Vec<String>,
 }
@@ -92,27 +92,37 @@ impl<'a, O: Owner> Claims<'a, O> {
         }
     }
 
-    async fn recheck(&mut self) -> Result<(), String> {
+    async fn recheck(&mut self) -> Result<(), Arc<NotAdopting>> {
         if self.may_adopt.is_none() {
             let meta = self.owner.meta();
             let live = self.client.namespaced::<O>(&meta.namespace).get(&meta.name).await;
-            self.may_adopt = Some(judge(self.owner, live));
+            self.may_adopt = Some(judge(self.owner, live).map_err(Arc::new));
         }
         self.may_adopt.clone().unwrap_or(Ok(()))
     }
 }
 
+/// Why an owner may not adopt.
+#[derive(Debug, thiserror::Error)]
+enum NotAdopting {
+    #[error("can't recheck DeletionTimestamp: {0}")]
+    Unknown(#[from] ClientError),
+    #[error("original {kind} {owner} is gone: got uid {got}, wanted {wanted}")]
+    Gone { kind: &'static str, owner: String, got: String, wanted: String },
+    #[error("{owner} has just been deleted at {at}")]
+    Deleted { owner: String, at: Time },
+}
+
 /// Whether the owner, as it is on the server, may still adopt.
-fn judge<O: Owner>(owner: &O, live: Result<O, ClientError>) -> Result<(), String> {
-    let live = live.map_err(|error| format!("can't recheck DeletionTimestamp: {error}"))?;
+fn judge<O: Owner>(owner: &O, live: Result<O, ClientError>) -> Result<(), NotAdopting> {
+    let live = live?;
     let (wanted, got) = (owner.meta(), live.meta());
-    let place = format!("{}/{}", wanted.namespace, wanted.name);
+    let owner = format!("{}/{}", wanted.namespace, wanted.name);
     if got.uid != wanted.uid {
-        let kind = O::TYPE.kind;
-        return Err(format!("original {kind} {place} is gone: got uid {}, wanted {}", got.uid, wanted.uid));
+        let (got, wanted) = (got.uid.clone(), wanted.uid.clone());
+        return Err(NotAdopting::Gone { kind: O::TYPE.kind, owner, got, wanted });
     }
-    let deleted = |at: Time| Err(format!("{place} has just been deleted at {at}"));
-    got.deletion_timestamp.map_or(Ok(()), deleted)
+    got.deletion_timestamp.map_or(Ok(()), |at| Err(NotAdopting::Deleted { owner, at }))
 }
 
 #[cfg(test)]
@@ -141,8 +151,8 @@ mod tests {
     fn only_the_same_live_owner_may_adopt() {
         let mut dying = set("u");
         dying.metadata.deletion_timestamp = Some(Time::from_unix_seconds(0));
-        let refused = |live| judge(&set("u"), Ok(live)).unwrap_err();
-        assert_eq!(judge(&set("u"), Ok(set("u"))), Ok(()));
+        let refused = |live| judge(&set("u"), Ok(live)).unwrap_err().to_string();
+        assert!(judge(&set("u"), Ok(set("u"))).is_ok());
         assert_eq!(refused(set("v")), "original ReplicaSet ns/web is gone: got uid v, wanted u");
         assert_eq!(refused(dying), "ns/web has just been deleted at 1970-01-01T00:00:00Z");
     }

@@ -151,15 +151,15 @@ impl Running {
 
     /// Asserts that nothing more is asked of the server.
     pub(crate) async fn assert_steady(&self) {
-        settle().await;
+        run_until_idle().await;
         let before = self.server.requests();
-        settle().await;
+        run_until_idle().await;
         assert_eq!(self.server.requests()[before.len()..], [] as [String; 0], "a steady state asks nothing");
     }
 }
 
 /// Lets everything happen that follows from what was done.
-pub(crate) async fn settle() {
+pub(crate) async fn run_until_idle() {
     tokio::time::sleep(Duration::from_secs(5)).await;
 }
 

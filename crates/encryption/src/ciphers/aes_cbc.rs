@@ -7,7 +7,7 @@ use aws_lc_rs::cipher::{
 };
 use aws_lc_rs::iv::FixedLength;
 
-use super::{Cipher, TOO_SHORT, WithKey, random};
+use super::{Cipher, CipherError, WithKey, random};
 
 struct AesCbc {
     encrypting: PaddedBlockEncryptingKey,
@@ -20,7 +20,7 @@ pub(super) fn with_key(key: &[u8]) -> WithKey {
         24 => &AES_192,
         _ => &AES_256,
     };
-    let unusable = |_| format!("crypto/aes: invalid key size {}", key.len());
+    let unusable = |_| CipherError::AesKey(key.len());
     let unbound = || UnboundCipherKey::new(algorithm, key);
     let encrypting = unbound().and_then(PaddedBlockEncryptingKey::cbc_pkcs7).map_err(unusable)?;
     let decrypting = unbound().and_then(PaddedBlockDecryptingKey::cbc_pkcs7).map_err(unusable)?;
@@ -28,27 +28,27 @@ pub(super) fn with_key(key: &[u8]) -> WithKey {
 }
 
 impl Cipher for AesCbc {
-    fn seal(&self, _: &[u8], plain: &[u8]) -> Result<Vec<u8>, String> {
+    fn seal(&self, _: &[u8], plain: &[u8]) -> Result<Vec<u8>, CipherError> {
         let start: [u8; AES_CBC_IV_LEN] = random()?;
         let mut sealed = plain.to_vec();
         let context = EncryptionContext::Iv128(FixedLength::from(start));
-        let failed = |_| "the value cannot be encrypted".to_owned();
-        self.encrypting.less_safe_encrypt(&mut sealed, context).map_err(failed)?;
+        let encrypted = self.encrypting.less_safe_encrypt(&mut sealed, context);
+        encrypted.map_err(|_| CipherError::Unencryptable)?;
         sealed.splice(0..0, start);
         Ok(sealed)
     }
 
-    fn open(&self, _: &[u8], stored: &[u8]) -> Result<Vec<u8>, String> {
-        let (start, sealed) = stored.split_first_chunk::<AES_CBC_IV_LEN>().ok_or(TOO_SHORT)?;
+    fn open(&self, _: &[u8], stored: &[u8]) -> Result<Vec<u8>, CipherError> {
+        let (start, sealed) = stored.split_first_chunk::<AES_CBC_IV_LEN>().ok_or(CipherError::TooShort)?;
         if !sealed.len().is_multiple_of(AES_CBC_IV_LEN) {
-            return Err("the stored data is not a multiple of the block size".to_owned());
+            return Err(CipherError::NotBlocks);
         }
         if sealed.is_empty() {
-            return Err("the stored data is empty".to_owned());
+            return Err(CipherError::Empty);
         }
         let mut opened = sealed.to_vec();
         let context = DecryptionContext::Iv128(FixedLength::from(*start));
-        let failed = |_| "invalid padding on input".to_owned();
+        let failed = |_| CipherError::Padding;
         let length = self.decrypting.decrypt(&mut opened, context).map_err(failed)?.len();
         opened.truncate(length);
         Ok(opened)

@@ -4,20 +4,47 @@ mod aes_cbc;
 mod aes_gcm;
 mod secretbox;
 
-/// What is stored with a value that is too short to hold what the cipher puts before it.
-const TOO_SHORT: &str = "the stored data was shorter than the required size";
+/// Why a cipher cannot do its work, in upstream's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CipherError {
+    /// A key has a length that the cipher does not take.
+    #[error("crypto/aes: invalid key size {0}")]
+    AesKey(usize),
+    #[error("{0}")]
+    SecretboxKey(crypto_secretbox::cipher::InvalidLength),
+    #[error("the system gives no random numbers")]
+    NoRandomness,
+    #[error("the value cannot be encrypted")]
+    Unencryptable,
+    #[error("the value is too large to be encrypted")]
+    TooLarge,
+    /// A stored value does not hold what the cipher puts before it.
+    #[error("the stored data was shorter than the required size")]
+    TooShort,
+    #[error("the stored data is not a multiple of the block size")]
+    NotBlocks,
+    #[error("the stored data is empty")]
+    Empty,
+    #[error("invalid padding on input")]
+    Padding,
+    #[error("cipher: message authentication failed")]
+    Unauthentic,
+    /// What golang.org/x/crypto says of a box that does not open.
+    #[error("output array was not large enough for encryption")]
+    Unopened,
+}
 
 /// One key.
 pub(crate) trait Cipher: Send + Sync {
     /// Encrypts a value; `place` is where it will lie.
-    fn seal(&self, place: &[u8], plain: &[u8]) -> Result<Vec<u8>, String>;
+    fn seal(&self, place: &[u8], plain: &[u8]) -> Result<Vec<u8>, CipherError>;
 
     /// Decrypts what lies at `place`.
-    fn open(&self, place: &[u8], stored: &[u8]) -> Result<Vec<u8>, String>;
+    fn open(&self, place: &[u8], stored: &[u8]) -> Result<Vec<u8>, CipherError>;
 }
 
 /// A cipher with its key.
-type WithKey = Result<Box<dyn Cipher>, String>;
+type WithKey = Result<Box<dyn Cipher>, CipherError>;
 
 /// A kind of cipher.
 pub(crate) struct Algorithm {
@@ -45,9 +72,9 @@ pub(crate) static SECRETBOX: Algorithm = Algorithm {
     with_key: secretbox::with_key,
 };
 
-fn random<const N: usize>() -> Result<[u8; N], String> {
+fn random<const N: usize>() -> Result<[u8; N], CipherError> {
     let mut bytes = [0; N];
-    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| "the system gives no random numbers".to_owned())?;
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| CipherError::NoRandomness)?;
     Ok(bytes)
 }
 

@@ -121,7 +121,7 @@ fn what_was_changed_cut_or_moved_is_refused() {
         assert_eq!(cipher.open(b"elsewhere", &stored).is_err(), is_bound, "{name}");
     }
     let cbc = (AES_CBC.with_key)(&[1; 32]).unwrap();
-    assert_eq!(cbc.open(b"", &[0; 15]).unwrap_err(), TOO_SHORT);
-    assert_eq!(cbc.open(b"", &[0; 16]).unwrap_err(), "the stored data is empty");
-    assert_eq!(cbc.open(b"", &[0; 17]).unwrap_err(), "the stored data is not a multiple of the block size");
+    assert_eq!(cbc.open(b"", &[0; 15]).unwrap_err(), CipherError::TooShort);
+    assert_eq!(cbc.open(b"", &[0; 16]).unwrap_err().to_string(), "the stored data is empty");
+    assert_eq!(cbc.open(b"", &[0; 17]).unwrap_err().to_string(), "the stored data is not a multiple of the block size");
 }

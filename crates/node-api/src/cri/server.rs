@@ -50,14 +50,14 @@ struct RuntimeAdapter(Arc<dyn Runtime>);
 struct ImagesAdapter(Arc<dyn Images>);
 
 type Answer<T> = Result<Response<T>, Status>;
-type Parts<T> = BoxStream<'static, Result<T, Status>>;
+type Responses<T> = BoxStream<'static, Result<T, Status>>;
 
 fn answer<T>(outcome: Result<T, CriError>) -> Answer<T> {
     outcome.map(Response::new).map_err(|error| Status::new(error.code(), error.message()))
 }
 
 /// A whole list as a stream of one part.
-fn one_part<T: Send + 'static>(outcome: Result<T, CriError>) -> Answer<Parts<T>> {
+fn one_part<T: Send + 'static>(outcome: Result<T, CriError>) -> Answer<Responses<T>> {
     answer(outcome.map(|part| futures_util::stream::iter([Ok(part)]).boxed()))
 }
 
@@ -71,12 +71,12 @@ fn seconds(value: i64) -> Duration {
 
 #[tonic::async_trait]
 impl RuntimeService for RuntimeAdapter {
-    type StreamPodSandboxesStream = Parts<StreamPodSandboxesResponse>;
-    type StreamContainersStream = Parts<StreamContainersResponse>;
-    type StreamContainerStatsStream = Parts<StreamContainerStatsResponse>;
-    type StreamPodSandboxStatsStream = Parts<StreamPodSandboxStatsResponse>;
-    type StreamPodSandboxMetricsStream = Parts<StreamPodSandboxMetricsResponse>;
-    type GetContainerEventsStream = Parts<ContainerEventResponse>;
+    type StreamPodSandboxesStream = Responses<StreamPodSandboxesResponse>;
+    type StreamContainersStream = Responses<StreamContainersResponse>;
+    type StreamContainerStatsStream = Responses<StreamContainerStatsResponse>;
+    type StreamPodSandboxStatsStream = Responses<StreamPodSandboxStatsResponse>;
+    type StreamPodSandboxMetricsStream = Responses<StreamPodSandboxMetricsResponse>;
+    type GetContainerEventsStream = Responses<ContainerEventResponse>;
 
     async fn version(&self, _: Request<VersionRequest>) -> Answer<VersionResponse> {
         answer(self.0.version().await)
@@ -305,7 +305,7 @@ impl RuntimeService for RuntimeAdapter {
 
 #[tonic::async_trait]
 impl ImageService for ImagesAdapter {
-    type StreamImagesStream = Parts<StreamImagesResponse>;
+    type StreamImagesStream = Responses<StreamImagesResponse>;
 
     async fn list_images(&self, request: Request<ListImagesRequest>) -> Answer<ListImagesResponse> {
         let images = self.0.list_images(request.into_inner().filter).await;

@@ -1,48 +1,17 @@
 //! What the table of a family is to hold.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::collections::BTreeMap;
 
-use crate::Family;
-use crate::endpoints::Selection;
+use crate::backend::{NodePorts, Route, RuleOptions};
 use crate::nftables::{fixed, port_rules};
-use crate::service::ServedPort;
-
-/// The proxy's settings, as far as rules depend on them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TableOptions {
-    /// The family of the table.
-    pub family: Family,
-    /// The packet mark for traffic that is to be masqueraded.
-    pub mark: u32,
-    /// Masquerade all traffic to cluster addresses.
-    pub masquerade_all: bool,
-    /// What tells that a source is a pod, such as `ip saddr 10.0.0.0/16`; with its opposite.
-    pub local_source: Option<(String, String)>,
-    /// At which addresses of the node NodePorts answer.
-    pub node_ports: NodePorts,
-    /// This node's own address.
-    pub node_ip: Option<IpAddr>,
-    /// The networks of cluster addresses, where they are known.
-    pub service_cidrs: Vec<String>,
-}
-
-/// At which addresses of the node NodePorts answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NodePorts {
-    /// At all but loopback addresses.
-    All,
-    /// At these.
-    Addresses(BTreeSet<IpAddr>),
-}
 
 /// A rule of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
+pub(super) struct Rule {
     /// Its text.
-    pub text: String,
+    pub(super) text: String,
     /// Its comment; may be empty.
-    pub comment: String,
+    pub(super) comment: String,
 }
 
 impl Rule {
@@ -57,24 +26,24 @@ impl Rule {
 
 /// What stands beside the key of a set or map element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Element {
+pub(super) struct Element {
     /// The verdict of a map; empty in sets.
-    pub value: String,
+    pub(super) value: String,
     /// The comment; may be empty.
-    pub comment: String,
+    pub(super) comment: String,
 }
 
 /// The contents of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Desired {
+pub(super) struct Desired {
     /// Chains that are always there, with their rules.
-    pub fixed: BTreeMap<&'static str, Vec<Rule>>,
+    pub(super) fixed: BTreeMap<&'static str, Vec<Rule>>,
     /// Chains of Service ports, with their rules; each name has a slash.
-    pub chains: BTreeMap<String, Vec<Rule>>,
+    pub(super) chains: BTreeMap<String, Vec<Rule>>,
     /// The elements of each set and map that is always there.
-    pub elements: BTreeMap<&'static str, BTreeMap<String, Element>>,
+    pub(super) elements: BTreeMap<&'static str, BTreeMap<String, Element>>,
     /// Sets of sticky clients with their timeout in seconds; the kernel fills them.
-    pub affinity: BTreeMap<String, u32>,
+    pub(super) affinity: BTreeMap<String, u32>,
 }
 
 impl Desired {
@@ -84,12 +53,8 @@ impl Desired {
     }
 }
 
-/// Computes the table from the served ports and their endpoints.
-#[must_use]
-pub fn desired<'a>(
-    options: &TableOptions,
-    ports: impl IntoIterator<Item = (&'a ServedPort, &'a Selection)>,
-) -> Desired {
+/// What the table of these options holds whatever Services there are.
+pub(super) fn fixed_part(options: &RuleOptions) -> Desired {
     let mut table = Desired { fixed: fixed::rules(options), ..Desired::default() };
     for set in fixed::SETS.iter().filter(|set| fixed::exists(set, options)) {
         table.elements.entry(set.name).or_default();
@@ -99,26 +64,23 @@ pub fn desired<'a>(
             table.insert("nodeport-ips", address.to_string(), "", "");
         }
     }
-    add_ports(&mut table, options, ports);
+    table
+}
+
+/// What a Service with these routes wants in the table.
+pub(super) fn part(options: &RuleOptions, routes: &[Route]) -> Desired {
+    let mut table = Desired::default();
+    for route in routes {
+        port_rules::add(&mut table, options, route);
+    }
     table
 }
 
 /// Adds the part that is no Service's to a table.
-pub fn add_fixed(table: &mut Desired, fixed: &Desired) {
+pub(super) fn add_fixed(table: &mut Desired, fixed: &Desired) {
     table.fixed.extend(fixed.fixed.iter().map(|(name, rules)| (*name, rules.clone())));
     for (set, elements) in &fixed.elements {
         table.elements.entry(set).or_default().extend(elements.clone());
-    }
-}
-
-/// Adds served ports to a table.
-pub fn add_ports<'a>(
-    table: &mut Desired,
-    options: &TableOptions,
-    ports: impl IntoIterator<Item = (&'a ServedPort, &'a Selection)>,
-) {
-    for (port, selection) in ports {
-        port_rules::add(table, options, port, selection);
     }
 }
 

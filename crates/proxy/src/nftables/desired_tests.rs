@@ -1,16 +1,18 @@
 use std::path::Path;
 
 use super::*;
-use crate::endpoints::Endpoint;
-use crate::nftables::{Present, full, partial};
-use crate::service::PortKey;
+use crate::Family;
+use crate::backend::LocalDetector;
+use crate::endpoints::{Endpoint, Selection};
+use crate::nftables::transaction::{Present, full, partial};
+use crate::service::{PortKey, ServedPort};
 
-fn options() -> TableOptions {
-    TableOptions {
+fn options() -> RuleOptions {
+    RuleOptions {
         family: Family::V4,
         mark: 0x4000,
         masquerade_all: false,
-        local_source: Some(("ip saddr 10.0.0.0/16".into(), "ip saddr != 10.0.0.0/16".into())),
+        local_detector: Some(LocalDetector::Network("10.0.0.0/16".into())),
         node_ports: NodePorts::Addresses(["198.51.100.4".parse().unwrap()].into()),
         node_ip: "198.51.100.4".parse().ok(),
         service_cidrs: Vec::new(),
@@ -53,6 +55,17 @@ fn selection(local: bool) -> Selection {
     Selection { cluster: vec![here, there], local: own, any: true }
 }
 
+fn route(port: ServedPort, endpoints: Selection) -> Route {
+    Route { port, endpoints }
+}
+
+/// The whole table of one Service with these routes.
+fn table(options: &RuleOptions, routes: &[Route]) -> Desired {
+    let mut table = part(options, routes);
+    add_fixed(&mut table, &fixed_part(options));
+    table
+}
+
 fn elements<'a>(table: &'a Desired, set: &str) -> Vec<(&'a str, &'a str)> {
     table.elements[set].iter().map(|(key, element)| (key.as_str(), element.value.as_str())).collect()
 }
@@ -63,8 +76,7 @@ fn texts<'a>(table: &'a Desired, chain: &str) -> Vec<&'a str> {
 
 #[test]
 fn the_worked_example() {
-    let (port, selection) = (port(), selection(true));
-    let table = desired(&options(), [(&port, &selection)]);
+    let table = table(&options(), &[route(port(), selection(true))]);
     let base = "AXK6CI2C-demo/web/tcp/http";
     assert_eq!(elements(&table, "cluster-ips"), [("10.96.7.7", "")]);
     assert_eq!(elements(&table, "nodeport-ips"), [("198.51.100.4", "")]);
@@ -106,8 +118,7 @@ fn the_worked_example() {
 
 #[test]
 fn without_a_local_endpoint_outside_traffic_is_dropped() {
-    let (port, selection) = (port(), selection(false));
-    let table = desired(&options(), [(&port, &selection)]);
+    let table = table(&options(), &[route(port(), selection(false))]);
     assert_eq!(elements(&table, "no-endpoint-services"), [("192.0.2.10 . tcp . 80", "drop")]);
     assert_eq!(elements(&table, "no-endpoint-nodeports"), [("tcp . 30080", "drop")]);
     assert!(!table.chains.contains_key("local-AXK6CI2C-demo/web/tcp/http"));
@@ -116,8 +127,7 @@ fn without_a_local_endpoint_outside_traffic_is_dropped() {
 
 #[test]
 fn without_any_endpoint_traffic_is_rejected() {
-    let (port, selection) = (port(), Selection::default());
-    let table = desired(&options(), [(&port, &selection)]);
+    let table = table(&options(), &[route(port(), Selection::default())]);
     let rejected = "goto reject-chain";
     assert_eq!(
         elements(&table, "no-endpoint-services"),
@@ -128,8 +138,7 @@ fn without_any_endpoint_traffic_is_rejected() {
 
 #[test]
 fn nothing_changed_is_an_empty_transaction() {
-    let (port, selection) = (port(), selection(true));
-    let table = desired(&options(), [(&port, &selection)]);
+    let table = table(&options(), &[route(port(), selection(true))]);
     let (text, stale) = partial(&options(), &table, &table);
     assert!(text.is_empty() && stale.is_empty(), "{text}");
 }
@@ -138,16 +147,15 @@ fn nothing_changed_is_an_empty_transaction() {
 fn a_partial_transaction_touches_only_what_changed() {
     let mut sticky = port();
     sticky.affinity_seconds = Some(60);
-    let (selection, plain) = (selection(true), port());
-    let before = desired(&options(), [(&plain, &selection)]);
-    let after = desired(&options(), [(&sticky, &selection)]);
+    let of = |port: &ServedPort| table(&options(), &[route(port.clone(), selection(true))]);
+    let (before, after) = (of(&port()), of(&sticky));
     let (text, stale) = partial(&options(), &before, &after);
     assert!(text.contains("add set ip kube-proxy affinity-YGDWQAUX-demo/web/tcp/http__10.0.1.2/8080"), "{text}");
     assert!(!text.contains("element"), "the addresses did not change: {text}");
     assert!(stale.is_empty());
     let mut longer = sticky.clone();
     longer.affinity_seconds = Some(90);
-    let later = desired(&options(), [(&longer, &selection)]);
+    let later = of(&longer);
     let (text, _) = partial(&options(), &after, &later);
     assert!(text.contains("timeout 90s"), "only how long clients stick changed: {text}");
     assert_eq!(partial(&options(), &after, &after).0.matches("affinity").count(), 0);
@@ -175,13 +183,10 @@ async fn nft_accepts_the_transactions() {
     lonely.key.name = "lonely".into();
     (lonely.cluster_ip, lonely.node_port) = ("10.96.7.9".parse().unwrap(), 30082);
     lonely.load_balancer_ips.clear();
-    let (usual, none, plain) = (selection(true), Selection::default(), port());
+    let routes = [route(port(), selection(true)), route(sticky, selection(true)), route(lonely, Selection::default())];
     for node_ports in [options().node_ports, NodePorts::All] {
-        let options = TableOptions { node_ports, service_cidrs: vec!["10.96.0.0/16".into()], ..options() };
-        let ports = [(&plain, &usual), (&sticky, &usual), (&lonely, &none)];
-        let table = desired(&options, ports);
-        let mut part = Desired::default();
-        add_ports(&mut part, &options, ports);
+        let options = RuleOptions { node_ports, service_cidrs: vec!["10.96.0.0/16".into()], ..options() };
+        let (table, part) = (table(&options, &routes), part(&options, &routes));
         let texts = full(&options, &table, [&part], &Present::default());
         assert_eq!(texts.len(), 1);
         nft.check(&texts[0]).await.unwrap_or_else(|error| panic!("{error}\n{}", texts[0]));

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::nftables::desired::{NodePorts, Rule, TableOptions};
+use crate::backend::{LocalDetector, NodePorts, RuleOptions};
+use crate::nftables::desired::Rule;
 
 /// A chain that hooks into the kernel.
 pub(super) struct BaseChain {
@@ -78,12 +79,12 @@ pub(super) const SETS: &[Set] = &[
 ];
 
 /// Whether the set is there with these options.
-pub(super) fn exists(set: &Set, options: &TableOptions) -> bool {
+pub(super) fn exists(set: &Set, options: &RuleOptions) -> bool {
     set.name != "nodeport-ips" || options.node_ports != NodePorts::All
 }
 
 /// The rules of the base chains and of the chains they jump to.
-pub(super) fn rules(options: &TableOptions) -> BTreeMap<&'static str, Vec<Rule>> {
+pub(super) fn rules(options: &RuleOptions) -> BTreeMap<&'static str, Vec<Rule>> {
     let mut chains: BTreeMap<&'static str, Vec<Rule>> = BTreeMap::new();
     for chain in BASE_CHAINS {
         chains.insert(chain.name, Vec::new());
@@ -114,7 +115,24 @@ pub(super) fn rules(options: &TableOptions) -> BTreeMap<&'static str, Vec<Rule>>
     chains
 }
 
-fn cluster_ips_check(options: &TableOptions) -> Vec<Rule> {
+/// The condition for traffic of this node's pods.
+pub(super) fn is_local(options: &RuleOptions, detector: &LocalDetector) -> String {
+    by_source(options, detector, "")
+}
+
+fn is_not_local(options: &RuleOptions, detector: &LocalDetector) -> String {
+    by_source(options, detector, "!= ")
+}
+
+fn by_source(options: &RuleOptions, detector: &LocalDetector, not: &str) -> String {
+    match detector {
+        LocalDetector::Network(network) => format!("{} saddr {not}{network}", options.family.nft()),
+        LocalDetector::Interface(name) => format!("iifname {not}{name}"),
+        LocalDetector::InterfacePrefix(prefix) => format!("iifname {not}{prefix}*"),
+    }
+}
+
+fn cluster_ips_check(options: &RuleOptions) -> Vec<Rule> {
     let ip = options.family.nft();
     let invalid = format!("{ip} daddr @cluster-ips reject");
     let mut rules = vec![Rule::commented(invalid, "Reject traffic to invalid ports of ClusterIPs")];
@@ -126,7 +144,7 @@ fn cluster_ips_check(options: &TableOptions) -> Vec<Rule> {
 }
 
 /// The condition for an address at which NodePorts answer.
-fn node_condition(options: &TableOptions) -> String {
+fn node_condition(options: &RuleOptions) -> String {
     let (ip, loopback) = (options.family.nft(), options.family.loopback());
     match options.node_ports {
         NodePorts::All => format!("{ip} daddr != {loopback}"),
@@ -134,13 +152,14 @@ fn node_condition(options: &TableOptions) -> String {
     }
 }
 
-fn services(options: &TableOptions) -> Vec<Rule> {
+fn services(options: &RuleOptions) -> Vec<Rule> {
     let (ip, mark) = (options.family.nft(), options.mark);
     let mut rules = Vec::new();
     if options.masquerade_all {
         let text = format!("{ip} daddr @cluster-ips mark set mark or 0x{mark:08x}");
         rules.push(Rule::commented(text, "masquerade all clusterIP traffic"));
-    } else if let Some((_, foreign)) = &options.local_source {
+    } else if let Some(detector) = &options.local_detector {
+        let foreign = is_not_local(options, detector);
         let text = format!("{ip} daddr @cluster-ips {foreign} mark set mark or 0x{mark:08x}");
         rules.push(Rule::commented(text, "masquerade clusterIP traffic from outside cluster"));
     }

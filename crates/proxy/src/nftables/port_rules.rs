@@ -2,13 +2,15 @@
 
 use std::net::IpAddr;
 
+use crate::backend::{Route, RuleOptions};
 use crate::endpoints::{Endpoint, Selection};
-use crate::nftables::desired::{Desired, Rule, TableOptions};
-use crate::nftables::names;
+use crate::nftables::desired::{Desired, Rule};
+use crate::nftables::{fixed, names};
 use crate::service::ServedPort;
 
 /// Adds a Service port to the table.
-pub(super) fn add(table: &mut Desired, options: &TableOptions, port: &ServedPort, selection: &Selection) {
+pub(super) fn add(table: &mut Desired, options: &RuleOptions, route: &Route) {
+    let (port, selection) = (&route.port, &route.endpoints);
     let rules = PortRules { options, port, selection, base: names::of_port(&port.key) };
     rules.add_chains(table);
     rules.add_affinity(table);
@@ -18,7 +20,7 @@ pub(super) fn add(table: &mut Desired, options: &TableOptions, port: &ServedPort
 }
 
 struct PortRules<'a> {
-    options: &'a TableOptions,
+    options: &'a RuleOptions,
     port: &'a ServedPort,
     selection: &'a Selection,
     base: String,
@@ -107,7 +109,8 @@ impl PortRules<'_> {
         }
         let mut rules = Vec::new();
         if !self.selection.cluster.is_empty() {
-            if let Some((local, _)) = &self.options.local_source {
+            if let Some(detector) = &self.options.local_detector {
+                let local = fixed::is_local(self.options, detector);
                 rules.push(Rule::commented(format!("{local} goto {service}"), "short-circuit pod traffic"));
             }
             let masquerade = format!("fib saddr type local mark set mark or 0x{mark:08x}");

@@ -9,31 +9,31 @@ use client::ObjectKey;
 use crate::nftables::desired::{Desired, Element};
 
 /// An element by its set and key.
-type Place = (&'static str, String);
+type Slot = (&'static str, String);
 
-/// The wishes of all Services.
+/// What all Services want.
 #[derive(Debug, Default)]
-pub struct Shares {
+pub(super) struct Shares {
     parts: BTreeMap<ObjectKey, Desired>,
-    wanted_by: BTreeMap<Place, BTreeSet<ObjectKey>>,
+    wanted_by: BTreeMap<Slot, BTreeSet<ObjectKey>>,
 }
 
 /// What a change of some Services touches: how it is in the table before and after. Whatever is in neither is as it was.
 #[derive(Debug, Default)]
-pub struct Change {
+pub(super) struct Change {
     /// Before the change.
-    pub before: Desired,
+    pub(super) before: Desired,
     /// After it.
-    pub after: Desired,
+    pub(super) after: Desired,
 }
 
 impl Shares {
     /// Some Services want something else now; nothing, where they are gone.
-    pub fn change(&mut self, next: BTreeMap<ObjectKey, Desired>) -> Change {
+    pub(super) fn change(&mut self, next: BTreeMap<ObjectKey, Desired>) -> Change {
         let none = Desired::default();
-        let touched: BTreeSet<Place> = next
+        let touched: BTreeSet<Slot> = next
             .iter()
-            .flat_map(|(key, part)| places(self.parts.get(key).unwrap_or(&none)).chain(places(part)))
+            .flat_map(|(key, part)| slots(self.parts.get(key).unwrap_or(&none)).chain(slots(part)))
             .collect();
         let mut change = Change::default();
         for key in next.keys() {
@@ -49,13 +49,12 @@ impl Shares {
     }
 
     /// What each Service wants.
-    pub fn parts(&self) -> impl Iterator<Item = &Desired> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Desired> {
         self.parts.values()
     }
 
     /// Everything that the table is to hold for Services.
-    #[must_use]
-    pub fn whole(&self) -> Desired {
+    pub(super) fn whole(&self) -> Desired {
         let mut all = Desired::default();
         for part in self.parts.values() {
             own(&mut all, part);
@@ -68,16 +67,16 @@ impl Shares {
     }
 
     fn put(&mut self, key: ObjectKey, part: Desired) {
-        for place in self.parts.get(&key).into_iter().flat_map(places) {
-            if let Some(owners) = self.wanted_by.get_mut(&place) {
+        for slot in self.parts.get(&key).into_iter().flat_map(slots) {
+            if let Some(owners) = self.wanted_by.get_mut(&slot) {
                 owners.remove(&key);
                 if owners.is_empty() {
-                    self.wanted_by.remove(&place);
+                    self.wanted_by.remove(&slot);
                 }
             }
         }
-        for place in places(&part) {
-            self.wanted_by.entry(place).or_default().insert(key.clone());
+        for slot in slots(&part) {
+            self.wanted_by.entry(slot).or_default().insert(key.clone());
         }
         if part == Desired::default() {
             self.parts.remove(&key);
@@ -86,25 +85,25 @@ impl Shares {
         }
     }
 
-    /// Adds what the table holds at these places.
-    fn shared(&self, to: &mut Desired, touched: &BTreeSet<Place>) {
-        for place in touched {
+    /// Adds what the table holds in these slots.
+    fn shared(&self, to: &mut Desired, touched: &BTreeSet<Slot>) {
+        for slot in touched {
             // Also a set of which nothing is left is compared.
-            let elements = to.elements.entry(place.0).or_default();
-            if let Some(element) = self.winner(place) {
-                elements.insert(place.1.clone(), element.clone());
+            let elements = to.elements.entry(slot.0).or_default();
+            if let Some(element) = self.winner(slot) {
+                elements.insert(slot.1.clone(), element.clone());
             }
         }
     }
 
-    /// Of several that want a place, the last by name has it: who that is must not depend on the order of events.
-    fn winner(&self, place: &Place) -> Option<&Element> {
-        let owner = self.wanted_by.get(place)?.last()?;
-        self.parts.get(owner)?.elements.get(place.0)?.get(&place.1)
+    /// Of several that want a slot, the last by name has it: who that is must not depend on the order of events.
+    fn winner(&self, slot: &Slot) -> Option<&Element> {
+        let owner = self.wanted_by.get(slot)?.last()?;
+        self.parts.get(owner)?.elements.get(slot.0)?.get(&slot.1)
     }
 }
 
-fn places(part: &Desired) -> impl Iterator<Item = Place> {
+fn slots(part: &Desired) -> impl Iterator<Item = Slot> {
     part.elements.iter().flat_map(|(set, elements)| elements.keys().map(|key| (*set, key.clone())))
 }
 

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use crate::backend::RuleOptions;
 use crate::nftables::TABLE;
-use crate::nftables::desired::{Desired, Element, Rule, TableOptions};
+use crate::nftables::desired::{Desired, Element, Rule};
 use crate::nftables::fixed::{self, BASE_CHAINS, SETS};
 
 /// Chains of Services in one transaction, unless a single Service has more.
@@ -15,11 +16,11 @@ const ELEMENTS_IN_A_LINE: usize = 500;
 
 /// What a table holds now, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Present {
+pub(super) struct Present {
     /// Its chains.
-    pub chains: BTreeSet<String>,
+    pub(super) chains: BTreeSet<String>,
     /// Its sets and maps.
-    pub sets: BTreeSet<String>,
+    pub(super) sets: BTreeSet<String>,
 }
 
 /// A transaction in the making.
@@ -30,12 +31,12 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(options: &TableOptions) -> Self {
+    fn new(options: &RuleOptions) -> Self {
         Self { table: format!("{} {TABLE}", options.family.nft()), text: String::new() }
     }
 
     /// A transaction that may be the first one.
-    fn table(options: &TableOptions) -> Self {
+    fn table(options: &RuleOptions) -> Self {
         let mut out = Self::new(options);
         // Writing to a string cannot fail.
         let _ = writeln!(out.text, "add table {} {{ comment \"rules for kube-proxy\" ; }}", out.table);
@@ -72,7 +73,7 @@ impl Writer {
     }
 
     /// Everything in the table that is one Service's alone.
-    fn service(&mut self, options: &TableOptions, part: &Desired) {
+    fn service(&mut self, options: &RuleOptions, part: &Desired) {
         for (name, seconds) in &part.affinity {
             self.affinity(name, *seconds, options.family.nft_type());
         }
@@ -102,8 +103,8 @@ fn comment(text: &str) -> String {
 /// chain that picks endpoints, so the chains of many Services come in several transactions, each with whole Services;
 /// what leads to them comes with the last.
 #[must_use]
-pub fn full<'a>(
-    options: &TableOptions,
+pub(super) fn full<'a>(
+    options: &RuleOptions,
     desired: &Desired,
     services: impl IntoIterator<Item = &'a Desired>,
     present: &Present,
@@ -132,7 +133,7 @@ pub fn full<'a>(
 }
 
 /// Everything but the chains of Services, which are there by now.
-fn fixed_part(out: &mut Writer, options: &TableOptions, desired: &Desired) {
+fn fixed_part(out: &mut Writer, options: &RuleOptions, desired: &Desired) {
     for chain in BASE_CHAINS {
         // A chain whose hook or priority differs cannot be changed, only made anew.
         out.line("add", "chain", chain.name);
@@ -152,7 +153,7 @@ fn fixed_part(out: &mut Writer, options: &TableOptions, desired: &Desired) {
     }
 }
 
-fn sets(out: &mut Writer, options: &TableOptions) {
+fn sets(out: &mut Writer, options: &RuleOptions) {
     let address = options.family.nft_type();
     for set in SETS.iter().filter(|set| fixed::exists(set, options)) {
         let (what, verdict) = if set.map { ("map", " : verdict") } else { ("set", "") };
@@ -166,7 +167,7 @@ fn sets(out: &mut Writer, options: &TableOptions) {
 /// The transaction from one desired state to the next, and the chains that nothing refers to any more. They are only
 /// emptied here: older kernels may still hold references from removed elements for a moment.
 #[must_use]
-pub fn partial(options: &TableOptions, applied: &Desired, desired: &Desired) -> (String, BTreeSet<String>) {
+pub(super) fn partial(options: &RuleOptions, applied: &Desired, desired: &Desired) -> (String, BTreeSet<String>) {
     let mut out = Writer::new(options);
     let address = options.family.nft_type();
     for (name, seconds) in &desired.affinity {
@@ -211,7 +212,7 @@ fn element_changes(out: &mut Writer, set: &str, before: &BTreeMap<String, Elemen
 
 /// The transaction that deletes emptied chains.
 #[must_use]
-pub fn deletion(options: &TableOptions, chains: &BTreeSet<String>) -> String {
+pub(super) fn deletion(options: &RuleOptions, chains: &BTreeSet<String>) -> String {
     let mut out = Writer::new(options);
     for name in chains {
         out.line("delete", "chain", name);

@@ -32,7 +32,7 @@ pub use client_writer::ClientWriter;
 pub use watches::Watches;
 
 use crate::config;
-use crate::cycle::{Parts, Scheduler};
+use crate::cycle::{Scheduler, SchedulerOptions};
 use crate::framework::{BuildCx, Descriptor};
 use crate::metrics::SchedulerMetrics;
 use crate::parallel::Parallelism;
@@ -194,7 +194,7 @@ fn assemble_with(
     let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
     let events = Arc::new(ClientEvents::new(client, &names));
     let (clock, rng) = (client.clock().clone(), client.rng().clone());
-    let parts = Parts { profiles, percentage_of_nodes_to_score, queue, cx, events, clock, rng };
+    let parts = SchedulerOptions { profiles, percentage_of_nodes_to_score, queue, cx, events, clock, rng };
     Scheduler::new(parts).ok_or_else(|| "at least one profile is required".into())
 }
 

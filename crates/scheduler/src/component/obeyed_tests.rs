@@ -63,7 +63,7 @@ fn points(profile: &Profile) -> String {
 }
 
 /// All that becomes of a command line.
-fn told(arguments: Vec<String>) -> Result<String, String> {
+fn complaint(arguments: Vec<String>) -> Result<String, String> {
     let mut options = parse(flags::FLAGS, arguments).map_err(|error| error.to_string())?;
     settings::prepare(&mut options).map_err(|error| error.to_string())?;
     let configuration = settings::configuration(&options).map_err(|error| error.to_string())?;
@@ -92,7 +92,7 @@ impl Files {
     }
 
     /// What becomes of a configuration file in which one field was set.
-    fn told_with(&self, path: &[&str], value: Value) -> Result<String, String> {
+    fn complaint_with(&self, path: &[&str], value: Value) -> Result<String, String> {
         let mut file = json!({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
             "clientConnection": {"kubeconfig": self.path("one")}, "profiles": [{"schedulerName": "default-scheduler"}]});
         let mut place = &mut file;
@@ -101,7 +101,7 @@ impl Files {
         }
         *place = value;
         std::fs::write(self.path("config"), file.to_string()).unwrap();
-        told(vec![format!("--config={}", self.path("config"))])
+        complaint(vec![format!("--config={}", self.path("config"))])
     }
 }
 
@@ -186,26 +186,26 @@ fn all_fields() -> Vec<Vec<&'static str>> {
 #[tokio::test]
 async fn every_field_is_obeyed_or_refused() {
     let files = Files::new();
-    let usual = files.told_with(&["clientConnection", "kubeconfig"], json!(files.path("one")));
+    let usual = files.complaint_with(&["clientConnection", "kubeconfig"], json!(files.path("one")));
     assert!(usual.is_ok(), "{usual:?}");
     let probes = probes(&files);
     let mut probed: Vec<_> = probes.iter().map(|(path, _)| path.clone()).collect();
     probed.sort_unstable();
     assert_eq!(probed, all_fields());
     for (path, value) in probes {
-        let ignored = files.told_with(&path, value) == usual;
+        let ignored = files.complaint_with(&path, value) == usual;
         assert_eq!(ignored, path == [CONTENTION], "{path:?}");
     }
     // What the client does anyway may be asked for.
     let both = "application/vnd.kubernetes.protobuf,application/json";
-    assert_eq!(files.told_with(&["clientConnection", "acceptContentTypes"], json!(both)), usual);
+    assert_eq!(files.complaint_with(&["clientConnection", "acceptContentTypes"], json!(both)), usual);
 }
 
 #[test]
 fn every_flag_is_obeyed_or_refused() {
     let files = Files::new();
     let base = format!("--kubeconfig={}", files.path("one"));
-    let usual = told(vec![base.clone()]);
+    let usual = complaint(vec![base.clone()]);
     assert!(usual.is_ok(), "{usual:?}");
     let mut ignored = Vec::new();
     for flag in flags::FLAGS.iter().flat_map(|set| set.flags) {
@@ -213,7 +213,7 @@ fn every_flag_is_obeyed_or_refused() {
         if elsewhere || OTHERWISE.contains(&flag.name) {
             continue;
         }
-        if told(vec![base.clone(), format!("--{}={}", flag.name, flag.other_value())]) == usual {
+        if complaint(vec![base.clone(), format!("--{}={}", flag.name, flag.other_value())]) == usual {
             ignored.push(flag.name);
         }
     }

@@ -11,7 +11,8 @@ use serde_json::json;
 use super::tests::{PODS, pod_in, put, start_with};
 use super::*;
 use crate::framework::{
-    Action, CycleState, Filter, Hint, Permit, Permitted, Plugin, Registration, Resource, Status, Verdict,
+    Action, CycleState, Filter, Hint, Permit, Permitted, Plugin, PluginError, Registration, Resource, Status,
+    StatusResult,
 };
 use crate::listers::Lister;
 use crate::node_info::NodeView;
@@ -29,7 +30,7 @@ struct Turnstile {
 
 const TURNSTILE: Descriptor = Descriptor::new(NAME, 0, build);
 
-fn build(cx: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
+fn build(cx: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> {
     let plugin = Arc::new(Turnstile { gates: cx.listers.of() });
     let waiting = Arc::clone(&cx.waiting);
     let opened = Registration::hinted(Resource::of::<ConfigMap>(), Action::ALL, move |pod, object| {
@@ -62,7 +63,7 @@ fn is_open(gates: &Lister<ConfigMap>, pod: &PodInfo) -> bool {
 }
 
 impl Filter for Turnstile {
-    fn filter(&self, _: &CycleState, pod: &PodInfo, _: NodeView<'_>) -> Verdict {
+    fn filter(&self, _: &CycleState, pod: &PodInfo, _: NodeView<'_>) -> StatusResult {
         match self.gates.find(&pod.pod.metadata.namespace, app(pod)) {
             Some(_) => Ok(()),
             None => Err(Status::unresolvable("there is no turnstile")),

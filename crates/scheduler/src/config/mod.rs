@@ -13,7 +13,7 @@ use api_types::scheduler_config_v1::{API_VERSION, KubeSchedulerConfiguration};
 
 pub use profiles::{ProfileError, build_profiles};
 
-use crate::plugin_args::take_type;
+use crate::plugin_args::{ArgsError, take_type};
 
 /// The kind of the file.
 pub(crate) const KIND: &str = "KubeSchedulerConfiguration";
@@ -38,7 +38,7 @@ pub enum ConfigError {
         /// The arguments' place.
         place: usize,
         /// Why.
-        reason: String,
+        reason: ArgsError,
     },
     /// It does not make sense.
     #[error("{0}")]

@@ -3,20 +3,75 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use api_machinery::field_path::ErrorList;
 use api_types::scheduler_config_v1::{KubeSchedulerConfiguration, KubeSchedulerProfile, PluginSet, Plugins};
 
 use crate::framework::{
-    At, BuildCx, Descriptor, MAX_SCORE, Plugin, PluginMask, Profile, QueueSort, Registration, registrations_of,
+    At, BuildCx, Descriptor, MAX_SCORE, Plugin, PluginError, PluginMask, Profile, QueueSort, Registration,
+    registrations_of,
 };
-use crate::plugin_args::PluginArgs;
-use crate::plugins::{FIT, UPSTREAM, extender};
+use crate::plugin_args::{ArgsError, PluginArgs};
+use crate::plugins::extender::{self, ExtenderError};
+use crate::plugins::{FIT, UPSTREAM};
 
 /// Why a profile cannot be built, in upstream's words.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("initializing profiles: {0}")]
-pub struct ProfileError(String);
+pub struct ProfileError(Problem);
 
-type Built = Result<Vec<usize>, String>;
+/// What is wrong with profiles.
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error("scheduler name is needed")]
+    NoName,
+    #[error("duplicate profile with scheduler name {0:?}")]
+    Duplicate(String),
+    #[error("can't find NodeResourcesFitArgs in plugin config")]
+    NoFitArgs,
+    #[error(transparent)]
+    Extender(#[from] ExtenderError),
+    #[error(transparent)]
+    Args(#[from] ArgsError),
+    #[error("creating profile for scheduler name {0}: {1}")]
+    Profile(String, AssemblyError),
+}
+
+impl From<Problem> for ProfileError {
+    fn from(problem: Problem) -> Self {
+        Self(problem)
+    }
+}
+
+/// What is wrong with one profile.
+#[derive(Debug, thiserror::Error)]
+enum AssemblyError {
+    #[error("repeated config for plugin {0}")]
+    RepeatedConfig(String),
+    #[error("plugin {0:?} is not available in this build")]
+    Unavailable(String),
+    #[error("initializing plugin {0:?}: {1}")]
+    Plugin(&'static str, PluginError),
+    #[error("initializing plugin {0:?}: {1}")]
+    InvalidArgs(String, ErrorList),
+    #[error(transparent)]
+    Args(#[from] ArgsError),
+    #[error("more than {} plugins", PluginMask::LIMIT)]
+    TooMany,
+    #[error("{point}Plugin {plugin:?} does not exist")]
+    Unknown { point: String, plugin: String },
+    #[error("plugin {plugin:?} does not extend {point}Plugin plugin")]
+    NotExtending { point: String, plugin: String },
+    #[error("plugin {plugin:?} already registered as \"{point}Plugin\"")]
+    Twice { point: String, plugin: String },
+    #[error("at least one bind plugin is needed for profile with scheduler name {0:?}")]
+    NoBind(String),
+    #[error("total score of Score plugins could overflow")]
+    Overflow,
+    #[error("only one queue sort plugin required for profile with scheduler name {name:?}, but got {count}")]
+    QueueSorts { name: String, count: usize },
+}
+
+type Order = Result<Vec<usize>, AssemblyError>;
 
 /// Builds the profiles of a checked configuration from these plugins.
 ///
@@ -27,7 +82,7 @@ pub fn build_profiles(
     plugins: &[Descriptor],
     cx: &BuildCx,
 ) -> Result<Vec<Arc<Profile>>, ProfileError> {
-    let extenders = extender::build_all(cx, &configuration.extenders).map_err(ProfileError)?;
+    let extenders = extender::build_all(cx, &configuration.extenders).map_err(Problem::from)?;
     let managed = configuration.extenders.iter().flat_map(|extender| &extender.managed_resources);
     let ignored: Vec<String> =
         managed.filter(|resource| resource.ignored_by_scheduler).map(|resource| resource.name.clone()).collect();
@@ -35,16 +90,14 @@ pub fn build_profiles(
     for profile in &configuration.profiles {
         let name = profile.scheduler_name.clone().unwrap_or_default();
         if name.is_empty() {
-            return Err(ProfileError("scheduler name is needed".into()));
+            return Err(Problem::NoName.into());
         }
         if profiles.iter().any(|known| known.name == name) {
-            return Err(ProfileError(format!("duplicate profile with scheduler name {name:?}")));
+            return Err(Problem::Duplicate(name).into());
         }
-        let profile = &ignoring(profile, &ignored).map_err(ProfileError)?;
+        let profile = &ignoring(profile, &ignored)?;
         let built = Assembly::new(profile, plugins, cx).and_then(|assembly| assembly.profile(&name, &extenders));
-        let built =
-            built.map_err(|error| ProfileError(format!("creating profile for scheduler name {name}: {error}")))?;
-        profiles.push(Arc::new(built));
+        profiles.push(Arc::new(built.map_err(|error| Problem::Profile(name, error))?));
     }
     Ok(profiles)
 }
@@ -54,13 +107,13 @@ pub fn build_profiles(
 fn ignoring<'a>(
     profile: &'a KubeSchedulerProfile,
     ignored: &[String],
-) -> Result<Cow<'a, KubeSchedulerProfile>, String> {
+) -> Result<Cow<'a, KubeSchedulerProfile>, Problem> {
     if ignored.is_empty() {
         return Ok(Cow::Borrowed(profile));
     }
     let mut profile = profile.clone();
     let config = profile.plugin_config.iter_mut().find(|config| config.name == FIT);
-    let config = config.ok_or("can't find NodeResourcesFitArgs in plugin config")?;
+    let config = config.ok_or(Problem::NoFitArgs)?;
     let mut args = PluginArgs::decode(FIT, &config.args)?;
     if let PluginArgs::NodeResourcesFit(args) = &mut args {
         args.ignored_resources = ignored.to_vec();
@@ -98,19 +151,19 @@ fn lists(plugins: &Plugins) -> [(&'static str, &PluginSet); 15] {
 }
 
 impl<'a> Assembly<'a> {
-    fn new(config: &'a KubeSchedulerProfile, plugins: &[Descriptor], cx: &BuildCx) -> Result<Self, String> {
+    fn new(config: &'a KubeSchedulerProfile, plugins: &[Descriptor], cx: &BuildCx) -> Result<Self, AssemblyError> {
         let lists_of = config.plugins.clone().unwrap_or_default();
         let mut assembly = Self { config, lists: lists_of, built: Vec::new() };
         for (place, one) in config.plugin_config.iter().enumerate() {
             if config.plugin_config.iter().take(place).any(|other| other.name == one.name) {
-                return Err(format!("repeated config for plugin {}", one.name));
+                return Err(AssemblyError::RepeatedConfig(one.name.clone()));
             }
         }
         let mut wanted: Vec<&str> = Vec::new();
         for plugin in lists(&assembly.lists).iter().flat_map(|(_, set)| &set.enabled) {
             let known = plugins.iter().any(|descriptor| descriptor.name == plugin.name);
             if !known && UPSTREAM.contains(&plugin.name.as_str()) {
-                return Err(format!("plugin {:?} is not available in this build", plugin.name));
+                return Err(AssemblyError::Unavailable(plugin.name.clone()));
             }
             if !wanted.contains(&plugin.name.as_str()) {
                 wanted.push(&plugin.name);
@@ -120,24 +173,24 @@ impl<'a> Assembly<'a> {
         // In the order of the table, so that places do not depend on the configuration.
         for descriptor in plugins.iter().filter(|descriptor| wanted.contains(&descriptor.name)) {
             let args = assembly.args(descriptor.name)?;
-            let plugin = (descriptor.build)(cx, &args)
-                .map_err(|error| format!("initializing plugin {:?}: {error}", descriptor.name))?;
+            let plugin =
+                (descriptor.build)(cx, &args).map_err(|error| AssemblyError::Plugin(descriptor.name, error))?;
             built.push(plugin);
         }
         if built.len() > PluginMask::LIMIT {
-            return Err(format!("more than {} plugins", PluginMask::LIMIT));
+            return Err(AssemblyError::TooMany);
         }
         assembly.built = built;
         Ok(assembly)
     }
 
-    fn args(&self, plugin: &str) -> Result<PluginArgs, String> {
+    fn args(&self, plugin: &str) -> Result<PluginArgs, AssemblyError> {
         let config = self.config.plugin_config.iter().find(|config| config.name == plugin);
         let raw = config.map(|config| config.args.clone()).unwrap_or_default();
         let args = PluginArgs::decode(plugin, &raw)?;
-        let mut errors = api_machinery::field_path::ErrorList::new();
+        let mut errors = ErrorList::new();
         args.check(&api_machinery::field_path::Path::nil(), &mut errors);
-        errors.into_result().map_err(|errors| format!("initializing plugin {plugin:?}: {errors}"))?;
+        errors.into_result().map_err(|errors| AssemblyError::InvalidArgs(plugin.to_owned(), errors))?;
         Ok(args)
     }
 
@@ -146,16 +199,25 @@ impl<'a> Assembly<'a> {
     }
 
     /// The plugins of a point, in order: those that override multi-point ones, the multi-point rest, the others.
-    fn at(&self, point: &str, set: &PluginSet, implements: impl Fn(&Plugin) -> bool) -> Built {
+    fn at(&self, point: &str, set: &PluginSet, implements: impl Fn(&Plugin) -> bool) -> Order {
+        let names = |plugin: &str| (point.to_owned(), plugin.to_owned());
+        let place_of = |plugin: &str| {
+            let ((point, name), place) = (names(plugin), self.place_of(plugin));
+            place.ok_or(AssemblyError::Unknown { point, plugin: name })
+        };
+        let twice = |plugin: &str| {
+            let (point, plugin) = names(plugin);
+            AssemblyError::Twice { point, plugin }
+        };
         let mut own = Vec::new();
         for plugin in &set.enabled {
-            let place =
-                self.place_of(&plugin.name).ok_or_else(|| format!("{point}Plugin {:?} does not exist", plugin.name))?;
+            let place = place_of(&plugin.name)?;
             if !self.built.get(place).is_some_and(&implements) {
-                return Err(format!("plugin {:?} does not extend {point}Plugin plugin", plugin.name));
+                let (point, plugin) = names(&plugin.name);
+                return Err(AssemblyError::NotExtending { point, plugin });
             }
             if own.contains(&place) {
-                return Err(format!("plugin {:?} already registered as {:?}", plugin.name, format!("{point}Plugin")));
+                return Err(twice(&plugin.name));
             }
             own.push(place);
         }
@@ -163,17 +225,14 @@ impl<'a> Assembly<'a> {
         let (mut overrides, mut rest) = (Vec::new(), Vec::new());
         if !disabled("*") {
             for plugin in &self.lists.multi_point.enabled {
-                let place = self
-                    .place_of(&plugin.name)
-                    .ok_or_else(|| format!("{point}Plugin {:?} does not exist", plugin.name))?;
+                let place = place_of(&plugin.name)?;
                 if !self.built.get(place).is_some_and(&implements) || disabled(&plugin.name) {
                     continue;
                 }
                 if own.contains(&place) {
                     overrides.push(place);
                 } else if rest.contains(&place) {
-                    let registered = format!("{point}Plugin");
-                    return Err(format!("plugin {:?} already registered as {registered:?}", plugin.name));
+                    return Err(twice(&plugin.name));
                 } else {
                     rest.push(place);
                 }
@@ -208,7 +267,7 @@ impl<'a> Assembly<'a> {
         order.iter().filter_map(one).collect()
     }
 
-    fn profile(&self, name: &str, extenders: &[Plugin]) -> Result<Profile, String> {
+    fn profile(&self, name: &str, extenders: &[Plugin]) -> Result<Profile, AssemblyError> {
         /// The plugins of a list of the configuration, at each point that it stands for.
         macro_rules! points {
             ($label:literal, $list:ident => $($field:ident),+) => {{
@@ -234,12 +293,12 @@ impl<'a> Assembly<'a> {
         let queue_sort = self.queue_sort(name, &points!("QueueSort", queue_sort => queue_sort))?;
         let (bind, remote_bind) = points!("Bind", bind => bind, remote_bind);
         if bind.is_empty() && remote_bind.is_empty() {
-            return Err(format!("at least one bind plugin is needed for profile with scheduler name {name:?}"));
+            return Err(AssemblyError::NoBind(name.to_owned()));
         }
         let (score, remote_score) = points!("Score", score => score, remote_score);
         let weights = score.iter().map(|at| at.weight).chain(remote_score.iter().map(|at| at.weight));
         let total = weights.into_iter().try_fold(0_i64, |sum, weight| sum.checked_add(weight.checked_mul(MAX_SCORE)?));
-        total.ok_or("total score of Score plugins could overflow")?;
+        total.ok_or(AssemblyError::Overflow)?;
         let (filter, remote_filter) = points!("Filter", filter => filter, remote_filter);
         let (post_filter, remote_preempt) = points!("PostFilter", post_filter => post_filter, remote_preempt);
         Ok(Profile {
@@ -265,12 +324,9 @@ impl<'a> Assembly<'a> {
         })
     }
 
-    fn queue_sort(&self, name: &str, sorts: &[At<dyn QueueSort>]) -> Result<Arc<dyn QueueSort>, String> {
+    fn queue_sort(&self, name: &str, sorts: &[At<dyn QueueSort>]) -> Result<Arc<dyn QueueSort>, AssemblyError> {
         let [sort] = sorts else {
-            return Err(format!(
-                "only one queue sort plugin required for profile with scheduler name {name:?}, but got {}",
-                sorts.len()
-            ));
+            return Err(AssemblyError::QueueSorts { name: name.to_owned(), count: sorts.len() });
         };
         Ok(Arc::clone(&sort.plugin))
     }

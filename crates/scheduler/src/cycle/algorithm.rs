@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::Rng;
 
-use crate::framework::{Code, CycleCx, CycleState, Diagnosis, Profile, Restriction, Status, Verdict};
+use crate::framework::{Code, CycleCx, CycleState, Diagnosis, Profile, Restriction, Status, StatusResult};
 use crate::known_answers::ShapeAnswers;
 use crate::metrics::SchedulerMetrics;
 use crate::node_info::NodeView;
@@ -281,7 +281,7 @@ impl<'a> Pass<'a, '_> {
         }
     }
 
-    fn note(&mut self, node: NodeView<'a>, verdict: Verdict) {
+    fn note(&mut self, node: NodeView<'a>, verdict: StatusResult) {
         if self.failure.is_some() {
             return;
         }
@@ -301,7 +301,7 @@ impl<'a> Pass<'a, '_> {
     }
 
     /// The filters' word. Where pods wait for the node, what is known of the node alone does not help.
-    fn verdict(&self, node: NodeView<'_>) -> Verdict {
+    fn verdict(&self, node: NodeView<'_>) -> StatusResult {
         if !self.search.nominated_to(node).is_empty() {
             return self.search.run_filters(self.state, self.pod, node);
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::algorithm::{Decision, Feasible, Look, NoFit, Search};
-use super::{Case, Outcome, Scheduler};
+use super::{Case, ScheduleResult, Scheduler};
 use crate::cache::Snapshot;
 use crate::framework::{CycleCx, CycleState, Diagnosis, Status};
 use crate::node_info::NodeView;
@@ -43,7 +43,7 @@ impl Inquiry {
     }
 
     /// Asks, and decides.
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> ScheduleResult {
         let Self { scheduler, case, found } = self;
         let decided = decide(&scheduler, &case, found).await;
         // What a search for pods to evict finds is looked at with no decision in between.

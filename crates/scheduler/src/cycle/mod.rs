@@ -56,7 +56,7 @@ const MAX_WRITES: usize = 1000;
 const CACHE_SIZE_PERIOD: Duration = Duration::from_secs(1);
 
 /// What a scheduler is made of.
-pub struct Parts {
+pub struct SchedulerOptions {
     /// One for each scheduler name; at least one.
     pub profiles: Vec<Arc<Profile>>,
     /// Share of nodes to find feasible, for profiles that do not say; 0 adapts.
@@ -138,7 +138,7 @@ impl Work {
 
 /// What a decision came to.
 #[derive(Default)]
-pub struct Outcome {
+pub struct ScheduleResult {
     /// The node that was chosen.
     pub node: Option<Arc<str>>,
     /// What is to be written for the pod; none when it was skipped.
@@ -154,7 +154,7 @@ pub struct Outcome {
 impl Scheduler {
     /// A scheduler; none without a profile.
     #[must_use]
-    pub fn new(parts: Parts) -> Option<Arc<Self>> {
+    pub fn new(parts: SchedulerOptions) -> Option<Arc<Self>> {
         let BuildCx { listers, writer, gate, waiting, metrics, parallelism, .. } = parts.cx;
         let queue = SchedulingQueue::new(&parts.profiles, parts.queue, Arc::clone(&parts.clock), Arc::clone(&metrics))?;
         Some(Arc::new(Self {
@@ -249,15 +249,15 @@ impl Scheduler {
     }
 
     /// Decides for one pod that was taken from the queue. The choice is in the cache when this returns.
-    pub fn schedule_one(self: &Arc<Self>, pod: QueuedPod) -> Outcome {
+    pub fn schedule_one(self: &Arc<Self>, pod: QueuedPod) -> ScheduleResult {
         let started = self.clock.monotonic();
         let Some(profile) = self.profiles.get(&pod.info.pod.spec.scheduler_name).map(Arc::clone) else {
             self.queue.done(pod.info.uid());
-            return Outcome::default();
+            return ScheduleResult::default();
         };
         if self.is_to_skip(&profile, &pod.info) {
             self.queue.done(pod.info.uid());
-            return Outcome::default();
+            return ScheduleResult::default();
         }
         let mut pass = self.pass.lock();
         let pass = &mut *pass;
@@ -274,7 +274,7 @@ impl Scheduler {
                 Err(no_fit) => return self.conclude(case, Err(no_fit)),
             };
             let inquiry = Inquiry::new(Arc::clone(self), case, feasible);
-            return Outcome { inquiry: Some(Box::new(inquiry)), ..Outcome::default() };
+            return ScheduleResult { inquiry: Some(Box::new(inquiry)), ..ScheduleResult::default() };
         }
         let found = search.find(info, &mut pass.start, &mut known);
         pass.known.put(known, &self.rng);
@@ -282,20 +282,20 @@ impl Scheduler {
     }
 
     /// Takes the choice, or says why there is none.
-    fn conclude(self: &Arc<Self>, case: Case, found: Result<Decision, NoFit>) -> Outcome {
+    fn conclude(self: &Arc<Self>, case: Case, found: Result<Decision, NoFit>) -> ScheduleResult {
         let Case { pod, profile, snapshot, nominated, started } = case;
         let outcome = match found {
             Ok(decision) => self.assume(pod, &profile, decision, started),
             Err(NoFit::Nowhere { diagnosis, .. }) if profile.post_filter.is_empty() => {
-                Outcome::of(self.failed(pod, &profile, Failure::no_fit(*diagnosis), Nomination::Clear, started))
+                ScheduleResult::of(self.failed(pod, &profile, Failure::no_fit(*diagnosis), Nomination::Clear, started))
             }
             Err(NoFit::Nowhere { state, diagnosis }) => {
                 let (scheduler, diagnosis) = (Arc::clone(self), *diagnosis);
                 let search = Search { scheduler, profile, pod, snapshot, nominated, state, diagnosis, started };
-                Outcome { search: Some(Box::new(search)), ..Outcome::default() }
+                ScheduleResult { search: Some(Box::new(search)), ..ScheduleResult::default() }
             }
             Err(NoFit::Failed(status)) => {
-                Outcome::of(self.failed(pod, &profile, Failure::of(&status), Nomination::Clear, started))
+                ScheduleResult::of(self.failed(pod, &profile, Failure::of(&status), Nomination::Clear, started))
             }
         };
         self.metrics.decided(self.clock.monotonic().saturating_duration_since(started));
@@ -333,11 +333,11 @@ impl Scheduler {
         profile: &Arc<Profile>,
         decision: Decision,
         started: Instant,
-    ) -> Outcome {
+    ) -> ScheduleResult {
         let Decision { node, mut state } = decision;
         if let Err(error) = self.cache.assume(&pod.info, &node) {
             let failure = Failure::of(&Status::error(error.to_string()));
-            return Outcome::of(self.failed(pod, profile, failure, Nomination::Clear, started));
+            return ScheduleResult::of(self.failed(pod, profile, failure, Nomination::Clear, started));
         }
         self.queue.nominator().remove(pod.info.uid());
         let reserve = || profile.run_reserve(&mut state, &pod.info, &node);
@@ -348,12 +348,12 @@ impl Scheduler {
                 profile.run_unreserve(&state, &pod.info, &node);
                 self.forget(&pod.info);
                 let failure = Failure::of_chosen(&status);
-                return Outcome::of(self.failed(pod, profile, failure, Nomination::Clear, started));
+                return ScheduleResult::of(self.failed(pod, profile, failure, Nomination::Clear, started));
             }
         };
         let (scheduler, profile, node) = (Arc::clone(self), Arc::clone(profile), Arc::clone(&node));
         let cycle = BindingCycle { scheduler, profile, pod, node: Arc::clone(&node), state, parked, started };
-        Outcome { node: Some(node), work: Some(Work::Bind(Box::new(cycle))), ..Outcome::default() }
+        ScheduleResult { node: Some(node), work: Some(Work::Bind(Box::new(cycle))), ..ScheduleResult::default() }
     }
 
     /// Asks whether the pod may be bound; where it has to wait first, it begins to.
@@ -398,7 +398,7 @@ impl Scheduler {
     }
 }
 
-impl Outcome {
+impl ScheduleResult {
     fn of(write: StatusWrite) -> Self {
         Self { work: Some(Work::Status(Box::new(write))), ..Self::default() }
     }

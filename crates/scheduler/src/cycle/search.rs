@@ -8,7 +8,7 @@ use api_machinery::time::Time;
 use tokio::time::Instant;
 
 use super::failure::Failure;
-use super::{Outcome, Pass, Scheduler};
+use super::{Pass, ScheduleResult, Scheduler};
 use crate::cache::Snapshot;
 use crate::framework::{
     Candidate, Code, CycleCx, CycleState, Diagnosis, Nomination, PostFilterCx, PostFiltered, Profile,
@@ -35,7 +35,7 @@ pub(crate) struct Search {
 
 impl Search {
     /// Searches; the pod is back in the queue when this returns.
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> ScheduleResult {
         let scheduler = Arc::clone(&self.scheduler);
         let began = scheduler.clock.monotonic();
         let found = {
@@ -48,13 +48,13 @@ impl Search {
         let took = scheduler.clock.monotonic().saturating_duration_since(began);
         let label = found.status.as_ref().map_or("Success", |status| status.code.name());
         scheduler.metrics.point("PostFilter", &self.profile.name, label, took);
-        scheduler.settle(self, found)
+        scheduler.finish(self, found)
     }
 }
 
 impl Scheduler {
     /// Puts the pod back and starts what was found, if that still holds.
-    fn settle(self: &Arc<Self>, search: Search, found: PostFiltered) -> Outcome {
+    fn finish(self: &Arc<Self>, search: Search, found: PostFiltered) -> ScheduleResult {
         let mut pass = self.pass.lock();
         let confirmed = self.confirm(&mut pass, &search, &found.candidates);
         let Search { profile, pod, mut diagnosis, started, .. } = search;
@@ -76,7 +76,7 @@ impl Scheduler {
         }
         let info = Arc::clone(&pod.info);
         let waits = self.is_waiting(&info);
-        let mut outcome = Outcome::of(self.failed(pod, &profile, failure, nomination, started));
+        let mut outcome = ScheduleResult::of(self.failed(pod, &profile, failure, nomination, started));
         outcome.preemption = confirmed.filter(|_| waits).and_then(|candidate| self.preempt(info, candidate));
         outcome
     }

@@ -85,7 +85,7 @@ impl Fixture {
         let mut profiles = build_profiles(configuration, ALL, &cx).unwrap();
         change(Arc::get_mut(&mut profiles[0]).unwrap());
         let (pods, waiting) = (cx.listers.of(), Arc::clone(&cx.waiting));
-        let parts = Parts {
+        let parts = SchedulerOptions {
             profiles,
             percentage_of_nodes_to_score: 0,
             queue: QueueOptions::default(),
@@ -329,7 +329,7 @@ impl crate::framework::PreBind for Volumes {
     ) -> Result<bool, crate::framework::Status> {
         Ok(pod.pod.metadata.name.starts_with("volume"))
     }
-    async fn pre_bind(&self, _: &crate::framework::CycleState, _: &PodInfo, _: &str) -> crate::framework::Verdict {
+    async fn pre_bind(&self, _: &crate::framework::CycleState, _: &PodInfo, _: &str) -> crate::framework::StatusResult {
         self.0.notified().await;
         Ok(())
     }

@@ -32,8 +32,22 @@ pub struct BuildCx {
     pub parallelism: Parallelism,
 }
 
+/// Why a plugin cannot be built, in upstream's words.
+#[derive(Debug, thiserror::Error)]
+pub enum PluginError {
+    /// It takes arguments, and got those of another.
+    #[error("arguments are missing")]
+    NoArguments,
+    /// Its arguments name no strategy.
+    #[error("ScoringStrategy field is required")]
+    NoScoringStrategy,
+    /// Its arguments name a strategy that is not there.
+    #[error("scoring strategy {0} is not supported")]
+    ScoringStrategy(String),
+}
+
 /// How a plugin is built from its arguments.
-type Build = fn(&BuildCx, &PluginArgs) -> Result<Plugin, String>;
+type Build = fn(&BuildCx, &PluginArgs) -> Result<Plugin, PluginError>;
 
 /// A plugin that a configuration may name.
 #[derive(Clone, Copy)]

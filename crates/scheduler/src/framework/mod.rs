@@ -13,7 +13,7 @@ mod remote;
 mod status;
 mod waiting_pods;
 
-pub use build::{BuildCx, Descriptor};
+pub use build::{BuildCx, Descriptor, PluginError};
 pub use candidate::Candidate;
 pub use cycle_state::{CycleState, PluginMask};
 pub use diagnosis::Diagnosis;
@@ -29,6 +29,6 @@ pub use points::{
 pub use preemption_gate::PreemptionGate;
 pub use profile::{At, Profile, Restriction, registrations_of};
 pub use remote::{Remote, RemoteBind, RemoteFilter, RemotePreempt, RemoteScore};
-pub use status::{Code, Reason, Status, Verdict};
+pub use status::{Code, Reason, Status, StatusResult};
 pub(crate) use waiting_pods::Parked;
 pub use waiting_pods::{WaitingPod, WaitingPods};

@@ -16,7 +16,7 @@ use super::diagnosis::Diagnosis;
 use super::event::Registration;
 use super::profile::Profile;
 use super::remote::{RemoteBind, RemoteFilter, RemotePreempt, RemoteScore};
-use super::status::{Status, Verdict};
+use super::status::{Status, StatusResult};
 use crate::cache::Snapshot;
 use crate::node_info::NodeView;
 use crate::pod_info::{NominatedPods, PodInfo};
@@ -35,7 +35,7 @@ pub struct CycleCx<'a> {
 /// Whether a pod may enter the active queue.
 pub trait PreEnqueue: Send + Sync {
     /// Any status holds the pod back.
-    fn pre_enqueue(&self, pod: &PodInfo) -> Verdict;
+    fn pre_enqueue(&self, pod: &PodInfo) -> StatusResult;
 }
 
 /// The order of the active queue.
@@ -61,12 +61,12 @@ pub trait PreFilter: Send + Sync {
     fn pre_filter(&self, cx: CycleCx<'_>, state: &mut CycleState, pod: &PodInfo) -> Result<PreFiltered, Status>;
 
     /// The node got one more pod, as an assumption; the state must follow.
-    fn add_pod(&self, _: &mut CycleState, _pod: &PodInfo, _added: &PodInfo, _: NodeView<'_>) -> Verdict {
+    fn add_pod(&self, _: &mut CycleState, _pod: &PodInfo, _added: &PodInfo, _: NodeView<'_>) -> StatusResult {
         Ok(())
     }
 
     /// The node lost a pod, as an assumption; the state must follow.
-    fn remove_pod(&self, _: &mut CycleState, _pod: &PodInfo, _removed: &PodInfo, _: NodeView<'_>) -> Verdict {
+    fn remove_pod(&self, _: &mut CycleState, _pod: &PodInfo, _removed: &PodInfo, _: NodeView<'_>) -> StatusResult {
         Ok(())
     }
 }
@@ -74,7 +74,7 @@ pub trait PreFilter: Send + Sync {
 /// Whether a node can run a pod. Called for many nodes: it must not allocate when the node fits.
 pub trait Filter: Send + Sync {
     /// A rejection, or nothing.
-    fn filter(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict;
+    fn filter(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> StatusResult;
 
     /// Whether the answer depends on nothing but the node and the pod's shape (see `PodShape`). Then it is asked once
     /// for all pods of a shape, until the node changes.
@@ -174,7 +174,7 @@ pub trait Score: Send + Sync {
 /// Bookkeeping of plugins when a node was chosen.
 pub trait Reserve: Send + Sync {
     /// Takes note of the choice.
-    fn reserve(&self, state: &mut CycleState, pod: &PodInfo, node: &str) -> Verdict;
+    fn reserve(&self, state: &mut CycleState, pod: &PodInfo, node: &str) -> StatusResult;
     /// Forgets the choice; may be called without [`Reserve::reserve`].
     fn unreserve(&self, state: &CycleState, pod: &PodInfo, node: &str);
 }
@@ -200,7 +200,7 @@ pub trait PreBind: Send + Sync {
     /// Whether there is any for this pod.
     fn has_work(&self, state: &CycleState, pod: &PodInfo, node: &str) -> Result<bool, Status>;
     /// Does it.
-    async fn pre_bind(&self, state: &CycleState, pod: &PodInfo, node: &str) -> Verdict;
+    async fn pre_bind(&self, state: &CycleState, pod: &PodInfo, node: &str) -> StatusResult;
 }
 
 /// Who binds.

@@ -15,7 +15,7 @@ use super::points::{
     PostFiltered, PreBind, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reserve, Score,
 };
 use super::remote::{RemoteBind, RemoteFilter, RemotePreempt, RemoteScore};
-use super::status::{Code, Reason, Status, Verdict};
+use super::status::{Code, Reason, Status, StatusResult};
 use crate::known_answers::ShapeAnswers;
 use crate::metrics::SchedulerMetrics;
 use crate::node_info::NodeView;
@@ -154,7 +154,7 @@ impl Profile {
     ///
     /// # Errors
     /// With that filter's status.
-    pub fn run_filters(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict {
+    pub fn run_filters(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> StatusResult {
         self.run_filters_from(0, state, pod, node)
     }
 
@@ -171,7 +171,7 @@ impl Profile {
         state: &CycleState,
         pod: &PodInfo,
         node: NodeView<'_>,
-    ) -> Verdict {
+    ) -> StatusResult {
         for at in self.filter.iter().skip(first) {
             if state.skip_filter.contains(at.place) {
                 continue;
@@ -196,7 +196,7 @@ impl Profile {
         pod: &PodInfo,
         node: NodeView<'_>,
         nominated: &[Arc<PodInfo>],
-    ) -> Verdict {
+    ) -> StatusResult {
         let mut others =
             nominated.iter().filter(|other| other.priority >= pod.priority && other.uid() != pod.uid()).peekable();
         if others.peek().is_some() {
@@ -214,7 +214,13 @@ impl Profile {
     ///
     /// # Errors
     /// When one fails.
-    pub fn run_add_pod(&self, state: &mut CycleState, pod: &PodInfo, added: &PodInfo, node: NodeView<'_>) -> Verdict {
+    pub fn run_add_pod(
+        &self,
+        state: &mut CycleState,
+        pod: &PodInfo,
+        added: &PodInfo,
+        node: NodeView<'_>,
+    ) -> StatusResult {
         let skip = state.skip_filter;
         for at in self.pre_filter.iter().filter(|at| !skip.contains(at.place)) {
             at.plugin
@@ -234,7 +240,7 @@ impl Profile {
         pod: &PodInfo,
         removed: &PodInfo,
         node: NodeView<'_>,
-    ) -> Verdict {
+    ) -> StatusResult {
         let skip = state.skip_filter;
         for at in self.pre_filter.iter().filter(|at| !skip.contains(at.place)) {
             at.plugin
@@ -300,7 +306,7 @@ impl Profile {
         state: &mut CycleState,
         pod: &PodInfo,
         nodes: &[NodeView<'_>],
-    ) -> Verdict {
+    ) -> StatusResult {
         let mut skip = PluginMask::default();
         for at in &self.pre_score {
             let scored = at.plugin.pre_score(cx, state, pod, nodes);
@@ -351,7 +357,7 @@ impl Profile {
     ///
     /// # Errors
     /// With the first rejection or failure.
-    pub fn run_reserve(&self, state: &mut CycleState, pod: &PodInfo, node: &str) -> Verdict {
+    pub fn run_reserve(&self, state: &mut CycleState, pod: &PodInfo, node: &str) -> StatusResult {
         for at in &self.reserve {
             at.plugin.reserve(state, pod, node).map_err(|status| {
                 let status = status.by(at.name);

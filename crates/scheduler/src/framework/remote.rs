@@ -11,7 +11,7 @@ use super::cycle_state::CycleState;
 use super::diagnosis::Diagnosis;
 use super::points::{Bound, CycleCx};
 use super::profile::{At, Profile};
-use super::status::{Code, Status, Verdict};
+use super::status::{Code, Status, StatusResult};
 use crate::node_info::NodeView;
 use crate::pod_info::PodInfo;
 
@@ -31,7 +31,12 @@ pub trait Remote: Send + Sync {
 #[async_trait]
 pub trait RemoteFilter: Remote {
     /// A verdict for each node, in their order.
-    async fn filter(&self, state: &CycleState, pod: &PodInfo, nodes: &[NodeView<'_>]) -> Result<Vec<Verdict>, Status>;
+    async fn filter(
+        &self,
+        state: &CycleState,
+        pod: &PodInfo,
+        nodes: &[NodeView<'_>],
+    ) -> Result<Vec<StatusResult>, Status>;
 }
 
 /// How well nodes suit a pod. A failure counts as no score, whatever [`Remote::is_ignorable`] says.
@@ -45,7 +50,7 @@ pub trait RemoteScore: Remote {
 #[async_trait]
 pub trait RemoteBind: Remote {
     /// Binds.
-    async fn bind(&self, pod: &PodInfo, node: &str) -> Verdict;
+    async fn bind(&self, pod: &PodInfo, node: &str) -> StatusResult;
 }
 
 /// Has a say in which pods are evicted.
@@ -248,7 +253,12 @@ mod tests {
 
     #[async_trait]
     impl RemoteFilter for Slow {
-        async fn filter(&self, _: &CycleState, _: &PodInfo, nodes: &[NodeView<'_>]) -> Result<Vec<Verdict>, Status> {
+        async fn filter(
+            &self,
+            _: &CycleState,
+            _: &PodInfo,
+            nodes: &[NodeView<'_>],
+        ) -> Result<Vec<StatusResult>, Status> {
             let verdict = |wants: bool| if wants { Ok(()) } else { Err(Status::unschedulable("unwanted")) };
             Ok(self.wants(nodes).await?.into_iter().map(verdict).collect())
         }

@@ -124,4 +124,4 @@ impl fmt::Display for Status {
 impl std::error::Error for Status {}
 
 /// Success, or why not.
-pub type Verdict = Result<(), Status>;
+pub type StatusResult = Result<(), Status>;

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::status::{Status, Verdict};
+use super::status::{Status, StatusResult};
 use crate::pod_info::PodInfo;
 
 /// The longest that a pod waits, whatever a plugin asks for, as upstream.
@@ -35,7 +35,7 @@ enum State {
     /// For these plugins, which have so much time.
     Waiting(BTreeMap<&'static str, Asked>),
     /// All have allowed it, or something else came first.
-    Ended(Verdict),
+    Ended(StatusResult),
 }
 
 struct Asked {
@@ -126,7 +126,7 @@ impl WaitingPod {
     }
 
     /// The end, or whose time is over first.
-    fn look(&self) -> Result<Verdict, (&'static str, Duration, Instant)> {
+    fn look(&self) -> Result<StatusResult, (&'static str, Duration, Instant)> {
         match &*self.state.lock() {
             State::Ended(verdict) => Ok(verdict.clone()),
             State::Waiting(asked) => {
@@ -145,7 +145,7 @@ pub(crate) struct Parked {
 
 impl Parked {
     /// Waits until all plugins have allowed the pod, one has rejected it, the time of one is over, or it has to make room.
-    pub(crate) async fn wait(&self) -> Verdict {
+    pub(crate) async fn wait(&self) -> StatusResult {
         loop {
             let (plugin, timeout, deadline) = match self.pod.look() {
                 Ok(verdict) => return verdict,

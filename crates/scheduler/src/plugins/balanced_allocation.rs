@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::framework::{BuildCx, CycleCx, CycleState, Plugin, PreScore, PreScored, Score, Status};
+use crate::framework::{BuildCx, CycleCx, CycleState, Plugin, PluginError, PreScore, PreScored, Score, Status};
 use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
@@ -13,8 +13,8 @@ struct BalancedAllocation {
     resources: Vec<String>,
 }
 
-pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
-    let PluginArgs::BalancedAllocation(args) = args else { return Err("arguments are missing".into()) };
+pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginError> {
+    let PluginArgs::BalancedAllocation(args) = args else { return Err(PluginError::NoArguments) };
     let resources = args.resources.iter().map(|spec| spec.name.clone()).collect();
     let plugin = Arc::new(BalancedAllocation { resources });
     Ok(Plugin::new(NAME).pre_score(plugin.clone()).score(plugin).wakes_on(Vec::new()))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::framework::{Bind, Bound, BuildCx, Plugin, Status};
+use crate::framework::{Bind, Bound, BuildCx, Plugin, PluginError, Status};
 use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
 use crate::writer::ClusterWriter;
@@ -15,7 +15,7 @@ struct DefaultBinder {
     writer: Arc<dyn ClusterWriter>,
 }
 
-pub(super) fn build(cx: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
+pub(super) fn build(cx: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> {
     Ok(Plugin::new(NAME).bind(Arc::new(DefaultBinder { writer: Arc::clone(&cx.writer) })).wakes_on(Vec::new()))
 }
 

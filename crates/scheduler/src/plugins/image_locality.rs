@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::framework::{BuildCx, CycleCx, CycleState, MAX_SCORE, Plugin, PreScore, PreScored, Score, Status};
+use crate::framework::{
+    BuildCx, CycleCx, CycleState, MAX_SCORE, Plugin, PluginError, PreScore, PreScored, Score, Status,
+};
 use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
@@ -23,7 +25,7 @@ struct Images {
     nodes: i64,
 }
 
-pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
+pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> {
     let plugin = Arc::new(ImageLocality);
     Ok(Plugin::new(NAME).pre_score(plugin.clone()).score(plugin).wakes_on(Vec::new()))
 }

@@ -7,8 +7,8 @@ use api_types::core_v1::{Node, NodeAffinity as Affinity, NodeSelectorTerm, Pod, 
 use component_helpers::node_affinity::{accepts, selector_matches, term_matches};
 
 use crate::framework::{
-    Action, BuildCx, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PreFilter, PreFiltered, PreScore,
-    PreScored, Registration, Resource, Score, Status, Verdict, normalize_by_maximum,
+    Action, BuildCx, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PluginError, PreFilter, PreFiltered,
+    PreScore, PreScored, Registration, Resource, Score, Status, StatusResult, normalize_by_maximum,
 };
 use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
@@ -23,7 +23,7 @@ struct NodeAffinity {
     added: Option<Affinity>,
 }
 
-pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
+pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginError> {
     let added = match args {
         PluginArgs::NodeAffinity(args) => args.added_affinity.clone(),
         _ => None,
@@ -93,7 +93,7 @@ impl PreFilter for NodeAffinity {
 }
 
 impl Filter for NodeAffinity {
-    fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict {
+    fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> StatusResult {
         if !self.enforced(node.node) {
             return Err(Status::unresolvable(REASON_ENFORCED));
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use api_types::core_v1::{Node, Pod};
 
 use crate::framework::{
-    Action, BuildCx, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PreFilter, PreFiltered, Registration,
-    Resource, Status, Verdict,
+    Action, BuildCx, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PluginError, PreFilter, PreFiltered,
+    Registration, Resource, Status, StatusResult,
 };
 use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
@@ -25,7 +25,7 @@ const FEATURES: &[(&str, Needed)] = &[
 
 struct NodeDeclaredFeatures;
 
-pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
+pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> {
     let plugin = Arc::new(NodeDeclaredFeatures);
     let events = vec![
         Registration::hinted(Resource::Node, Action::ADD.and(Action::NODE_DECLARED_FEATURE), |_, object| {
@@ -60,7 +60,7 @@ impl PreFilter for NodeDeclaredFeatures {
 }
 
 impl Filter for NodeDeclaredFeatures {
-    fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict {
+    fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> StatusResult {
         let has_all = required(&pod.pod).all(|feature| declares(node.node, feature));
         if has_all { Ok(()) } else { Err(Status::unresolvable(REASON)) }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use api_types::core_v1::Pod;
 
 use crate::framework::{
-    Action, BuildCx, CycleCx, CycleState, Filter, Hint, Plugin, PreFilter, PreFiltered, Registration, Resource, Status,
-    Verdict, is_placed,
+    Action, BuildCx, CycleCx, CycleState, Filter, Hint, Plugin, PluginError, PreFilter, PreFiltered, Registration,
+    Resource, Status, StatusResult, is_placed,
 };
 use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
@@ -17,7 +17,7 @@ const REASON: &str = "node(s) didn't have free ports for the requested pod ports
 
 struct NodePorts;
 
-pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
+pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> {
     let plugin = Arc::new(NodePorts);
     let events = vec![
         Registration::hinted(Resource::Pod, Action::DELETE, |pod: &Pod, object| {
@@ -37,7 +37,7 @@ impl PreFilter for NodePorts {
 }
 
 impl Filter for NodePorts {
-    fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict {
+    fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> StatusResult {
         let taken = pod.ports.iter().any(|port| node.ports.iter().any(|used| port.conflicts_with(used)));
         if taken { Err(Status::unschedulable(REASON)) } else { Ok(()) }
     }

@@ -8,8 +8,8 @@ use component_helpers::pod_requests;
 
 use super::resource_scores::{Strategy, Weighed};
 use crate::framework::{
-    Action, BuildCx, Code, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PreFilter, PreFiltered, Reason,
-    Registration, Resource, Score, Status, Verdict, is_placed,
+    Action, BuildCx, Code, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PluginError, PreFilter, PreFiltered,
+    Reason, Registration, Resource, Score, Status, StatusResult, is_placed,
 };
 use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
@@ -24,10 +24,10 @@ struct NodeResourcesFit {
     strategy: Strategy,
 }
 
-pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
+pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginError> {
     let default = NodeResourcesFitArgs::default();
     let args = if let PluginArgs::NodeResourcesFit(args) = args { args } else { &default };
-    let strategy = args.scoring_strategy.as_ref().ok_or("ScoringStrategy field is required")?;
+    let strategy = args.scoring_strategy.as_ref().ok_or(PluginError::NoScoringStrategy)?;
     let plugin = Arc::new(NodeResourcesFit {
         ignored: args.ignored_resources.clone(),
         ignored_groups: args.ignored_resource_groups.clone(),
@@ -142,7 +142,7 @@ impl PreFilter for NodeResourcesFit {
 }
 
 impl Filter for NodeResourcesFit {
-    fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict {
+    fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> StatusResult {
         let mut reasons = Vec::new();
         let mut worst = Code::Unschedulable;
         self.shortages(&pod.request, &node.allocatable, &node.requested, node.pods.len(), |reason, code| {

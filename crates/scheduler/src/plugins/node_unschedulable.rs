@@ -6,7 +6,8 @@ use api_types::core_v1::{Pod, Taint};
 use component_helpers::taints;
 
 use crate::framework::{
-    Action, BuildCx, CycleState, EventObject, Filter, Hint, Plugin, Registration, Resource, Status, Verdict,
+    Action, BuildCx, CycleState, EventObject, Filter, Hint, Plugin, PluginError, Registration, Resource, Status,
+    StatusResult,
 };
 use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
@@ -19,7 +20,7 @@ struct NodeUnschedulable {
     taint: Taint,
 }
 
-pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
+pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> {
     let taint =
         Taint { key: "node.kubernetes.io/unschedulable".into(), effect: "NoSchedule".into(), ..Taint::default() };
     let plugin = Arc::new(NodeUnschedulable { taint });
@@ -39,7 +40,7 @@ pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
 }
 
 impl Filter for NodeUnschedulable {
-    fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict {
+    fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> StatusResult {
         if !node.node.spec.unschedulable || taints::any_tolerates(&pod.pod.spec.tolerations, &self.taint) {
             return Ok(());
         }

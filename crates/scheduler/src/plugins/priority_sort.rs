@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::framework::{BuildCx, Plugin, QueueSort};
+use crate::framework::{BuildCx, Plugin, PluginError, QueueSort};
 use crate::plugin_args::PluginArgs;
 use crate::queued_pod::{QueuedPod, SortKey};
 
@@ -10,7 +10,7 @@ pub(super) const NAME: &str = "PrioritySort";
 
 struct PrioritySort;
 
-pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
+pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> {
     Ok(Plugin::new(NAME).queue_sort(Arc::new(PrioritySort)).wakes_on(Vec::new()))
 }
 

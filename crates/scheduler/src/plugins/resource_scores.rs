@@ -3,7 +3,7 @@
 
 use api_types::scheduler_config_v1::{ScoringStrategy, UtilizationShapePoint};
 
-use crate::framework::MAX_SCORE;
+use crate::framework::{MAX_SCORE, PluginError};
 
 /// A resource of a node as it would be with the pod.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ enum Kind {
 }
 
 impl Strategy {
-    pub(super) fn of(strategy: &ScoringStrategy) -> Result<Self, String> {
+    pub(super) fn of(strategy: &ScoringStrategy) -> Result<Self, PluginError> {
         let kind = match strategy.type_.as_str() {
             "LeastAllocated" => Kind::Least,
             "MostAllocated" => Kind::Most,
@@ -36,7 +36,7 @@ impl Strategy {
                 let ratio = strategy.requested_to_capacity_ratio.as_ref();
                 Kind::Ratio(points(ratio.map(|ratio| ratio.shape.as_slice()).unwrap_or_default()))
             }
-            other => return Err(format!("scoring strategy {other} is not supported")),
+            other => return Err(PluginError::ScoringStrategy(other.to_owned())),
         };
         let resources = strategy.resources.iter().map(|spec| (spec.name.clone(), spec.weight)).collect();
         Ok(Self { kind, resources })

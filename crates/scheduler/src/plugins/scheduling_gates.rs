@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::framework::{
-    Action, BuildCx, EventObject, Hint, Plugin, PreEnqueue, Registration, Resource, Status, Verdict,
+    Action, BuildCx, EventObject, Hint, Plugin, PluginError, PreEnqueue, Registration, Resource, Status, StatusResult,
 };
 use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
@@ -12,7 +12,7 @@ pub(super) const NAME: &str = "SchedulingGates";
 
 struct SchedulingGates;
 
-pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
+pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> {
     let same_pod = |pod: &api_types::core_v1::Pod, object: &EventObject| {
         Hint::queue_if(object.pod().is_some_and(|other| other.metadata.uid == pod.metadata.uid))
     };
@@ -21,7 +21,7 @@ pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
 }
 
 impl PreEnqueue for SchedulingGates {
-    fn pre_enqueue(&self, pod: &PodInfo) -> Verdict {
+    fn pre_enqueue(&self, pod: &PodInfo) -> StatusResult {
         let gates = &pod.pod.spec.scheduling_gates;
         if gates.is_empty() {
             return Ok(());

@@ -6,8 +6,8 @@ use api_types::core_v1::{Node, Pod, Toleration};
 use component_helpers::taints;
 
 use crate::framework::{
-    Action, BuildCx, CycleCx, CycleState, EventObject, Filter, Hint, MAX_SCORE, Plugin, PreScore, PreScored,
-    Registration, Resource, Score, Status, Verdict,
+    Action, BuildCx, CycleCx, CycleState, EventObject, Filter, Hint, MAX_SCORE, Plugin, PluginError, PreScore,
+    PreScored, Registration, Resource, Score, Status, StatusResult,
 };
 use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
@@ -24,7 +24,7 @@ struct TaintToleration;
 #[derive(Clone)]
 struct SoftTolerations(Vec<Toleration>);
 
-pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, String> {
+pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> {
     let plugin = Arc::new(TaintToleration);
     let events = vec![
         Registration::hinted(Resource::Node, Action::ADD.and(Action::NODE_TAINT), |pod: &Pod, object| {
@@ -43,7 +43,7 @@ fn tolerated(pod: &Pod, node: &Node) -> bool {
 }
 
 impl Filter for TaintToleration {
-    fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict {
+    fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> StatusResult {
         if tolerated(&pod.pod, node.node) { Ok(()) } else { Err(Status::unresolvable(REASON)) }
     }
 

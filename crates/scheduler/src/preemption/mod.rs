@@ -15,8 +15,8 @@ use api_types::policy_v1::PodDisruptionBudget;
 use async_trait::async_trait;
 
 use crate::framework::{
-    Action, BuildCx, Candidate, Code, CycleState, Diagnosis, Hint, Nomination, Plugin, PostFilter, PostFilterCx,
-    PostFiltered, PreEnqueue, PreemptionGate, Registration, Resource, Status, Verdict,
+    Action, BuildCx, Candidate, Code, CycleState, Diagnosis, Hint, Nomination, Plugin, PluginError, PostFilter,
+    PostFilterCx, PostFiltered, PreEnqueue, PreemptionGate, Registration, Resource, Status, StatusResult,
 };
 use crate::listers::Lister;
 use crate::metrics::SchedulerMetrics;
@@ -40,8 +40,8 @@ struct DefaultPreemption {
     budgets: Lister<PodDisruptionBudget>,
 }
 
-pub(crate) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
-    let PluginArgs::DefaultPreemption(args) = args else { return Err("arguments are missing".into()) };
+pub(crate) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginError> {
+    let PluginArgs::DefaultPreemption(args) = args else { return Err(PluginError::NoArguments) };
     let number = |value: Option<i32>, default: i32| usize::try_from(value.unwrap_or(default)).unwrap_or(0);
     let plugin = Arc::new(DefaultPreemption {
         percentage: number(args.min_candidate_nodes_percentage, 10),
@@ -57,7 +57,7 @@ pub(crate) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
 }
 
 impl PreEnqueue for DefaultPreemption {
-    fn pre_enqueue(&self, pod: &PodInfo) -> Verdict {
+    fn pre_enqueue(&self, pod: &PodInfo) -> StatusResult {
         if self.gate.is_closed(pod.uid()) {
             return Err(Status::unresolvable("waiting for the preemption for this pod to be finished"));
         }

@@ -7,7 +7,7 @@ use api_types::policy_v1::PodDisruptionBudget;
 use component_helpers::selectors::selector_of;
 
 use super::candidate::by_importance;
-use crate::framework::{Candidate, CycleState, PostFilterCx, Status, Verdict};
+use crate::framework::{Candidate, CycleState, PostFilterCx, Status, StatusResult};
 use crate::node_info::{NodeInfo, NodeView};
 use crate::pod_info::PodInfo;
 
@@ -56,19 +56,19 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    fn remove(&mut self, victim: &PodInfo) -> Verdict {
+    fn remove(&mut self, victim: &PodInfo) -> StatusResult {
         self.info.remove_pod(victim.uid());
         let view = NodeView { info: &self.info, ..self.node };
         self.cx.profile.run_remove_pod(&mut self.state, self.pod, victim, view)
     }
 
-    fn add(&mut self, pod: &Arc<PodInfo>) -> Verdict {
+    fn add(&mut self, pod: &Arc<PodInfo>) -> StatusResult {
         self.info.add_pod(Arc::clone(pod));
         let view = NodeView { info: &self.info, ..self.node };
         self.cx.profile.run_add_pod(&mut self.state, self.pod, pod, view)
     }
 
-    fn fits(&self) -> Verdict {
+    fn fits(&self) -> StatusResult {
         let nominated = self.cx.nominated.get(&*self.node.name).map(Vec::as_slice).unwrap_or_default();
         let view = NodeView { info: &self.info, ..self.node };
         self.cx.profile.run_filters_with_nominated(&self.state, self.pod, view, nominated)

@@ -16,12 +16,12 @@ use crate::queued_pod::{QueuedPod, SortKey, whole_seconds};
 
 /// Why a pod could not come back.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("Pod {name} is already present in {place}")]
+#[error("Pod {name} is already present in {sub_queue}")]
 pub struct QueueError {
     /// `namespace/name`.
     pub name: String,
     /// Which queue.
-    pub place: &'static str,
+    pub sub_queue: &'static str,
 }
 
 /// How many pods wait where.
@@ -49,9 +49,9 @@ impl QueueSize {
     }
 }
 
-/// The place of a pod. The numbers make keys unique.
+/// The sub_queue of a pod. The numbers make keys unique.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SubQueue {
     Active(SortKey, u64),
     Backoff(Instant, SortKey, u64),
     ErrorBackoff(Instant, u64),
@@ -60,7 +60,7 @@ enum Place {
 
 struct Entry {
     pod: QueuedPod,
-    place: Place,
+    sub_queue: SubQueue,
 }
 
 /// Everything under the lock.
@@ -117,11 +117,11 @@ impl State {
     pub(super) fn take(&mut self, key: &str) -> Option<QueuedPod> {
         let entry = self.pods.remove(key)?;
         self.count_rejections(&entry.pod, -1.0);
-        match entry.place {
-            Place::Active(sort, number) => drop(self.active.remove(&(sort, number))),
-            Place::Backoff(expiry, sort, number) => drop(self.backoff.remove(&(expiry, sort, number))),
-            Place::ErrorBackoff(expiry, number) => drop(self.error_backoff.remove(&(expiry, number))),
-            Place::Unschedulable => {
+        match entry.sub_queue {
+            SubQueue::Active(sort, number) => drop(self.active.remove(&(sort, number))),
+            SubQueue::Backoff(expiry, sort, number) => drop(self.backoff.remove(&(expiry, sort, number))),
+            SubQueue::ErrorBackoff(expiry, number) => drop(self.error_backoff.remove(&(expiry, number))),
+            SubQueue::Unschedulable => {
                 self.unschedulable.remove(key);
                 self.gated -= usize::from(entry.pod.gating_plugin.is_some());
             }
@@ -134,20 +134,20 @@ impl State {
         self.next
     }
 
-    fn put(&mut self, pod: QueuedPod, place: Place) {
+    fn put(&mut self, pod: QueuedPod, sub_queue: SubQueue) {
         let key = pod.info.full_name();
         self.take(&key);
-        match place {
-            Place::Active(sort, number) => drop(self.active.insert((sort, number), key.clone())),
-            Place::Backoff(expiry, sort, number) => drop(self.backoff.insert((expiry, sort, number), key.clone())),
-            Place::ErrorBackoff(expiry, number) => drop(self.error_backoff.insert((expiry, number), key.clone())),
-            Place::Unschedulable => {
+        match sub_queue {
+            SubQueue::Active(sort, number) => drop(self.active.insert((sort, number), key.clone())),
+            SubQueue::Backoff(expiry, sort, number) => drop(self.backoff.insert((expiry, sort, number), key.clone())),
+            SubQueue::ErrorBackoff(expiry, number) => drop(self.error_backoff.insert((expiry, number), key.clone())),
+            SubQueue::Unschedulable => {
                 self.unschedulable.insert(key.clone());
                 self.gated += usize::from(pod.gating_plugin.is_some());
             }
         }
         self.count_rejections(&pod, 1.0);
-        self.pods.insert(key, Entry { pod, place });
+        self.pods.insert(key, Entry { pod, sub_queue });
     }
 
     /// Pods count for the plugins that rejected them until they are tried again or gone.
@@ -158,7 +158,7 @@ impl State {
     }
 
     fn put_unschedulable(&mut self, pod: QueuedPod) {
-        self.put(pod, Place::Unschedulable);
+        self.put(pod, SubQueue::Unschedulable);
     }
 
     /// Runs the gates: a pod that is held back is put aside, and none comes back.
@@ -187,20 +187,20 @@ impl State {
 
     fn push_active(&mut self, rules: &Rules, mut pod: QueuedPod, event: &ClusterEvent, now: Instant) {
         pod.first_attempt.get_or_insert(now);
-        let place = Place::Active(rules.sort().key(&pod), self.number());
-        self.put(pod, place);
+        let sub_queue = SubQueue::Active(rules.sort().key(&pod), self.number());
+        self.put(pod, sub_queue);
         self.metrics.incoming("active", &event.label());
     }
 
     fn enter_backoff(&mut self, rules: &Rules, pod: QueuedPod, event: &ClusterEvent, now: Instant) {
         let Some(mut pod) = self.pass_gates(rules, pod) else { return };
         let expiry = pod.expiry(self.options.initial_backoff, self.options.max_backoff, self.origin).unwrap_or(now);
-        let place = if pod.was_rejected() {
-            Place::Backoff(expiry, rules.sort().key(&pod), self.number())
+        let sub_queue = if pod.was_rejected() {
+            SubQueue::Backoff(expiry, rules.sort().key(&pod), self.number())
         } else {
-            Place::ErrorBackoff(expiry, self.number())
+            SubQueue::ErrorBackoff(expiry, self.number())
         };
-        self.put(pod, place);
+        self.put(pod, sub_queue);
         self.metrics.incoming("backoff", &event.label());
     }
 
@@ -232,14 +232,14 @@ impl State {
             return self.enter_active(rules, pod, &ClusterEvent::UNSCHEDULABLE_POD_UPDATE, now);
         };
         entry.pod.info = Arc::clone(new);
-        match entry.place {
-            Place::Active(..) => {
+        match entry.sub_queue {
+            SubQueue::Active(..) => {
                 let Some(pod) = self.take(&key) else { return };
-                let place = Place::Active(rules.sort().key(&pod), self.number());
-                self.put(pod, place);
+                let sub_queue = SubQueue::Active(rules.sort().key(&pod), self.number());
+                self.put(pod, sub_queue);
             }
-            Place::Backoff(..) | Place::ErrorBackoff(..) => {}
-            Place::Unschedulable => {
+            SubQueue::Backoff(..) | SubQueue::ErrorBackoff(..) => {}
+            SubQueue::Unschedulable => {
                 let decided = events
                     .iter()
                     .map(|event| (event, rules.decide(&entry.pod, event, object)))
@@ -280,15 +280,15 @@ impl State {
             return;
         }
         let key = format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
-        let Some(place) = self.pods.get(&key).map(|entry| entry.place) else { return };
-        match place {
-            Place::Active(..) => {}
-            Place::Unschedulable => {
+        let Some(sub_queue) = self.pods.get(&key).map(|entry| entry.sub_queue) else { return };
+        match sub_queue {
+            SubQueue::Active(..) => {}
+            SubQueue::Unschedulable => {
                 if let Some(pod) = self.take(&key) {
                     self.enter_active(rules, pod, &ClusterEvent::FORCE_ACTIVATE, now);
                 }
             }
-            Place::Backoff(..) | Place::ErrorBackoff(..) => {
+            SubQueue::Backoff(..) | SubQueue::ErrorBackoff(..) => {
                 if let Some(pod) = self.take(&key) {
                     self.push_active(rules, pod, &ClusterEvent::FORCE_ACTIVATE, now);
                 }
@@ -317,13 +317,13 @@ impl State {
         let uid = pod.info.uid().to_owned();
         let key = pod.info.full_name();
         if let Some(entry) = self.pods.get(&key) {
-            let place = match entry.place {
-                Place::Active(..) => "the active queue",
-                Place::Backoff(..) | Place::ErrorBackoff(..) => "the backoff queue",
-                Place::Unschedulable => "unschedulable queue",
+            let sub_queue = match entry.sub_queue {
+                SubQueue::Active(..) => "the active queue",
+                SubQueue::Backoff(..) | SubQueue::ErrorBackoff(..) => "the backoff queue",
+                SubQueue::Unschedulable => "unschedulable queue",
             };
             self.in_flight.done(&uid);
-            return Err(QueueError { name: key, place });
+            return Err(QueueError { name: key, sub_queue });
         }
         pod.timestamp = now;
         pod.backoff_expiry = None;

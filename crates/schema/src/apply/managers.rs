@@ -130,7 +130,7 @@ impl Managers {
         let mut managers = Self::default();
         for (index, entry) in entries.iter().enumerate() {
             let fields = entry.fields_v1.as_ref().map(RawJson::value);
-            let parts = Parts {
+            let parts = EntryKey {
                 manager: &entry.manager,
                 operation: &entry.operation,
                 api_version: &entry.api_version,
@@ -239,7 +239,7 @@ impl Managers {
 }
 
 /// What an entry says but for its time.
-struct Parts<'a> {
+struct EntryKey<'a> {
     manager: &'a str,
     operation: &'a str,
     api_version: &'a str,
@@ -248,7 +248,7 @@ struct Parts<'a> {
     fields: Option<&'a Value>,
 }
 
-impl Parts<'_> {
+impl EntryKey<'_> {
     fn read(&self, index: usize) -> Result<(Identity, Record), ManagersError> {
         let operation = match self.operation {
             "Apply" => Operation::Apply,
@@ -280,7 +280,7 @@ impl Parts<'_> {
 
 fn decode_entry(index: usize, item: &Value) -> Result<(Identity, Record), ManagersError> {
     let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
-    let parts = Parts {
+    let parts = EntryKey {
         manager: text("manager"),
         operation: text("operation"),
         api_version: text("apiVersion"),

@@ -123,7 +123,7 @@ fn merge_items(
     key: &str,
     item_type: TypeNode<'_>,
 ) -> Result<Vec<Value>, StrategicError> {
-    let mut places = Places::of(&original, key);
+    let mut places = FirstIndexes::of(&original, key);
     for item in patch {
         let Value::Object(change) = item else { continue };
         let wanted = Element::Value(change.get(key).ok_or_else(|| no_merge_key(&change, key))?.clone());
@@ -142,12 +142,12 @@ fn merge_items(
 }
 
 /// Where items first stand in a list: by key, or by value when there is no key.
-struct Places<'k> {
+struct FirstIndexes<'k> {
     key: &'k str,
     first: BTreeMap<Element, usize>,
 }
 
-impl<'k> Places<'k> {
+impl<'k> FirstIndexes<'k> {
     fn of(list: &[Value], key: &'k str) -> Self {
         let mut places = Self { key, first: BTreeMap::new() };
         for (index, item) in list.iter().enumerate() {
@@ -170,7 +170,7 @@ impl<'k> Places<'k> {
 
 /// Items that `order` names come in its order, the others in the order of `live`, woven by their live places.
 fn in_order(items: Vec<Value>, order: &[Value], live: &[Value], key: &str) -> Vec<Value> {
-    let (order, live) = (Places::of(order, key), Places::of(live, key));
+    let (order, live) = (FirstIndexes::of(order, key), FirstIndexes::of(live, key));
     let (mut named, mut others): (Vec<Value>, Vec<Value>) =
         items.into_iter().partition(|item| order.get(item).is_some());
     named.sort_by_cached_key(|item| order.get(item));
@@ -236,7 +236,7 @@ fn check_order(change: &[Value], order: &[Value], key: &str) -> Result<(), Strat
         return Ok(());
     }
     let kept = change.iter().filter(|item| item.get(DIRECTIVE).is_none());
-    let ordered = Places::of(order, key);
+    let ordered = FirstIndexes::of(order, key);
     let places: Option<Vec<usize>> = kept.map(|item| ordered.get(item)).collect();
     if places.is_some_and(|places| places.is_sorted()) {
         return Ok(());

@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 100;
 
 /// Where a node stands in the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Level {
     Root,
     Field,
     Item,
@@ -36,7 +36,7 @@ pub fn check(path: &Path, schema: &Value) -> ErrorList {
     if schema.get("nullable") == Some(&Value::Bool(true)) {
         found.errors.push(path.child("nullable").forbidden("nullable cannot be true at the root"));
     }
-    check_node(path, schema, Place::Root, 0, &mut found);
+    check_node(path, schema, Level::Root, 0, &mut found);
     let Found { mut errors, structural, is_other_dialect } = found;
     // What no structural schema can say is all that is told of a schema that says it.
     if is_other_dialect {
@@ -61,7 +61,7 @@ fn has_members(schema: &Map<String, Value>, name: &str) -> bool {
     schema.get(name).and_then(Value::as_object).is_some_and(|map| !map.is_empty())
 }
 
-fn check_node(path: &Path, schema: &Value, place: Place, depth: usize, found: &mut Found) {
+fn check_node(path: &Path, schema: &Value, place: Level, depth: usize, found: &mut Found) {
     let Value::Object(node) = schema else { return };
     if depth > MAX_DEPTH {
         found.errors.push(path.forbidden("nested too deeply"));
@@ -74,24 +74,24 @@ fn check_node(path: &Path, schema: &Value, place: Place, depth: usize, found: &m
     nested::check_junctors(path, node, &mut found.structural);
     for (name, property) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
         let below = path.child("properties").key(name);
-        if place == Place::Root
+        if place == Level::Root
             && matches!(name.as_str(), "apiVersion" | "kind" | "metadata")
             && property.get("default").is_some()
         {
             found.errors.push(below.child("default").forbidden(format!("must not be set in top-level {name}")));
         }
-        check_node(&below, property, Place::Field, depth + 1, found);
+        check_node(&below, property, Level::Field, depth + 1, found);
     }
     if let Some(items) = node.get("items") {
-        check_node(&path.child("items"), items, Place::Item, depth + 1, found);
+        check_node(&path.child("items"), items, Level::Item, depth + 1, found);
     }
     if let Some(entries) = node.get("additionalProperties") {
-        check_node(&path.child("additionalProperties"), entries, Place::Field, depth + 1, found);
+        check_node(&path.child("additionalProperties"), entries, Level::Field, depth + 1, found);
     }
 }
 
 /// Keywords that the dialect leaves out.
-fn check_keywords(path: &Path, node: &Map<String, Value>, place: Place, found: &mut Found) {
+fn check_keywords(path: &Path, node: &Map<String, Value>, place: Level, found: &mut Found) {
     let errors = &mut found.errors;
     const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
     match text(node, "type") {
@@ -121,7 +121,7 @@ fn check_keywords(path: &Path, node: &Map<String, Value>, place: Place, found: &
         let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
         errors.push(path.child("uniqueItems").forbidden(detail));
     }
-    if place == Place::Root && node.get("additionalProperties").is_some_and(|entries| !entries.is_null()) {
+    if place == Level::Root && node.get("additionalProperties").is_some_and(|entries| !entries.is_null()) {
         errors.push(path.child("additionalProperties").forbidden("must not be used at the root"));
     }
     let restricts = node.get("additionalProperties").is_some_and(|entries| *entries != Value::Bool(true));
@@ -136,16 +136,16 @@ fn check_keywords(path: &Path, node: &Map<String, Value>, place: Place, found: &
     }
 }
 
-fn check_type(path: &Path, node: &Map<String, Value>, place: Place, errors: &mut ErrorList) {
+fn check_type(path: &Path, node: &Map<String, Value>, place: Level, errors: &mut ErrorList) {
     let kind = text(node, "type");
     let exempt = flag(node, "x-kubernetes-int-or-string") || flag(node, "x-kubernetes-preserve-unknown-fields");
     let at_type = path.child("type");
     match (place, kind) {
-        (Place::Root, "") => errors.push(at_type.required("must not be empty at the root")),
-        (Place::Root, "object") => {}
-        (Place::Root, other) => errors.push(at_type.invalid(other, "must be object at the root")),
-        (Place::Item, "") if !exempt => errors.push(at_type.required("must not be empty for specified array items")),
-        (Place::Field, "") if !exempt => errors.push(at_type.required("must not be empty for specified object fields")),
+        (Level::Root, "") => errors.push(at_type.required("must not be empty at the root")),
+        (Level::Root, "object") => {}
+        (Level::Root, other) => errors.push(at_type.invalid(other, "must be object at the root")),
+        (Level::Item, "") if !exempt => errors.push(at_type.required("must not be empty for specified array items")),
+        (Level::Field, "") if !exempt => errors.push(at_type.required("must not be empty for specified object fields")),
         _ => {}
     }
     if kind == "array" && node.get("items").is_none_or(Value::is_null) {
@@ -154,7 +154,7 @@ fn check_type(path: &Path, node: &Map<String, Value>, place: Place, errors: &mut
 }
 
 /// Whole objects inside, and the members that every object has.
-fn check_embedded(path: &Path, node: &Map<String, Value>, place: Place, errors: &mut ErrorList) {
+fn check_embedded(path: &Path, node: &Map<String, Value>, place: Level, errors: &mut ErrorList) {
     const EMBEDDED: &str = "x-kubernetes-embedded-resource";
     const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
     let embedded = flag(node, EMBEDDED);
@@ -180,12 +180,12 @@ fn check_embedded(path: &Path, node: &Map<String, Value>, place: Place, errors: 
             errors.push(path.child("properties").required(detail));
         }
     }
-    if embedded || place == Place::Root {
+    if embedded || place == Level::Root {
         check_implied(path, node, place, errors);
     }
 }
 
-fn check_implied(path: &Path, node: &Map<String, Value>, place: Place, errors: &mut ErrorList) {
+fn check_implied(path: &Path, node: &Map<String, Value>, place: Level, errors: &mut ErrorList) {
     let properties = node.get("properties").and_then(Value::as_object);
     let declared = |name: &str| properties.and_then(|map| map.get(name)).and_then(Value::as_object);
     let at = |name: &str| path.child("properties").key(name);
@@ -195,7 +195,7 @@ fn check_implied(path: &Path, node: &Map<String, Value>, place: Place, errors: &
             errors.push(at(name).child("type").invalid(kind, format!("must be {wanted}")));
         }
     }
-    let Some(metadata) = declared("metadata").filter(|_| place == Place::Root) else { return };
+    let Some(metadata) = declared("metadata").filter(|_| place == Level::Root) else { return };
     let fields = metadata.get("properties").and_then(Value::as_object);
     let only_names = fields.into_iter().flatten().all(|(name, _)| matches!(name.as_str(), "name" | "generateName"));
     let only_known = metadata.keys().all(|key| matches!(key.as_str(), "type" | "properties" | "description"));

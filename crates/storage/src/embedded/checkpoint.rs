@@ -60,17 +60,17 @@ pub(super) struct Stored {
 /// Why the database could not be opened.
 pub(super) enum OpenError {
     Engine(DatabaseError),
-    Damaged(String),
+    Damaged(LoadError),
 }
 
 impl Checkpointer {
     /// Opens and loads the database.
     pub(super) fn open(disk: Arc<dyn Disk>, now: Instant) -> Result<Stored, OpenError> {
         let database = disk.database().map_err(OpenError::Engine)?;
-        initialise(&database).map_err(|error| OpenError::Damaged(error.to_string()))?;
+        initialise(&database).map_err(|error| OpenError::Damaged(error.into()))?;
         let (state, superfluous) = load(&database, now).map_err(OpenError::Damaged)?;
         let numbers = stored_sequence(&database).and_then(|sequence| Ok((sequence, stored_mark(&database)?)));
-        let (sequence, mark) = numbers.map_err(|error| OpenError::Damaged(error.to_string()))?;
+        let (sequence, mark) = numbers.map_err(|error| OpenError::Damaged(error.into()))?;
         let checkpointer = Self { disk, database: Some(database), sequence };
         Ok(Stored { checkpointer, state, sequence, mark, superfluous })
     }
@@ -189,22 +189,38 @@ fn stored_sequence(database: &Database) -> Result<u64, redb::Error> {
     Ok(sequence)
 }
 
-fn load(database: &Database, now: Instant) -> Result<(State, Vec<RowId>), String> {
-    let say = |error: redb::Error| error.to_string();
-    let txn = database.begin_read().map_err(|error| error.to_string())?;
-    let meta = txn.open_table(META).map_err(|error| error.to_string())?;
+/// Why the contents of a database cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LoadError {
+    #[error(transparent)]
+    Database(#[from] redb::Error),
+    #[error("the entry {0} is missing")]
+    NoEntry(String),
+    #[error("its format is {0}, this program reads {OLDEST_FORMAT} to {FORMAT_VERSION}")]
+    Format(i64),
+    #[error("row {0:?} is not readable")]
+    Row(RowId),
+    #[error("revision {0} is missing")]
+    Missing(i64),
+    #[error("it should end at revision {expected}, but ends at {found}")]
+    End { expected: Revision, found: i64 },
+}
+
+fn load(database: &Database, now: Instant) -> Result<(State, Vec<RowId>), LoadError> {
+    let txn = database.begin_read().map_err(redb::Error::from)?;
+    let meta = txn.open_table(META).map_err(redb::Error::from)?;
     let number = |name: &str| match meta.get(name) {
         Ok(Some(found)) => Ok(found.value()),
-        Ok(None) => Err(format!("the entry {name} is missing")),
-        Err(error) => Err(say(error.into())),
+        Ok(None) => Err(LoadError::NoEntry(name.to_owned())),
+        Err(error) => Err(redb::Error::from(error).into()),
     };
     let format = number(FORMAT)?;
     if !(OLDEST_FORMAT..=FORMAT_VERSION).contains(&format) {
-        return Err(format!("its format is {format}, this program reads {OLDEST_FORMAT} to {FORMAT_VERSION}"));
+        return Err(LoadError::Format(format));
     }
     let (revision, compacted) = (Revision(number(REVISION)?), Revision(number(COMPACTED)?));
     let mut state = State::default();
-    load_leases(&txn, &mut state, now).map_err(say)?;
+    load_leases(&txn, &mut state, now)?;
     load_rows(&txn, &mut state, revision, compacted)?;
     let superfluous = state.finish_restore(revision, compacted, number(NEXT_LEASE)?);
     Ok((state, superfluous))
@@ -224,13 +240,13 @@ fn load_rows(
     state: &mut State,
     revision: Revision,
     compacted: Revision,
-) -> Result<(), String> {
-    let rows = txn.open_table(ROWS).map_err(|error| error.to_string())?;
+) -> Result<(), LoadError> {
+    let rows = txn.open_table(ROWS).map_err(redb::Error::from)?;
     let mut log = LogReader { next: compacted.0.max(1) + 1, open: Vec::new(), open_revision: compacted };
-    for entry in rows.iter().map_err(|error| error.to_string())? {
-        let (id, bytes) = entry.map_err(|error| error.to_string())?;
+    for entry in rows.iter().map_err(redb::Error::from)? {
+        let (id, bytes) = entry.map_err(redb::Error::from)?;
         let Some((key, version)) = record::decode(id.value(), bytes.value()) else {
-            return Err(format!("row {:?} is not readable", id.value()));
+            return Err(LoadError::Row(id.value()));
         };
         let at = version.revision;
         let event = state.restore_version(key, version);
@@ -249,11 +265,11 @@ struct LogReader {
 }
 
 impl LogReader {
-    fn add(&mut self, state: &mut State, at: Revision, event: Event) -> Result<(), String> {
+    fn add(&mut self, state: &mut State, at: Revision, event: Event) -> Result<(), LoadError> {
         if at != self.open_revision || self.open.is_empty() {
             self.close(state);
             if at.0 != self.next {
-                return Err(format!("revision {} is missing", self.next));
+                return Err(LoadError::Missing(self.next));
             }
             self.open_revision = at;
             self.next += 1;
@@ -269,10 +285,10 @@ impl LogReader {
         }
     }
 
-    fn finish(mut self, state: &mut State, revision: Revision) -> Result<(), String> {
+    fn finish(mut self, state: &mut State, revision: Revision) -> Result<(), LoadError> {
         self.close(state);
         if self.next != revision.0 + 1 {
-            return Err(format!("it should end at revision {revision}, but ends at {}", self.next - 1));
+            return Err(LoadError::End { expected: revision, found: self.next - 1 });
         }
         Ok(())
     }

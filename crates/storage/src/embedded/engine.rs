@@ -45,21 +45,24 @@ impl Engine {
         journal_bytes: u64,
         now: Instant,
     ) -> Result<Loaded, StorageError> {
-        let damaged = |detail: String| StorageError::Corrupt { path: directory.path().to_owned(), detail };
+        let damaged = |detail: &dyn std::fmt::Display| StorageError::Corrupt {
+            path: directory.path().to_owned(),
+            detail: detail.to_string(),
+        };
         let (anchor, witnessed) = Anchor::open(directory.path())?;
         let stored = Checkpointer::open(Arc::clone(&disk), now).map_err(|error| match error {
             OpenError::Engine(error) => not_opened(&directory, error),
-            OpenError::Damaged(detail) => damaged(detail),
+            OpenError::Damaged(error) => damaged(&error),
         })?;
         let Stored { checkpointer, mut state, sequence, mark, mut superfluous } = stored;
         let half = |number| disk.journal(number).map_err(|error| directory.journal_error(number, &error));
         let (journal, payloads) =
-            Journal::open([half(0)?, half(1)?], mark, sequence, journal_bytes).map_err(damaged)?;
+            Journal::open([half(0)?, half(1)?], mark, sequence, journal_bytes).map_err(|error| damaged(&error))?;
         let mut pending = Vec::new();
         for payload in &payloads {
             let mut rest = payload.as_slice();
             while !rest.is_empty() {
-                let effect = entry::take(&mut rest, &state).map_err(damaged)?;
+                let effect = entry::take(&mut rest, &state).map_err(|error| damaged(&error))?;
                 superfluous.extend(state.apply(std::slice::from_ref(&effect), now));
                 pending.push(effect);
             }
@@ -67,7 +70,7 @@ impl Engine {
         let durable = state.revision();
         if let Some(witnessed) = witnessed.filter(|witnessed| *witnessed > durable) {
             let detail = format!("it ends at revision {durable}, but revision {witnessed} was acknowledged");
-            return Err(damaged(detail));
+            return Err(damaged(&detail));
         }
         anchor.note(durable);
         let engine = Self { journal, anchor, durable, _directory: directory };

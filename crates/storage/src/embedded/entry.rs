@@ -54,37 +54,52 @@ fn put_batch(out: &mut Vec<u8>, batch: &EventBatch) {
     }
 }
 
+/// Why bytes are not the next effect.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EntryError {
+    #[error(transparent)]
+    Short(#[from] TryGetError),
+    #[error(transparent)]
+    Length(#[from] std::num::TryFromIntError),
+    #[error("there is no effect {0}")]
+    Kind(u8),
+    #[error("revision {revision} follows on {state}")]
+    Order { revision: Revision, state: Revision },
+    #[error("a record is cut off")]
+    CutOff,
+    #[error("change {position} of revision {revision} is not readable")]
+    Record { position: u32, revision: Revision },
+}
+
 /// Takes the next effect off the bytes of a commit, as it follows on `state`.
 ///
 /// # Errors
 /// A description where the bytes are not an effect, or not the next one.
-pub(super) fn take(bytes: &mut &[u8], state: &State) -> Result<Effect, String> {
-    let short = |error: TryGetError| error.to_string();
-    match bytes.try_get_u8().map_err(short)? {
+pub(super) fn take(bytes: &mut &[u8], state: &State) -> Result<Effect, EntryError> {
+    match bytes.try_get_u8()? {
         CHANGED => take_batch(bytes, state).map(Effect::Changed),
         LEASE_GRANTED => {
-            let lease = LeaseId(bytes.try_get_i64().map_err(short)?);
-            Ok(Effect::LeaseGranted { lease, ttl: Duration::from_secs(bytes.try_get_u64().map_err(short)?) })
+            let lease = LeaseId(bytes.try_get_i64()?);
+            Ok(Effect::LeaseGranted { lease, ttl: Duration::from_secs(bytes.try_get_u64()?) })
         }
-        LEASE_ENDED => Ok(Effect::LeaseEnded(LeaseId(bytes.try_get_i64().map_err(short)?))),
-        COMPACTED => Ok(Effect::Compacted(Revision(bytes.try_get_i64().map_err(short)?))),
-        kind => Err(format!("there is no effect {kind}")),
+        LEASE_ENDED => Ok(Effect::LeaseEnded(LeaseId(bytes.try_get_i64()?))),
+        COMPACTED => Ok(Effect::Compacted(Revision(bytes.try_get_i64()?))),
+        kind => Err(EntryError::Kind(kind)),
     }
 }
 
-fn take_batch(bytes: &mut &[u8], state: &State) -> Result<EventBatch, String> {
-    let short = |error: TryGetError| error.to_string();
-    let revision = Revision(bytes.try_get_i64().map_err(short)?);
+fn take_batch(bytes: &mut &[u8], state: &State) -> Result<EventBatch, EntryError> {
+    let revision = Revision(bytes.try_get_i64()?);
     if revision.0 != state.revision().0 + 1 {
-        return Err(format!("revision {revision} follows on {}", state.revision()));
+        return Err(EntryError::Order { revision, state: state.revision() });
     }
     let mut events = Vec::new();
-    for position in 0..bytes.try_get_u32().map_err(short)? {
-        let length = usize::try_from(bytes.try_get_u32().map_err(short)?).map_err(|error| error.to_string())?;
-        let (record, rest) = bytes.split_at_checked(length).ok_or("a record is cut off")?;
+    for position in 0..bytes.try_get_u32()? {
+        let length = usize::try_from(bytes.try_get_u32()?)?;
+        let (record, rest) = bytes.split_at_checked(length).ok_or(EntryError::CutOff)?;
         *bytes = rest;
         let read = record::decode((revision.0.unsigned_abs(), position), record);
-        let (key, version) = read.ok_or_else(|| format!("change {position} of revision {revision} is not readable"))?;
+        let (key, version) = read.ok_or(EntryError::Record { position, revision })?;
         let previous = state.current(&key).cloned();
         events.push(match version.kv {
             Some(kv) => Event::Put { kv, previous },

@@ -52,6 +52,17 @@ struct Frame<'a> {
     end: usize,
 }
 
+/// Why a journal cannot be followed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum JournalError {
+    #[error("the journal: {0}")]
+    Read(std::io::Error),
+    #[error("the journal lacks commit {0}")]
+    Lacks(u64),
+    #[error("the journal has commit {has}, but not {lacks}")]
+    Gap { has: u64, lacks: u64 },
+}
+
 impl Journal {
     /// Reads what follows the commit with the sequence `after`: the payloads in order.
     ///
@@ -62,8 +73,8 @@ impl Journal {
         mark: Mark,
         after: u64,
         long_bytes: u64,
-    ) -> Result<(Self, Vec<Vec<u8>>), String> {
-        let read = |file: &dyn JournalFile| file.read_all().map_err(|error| format!("the journal: {error}"));
+    ) -> Result<(Self, Vec<Vec<u8>>), JournalError> {
+        let read = |file: &dyn JournalFile| file.read_all().map_err(JournalError::Read);
         let images = [read(files[0].as_ref())?, read(files[1].as_ref())?];
         let runs = [frames(&images[0], mark), frames(&images[1], mark)];
         let mut live: Vec<(usize, &Frame<'_>)> = Vec::new();
@@ -73,14 +84,14 @@ impl Journal {
         live.sort_by_key(|(_, frame)| frame.sequence);
         for ((_, frame), expected) in live.iter().zip(after + 1..) {
             if frame.sequence != expected {
-                return Err(format!("the journal lacks commit {expected}"));
+                return Err(JournalError::Lacks(expected));
             }
         }
         let sequence = live.last().map_or(after, |(_, frame)| frame.sequence);
         for (image, run) in images.iter().zip(&runs) {
             let beyond = newest_beyond(image, mark, run.last().map_or(0, |frame| frame.end));
             if beyond > sequence {
-                return Err(format!("the journal has commit {beyond}, but not {}", sequence + 1));
+                return Err(JournalError::Gap { has: beyond, lacks: sequence + 1 });
             }
         }
         let (active, offset) = live.last().map_or((0, 0), |(half, frame)| (*half, frame.end as u64));

@@ -57,7 +57,7 @@ mod tests {
 
     use super::super::fixtures::token;
     use super::*;
-    use crate::workloads::fixtures::{Running, settle};
+    use crate::workloads::fixtures::{Running, run_until_idle};
 
     const KNOWN: &[Descriptor] = &[Descriptor { disabled_by_default: false, ..DESCRIPTOR }];
 
@@ -75,10 +75,10 @@ mod tests {
             secret.metadata.uid = uid.into();
             running.put("v1/secrets", &secret);
         }
-        settle().await;
+        run_until_idle().await;
         assert_eq!(running.count("v1/secrets"), 2, "the expired one and the unreadable one are gone");
         tokio::time::sleep(Duration::from_secs(600)).await;
-        settle().await;
+        run_until_idle().await;
         assert_eq!(running.count("v1/secrets"), 1, "one never expires");
     }
 }

@@ -83,7 +83,7 @@ impl Controller for Signer {
 mod tests {
     use super::super::fixtures::token;
     use super::*;
-    use crate::workloads::fixtures::{Running, at, settle};
+    use crate::workloads::fixtures::{Running, at, run_until_idle};
 
     const KNOWN: &[Descriptor] = &[Descriptor { disabled_by_default: false, ..DESCRIPTOR }];
     /// Upstream's signature of this content by the token `abcdef.0123456789abcdef`.
@@ -123,12 +123,12 @@ mod tests {
         let running = Running::start(KNOWN);
         running.put("v1/configmaps", &info(&[]));
         running.put("v1/secrets", &token("abcdef", &[]));
-        settle().await;
+        run_until_idle().await;
         let read = || async { running.client.namespaced::<ConfigMap>(NAMESPACE).get(NAME).await.unwrap().data };
         assert_eq!(read().await["jws-kubeconfig-abcdef"], SIGNATURE);
         running.assert_steady().await;
         running.server.remove("v1/secrets", "kube-system", "bootstrap-token-abcdef");
-        settle().await;
+        run_until_idle().await;
         assert_eq!(read().await.len(), 1);
     }
 }

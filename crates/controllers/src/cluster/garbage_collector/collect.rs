@@ -32,7 +32,7 @@ pub(super) enum Owner {
 
 /// What to do with an object.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ItemAction {
     Keep,
     /// Take out the references to these owners.
     Forget(Vec<String>),
@@ -44,18 +44,18 @@ pub(super) enum Verdict {
 }
 
 /// Decides from what the references point at.
-pub(super) fn verdict(meta: &ObjectMeta, owners: &[(String, Owner)], has_dependents: bool) -> Verdict {
+pub(super) fn action_for(meta: &ObjectMeta, owners: &[(String, Owner)], has_dependents: bool) -> ItemAction {
     let any = |state: Owner| owners.iter().any(|(_, owner)| *owner == state);
     if any(Owner::Solid) {
         let gone: Vec<String> =
             owners.iter().filter(|(_, owner)| *owner != Owner::Solid).map(|(uid, _)| uid.clone()).collect();
-        return if gone.is_empty() { Verdict::Keep } else { Verdict::Forget(gone) };
+        return if gone.is_empty() { ItemAction::Keep } else { ItemAction::Forget(gone) };
     }
     if any(Owner::Waiting) && has_dependents {
-        return Verdict::DeleteForeground;
+        return ItemAction::DeleteForeground;
     }
     let has = |finalizer: &str| meta.finalizers.iter().any(|one| one == finalizer);
-    Verdict::Delete(match () {
+    ItemAction::Delete(match () {
         () if has(ORPHAN) => "Orphan",
         () if has(FOREGROUND) => "Foreground",
         () => "Background",
@@ -140,10 +140,10 @@ impl Collector {
             owners.push((reference.uid.clone(), self.look_at(cx, node, reference).await?));
         }
         let has_dependents = !node.dependents.is_empty();
-        match verdict(meta, &owners, has_dependents) {
-            Verdict::Keep => {}
-            Verdict::Forget(gone) => remove_references(&cx.client, info, meta, &gone).await?,
-            Verdict::DeleteForeground => {
+        match action_for(meta, &owners, has_dependents) {
+            ItemAction::Keep => {}
+            ItemAction::Forget(gone) => remove_references(&cx.client, info, meta, &gone).await?,
+            ItemAction::DeleteForeground => {
                 let dependents = self.0.graph.lock().dependents(&meta.uid);
                 if dependents.iter().any(|dependent| dependent.deleting_dependents) {
                     unblock(&cx.client, info, meta).await?;
@@ -152,7 +152,7 @@ impl Collector {
                 }
                 self.delete(&cx.client, info, meta, "Foreground").await?;
             }
-            Verdict::Delete(policy) => self.delete(&cx.client, info, meta, policy).await?,
+            ItemAction::Delete(policy) => self.delete(&cx.client, info, meta, policy).await?,
         }
         Ok(())
     }

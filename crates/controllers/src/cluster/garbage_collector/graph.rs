@@ -54,7 +54,7 @@ impl Graph {
     pub(super) fn observe(&mut self, identity: Identity, meta: &ObjectMeta) -> Effects {
         let mut effects = Effects::default();
         let uid = identity.uid.clone();
-        self.settle_identity(identity, &mut effects);
+        self.resolve_identity(identity, &mut effects);
         let before = self.nodes.get(&uid).map(|node| node.owners.clone()).unwrap_or_default();
         self.relink(&uid, &before, &meta.owner_references, &mut effects);
         self.transition(&uid, meta, &mut effects);
@@ -62,7 +62,7 @@ impl Graph {
     }
 
     /// Enters a new object, or makes a real one of what was known from references only.
-    fn settle_identity(&mut self, identity: Identity, effects: &mut Effects) {
+    fn resolve_identity(&mut self, identity: Identity, effects: &mut Effects) {
         let uid = identity.uid.clone();
         let node =
             self.nodes.entry(uid.clone()).or_insert_with(|| Node { identity: identity.clone(), ..Node::default() });

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use api_machinery::meta::{ObjectMeta, OwnerReference};
 
-use super::collect::{Owner, Verdict, verdict};
+use super::collect::{ItemAction, Owner, action_for};
 use super::graph::{Effects, Graph};
 use super::object::{FOREGROUND, Identity, ORPHAN};
 use crate::workloads::fixtures::{at, meta};
@@ -154,14 +154,14 @@ fn verdicts() {
     let plain = meta("p");
     let keep = deleted(meta("p"), ORPHAN);
     for (name, meta, owners, dependents, expected) in [
-        ("steady state", &plain, vec![Solid], false, Verdict::Keep),
-        ("one owner gone", &plain, vec![Solid, Dangling], false, Verdict::Forget(vec!["1".into()])),
-        ("all gone", &plain, vec![Dangling], true, Verdict::Delete("Background")),
-        ("owner waits", &plain, vec![Waiting], false, Verdict::Delete("Background")),
-        ("owner waits, with dependents", &plain, vec![Waiting, Dangling], true, Verdict::DeleteForeground),
-        ("dependents are to stay", &keep, vec![Dangling], true, Verdict::Delete("Orphan")),
+        ("steady state", &plain, vec![Solid], false, ItemAction::Keep),
+        ("one owner gone", &plain, vec![Solid, Dangling], false, ItemAction::Forget(vec!["1".into()])),
+        ("all gone", &plain, vec![Dangling], true, ItemAction::Delete("Background")),
+        ("owner waits", &plain, vec![Waiting], false, ItemAction::Delete("Background")),
+        ("owner waits, with dependents", &plain, vec![Waiting, Dangling], true, ItemAction::DeleteForeground),
+        ("dependents are to stay", &keep, vec![Dangling], true, ItemAction::Delete("Orphan")),
     ] {
         let owners: Vec<_> = owners.into_iter().enumerate().map(|(at, owner)| (at.to_string(), owner)).collect();
-        assert_eq!(verdict(meta, &owners, dependents), expected, "{name}");
+        assert_eq!(action_for(meta, &owners, dependents), expected, "{name}");
     }
 }

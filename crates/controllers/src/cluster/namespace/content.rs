@@ -83,7 +83,7 @@ pub(super) async fn delete(cx: &Cx, namespace: &Namespace) -> Report {
                 report.remaining.insert(format!("{}.{}", resource.resource, resource.group), left.count);
                 report.estimate = report.estimate.max(left.estimate);
             }
-            Err(error) => report.fail(error),
+            Err(error) => report.fail(error.to_string()),
         }
         for (finalizer, count) in finalizers {
             *report.finalizers.entry(finalizer).or_default() += count;
@@ -102,6 +102,15 @@ struct Left {
     estimate: u64,
 }
 
+/// Why a resource's objects could not be deleted.
+#[derive(Debug, thiserror::Error)]
+enum RoundError {
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("unexpected items still remain in namespace: {namespace} for gvr: {gvr}")]
+    Remaining { namespace: String, gvr: String },
+}
+
 /// One round of deletion in one namespace.
 struct Round<'a> {
     client: &'a Client,
@@ -115,10 +124,10 @@ impl Round<'_> {
         &self,
         served: &ServedResource,
         finalizers: &mut BTreeMap<String, usize>,
-    ) -> Result<Left, String> {
-        let estimate = if is_pods(served) { self.pods_estimate().await.map_err(text)? } else { 0 };
-        self.delete_all(served).await.map_err(text)?;
-        let Some(items) = self.list(&served.info).await.map_err(text)? else {
+    ) -> Result<Left, RoundError> {
+        let estimate = if is_pods(served) { self.pods_estimate().await? } else { 0 };
+        self.delete_all(served).await?;
+        let Some(items) = self.list(&served.info).await? else {
             return Ok(Left { count: 0, estimate: 0 });
         };
         for finalizer in items.iter().flat_map(|meta| &meta.finalizers) {
@@ -133,7 +142,7 @@ impl Round<'_> {
                 let GroupVersionResource { group, version, resource } = &served.info.resource;
                 let name = &self.namespace.metadata.name;
                 let gvr = format!("{group}/{version}, Resource={resource}");
-                Err(format!("unexpected items still remain in namespace: {name} for gvr: {gvr}"))
+                Err(RoundError::Remaining { namespace: name.clone(), gvr })
             }
         }
     }
@@ -184,8 +193,4 @@ pub(super) fn grace_estimate(pods: &[Pod], deleted: Time, now: Time) -> u64 {
 /// The resource is not there (any more), or does not offer this.
 fn unsupported(error: &ClientError) -> bool {
     error.is_not_found() || error.api().is_some_and(|error| error.code == 405)
-}
-
-fn text(error: impl ToString) -> String {
-    error.to_string()
 }

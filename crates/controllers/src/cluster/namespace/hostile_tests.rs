@@ -7,7 +7,7 @@ use api_types::core_v1::{ConfigMap, Namespace, Pod};
 
 use super::*;
 use crate::Settings;
-use crate::workloads::fixtures::{Running, WithDiscovery, meta, settle};
+use crate::workloads::fixtures::{Running, WithDiscovery, meta, run_until_idle};
 
 const KNOWN: &[Descriptor] = &[DESCRIPTOR];
 
@@ -28,13 +28,13 @@ async fn what_guards_pods_goes_after_them() {
     namespace.metadata.deletion_timestamp = Some(Time::from_unix_seconds(1));
     running.put("v1/namespaces", &namespace);
     for _ in 0..20 {
-        settle().await;
+        run_until_idle().await;
         assert_eq!((running.count("v1/pods"), running.count("v1/configmaps")), (1, 1), "the guard went first");
     }
     assert!(running.requests("DELETE", "pods") > 0, "the pod was asked to end");
     running.server.remove("v1/pods", "ns", "p");
     for _ in 0..20 {
-        settle().await;
+        run_until_idle().await;
     }
     assert_eq!(
         running.count("v1/configmaps"),

@@ -7,7 +7,7 @@ use api_types::core_v1::{ConfigMap, Namespace, Pod};
 
 use super::content::{Report, grace_estimate};
 use super::*;
-use crate::workloads::fixtures::{Running, at, meta, settle};
+use crate::workloads::fixtures::{Running, at, meta, run_until_idle};
 
 const KNOWN: &[Descriptor] = &[DESCRIPTOR];
 
@@ -64,13 +64,13 @@ async fn a_namespace_is_left_alone_until_it_is_deleted() {
     namespace.spec.finalizers.push(FINALIZER.into());
     running.put("v1/namespaces", &namespace);
     running.put("v1/configmaps", &ConfigMap { metadata: meta("c"), ..ConfigMap::default() });
-    settle().await;
-    settle().await;
+    run_until_idle().await;
+    run_until_idle().await;
     assert_eq!(running.count("v1/configmaps"), 1);
     assert_eq!(running.requests("PUT", "namespaces"), 0);
     namespace.metadata.deletion_timestamp = Some(Time::from_unix_seconds(1));
     running.put("v1/namespaces", &namespace);
-    settle().await;
-    settle().await;
+    run_until_idle().await;
+    run_until_idle().await;
     assert!(running.requests("PUT", "namespaces/ns/status") > 0, "the phase is written");
 }

@@ -5,7 +5,7 @@ use api_types::core_v1::ResourceList;
 use serde_json::json;
 
 use super::*;
-use crate::workloads::fixtures::{Running, WithDiscovery, settle};
+use crate::workloads::fixtures::{Running, WithDiscovery, run_until_idle};
 
 fn amounts(text: &str) -> ResourceList {
     let pair = |pair: &str| {
@@ -55,11 +55,11 @@ async fn pods_are_counted_as_they_come_to_be_known_and_go() {
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ns"},
         "spec": {"hard": {"pods": "5", "cpu": "4"}}});
     running.server.put("v1/resourcequotas", quota);
-    settle().await;
+    run_until_idle().await;
     let quotas = running.client.namespaced::<ResourceQuota>("ns");
     assert_eq!(quotas.get("q").await.unwrap().status.used, amounts("cpu=2 pods=2"));
     running.server.remove("v1/pods", "ns", "a");
-    settle().await;
+    run_until_idle().await;
     assert_eq!(quotas.get("q").await.unwrap().status.used, amounts("cpu=1 pods=1"));
 }
 
@@ -73,7 +73,7 @@ async fn what_discovery_finds_is_counted_without_waiting_for_the_next_round() {
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ns"},
         "spec": {"hard": {"pods": "5", "count/configmaps": "4", "configmaps": "4"}}});
     running.server.put("v1/resourcequotas", quota);
-    settle().await;
+    run_until_idle().await;
     let quotas = running.client.namespaced::<ResourceQuota>("ns");
     let used = quotas.get("q").await.unwrap().status.used;
     assert_eq!(used, amounts("pods=0 count/configmaps=1 configmaps=1"));
@@ -93,7 +93,7 @@ async fn what_was_booked_for_something_that_is_gone_is_released_soon() {
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ns"},
         "spec": {"hard": {"pods": "5"}}});
     running.server.put("v1/resourcequotas", quota);
-    settle().await;
+    run_until_idle().await;
     // The pod has come and gone, and the deletion was counted, before the booking is seen.
     running
         .server
@@ -101,7 +101,7 @@ async fn what_was_booked_for_something_that_is_gone_is_released_soon() {
     running.server.remove("v1/pods", "ns", "a");
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     book(&running, "pods=1").await;
-    settle().await;
+    run_until_idle().await;
     let quotas = running.client.namespaced::<ResourceQuota>("ns");
     assert_eq!(quotas.get("q").await.unwrap().status.used, amounts("pods=0"));
     running.assert_steady().await;
@@ -113,13 +113,13 @@ async fn what_is_booked_just_now_is_not_taken_away_before_it_comes() {
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ns"},
         "spec": {"hard": {"pods": "50"}}});
     running.server.put("v1/resourcequotas", quota);
-    settle().await;
+    run_until_idle().await;
     let quotas = running.client.namespaced::<ResourceQuota>("ns");
     for booked in 1..=10 {
         book(&running, &format!("pods={booked}")).await;
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         assert_eq!(quotas.get("q").await.unwrap().status.used, amounts(&format!("pods={booked}")));
     }
-    settle().await;
+    run_until_idle().await;
     assert_eq!(quotas.get("q").await.unwrap().status.used, amounts("pods=0"), "nothing of it came");
 }

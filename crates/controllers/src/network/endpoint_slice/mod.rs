@@ -147,7 +147,7 @@ impl EndpointSlices {
         let node = |name: &str| self.nodes.find("", name);
         let shares = self.topology.shares(|| self.nodes.list());
         let plan = plan::plan(service, pods, slices, node, &shares, self.max);
-        let hint_events = self.topology.settle(&key, plan.balances);
+        let hint_events = self.topology.update_hints(&key, plan.balances);
         let effect = Effect::of(slices, &plan.writes, self.max);
         let outcome = write::apply(cx, &self.tracker, service, plan.writes, trigger).await;
         if outcome.is_ok() {

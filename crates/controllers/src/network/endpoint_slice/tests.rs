@@ -14,7 +14,7 @@ use super::zones::Obstacle;
 use super::zones::tests::node as zoned_node;
 use super::*;
 use crate::network::backends::Family;
-use crate::workloads::fixtures::{Running, dying, meta, ready, settle};
+use crate::workloads::fixtures::{Running, dying, meta, ready, run_until_idle};
 
 const KNOWN: &[Descriptor] = &[DESCRIPTOR];
 
@@ -147,12 +147,12 @@ async fn slices_follow_pods() {
     running.put("v1/nodes", &node());
     running.put("v1/services", &service());
     running.put("v1/pods", &ready(pod("a", "10.0.0.1"), 1));
-    settle().await;
+    run_until_idle().await;
     let slices = running.server.objects("discovery.k8s.io/v1/endpointslices");
     assert_eq!(slices.len(), 1, "one slice");
     assert_eq!(slices[0]["endpoints"][0]["addresses"][0], "10.0.0.1");
     running.put("v1/pods", &ready(pod("b", "10.0.0.2"), 1));
-    settle().await;
+    run_until_idle().await;
     let slices = running.server.objects("discovery.k8s.io/v1/endpointslices");
     assert_eq!(slices[0]["endpoints"].as_array().map(Vec::len), Some(2));
     running.assert_steady().await;
@@ -167,7 +167,7 @@ async fn hinting(annotation: &str, zones: &[&str]) -> Running {
     let mut service = service();
     service.metadata.annotations.insert(annotation.into(), "Auto".into());
     running.put("v1/services", &service);
-    settle().await;
+    run_until_idle().await;
     running
 }
 
@@ -176,7 +176,7 @@ async fn put_pod(running: &Running, number: u8, zone: &str) {
     let mut pod = ready(pod(&format!("p{number}"), &format!("10.0.0.{number}")), 1);
     pod.spec.node_name = format!("{zone}-node");
     running.put("v1/pods", &pod);
-    settle().await;
+    run_until_idle().await;
 }
 
 /// The zones that the endpoints of the only slice are meant for, in the order of their addresses; `-` without hints.
@@ -191,7 +191,7 @@ fn hinted(running: &Running) -> String {
 }
 
 /// Asserts that there was such an event about the service.
-fn assert_told(running: &Running, type_: &str, reason: &str, message: &str) {
+fn assert_event(running: &Running, type_: &str, reason: &str, message: &str) {
     let events = running.server.objects("v1/events");
     let is_it = |event: &&Value| event["type"] == type_ && event["reason"] == reason && event["message"] == message;
     let told = events.iter().find(is_it);
@@ -205,19 +205,19 @@ async fn hints_come_and_go_with_the_annotation() {
         put_pod(&running, 1, "a").await;
         assert_eq!(hinted(&running), "-", "one endpoint does not do for two zones");
         let few = "Insufficient number of endpoints (1 endpoints, 2 zones), addressType: IPv4";
-        assert_told(&running, "Warning", "TopologyAwareHintsDisabled", few);
+        assert_event(&running, "Warning", "TopologyAwareHintsDisabled", few);
         put_pod(&running, 2, "a").await;
         let mut hints: Vec<_> = hinted(&running).chars().collect();
         hints.sort_unstable();
         assert_eq!(hints, ['a', 'b'], "one is for the other zone");
         let enabled = "Topology Aware Hints has been enabled, addressType: IPv4";
-        assert_told(&running, "Normal", "TopologyAwareHintsEnabled", enabled);
+        assert_event(&running, "Normal", "TopologyAwareHintsEnabled", enabled);
         running.assert_steady().await;
         running.put("v1/services", &service());
-        settle().await;
+        run_until_idle().await;
         assert_eq!(hinted(&running), "--");
         let disabled = "Topology Aware Hints has been disabled, addressType: IPv4";
-        assert_told(&running, "Warning", "TopologyAwareHintsDisabled", disabled);
+        assert_event(&running, "Warning", "TopologyAwareHintsDisabled", disabled);
     }
 }
 
@@ -229,12 +229,12 @@ async fn hints_follow_the_nodes() {
     }
     assert_eq!(hinted(&running), "aabb");
     running.put("v1/nodes", &zoned_node("c-node", "c", "8"));
-    settle().await;
+    run_until_idle().await;
     assert_eq!(hinted(&running).matches('c').count(), 2, "half of the CPU is in the new zone");
     running.put("v1/nodes", &zoned_node("bare", "", "4"));
-    settle().await;
+    run_until_idle().await;
     assert_eq!(hinted(&running), "----");
     let insufficient = "Insufficient Node information: allocatable CPU or zone not specified on one or more nodes, \
                         addressType: IPv4";
-    assert_told(&running, "Warning", "TopologyAwareHintsDisabled", insufficient);
+    assert_event(&running, "Warning", "TopologyAwareHintsDisabled", insufficient);
 }

@@ -53,7 +53,7 @@ impl Topology {
 
     /// Takes note of what came of a service's hints, for each of its families; returns the events about it. What works
     /// is told once, what does not every time.
-    pub(super) fn settle(&self, key: &ObjectKey, balances: Vec<(Family, Balance)>) -> Vec<HintEvent> {
+    pub(super) fn update_hints(&self, key: &ObjectKey, balances: Vec<(Family, Balance)>) -> Vec<HintEvent> {
         let hinted = &mut self.0.lock().hinted;
         let before = hinted.remove(key).unwrap_or_default();
         let mut now = BTreeMap::new();
@@ -152,7 +152,7 @@ mod tests {
             ("not any more", vec![(v4, None), (v6, None)], vec![(&disabled, "IPv4"), (&disabled, "IPv6")]),
             ("still not", vec![(v4, None), (v6, None)], vec![]),
         ] {
-            let told = topology.settle(&key, balances);
+            let told = topology.update_hints(&key, balances);
             let told: Vec<_> = told.iter().map(|(type_, reason, text)| format!("{type_:?} {reason} {text}")).collect();
             let expected: Vec<_> = expected.iter().map(|(text, family)| format!("{text} {family}")).collect();
             assert_eq!(told, expected, "{name}");
@@ -166,7 +166,7 @@ mod tests {
         assert!(topology.shares(|| nodes(&even)).is_ok(), "the nodes are looked at before the first change");
         assert_eq!(topology.refresh(&nodes(&[])), [], "without hints there is nothing to be unsuited");
         assert_eq!(topology.shares(|| nodes(&even)), Err(Obstacle::Nodes), "what was seen last counts");
-        topology.settle(&key, vec![(Family::V4, Some(Ok(counts(&[("a", 2), ("b", 2)]))))]);
+        topology.update_hints(&key, vec![(Family::V4, Some(Ok(counts(&[("a", 2), ("b", 2)]))))]);
         for (name, zones, expected) in [
             ("as before", even.to_vec(), false),
             ("another zone", vec![("a", "1"), ("b", "1"), ("c", "1")], true),

@@ -4,7 +4,7 @@ use api_machinery::intstr::IntOrString;
 use api_types::core_v1::{EndpointAddress, EndpointSubset, PodIP, ServicePort};
 
 use super::*;
-use crate::workloads::fixtures::{Running, dying, meta, ready, settle};
+use crate::workloads::fixtures::{Running, dying, meta, ready, run_until_idle};
 
 const KNOWN: &[Descriptor] = &[DESCRIPTOR];
 
@@ -73,10 +73,10 @@ async fn endpoints_follow_their_service() {
     let running = Running::start(KNOWN);
     running.put("v1/services", &service());
     running.put("v1/pods", &ready(pod("a", "10.0.0.1"), 1));
-    settle().await;
+    run_until_idle().await;
     assert_eq!(running.server.objects("v1/endpoints")[0]["subsets"][0]["addresses"][0]["ip"], "10.0.0.1");
     running.assert_steady().await;
     running.server.remove("v1/services", "ns", "web");
-    settle().await;
+    run_until_idle().await;
     assert_eq!(running.count("v1/endpoints"), 0);
 }

@@ -63,11 +63,16 @@ impl fmt::Display for Cidr {
     }
 }
 
-impl FromStr for Cidr {
-    type Err = String;
+/// A text is no network.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid CIDR address: {0}")]
+pub(super) struct CidrError(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("invalid CIDR address: {text}");
+impl FromStr for Cidr {
+    type Err = CidrError;
+
+    fn from_str(text: &str) -> Result<Self, CidrError> {
+        let bad = || CidrError(text.to_owned());
         let (address, mask) = text.split_once('/').ok_or_else(bad)?;
         let mask: u8 = mask.parse().map_err(|_| bad())?;
         match address.parse::<IpAddr>().map_err(|_| bad())? {

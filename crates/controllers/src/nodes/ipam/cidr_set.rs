@@ -16,18 +16,31 @@ pub(super) struct CidrSet {
     metrics: Option<SetMetrics>,
 }
 
+/// What a set cannot do, in upstream's words.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum CidrSetError {
+    #[error("New CIDR set failed; the node CIDR size is too big")]
+    NodeMask,
+    #[error("the range {cluster} has too many blocks of size {node_mask}")]
+    TooManyBlocks { cluster: Cidr, node_mask: u8 },
+    #[error("CIDR allocation failed; there are no remaining CIDRs left to allocate in the accepted range")]
+    Exhausted,
+    #[error("cidr {range} is out the range of cluster cidr {cluster}")]
+    Outside { range: Cidr, cluster: Cidr },
+}
+
 impl CidrSet {
     /// All blocks of a range, free.
     ///
     /// # Errors
     /// When there would be too many of them.
-    pub(super) fn new(cluster: Cidr, node_mask: u8) -> Result<Self, String> {
+    pub(super) fn new(cluster: Cidr, node_mask: u8) -> Result<Self, CidrSetError> {
         let bits = node_mask.saturating_sub(cluster.mask());
         if bits > MOST_BITS && cluster.is_v6() {
-            return Err("New CIDR set failed; the node CIDR size is too big".to_owned());
+            return Err(CidrSetError::NodeMask);
         }
         if bits > 24 {
-            return Err(format!("the range {cluster} has too many blocks of size {node_mask}"));
+            return Err(CidrSetError::TooManyBlocks { cluster, node_mask });
         }
         Ok(Self { cluster, node_mask, taken: vec![false; 1 << bits], count: 0, next: 0, metrics: None })
     }
@@ -47,12 +60,10 @@ impl CidrSet {
     ///
     /// # Errors
     /// When none is free.
-    pub(super) fn allocate(&mut self) -> Result<Cidr, String> {
+    pub(super) fn allocate(&mut self) -> Result<Cidr, CidrSetError> {
         let all = self.taken.len();
         let free = (0..all).find(|step| !self.taken[(self.next + step) % all]);
-        let tries = free.ok_or_else(|| {
-            "CIDR allocation failed; there are no remaining CIDRs left to allocate in the accepted range".to_owned()
-        })?;
+        let tries = free.ok_or(CidrSetError::Exhausted)?;
         let index = (self.next + tries) % all;
         self.taken[index] = true;
         self.count += 1;
@@ -74,7 +85,7 @@ impl CidrSet {
     ///
     /// # Errors
     /// When the range lies outside.
-    pub(super) fn occupy(&mut self, range: &Cidr) -> Result<(), String> {
+    pub(super) fn occupy(&mut self, range: &Cidr) -> Result<(), CidrSetError> {
         self.mark(range, true)
     }
 
@@ -82,13 +93,13 @@ impl CidrSet {
     ///
     /// # Errors
     /// When the range lies outside.
-    pub(super) fn release(&mut self, range: &Cidr) -> Result<(), String> {
+    pub(super) fn release(&mut self, range: &Cidr) -> Result<(), CidrSetError> {
         self.mark(range, false)
     }
 
-    fn mark(&mut self, range: &Cidr, taken: bool) -> Result<(), String> {
+    fn mark(&mut self, range: &Cidr, taken: bool) -> Result<(), CidrSetError> {
         if !self.cluster.overlaps(range) {
-            return Err(format!("cidr {range} is out the range of cluster cidr {}", self.cluster));
+            return Err(CidrSetError::Outside { range: *range, cluster: self.cluster });
         }
         let free = u32::from(self.cluster.width() - self.node_mask);
         let index = |address: u128| {

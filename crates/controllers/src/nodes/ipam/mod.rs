@@ -40,7 +40,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     if !settings.allocate {
         return Err(BuildError::Skipped("--allocate-node-cidrs is false".to_owned()));
     }
-    let (mut sets, services) = options::complete(&settings).map_err(BuildError::Failed)?;
+    let (mut sets, services) = options::complete(&settings).map_err(|error| BuildError::Failed(error.to_string()))?;
     for set in &mut sets {
         set.show(SetMetrics::new(build.metrics(), set.cluster()));
     }
@@ -124,7 +124,7 @@ impl Controller for Allocator {
         }
         if !node.spec.pod_cidrs.is_empty() {
             self.ranges.lock().given.remove(&key.name);
-            self.take(&node).map_err(ReconcileError::failed)?;
+            self.take(&node)?;
             return Ok(Next::Done);
         }
         if self.ranges.lock().has_given(&node) {
@@ -141,26 +141,29 @@ impl Allocator {
     async fn take_present(&self, cx: &Cx) -> Result<(), ReconcileError> {
         let nodes = cx.client.all::<Node>().list_all(&ListOptions::default()).await?;
         for node in &nodes.items {
-            self.take(node).map_err(ReconcileError::failed)?;
+            self.take(node)?;
         }
         Ok(())
     }
 
     /// Marks a node's own ranges as taken.
-    fn take(&self, node: &Node) -> Result<(), String> {
+    fn take(&self, node: &Node) -> Result<(), ReconcileError> {
         let (name, ranges) = (&node.metadata.name, &node.spec.pod_cidrs);
         let sets = &mut self.ranges.lock().sets;
         for (index, text) in ranges.iter().enumerate() {
-            let range: Cidr =
-                text.parse().map_err(|_| format!("failed to parse node {name}, CIDR [{}]", ranges.join(" ")))?;
+            let range: Cidr = text.parse().map_err(|_| {
+                ReconcileError::failed(format!("failed to parse node {name}, CIDR [{}]", ranges.join(" ")))
+            })?;
             let set = sets.get_mut(index).ok_or_else(|| {
-                format!(
+                ReconcileError::failed(format!(
                     "node:{name} has an allocated cidr: {text} at index:{index} that does not exist in cluster cidrs \
                      configuration"
-                )
+                ))
             })?;
             set.occupy(&range).map_err(|error| {
-                format!("failed to mark cidr[{text}] at idx [{index}] as occupied for node: {name}: {error}")
+                ReconcileError::failed(format!(
+                    "failed to mark cidr[{text}] at idx [{index}] as occupied for node: {name}: {error}"
+                ))
             })?;
         }
         Ok(())

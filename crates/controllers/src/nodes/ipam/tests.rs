@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::*;
 use crate::settings::IpamSettings;
-use crate::workloads::fixtures::{Running, settle};
+use crate::workloads::fixtures::{Running, run_until_idle};
 
 const KNOWN: &[Descriptor] = &[DESCRIPTOR];
 
@@ -48,7 +48,7 @@ fn ranges_occupy_the_blocks_they_touch() {
         set.release(&range).unwrap();
         assert_eq!(set.count(), 0, "{range}");
     }
-    let error = set("10.244.0.0/16", 24).occupy(&"10.245.0.0/24".parse().unwrap()).unwrap_err();
+    let error = set("10.244.0.0/16", 24).occupy(&"10.245.0.0/24".parse().unwrap()).unwrap_err().to_string();
     assert_eq!(error, "cidr 10.245.0.0/24 is out the range of cluster cidr 10.244.0.0/16");
 }
 
@@ -86,7 +86,7 @@ fn flags_are_checked() {
         ("fd00::/40", [0, 0, 64], Some("New CIDR set failed")),
         ("nonsense", [0, 0, 0], Some("invalid CIDR address: nonsense")),
     ] {
-        let outcome = options::complete(&settings(cluster, masks)).err();
+        let outcome = options::complete(&settings(cluster, masks)).err().map(|error| error.to_string());
         match expected {
             None => assert_eq!(outcome, None, "{cluster}"),
             Some(start) => assert!(outcome.clone().unwrap_or_default().starts_with(start), "{cluster}: {outcome:?}"),
@@ -114,7 +114,7 @@ async fn nodes_get_ranges_that_nobody_has() {
     };
     running.put("v1/nodes", &node("old", &["10.244.1.0/24"]));
     running.put("v1/nodes", &node("new", &[]));
-    settle().await;
+    run_until_idle().await;
     let nodes = running.server.objects("v1/nodes");
     let new = nodes.iter().find(|node| node["metadata"]["name"] == "new").unwrap();
     assert_eq!(new["spec"]["podCIDRs"][0], "10.244.2.0/24", "services have the first, the old node the second");
@@ -129,7 +129,7 @@ async fn nodes_get_ranges_that_nobody_has() {
     shows("cidrset_usage_cidrs", "0.01171875");
     shows("cidrset_allocation_tries_per_request_count", "1");
     running.server.remove("v1/nodes", "", "old");
-    settle().await;
+    run_until_idle().await;
     shows("cidrset_cidrs_releases_total", "1");
 }
 
@@ -171,12 +171,12 @@ async fn a_node_gets_ranges_once_however_late_the_cache_is() {
         json!({"apiVersion": "v1", "kind": "Node",
         "metadata": {"name": name, "uid": format!("{name}-uid")}})
     };
-    settle().await;
+    run_until_idle().await;
     running.server.put("v1/nodes", node("a"));
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(running.requests("PATCH", "nodes/a"), 1, "{:?}", running.server.requests());
     running.server.put("v1/nodes", node("b"));
-    settle().await;
+    run_until_idle().await;
     let nodes = running.server.objects("v1/nodes");
     let ranges: Vec<_> = nodes.iter().map(|node| node["spec"]["podCIDR"].as_str().unwrap_or_default()).collect();
     assert_eq!(ranges, ["10.244.0.0/24", "10.244.1.0/24"]);

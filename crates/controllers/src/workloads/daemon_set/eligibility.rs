@@ -9,7 +9,7 @@ use super::pod_content::add_tolerations;
 
 /// Whether a node should get a pod, and whether it may keep one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct Eligibility {
     /// A pod belongs there.
     pub run: bool,
     /// A pod that is there may stay.
@@ -24,15 +24,15 @@ pub(super) fn model(set: &DaemonSet) -> Pod {
 }
 
 /// Judges a node.
-pub(super) fn judge(model: &Pod, node: &Node) -> Verdict {
+pub(super) fn judge(model: &Pod, node: &Node) -> Eligibility {
     let wanted = &model.spec.node_name;
     let named = wanted.is_empty() || *wanted == node.metadata.name;
     if !named || !node_affinity::accepts(model, node) {
-        return Verdict { run: false, keep: false };
+        return Eligibility { run: false, keep: false };
     }
     let untolerated =
         |effects: &[&str]| taints::first_untolerated(&node.spec.taints, &model.spec.tolerations, effects).is_some();
-    Verdict { run: !untolerated(&["NoSchedule", "NoExecute"]), keep: !untolerated(&["NoExecute"]) }
+    Eligibility { run: !untolerated(&["NoSchedule", "NoExecute"]), keep: !untolerated(&["NoExecute"]) }
 }
 
 #[cfg(test)]
@@ -71,7 +71,7 @@ mod tests {
             ("not ready", plain(), node(Some(("node.kubernetes.io/not-ready", "NoExecute"))), true, true),
             ("no network", plain(), node(Some(("node.kubernetes.io/network-unavailable", "NoSchedule"))), false, true),
         ] {
-            assert_eq!(judge(&model, &node), Verdict { run, keep }, "{name}");
+            assert_eq!(judge(&model, &node), Eligibility { run, keep }, "{name}");
         }
         let host = with(|set| set.spec.template.spec.host_network = true);
         assert!(judge(&host, &node(Some(("node.kubernetes.io/network-unavailable", "NoSchedule")))).run);

@@ -7,13 +7,13 @@ use api_types::apps_v1::DaemonSet;
 use api_types::core_v1::{Node, Pod};
 use component_helpers::pod_state;
 
-use super::eligibility::{Verdict, judge, model};
+use super::eligibility::{Eligibility, judge, model};
 use super::pod_content::NODE_NAME_FIELD;
 
 /// Nodes and pods of a set at one moment.
 pub(super) struct Placement {
     /// Every node, by name.
-    pub nodes: BTreeMap<String, Verdict>,
+    pub nodes: BTreeMap<String, Eligibility>,
     /// The set's pods by node, the one that counts first. Includes nodes that are gone.
     pub pods: BTreeMap<String, Vec<Arc<Pod>>>,
 }
@@ -52,8 +52,8 @@ impl Placement {
     }
 
     /// What the set means for a node; nothing for one that is gone.
-    pub(super) fn verdict(&self, node: &str) -> Verdict {
-        self.nodes.get(node).copied().unwrap_or(Verdict { run: false, keep: false })
+    pub(super) fn verdict(&self, node: &str) -> Eligibility {
+        self.nodes.get(node).copied().unwrap_or(Eligibility { run: false, keep: false })
     }
 
     /// The pods for a node.

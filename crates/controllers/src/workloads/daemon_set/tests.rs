@@ -2,7 +2,7 @@
 
 use api_types::apps_v1::RollingUpdateDaemonSet;
 
-use super::super::fixtures::{Running, at, dying, meta, pod, ready, selector, settle, template};
+use super::super::fixtures::{Running, at, dying, meta, pod, ready, run_until_idle, selector, template};
 use super::*;
 
 const SETS_AT: &str = "apps/v1/daemonsets";
@@ -181,12 +181,12 @@ async fn nodes_get_pods_and_updates_roll() {
     let running = Running::start(&[DESCRIPTOR]);
     running.put(SETS_AT, &set(1, 0));
     running.put("v1/nodes", &*node("a"));
-    settle().await;
+    run_until_idle().await;
     running.put("v1/nodes", &*node("b"));
-    settle().await;
+    run_until_idle().await;
     assert_eq!((running.count(PODS_AT), running.count(REVISIONS_AT)), (2, 1));
     running.make_pods_ready().await;
-    settle().await;
+    run_until_idle().await;
     let sets = running.client.namespaced::<DaemonSet>("ns");
     let mut live = sets.get("d").await.unwrap();
     assert_eq!((live.status.number_available, live.status.observed_generation), (2, 2));
@@ -195,10 +195,10 @@ async fn nodes_get_pods_and_updates_roll() {
     live.spec.template = template("v2");
     sets.update(&live).await.unwrap();
     for _ in 0..4 {
-        settle().await;
+        run_until_idle().await;
         running.make_pods_ready().await;
     }
-    settle().await;
+    run_until_idle().await;
     let pods = running.client.namespaced::<Pod>("ns").list(&Default::default()).await.unwrap().items;
     assert!(pods.len() == 2 && pods.iter().all(|pod| pod.spec.containers[0].image == "v2"));
     assert_eq!(running.count(REVISIONS_AT), 2);
@@ -211,10 +211,10 @@ async fn a_failing_server_is_asked_again() {
     for name in ["a", "b", "c"] {
         running.put("v1/nodes", &*node(name));
     }
-    settle().await;
+    run_until_idle().await;
     running.server.fail_next("POST", &[500, 500, 500]);
     running.put(SETS_AT, &set(1, 0));
-    settle().await;
+    run_until_idle().await;
     assert_eq!(running.count(PODS_AT), 3);
 }
 
@@ -236,7 +236,7 @@ async fn a_revision_that_means_the_same_is_kept() {
         running.put(REVISIONS_AT, &revision);
         running.put("v1/nodes", &*node("n"));
         running.put(SETS_AT, &adopted);
-        settle().await;
+        run_until_idle().await;
         assert_eq!(running.count(REVISIONS_AT), expected, "grace period {grace}");
         let pods = running.server.objects(PODS_AT);
         assert_eq!(pods[0]["metadata"]["labels"]["controller-revision-hash"] == "before", expected == 1);

@@ -52,7 +52,7 @@ async fn write_status(cx: &Cx, observed: &Observed, deployment: &Deployment) -> 
     deployments.update_status(deployment).await.map(drop)
 }
 
-async fn roll_back(cx: &Cx, outcome: &rollback::Outcome) -> Result<(), ClientError> {
+async fn roll_back(cx: &Cx, outcome: &rollback::Rollback) -> Result<(), ClientError> {
     let deployment = &outcome.deployment;
     let deployments = cx.client.namespaced::<Deployment>(&deployment.metadata.namespace);
     let (reason, message) = &outcome.event;

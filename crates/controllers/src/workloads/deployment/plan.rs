@@ -46,7 +46,7 @@ pub(super) struct Actions {
     /// Replica sets to delete.
     pub deletes: Vec<ObjectMeta>,
     /// The deployment to write after a rollback, with what to tell of it.
-    pub rollback: Option<rollback::Outcome>,
+    pub rollback: Option<rollback::Rollback>,
     /// The deployment whose status is to be written where it differs from the stored one.
     pub deployment: Deployment,
     /// When to look again.

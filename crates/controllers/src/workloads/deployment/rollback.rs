@@ -9,7 +9,7 @@ use super::plan::{Actions, Draft, Step, same_template};
 use super::revisions;
 
 /// What becomes of a request to roll back.
-pub(super) struct Outcome {
+pub(super) struct Rollback {
     /// The deployment to write; the request is gone from it.
     pub deployment: Deployment,
     /// Whether the template was exchanged.
@@ -35,28 +35,28 @@ impl Draft<'_> {
         Step::Act(Box::new(Actions { rollback: Some(outcome), deployment, ..Actions::default() }))
     }
 
-    fn outcome(&self, revision: i64) -> Outcome {
+    fn outcome(&self, revision: i64) -> Rollback {
         let mut deployment = Deployment::clone(&self.observed.stored);
         deployment.metadata.annotations.remove(ROLLBACK_TO);
         let revision = if revision == 0 { revisions::previous(&self.sets) } else { revision };
         let not_found = "DeploymentRollbackRevisionNotFound";
         if revision == 0 {
             let event = (not_found, "Unable to find last revision.".to_owned());
-            return Outcome { deployment, done: false, event };
+            return Rollback { deployment, done: false, event };
         }
         let is_it = |set: &&ReplicaSet| revisions::revision(&set.metadata.annotations) == Ok(revision);
         let Some(set) = self.sets.iter().find(is_it) else {
             let event = (not_found, "Unable to find the revision to rollback to.".to_owned());
-            return Outcome { deployment, done: false, event };
+            return Rollback { deployment, done: false, event };
         };
         let name = deployment.metadata.name.clone();
         if same_template(&set.spec.template, &deployment.spec.template) {
             let message = format!("The rollback revision contains the same template as current deployment \"{name}\"");
-            return Outcome { deployment, done: false, event: ("DeploymentRollbackTemplateUnchanged", message) };
+            return Rollback { deployment, done: false, event: ("DeploymentRollbackTemplateUnchanged", message) };
         }
         take_template(&mut deployment, set);
         let event = ("DeploymentRollback", format!("Rolled back deployment \"{name}\" to revision {revision}"));
-        Outcome { deployment, done: true, event }
+        Rollback { deployment, done: true, event }
     }
 }
 

@@ -11,7 +11,7 @@ use api_types::apps_v1::{DeploymentCondition, RollingUpdateDeployment};
 use component_helpers::conditions;
 use controller::controller_ref;
 
-use super::super::fixtures::{Running, at, meta, pod, selector, settle, template};
+use super::super::fixtures::{Running, at, meta, pod, run_until_idle, selector, template};
 use super::super::replica_set;
 use super::plan::Actions;
 use super::*;
@@ -320,11 +320,11 @@ async fn a_rollout_reaches_its_end() {
         live.metadata.generation += 1;
         deployments.update(&live).await.unwrap();
         for _ in 0..6 {
-            settle().await;
+            run_until_idle().await;
             running.make_pods_ready().await;
         }
     }
-    settle().await;
+    run_until_idle().await;
     let sets = sets_of(&running).await;
     assert_eq!(sets.iter().map(arithmetic::size).collect::<Vec<_>>(), [0, 3]);
     assert!(sets[1].spec.template.spec.containers[0].image == "v3");
@@ -345,7 +345,7 @@ async fn replica_sets_of_others_are_left_alone() {
     running.put("apps/v1/replicasets", &foreign);
     running.put("apps/v1/replicasets", &orphan);
     running.put("apps/v1/deployments", &deployment(3));
-    settle().await;
+    run_until_idle().await;
     let sets = running.client.namespaced::<ReplicaSet>("ns").list(&ListOptions::default()).await.unwrap().items;
     let size = |name: &str| sets.iter().find(|set| set.metadata.name == name).map(arithmetic::size);
     assert_eq!((sets.len(), size("web-v2")), (3, Some(2)), "the foreign one stays, a new one is made");
@@ -356,11 +356,11 @@ async fn replica_sets_of_others_are_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_failing_server_is_asked_again() {
     let running = Running::start(KNOWN);
-    settle().await;
+    run_until_idle().await;
     running.server.fail_next("POST", &[500, 403]);
     running.server.fail_next("PUT", &[409, 500]);
     running.put("apps/v1/deployments", &deployment(2));
-    settle().await;
+    run_until_idle().await;
     assert_eq!((running.count("apps/v1/replicasets"), running.count("v1/pods")), (1, 2));
     let live = running.client.namespaced::<Deployment>("ns").get("web").await.unwrap();
     assert_eq!((live.status.replicas, live.status.observed_generation), (2, 1));
@@ -376,7 +376,7 @@ async fn a_name_that_is_taken_gets_another_hash() {
     squatter.metadata.labels.clear();
     running.put("apps/v1/replicasets", &squatter);
     running.put("apps/v1/deployments", &deployment(3));
-    settle().await;
+    run_until_idle().await;
     let live = running.client.namespaced::<Deployment>("ns").get("web").await.unwrap();
     assert_eq!(live.status.collision_count, Some(1));
     assert_eq!(sets_of(&running).await.len(), 2);

@@ -6,7 +6,7 @@ use api_types::apps_v1::ReplicaSet;
 use api_types::core_v1::PodCondition;
 use controller::controller_ref;
 
-use super::super::fixtures::{Running, WithDiscovery, at, dying, meta, pod, ready, selector, settle, template};
+use super::super::fixtures::{Running, WithDiscovery, at, dying, meta, pod, ready, run_until_idle, selector, template};
 use super::plan::{Counted, plan, share};
 use super::*;
 use crate::Settings;
@@ -107,7 +107,7 @@ async fn a_budget_is_counted_by_the_replica_set() {
     let mut budget = budget();
     budget.spec.max_unavailable = Some(IntOrString::Str("50%".into()));
     running.put("policy/v1/poddisruptionbudgets", &budget);
-    settle().await;
+    run_until_idle().await;
     let live = running.client.namespaced::<PodDisruptionBudget>("ns").get("budget").await.unwrap();
     let status = live.status;
     assert_eq!((status.expected_pods, status.desired_healthy, status.disruptions_allowed), (4, 2, 1));
@@ -135,7 +135,7 @@ async fn kinds_that_are_not_known_yet_are_asked_for() {
         let mut budget = budget();
         budget.spec.max_unavailable = Some(IntOrString::Int(1));
         running.put("policy/v1/poddisruptionbudgets", &budget);
-        settle().await;
+        run_until_idle().await;
         let live = running.client.namespaced::<PodDisruptionBudget>("ns").get("budget").await.unwrap();
         let shown: Vec<_> =
             live.status.conditions.iter().map(|one| (one.reason.as_str(), one.message.as_str())).collect();

@@ -11,7 +11,7 @@ use api_types::batch_v1::{
 use api_types::core_v1::{ContainerStateTerminated, ContainerStatus};
 use component_helpers::conditions::is_true;
 
-use super::super::fixtures::{Running, at, dying, meta, pod, selector, settle, template};
+use super::super::fixtures::{Running, at, dying, meta, pod, run_until_idle, selector, template};
 use super::back_off::Failures;
 use super::*;
 
@@ -226,10 +226,10 @@ async fn a_job_runs_to_its_end() {
     let running = Running::start(&[DESCRIPTOR]);
     running.put(JOBS_AT, &job(2, Some(3)));
     for _ in 0..3 {
-        settle().await;
+        run_until_idle().await;
         end_pods(&running, "Succeeded").await;
     }
-    settle().await;
+    run_until_idle().await;
     let job = live(&running).await;
     assert!(is_true(&job.status.conditions, "Complete"), "{:?}", job.status);
     assert_eq!((job.status.succeeded, job.status.failed, job.status.active), (3, 0, 0));
@@ -251,10 +251,10 @@ async fn an_indexed_job_does_every_index() {
     let running = Running::start(&[DESCRIPTOR]);
     running.put(JOBS_AT, &indexed(2, 3));
     for _ in 0..3 {
-        settle().await;
+        run_until_idle().await;
         end_pods(&running, "Succeeded").await;
     }
-    settle().await;
+    run_until_idle().await;
     let job = live(&running).await;
     assert_eq!((job.status.completed_indexes.as_str(), job.status.succeeded), ("0-2", 3));
     running.assert_shows("job_controller_job_finished_indexes_total{backoffLimit=\"global\",status=\"succeeded\"} 3");
@@ -268,14 +268,14 @@ async fn failures_end_a_job_after_their_delays() {
     let mut job = job(1, Some(1));
     job.spec.backoff_limit = Some(1);
     running.put(JOBS_AT, &job);
-    settle().await;
+    run_until_idle().await;
     end_pods(&running, "Failed").await;
-    settle().await;
+    run_until_idle().await;
     assert_eq!(running.count(PODS_AT), 1, "the replacement waits");
     tokio::time::sleep(Duration::from_secs(15)).await;
     assert_eq!(running.count(PODS_AT), 2);
     end_pods(&running, "Failed").await;
-    settle().await;
+    run_until_idle().await;
     let job = live(&running).await;
     assert!(is_true(&job.status.conditions, "Failed") && is_true(&job.status.conditions, "FailureTarget"));
     assert_eq!((job.status.failed, tracked_pods(&running).await), (2, 0));
@@ -308,7 +308,7 @@ async fn a_job_ends_after_the_pods_that_its_end_deletes() {
     assert!(!is_true(&job.status.conditions, "Failed"), "the pods still run: {:?}", job.status);
     assert_eq!((job.status.active, job.status.terminating, job.status.failed), (0, Some(2), 2));
     let_pods_go(&running).await;
-    settle().await;
+    run_until_idle().await;
     let job = live(&running).await;
     assert!(is_true(&job.status.conditions, "Failed"), "{:?}", job.status);
     assert_eq!((job.status.active, job.status.terminating, job.status.failed), (0, Some(0), 2));
@@ -321,15 +321,15 @@ async fn pods_that_are_removed_are_terminating_until_they_are_gone() {
     let mut held = job(2, Some(3));
     held.spec.template.metadata.finalizers.push(HELD.into());
     running.put(JOBS_AT, &held);
-    settle().await;
+    run_until_idle().await;
     let mut job = live(&running).await;
     (job.spec.suspend, job.metadata.generation) = (Some(true), 2);
     running.client.namespaced::<Job>("ns").update(&job).await.unwrap();
-    settle().await;
+    run_until_idle().await;
     let job = live(&running).await;
     assert_eq!((job.status.active, job.status.terminating), (0, Some(2)));
     let_pods_go(&running).await;
-    settle().await;
+    run_until_idle().await;
     let job = live(&running).await;
     assert_eq!((job.status.active, job.status.terminating, job.status.failed), (0, Some(0), 0));
 }
@@ -338,14 +338,14 @@ async fn pods_that_are_removed_are_terminating_until_they_are_gone() {
 async fn a_suspended_job_keeps_no_pods_and_resumes() {
     let running = Running::start(&[DESCRIPTOR]);
     running.put(JOBS_AT, &job(2, Some(3)));
-    settle().await;
+    run_until_idle().await;
     let jobs = running.client.namespaced::<Job>("ns");
     for (suspend, count, status) in [(true, 0, "True"), (false, 2, "False")] {
         let mut job = live(&running).await;
         job.spec.suspend = Some(suspend);
         job.metadata.generation += 1;
         jobs.update(&job).await.unwrap();
-        settle().await;
+        run_until_idle().await;
         let job = live(&running).await;
         assert_eq!((running.count(PODS_AT), job.status.failed), (count, 0));
         assert_eq!(find(&job.status.conditions, "Suspended").unwrap().status, status);
@@ -357,26 +357,26 @@ async fn a_suspended_job_keeps_no_pods_and_resumes() {
 async fn pods_of_a_deleted_job_are_let_go() {
     let running = Running::start(&[DESCRIPTOR]);
     running.put(JOBS_AT, &job(2, Some(3)));
-    settle().await;
+    run_until_idle().await;
     assert_eq!(tracked_pods(&running).await, 2);
     running.server.remove(JOBS_AT, "ns", "j");
-    settle().await;
+    run_until_idle().await;
     assert_eq!(tracked_pods(&running).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failing_server_is_asked_again() {
     let running = Running::start(&[DESCRIPTOR]);
-    settle().await;
+    run_until_idle().await;
     running.server.fail_next("POST", &[500]);
     running.server.fail_next("PUT", &[500]);
     running.put(JOBS_AT, &job(2, Some(2)));
-    settle().await;
+    run_until_idle().await;
     assert_eq!(running.count(PODS_AT), 2);
     running.server.fail_next("PATCH", &[500]);
     end_pods(&running, "Succeeded").await;
-    settle().await;
-    settle().await;
+    run_until_idle().await;
+    run_until_idle().await;
     let job = live(&running).await;
     assert_eq!((job.status.succeeded, tracked_pods(&running).await), (2, 0), "counted once each");
     assert!(is_true(&job.status.conditions, "Complete"));

@@ -2,7 +2,7 @@
 
 use api_types::apps_v1::ReplicaSetCondition;
 
-use super::super::fixtures::{Running, at, dying, meta, pod, ready, selector, settle, template};
+use super::super::fixtures::{Running, at, dying, meta, pod, ready, run_until_idle, selector, template};
 use super::*;
 
 fn set(replicas: i32) -> ReplicaSet {
@@ -73,14 +73,14 @@ const PODS_AT: &str = "v1/pods";
 async fn pods_follow_the_number() {
     let running = Running::start(KNOWN);
     running.put(SETS_AT, &set(3));
-    settle().await;
+    run_until_idle().await;
     assert_eq!(running.count(PODS_AT), 3);
     let sets = running.client.namespaced::<ReplicaSet>("ns");
     let mut live = sets.get("web").await.unwrap();
     assert_eq!(live.status.replicas, 3);
     live.spec.replicas = Some(1);
     sets.update(&live).await.unwrap();
-    settle().await;
+    run_until_idle().await;
     assert_eq!(running.count(PODS_AT), 1);
     running.assert_steady().await;
 }
@@ -93,7 +93,7 @@ async fn replication_controllers_are_the_same_but_for_their_status() {
     object.spec.selector = selector().unwrap().match_labels;
     object.spec.template = Some(template("v1"));
     running.put("v1/replicationcontrollers", &object);
-    settle().await;
+    run_until_idle().await;
     assert_eq!(running.count(PODS_AT), 2);
     let live = running.client.namespaced::<ReplicationController>("ns").get("web").await.unwrap();
     assert_eq!((live.status.replicas, live.status.fully_labeled_replicas), (2, 2));
@@ -110,7 +110,7 @@ async fn orphans_are_adopted_and_strangers_left_alone() {
     running.put(PODS_AT, &dying(pod("dying", "Running", None)));
     running.put(PODS_AT, &pod("stranger", "Running", Some(stranger)));
     running.put(SETS_AT, &set(1));
-    settle().await;
+    run_until_idle().await;
     assert_eq!((running.count(PODS_AT), running.requests("PATCH", "pods")), (3, 1), "one adopted, none made");
 }
 
@@ -121,7 +121,7 @@ async fn a_pod_that_no_longer_matches_is_let_go_and_replaced() {
     astray.metadata.labels.clear();
     running.put(PODS_AT, &astray);
     running.put(SETS_AT, &set(1));
-    settle().await;
+    run_until_idle().await;
     assert_eq!((running.count(PODS_AT), running.requests("POST", "pods")), (2, 1));
     assert_eq!(running.requests("PATCH", "pods/astray"), 1);
 }
@@ -131,7 +131,7 @@ async fn a_conflict_is_settled_with_the_live_object() {
     let running = Running::start(KNOWN);
     running.server.fail_next("PUT", &[409]);
     running.put(SETS_AT, &set(2));
-    settle().await;
+    run_until_idle().await;
     let live = running.client.namespaced::<ReplicaSet>("ns").get("web").await.unwrap();
     assert_eq!((running.count(PODS_AT), live.status.replicas), (2, 2));
 }
@@ -139,10 +139,10 @@ async fn a_conflict_is_settled_with_the_live_object() {
 #[tokio::test(start_paused = true)]
 async fn a_failing_server_is_asked_again() {
     let running = Running::start(KNOWN);
-    settle().await;
+    run_until_idle().await;
     running.server.fail_next("POST", &[500, 500]);
     running.put(SETS_AT, &set(4));
-    settle().await;
+    run_until_idle().await;
     assert_eq!(running.count(PODS_AT), 4, "exactly as many as wanted, after partial failures");
     let live = running.client.namespaced::<ReplicaSet>("ns").get("web").await.unwrap();
     assert!(live.status.conditions.is_empty(), "the failure is taken back");
@@ -154,6 +154,6 @@ async fn a_set_that_is_deleted_makes_nothing() {
     let mut going = set(3);
     going.metadata.deletion_timestamp = Some(at(1));
     running.put(SETS_AT, &going);
-    settle().await;
+    run_until_idle().await;
     assert_eq!(running.count(PODS_AT), 0);
 }

@@ -55,10 +55,10 @@ impl StatefulSetController {
                 if let Some(ordinal) = identity::ordinal_of(pod) {
                     self.provide(cx, set, ordinal, &pod.metadata.name).await?;
                 }
-                self.settle_claims(cx, set, pod).await
+                self.update_claims(cx, set, pod).await
             }
             Action::Mend(pod) => self.mend(cx, set, pod).await,
-            Action::Bequeath(pod) => self.settle_claims(cx, set, pod).await,
+            Action::Bequeath(pod) => self.update_claims(cx, set, pod).await,
             Action::Delete(pod) => Ok(delete(cx, set, pod).await?),
         }
     }
@@ -79,7 +79,7 @@ impl StatefulSetController {
             Ok(made) => {
                 self.written.note(&set.metadata, PODS, &made.metadata.resource_version);
                 tell(cx, set, "Create", &name, None);
-                self.settle_claims(cx, set, &made).await
+                self.update_claims(cx, set, &made).await
             }
             Err(error) => {
                 if !error.is_already_exists() && !error.is_namespace_terminating() {
@@ -137,19 +137,19 @@ impl StatefulSetController {
     pub(super) fn is_in_order(&self, set: &StatefulSet, pod: &Pod) -> bool {
         let Some(ordinal) = identity::ordinal_of(pod) else { return true };
         let owned = |claim: Arc<PersistentVolumeClaim>| {
-            claims::judge(set, pod, ordinal, &claim.metadata) == claims::Verdict::Fine
+            claims::judge(set, pod, ordinal, &claim.metadata) == claims::OwnersUpdate::Fine
         };
-        identity::is_settled(set, pod) && self.claims_of(set, ordinal).all(owned)
+        identity::identity_matches(set, pod) && self.claims_of(set, ordinal).all(owned)
     }
 
     /// Gives the claims of a pod the owners that the policy wants.
-    async fn settle_claims(&self, cx: &Cx, set: &StatefulSet, pod: &Pod) -> Result<(), ReconcileError> {
+    async fn update_claims(&self, cx: &Cx, set: &StatefulSet, pod: &Pod) -> Result<(), ReconcileError> {
         let Some(ordinal) = identity::ordinal_of(pod) else { return Ok(()) };
         for claim in self.claims_of(set, ordinal) {
             match claims::judge(set, pod, ordinal, &claim.metadata) {
-                claims::Verdict::Fine => {}
-                claims::Verdict::Write(owners) => self.own(cx, set, &claim, owners).await?,
-                claims::Verdict::Conflict(owners) => {
+                claims::OwnersUpdate::Fine => {}
+                claims::OwnersUpdate::Write(owners) => self.own(cx, set, &claim, owners).await?,
+                claims::OwnersUpdate::Conflict(owners) => {
                     let name = &claim.metadata.name;
                     let message = format!(
                         "PersistentVolumeClaim {name} has a conflicting OwnerReference that acts as a manging \
@@ -185,8 +185,8 @@ impl StatefulSetController {
 
     /// Puts labels, volumes and claims of a pod right.
     async fn mend(&self, cx: &Cx, set: &StatefulSet, pod: &Pod) -> Result<(), ReconcileError> {
-        let claims = self.settle_claims(cx, set, pod).await;
-        if identity::is_settled(set, pod) {
+        let claims = self.update_claims(cx, set, pod).await;
+        if identity::identity_matches(set, pod) {
             if let Err(error) = &claims {
                 tell(cx, set, "Update", &pod.metadata.name, Some(error));
             }
@@ -194,7 +194,7 @@ impl StatefulSetController {
         }
         let mut mended = pod.clone();
         if let Some(ordinal) = identity::ordinal_of(pod) {
-            identity::settle(set, &mut mended, ordinal);
+            identity::update_identity(set, &mut mended, ordinal);
         }
         let outcome = cx.client.namespaced::<Pod>(&pod.metadata.namespace).update(&mended).await;
         tell(cx, set, "Update", &pod.metadata.name, outcome.as_ref().err().map(as_text));

@@ -49,7 +49,7 @@ pub(super) fn is_of_former(claim: &ObjectMeta, pod: &str, uid: Option<&str>) -> 
 
 /// What to do about a claim's owners.
 #[derive(Debug, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum OwnersUpdate {
     /// Nothing.
     Fine,
     /// Write these.
@@ -59,7 +59,7 @@ pub(super) enum Verdict {
 }
 
 /// Compares the owners of a claim with the policy.
-pub(super) fn judge(set: &StatefulSet, pod: &Pod, ordinal: i32, claim: &ObjectMeta) -> Verdict {
+pub(super) fn judge(set: &StatefulSet, pod: &Pod, ordinal: i32, claim: &ObjectMeta) -> OwnersUpdate {
     let stale = |it: &OwnerReference| {
         (is_reference_to::<StatefulSet>(it, &set.metadata) && it.uid != set.metadata.uid)
             || (is_reference_to::<Pod>(it, &pod.metadata) && it.uid != pod.metadata.uid)
@@ -68,15 +68,15 @@ pub(super) fn judge(set: &StatefulSet, pod: &Pod, ordinal: i32, claim: &ObjectMe
     let mut wanted: Vec<_> = claim.owner_references.iter().filter(|it| !own(it)).cloned().collect();
     let foreign = controller_of(claim).is_some_and(|it| !own(it));
     if policy(set) != (false, false) && foreign {
-        return Verdict::Conflict(wanted);
+        return OwnersUpdate::Conflict(wanted);
     }
     if claim.owner_references.iter().any(stale) {
-        return Verdict::Fine;
+        return OwnersUpdate::Fine;
     }
     let owners = owners(set, ordinal);
     wanted.extend(owners.set.then(|| controller_ref::<StatefulSet>(set.meta())));
     wanted.extend(owners.pod.then(|| controller_ref::<Pod>(pod.meta())));
     let same = wanted.len() == claim.owner_references.len()
         && wanted.iter().all(|reference| claim.owner_references.contains(reference));
-    if same { Verdict::Fine } else { Verdict::Write(wanted) }
+    if same { OwnersUpdate::Fine } else { OwnersUpdate::Write(wanted) }
 }

@@ -77,12 +77,12 @@ pub(super) fn pod_for(set: &StatefulSet, template: &PodTemplateSpec, revision: &
     pod.metadata.labels.insert(CONTROLLER_REVISION_HASH_LABEL_KEY.to_owned(), revision.to_owned());
     pod.spec.hostname.clone_from(&pod.metadata.name);
     pod.spec.subdomain.clone_from(&set.spec.service_name);
-    settle(set, &mut pod, ordinal);
+    update_identity(set, &mut pod, ordinal);
     pod
 }
 
 /// Gives a pod the labels and volumes of its ordinal.
-pub(super) fn settle(set: &StatefulSet, pod: &mut Pod, ordinal: i32) {
+pub(super) fn update_identity(set: &StatefulSet, pod: &mut Pod, ordinal: i32) {
     let name = pod.metadata.name.clone();
     pod.metadata.labels.insert(STATEFUL_SET_POD_NAME_LABEL.to_owned(), name);
     pod.metadata.labels.insert(POD_INDEX_LABEL.to_owned(), ordinal.to_string());
@@ -103,7 +103,7 @@ fn volume(set: &StatefulSet, template: &str, ordinal: i32) -> Volume {
 }
 
 /// Whether a pod has the label of its name and the volumes of its ordinal.
-pub(super) fn is_settled(set: &StatefulSet, pod: &Pod) -> bool {
+pub(super) fn identity_matches(set: &StatefulSet, pod: &Pod) -> bool {
     let Some(ordinal) = ordinal_of(pod) else { return false };
     let named = pod.metadata.labels.get(STATEFUL_SET_POD_NAME_LABEL) == Some(&pod.metadata.name);
     let has = |template: &PersistentVolumeClaim| {

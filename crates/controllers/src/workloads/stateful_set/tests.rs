@@ -4,7 +4,7 @@ use api_machinery::meta::ListOptions;
 use api_types::apps_v1::{RollingUpdateStatefulSetStrategy, StatefulSetPersistentVolumeClaimRetentionPolicy};
 use controller::controller_ref;
 
-use super::super::fixtures::{Running, at, dying, meta, pod, ready, selector, settle, template};
+use super::super::fixtures::{Running, at, dying, meta, pod, ready, run_until_idle, selector, template};
 use super::super::template_hash::fnv1_name;
 use super::*;
 
@@ -153,13 +153,13 @@ fn claims_belong_to_whom_the_policy_says() {
         let pod = replica(ordinal, "new", true);
         let mut claim = meta("data");
         let wanted = match claims::judge(&set, &pod, ordinal, &claim) {
-            claims::Verdict::Write(owners) => owners.len(),
-            verdict => usize::from(verdict != claims::Verdict::Fine),
+            claims::OwnersUpdate::Write(owners) => owners.len(),
+            verdict => usize::from(verdict != claims::OwnersUpdate::Fine),
         };
         assert_eq!(wanted, usize::from(expected.0) + usize::from(expected.1));
         claim.owner_references = vec![controller_ref::<StatefulSet>(&meta("other"))];
         let foreign = claims::judge(&set, &pod, ordinal, &claim);
-        assert_eq!(matches!(foreign, claims::Verdict::Conflict(_)), deleted != "Retain" || scaled != "Retain");
+        assert_eq!(matches!(foreign, claims::OwnersUpdate::Conflict(_)), deleted != "Retain" || scaled != "Retain");
     }
 }
 
@@ -169,7 +169,7 @@ async fn many_replicas_come_in_bursts() {
     let mut many = set(1200, "Parallel");
     many.spec.volume_claim_templates.clear();
     running.put(SETS_AT, &many);
-    settle().await;
+    run_until_idle().await;
     assert_eq!(running.count("v1/pods"), 1200);
 }
 
@@ -194,7 +194,7 @@ async fn a_revision_that_means_the_same_is_kept() {
         adopted.status.current_revision = "db-before".into();
         running.put("apps/v1/controllerrevisions", &written_before(&adopted));
         running.put(SETS_AT, &adopted);
-        settle().await;
+        run_until_idle().await;
         assert_eq!(running.count("apps/v1/controllerrevisions"), revisions, "grace period {grace}");
         let live = running.client.namespaced::<StatefulSet>("ns").get("db").await.unwrap();
         assert!(name.is_empty() || live.status.update_revision == name, "{:?}", live.status);
@@ -207,10 +207,10 @@ async fn a_set_is_started_updated_and_shrunk() {
     running.put(SETS_AT, &set(2, "OrderedReady"));
     let sets = running.client.namespaced::<StatefulSet>("ns");
     for _ in 0..3 {
-        settle().await;
+        run_until_idle().await;
         running.make_pods_ready().await;
     }
-    settle().await;
+    run_until_idle().await;
     assert_eq!((running.count("v1/pods"), running.count("v1/persistentvolumeclaims")), (2, 2));
     running.assert_steady().await;
 
@@ -219,17 +219,17 @@ async fn a_set_is_started_updated_and_shrunk() {
     live.spec.template = template("v2");
     sets.update(&live).await.unwrap();
     for _ in 0..4 {
-        settle().await;
+        run_until_idle().await;
         running.make_pods_ready().await;
     }
-    settle().await;
+    run_until_idle().await;
     let pods = running.client.namespaced::<Pod>("ns").list(&ListOptions::default()).await.unwrap().items;
     assert!(pods.len() == 2 && pods.iter().all(|pod| pod.spec.containers[0].image == "v2"));
     let mut live = sets.get("db").await.unwrap();
     assert_eq!(live.status.current_revision, live.status.update_revision);
     live.spec.replicas = Some(0);
     sets.update(&live).await.unwrap();
-    settle().await;
-    settle().await;
+    run_until_idle().await;
+    run_until_idle().await;
     assert_eq!((running.count("v1/pods"), running.count("v1/persistentvolumeclaims")), (0, 2));
 }

@@ -16,13 +16,13 @@ use api_types::core_v1::Container;
 use api_types::scheduler_config_v1::Extender as ExtenderConfig;
 use async_trait::async_trait;
 use bytes::Bytes;
-use client::{Body, CertSource, ClientConfig, HttpsTransport, Transport, Trust};
+use client::{Body, BoxError, CertSource, ClientConfig, ConfigError, HttpsTransport, Transport, Trust};
 use http::{HeaderValue, Method, StatusCode, header};
 use http_body_util::BodyExt as _;
 
 use crate::framework::{
     BuildCx, Candidate, CycleCx, CycleState, MAX_SCORE, Plugin, Remote, RemoteBind, RemoteFilter, RemotePreempt,
-    RemoteScore, Status, Verdict,
+    RemoteScore, Status, StatusResult,
 };
 use crate::node_info::NodeView;
 use crate::pod_info::PodInfo;
@@ -45,15 +45,23 @@ struct Extender {
     config: ExtenderConfig,
 }
 
+/// An address or a certificate of an extender cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot create extender with URL {url:?}: {source}")]
+pub(crate) struct ExtenderError {
+    url: String,
+    source: ConfigError,
+}
+
 /// The plugins of all extenders, those first that may not be ignored.
 ///
 /// # Errors
 /// When an address or a certificate cannot be used.
-pub(crate) fn build_all(cx: &BuildCx, configs: &[ExtenderConfig]) -> Result<Vec<Plugin>, String> {
+pub(crate) fn build_all(cx: &BuildCx, configs: &[ExtenderConfig]) -> Result<Vec<Plugin>, ExtenderError> {
     let (ignorable, needed): (Vec<_>, Vec<_>) = configs.iter().partition(|config| config.ignorable);
     let plugin = |config: &ExtenderConfig| {
         let transport = HttpsTransport::new(&client_config(config), &cx.tasks)
-            .map_err(|error| format!("cannot create extender with URL {:?}: {error}", config.url_prefix))?;
+            .map_err(|source| ExtenderError { url: config.url_prefix.clone(), source })?;
         Ok(plugin(config, transport))
     };
     needed.into_iter().chain(ignorable).map(plugin).collect()
@@ -132,13 +140,22 @@ impl Extender {
     }
 }
 
+/// Why the body of an answer cannot be had.
+#[derive(Debug, thiserror::Error)]
+enum AnswerError {
+    #[error(transparent)]
+    Broken(BoxError),
+    #[error("the answer is longer than {MAX_ANSWER_BYTES} bytes")]
+    TooLong,
+}
+
 /// A body that is not too long.
-async fn whole(mut body: Body) -> Result<Vec<u8>, String> {
+async fn whole(mut body: Body) -> Result<Vec<u8>, AnswerError> {
     let mut all = Vec::new();
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|error| error.to_string())?.into_data() else { continue };
+        let Ok(data) = frame.map_err(AnswerError::Broken)?.into_data() else { continue };
         if all.len() + data.len() > MAX_ANSWER_BYTES {
-            return Err(format!("the answer is longer than {MAX_ANSWER_BYTES} bytes"));
+            return Err(AnswerError::TooLong);
         }
         all.extend_from_slice(&data);
     }
@@ -170,7 +187,7 @@ impl Remote for Extender {
 
 #[async_trait]
 impl RemoteFilter for Extender {
-    async fn filter(&self, _: &CycleState, pod: &PodInfo, nodes: &[NodeView<'_>]) -> Result<Vec<Verdict>, Status> {
+    async fn filter(&self, _: &CycleState, pod: &PodInfo, nodes: &[NodeView<'_>]) -> Result<Vec<StatusResult>, Status> {
         let by_name = self.config.node_cache_capable;
         let body = wire::nodes_question(&pod.pod, nodes, by_name);
         let answer = wire::filter_answer(&self.ask(&self.config.filter_verb, body).await?, by_name)?;
@@ -198,7 +215,7 @@ impl RemoteScore for Extender {
 
 #[async_trait]
 impl RemoteBind for Extender {
-    async fn bind(&self, pod: &PodInfo, node: &str) -> Verdict {
+    async fn bind(&self, pod: &PodInfo, node: &str) -> StatusResult {
         let body = wire::binding_question(&pod.pod, node);
         wire::binding_answer(&self.ask(&self.config.bind_verb, body).await?)
     }

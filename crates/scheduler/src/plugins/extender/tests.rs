@@ -40,7 +40,7 @@ async fn bind(server: &TestServer, change: impl FnOnce(&mut ExtenderConfig)) -> 
     let cx = BuildCx { tasks: TaskGroup::new("test"), ..build_cx() };
     let mut config = config(&server.url("https"), ExtenderTLSConfig::default());
     change(&mut config);
-    let plugin = build_all(&cx, &[config])?.remove(0);
+    let plugin = build_all(&cx, &[config]).map_err(|error| error.to_string())?.remove(0);
     let info = pod("p").info(&ClassTable::default());
     plugin.remote_bind.unwrap().bind(&info, "a").await.map_err(|status| status.message())?;
     Ok(server.asked()[0].certificates)
@@ -92,7 +92,7 @@ async fn what_cannot_be_used_is_refused_by_name() {
     let no_file = ExtenderTLSConfig { ca_file: "/not/there".into(), ..ExtenderTLSConfig::default() };
     let no_pair = ExtenderTLSConfig { cert_data: "no".into(), ..ExtenderTLSConfig::default() };
     for (url, tls) in [("ftp://e", ExtenderTLSConfig::default()), ("https://e", no_file), ("https://e", no_pair)] {
-        let error = build_all(&build_cx(), &[config(url, tls)]).err().unwrap();
+        let error = build_all(&build_cx(), &[config(url, tls)]).err().unwrap().to_string();
         assert!(error.starts_with(&format!("cannot create extender with URL {url:?}: ")), "{error}");
     }
 }

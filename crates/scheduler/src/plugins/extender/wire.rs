@@ -7,7 +7,7 @@ use api_machinery::json;
 use api_machinery::value::Value;
 use api_types::core_v1::Pod;
 
-use crate::framework::{Candidate, Code, Status, Verdict};
+use crate::framework::{Candidate, Code, Status, StatusResult};
 use crate::node_info::NodeView;
 
 /// A text as JSON.
@@ -60,7 +60,7 @@ pub(super) struct Filtered {
 
 impl Filtered {
     /// A node that the extender passes over without a word has no reason; nobody can help there.
-    pub(super) fn verdict(&self, node: &str) -> Verdict {
+    pub(super) fn verdict(&self, node: &str) -> StatusResult {
         if self.nodes.contains(node) {
             return Ok(());
         }
@@ -102,7 +102,7 @@ pub(super) fn scores_answer(text: &str) -> Result<HashMap<String, i64>, Status> 
     Ok(answer.as_array().into_iter().flatten().filter_map(one).collect())
 }
 
-pub(super) fn binding_answer(text: &str) -> Verdict {
+pub(super) fn binding_answer(text: &str) -> StatusResult {
     refused(&parsed(text)?)
 }
 
@@ -130,7 +130,7 @@ fn parsed(text: &str) -> Result<Value, Status> {
 }
 
 /// The extender's own word that it failed.
-fn refused(answer: &Value) -> Verdict {
+fn refused(answer: &Value) -> StatusResult {
     match field(answer, "Error").and_then(Value::as_str).unwrap_or_default() {
         "" => Ok(()),
         error => Err(Status::error(error.to_owned())),

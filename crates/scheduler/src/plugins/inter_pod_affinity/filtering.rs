@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::counts::DomainSums;
 use super::{InterPodAffinity, Labels, incoming_matches};
 use crate::cache::Snapshot;
-use crate::framework::{CycleCx, CycleState, Filter, PreFilter, PreFiltered, Status, Verdict};
+use crate::framework::{CycleCx, CycleState, Filter, PreFilter, PreFiltered, Status, StatusResult};
 use crate::node_info::NodeView;
 use crate::pod_class::{ClassMemo, PodClass};
 use crate::pod_info::{AffinityTerm, PodInfo};
@@ -150,14 +150,14 @@ impl PreFilter for InterPodAffinity {
         Ok(PreFiltered::All)
     }
 
-    fn add_pod(&self, state: &mut CycleState, pod: &PodInfo, added: &PodInfo, node: NodeView<'_>) -> Verdict {
+    fn add_pod(&self, state: &mut CycleState, pod: &PodInfo, added: &PodInfo, node: NodeView<'_>) -> StatusResult {
         if let Some(required) = state.get_mut::<RequiredState>() {
             required.change(pod, added, node, 1);
         }
         Ok(())
     }
 
-    fn remove_pod(&self, state: &mut CycleState, pod: &PodInfo, removed: &PodInfo, node: NodeView<'_>) -> Verdict {
+    fn remove_pod(&self, state: &mut CycleState, pod: &PodInfo, removed: &PodInfo, node: NodeView<'_>) -> StatusResult {
         if let Some(required) = state.get_mut::<RequiredState>() {
             required.change(pod, removed, node, -1);
         }
@@ -166,7 +166,7 @@ impl PreFilter for InterPodAffinity {
 }
 
 impl Filter for InterPodAffinity {
-    fn filter(&self, state: &CycleState, _: &PodInfo, node: NodeView<'_>) -> Verdict {
+    fn filter(&self, state: &CycleState, _: &PodInfo, node: NodeView<'_>) -> StatusResult {
         let Some(required) = state.get::<RequiredState>() else { return Ok(()) };
         let near = required.affinity.iter().all(|sums| sums.at(node.index).is_some_and(|pods| pods > 0));
         // The first pod of a group has nobody to be near to but itself.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use api_types::core_v1::Namespace;
 
-use crate::framework::{BuildCx, Plugin};
+use crate::framework::{BuildCx, Plugin, PluginError};
 use crate::listers::Lister;
 use crate::plugin_args::PluginArgs;
 use crate::pod_class::PodClass;
@@ -26,8 +26,8 @@ struct InterPodAffinity {
     namespaces: Lister<Namespace>,
 }
 
-pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
-    let PluginArgs::InterPodAffinity(args) = args else { return Err("arguments are missing".into()) };
+pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginError> {
+    let PluginArgs::InterPodAffinity(args) = args else { return Err(PluginError::NoArguments) };
     let plugin = Arc::new(InterPodAffinity {
         hard_weight: i64::from(args.hard_pod_affinity_weight.unwrap_or(1)),
         counts_existing: !args.ignore_preferred_terms_of_existing_pods,

@@ -3,7 +3,7 @@
 use super::PodTopologySpread;
 use super::constraint::{Constraint, HARD};
 use super::counts::DomainCounts;
-use crate::framework::{CycleCx, CycleState, Filter, PreFilter, PreFiltered, Status, Verdict};
+use crate::framework::{CycleCx, CycleState, Filter, PreFilter, PreFiltered, Status, StatusResult};
 use crate::node_info::NodeView;
 use crate::pod_class::ClassMemo;
 use crate::pod_info::PodInfo;
@@ -84,14 +84,14 @@ impl PreFilter for PodTopologySpread {
         Ok(PreFiltered::All)
     }
 
-    fn add_pod(&self, state: &mut CycleState, pod: &PodInfo, added: &PodInfo, node: NodeView<'_>) -> Verdict {
+    fn add_pod(&self, state: &mut CycleState, pod: &PodInfo, added: &PodInfo, node: NodeView<'_>) -> StatusResult {
         if let Some(hard) = state.get_mut::<HardState>() {
             hard.change(pod, added, node, 1);
         }
         Ok(())
     }
 
-    fn remove_pod(&self, state: &mut CycleState, pod: &PodInfo, removed: &PodInfo, node: NodeView<'_>) -> Verdict {
+    fn remove_pod(&self, state: &mut CycleState, pod: &PodInfo, removed: &PodInfo, node: NodeView<'_>) -> StatusResult {
         if let Some(hard) = state.get_mut::<HardState>() {
             hard.change(pod, removed, node, -1);
         }
@@ -100,7 +100,7 @@ impl PreFilter for PodTopologySpread {
 }
 
 impl Filter for PodTopologySpread {
-    fn filter(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Verdict {
+    fn filter(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> StatusResult {
         let Some(hard) = state.get::<HardState>() else { return Ok(()) };
         for (constraint, counts) in &hard.0 {
             let Some(domain) = counts.topology.domain(node.index) else {

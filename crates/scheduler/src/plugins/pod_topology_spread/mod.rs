@@ -13,7 +13,7 @@ use std::sync::Arc;
 use api_types::apps_v1::{ReplicaSet, StatefulSet};
 use api_types::core_v1::{ReplicationController, Service, TopologySpreadConstraint};
 
-use crate::framework::{BuildCx, Plugin};
+use crate::framework::{BuildCx, Plugin, PluginError};
 use crate::listers::{Lister, Listers};
 use crate::plugin_args::PluginArgs;
 
@@ -47,8 +47,8 @@ impl Groups {
     }
 }
 
-pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, String> {
-    let PluginArgs::PodTopologySpread(args) = args else { return Err("arguments are missing".into()) };
+pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginError> {
+    let PluginArgs::PodTopologySpread(args) = args else { return Err(PluginError::NoArguments) };
     let system_defaults = args.defaulting_type != "List";
     let defaults = if system_defaults { system_constraints() } else { args.default_constraints.clone() };
     let groups = (!defaults.is_empty()).then(|| Groups::of(&cx.listers));

@@ -24,11 +24,21 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 32 << 20;
 
+/// A connection could not be made. All who wait for it get a copy, so what caused it is text.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("dial tcp {host}:{port}: {reason}")]
+pub(super) struct DialError {
+    host: String,
+    port: u16,
+    reason: String,
+}
+
 /// Connects once; a task keeps the connection from then on.
-pub(super) async fn dial(target: Arc<Target>, tasks: TaskGroup, calls: Calls) -> Result<SendRequest<Bytes>, String> {
+pub(super) async fn dial(target: Arc<Target>, tasks: TaskGroup, calls: Calls) -> Result<SendRequest<Bytes>, DialError> {
+    let failed = |reason: &str| DialError { host: target.host.clone(), port: target.port, reason: reason.to_owned() };
     match timeout(CONNECT_TIMEOUT, connect(&target, &tasks, calls)).await {
-        Ok(connected) => connected.map_err(|error| format!("dial tcp {}:{}: {error}", target.host, target.port)),
-        Err(_) => Err(format!("dial tcp {}:{}: i/o timeout", target.host, target.port)),
+        Ok(connected) => connected.map_err(|error| failed(&error.to_string())),
+        Err(_) => Err(failed("i/o timeout")),
     }
 }
 

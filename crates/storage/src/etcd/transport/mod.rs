@@ -27,10 +27,11 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::{BoxError, Service};
 
+use self::dial::DialError;
 pub(super) use self::target::Target;
 
 /// A connection to be, the same for all who wait for it.
-type Dial = Shared<BoxFuture<'static, Result<SendRequest<Bytes>, String>>>;
+type Dial = Shared<BoxFuture<'static, Result<SendRequest<Bytes>, DialError>>>;
 
 /// The transport of etcd's clients. Clones share the connection.
 #[derive(Clone)]
@@ -103,7 +104,7 @@ impl Transport {
         let dial = self.dial();
         let ready = match dial.clone().await {
             Ok(sender) => Ok(sender.ready().await),
-            Err(error) => Err(Status::unavailable(error)),
+            Err(error) => Err(Status::unavailable(error.to_string())),
         };
         if !matches!(ready, Ok(Ok(_))) {
             self.forget(&dial);
