@@ -3,6 +3,7 @@
 //! Two halves meet at [`border`]: the pod engine ([`engine`]) drives sandboxes and containers, the node side gives it
 //! volumes, environments and control groups, reports the node, and serves the kubelet's own API.
 
+mod admission;
 pub mod border;
 mod collect;
 pub mod engine;

@@ -5,71 +5,62 @@ use std::sync::Arc;
 use api_types::core_v1::{Node, Pod};
 
 use super::{Eviction, Inner};
+use crate::admission::{Admitted, Attempt, Missing, Operation, Refusal, Remedy, Room, Situation, shortages, victims};
 use crate::border::Level;
-use crate::pod::admission::{Refusal, Situation, admit, placed, shortages};
 use crate::pod::is_critical;
-use crate::pod::preemption::{Missing, victims};
 
 const PREEMPTING: &str = "Preempting";
 
 impl Inner {
+    /// Whether a new pod may run; what it is given is reserved then.
     pub(super) async fn admit(&self, pod: &Arc<Pod>) -> Result<(), Refusal> {
         // A pod of an earlier kubelet counts with what it was given then.
         let pod = &self.allocations.given(pod);
-        match self.judge(pod).await {
-            Err(refusal) if is_critical(pod) && refusal.is_shortage() => self.make_room(pod, refusal).await,
-            verdict => verdict,
-        }
-    }
-
-    async fn judge(&self, pod: &Arc<Pod>) -> Result<(), Refusal> {
-        let others = self.other_pods(pod);
-        let pressures = self.side.node.pressures();
         let mut node = self.side.node.node();
-        for fresh in [false, true] {
-            if fresh {
-                node = self.side.node.fresh_node().await.or(node);
-            }
-            match admit(pod, &self.situation(node.as_deref(), &others, &pressures)) {
-                // Labels may lag behind, above all at start.
-                Err(refusal) if refusal.may_be_stale() && !fresh => {}
-                verdict => return verdict,
-            }
+        let mut answer = self.ask_of(pod, Operation::Add, Room::Counted, node.as_deref());
+        if answer.as_ref().is_err_and(|refusal| refusal.remedy() == Remedy::FreshNode) {
+            node = self.side.node.fresh_node().await.or(node);
+            answer = self.ask_of(pod, Operation::Add, Room::Counted, node.as_deref());
         }
-        Ok(())
+        match answer {
+            Err(refusal) if is_critical(pod) && refusal.remedy() == Remedy::Preemption => {
+                self.make_room(pod, refusal).await
+            }
+            answer => answer.map(Admitted::commit),
+        }
     }
 
-    fn situation<'a>(
-        &'a self,
-        node: Option<&'a Node>,
-        others: &'a [Arc<Pod>],
-        pressures: &'a [String],
-    ) -> Situation<'a> {
+    /// Whether a pod may have what it asks for now; it is reserved then.
+    pub(super) fn ask(&self, pod: &Pod, operation: Operation) -> Result<(), Refusal> {
+        let node = self.side.node.node();
+        self.ask_of(pod, operation, Room::Counted, node.as_deref()).map(Admitted::commit)
+    }
+
+    fn ask_of(&self, pod: &Pod, operation: Operation, room: Room, node: Option<&Node>) -> Result<Admitted, Refusal> {
+        let (others, pressures) = (self.other_pods(pod), self.side.node.pressures());
         let features = self.health.status().and_then(|status| status.features);
-        Situation {
+        let situation = Situation {
             node,
-            others,
-            pressures,
+            others: &others,
+            pressures: &pressures,
             shutting_down: self.side.node.shutting_down(),
             unsafe_sysctls: &self.settings.allowed_unsafe_sysctls,
             strict_groups: features.is_some_and(|features| features.supplemental_groups_policy),
             enforces_app_armor: self.settings.enforces_app_armor,
             declared_features: self.settings.declared_features.as_deref(),
-        }
+        };
+        self.admission.admit(&Attempt { pod, operation, room, situation })
     }
 
-    /// Ends other pods so that a critical one has room, if nothing else is in its way.
+    /// Ends other pods so that a critical one has room, if nothing else is in its way. What it is given is held from
+    /// before the first of them ends, and given back if they would not do.
     async fn make_room(&self, pod: &Arc<Pod>, refusal: Refusal) -> Result<(), Refusal> {
         let Some(node) = self.side.node.node() else { return Err(refusal) };
+        let Ok(admitted) = self.ask_of(pod, Operation::Add, Room::Made, Some(&node)) else { return Err(refusal) };
         let others = self.other_pods(pod);
-        if placed(pod, &node, &self.situation(Some(&node), &others, &[])).is_err() {
-            return Err(refusal);
-        }
-        let missing = shortages(pod, &node, &others);
-        let missing: Missing = missing.iter().map(|short| (short.name.clone(), short.missing())).collect();
-        let victims = victims(pod, &others, &missing).map_err(|error| {
-            Refusal::unexpected(&format!("preemption: error finding a set of pods to preempt: {error}"))
-        })?;
+        let missing: Missing =
+            shortages(pod, &node, &others).iter().map(|short| (short.name.clone(), short.missing())).collect();
+        let victims = victims(pod, &others, &missing)?;
         let signal = missing.keys().next().map_or("", String::as_str);
         for victim in victims {
             self.metrics.preemptions.with(&[signal]).inc();
@@ -87,11 +78,12 @@ impl Inner {
                 tracing::error!(pod = %name, %error, "Failed to preempt a pod");
             }
         }
+        admitted.commit();
         Ok(())
     }
 
     pub(super) fn refuse(&self, pod: &Arc<Pod>, refusal: Refusal) {
-        let Refusal { reason, message } = refusal;
+        let (reason, message) = (refusal.reason.to_string(), refusal.message);
         self.metrics.refused(&reason);
         tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %reason, %message, "Pod rejected");
         self.refused.lock().insert(pod.metadata.uid.clone());

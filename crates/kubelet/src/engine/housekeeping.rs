@@ -35,7 +35,7 @@ impl Inner {
         self.forget_removed(&configured);
         let known: BTreeSet<String> = configured.union(&self.workers.uids()).cloned().collect();
         self.board.keep(&known);
-        self.allocations.keep(&known);
+        self.admission.keep(&known);
         self.runtime.actuated.keep(|uid| known.contains(uid));
         let live = self.workers.all().into_iter().filter(|(_, state)| state.could_run()).map(|(uid, _)| uid).collect();
         self.probes.keep(&live);

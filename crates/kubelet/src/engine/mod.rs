@@ -45,6 +45,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::admission::{Admission, Allocations};
 use crate::border::{NodeSide, PodSettings};
 use crate::collect;
 use crate::metrics::KubeletMetrics;
@@ -60,7 +61,6 @@ use crate::runtime::PodRuntime;
 use crate::runtime::back_off::KeyedBackOff;
 use crate::runtime::checkpoint::CheckpointError;
 use health::RuntimeHealth;
-use resize::Allocations;
 use workers::Workers;
 
 pub use queries::{Eviction, LogSource, LookupError};
@@ -105,7 +105,8 @@ struct Inner {
     store: Arc<PodStore>,
     board: Arc<StatusBoard>,
     workers: Arc<Workers>,
-    allocations: Allocations,
+    admission: Admission,
+    allocations: Arc<Allocations>,
     /// How long pods wait before their volumes are tried again, by uid.
     mounting: KeyedBackOff,
     probes: Probes,
@@ -187,6 +188,7 @@ impl PodEngine {
             rng: Arc::clone(&rng),
             tasks: tasks.clone(),
         });
+        let allocations = Arc::new(Allocations::new(&settings.root_dir));
         let inner = Inner {
             sources: sources(&settings, client.is_some()),
             pleg: Pleg::new(runtime, Arc::clone(&pods.cache), change_sender, Arc::clone(&metrics)),
@@ -200,7 +202,8 @@ impl PodEngine {
             dead: collect::containers::DeadContainers::default(),
             images: tokio::sync::Mutex::default(),
             workers: Arc::default(),
-            allocations: Allocations::new(&settings.root_dir),
+            admission: Admission::new(&allocations),
+            allocations,
             mounting: KeyedBackOff::new(MOUNT_RETRY, MOUNT_RETRY_MAX, MOUNT_RETRY_MAX * 2),
             settings,
             side,
@@ -223,7 +226,7 @@ impl PodEngine {
     /// # Errors
     /// A file that says so is there and cannot be read.
     pub fn restore(&self) -> Result<(), CheckpointError> {
-        self.inner.allocations.restore()?;
+        self.inner.admission.restore()?;
         self.inner.runtime.actuated.restore()
     }
 

@@ -1,6 +1,5 @@
 //! Pods as the kubelet knows them: where they come from, whether they may run here, what is said of them.
 
-pub(crate) mod admission;
 pub(crate) mod adopt;
 pub(crate) mod api_source;
 pub(crate) mod containers;
@@ -10,7 +9,6 @@ pub(crate) mod mailbox;
 pub(crate) mod manifest;
 pub(crate) mod merge;
 pub(crate) mod mirror;
-pub(crate) mod preemption;
 pub(crate) mod publish;
 pub(crate) mod restart;
 pub(crate) mod status;

@@ -9,10 +9,22 @@ use std::sync::Arc;
 use api_types::core_v1::Pod;
 use component_helpers::{pod_requests, qos};
 
-use super::is_critical;
+use crate::pod::is_critical;
 
 /// What is missing, by resource; CPU in thousandths.
 pub(crate) type Missing = BTreeMap<String, i64>;
+
+/// Even all pods that would have to make way are not enough.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [{}]", listed(.left))]
+pub(crate) struct PreemptionError {
+    /// What would still be missing.
+    pub(crate) left: Missing,
+}
+
+fn listed(left: &Missing) -> String {
+    left.iter().map(|(name, amount)| format!("(res: {name}, q: {amount}), ")).collect()
+}
 
 /// Whether `newcomer` may take the place of `other`.
 fn yields(newcomer: &Pod, other: &Pod) -> bool {
@@ -23,8 +35,12 @@ fn yields(newcomer: &Pod, other: &Pod) -> bool {
 /// The pods to end, in the order in which they go.
 ///
 /// # Errors
-/// Even all of them would not do; the text tells what is left.
-pub(crate) fn victims(newcomer: &Pod, active: &[Arc<Pod>], missing: &Missing) -> Result<Vec<Arc<Pod>>, String> {
+/// Even all of them would not do.
+pub(crate) fn victims(
+    newcomer: &Pod,
+    active: &[Arc<Pod>],
+    missing: &Missing,
+) -> Result<Vec<Arc<Pod>>, PreemptionError> {
     let mut classes: BTreeMap<&str, Vec<Arc<Pod>>> = BTreeMap::new();
     for pod in active.iter().filter(|pod| yields(newcomer, pod)) {
         classes.entry(qos::class_of(pod)).or_default().push(Arc::clone(pod));
@@ -34,8 +50,7 @@ pub(crate) fn victims(newcomer: &Pod, active: &[Arc<Pod>], missing: &Missing) ->
     let all: Vec<Arc<Pod>> = [&best_effort[..], &burstable, &guaranteed].concat();
     let left = less(missing, &all);
     if !left.is_empty() {
-        let text: String = left.iter().map(|(name, amount)| format!("(res: {name}, q: {amount}), ")).collect();
-        return Err(format!("no set of running pods found to reclaim resources: [{text}]"));
+        return Err(PreemptionError { left });
     }
     let of_guaranteed = closest(guaranteed, less(&less(missing, &best_effort), &burstable));
     let of_burstable = closest(burstable, less(&less(missing, &best_effort), &of_guaranteed));
@@ -120,21 +135,21 @@ mod tests {
             (pod("small", "100m", None, 0), pod("large", "900m", None, 0), pod("exact", "300m", None, 0));
         let peer = pod("peer", "900m", None, 2_000_000_001);
         let all = [guaranteed, small, large, exact, peer, pod("idle", "0", None, 0)];
-        type Case<'a> = (&'a [(&'a str, i64)], Result<&'a [&'a str], &'a str>);
+        type Case<'a> = (&'a [(&'a str, i64)], Result<&'a [&'a str], i64>);
         let cases: [Case<'_>; 6] = [
             (&[("cpu", 300)], Ok(&["exact"])),
             (&[("cpu", 50)], Ok(&["small"])),
             (&[("cpu", 1200)], Ok(&["large", "exact"])),
             (&[("cpu", 1400)], Ok(&["large", "guaranteed"])),
             (&[("pods", 1)], Ok(&["idle"])),
-            (&[("cpu", 2000)], Err("no set of running pods found to reclaim resources: [(res: cpu, q: 200), ]")),
+            (&[("cpu", 2000)], Err(200)),
         ];
         for (missing, expected) in cases {
             let missing: Missing = missing.iter().map(|(name, amount)| ((*name).to_owned(), *amount)).collect();
             let found = victims(&critical, &all, &missing);
             let names =
                 found.as_ref().map(|pods| pods.iter().map(|pod| pod.metadata.name.as_str()).collect::<Vec<_>>());
-            assert_eq!(names.map_err(String::as_str), expected.map(<[_]>::to_vec), "{missing:?}");
+            assert_eq!(names.map_err(|error| error.left["cpu"]), expected.map(<[_]>::to_vec), "{missing:?}");
         }
     }
 }
