@@ -18,12 +18,30 @@ const MAX_THREADS: usize = 64;
 /// The calls of one kubelet.
 pub(crate) struct FileCalls {
     threads: Arc<Semaphore>,
-    turns: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
+    turns: Turns,
+}
+
+/// Whose turn it is about each of many things; what nobody waits for is forgotten.
+#[derive(Default)]
+pub(crate) struct Turns(Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>);
+
+impl Turns {
+    /// What to lock while doing something about `what`.
+    pub(crate) fn of(&self, what: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.0.lock();
+        if let Some(turn) = turns.get(what).and_then(Weak::upgrade) {
+            return turn;
+        }
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::default();
+        turns.insert(what.to_owned(), Arc::downgrade(&turn));
+        turn
+    }
 }
 
 impl Default for FileCalls {
     fn default() -> Self {
-        Self { threads: Arc::new(Semaphore::new(MAX_THREADS)), turns: Mutex::default() }
+        Self { threads: Arc::new(Semaphore::new(MAX_THREADS)), turns: Turns::default() }
     }
 }
 
@@ -35,7 +53,7 @@ impl FileCalls {
         what: &str,
         call: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, SideError> {
-        let turn = self.turn(what).lock_owned().await;
+        let turn = self.turns.of(what).lock_owned().await;
         self.go(turn, call).await
     }
 
@@ -45,7 +63,7 @@ impl FileCalls {
         what: &str,
         call: impl FnOnce() -> T + Send + 'static,
     ) -> Option<Result<T, SideError>> {
-        let turn = self.turn(what).try_lock_owned().ok()?;
+        let turn = self.turns.of(what).try_lock_owned().ok()?;
         Some(self.go(turn, call).await)
     }
 
@@ -61,17 +79,6 @@ impl FileCalls {
             call()
         });
         done.await.map_err(|error| failed(&error))
-    }
-
-    fn turn(&self, what: &str) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = self.turns.lock();
-        if let Some(turn) = turns.get(what).and_then(Weak::upgrade) {
-            return turn;
-        }
-        turns.retain(|_, turn| turn.strong_count() > 0);
-        let turn = Arc::default();
-        turns.insert(what.to_owned(), Arc::downgrade(&turn));
-        turn
     }
 }
 
@@ -99,6 +106,6 @@ mod tests {
         finish.send(()).unwrap();
         assert_eq!(calls.run("dead", || 8).await.unwrap(), 8);
         assert_eq!(calls.run("other", || 9).await.unwrap(), 9);
-        assert!(calls.turns.lock().len() < 3, "turns that nobody waits for are forgotten");
+        assert!(calls.turns.0.lock().len() < 3, "turns that nobody waits for are forgotten");
     }
 }

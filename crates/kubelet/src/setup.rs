@@ -97,7 +97,7 @@ impl Setup {
         let empty_dirs = |volume: &str| -> Option<PathBuf> {
             let found = pod.spec.volumes.iter().find(|found| found.name == volume)?;
             found.volume_source.empty_dir.as_ref()?;
-            self.volumes.place(uid, volume).map(|place| place.path)
+            self.volumes.mounted(uid, volume).map(|mounted| mounted.path)
         };
         let sources = env::Sources {
             pod,

@@ -8,8 +8,8 @@ use api_types::core_v1::Pod;
 use futures_util::future::join_all;
 
 use super::claims::claim_name;
-use super::plan::{Kind, kind_of};
 use super::set::VolumeSet;
+use super::spec::{Kind, kind_of};
 use crate::node::{FileSystem, filesystem};
 
 /// How long a file system may take to tell its size.
@@ -34,7 +34,8 @@ impl VolumeSet {
         for pod in pods {
             for volume in &pod.spec.volumes {
                 let Kind::Claim { name, ephemeral, .. } = kind_of(volume) else { continue };
-                let Some(place) = self.place(&pod.metadata.uid, &volume.name).filter(|place| place.managed) else {
+                let Some(mounted) = self.mounted(&pod.metadata.uid, &volume.name).filter(|mounted| mounted.managed)
+                else {
                     continue;
                 };
                 asked.push(async move {
@@ -43,7 +44,7 @@ impl VolumeSet {
                         volume: volume.name.clone(),
                         namespace: pod.metadata.namespace.clone(),
                         claim: claim_name(pod, &volume.name, ephemeral, name),
-                        room: self.room(place.path).await?,
+                        room: self.room(mounted.path).await?,
                     })
                 });
             }

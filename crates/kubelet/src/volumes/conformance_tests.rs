@@ -68,7 +68,7 @@ fn pod(volume: Value, extra: Value) -> Pod {
 
 /// Text, permission bits and group of each file.
 fn files(set: &VolumeSet) -> BTreeMap<String, (String, u32, u32)> {
-    let root = set.place("u1", "v").unwrap().path;
+    let root = set.mounted("u1", "v").unwrap().path;
     let mut out = BTreeMap::new();
     let mut open = vec![PathBuf::new()];
     while let Some(below) = open.pop() {
@@ -259,7 +259,7 @@ async fn fifty_volumes_of_one_pod_do_not_get_in_each_others_way() {
     }
     set.mount(&pod).await.unwrap();
     for volume in &pod.spec.volumes {
-        let path = set.place("u1", &volume.name).unwrap().path;
+        let path = set.mounted("u1", &volume.name).unwrap().path;
         assert_eq!(std::fs::read_to_string(path.join("data-1")).unwrap(), "value-1");
     }
 }

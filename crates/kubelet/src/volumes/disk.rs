@@ -1,7 +1,6 @@
 //! What volumes need on the machine: directories, mounts, files, owners. Every call here may block, for as long as a
 //! network file system without a server blocks; [`super::set`] calls from threads that may.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,47 +11,15 @@ use sys::mounts::{Depth, Mount, Mounts, Restrictions, Unmount};
 
 use super::claims::Resolved;
 use super::empty_dir::{self, in_memory, make_directory, mount_once, told};
-use super::host_path;
 use super::layout::{Layout, Plugin};
 use super::ownership::{Access, When, give_to_group};
-use super::plan::{Kind, kind_of, nested_mount_points};
+use super::spec::nested_mount_points;
 use super::sub_path;
 use super::writer::{self, Payload};
 use crate::border::{NodeView, SideError};
 
 /// How often mounts that lie over each other are looked for again.
 const MAX_STACKED: usize = 16;
-
-/// A volume that is in place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// Where on the machine it is.
-    pub(crate) path: PathBuf,
-    /// Whether containers may not write, whatever their mount says.
-    pub(crate) read_only: bool,
-    /// Whether the kubelet made it, so that the runtime may label it.
-    pub(crate) managed: bool,
-    /// The group it adds to the pod.
-    pub(super) group: Option<i64>,
-}
-
-/// What a volume needs beside what its pod says.
-#[derive(Debug, Clone)]
-pub(super) enum Wanted {
-    /// Nothing.
-    AsSpecified,
-    /// These files.
-    Files(Payload),
-    /// What the claim was resolved to.
-    Claim { resolved: Resolved, read_only: bool },
-}
-
-/// Which volumes are in place, and why others are not.
-#[derive(Debug, Default)]
-pub(super) struct Outcome {
-    pub(super) places: BTreeMap<String, Place>,
-    pub(super) failed: BTreeMap<String, String>,
-}
 
 /// The machine, as far as volumes go.
 pub(super) struct Disk {
@@ -64,49 +31,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Brings volumes of a pod into place.
-    ///
-    /// # Errors
-    /// The pod's own directories cannot be made.
-    pub(super) fn set_up_all(&self, pod: &Pod, wanted: BTreeMap<String, Wanted>) -> Result<Outcome, SideError> {
-        self.directories(&pod.metadata.uid)?;
-        let mut outcome = Outcome::default();
-        for (name, wanted) in wanted {
-            let Some(volume) = pod.spec.volumes.iter().find(|volume| volume.name == name) else { continue };
-            match self.set_up(pod, volume, &wanted) {
-                Ok(place) => drop(outcome.places.insert(name, place)),
-                Err(error) => drop(outcome.failed.insert(name, error.0)),
-            }
-        }
-        Ok(outcome)
-    }
-
-    fn set_up(&self, pod: &Pod, volume: &Volume, wanted: &Wanted) -> Result<Place, SideError> {
-        let (kind, uid) = (kind_of(volume), &pod.metadata.uid);
-        let path = kind.plugin().map(|plugin| self.layout.volume(uid, plugin, &volume.name)).unwrap_or_default();
-        let place = |path: PathBuf, managed: bool| Place { path, read_only: kind.is_read_only(), managed, group: None };
-        match (kind, wanted) {
-            (Kind::HostPath(source), _) => {
-                host_path::check(source)?;
-                Ok(place(source.path.clone().into(), false))
-            }
-            (Kind::EmptyDir(source), _) => {
-                self.empty_dir(pod, volume, source, &path)?;
-                Ok(place(path, true))
-            }
-            (_, Wanted::Claim { resolved, read_only }) => {
-                let path = self.claimed(pod, resolved, *read_only)?;
-                Ok(Place { group: resolved.group, ..place(path, resolved.local) })
-            }
-            (_, Wanted::Files(payload)) => {
-                self.files(pod, volume, kind, &path, payload)?;
-                Ok(place(path, true))
-            }
-            (_, Wanted::AsSpecified) => Err(SideError::new("nobody found out what the volume is made from")),
-        }
-    }
-
-    fn empty_dir(
+    pub(super) fn empty_dir(
         &self,
         pod: &Pod,
         volume: &Volume,
@@ -137,15 +62,18 @@ impl Disk {
         make_mark(&self.layout.ready_mark(uid, volume))
     }
 
-    fn claimed(&self, pod: &Pod, resolved: &Resolved, read_only: bool) -> Result<PathBuf, SideError> {
-        if !resolved.local {
-            return Ok(resolved.source.clone());
-        }
+    /// What all pods that share a local volume need: that it is there.
+    pub(super) fn check_local(resolved: &Resolved) -> Result<(), SideError> {
         let meta = std::fs::metadata(&resolved.source)
             .map_err(|error| SideError(format!("path {:?} does not exist: {error}", resolved.source)))?;
         if !meta.is_dir() {
             return Err(SideError::new("only directory and block device are supported"));
         }
+        Ok(())
+    }
+
+    /// A local volume in a pod's directory.
+    pub(super) fn claimed(&self, pod: &Pod, resolved: &Resolved, read_only: bool) -> Result<PathBuf, SideError> {
         let uid = &pod.metadata.uid;
         let path = self.layout.volume(uid, Plugin::Local, &resolved.volume);
         let mark = self.layout.given_mark(uid, &resolved.volume);
@@ -168,15 +96,8 @@ impl Disk {
     }
 
     /// Files in a directory, or in memory for what may be secret.
-    fn files(
-        &self,
-        pod: &Pod,
-        volume: &Volume,
-        kind: Kind<'_>,
-        path: &Path,
-        payload: &Payload,
-    ) -> Result<(), SideError> {
-        let is_secret = !matches!(kind, Kind::ConfigMap(_));
+    pub(super) fn files(&self, pod: &Pod, volume: &Volume, path: &Path, payload: &Payload) -> Result<(), SideError> {
+        let is_secret = volume.volume_source.config_map.is_none();
         let is_new = !self.is_marked(&pod.metadata.uid, &volume.name) || !path.is_dir();
         if is_new {
             make_directory(path, 0o777)?;
@@ -204,7 +125,8 @@ impl Disk {
         self.mark(&pod.metadata.uid, &volume.name)
     }
 
-    fn directories(&self, uid: &str) -> Result<(), SideError> {
+    /// The directories of a pod.
+    pub(super) fn directories(&self, uid: &str) -> Result<(), SideError> {
         let layout = &self.layout;
         for directory in [layout.pod(uid), layout.volumes(uid), layout.plugins(uid)] {
             make_directory(&directory, 0o750)?;
@@ -212,10 +134,47 @@ impl Disk {
         Ok(())
     }
 
+    /// Takes the parts of volumes away that containers had for themselves.
+    pub(super) fn clean_sub_paths(&self, uid: &str) -> Result<(), SideError> {
+        sub_path::clean(&*self.mounts, &self.layout.sub_paths(uid))
+    }
+
+    /// Takes one volume away.
+    pub(super) fn tear_down_volume(&self, uid: &str, plugin: Plugin, name: &str) -> Result<(), SideError> {
+        let layout = &self.layout;
+        let path = layout.volume(uid, plugin, name);
+        if path.exists() {
+            self.unmount_all(&path)?;
+        }
+        let marks = [layout.ready_mark(uid, name), layout.given_mark(uid, name)];
+        for tree in [path.as_path()].into_iter().chain(marks.iter().filter_map(|mark| mark.parent())) {
+            sys::fs::remove_tree(tree).map_err(|error| SideError(format!("remove {}: {error}", tree.display())))?;
+        }
+        Ok(())
+    }
+
+    /// The volumes that have a directory: the pod's uid, the plugin, and the directory's name.
+    pub(super) fn reconstruct(&self) -> Vec<(String, Plugin, String)> {
+        let names = |path: &Path| -> Vec<String> {
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        };
+        let mut found = Vec::new();
+        for uid in names(&self.layout.pods()) {
+            let volumes = self.layout.volumes(&uid);
+            for directory in names(&volumes) {
+                let Some(plugin) = Plugin::of_directory(&directory) else { continue };
+                let own = names(&volumes.join(&directory)).into_iter();
+                found.extend(own.map(|name| (uid.clone(), plugin, name)));
+            }
+        }
+        found
+    }
+
     /// Takes everything away that is mounted below the pod's directory, and then the volumes.
     pub(super) fn tear_down(&self, uid: &str) -> Result<(), SideError> {
         let layout = &self.layout;
-        sub_path::clean(&*self.mounts, &layout.sub_paths(uid))?;
+        self.clean_sub_paths(uid)?;
         let volumes = layout.volumes(uid);
         if !volumes.exists() {
             return Ok(());

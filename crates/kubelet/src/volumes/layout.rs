@@ -10,7 +10,7 @@ pub(crate) struct Layout {
 }
 
 /// The kind of a volume, as it is part of paths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Plugin {
     EmptyDir,
     ConfigMap,
@@ -18,9 +18,27 @@ pub(crate) enum Plugin {
     DownwardApi,
     Projected,
     Local,
+    /// Without a directory of its own.
+    HostPath,
 }
 
 impl Plugin {
+    /// All of them.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::EmptyDir,
+        Self::ConfigMap,
+        Self::Secret,
+        Self::DownwardApi,
+        Self::Projected,
+        Self::Local,
+        Self::HostPath,
+    ];
+
+    /// The one that has this directory.
+    pub(crate) fn of_directory(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|plugin| plugin.directory() == name)
+    }
+
     /// The name of its directory; the plugin's own name has a slash for the tilde.
     pub(crate) fn directory(self) -> &'static str {
         match self {
@@ -30,6 +48,7 @@ impl Plugin {
             Self::DownwardApi => "kubernetes.io~downward-api",
             Self::Projected => "kubernetes.io~projected",
             Self::Local => "kubernetes.io~local-volume",
+            Self::HostPath => "kubernetes.io~host-path",
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The volumes of pods: brought into place before containers start, refreshed while they run, taken away after.
 //!
-//! Everything is idempotent and found again on disk, so that a kubelet that was restarted goes on where the last one
-//! stopped. Not here: volumes of drivers (CSI) and network file systems.
+//! [`world`] holds what pods want and what there is, [`reconcile`] the next steps from one to the other, [`plugin`] what a
+//! kind of volume can do; [`set`] has the steps taken. Everything is idempotent and found again on disk, so that a kubelet
+//! that was restarted goes on where the last one stopped. Why it is so: `docs/adr/0015-volumes.md`. Not here: volumes of
+//! drivers (CSI) and network file systems.
 
 mod claim_stats;
 mod claims;
@@ -12,10 +14,14 @@ mod layout;
 mod mount_list;
 mod ownership;
 mod payload;
-mod plan;
+mod plugin;
+mod plugins;
+mod reconcile;
 mod set;
+mod spec;
 mod sub_path;
 mod tokens;
+mod world;
 mod writer;
 
 pub(crate) use claim_stats::ClaimRoom;

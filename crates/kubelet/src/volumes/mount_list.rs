@@ -6,8 +6,8 @@ use std::path::Path;
 use api_types::core_v1::{Container, Pod, VolumeMount};
 use node_api::cri::v1;
 
-use super::plan::{Kind, kind_of};
 use super::set::VolumeSet;
+use super::spec::{Kind, kind_of};
 use super::sub_path;
 use crate::border::SideError;
 use crate::env::expand;
@@ -48,22 +48,26 @@ fn one(set: &VolumeSet, request: &MountRequest<'_>, index: usize, mount: &Volume
             ..v1::Mount::default()
         });
     }
-    let place = set.place(&request.pod.metadata.uid, &mount.name).ok_or_else(missing)?;
-    let readonly = mount.read_only || place.read_only;
-    let mut host_path = place.path.clone();
+    let mounted = set.mounted(&request.pod.metadata.uid, &mount.name).ok_or_else(missing)?;
+    let readonly = mount.read_only || mounted.read_only;
+    let mut host_path = mounted.path.clone();
     if !inside.is_empty() {
         let uid = &request.pod.metadata.uid;
         let target = set.layout().sub_path(uid, &mount.name, container, index);
-        host_path = sub_path::bind(set.mounts(), &place.path, &inside, &target, place.read_only).map_err(|error| {
-            tracing::warn!(%error, volume = mount.name, container, "Preparing a sub path failed");
-            SideError(format!("failed to prepare subPath for volumeMount {:?} of container {container:?}", mount.name))
-        })?;
+        host_path =
+            sub_path::bind(set.mounts(), &mounted.path, &inside, &target, mounted.read_only).map_err(|error| {
+                tracing::warn!(%error, volume = mount.name, container, "Preparing a sub path failed");
+                SideError(format!(
+                    "failed to prepare subPath for volumeMount {:?} of container {container:?}",
+                    mount.name
+                ))
+            })?;
     }
     Ok(v1::Mount {
         container_path,
         host_path: host_path.display().to_string(),
         readonly,
-        selinux_relabel: place.managed,
+        selinux_relabel: mounted.managed,
         propagation: propagation(mount).into(),
         recursive_read_only: recursive(mount, readonly, request.recursive_read_only)?,
         ..v1::Mount::default()

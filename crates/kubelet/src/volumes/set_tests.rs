@@ -106,8 +106,8 @@ async fn volumes_come_and_go() {
     bench.set.mount(&pod).await.unwrap();
     assert!(at("volumes/kubernetes.io~empty-dir/scratch/work").exists(), "mounting again keeps the content");
     assert_eq!(bench.mounts.mounted().len(), 1);
-    let place = bench.set.place("u1", "login").unwrap();
-    assert!(place.read_only && place.managed);
+    let login = bench.set.mounted("u1", "login").unwrap();
+    assert!(login.read_only && login.managed);
 
     bench.set.unmount("u1").await.unwrap();
     assert!(!at("volumes").exists() && bench.mounts.mounted().is_empty());
@@ -126,7 +126,7 @@ async fn a_full_disk_is_told_of_and_forgotten_once_there_is_room() {
         assert!(cfg.starts_with("MountVolume.SetUp failed for volume \"cfg\" : "), "{cfg}");
         assert!(login.starts_with("MountVolume.SetUp failed for volume \"login\" : "), "{login}");
         assert!(messages.iter().all(|text| text.contains("No space left on device")), "{messages:?}");
-        assert!(set.place("u1", "cfg").is_none());
+        assert!(set.mounted("u1", "cfg").is_none());
     }
     disk.make_room();
     set.mount(&usual()).await.unwrap();
@@ -195,9 +195,71 @@ async fn volumes_outlive_the_objects_they_were_made_from() {
     bench.objects.forget_all();
     let error = bench.set.mount(&usual()).await.unwrap_err();
     assert!(matches!(&error, MountError::Stale(messages) if messages.len() == 2), "{error:?}");
-    assert!(bench.set.place("u1", "cfg").is_some() && bench.set.place("u1", "scratch").is_some());
+    assert!(bench.set.mounted("u1", "cfg").is_some() && bench.set.mounted("u1", "scratch").is_some());
     let mut other = usual();
     other.metadata.uid = "u2".into();
     let error = bench.set.mount(&other).await.unwrap_err();
     assert!(matches!(error, MountError::Volumes(_)), "a new pod has nothing to go on with: {error:?}");
+}
+
+/// The volumes that there are, with the pods that have them.
+fn there(set: &VolumeSet) -> Vec<String> {
+    let worlds = set.worlds.lock();
+    let volumes = worlds.actual.volumes.iter().map(|(name, volume)| {
+        let pods: Vec<String> = volume.pods.iter().map(|(uid, mount)| format!("{uid} {:?}", mount.done)).collect();
+        format!("{name}: {}", pods.join(", "))
+    });
+    volumes.collect()
+}
+
+#[tokio::test]
+async fn a_kubelet_that_comes_back_knows_what_there_is() {
+    let bench = bench();
+    bench.set.mount(&usual()).await.unwrap();
+    let mut other = usual();
+    other.metadata.uid = "u2".into();
+    bench.set.mount(&other).await.unwrap();
+    let all = there(&bench.set);
+    assert_eq!(all.len(), 6);
+    assert!(all.contains(&"kubernetes.io/secret/u2-login: u2 Yes".to_owned()), "{all:?}");
+
+    let back = parts(bench.dir.path()).2;
+    back.reconstruct().await;
+    let found = there(&back);
+    assert_eq!(found.len(), 6);
+    assert!(found.iter().all(|line| line.ends_with("Uncertain")), "{found:?}");
+    assert!(back.mounted("u1", "cfg").is_none(), "nobody has looked at it yet");
+    back.mount(&usual()).await.unwrap();
+    assert!(back.mounted("u1", "cfg").is_some());
+    back.unmount("u2").await.unwrap();
+    let left = there(&back);
+    assert!(left.len() == 3 && left.iter().all(|line| line.ends_with("u1 Yes")), "{left:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_volume_waits_for_itself_alone() {
+    let bench = bench();
+    let missing = |name: &str| {
+        let local_object_reference = LocalObjectReference { name: name.into() };
+        let config_map = ConfigMapVolumeSource { local_object_reference, ..ConfigMapVolumeSource::default() };
+        api_types::core_v1::VolumeSource { config_map: Some(config_map), ..source() }
+    };
+    let of = |uid: &str| {
+        let mut pod = pod(vec![("a", missing("none")), ("b", VolumeSourceOf::empty(""))]);
+        pod.metadata.uid = uid.into();
+        pod
+    };
+    let mut waits = Vec::new();
+    for _ in 0..4 {
+        let began = tokio::time::Instant::now();
+        bench.set.mount(&of("u1")).await.unwrap_err();
+        waits.push(began.elapsed().as_millis());
+    }
+    assert!(waits[0] < 100 && (500..600).contains(&waits[1]) && (1000..1100).contains(&waits[2]), "{waits:?}");
+    assert!((2000..2100).contains(&waits[3]), "{waits:?}");
+    let began = tokio::time::Instant::now();
+    bench.set.mount(&of("u2")).await.unwrap_err();
+    assert!(began.elapsed() < Duration::from_millis(100), "another pod's volume is another");
+    let hasty = tokio::time::timeout(Duration::from_millis(10), bench.set.mount(&of("u1"))).await;
+    assert!(hasty.is_err() && bench.set.mounted("u1", "b").is_some(), "the other volume does not wait");
 }

@@ -8,8 +8,6 @@ use api_types::core_v1::{
     ProjectedVolumeSource, SecretVolumeSource, Volume,
 };
 
-use super::layout::Plugin;
-
 /// A volume by its kind.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind<'a> {
@@ -30,18 +28,6 @@ pub(super) enum Kind<'a> {
 }
 
 impl Kind<'_> {
-    /// The directory's kind, for volumes that have a directory of their own.
-    pub(super) fn plugin(&self) -> Option<Plugin> {
-        Some(match self {
-            Self::EmptyDir(_) => Plugin::EmptyDir,
-            Self::ConfigMap(_) => Plugin::ConfigMap,
-            Self::Secret(_) => Plugin::Secret,
-            Self::Downward(_) => Plugin::DownwardApi,
-            Self::Projected(_) => Plugin::Projected,
-            Self::HostPath(_) | Self::Claim { .. } | Self::Image | Self::Unsupported(_) => return None,
-        })
-    }
-
     /// Whether containers may never write to it.
     pub(super) fn is_read_only(&self) -> bool {
         match self {
@@ -52,7 +38,7 @@ impl Kind<'_> {
     }
 }
 
-/// What a volume is; without a source it is an empty directory, as upstream has it.
+/// What a volume is.
 pub(super) fn kind_of(volume: &Volume) -> Kind<'_> {
     let source = &volume.volume_source;
     if let Some(source) = &source.empty_dir {
