@@ -13,6 +13,7 @@ use crate::admission::{Operation, Reason, Refusal};
 use crate::border::Level;
 use crate::pod::status::Resize;
 use crate::runtime::record::RuntimePod;
+use crate::runtime::resize::ResizeError;
 
 impl Inner {
     /// Gives a pod what it wants if that has changed and fits; otherwise it stays as it is and waits.
@@ -54,38 +55,42 @@ impl Inner {
     }
 
     /// Has the runtime give running containers what the pod has been given.
-    pub(super) async fn actuate(&self, pod: &Arc<Pod>, seen: &RuntimePod) -> Result<(), String> {
+    pub(super) async fn actuate(&self, pod: &Arc<Pod>, seen: &RuntimePod) -> Result<(), ResizeError> {
         if self.runtime.resized(pod, seen).is_empty() {
-            return self.finish_resize(pod);
+            self.finish_resize(pod);
+            return Ok(());
         }
         self.allocations.update(pod, |state| state.in_progress = true);
-        let Err(error) = self.put_into_effect(pod, seen).await else { return self.finish_resize(pod) };
-        let news = self.allocations.state(&pod.metadata.uid).error.as_ref() != Some(&error);
-        self.allocations.update(pod, |state| state.error = Some(error.clone()));
+        let Err(error) = self.put_into_effect(pod, seen).await else {
+            self.finish_resize(pod);
+            return Ok(());
+        };
+        let text = error.to_string();
+        let news = self.allocations.state(&pod.metadata.uid).error.as_ref() != Some(&text);
+        self.allocations.update(pod, |state| state.error = Some(text.clone()));
         if news {
-            self.tell_resize(pod, Level::Warning, "ResizeError", "Pod resize error: ", Some(&error));
+            self.tell_resize(pod, Level::Warning, "ResizeError", "Pod resize error: ", Some(&text));
         }
         Err(error)
     }
 
-    async fn put_into_effect(&self, pod: &Arc<Pod>, seen: &RuntimePod) -> Result<(), String> {
+    async fn put_into_effect(&self, pod: &Arc<Pod>, seen: &RuntimePod) -> Result<(), ResizeError> {
         self.runtime.check_resize(pod, seen).await?;
         // Parents must grow before their children and shrink after them; one of the two attempts is the right one.
         let early = self.side.cgroups.ensure(pod).await;
         self.runtime.actuate(pod, seen).await?;
         if early.is_err() {
-            self.side.cgroups.ensure(pod).await.map_err(|error| error.to_string())?;
+            self.side.cgroups.ensure(pod).await?;
         }
         Ok(())
     }
 
-    fn finish_resize(&self, pod: &Arc<Pod>) -> Result<(), String> {
+    fn finish_resize(&self, pod: &Arc<Pod>) {
         if self.allocations.state(&pod.metadata.uid).in_progress {
             self.allocations
                 .update(pod, |state| *state = Resize { pending: state.pending.take(), ..Resize::default() });
             self.tell_resize(pod, Level::Normal, "ResizeCompleted", "Pod resize completed: ", None);
         }
-        Ok(())
     }
 
     fn tell_resize(&self, pod: &Pod, level: Level, reason: &str, prefix: &str, error: Option<&str>) {

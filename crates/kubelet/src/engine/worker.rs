@@ -12,13 +12,13 @@ use tokio::time::Instant;
 use super::Inner;
 use super::state::{Input, Stage, WorkerState};
 use super::workers::Job;
-use crate::border::{Level, MountError};
+use crate::border::{Level, MountError, SideError};
 use crate::pod::status::{self, Forced, Inputs, ProbeView, is_terminal};
 use crate::pod::{is_static, mirror};
 use crate::probe::{ProbeKind, Probes, Verdict};
 use crate::runtime::kill::Grace;
 use crate::runtime::record::RuntimePod;
-use crate::runtime::registry_auth::Keyring;
+use crate::runtime::registry_auth::{CredentialsError, Keyring};
 use crate::runtime::sync::Terms;
 
 /// Time between two tries after an error that says nothing about when to try again.
@@ -35,6 +35,15 @@ enum Ran {
     Again(Duration),
     /// The pod's state has moved on; run at once.
     Moved(Input),
+}
+
+/// Why the credentials of a pod's images are not known.
+#[derive(Debug, thiserror::Error)]
+enum KeyringError {
+    #[error(transparent)]
+    Read(#[from] SideError),
+    #[error(transparent)]
+    Content(#[from] CredentialsError),
 }
 
 impl Inner {
@@ -222,12 +231,12 @@ impl Inner {
         }
     }
 
-    async fn keyring(&self, pod: &Pod) -> Result<Keyring, String> {
+    async fn keyring(&self, pod: &Pod) -> Result<Keyring, KeyringError> {
         let mut keyring = Keyring::default();
         let mut missing = Vec::new();
         for reference in &pod.spec.image_pull_secrets {
             let found = self.side.setup.pull_secret(&pod.metadata.namespace, &reference.name).await;
-            match found.map_err(|error| error.to_string())? {
+            match found? {
                 Some(secret) => keyring.add_secret(&secret)?,
                 None => missing.push(reference.name.clone()),
             }

@@ -55,7 +55,7 @@ pub(super) async fn run(runtime: &dyn Runtime, target: &Target<'_>, probe: &Prob
     if let Some(action) = &handler.tcp_socket {
         let port = match ports::resolve(&action.port, target.container) {
             Ok(port) => port,
-            Err(error) => return Outcome::Error(error),
+            Err(error) => return Outcome::Error(error.to_string()),
         };
         let host = if action.host.is_empty() { target.ip } else { &action.host };
         return match tokio::time::timeout(limit, connect(host, port)).await {
@@ -80,7 +80,7 @@ pub(super) async fn run(runtime: &dyn Runtime, target: &Target<'_>, probe: &Prob
 async fn http(target: &Target<'_>, action: &api_types::core_v1::HTTPGetAction, limit: Duration) -> Outcome {
     let port = match ports::resolve(&action.port, target.container) {
         Ok(port) => port,
-        Err(error) => return Outcome::Error(error),
+        Err(error) => return Outcome::Error(error.to_string()),
     };
     let host = if action.host.is_empty() { target.ip } else { &action.host };
     let headers = action.http_headers.iter().map(|header| (header.name.clone(), header.value.clone())).collect();

@@ -1,39 +1,74 @@
 //! Why a container did not start, and the memory of it that pod statuses show.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// Reasons of a waiting container, as users see them.
-pub(crate) mod reason {
-    pub(crate) const CRASH_LOOP: &str = "CrashLoopBackOff";
-    pub(crate) const IMAGE_PULL_BACK_OFF: &str = "ImagePullBackOff";
-    pub(crate) const ERR_IMAGE_PULL: &str = "ErrImagePull";
-    pub(crate) const ERR_IMAGE_NEVER_PULL: &str = "ErrImageNeverPull";
-    pub(crate) const INVALID_IMAGE_NAME: &str = "InvalidImageName";
-    pub(crate) const IMAGE_INSPECT: &str = "ImageInspectError";
-    pub(crate) const REGISTRY_UNAVAILABLE: &str = "RegistryUnavailable";
-    pub(crate) const SIGNATURE: &str = "SignatureValidationFailed";
-    pub(crate) const CONFIG: &str = "CreateContainerConfigError";
-    pub(crate) const CREATE: &str = "CreateContainerError";
-    pub(crate) const RUN: &str = "RunContainerError";
-    pub(crate) const POST_START: &str = "PostStartHookError";
-    pub(crate) const CREATING: &str = "ContainerCreating";
-    pub(crate) const INITIALIZING: &str = "PodInitializing";
+/// Why a container waits, as users see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitingReason {
+    CrashLoopBackOff,
+    ImagePullBackOff,
+    ErrImagePull,
+    ErrImageNeverPull,
+    InvalidImageName,
+    ImageInspectError,
+    RegistryUnavailable,
+    SignatureValidationFailed,
+    CreateContainerConfigError,
+    CreateContainerError,
+    RunContainerError,
+    PostStartHookError,
+    ContainerCreating,
+    PodInitializing,
+}
+
+impl WaitingReason {
+    /// As statuses, events and metrics have it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::CrashLoopBackOff => "CrashLoopBackOff",
+            Self::ImagePullBackOff => "ImagePullBackOff",
+            Self::ErrImagePull => "ErrImagePull",
+            Self::ErrImageNeverPull => "ErrImageNeverPull",
+            Self::InvalidImageName => "InvalidImageName",
+            Self::ImageInspectError => "ImageInspectError",
+            Self::RegistryUnavailable => "RegistryUnavailable",
+            Self::SignatureValidationFailed => "SignatureValidationFailed",
+            Self::CreateContainerConfigError => "CreateContainerConfigError",
+            Self::CreateContainerError => "CreateContainerError",
+            Self::RunContainerError => "RunContainerError",
+            Self::PostStartHookError => "PostStartHookError",
+            Self::ContainerCreating => "ContainerCreating",
+            Self::PodInitializing => "PodInitializing",
+        }
+    }
+
+    /// Whether the container was tried: who waits its time has not been.
+    pub(crate) fn is_attempt(self) -> bool {
+        self != Self::CrashLoopBackOff
+    }
+}
+
+impl fmt::Display for WaitingReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// Why a container did not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
-    pub(crate) reason: &'static str,
+    pub(crate) reason: WaitingReason,
     pub(crate) message: String,
     /// When it makes sense to try again, where that is known.
     pub(crate) retry_after: Option<Duration>,
 }
 
 impl Failure {
-    pub(crate) fn new(reason: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(reason: WaitingReason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into(), retry_after: None }
     }
 

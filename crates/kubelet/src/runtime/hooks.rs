@@ -8,10 +8,45 @@ use super::{PodRuntime, text};
 use crate::border::Level;
 use crate::metrics::KubeletMetrics;
 use crate::probe::http::{Get, HttpError, get};
-use crate::probe::ports;
+use crate::probe::ports::{self, PortError};
 
 /// A hook that is not cut off by a grace period ends at the latest after this.
 const HTTP_HOOK_LIMIT: Duration = Duration::from_secs(30 * 60);
+
+/// Why a hook failed, in the words that users see. No hook is tried again: the container is.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HookError {
+    #[error("Exec lifecycle hook ({command}) {of} {error}, message: {output:?}")]
+    Exec { command: String, of: Failing, error: String, output: String },
+    #[error("HTTP lifecycle hook ({path}) {of} {source}")]
+    Http { path: String, of: Failing, source: RequestError },
+    #[error("Cannot run handler: invalid handler: {0}")]
+    Invalid(String),
+}
+
+/// Whose hook it is.
+#[derive(Debug)]
+pub(crate) struct Failing {
+    container: String,
+    pod: String,
+}
+
+impl std::fmt::Display for Failing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "for Container {:?} in Pod {:?} failed - error:", self.container, self.pod)
+    }
+}
+
+/// Why a hook's request was not answered well.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RequestError {
+    #[error("failed to find networking container: no pod IP")]
+    NoAddress,
+    #[error(transparent)]
+    Port(#[from] PortError),
+    #[error(transparent)]
+    Http(#[from] HttpError),
+}
 
 /// Counts a sleep that is dropped before its time.
 struct CutSleep<'a>(&'a KubeletMetrics);
@@ -23,7 +58,7 @@ impl Drop for CutSleep<'_> {
 }
 
 impl PodRuntime {
-    /// Runs a hook to its end. The error is the text that users see.
+    /// Runs a hook to its end.
     pub(crate) async fn run_hook(
         &self,
         pod: &Pod,
@@ -31,8 +66,8 @@ impl PodRuntime {
         id: &str,
         hook: &LifecycleHandler,
         ips: &[String],
-    ) -> Result<(), String> {
-        let place = format!("for Container {:?} in Pod {:?} failed - error:", container.name, text::pod(pod));
+    ) -> Result<(), HookError> {
+        let of = || Failing { container: container.name.clone(), pod: text::pod(pod) };
         if let Some(exec) = &hook.exec {
             let answer = self.runtime.exec_sync(id, exec.command.clone(), Duration::ZERO).await;
             let (error, output) = match answer {
@@ -45,14 +80,11 @@ impl PodRuntime {
                 }
                 Err(error) => (error.to_string(), String::new()),
             };
-            return Err(format!(
-                "Exec lifecycle hook ({}) {place} {error}, message: {output:?}",
-                text::list(&exec.command)
-            ));
+            return Err(HookError::Exec { command: text::list(&exec.command), of: of(), error, output });
         }
         if let Some(http) = &hook.http_get {
             let sent = self.http_hook(pod, container, http, ips).await;
-            return sent.map_err(|error| format!("HTTP lifecycle hook ({}) {place} {error}", http.path));
+            return sent.map_err(|source| HookError::Http { path: http.path.clone(), of: of(), source });
         }
         if let Some(sleep) = &hook.sleep {
             let cut = CutSleep(&self.metrics);
@@ -60,7 +92,7 @@ impl PodRuntime {
             std::mem::forget(cut);
             return Ok(());
         }
-        Err(format!("Cannot run handler: invalid handler: {}", api_machinery::json::encode(hook)))
+        Err(HookError::Invalid(api_machinery::json::encode(hook)))
     }
 
     async fn http_hook(
@@ -69,13 +101,13 @@ impl PodRuntime {
         container: &Container,
         http: &api_types::core_v1::HTTPGetAction,
         ips: &[String],
-    ) -> Result<(), String> {
+    ) -> Result<(), RequestError> {
         let host = match (http.host.as_str(), ips.first()) {
             ("", Some(ip)) => ip.clone(),
             ("", None) if pod.spec.host_network => {
                 self.side.node.host_ips().first().map(ToString::to_string).unwrap_or_default()
             }
-            ("", None) => return Err("failed to find networking container: no pod IP".to_owned()),
+            ("", None) => return Err(RequestError::NoAddress),
             (host, _) => host.to_owned(),
         };
         let port = ports::resolve(&http.port, container)?;
@@ -86,14 +118,14 @@ impl PodRuntime {
             Err(HttpError::PlainAnswerToTls) => {
                 request.scheme = "http".to_owned();
                 request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
-                get(&request, HTTP_HOOK_LIMIT).await.map_err(|error| error.to_string())?;
+                get(&request, HTTP_HOOK_LIMIT).await?;
                 let text =
                     format!("request to HTTPS lifecycle hook {host} got HTTP response, retry with HTTP succeeded");
                 self.metrics.http_fallbacks.with(&[]).inc();
                 self.pod_event(pod, Level::Warning, "LifecycleHTTPFallback", &text);
                 Ok(())
             }
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error.into()),
         }
     }
 }

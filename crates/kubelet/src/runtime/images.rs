@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::back_off::KeyedBackOff;
-use super::failure::{Failure, reason};
+use super::failure::{Failure, WaitingReason};
 use super::image_name::ImageName;
 use super::registry_auth::Keyring;
 use super::text::go_duration;
@@ -97,7 +97,7 @@ impl ImagePuller {
         let name = ImageName::parse(image).map_err(|error| {
             let message = format!("Failed to apply default image tag {image:?}: {error}");
             self.warn(wanted, "InspectFailed", &message);
-            Failure::new(reason::INVALID_IMAGE_NAME, message)
+            Failure::new(WaitingReason::InvalidImageName, message)
         })?;
         let full = name.with_default_tag();
         let spec = ImageSpec {
@@ -117,7 +117,7 @@ impl ImagePuller {
             if policy == "Never" {
                 let message = format!("Container image {image:?} is not present with pull policy of Never");
                 self.warn(wanted, "ErrImageNeverPull", &message);
-                return Err(Failure::new(reason::ERR_IMAGE_NEVER_PULL, message));
+                return Err(Failure::new(WaitingReason::ErrImageNeverPull, message));
             }
         }
         self.pull_unless_backed_off(wanted, &spec, &name).await
@@ -130,7 +130,7 @@ impl ImagePuller {
             Err(error) => {
                 let message = format!("Failed to inspect image {:?}: {error}", spec.image);
                 self.warn(wanted, "InspectFailed", &message);
-                Err(Failure::new(reason::IMAGE_INSPECT, message))
+                Err(Failure::new(WaitingReason::ImageInspectError, message))
             }
         }
     }
@@ -148,7 +148,7 @@ impl ImagePuller {
             self.normal(wanted, "BackOff", &text);
             let cause = self.last_errors.get(uid, image);
             let cause = cause.map(|last| format!(": {}: {}", last.reason, last.message)).unwrap_or_default();
-            return Err(Failure::new(reason::IMAGE_PULL_BACK_OFF, text + &cause).after(left));
+            return Err(Failure::new(WaitingReason::ImagePullBackOff, text + &cause).after(left));
         }
         let outcome = self.pull(wanted, spec, name).await;
         match &outcome {
@@ -167,7 +167,7 @@ impl ImagePuller {
         let asked = self.clock.monotonic();
         self.normal(wanted, "Pulling", &format!("Pulling image {image:?}"));
         let Ok(_slot) = self.slots.acquire().await else {
-            return Err(Failure::new(reason::ERR_IMAGE_PULL, "image puller is closed"));
+            return Err(Failure::new(WaitingReason::ErrImagePull, "image puller is closed"));
         };
         let began = self.clock.monotonic();
         let reference = self.pull_with_credentials(wanted, spec, name).await.map_err(|error| {
@@ -189,24 +189,24 @@ impl ImagePuller {
         Ok(ready(found, Some(reference)))
     }
 
-    /// Tries the credentials that fit in order; without any it pulls as nobody. The error is the last one's text.
+    /// Tries the credentials that fit in order; without any it pulls as nobody. The error is the last one's.
     async fn pull_with_credentials(
         &self,
         wanted: &Wanted<'_>,
         spec: &ImageSpec,
         name: &ImageName,
-    ) -> Result<String, String> {
+    ) -> Result<String, PullError> {
         if self.rate.as_ref().is_some_and(|rate| !rate.try_take(self.clock.monotonic())) {
-            return Err("pull QPS exceeded".to_owned());
+            return Err(PullError::TooMany);
         }
         let found = wanted.keyring.lookup(&name.repository);
         let tries: Vec<Option<AuthConfig>> =
             if found.is_empty() { vec![None] } else { found.into_iter().map(Some).collect() };
-        let mut last = String::new();
+        let mut last = PullError::TooMany;
         for auth in tries {
             match self.images.pull_image(spec.clone(), auth, Some(wanted.sandbox.clone())).await {
                 Ok(reference) => return Ok(reference),
-                Err(error) => last = text_of(&error),
+                Err(error) => last = error.into(),
             }
         }
         Err(last)
@@ -250,22 +250,33 @@ fn ready(image: Image, reference: Option<String>) -> Ready {
     Ready { reference, uid: image.uid.map(|uid| uid.value), username: image.username }
 }
 
-/// Runtimes mark two kinds of failure by how their text begins.
-fn pull_failure(image: &str, error: &str) -> Failure {
-    let bare = error.split_once(" desc = ").map_or(error, |(_, text)| text);
-    if let Some(rest) = bare.strip_prefix(reason::REGISTRY_UNAVAILABLE) {
-        let text = format!("image pull failed for {image} because the registry is unavailable{rest}");
-        return Failure::new(reason::REGISTRY_UNAVAILABLE, text);
-    }
-    if let Some(rest) = bare.strip_prefix(reason::SIGNATURE) {
-        let text = format!("image pull failed for {image} because the signature validation failed{rest}");
-        return Failure::new(reason::SIGNATURE, text);
-    }
-    Failure::new(reason::ERR_IMAGE_PULL, error)
+/// Why an image did not come. Each may be tried again; the back-off says when.
+#[derive(Debug, thiserror::Error)]
+enum PullError {
+    /// More pulls than the node's limit allows.
+    #[error("pull QPS exceeded")]
+    TooMany,
+    /// The runtime failed.
+    #[error(transparent)]
+    Runtime(#[from] CriError),
 }
 
-fn text_of(error: &CriError) -> String {
-    error.to_string()
+/// Runtimes mark two kinds of failure by how their text begins.
+fn pull_failure(image: &str, error: &PullError) -> Failure {
+    let text = error.to_string();
+    let bare = match error {
+        PullError::TooMany => text.as_str(),
+        PullError::Runtime(_) => text.split_once(" desc = ").map_or(text.as_str(), |(_, text)| text),
+    };
+    if let Some(rest) = bare.strip_prefix(WaitingReason::RegistryUnavailable.name()) {
+        let text = format!("image pull failed for {image} because the registry is unavailable{rest}");
+        return Failure::new(WaitingReason::RegistryUnavailable, text);
+    }
+    if let Some(rest) = bare.strip_prefix(WaitingReason::SignatureValidationFailed.name()) {
+        let text = format!("image pull failed for {image} because the signature validation failed{rest}");
+        return Failure::new(WaitingReason::SignatureValidationFailed, text);
+    }
+    Failure::new(WaitingReason::ErrImagePull, text)
 }
 
 fn to_millis(duration: Duration) -> String {

@@ -8,6 +8,7 @@ use api_types::core_v1::{Container, Lifecycle, LifecycleHandler, Pod};
 use base::CancellationToken;
 use component_helpers::pod_state::is_sidecar;
 use futures_util::future::join_all;
+use node_api::cri::CriError;
 use tokio::time::Instant;
 
 use super::record::{ContainerRecord, RuntimePod};
@@ -29,6 +30,21 @@ pub(crate) enum Grace {
     Seconds(i64),
 }
 
+/// What could not be stopped. It is tried again: a pod has ended only once all of it has.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KillError {
+    #[error("failed to \"KillContainer\" for {name:?} with KillContainerError: {source:?}")]
+    Container { name: String, source: CriError },
+    #[error(transparent)]
+    Sandbox(CriError),
+    #[error("{}", joined(.0))]
+    Several(Vec<Self>),
+}
+
+fn joined(errors: &[KillError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// What a container waits for before it is stopped.
 #[derive(Default)]
 struct Turn {
@@ -40,22 +56,20 @@ struct Turn {
 
 impl PodRuntime {
     /// Stops all running containers and all sandboxes of a pod.
-    pub(crate) async fn kill_pod(&self, pod: &Arc<Pod>, seen: &RuntimePod, grace: Grace) -> Result<(), String> {
+    pub(crate) async fn kill_pod(&self, pod: &Arc<Pod>, seen: &RuntimePod, grace: Grace) -> Result<(), KillError> {
         let mut turns = turns(pod, seen);
         let kills = seen.running().map(|record| {
             let turn = turns.remove(&record.id).unwrap_or_default();
             self.kill_in_turn(pod, record, String::new(), grace, turn)
         });
-        let errors: Vec<String> = join_all(kills).await.into_iter().filter_map(Result::err).collect();
-        let mut stop_errors = Vec::new();
+        let mut errors: Vec<KillError> = join_all(kills).await.into_iter().filter_map(Result::err).collect();
         for sandbox in &seen.sandboxes {
             match self.runtime.stop_pod_sandbox(&sandbox.id).await {
-                Err(error) if !error.is_not_found() => stop_errors.push(error.to_string()),
+                Err(error) if !error.is_not_found() => errors.push(KillError::Sandbox(error)),
                 _ => {}
             }
         }
-        let all: Vec<String> = errors.into_iter().chain(stop_errors).collect();
-        if all.is_empty() { Ok(()) } else { Err(all.join(", ")) }
+        if errors.is_empty() { Ok(()) } else { Err(KillError::Several(errors)) }
     }
 
     /// Stops one container. An empty message means the usual one.
@@ -65,7 +79,7 @@ impl PodRuntime {
         record: &ContainerRecord,
         message: &str,
         grace: Grace,
-    ) -> Result<(), String> {
+    ) -> Result<(), KillError> {
         self.kill_in_turn(pod, record, message.to_owned(), grace, Turn::default()).await
     }
 
@@ -76,7 +90,7 @@ impl PodRuntime {
         message: String,
         grace: Grace,
         turn: Turn,
-    ) -> Result<(), String> {
+    ) -> Result<(), KillError> {
         // However this ends, those that wait for it go on.
         let _done = turn.done.drop_guard();
         let began = Instant::now();
@@ -104,7 +118,7 @@ impl PodRuntime {
         let left = left(began.elapsed()).max(MIN_GRACE);
         match self.runtime.stop_container(&record.id, left).await {
             Err(error) if !error.is_not_found() => {
-                Err(format!("failed to \"KillContainer\" for {:?} with KillContainerError: {error:?}", record.name))
+                Err(KillError::Container { name: record.name.clone(), source: error })
             }
             _ => Ok(()),
         }

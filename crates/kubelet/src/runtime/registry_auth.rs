@@ -25,12 +25,29 @@ pub(crate) struct Keyring {
     entries: Vec<Entry>,
 }
 
+/// Why credentials cannot be used; somebody has to write others.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CredentialsError {
+    #[error("{0}")]
+    Json(String),
+    #[error(transparent)]
+    Utf8(#[from] std::str::Utf8Error),
+    #[error(transparent)]
+    Base64(#[from] base64::DecodeError),
+    #[error("no auths in the credentials")]
+    NoAuths,
+    #[error("the credentials are not an object")]
+    NoObject,
+    #[error("unable to parse auth field, must be formatted as base64(username:password)")]
+    NoPassword,
+}
+
 impl Keyring {
     /// Adds those of a pull secret; other secrets are passed over.
     ///
     /// # Errors
     /// Its content is not what its type promises.
-    pub(crate) fn add_secret(&mut self, secret: &Secret) -> Result<(), String> {
+    pub(crate) fn add_secret(&mut self, secret: &Secret) -> Result<(), CredentialsError> {
         let data = |key: &str| secret.data.get(key).map(|bytes| bytes.0.as_slice());
         match secret.type_.as_str() {
             "kubernetes.io/dockerconfigjson" => data(".dockerconfigjson").map_or(Ok(()), |it| self.add_config(it)),
@@ -71,28 +88,26 @@ impl Keyring {
         found.into_iter().map(|entry| entry.auth.clone()).collect()
     }
 
-    fn add_config(&mut self, bytes: &[u8]) -> Result<(), String> {
+    fn add_config(&mut self, bytes: &[u8]) -> Result<(), CredentialsError> {
         let value = parse(bytes)?;
-        let auths = value.get("auths").and_then(Value::as_object).ok_or("no auths in the credentials")?;
+        let auths = value.get("auths").and_then(Value::as_object).ok_or(CredentialsError::NoAuths)?;
         self.add_auths(auths)
     }
 
-    fn add_old_config(&mut self, bytes: &[u8]) -> Result<(), String> {
+    fn add_old_config(&mut self, bytes: &[u8]) -> Result<(), CredentialsError> {
         let value = parse(bytes)?;
-        self.add_auths(value.as_object().ok_or("the credentials are not an object")?)
+        self.add_auths(value.as_object().ok_or(CredentialsError::NoObject)?)
     }
 
-    fn add_auths(&mut self, auths: &serde_json::Map<String, Value>) -> Result<(), String> {
+    fn add_auths(&mut self, auths: &serde_json::Map<String, Value>) -> Result<(), CredentialsError> {
         for (server, value) in auths {
             let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
             let mut auth = AuthConfig { username: text("username"), password: text("password"), ..Default::default() };
             let encoded = text("auth");
             if !encoded.is_empty() {
-                let decoded = STANDARD.decode(encoded.trim()).map_err(|error| error.to_string())?;
-                let decoded = String::from_utf8(decoded).map_err(|error| error.to_string())?;
-                let (user, password) = decoded
-                    .split_once(':')
-                    .ok_or("unable to parse auth field, must be formatted as base64(username:password)")?;
+                let decoded = STANDARD.decode(encoded.trim())?;
+                let decoded = String::from_utf8(decoded).map_err(|error| error.utf8_error())?;
+                let (user, password) = decoded.split_once(':').ok_or(CredentialsError::NoPassword)?;
                 auth.username = user.to_owned();
                 auth.password = password.to_owned();
             }
@@ -114,9 +129,9 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     std::fs::read(path).ok()
 }
 
-fn parse(bytes: &[u8]) -> Result<Value, String> {
-    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
-    api_machinery::json::parse_value(text).map_err(|error| error.to_string())
+fn parse(bytes: &[u8]) -> Result<Value, CredentialsError> {
+    let text = std::str::from_utf8(bytes)?;
+    api_machinery::json::parse_value(text).map_err(|error| CredentialsError::Json(error.to_string()))
 }
 
 impl Entry {

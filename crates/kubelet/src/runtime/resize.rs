@@ -3,14 +3,38 @@
 use std::sync::Arc;
 
 use api_types::core_v1::{Container, Pod, ResourceRequirements};
+use node_api::cri::CriError;
 use node_api::cri::v1::{LinuxContainerResources, UpdateContainerResourcesRequest};
 use parking_lot::Mutex;
 
 use super::PodRuntime;
 use super::checkpoint::{Checkpoint, CheckpointError, Entries};
-use super::kill::Grace;
+use super::kill::{Grace, KillError};
 use super::record::{ContainerRecord, RuntimePod};
+use crate::border::SideError;
 use crate::pod::containers::members;
+
+/// Why other resources are not in force yet. Each is tried again at the next sync: what is in the way may be gone then.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ResizeError {
+    #[error("cannot decrease memory limits: missing container {container:?} memory usage")]
+    UsageUnknown { container: String },
+    /// The kernel would kill the container.
+    #[error(
+        "cannot decrease memory limits: attempting to set container {container:?} memory limit ({limit}) below current \
+         usage ({usage})"
+    )]
+    BelowUsage { container: String, limit: i64, usage: u64 },
+    /// A container that has to be started anew does not stop.
+    #[error(transparent)]
+    Kill(#[from] KillError),
+    /// The runtime refuses.
+    #[error(transparent)]
+    Runtime(#[from] CriError),
+    /// The pod's group does not take it.
+    #[error(transparent)]
+    Group(#[from] SideError),
+}
 
 /// What the containers of each pod were given last. Kept on disk, so that a resize that was cut off by a restart goes on.
 pub(crate) struct Actuated {
@@ -91,7 +115,7 @@ impl PodRuntime {
     }
 
     /// Whether every limit can be put into force while its container goes on; to be asked before groups are changed.
-    pub(crate) async fn check_resize(&self, pod: &Pod, seen: &RuntimePod) -> Result<(), String> {
+    pub(crate) async fn check_resize(&self, pod: &Pod, seen: &RuntimePod) -> Result<(), ResizeError> {
         for one in self.resized(pod, seen).iter().filter(|one| !one.wants_restart()) {
             self.check_decrease(one).await?;
         }
@@ -99,7 +123,7 @@ impl PodRuntime {
     }
 
     /// Tells the runtime, decreases first; containers that want it are stopped to be started anew.
-    pub(crate) async fn actuate(&self, pod: &Arc<Pod>, seen: &RuntimePod) -> Result<(), String> {
+    pub(crate) async fn actuate(&self, pod: &Arc<Pod>, seen: &RuntimePod) -> Result<(), ResizeError> {
         let mut all = self.resized(pod, seen);
         all.sort_by_key(|one| one.wanted.memory_limit_in_bytes > one.before.memory_limit_in_bytes);
         for one in all {
@@ -113,14 +137,14 @@ impl PodRuntime {
                 linux: Some(one.wanted.clone()),
                 ..Default::default()
             };
-            self.runtime.update_container_resources(request).await.map_err(|error| error.to_string())?;
+            self.runtime.update_container_resources(request).await?;
             self.actuated.set(&pod.metadata.uid, &one.container.name, &one.container.resources);
         }
         Ok(())
     }
 
     /// A limit below what is used would have the kernel kill the container.
-    async fn check_decrease(&self, one: &Resized<'_>) -> Result<(), String> {
+    async fn check_decrease(&self, one: &Resized<'_>) -> Result<(), ResizeError> {
         let (limit, before) = (one.wanted.memory_limit_in_bytes, one.before.memory_limit_in_bytes);
         if limit <= 0 || (before > 0 && limit >= before) {
             return Ok(());
@@ -129,16 +153,12 @@ impl PodRuntime {
         let stats = self.runtime.container_stats(&one.record.id).await.ok().and_then(|stats| stats.memory);
         let used = stats.and_then(|memory| memory.usage_bytes.or(memory.working_set_bytes));
         let Some(used) = used else {
-            return Err(format!("cannot decrease memory limits: missing container {name:?} memory usage"));
+            return Err(ResizeError::UsageUnknown { container: name.clone() });
         };
         if used.value < u64::try_from(limit).unwrap_or(u64::MAX) {
             return Ok(());
         }
-        Err(format!(
-            "cannot decrease memory limits: attempting to set container {name:?} memory limit ({limit}) below current \
-             usage ({})",
-            used.value
-        ))
+        Err(ResizeError::BelowUsage { container: name.clone(), limit, usage: used.value })
     }
 }
 

@@ -78,6 +78,25 @@ pub(crate) fn of_sandbox(pod: &Pod, defaults: &Defaults<'_>) -> LinuxSandboxSecu
     out
 }
 
+/// Why a container may not have the security context that it asks for. Nothing that the kubelet does helps; the last field
+/// says whose it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SecurityError {
+    #[error("container's runAsUser breaks non-root policy {0}")]
+    RunAsRoot(String),
+    #[error("container has runAsNonRoot and image has non-numeric user ({0}), cannot verify user is non-root {1}")]
+    UserByName(String, String),
+    #[error("container has runAsNonRoot and image will run as root {0}")]
+    ImageRunsAsRoot(String),
+    /// The kernel's ids have 32 bits.
+    #[error("container has runAsNonRoot and image has an invalid user id ({0}). {1}")]
+    InvalidUser(i64, String),
+    #[error("localhostProfile must be set if seccompProfile type is Localhost.")]
+    NoProfile,
+    #[error("localhostProfile {0:?} must be a path below the profile root")]
+    ProfileOutside(String),
+}
+
 /// The container's security context, its fields over the pod's.
 ///
 /// # Errors
@@ -87,7 +106,7 @@ pub(crate) fn of_container(
     container: &Container,
     image: &Ready,
     defaults: &Defaults<'_>,
-) -> Result<LinuxContainerSecurityContext, String> {
+) -> Result<LinuxContainerSecurityContext, SecurityError> {
     let empty = SecurityContext::default();
     let own = container.security_context.as_ref().unwrap_or(&empty);
     let of_pod = pod.spec.security_context.as_ref();
@@ -170,20 +189,16 @@ fn groups_policy(pod: &Pod) -> SupplementalGroupsPolicy {
     if policy == Some("Strict") { SupplementalGroupsPolicy::Strict } else { SupplementalGroupsPolicy::Merge }
 }
 
-fn check_non_root(pod: &Pod, container: &Container, user: Option<i64>, image: &Ready) -> Result<(), String> {
-    let place = format!("(pod: {:?}, container: {})", text::pod(pod), container.name);
+fn check_non_root(pod: &Pod, container: &Container, user: Option<i64>, image: &Ready) -> Result<(), SecurityError> {
+    let of = || format!("(pod: {:?}, container: {})", text::pod(pod), container.name);
     match (user, image.uid, image.username.as_str()) {
-        (Some(0), _, _) => Err(format!("container's runAsUser breaks non-root policy {place}")),
+        (Some(0), _, _) => Err(SecurityError::RunAsRoot(of())),
         (Some(_), _, _) => Ok(()),
-        (None, _, name) if !name.is_empty() => Err(format!(
-            "container has runAsNonRoot and image has non-numeric user ({name}), cannot verify user is non-root {place}"
-        )),
-        (None, Some(0) | None, _) => Err(format!("container has runAsNonRoot and image will run as root {place}")),
+        (None, _, name) if !name.is_empty() => Err(SecurityError::UserByName(name.to_owned(), of())),
+        (None, Some(0) | None, _) => Err(SecurityError::ImageRunsAsRoot(of())),
         // The kernel's ids have 32 bits: what does not fit may come out as root, and the last one means "as before".
         (None, Some(uid), _) if u32::try_from(uid).is_ok_and(|uid| uid != u32::MAX) => Ok(()),
-        (None, Some(uid), _) => {
-            Err(format!("container has runAsNonRoot and image has an invalid user id ({uid}). {place}"))
-        }
+        (None, Some(uid), _) => Err(SecurityError::InvalidUser(uid, of())),
     }
 }
 
@@ -191,7 +206,7 @@ fn profile(kind: ProfileType, localhost: &str) -> SecurityProfile {
     SecurityProfile { profile_type: kind.into(), localhost_ref: localhost.to_owned() }
 }
 
-fn seccomp(pod: &Pod, own: &SecurityContext, defaults: &Defaults<'_>) -> Result<SecurityProfile, String> {
+fn seccomp(pod: &Pod, own: &SecurityContext, defaults: &Defaults<'_>) -> Result<SecurityProfile, SecurityError> {
     let of_pod = pod.spec.security_context.as_ref().and_then(|all| all.seccomp_profile.as_ref());
     let wanted: Option<&SeccompProfile> = own.seccomp_profile.as_ref().or(of_pod);
     let Some(wanted) = wanted else {
@@ -202,11 +217,10 @@ fn seccomp(pod: &Pod, own: &SecurityContext, defaults: &Defaults<'_>) -> Result<
         "RuntimeDefault" => Ok(profile(ProfileType::RuntimeDefault, "")),
         "Localhost" => {
             let name = wanted.localhost_profile.as_deref().filter(|name| !name.is_empty());
-            let name = name.ok_or("localhostProfile must be set if seccompProfile type is Localhost.")?;
+            let name = name.ok_or(SecurityError::NoProfile)?;
             // The API refuses others; what comes past it must not be a way to name any file of the host.
             let path = sys::fs::join_below(defaults.seccomp_root, Path::new(name));
-            let path =
-                path.ok_or_else(|| format!("localhostProfile {name:?} must be a path below the profile root"))?;
+            let path = path.ok_or_else(|| SecurityError::ProfileOutside(name.to_owned()))?;
             Ok(profile(ProfileType::Localhost, &path.to_string_lossy()))
         }
         _ => Ok(profile(ProfileType::Unconfined, "")),
@@ -263,7 +277,7 @@ mod tests {
             let outcome = of_container(&pod, &Container::default(), &image, &defaults());
             match expected {
                 "" => assert!(outcome.is_ok()),
-                text => assert!(outcome.unwrap_err().contains(text), "{text}"),
+                text => assert!(outcome.unwrap_err().to_string().contains(text), "{text}"),
             }
         }
     }

@@ -9,20 +9,40 @@ use node_api::cri::CriError;
 use node_api::cri::v1::{ContainerConfig, Mount, NamespaceMode};
 
 use super::container_config::{Parts, config, log_path};
-use super::failure::{Failure, reason};
+use super::failure::{Failure, WaitingReason};
 use super::images::{Ready, Wanted};
 use super::kill::Grace;
 use super::record::{RecordState, RuntimePod};
+use super::security::SecurityError;
 use super::sync::{Place, Terms};
 use super::text::{self, go_duration};
 use super::{PodRuntime, inspect, labels, security, termination};
-use crate::border::{ContainerFacts, Level};
+use crate::border::{ContainerFacts, Level, SideError};
 use crate::pod::containers::{Member, Role};
 
 /// Longest name of a file.
 const MAX_FILE_NAME_BYTES: usize = 255;
 /// Log files looked at to find the highest restart count.
 const MAX_LOG_FILES: usize = 10_000;
+
+/// Why a container cannot be described to the runtime. All but the first may be mended from outside: each is tried
+/// again.
+#[derive(Debug, thiserror::Error)]
+enum ConfigError {
+    /// The pod contradicts itself or its image.
+    #[error(transparent)]
+    Security(#[from] SecurityError),
+    /// The node cannot give what it asks for.
+    #[error(transparent)]
+    Node(#[from] SideError),
+    /// The container whose processes it wants to see does not run.
+    #[error("unable to find target container {0}")]
+    NoTarget(String),
+    #[error("create log directory: {0}")]
+    LogDirectory(std::io::Error),
+    #[error("create termination log: {0}")]
+    TerminationLog(std::io::Error),
+}
 
 impl PodRuntime {
     /// Starts a container of the pod in its sandbox.
@@ -40,13 +60,14 @@ impl PodRuntime {
         let wanted = Wanted { pod, container, about: &about, keyring: terms.keyring, sandbox: &place.config };
         let image = tokio::select! {
             biased;
-            () = terms.interrupt.cancelled() => return Err(Failure::new(reason::ERR_IMAGE_PULL, "context canceled")),
+            () = terms.interrupt.cancelled() => return Err(Failure::new(WaitingReason::ErrImagePull, "context canceled")),
             image = self.ensure_images(&wanted) => image?,
         };
         let count = self.restart_count(pod, container, seen);
-        let made = self.container_config(pod, member, &image, count, seen, place).await.map_err(|message| {
+        let made = self.container_config(pod, member, &image, count, seen, place).await.map_err(|error| {
+            let message = error.to_string();
             self.failed(&about, &message);
-            Failure::new(reason::CONFIG, message)
+            Failure::new(WaitingReason::CreateContainerConfigError, message)
         })?;
         let id = self.create(made, place, &about).await?;
         self.actuated.set(&pod.metadata.uid, &container.name, &container.resources);
@@ -54,7 +75,7 @@ impl PodRuntime {
         self.runtime.start_container(&id).await.map_err(|error| {
             let message = without_id(&error, &id, &container.name);
             self.failed(&about, &message);
-            Failure::new(reason::RUN, message)
+            Failure::new(WaitingReason::RunContainerError, message)
         })?;
         self.side.events.event(about.clone(), Level::Normal, "Started", "Container started");
         self.link_log(pod, container, count, &id, Path::new(&place.config.log_directory));
@@ -70,7 +91,7 @@ impl PodRuntime {
     async fn ensure_images(&self, wanted: &Wanted<'_>) -> Result<Ready, Failure> {
         // The puller told of the cause; what the container waits for now is told by its reason, as upstream does.
         let image =
-            self.puller.ensure(wanted).await.inspect_err(|failure| self.failed(wanted.about, failure.reason))?;
+            self.puller.ensure(wanted).await.inspect_err(|failure| self.failed(wanted.about, failure.reason.name()))?;
         self.ensure_image_volumes(wanted).await?;
         Ok(image)
     }
@@ -117,7 +138,7 @@ impl PodRuntime {
         self.side.events.event(about.clone(), Level::Warning, "BackOff", &event);
         let delay = go_duration(self.crashes.delay(&key));
         let message = format!("back-off {delay} restarting failed container={name} pod={of}");
-        Err(Failure::new(reason::CRASH_LOOP, message).after(left))
+        Err(Failure::new(WaitingReason::CrashLoopBackOff, message).after(left))
     }
 
     /// One more than the last instance had; by its logs where the runtime lost all records.
@@ -142,7 +163,7 @@ impl PodRuntime {
         restart_count: u32,
         seen: &RuntimePod,
         place: &Place,
-    ) -> Result<ContainerConfig, String> {
+    ) -> Result<ContainerConfig, ConfigError> {
         let container = member.container.as_ref();
         let seccomp_root = self.settings.root_dir.join("seccomp");
         let defaults = self.security_defaults(pod, &seccomp_root);
@@ -151,9 +172,9 @@ impl PodRuntime {
             self.target(member.target, seen, &mut context)?;
         }
         let facts = ContainerFacts { pod_ips: place.ips.clone(), image_id: image.reference.clone() };
-        let inputs = self.side.setup.container(pod, container, &facts).await.map_err(|error| error.to_string())?;
+        let inputs = self.side.setup.container(pod, container, &facts).await?;
         let directory = Path::new(&place.config.log_directory).join(&container.name);
-        std::fs::create_dir_all(&directory).map_err(|error| format!("create log directory: {error}"))?;
+        std::fs::create_dir_all(&directory).map_err(ConfigError::LogDirectory)?;
         Ok(config(Parts {
             pod,
             container,
@@ -172,9 +193,9 @@ impl PodRuntime {
         target: &str,
         seen: &RuntimePod,
         context: &mut node_api::cri::v1::LinuxContainerSecurityContext,
-    ) -> Result<(), String> {
+    ) -> Result<(), ConfigError> {
         let found = seen.records(target).find(|record| record.is_running());
-        let found = found.ok_or_else(|| format!("unable to find target container {target}"))?;
+        let found = found.ok_or_else(|| ConfigError::NoTarget(target.to_owned()))?;
         if let Some(options) = &mut context.namespace_options
             && options.pid() == NamespaceMode::Container
         {
@@ -184,14 +205,14 @@ impl PodRuntime {
         Ok(())
     }
 
-    fn termination_log(&self, pod: &Pod, container: &Container) -> Result<Option<Mount>, String> {
+    fn termination_log(&self, pod: &Pod, container: &Container) -> Result<Option<Mount>, ConfigError> {
         if container.termination_message_path.is_empty() {
             return Ok(None);
         }
         let mut suffix = [0_u8; 4];
         self.rng.fill(&mut suffix);
         let path = termination::prepare(&self.pod_dir(&pod.metadata.uid), &container.name, u32::from_le_bytes(suffix));
-        let path = path.map_err(|error| format!("create termination log: {error}"))?;
+        let path = path.map_err(ConfigError::TerminationLog)?;
         Ok(Some(Mount {
             host_path: path.to_string_lossy().into_owned(),
             container_path: container.termination_message_path.clone(),
@@ -206,7 +227,7 @@ impl PodRuntime {
         self.metrics.image_volumes(images, created.is_ok());
         created.map_err(|error| {
             self.failed(about, &error.message());
-            Failure::new(reason::CREATE, error.message())
+            Failure::new(WaitingReason::CreateContainerError, error.message())
         })
     }
 
@@ -245,7 +266,7 @@ impl PodRuntime {
                 tracing::warn!(pod = %pod.metadata.name, container = %container.name, %error, "Killing a container after its hook failed");
             }
         }
-        Err(Failure::new(reason::POST_START, error))
+        Err(Failure::new(WaitingReason::PostStartHookError, error.to_string()))
     }
 }
 

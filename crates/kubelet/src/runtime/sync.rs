@@ -9,7 +9,7 @@ use node_api::cri::v1::PodSandboxConfig;
 use tokio::time::Instant;
 
 use super::PodRuntime;
-use super::failure::{Failure, reason};
+use super::failure::{Failure, WaitingReason};
 use super::kill::Grace;
 use super::plan::{Plan, Verdicts, plan};
 use super::record::{RuntimePod, SandboxRecord};
@@ -89,7 +89,7 @@ impl PodRuntime {
                 self.pod_event(pod, Level::Normal, "SandboxChanged", text);
             }
             if let Err(error) = self.kill_pod(pod, seen, Grace::OfPod).await {
-                outcome.fail(error);
+                outcome.fail(error.to_string());
                 return false;
             }
             if actions.create_sandbox {
@@ -101,7 +101,7 @@ impl PodRuntime {
             let Some(record) = seen.containers.iter().find(|record| record.id == kill.id) else { continue };
             let grace = kill.probe.map_or(Grace::OfPod, Grace::OfProbe);
             if let Err(error) = self.kill_container(pod, record, &kill.message, grace).await {
-                outcome.fail(error);
+                outcome.fail(error.to_string());
                 return false;
             }
         }
@@ -234,9 +234,8 @@ impl PodRuntime {
             return started;
         }
         let failure = started.as_ref().err().map(|failure| failure.reason);
-        // Waiting its time is no attempt.
-        if failure != Some(reason::CRASH_LOOP) {
-            self.metrics.container(kind_of(member.role), failure);
+        if failure.is_none_or(WaitingReason::is_attempt) {
+            self.metrics.container(kind_of(member.role), failure.map(WaitingReason::name));
         }
         match &started {
             Ok(()) => self.failures.clear(uid, name),

@@ -10,7 +10,7 @@ use super::Inputs;
 use crate::pod::containers::{Member, Role, members};
 use crate::pod::restart;
 use crate::probe::{ProbeKind, Verdict};
-use crate::runtime::failure::reason;
+use crate::runtime::failure::WaitingReason;
 use crate::runtime::record::{ContainerRecord, RecordState};
 
 const LOST: &str = "ContainerStatusUnknown";
@@ -147,11 +147,15 @@ fn from_record(
 fn without_record(inputs: &Inputs<'_>, member: &Member<'_>, old: Option<&ContainerStatus>) -> ContainerStatus {
     let pod = inputs.pod;
     let container = member.container.as_ref();
-    let default = if pod.spec.init_containers.is_empty() { reason::CREATING } else { reason::INITIALIZING };
+    let default = if pod.spec.init_containers.is_empty() {
+        WaitingReason::ContainerCreating
+    } else {
+        WaitingReason::PodInitializing
+    };
     let mut status = ContainerStatus {
         name: container.name.clone(),
         image: container.image.clone(),
-        state: waiting(default, ""),
+        state: waiting(default.name(), ""),
         ..ContainerStatus::default()
     };
     if let Some(old) = old {
@@ -198,7 +202,7 @@ fn show_failure(
     if status.state.terminated.is_some() {
         status.last_state = std::mem::take(&mut status.state);
     }
-    status.state = waiting(failure.reason, &failure.message);
+    status.state = waiting(failure.reason.name(), &failure.message);
 }
 
 /// What follows from the spec alone, and what the container was given.

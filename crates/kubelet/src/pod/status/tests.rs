@@ -180,7 +180,7 @@ fn what_vanished_is_told() {
 #[test]
 fn failures_show_while_waiting() {
     let pod = pod("Always", &[], &["a"]);
-    let failure = Some(Failure::new(crate::runtime::failure::reason::CRASH_LOOP, "back-off"));
+    let failure = Some(Failure::new(crate::runtime::failure::WaitingReason::CrashLoopBackOff, "back-off"));
     let case = Case { failure: failure.clone(), ..Case::new(&pod, vec![record("a", Exited, 1)]) };
     let own = case.status().container_statuses.remove(0);
     assert_eq!(own.state.waiting.unwrap().reason, "CrashLoopBackOff");
