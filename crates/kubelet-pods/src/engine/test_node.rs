@@ -1,4 +1,5 @@
 //! A node side for tests: no volumes, plain environments, a node with room, and everything it is told is kept.
+#![expect(clippy::unwrap_used, reason = "only tests use it")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

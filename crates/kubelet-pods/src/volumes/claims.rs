@@ -35,7 +35,7 @@ pub(super) enum ClaimError {
     NotReady {
         /// Namespace and name.
         claim: String,
-        why: NotReady,
+        why: Box<NotReady>,
     },
     #[error("MountVolume.NodeAffinity check failed for volume {volume:?} : no matching NodeSelectorTerms")]
     OtherNode { volume: String },
@@ -81,7 +81,8 @@ pub(super) async fn resolve(
     node: Option<&Node>,
 ) -> Result<Resolved, ClaimError> {
     let namespace = &pod.metadata.namespace;
-    let wrapped = |why: NotReady| ClaimError::NotReady { claim: format!("{namespace}/{claim_name}"), why };
+    let wrapped =
+        |why: NotReady| ClaimError::NotReady { claim: format!("{namespace}/{claim_name}"), why: Box::new(why) };
     let claim = client
         .namespaced::<PersistentVolumeClaim>(namespace)
         .get(claim_name)
