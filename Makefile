@@ -64,7 +64,7 @@ test-quick: ## The tests that need no images, no binaries and no root
 
 test-cri: ## What a real container runtime must do, and static pods on it (as root)
 	hack/images.sh build $(IMAGES)
-	hack/with-containerd.sh --must hack/test.sh -p node-api -p kubelet --lib -- real_runtime --nocapture
+	hack/with-containerd.sh --must hack/test.sh -p node-api -p kubelet-pods --lib -- real_runtime --nocapture
 
 answers: ## The recorded answers of Kubernetes v1.36.3, on both stores (FLAGS="embedded -- --only patches" plays a part)
 	$(CARGO) build --locked -p bin-kube-apiserver

@@ -1,0 +1,122 @@
+//! What is known of the node, for everyone who asks.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use api_types::core_v1::Node;
+use arc_swap::ArcSwapOption;
+use async_trait::async_trait;
+use client::{Client, Informer};
+use node_api::cri::v1::StatusResponse;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::addresses;
+use crate::border::NodeView;
+
+/// How long a look at the node in the API may take.
+const FRESH_LIMIT: Duration = Duration::from_secs(5);
+
+/// What the pod engine says about the runtime.
+pub trait RuntimeHealth: Send + Sync + 'static {
+    /// Why pods cannot run, in the words of the `Ready` condition.
+    fn ready_errors(&self) -> Vec<String>;
+
+    /// The runtime's last status.
+    fn runtime_status(&self) -> Option<StatusResponse>;
+}
+
+/// The node as this process sees it.
+pub struct NodeState {
+    name: String,
+    client: Option<Client>,
+    informer: Option<Informer<Node>>,
+    /// What this process made of the machine; stands in until the API has the object.
+    own: ArcSwapOption<Node>,
+    pressures: Mutex<BTreeSet<String>>,
+    health: OnceLock<Arc<dyn RuntimeHealth>>,
+    /// Something changed that the status should show at once.
+    changed: Notify,
+}
+
+impl NodeState {
+    pub fn new(name: &str, client: Option<Client>, informer: Option<Informer<Node>>) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.to_owned(),
+            client,
+            informer,
+            own: ArcSwapOption::empty(),
+            pressures: Mutex::default(),
+            health: OnceLock::new(),
+            changed: Notify::new(),
+        })
+    }
+
+    /// Who knows about the runtime; only the first call counts.
+    pub fn set_health(&self, health: Arc<dyn RuntimeHealth>) {
+        let _ = self.health.set(health);
+    }
+
+    pub(super) fn health(&self) -> Option<&Arc<dyn RuntimeHealth>> {
+        self.health.get()
+    }
+
+    /// What this process made of the machine.
+    pub(super) fn set_own(&self, node: Node) {
+        self.own.store(Some(Arc::new(node)));
+    }
+
+    pub(super) fn own(&self) -> Option<Arc<Node>> {
+        self.own.load_full()
+    }
+
+    /// Replaces the pressures that are on.
+    pub fn set_pressures(&self, pressures: BTreeSet<String>) {
+        let mut present = self.pressures.lock();
+        if *present != pressures {
+            *present = pressures;
+            self.changed.notify_one();
+        }
+    }
+
+    /// Waits until the status should be looked at out of turn.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// The API object, if it is known.
+    pub fn known_to_api(&self) -> Option<Arc<Node>> {
+        self.informer.as_ref()?.find("", &self.name)
+    }
+}
+
+#[async_trait]
+impl NodeView for NodeState {
+    fn node(&self) -> Option<Arc<Node>> {
+        self.known_to_api().or_else(|| self.own())
+    }
+
+    async fn fresh_node(&self) -> Option<Arc<Node>> {
+        let Some(client) = &self.client else { return self.own() };
+        // The pods of all sources wait meanwhile.
+        match tokio::time::timeout(FRESH_LIMIT, client.all::<Node>().get(&self.name)).await {
+            Ok(Ok(node)) => Some(Arc::new(node)),
+            _ => self.node(),
+        }
+    }
+
+    fn host_ips(&self) -> Vec<IpAddr> {
+        let known = self.known_to_api().map(|node| addresses::host_ips(&node)).filter(|ips| !ips.is_empty());
+        known.or_else(|| self.own().map(|node| addresses::host_ips(&node))).unwrap_or_default()
+    }
+
+    fn pressures(&self) -> Vec<String> {
+        self.pressures.lock().iter().cloned().collect()
+    }
+
+    fn shutting_down(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,147 @@
+//! Who makes control groups: this process by the kernel's files, or systemd, which must be the only one to write to its
+//! part of the tree (`cgroupDriver`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use sys::cgroups::{CgroupError, CgroupPath, Cgroups, Limits, destroy};
+
+use super::units::{self, Started, UnitError, Units};
+
+/// How long killed processes get to leave a group.
+const LEAVE: Duration = Duration::from_secs(5);
+
+/// Why a group could not be made, limited or taken away.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum KeepError {
+    #[error(transparent)]
+    Files(#[from] CgroupError),
+    #[error(transparent)]
+    Units(#[from] UnitError),
+}
+
+/// Makes, limits and removes groups.
+#[async_trait]
+pub(super) trait Keeper: Send + Sync + 'static {
+    /// Makes a group if need be and sets limits; what is absent stays as it is.
+    async fn put(&self, group: &CgroupPath, limits: &Limits) -> Result<(), KeepError>;
+
+    /// Kills what is in a group and takes it away; fine if it is gone.
+    async fn remove(&self, group: &CgroupPath) -> Result<(), KeepError>;
+}
+
+/// By the kernel's files.
+pub(super) struct Files(pub Arc<dyn Cgroups>);
+
+#[async_trait]
+impl Keeper for Files {
+    async fn put(&self, group: &CgroupPath, limits: &Limits) -> Result<(), KeepError> {
+        self.0.create(group)?;
+        Ok(self.0.apply(group, limits)?)
+    }
+
+    async fn remove(&self, group: &CgroupPath) -> Result<(), KeepError> {
+        if !self.0.exists(group) {
+            return Ok(());
+        }
+        Ok(destroy(self.0.as_ref(), group, LEAVE).await?)
+    }
+}
+
+/// By systemd's slices, and by files for what systemd knows nothing of.
+pub(super) struct Slices {
+    cgroups: Arc<dyn Cgroups>,
+    units: Arc<dyn Units>,
+    /// What was asked for last, so that systemd is asked for changes only.
+    asked: Mutex<HashMap<CgroupPath, Limits>>,
+}
+
+impl Slices {
+    pub(super) fn new(cgroups: Arc<dyn Cgroups>, units: Arc<dyn Units>) -> Self {
+        Self { cgroups, units, asked: Mutex::default() }
+    }
+}
+
+#[async_trait]
+impl Keeper for Slices {
+    async fn put(&self, group: &CgroupPath, limits: &Limits) -> Result<(), KeepError> {
+        let Some(unit) = units::unit_of(group) else { return Ok(()) };
+        let before = self.asked.lock().get(group).cloned().filter(|_| self.cgroups.exists(group));
+        if before.as_ref() == Some(limits) {
+            return Ok(());
+        }
+        let wanted = units::of_limits(limits, self.cgroups.version(), self.units.version());
+        let is_new = before.is_none() && {
+            let all = units::of_slice(group).into_iter().chain(wanted.clone()).collect();
+            self.units.start(&unit, all).await? == Started::Now
+        };
+        if !is_new && !wanted.is_empty() {
+            self.units.set(&unit, wanted).await?;
+        }
+        // systemd makes a group only in the hierarchies that it needs, and passes on no controller that it does not set.
+        self.cgroups.create(group)?;
+        self.cgroups.apply(group, &units::beside(limits))?;
+        self.asked.lock().insert(group.clone(), limits.clone());
+        Ok(())
+    }
+
+    async fn remove(&self, group: &CgroupPath) -> Result<(), KeepError> {
+        let Some(unit) = units::unit_of(group) else { return Ok(()) };
+        self.asked.lock().remove(group);
+        if !self.cgroups.exists(group) {
+            return Ok(());
+        }
+        // Stopping a slice waits for what is in it, as long as that likes.
+        self.cgroups.kill_all(group)?;
+        self.units.stop(&unit).await?;
+        if self.cgroups.exists(group) {
+            destroy(self.cgroups.as_ref(), group, LEAVE).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sys::cgroups::{FakeCgroups, Limit};
+
+    use super::*;
+    use crate::resources::fake_units::FakeUnits;
+
+    #[tokio::test(start_paused = true)]
+    async fn systemd_is_asked_once_and_then_for_changes() {
+        let (cgroups, systemd) = (Arc::new(FakeCgroups::new()), Arc::new(FakeUnits::default()));
+        let slices = Slices::new(cgroups.clone(), systemd.clone());
+        let group = CgroupPath::new("/kubepods.slice/kubepods-poda.slice").unwrap();
+        let mut limits = Limits { cpu_shares: Some(2), ..Limits::default() };
+        slices.put(&group, &limits).await.unwrap();
+        slices.put(&group, &limits).await.unwrap();
+        limits.memory_bytes = Some(Limit::To(5));
+        limits.huge_pages_bytes.insert("2MB".into(), 7);
+        slices.put(&group, &limits).await.unwrap();
+        assert_eq!(systemd.calls(), ["start kubepods-poda.slice", "set kubepods-poda.slice"]);
+        assert_eq!(systemd.property("kubepods-poda.slice", "MemoryMax"), Some(units::Value::Number(5)));
+        assert_eq!(systemd.property("kubepods-poda.slice", "CPUWeight"), Some(units::Value::Number(1)));
+        let files = cgroups.limits(&group).unwrap();
+        assert_eq!((files.memory_bytes, files.cpu_shares), (None, None), "that is systemd's to write");
+        assert_eq!(files.huge_pages_bytes["2MB"], 7);
+
+        // Another kubelet takes over: the unit is there, its limits may not be.
+        let again = Slices::new(cgroups.clone(), systemd.clone());
+        again.put(&group, &limits).await.unwrap();
+        assert_eq!(systemd.calls(), ["start kubepods-poda.slice", "set kubepods-poda.slice"]);
+        // Somebody took the group away.
+        cgroups.remove(&group).unwrap();
+        again.put(&group, &limits).await.unwrap();
+        assert!(cgroups.exists(&group));
+        drop(systemd.calls());
+
+        again.remove(&group).await.unwrap();
+        again.remove(&group).await.unwrap();
+        assert_eq!(systemd.calls(), ["stop kubepods-poda.slice"]);
+        assert!(!cgroups.exists(&group));
+    }
+}

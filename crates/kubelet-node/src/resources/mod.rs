@@ -1,0 +1,21 @@
+//! What pods and containers may use: control groups, limits, and what the node keeps for itself.
+
+pub mod container;
+pub mod cpu;
+#[cfg(test)]
+mod fake_units;
+mod keeper;
+mod names;
+mod node_usage;
+mod oom;
+mod pod;
+mod pod_cgroups;
+pub mod reserve;
+mod systemd;
+pub mod thresholds;
+mod units;
+
+pub use names::{CgroupNames, Driver};
+pub use node_usage::node_usage;
+pub use pod_cgroups::{CgroupSettings, PodGroups, all_pods_limits};
+pub use systemd::Systemd;

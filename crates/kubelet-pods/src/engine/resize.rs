@@ -1,0 +1,111 @@
+//! In-place resize: whether a change is admitted, putting it into effect, and telling of it.
+//!
+//! What is wanted (the spec) becomes what is allocated once the handlers of admission agree; workers see allocated values
+//! only.
+
+use std::sync::Arc;
+
+use api_machinery::json;
+use api_types::core_v1::Pod;
+
+use super::Inner;
+use crate::admission::{Operation, Reason, Refusal};
+use crate::border::Level;
+use crate::pod::status::Resize;
+use crate::runtime::record::RuntimePod;
+use crate::runtime::resize::ResizeError;
+
+impl Inner {
+    /// Gives a pod what it wants if that has changed and fits; otherwise it stays as it is and waits.
+    pub(super) fn allocate(&self, pod: &Arc<Pod>) -> Arc<Pod> {
+        if !self.allocations.differs(pod) {
+            self.allocations.update(pod, |state| state.pending = None);
+            return self.allocations.given(pod);
+        }
+        match self.ask(pod, Operation::Resize) {
+            Ok(()) => {
+                self.tell_resize(pod, Level::Normal, "ResizeStarted", "Pod resize started: ", None);
+                // It may have become smaller.
+                self.wake_pending_resizes();
+            }
+            Err(Refusal { reason: Reason::UnexpectedAdmissionError, message }) => {
+                let meta = &pod.metadata;
+                tracing::error!(pod = %meta.name, namespace = %meta.namespace, error = message, "A pod is not resized");
+            }
+            Err(Refusal { message, .. }) => {
+                let news = self.allocations.state(&pod.metadata.uid).pending.as_ref() != Some(&message);
+                self.allocations.update(pod, |state| state.pending = Some(message.clone()));
+                if news {
+                    self.tell_resize(pod, Level::Warning, "ResizeDeferred", "Pod resize Deferred: ", Some(&message));
+                }
+            }
+        }
+        self.allocations.given(pod)
+    }
+
+    /// There may be room now for those who wait for it.
+    pub(super) fn wake_pending_resizes(&self) {
+        self.allocations.pending().iter().for_each(|uid| self.workers.wake(uid));
+    }
+
+    /// The other pods of the node with what they have been given.
+    pub(super) fn other_pods(&self, pod: &Pod) -> Vec<Arc<Pod>> {
+        let others = self.workers.active().into_iter().filter(|other| other.metadata.uid != pod.metadata.uid);
+        others.map(|other| self.allocations.given(&other)).collect()
+    }
+
+    /// Has the runtime give running containers what the pod has been given.
+    pub(super) async fn actuate(&self, pod: &Arc<Pod>, seen: &RuntimePod) -> Result<(), ResizeError> {
+        if self.runtime.resized(pod, seen).is_empty() {
+            self.finish_resize(pod);
+            return Ok(());
+        }
+        self.allocations.update(pod, |state| state.in_progress = true);
+        let Err(error) = self.put_into_effect(pod, seen).await else {
+            self.finish_resize(pod);
+            return Ok(());
+        };
+        let text = error.to_string();
+        let news = self.allocations.state(&pod.metadata.uid).error.as_ref() != Some(&text);
+        self.allocations.update(pod, |state| state.error = Some(text.clone()));
+        if news {
+            self.tell_resize(pod, Level::Warning, "ResizeError", "Pod resize error: ", Some(&text));
+        }
+        Err(error)
+    }
+
+    async fn put_into_effect(&self, pod: &Arc<Pod>, seen: &RuntimePod) -> Result<(), ResizeError> {
+        self.runtime.check_resize(pod, seen).await?;
+        // Parents must grow before their children and shrink after them; one of the two attempts is the right one.
+        let early = self.side.cgroups.ensure(pod).await;
+        self.runtime.actuate(pod, seen).await?;
+        if early.is_err() {
+            self.side.cgroups.ensure(pod).await?;
+        }
+        Ok(())
+    }
+
+    fn finish_resize(&self, pod: &Arc<Pod>) {
+        if self.allocations.state(&pod.metadata.uid).in_progress {
+            self.allocations
+                .update(pod, |state| *state = Resize { pending: state.pending.take(), ..Resize::default() });
+            self.tell_resize(pod, Level::Normal, "ResizeCompleted", "Pod resize completed: ", None);
+        }
+    }
+
+    fn tell_resize(&self, pod: &Pod, level: Level, reason: &str, prefix: &str, error: Option<&str>) {
+        let list = |containers: &[api_types::core_v1::Container]| {
+            let items = containers.iter().map(|container| {
+                format!("{{\"name\":{:?},\"resources\":{}}}", container.name, json::encode(&container.resources))
+            });
+            items.collect::<Vec<_>>().join(",")
+        };
+        let init = &pod.spec.init_containers;
+        let init = if init.is_empty() { String::new() } else { format!("\"initContainers\":[{}],", list(init)) };
+        let containers = list(&pod.spec.containers);
+        let generation = pod.metadata.generation;
+        let error = error.map(|error| format!(",\"error\":{}", serde_json::Value::from(error))).unwrap_or_default();
+        let text = format!("{prefix}{{{init}\"containers\":[{containers}],\"generation\":{generation}{error}}}");
+        self.runtime.pod_event(pod, level, reason, &text);
+    }
+}

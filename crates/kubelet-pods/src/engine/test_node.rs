@@ -1,0 +1,219 @@
+//! A node side for tests: no volumes, plain environments, a node with room, and everything it is told is kept.
+#![expect(clippy::unwrap_used, reason = "only tests use it")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::quantity::Quantity;
+use api_types::core_v1::{Container, Node, ObjectReference, Pod, Secret};
+use async_trait::async_trait;
+use base::{Rng, SharedClock, TaskGroup};
+use node_api::cri::v1::LinuxContainerResources;
+use node_api::cri::{Images, Runtime};
+use parking_lot::Mutex;
+
+use super::{EngineDeps, PodEngine};
+use crate::border::{
+    ContainerFacts, ContainerInputs, ContainerSetup, Events, Level, MountError, NodeSide, NodeView, PodCgroups,
+    PodSettings, SandboxSetup, SideError, Volumes,
+};
+
+/// What the engine asked for and told.
+#[derive(Default)]
+pub struct TestNode {
+    pub events: Mutex<Vec<String>>,
+    pub unmounted: Mutex<Vec<String>>,
+    pub config_error: Mutex<Option<String>>,
+    pub mount_error: Mutex<Option<String>>,
+    pub unmount_error: Mutex<Option<String>>,
+    /// The pods whose groups were removed.
+    pub removed_groups: Mutex<Vec<String>>,
+    /// The memory limits that pods' groups were given.
+    pub group_limits: Mutex<Vec<i64>>,
+}
+
+#[async_trait]
+impl Volumes for TestNode {
+    async fn mount(&self, _pod: &Pod) -> Result<(), MountError> {
+        self.mount_error.lock().clone().map_or(Ok(()), |text| Err(MountError::Volumes(vec![text])))
+    }
+
+    async fn unmount(&self, uid: &str) -> Result<(), SideError> {
+        self.unmounted.lock().push(uid.to_owned());
+        self.unmount_error.lock().clone().map_or(Ok(()), |text| Err(SideError::new(text)))
+    }
+
+    async fn clean_orphans(&self, _keep: &BTreeSet<String>) {}
+
+    fn supplemental_groups(&self, _pod: &Pod) -> Vec<i64> {
+        Vec::new()
+    }
+}
+
+#[async_trait]
+impl ContainerSetup for TestNode {
+    async fn sandbox(&self, pod: &Pod) -> Result<SandboxSetup, SideError> {
+        Ok(SandboxSetup { hostname: pod.metadata.name.clone(), ..SandboxSetup::default() })
+    }
+
+    async fn container(
+        &self,
+        _: &Pod,
+        container: &Container,
+        _: &ContainerFacts,
+    ) -> Result<ContainerInputs, SideError> {
+        if let Some(text) = &*self.config_error.lock() {
+            return Err(SideError::new(text.clone()));
+        }
+        let env: BTreeMap<_, _> = container.env.iter().map(|it| (it.name.clone(), it.value.clone())).collect();
+        Ok(ContainerInputs { env, ..ContainerInputs::default() })
+    }
+
+    fn resources(&self, _pod: &Pod, container: &Container) -> LinuxContainerResources {
+        let memory = container.resources.limits.get("memory").map_or(0, Quantity::value);
+        LinuxContainerResources { memory_limit_in_bytes: memory, ..LinuxContainerResources::default() }
+    }
+
+    async fn pull_secret(&self, _namespace: &str, _name: &str) -> Result<Option<Arc<Secret>>, SideError> {
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl PodCgroups for TestNode {
+    fn exists(&self, _pod: &Pod) -> bool {
+        true
+    }
+
+    async fn ensure(&self, pod: &Pod) -> Result<(), SideError> {
+        let limits = component_helpers::pod_requests::limits(pod);
+        self.group_limits.lock().push(component_helpers::pod_requests::amount(&limits, "memory").value());
+        Ok(())
+    }
+
+    async fn remove(&self, uid: &str) -> Result<(), SideError> {
+        self.removed_groups.lock().push(uid.to_owned());
+        Ok(())
+    }
+
+    async fn clean_orphans(&self, _keep: &BTreeSet<String>) {}
+}
+
+#[async_trait]
+impl NodeView for TestNode {
+    fn node(&self) -> Option<Arc<Node>> {
+        let mut node = Node::default();
+        node.metadata.name = "node1".into();
+        node.metadata.uid = "node-uid".into();
+        for (name, amount) in [("cpu", "2"), ("memory", "4Gi"), ("pods", "110")] {
+            node.status.allocatable.insert(name.into(), Quantity::parse(amount).unwrap());
+        }
+        Some(Arc::new(node))
+    }
+
+    async fn fresh_node(&self) -> Option<Arc<Node>> {
+        self.node()
+    }
+
+    fn host_ips(&self) -> Vec<IpAddr> {
+        vec!["192.0.2.1".parse().unwrap()]
+    }
+
+    fn pressures(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn shutting_down(&self) -> bool {
+        false
+    }
+}
+
+impl Events for TestNode {
+    fn event(&self, about: ObjectReference, level: Level, reason: &str, message: &str) {
+        self.events.lock().push(format!("{level:?} {reason} {} {message}", about.field_path));
+    }
+}
+
+impl TestNode {
+    pub fn side(self: &Arc<Self>) -> NodeSide {
+        NodeSide {
+            volumes: Arc::clone(self) as Arc<dyn Volumes>,
+            setup: Arc::clone(self) as Arc<dyn ContainerSetup>,
+            cgroups: Arc::clone(self) as Arc<dyn PodCgroups>,
+            node: Arc::clone(self) as Arc<dyn NodeView>,
+            events: Arc::clone(self) as Arc<dyn Events>,
+        }
+    }
+
+    /// Whether an event with this reason (and text) was told.
+    pub fn told(&self, part: &str) -> bool {
+        self.events.lock().iter().any(|event| event.contains(part))
+    }
+}
+
+/// Settings under a directory of the test's own, with static pods from `manifests` below it.
+pub fn settings(root: &Path) -> PodSettings {
+    PodSettings {
+        node_name: "node1".into(),
+        root_dir: root.join("kubelet"),
+        pod_logs_dir: root.join("pods"),
+        container_logs_dir: root.join("containers"),
+        static_pod_path: Some(root.join("manifests")),
+        file_check_frequency: Duration::from_secs(1),
+        ..PodSettings::default()
+    }
+}
+
+/// A running engine without an API server.
+pub fn engine(
+    settings: PodSettings,
+    node: &Arc<TestNode>,
+    runtime: Arc<dyn Runtime>,
+    images: Arc<dyn Images>,
+    clock: SharedClock,
+    tasks: &TaskGroup,
+) -> PodEngine {
+    engine_with(settings, node, None, (runtime, images), clock, tasks)
+}
+
+/// A running engine, with an API server where there is a client.
+pub fn engine_with(
+    settings: PodSettings,
+    node: &Arc<TestNode>,
+    client: Option<client::Client>,
+    (runtime, images): (Arc<dyn Runtime>, Arc<dyn Images>),
+    clock: SharedClock,
+    tasks: &TaskGroup,
+) -> PodEngine {
+    let engine = PodEngine::new(EngineDeps {
+        settings,
+        side: node.side(),
+        client,
+        runtime,
+        images,
+        clock,
+        rng: Rng::seeded(1),
+        metrics: crate::metrics::KubeletMetrics::unseen(),
+        tasks: tasks.clone(),
+    });
+    engine.restore().unwrap();
+    engine.start();
+    engine
+}
+
+/// Pods' runtime over a fake, for tests of what uses it without an engine.
+pub fn runtime_with(fake: &node_api::cri::fake::FakeRuntime) -> crate::runtime::PodRuntime {
+    let shared = Arc::new(fake.clone());
+    crate::runtime::PodRuntime::new(
+        shared.clone(),
+        shared,
+        Arc::new(TestNode::default()).side(),
+        Arc::new(settings(Path::new("/nonexistent"))),
+        base::SystemClock::shared(),
+        Rng::seeded(1),
+        crate::metrics::KubeletMetrics::unseen(),
+    )
+}

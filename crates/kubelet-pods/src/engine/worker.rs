@@ -1,0 +1,394 @@
+//! One pod's worker: sync until the pod ends or must go, then stop its containers, then take its resources away.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_types::core_v1::{Pod, PodStatus};
+use base::CancellationToken;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::Inner;
+use super::state::{Input, Stage, WorkerState};
+use super::workers::Job;
+use crate::border::{Level, MountError, SideError};
+use crate::pod::status::{self, Forced, Inputs, ProbeView, is_terminal};
+use crate::pod::{is_static, mirror};
+use crate::probe::{ProbeKind, Probes, Verdict};
+use crate::runtime::kill::Grace;
+use crate::runtime::record::RuntimePod;
+use crate::runtime::registry_auth::{CredentialsError, Keyring};
+use crate::runtime::sync::Terms;
+
+/// Time between two tries after an error that says nothing about when to try again.
+const RETRY: Duration = Duration::from_secs(10);
+const NETWORK_RETRY: Duration = Duration::from_secs(1);
+/// How long volumes may take to come or go before the attempt counts as failed.
+const VOLUMES_LIMIT: Duration = Duration::from_secs(123);
+/// How often a static pod looks whether the older one of its name is gone.
+const STATIC_WAIT: Duration = Duration::from_secs(1);
+
+/// What a run of a worker came to.
+enum Ran {
+    /// Run again after this, or earlier when woken.
+    Again(Duration),
+    /// The pod's state has moved on; run at once.
+    Moved(Input),
+}
+
+/// Why the credentials of a pod's images are not known.
+#[derive(Debug, thiserror::Error)]
+enum KeyringError {
+    #[error(transparent)]
+    Read(#[from] SideError),
+    #[error(transparent)]
+    Content(#[from] CredentialsError),
+}
+
+impl Inner {
+    /// Starts the task of a new worker.
+    pub(super) fn start_worker(self: &Arc<Self>, uid: &str, wake: Arc<Notify>) {
+        let (me, uid) = (Arc::clone(self), uid.to_owned());
+        self.tasks.spawn_cancellable("pod-worker", async move { me.work(&uid, &wake).await });
+    }
+
+    async fn work(self: &Arc<Self>, uid: &str, wake: &Notify) {
+        let mut last_end = None;
+        let mut due = Instant::now();
+        loop {
+            tokio::select! {
+                () = wake.notified() => {}
+                () = tokio::time::sleep_until(due) => {}
+            }
+            let Some(job) = self.workers.job(uid) else { return };
+            if job.state.stage == Stage::Finished {
+                return;
+            }
+            if self.workers.must_wait(&job.pod) {
+                due = Instant::now() + STATIC_WAIT;
+                continue;
+            }
+            let began = Instant::now();
+            let ran = self.run_once(uid, &job, last_end).await;
+            self.measure_run(uid, &job, began, last_end.is_none());
+            last_end = Some(Instant::now());
+            match ran {
+                Ran::Again(after) => due = Instant::now() + after,
+                Ran::Moved(input) => {
+                    self.workers.step(uid, input);
+                    due = Instant::now();
+                }
+            }
+        }
+    }
+
+    fn measure_run(&self, uid: &str, job: &Job, began: Instant, first: bool) {
+        let operation = match job.state.stage {
+            Stage::Syncing if first => "create",
+            Stage::Syncing => "sync",
+            _ => "kill",
+        };
+        self.metrics.worker_duration.with(&[operation]).observe(began.elapsed().as_secs_f64());
+        if let Some(age) = self.workers.age(uid).filter(|_| first) {
+            let before = age.saturating_sub(began.elapsed());
+            self.metrics.worker_start.with(&[]).observe(before.as_secs_f64());
+        }
+    }
+
+    async fn run_once(self: &Arc<Self>, uid: &str, job: &Job, last_end: Option<Instant>) -> Ran {
+        if job.state.stage == Stage::Terminated {
+            return self.clean(uid, job).await;
+        }
+        let seen = match self.runtime.cache.newer_than(&*self.runtime.runtime, uid, last_end).await {
+            Ok(seen) => seen,
+            Err(error) => {
+                let text = format!("error determining status: {error}");
+                self.runtime.pod_event(&job.pod, Level::Warning, "FailedSync", &text);
+                return Ran::Again(self.jittered(RETRY));
+            }
+        };
+        match job.state.stage {
+            Stage::Syncing => {
+                let pod = self.allocate(&job.pod);
+                self.sync_pod(&Job { state: job.state.clone(), pod, interrupt: job.interrupt.clone() }, &seen).await
+            }
+            _ => self.terminate(uid, job, &seen).await,
+        }
+    }
+
+    async fn sync_pod(self: &Arc<Self>, job: &Job, seen: &RuntimePod) -> Ran {
+        let pod = &job.pod;
+        let status = self.set_status(pod, &job.state, seen, false);
+        if is_terminal(&status.phase) {
+            return Ran::Moved(Input::SyncedToEnd);
+        }
+        if !pod.spec.host_network
+            && let Some(error) = self.health.network_error()
+        {
+            let text = format!("network is not ready: {error}");
+            self.runtime.pod_event(pod, Level::Warning, "NetworkNotReady", &text);
+            return Ran::Again(self.jittered(NETWORK_RETRY));
+        }
+        if let Err(error) = self.actuate(pod, seen).await {
+            tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %error, "Resizing a pod failed");
+            self.set_status(pod, &job.state, seen, false);
+            return Ran::Again(self.jittered(RETRY));
+        }
+        self.set_status(pod, &job.state, seen, false);
+        if let Err(ran) = self.prepare(pod, &job.interrupt).await {
+            return ran;
+        }
+        let keyring = match self.keyring(pod).await {
+            Ok(keyring) => keyring,
+            Err(error) => {
+                tracing::error!(pod = %pod.metadata.name, %error, "Reading pull secrets failed");
+                return Ran::Again(self.jittered(RETRY));
+            }
+        };
+        if job.interrupt.is_cancelled() {
+            return Ran::Again(Duration::ZERO);
+        }
+        self.probes.add(pod);
+        let on_sandbox = |seen: &RuntimePod| drop(self.set_status(pod, &job.state, seen, false));
+        let results = Arc::clone(self.probes.results());
+        let terms =
+            Terms { verdicts: &*results, keyring: &keyring, interrupt: &job.interrupt, on_sandbox: &on_sandbox };
+        let outcome = self.runtime.sync(pod, seen, terms).await;
+        if job.interrupt.is_cancelled() {
+            return Ran::Again(Duration::ZERO);
+        }
+        if outcome.errors.is_empty() {
+            if outcome.acted {
+                self.pleg.relist_handle().request(&pod.metadata.uid);
+            }
+            return Ran::Again(self.jittered(self.settings.sync_frequency));
+        }
+        tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, errors = ?outcome.errors, "Error syncing pod");
+        // What went wrong shows at once, not only at the next try.
+        let uid = &pod.metadata.uid;
+        if let Ok(seen) = self.runtime.cache.newer_than(&*self.runtime.runtime, uid, Some(Instant::now())).await {
+            self.set_status(pod, &job.state, &seen, false);
+        }
+        // A back-off knows when it ends; anything else is tried again after a while.
+        let after = outcome.retry_after.unwrap_or_else(|| self.jittered(RETRY));
+        Ran::Again(after.min(self.settings.sync_frequency))
+    }
+
+    /// What must be in place before the runtime is asked: the group, the mirror, the volumes.
+    async fn prepare(&self, pod: &Arc<Pod>, interrupt: &CancellationToken) -> Result<(), Ran> {
+        let began = Instant::now();
+        let ensured = self.side.cgroups.ensure(pod).await;
+        self.metrics.cgroup_duration.with(&["update"]).observe(began.elapsed().as_secs_f64());
+        if let Err(error) = ensured {
+            let text = format!("unable to ensure pod container exists: {error}");
+            self.runtime.pod_event(pod, Level::Warning, "FailedCreatePodContainer", &text);
+            return Err(Ran::Again(self.jittered(RETRY)));
+        }
+        self.reconcile_mirror(pod).await;
+        let mounting = tokio::time::timeout(VOLUMES_LIMIT, self.side.volumes.mount(pod));
+        let mounted = tokio::select! {
+            biased;
+            () = interrupt.cancelled() => return Err(Ran::Again(Duration::ZERO)),
+            mounted = mounting => mounted,
+        };
+        let uid = &pod.metadata.uid;
+        let error = match mounted {
+            Ok(Ok(())) => {
+                self.mounting.forget(uid);
+                return Ok(());
+            }
+            Ok(Err(error @ MountError::Stale(_))) => {
+                self.tell_mount_error(pod, &error);
+                return Ok(());
+            }
+            Ok(Err(error)) => {
+                self.tell_mount_error(pod, &error);
+                error.to_string()
+            }
+            Err(_) => "timed out waiting for the condition".to_owned(),
+        };
+        tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %error, "Mounting volumes failed");
+        // What is missing is often on its way, such as the root CA's config map of a new namespace.
+        self.mounting.step(uid, None, &*self.clock);
+        Err(Ran::Again(self.mounting.delay(uid)))
+    }
+
+    fn tell_mount_error(&self, pod: &Pod, error: &MountError) {
+        match error {
+            MountError::Directories(_) => self.runtime.pod_event(pod, Level::Warning, "Failed", &error.to_string()),
+            MountError::Volumes(messages) | MountError::Stale(messages) => {
+                messages.iter().for_each(|text| self.runtime.pod_event(pod, Level::Warning, "FailedMount", text));
+            }
+        }
+    }
+
+    pub(super) async fn reconcile_mirror(&self, pod: &Arc<Pod>) {
+        let Some(client) = self.client.as_ref().filter(|_| is_static(pod)) else { return };
+        let (mirror, node) = (self.store.mirror_of(pod), self.side.node.node());
+        if let Err(error) = mirror::reconcile(client, pod, mirror.as_ref(), node.as_ref()).await {
+            tracing::info!(pod = %pod.metadata.name, %error, "Failed creating a mirror pod");
+        }
+    }
+
+    async fn keyring(&self, pod: &Pod) -> Result<Keyring, KeyringError> {
+        let mut keyring = Keyring::default();
+        let mut missing = Vec::new();
+        for reference in &pod.spec.image_pull_secrets {
+            let found = self.side.setup.pull_secret(&pod.metadata.namespace, &reference.name).await;
+            match found? {
+                Some(secret) => keyring.add_secret(&secret)?,
+                None => missing.push(reference.name.clone()),
+            }
+        }
+        if !missing.is_empty() {
+            let text = format!(
+                "Unable to retrieve some image pull secrets ({}); attempting to pull the image may not succeed.",
+                missing.join(", ")
+            );
+            self.runtime.pod_event(pod, Level::Warning, "FailedToRetrieveImagePullSecret", &text);
+        }
+        keyring.add_node_files(&self.settings.root_dir);
+        Ok(keyring)
+    }
+
+    async fn terminate(self: &Arc<Self>, uid: &str, job: &Job, seen: &RuntimePod) -> Ran {
+        let pod = &job.pod;
+        if !job.state.orphan {
+            self.set_status(pod, &job.state, seen, false);
+        }
+        self.probes.stop_liveness_and_startup(uid);
+        let grace = Grace::Seconds(job.state.grace.unwrap_or(1));
+        let killed = tokio::select! {
+            biased;
+            // A shorter grace period begins anew.
+            () = job.interrupt.cancelled() => return Ran::Again(Duration::ZERO),
+            killed = self.runtime.kill_pod(pod, seen, grace) => killed,
+        };
+        if let Err(error) = killed {
+            self.runtime.pod_event(pod, Level::Warning, "FailedKillPod", &format!("error killing pod: {error}"));
+            return Ran::Again(self.jittered(RETRY));
+        }
+        let after = self.runtime.cache.newer_than(&*self.runtime.runtime, uid, Some(Instant::now())).await;
+        let after = match after {
+            Ok(after) => after,
+            Err(error) => {
+                tracing::warn!(pod = %pod.metadata.name, %error, "Reading a stopped pod failed");
+                return Ran::Again(self.jittered(RETRY));
+            }
+        };
+        let running: Vec<&str> = after.running().map(|record| record.name.as_str()).collect();
+        if !running.is_empty() {
+            tracing::error!(pod = %pod.metadata.name, ?running, "Detected running containers after a successful KillPod, CRI violation");
+            return Ran::Again(self.jittered(RETRY));
+        }
+        if !job.state.orphan {
+            self.set_status(pod, &job.state, &after, true);
+        }
+        self.probes.remove(uid);
+        self.wake_pending_resizes();
+        Ran::Moved(Input::Stopped)
+    }
+
+    async fn clean(&self, uid: &str, job: &Job) -> Ran {
+        let unmounted = tokio::time::timeout(VOLUMES_LIMIT, self.side.volumes.unmount(uid)).await;
+        let error = match unmounted {
+            Ok(Ok(())) => {
+                let began = Instant::now();
+                let removed = self.side.cgroups.remove(uid).await;
+                self.metrics.cgroup_duration.with(&["destroy"]).observe(began.elapsed().as_secs_f64());
+                removed.err().map(|error| error.to_string())
+            }
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("timed out waiting for volumes to unmount".to_owned()),
+        };
+        if let Some(error) = error {
+            tracing::info!(pod = %job.pod.metadata.name, %error, "Cleaning up after a pod failed");
+            return Ran::Again(self.jittered(RETRY));
+        }
+        if !job.state.orphan {
+            if self.board.get(uid).is_none() {
+                // Ended before this kubelet was started: the API has its last word.
+                self.board.set(&job.pod, job.pod.status.clone());
+            }
+            self.board.finish(&job.pod);
+        }
+        Ran::Moved(Input::Cleaned)
+    }
+
+    /// Computes the pod's status and has it published.
+    pub(super) fn set_status(&self, pod: &Arc<Pod>, state: &WorkerState, seen: &RuntimePod, ended: bool) -> PodStatus {
+        let uid = &pod.metadata.uid;
+        let in_api = self.store.in_api(pod);
+        let of_api = in_api.as_ref().map_or(&pod.status, |pod| &pod.status);
+        let old = self.board.get(uid).unwrap_or_else(|| of_api.clone());
+        let deadline = self.deadline(pod, &old);
+        let host_ips: Vec<IpAddr> = self.side.node.host_ips();
+        let inputs = Inputs {
+            pod,
+            old: &old,
+            seen,
+            probes: &OfPod { probes: &self.probes, uid },
+            failure: &|container| self.runtime.failures.get(uid, container),
+            runtime_name: &self.health.runtime_name(),
+            host_ips: &host_ips,
+            ended,
+            is_static: is_static(pod),
+            forced: state.forced.as_ref().or(deadline.as_ref()),
+            resize: &self.allocations.state(uid),
+            actuated: &|container| self.runtime.actuated.get(uid, container),
+            now: self.now(),
+        };
+        let computed = status::compute(&inputs);
+        let starts = computed.phase == "Running" && old.phase != "Running" && of_api.phase != "Running";
+        if let Some(age) = self.workers.age(uid).filter(|_| starts) {
+            self.metrics.pod_start.with(&[]).observe(age.as_secs_f64());
+            self.measure_start(pod, &computed);
+        }
+        self.board.set(pod, computed.clone());
+        computed
+    }
+
+    /// A pod of the API runs: how long after its object was made, and how long it waited for images and init containers.
+    fn measure_start(&self, pod: &Pod, status: &PodStatus) {
+        if is_static(pod) {
+            return;
+        }
+        let seconds = |count: i64| Duration::from_secs(u64::try_from(count).unwrap_or_default());
+        let ended = status.init_container_statuses.iter().filter_map(|own| own.state.terminated.as_ref());
+        let ran = ended.map(|ended| seconds(ended.finished_at.seconds_since(ended.started_at))).sum::<Duration>();
+        let total = seconds(self.now().seconds_since(pod.metadata.creation_timestamp));
+        self.metrics.pod_runs(total, ran + self.runtime.puller.spent(&pod.metadata.uid));
+    }
+
+    /// The failure of a pod that has been active for longer than it may.
+    pub(super) fn deadline(&self, pod: &Pod, status: &PodStatus) -> Option<Forced> {
+        let limit = pod.spec.active_deadline_seconds?;
+        let since = status.start_time?;
+        (self.now().seconds_since(since) >= limit).then(|| Forced {
+            reason: "DeadlineExceeded".to_owned(),
+            message: "Pod was active on the node longer than the specified deadline".to_owned(),
+            disruption: None,
+        })
+    }
+}
+
+/// Probes as the status of one pod sees them.
+struct OfPod<'a> {
+    probes: &'a Probes,
+    uid: &'a str,
+}
+
+impl ProbeView for OfPod<'_> {
+    fn verdict(&self, kind: ProbeKind, container_id: &str) -> Option<Verdict> {
+        self.probes.results().get(kind, container_id)
+    }
+
+    fn has_worker(&self, container: &str, kind: ProbeKind) -> bool {
+        self.probes.has(self.uid, container, kind)
+    }
+
+    fn poke(&self, container: &str) {
+        self.probes.poke_readiness(self.uid, container);
+    }
+}

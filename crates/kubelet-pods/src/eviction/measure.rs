@@ -1,0 +1,294 @@
+//! Measuring the machine: groups, file systems, the runtime's figures, and walks through pods' directories.
+
+use std::collections::{BTreeMap, HashMap};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use api_types::core_v1::Pod;
+use async_trait::async_trait;
+use base::SharedClock;
+use node_api::cri::v1::{ContainerStats, FilesystemUsage};
+use node_api::cri::{Images, Runtime};
+use parking_lot::Mutex;
+use sys::proc::Proc;
+
+use super::usage::{ContainerUse, FileSystems, Gauge, Observation, Observations, PodUse, Room, Snapshot, VolumeUse};
+use crate::node::filesystem;
+use crate::resources::thresholds::Signal;
+use crate::resources::{PodGroups, node_usage};
+use crate::runtime::labels;
+use crate::runtime::sandbox::log_directory;
+use crate::volumes::{Layout, Plugin};
+
+/// Entries looked at in one walk; what lies beyond is not counted.
+const MAX_ENTRIES: usize = 1_000_000;
+/// Bytes of a block, as the kernel counts them.
+const BLOCK: u64 = 512;
+
+/// What lies on the disk for a pod.
+#[derive(Debug, Clone, Default)]
+struct Disk {
+    logs: BTreeMap<String, Room>,
+    volumes: Vec<VolumeUse>,
+    other: Room,
+}
+
+/// The machine's gauge.
+pub struct Measure {
+    pub runtime: Arc<dyn Runtime>,
+    pub images: Arc<dyn Images>,
+    pub groups: Arc<PodGroups>,
+    pub proc: Proc,
+    pub layout: Layout,
+    pub pod_logs_dir: PathBuf,
+    /// The memory of all pods together; `None` where they are not limited.
+    pub pods_memory: Option<i64>,
+    /// `volumeStatsAggPeriod`: how often directories are walked.
+    pub walk_period: Duration,
+    pub clock: SharedClock,
+    /// Pods that may run.
+    pub pods: Box<dyn Fn() -> Vec<Arc<Pod>> + Send + Sync>,
+    pub walked: Mutex<HashMap<String, (SystemTime, Walked)>>,
+}
+
+/// What was found at a walk, opaque to those who only make a [`Measure`].
+#[derive(Debug, Clone, Default)]
+pub struct Walked(Disk);
+
+#[async_trait]
+impl Gauge for Measure {
+    async fn read(&self) -> Result<Snapshot, String> {
+        let stats = self.runtime.list_container_stats(None).await.map_err(|error| error.to_string())?;
+        let info = self.images.image_fs_info().await.map_err(|error| error.to_string())?;
+        let at = self.clock.wall();
+        let place = |list: &[FilesystemUsage]| {
+            list.first().and_then(|usage| usage.fs_id.as_ref()).map(|id| PathBuf::from(&id.mountpoint))
+        };
+        let root = self.layout.root().to_owned();
+        let of_images = place(&info.image_filesystems);
+        let images = of_images.clone().unwrap_or_else(|| root.clone());
+        let containers = place(&info.container_filesystems).unwrap_or_else(|| images.clone());
+        let mut observations = Observations::new();
+        self.put_memory(&mut observations, at);
+        let room = [
+            (&root, Signal::NodefsAvailable, Signal::NodefsInodesFree),
+            (&images, Signal::ImagefsAvailable, Signal::ImagefsInodesFree),
+            (&containers, Signal::ContainerfsAvailable, Signal::ContainerfsInodesFree),
+        ];
+        for (path, bytes, inodes) in room {
+            let Ok(fs) = filesystem(path) else { continue };
+            put(&mut observations, bytes, fs.available, fs.capacity, at);
+            put(&mut observations, inodes, fs.inodes_free, fs.inodes, at);
+        }
+        if let Ok((threads, most)) = self.proc.threads() {
+            put(&mut observations, Signal::PidAvailable, most.saturating_sub(threads), most, at);
+        }
+        let pods = self.pods_use(&stats, at).await;
+        let is_measured = |signal| observations.contains_key(&signal);
+        let all_measured = is_measured(Signal::NodefsAvailable) && is_measured(Signal::ImagefsAvailable);
+        let layout = file_systems(&root, &images, &containers).filter(|_| of_images.is_some() && all_measured);
+        Ok(Snapshot { observations, pods, layout })
+    }
+}
+
+impl Measure {
+    fn put_memory(&self, observations: &mut Observations, at: SystemTime) {
+        let cgroups = self.groups.cgroups();
+        if let (Some(usage), Ok(memory)) = (node_usage(cgroups, &self.proc), self.proc.memory()) {
+            let free = memory.total_bytes.saturating_sub(usage.working_set_bytes);
+            put(observations, Signal::MemoryAvailable, free, memory.total_bytes, at);
+        }
+        let limit = self.pods_memory.and_then(|limit| u64::try_from(limit).ok());
+        if let (Some(limit), Ok(usage)) = (limit, cgroups.usage(&self.groups.all_pods())) {
+            let free = limit.saturating_sub(usage.working_set_bytes);
+            put(observations, Signal::AllocatableMemoryAvailable, free, limit, at);
+        }
+    }
+
+    async fn pods_use(&self, stats: &[ContainerStats], now: SystemTime) -> HashMap<String, PodUse> {
+        let pods = (self.pods)();
+        let mut by_pod: HashMap<&str, Vec<&ContainerStats>> = HashMap::new();
+        for one in stats {
+            let uid = one.attributes.as_ref().and_then(|attributes| attributes.labels.get(labels::POD_UID));
+            if let Some(uid) = uid {
+                by_pod.entry(uid).or_default().push(one);
+            }
+        }
+        let disks = self.disks(&pods, now).await;
+        let mut out = HashMap::new();
+        for pod in &pods {
+            let uid = &pod.metadata.uid;
+            let Some(stats) = by_pod.get(uid.as_str()) else { continue };
+            let disk = disks.get(uid).cloned().unwrap_or_default();
+            out.insert(uid.clone(), self.pod_use(pod, stats, disk));
+        }
+        out
+    }
+
+    fn pod_use(&self, pod: &Pod, stats: &[&ContainerStats], disk: Disk) -> PodUse {
+        let containers: Vec<ContainerUse> = stats.iter().map(|stats| container_use(stats, &disk)).collect();
+        let group = self.groups.cgroups().usage(&self.groups.group(pod)).ok();
+        let sum = containers.iter().map(|container| container.memory_bytes).sum();
+        PodUse {
+            memory_bytes: Some(group.map_or(sum, |usage| usage.working_set_bytes)),
+            processes: group.map_or(0, |usage| usage.pids),
+            containers,
+            volumes: disk.volumes,
+            other: disk.other,
+        }
+    }
+
+    /// What lies on the disk, from walks that are not too old.
+    async fn disks(&self, pods: &[Arc<Pod>], now: SystemTime) -> HashMap<String, Disk> {
+        let known: HashMap<String, (SystemTime, Walked)> = self.walked.lock().clone();
+        let mut out = HashMap::new();
+        for pod in pods {
+            let uid = pod.metadata.uid.clone();
+            let fresh =
+                known.get(&uid).filter(|(at, _)| now.duration_since(*at).unwrap_or_default() < self.walk_period);
+            if let Some(found) = fresh {
+                out.insert(uid, found.clone());
+                continue;
+            }
+            let (layout, logs, pod) = (self.layout.clone(), log_directory(&self.pod_logs_dir, pod), Arc::clone(pod));
+            let walked = tokio::task::spawn_blocking(move || walk(&layout, &logs, &pod)).await;
+            out.insert(uid, (now, Walked(walked.unwrap_or_default())));
+        }
+        self.walked.lock().clone_from(&out);
+        out.into_iter().map(|(uid, (_, disk))| (uid, disk.0)).collect()
+    }
+}
+
+fn put(observations: &mut Observations, signal: Signal, available: u64, capacity: u64, at: SystemTime) {
+    // Nothing can be said of what has no size.
+    if capacity == 0 {
+        return;
+    }
+    let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    observations.insert(signal, Observation { available: signed(available), capacity: signed(capacity), at });
+}
+
+/// What lies where; `None` where a path does not tell its device.
+fn file_systems(root: &Path, images: &Path, containers: &Path) -> Option<FileSystems> {
+    let device = |path: &Path| std::fs::metadata(path).map(|meta| meta.dev()).ok();
+    let (root, images, containers) = (device(root)?, device(images)?, device(containers)?);
+    Some(if images != containers {
+        FileSystems::Split
+    } else if images != root {
+        FileSystems::Images
+    } else {
+        FileSystems::One
+    })
+}
+
+fn container_use(stats: &ContainerStats, disk: &Disk) -> ContainerUse {
+    let labels = stats.attributes.as_ref().map(|attributes| &attributes.labels);
+    let name = labels.and_then(|labels| labels.get(labels::CONTAINER_NAME)).cloned().unwrap_or_default();
+    let number = |value: Option<&node_api::cri::v1::UInt64Value>| value.map_or(0, |value| value.value);
+    let layer = stats.writable_layer.as_ref();
+    ContainerUse {
+        memory_bytes: number(stats.memory.as_ref().and_then(|memory| memory.working_set_bytes.as_ref())),
+        layer: Room {
+            bytes: number(layer.and_then(|layer| layer.used_bytes.as_ref())),
+            inodes: number(layer.and_then(|layer| layer.inodes_used.as_ref())),
+        },
+        logs: disk.logs.get(&name).copied().unwrap_or_default(),
+        name,
+    }
+}
+
+/// Looks at everything that a pod has on the disk beside its containers' layers.
+fn walk(layout: &Layout, logs: &Path, pod: &Pod) -> Disk {
+    let mut disk = Disk { other: used(&layout.hosts_file(&pod.metadata.uid)), ..Disk::default() };
+    for entry in std::fs::read_dir(logs).into_iter().flatten().flatten() {
+        let room = used(&entry.path());
+        if entry.path().is_dir() {
+            disk.logs.insert(entry.file_name().to_string_lossy().into_owned(), room);
+        } else {
+            disk.other = disk.other + room;
+        }
+    }
+    for volume in &pod.spec.volumes {
+        let source = &volume.volume_source;
+        let (plugin, in_memory) = match (&source.empty_dir, &source.config_map) {
+            (Some(source), _) => (Plugin::EmptyDir, !source.medium.is_empty()),
+            (None, Some(_)) => (Plugin::ConfigMap, false),
+            (None, None) => continue,
+        };
+        let path = layout.volume(&pod.metadata.uid, plugin, &volume.name);
+        disk.volumes.push(VolumeUse { name: volume.name.clone(), used: used(&path), in_memory });
+    }
+    disk
+}
+
+/// What a path and everything below it takes up, without what is mounted there.
+fn used(path: &Path) -> Room {
+    let Ok(top) = std::fs::symlink_metadata(path) else { return Room::default() };
+    let mut sum = Room::default();
+    let mut open = vec![(path.to_owned(), top.clone())];
+    let mut seen = 0;
+    while let Some((path, meta)) = open.pop() {
+        sum = sum + Room { bytes: meta.blocks().saturating_mul(BLOCK), inodes: 1 };
+        if !meta.is_dir() {
+            continue;
+        }
+        for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
+            seen += 1;
+            if seen > MAX_ENTRIES {
+                return sum;
+            }
+            if let Ok(meta) = entry.metadata()
+                && meta.dev() == top.dev()
+            {
+                open.push((entry.path(), meta));
+            }
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::core_v1::{EmptyDirVolumeSource, Volume, VolumeSource};
+
+    use super::*;
+
+    #[test]
+    fn walks_find_logs_and_volumes() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path());
+        let mut pod = Pod::default();
+        pod.metadata.uid = "u".into();
+        let empty_dir = Some(EmptyDirVolumeSource::default());
+        let volume_source = VolumeSource { empty_dir, ..VolumeSource::default() };
+        pod.spec.volumes.push(Volume { name: "v".into(), volume_source });
+        let logs = dir.path().join("logs");
+        let files = [
+            (layout.volume("u", Plugin::EmptyDir, "v").join("deep/file"), 8192),
+            (logs.join("main/0.log"), 4096),
+            (logs.join("stray"), 4096),
+        ];
+        for (path, size) in &files {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, vec![1_u8; *size]).unwrap();
+        }
+        let disk = walk(&layout, &logs, &pod);
+        assert!(disk.volumes[0].used.bytes >= 8192 && disk.volumes[0].used.inodes == 3, "{disk:?}");
+        assert!(disk.logs["main"].bytes >= 4096 && disk.logs["main"].inodes == 2);
+        assert_eq!(disk.other.inodes, 1);
+        assert_eq!(used(Path::new("/nowhere")), Room::default());
+    }
+
+    #[test]
+    fn file_systems_are_told_apart_by_device() {
+        let dir = tempfile::tempdir().unwrap();
+        let (here, other) = (dir.path(), Path::new("/proc"));
+        assert_eq!(file_systems(here, here, here), Some(FileSystems::One));
+        assert_eq!(file_systems(here, other, other), Some(FileSystems::Images));
+        assert_eq!(file_systems(here, other, here), Some(FileSystems::Split));
+        let missing = dir.path().join("none");
+        assert_eq!(file_systems(here, &missing, &missing), None, "it may yet be another disk");
+    }
+}

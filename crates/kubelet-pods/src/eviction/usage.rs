@@ -1,0 +1,151 @@
+//! What the node has left and what its pods use, at one moment.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+
+use crate::resources::thresholds::Signal;
+
+/// Something measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observation {
+    pub available: i64,
+    pub capacity: i64,
+    pub at: SystemTime,
+}
+
+/// What is known of each signal; one that could not be read is absent and never met.
+pub(super) type Observations = BTreeMap<Signal, Observation>;
+
+/// Room on a file system.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Room {
+    pub bytes: u64,
+    pub inodes: u64,
+}
+
+impl std::ops::Add for Room {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { bytes: self.bytes.saturating_add(other.bytes), inodes: self.inodes.saturating_add(other.inodes) }
+    }
+}
+
+impl std::iter::Sum for Room {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| sum + one)
+    }
+}
+
+/// What a container uses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContainerUse {
+    pub name: String,
+    /// Its working set.
+    pub memory_bytes: u64,
+    /// What it wrote over its image.
+    pub layer: Room,
+    pub logs: Room,
+}
+
+/// What a volume of the local ephemeral kind uses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VolumeUse {
+    pub name: String,
+    pub used: Room,
+    /// It lies in memory and not on the disk.
+    pub in_memory: bool,
+}
+
+/// What a pod uses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PodUse {
+    /// The working set; `None` where it is not known.
+    pub memory_bytes: Option<u64>,
+    pub processes: u64,
+    pub containers: Vec<ContainerUse>,
+    pub volumes: Vec<VolumeUse>,
+    /// The hosts file, and what else lies beside the logs.
+    pub other: Room,
+}
+
+/// Which of the machine's file systems hold what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FileSystems {
+    /// One for all.
+    #[default]
+    One,
+    /// Images and writable layers on one of their own.
+    Images,
+    /// Images on one of their own, writable layers elsewhere.
+    Split,
+}
+
+/// Which parts of a pod's use count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Parts {
+    logs: bool,
+    volumes: bool,
+    layers: bool,
+}
+
+impl Parts {
+    /// What lies on the file system of a signal.
+    pub(super) fn of(signal: Signal, layout: FileSystems) -> Self {
+        use Signal::{ContainerfsAvailable, ContainerfsInodesFree, ImagefsAvailable, ImagefsInodesFree};
+        let (all, none) =
+            (Self { logs: true, volumes: true, layers: true }, Self { logs: false, volumes: false, layers: false });
+        let images = matches!(signal, ImagefsAvailable | ImagefsInodesFree);
+        let containers = matches!(signal, ContainerfsAvailable | ContainerfsInodesFree);
+        match layout {
+            FileSystems::One => all,
+            FileSystems::Images if images || containers => Self { layers: true, ..none },
+            FileSystems::Images => Self { layers: false, ..all },
+            FileSystems::Split if images => none,
+            FileSystems::Split => all,
+        }
+    }
+}
+
+impl PodUse {
+    /// Local ephemeral storage of all kinds.
+    pub fn ephemeral(&self) -> Room {
+        self.on(Parts { logs: true, volumes: true, layers: true }) + self.other
+    }
+
+    /// What counts for a disk signal.
+    pub(super) fn on(&self, parts: Parts) -> Room {
+        let mut sum = Room::default();
+        for container in &self.containers {
+            sum = sum + if parts.logs { container.logs } else { Room::default() };
+            sum = sum + if parts.layers { container.layer } else { Room::default() };
+        }
+        if parts.volumes {
+            sum = sum + self.volumes.iter().filter(|volume| !volume.in_memory).map(|volume| volume.used).sum();
+        }
+        sum
+    }
+
+    pub fn container(&self, name: &str) -> Option<&ContainerUse> {
+        self.containers.iter().find(|container| container.name == name)
+    }
+}
+
+/// Everything measured at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    pub observations: Observations,
+    /// By uid.
+    pub pods: HashMap<String, PodUse>,
+    /// `None` where the disks could not be told apart, such as before the runtime has looked at its own.
+    pub layout: Option<FileSystems>,
+}
+
+/// Who measures.
+#[async_trait]
+pub trait Gauge: Send + Sync + 'static {
+    /// Measures anew.
+    async fn read(&self) -> Result<Snapshot, String>;
+}

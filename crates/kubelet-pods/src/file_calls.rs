@@ -1,0 +1,111 @@
+//! File calls that may take for ever, such as those below a network file system whose server is gone, kept away from the
+//! threads that keep the node alive.
+//!
+//! Each call runs on a thread that may block. Calls about one thing take turns, so that a pod whose volume hangs holds
+//! one thread however often it is tried again; all calls together have no more than [`MAX_THREADS`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedMutexGuard, Semaphore};
+
+use crate::border::SideError;
+
+/// Threads that may hang at once. Far fewer than the runtime has, so that others find one.
+const MAX_THREADS: usize = 64;
+
+/// The calls of one kubelet.
+pub struct FileCalls {
+    threads: Arc<Semaphore>,
+    turns: Turns,
+}
+
+/// Whose turn it is about each of many things; what nobody waits for is forgotten.
+#[derive(Default)]
+pub(crate) struct Turns(Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>);
+
+impl Turns {
+    /// What to lock while doing something about `what`.
+    pub(crate) fn of(&self, what: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.0.lock();
+        if let Some(turn) = turns.get(what).and_then(Weak::upgrade) {
+            return turn;
+        }
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::default();
+        turns.insert(what.to_owned(), Arc::downgrade(&turn));
+        turn
+    }
+}
+
+impl Default for FileCalls {
+    fn default() -> Self {
+        Self { threads: Arc::new(Semaphore::new(MAX_THREADS)), turns: Turns::default() }
+    }
+}
+
+impl FileCalls {
+    /// Runs a call about `what`, after those before it. A caller that stops waiting leaves the call running, and its
+    /// successors wait for it.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        what: &str,
+        call: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, SideError> {
+        let turn = self.turns.of(what).lock_owned().await;
+        self.go(turn, call).await
+    }
+
+    /// Runs a call about `what`; `None` where one is still running.
+    pub async fn run_if_idle<T: Send + 'static>(
+        &self,
+        what: &str,
+        call: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<Result<T, SideError>> {
+        let turn = self.turns.of(what).try_lock_owned().ok()?;
+        Some(self.go(turn, call).await)
+    }
+
+    async fn go<T: Send + 'static>(
+        &self,
+        turn: OwnedMutexGuard<()>,
+        call: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, SideError> {
+        let failed = |error: &dyn std::fmt::Display| SideError(format!("a file call was not made: {error}"));
+        let thread = Arc::clone(&self.threads).acquire_owned().await.map_err(|error| failed(&error))?;
+        let done = tokio::task::spawn_blocking(move || {
+            let _held = (turn, thread);
+            call()
+        });
+        done.await.map_err(|error| failed(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_hangs_holds_one_thread_and_nobody_else_up() {
+        let calls = Arc::new(FileCalls::default());
+        let (finish, hang) = mpsc::channel::<()>();
+        let patience = Duration::from_millis(50);
+        let hanging = calls.run("dead", move || hang.recv().is_ok());
+        assert!(tokio::time::timeout(patience, hanging).await.is_err());
+        for _ in 0..3 {
+            let again = calls.run("dead", || true);
+            assert!(tokio::time::timeout(patience, again).await.is_err(), "it waits for its turn");
+            assert!(calls.run_if_idle("dead", || true).await.is_none());
+        }
+        assert_eq!(calls.threads.available_permits(), MAX_THREADS - 1);
+        assert_eq!(calls.run("alive", || 7).await.unwrap(), 7);
+        finish.send(()).unwrap();
+        assert_eq!(calls.run("dead", || 8).await.unwrap(), 8);
+        assert_eq!(calls.run("other", || 9).await.unwrap(), 9);
+        assert!(calls.turns.0.lock().len() < 3, "turns that nobody waits for are forgotten");
+    }
+}

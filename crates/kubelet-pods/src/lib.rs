@@ -1,0 +1,28 @@
+//! The way of a pod to its containers: sources, admission, workers, volumes, environments, images, probes, the runtime,
+//! eviction, and what is collected afterwards.
+//!
+//! [`engine`] has the whole of it. Nothing here knows a flag or a server.
+
+mod admission;
+mod collect;
+pub mod dns;
+pub mod engine;
+mod env;
+pub mod eviction;
+mod file_calls;
+mod hostname;
+mod hosts;
+pub mod metrics;
+pub mod objects;
+mod pleg;
+mod pod;
+mod probe;
+pub mod runtime;
+pub mod setup;
+#[cfg(test)]
+mod small_disk;
+pub mod volumes;
+
+#[cfg(test)]
+use kubelet_node::events;
+use kubelet_node::{border, node, resources};

@@ -1,0 +1,252 @@
+//! The list of the kubelet's metric families: each once, with its name, its text, its labels and its place.
+
+use std::sync::Arc;
+
+use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability};
+
+const fn beta(name: &'static str, help: &'static str) -> Desc {
+    Desc::new(name, help, Stability::Beta)
+}
+
+const fn claim(name: &'static str, help: &'static str) -> Desc {
+    alpha(name, help).labels(&["namespace", "persistentvolumeclaim"])
+}
+
+const fn alpha(name: &'static str, help: &'static str) -> Desc {
+    Desc::new(name, help, Stability::Alpha)
+}
+
+/// From half a second to an hour, for starts of pods.
+const START_BUCKETS: &[f64] = &[
+    0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 20.0, 30.0, 45.0, 60.0, 120.0, 180.0, 240.0, 300.0, 360.0, 480.0,
+    600.0, 900.0, 1200.0, 1800.0, 2700.0, 3600.0,
+];
+const SYNC_BUCKETS: &[f64] = &[0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0];
+const OPERATION_BUCKETS: &[f64] = &[
+    0.005,
+    0.0125,
+    0.03125,
+    0.078125,
+    0.1953125,
+    0.48828125,
+    1.220703125,
+    3.0517578125,
+    7.62939453125,
+    19.073486328125,
+    47.6837158203125,
+    119.20928955078125,
+    298.0232238769531,
+    745.0580596923828,
+];
+
+/// From a second to an hour, for pulls of images.
+const PULL_BUCKETS: &[f64] = &[
+    1.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 240.0, 300.0, 360.0, 480.0, 600.0, 900.0, 1200.0, 1800.0, 2700.0,
+    3600.0,
+];
+/// From a minute to four years, for lives of certificates.
+const LIFE_BUCKETS: &[f64] =
+    &[60.0, 3600.0, 14_400.0, 86_400.0, 604_800.0, 2_592_000.0, 7_776_000.0, 15_552_000.0, 31_104_000.0, 124_416_000.0];
+
+const HTTP_LABELS: &[&str] = &["long_running", "method", "path", "server_type"];
+
+/// A kind of metric, made from its description.
+trait Family {
+    fn of(metrics: &Metrics, description: &'static Desc) -> Self;
+}
+
+impl Family for Counters {
+    fn of(metrics: &Metrics, description: &'static Desc) -> Self {
+        metrics.counters(description)
+    }
+}
+
+impl Family for Gauges {
+    fn of(metrics: &Metrics, description: &'static Desc) -> Self {
+        metrics.gauges(description)
+    }
+}
+
+impl Family for Histograms {
+    fn of(metrics: &Metrics, description: &'static Desc) -> Self {
+        metrics.histograms(description)
+    }
+}
+
+/// Makes the struct and its constructor from the list.
+macro_rules! families {
+    (
+        own { $($own:ident: $own_kind:ty = $own_text:expr;)* }
+        probes { $($probe:ident: $probe_kind:ty = $probe_text:expr;)* }
+    ) => {
+        /// The families.
+        pub struct KubeletMetrics {
+            $(pub $own: $own_kind,)*
+            $(pub $probe: $probe_kind,)*
+        }
+
+        impl KubeletMetrics {
+            /// The families in a registry, and those of probes in another, which is served apart.
+            #[must_use]
+            pub fn new(own: &Metrics, probes: &Metrics) -> Arc<Self> {
+                Arc::new(Self {
+                    $($own: {
+                        const DESCRIPTION: Desc = $own_text;
+                        Family::of(own, &DESCRIPTION)
+                    },)*
+                    $($probe: {
+                        const DESCRIPTION: Desc = $probe_text;
+                        Family::of(probes, &DESCRIPTION)
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+families! {
+    own {
+        node_name: Gauges = alpha("kubelet_node_name", "The node's name; always 1.").labels(&["node"]);
+        cgroup_version: Gauges = alpha("kubelet_cgroup_version", "The version of control groups on the machine.");
+        running_pods: Gauges = alpha("kubelet_running_pods", "Pods with a ready sandbox.");
+        running_containers: Gauges =
+            alpha("kubelet_running_containers", "Containers by state.").labels(&["container_state"]);
+        desired_pods: Gauges = alpha("kubelet_desired_pods", "Pods that the node is asked to run.").labels(&["static"]);
+        active_pods: Gauges =
+            alpha("kubelet_active_pods", "Pods that take up the node's resources.").labels(&["static"]);
+        mirror_pods: Gauges = alpha("kubelet_mirror_pods", "Mirror pods of the node.");
+        working_pods: Gauges =
+            alpha("kubelet_working_pods", "Pods that are worked on, by where they are in their life.")
+                .labels(&["config", "lifecycle", "static"]);
+        ephemeral: Gauges = alpha("kubelet_managed_ephemeral_containers", "Ephemeral containers of the node's pods.");
+        pending_resizes: Gauges = alpha("kubelet_pod_pending_resizes", "Resizes that wait.").labels(&["reason"]);
+        resizes: Gauges = alpha("kubelet_pod_in_progress_resizes", "Resizes that are being put into effect.");
+        pleg_last_seen: Gauges =
+            alpha("kubelet_pleg_last_seen_seconds", "When the runtime was last listed in full, in seconds since 1970.");
+        pleg_duration: Histograms =
+            alpha("kubelet_pleg_relist_duration_seconds", "How long listing the runtime takes.");
+        pleg_interval: Histograms =
+            alpha("kubelet_pleg_relist_interval_seconds", "Time between two listings of the runtime.");
+        pleg_discarded: Counters = alpha("kubelet_pleg_discard_events", "Events that nobody could take.");
+        started_pods: Counters = alpha("kubelet_started_pods_total", "Sandboxes that were made.");
+        started_pods_errors: Counters = alpha("kubelet_started_pods_errors_total", "Sandboxes that could not be made.");
+        sandbox_duration: Histograms =
+            alpha("kubelet_run_podsandbox_duration_seconds", "How long making a sandbox takes.")
+                .labels(&["runtime_handler"]);
+        sandbox_errors: Counters = alpha("kubelet_run_podsandbox_errors_total", "Sandboxes that could not be made.")
+            .labels(&["runtime_handler"]);
+        started_containers: Counters = alpha("kubelet_started_containers_total", "Containers that were to be started.")
+            .labels(&["container_type"]);
+        started_containers_errors: Counters =
+            alpha("kubelet_started_containers_errors_total", "Containers that could not be started.")
+                .labels(&["code", "container_type"]);
+        containers_per_pod: Histograms =
+            alpha("kubelet_containers_per_pod_count", "Containers of each pod.").buckets(&[1.0, 2.0, 4.0, 8.0, 16.0]);
+        pod_start: Histograms =
+            alpha("kubelet_pod_start_duration_seconds", "From the first sight of a pod to its running.")
+                .buckets(START_BUCKETS);
+        pod_start_total: Histograms = alpha(
+            "kubelet_pod_start_total_duration_seconds",
+            "From the making of a pod's object to its running, pulls of images and init containers included.",
+        )
+        .buckets(START_BUCKETS);
+        pod_start_sli: Histograms = alpha(
+            "kubelet_pod_start_sli_duration_seconds",
+            "From the making of a pod's object to its running, pulls of images and init containers left out.",
+        )
+        .buckets(START_BUCKETS);
+        image_pulls: Histograms = alpha("kubelet_image_pull_duration_seconds", "How long pulling an image takes.")
+            .labels(&["image_size_in_bytes"])
+            .buckets(PULL_BUCKETS);
+        image_volumes: Counters =
+            beta("kubelet_image_volume_requested_total", "Images that were to be mounted as volumes.");
+        image_volumes_mounted: Counters =
+            beta("kubelet_image_volume_mounted_succeed_total", "Images that were mounted as volumes.");
+        image_volumes_failed: Counters =
+            beta("kubelet_image_volume_mounted_errors_total", "Images that could not be mounted as volumes.");
+        client_certificate_left: Gauges = alpha(
+            "kubelet_certificate_manager_client_ttl_seconds",
+            "Seconds until the client certificate expires; infinite where none is kept.",
+        );
+        client_certificate_errors: Counters = alpha(
+            "kubelet_certificate_manager_client_expiration_renew_errors",
+            "Attempts to renew the client certificate that failed.",
+        );
+        serving_certificate_left: Gauges = alpha(
+            "kubelet_certificate_manager_server_ttl_seconds",
+            "Seconds until the serving certificate expires; infinite where none is kept.",
+        );
+        serving_certificate_life: Histograms = alpha(
+            "kubelet_certificate_manager_server_rotation_seconds",
+            "How long serving certificates lived before they were replaced.",
+        )
+        .buckets(LIFE_BUCKETS);
+        serving_certificate_errors: Counters = alpha(
+            "kubelet_server_expiration_renew_errors",
+            "Attempts to renew the serving certificate that failed.",
+        );
+        losing_support: Gauges = alpha(
+            "kubelet_cri_losing_support",
+            "The version from which on the runtime is too old; 1 where there is one.",
+        )
+        .labels(&["version"]);
+        claim_capacity: Gauges = claim("kubelet_volume_stats_capacity_bytes", "The size of a claim's file system.");
+        claim_available: Gauges = claim("kubelet_volume_stats_available_bytes", "What is free of a claim's file system.");
+        claim_used: Gauges = claim("kubelet_volume_stats_used_bytes", "What is used of a claim's file system.");
+        claim_inodes: Gauges = claim("kubelet_volume_stats_inodes", "The inodes of a claim's file system.");
+        claim_inodes_free: Gauges =
+            claim("kubelet_volume_stats_inodes_free", "The free inodes of a claim's file system.");
+        claim_inodes_used: Gauges =
+            claim("kubelet_volume_stats_inodes_used", "The used inodes of a claim's file system.");
+        worker_duration: Histograms = alpha("kubelet_pod_worker_duration_seconds", "How long one sync of a pod takes.")
+            .labels(&["operation_type"]);
+        worker_start: Histograms =
+            alpha("kubelet_pod_worker_start_duration_seconds", "From the first sight of a pod to its first sync.");
+        status_sync: Histograms =
+            alpha("kubelet_pod_status_sync_duration_seconds", "From a change of a pod's status to its arrival in the API.")
+                .buckets(SYNC_BUCKETS);
+        rejections: Counters =
+            alpha("kubelet_admission_rejections_total", "Pods that the node refused.").labels(&["reason"]);
+        restarted: Counters =
+            alpha("kubelet_restarted_pods_total", "Pods that began anew under their old uid.").labels(&["static"]);
+        orphaned: Counters =
+            alpha("kubelet_orphaned_runtime_pods_total", "Pods that only the runtime knew, and that were ended.");
+        evictions: Counters = alpha("kubelet_evictions", "Pods that were evicted.").labels(&["eviction_signal"]);
+        stats_age: Histograms =
+            alpha("kubelet_eviction_stats_age_seconds", "Age of the figures that an eviction went by.")
+                .labels(&["eviction_signal"]);
+        preemptions: Counters =
+            alpha("kubelet_preemptions", "Pods that made way for critical ones.").labels(&["preemption_signal"]);
+        images_collected: Counters =
+            alpha("kubelet_image_garbage_collected_total", "Images that were removed.").labels(&["reason"]);
+        operations: Counters =
+            alpha("kubelet_runtime_operations_total", "Calls of the runtime.").labels(&["operation_type"]);
+        operation_errors: Counters =
+            alpha("kubelet_runtime_operations_errors_total", "Calls of the runtime that failed.")
+                .labels(&["operation_type"]);
+        operation_duration: Histograms =
+            alpha("kubelet_runtime_operations_duration_seconds", "How long calls of the runtime take.")
+                .labels(&["operation_type"])
+                .buckets(OPERATION_BUCKETS);
+        cgroup_duration: Histograms =
+            alpha("kubelet_cgroup_manager_duration_seconds", "How long changes of control groups take.")
+                .labels(&["operation_type"]);
+        http_requests: Counters =
+            alpha("kubelet_http_requests_total", "Requests to the kubelet's API.").labels(HTTP_LABELS);
+        http_duration: Histograms =
+            alpha("kubelet_http_requests_duration_seconds", "How long requests take to be answered.")
+                .labels(HTTP_LABELS);
+        http_inflight: Gauges =
+            alpha("kubelet_http_inflight_requests", "Requests that are being answered.").labels(HTTP_LABELS);
+        http_fallbacks: Counters =
+            alpha("kubelet_lifecycle_handler_http_fallbacks_total", "HTTPS hooks that were answered over HTTP.");
+        sleeps_cut: Counters =
+            alpha("kubelet_sleep_action_terminated_early_total", "Sleeping hooks that were cut off.");
+    }
+    probes {
+        probes: Counters = Desc::new("prober_probe_total", "Probes by their outcome.", Stability::Beta)
+            .labels(&["container", "namespace", "pod", "pod_uid", "probe_type", "result"]);
+        probe_duration: Histograms = alpha("prober_probe_duration_seconds", "How long probes take.")
+            .labels(&["container", "namespace", "pod", "probe_type"]);
+    }
+}

@@ -1,0 +1,96 @@
+//! Pods as the kubelet knows them: where they come from, whether they may run here, what is said of them.
+
+pub(crate) mod adopt;
+pub(crate) mod api_source;
+pub(crate) mod containers;
+pub(crate) mod file_source;
+pub(crate) mod http_source;
+pub(crate) mod mailbox;
+pub(crate) mod manifest;
+pub(crate) mod merge;
+pub(crate) mod mirror;
+pub(crate) mod publish;
+pub(crate) mod restart;
+pub(crate) mod status;
+pub(crate) mod store;
+mod uid;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use api_types::core_v1::Pod;
+
+pub(crate) const CONFIG_SOURCE: &str = "kubernetes.io/config.source";
+pub(crate) const CONFIG_MIRROR: &str = "kubernetes.io/config.mirror";
+pub(crate) const CONFIG_SEEN: &str = "kubernetes.io/config.seen";
+pub(crate) const CONFIG_HASH: &str = "kubernetes.io/config.hash";
+
+/// Where pods come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Source {
+    Api,
+    File,
+    Http,
+}
+
+impl Source {
+    /// As the annotation writes it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::File => "file",
+            Self::Http => "http",
+        }
+    }
+}
+
+/// What a source tells the sync loop.
+#[derive(Debug)]
+pub(crate) enum Delivery {
+    /// All pods of a source.
+    All(SourceSet),
+    /// What changed at the API server since it was last told of.
+    Changes(Vec<PodEvent>),
+}
+
+/// What happened to one pod of the API server.
+#[derive(Debug)]
+pub(crate) enum PodEvent {
+    /// The pod is there, and is so now.
+    Is(Arc<Pod>),
+    /// The pod of this uid is gone.
+    Gone(String),
+}
+
+/// All pods of a source, at one moment.
+#[derive(Debug)]
+pub(crate) struct SourceSet {
+    pub source: Source,
+    pub pods: Vec<Arc<Pod>>,
+    /// Whether there may be pods that could not be read. A source that has never told all of them is not ready.
+    pub whole: bool,
+    /// Since when each manifest is as it is, by uid; only of files.
+    pub written: BTreeMap<String, SystemTime>,
+}
+
+/// Deliveries that may wait for the sync loop. One holds no more than the node's pods, and most hold one.
+pub(crate) const DELIVERY_QUEUE: usize = 50;
+
+/// Whether the pod comes from a manifest on this node.
+pub(crate) fn is_static(pod: &Pod) -> bool {
+    pod.metadata.annotations.get(CONFIG_SOURCE).is_some_and(|source| source != Source::Api.name())
+}
+
+/// Whether the pod stands in the API for one that comes from a manifest.
+pub(crate) fn is_mirror(pod: &Pod) -> bool {
+    pod.metadata.annotations.contains_key(CONFIG_MIRROR)
+}
+
+/// Priority from which on a pod is critical to the system.
+const CRITICAL_PRIORITY: i32 = 2_000_000_000;
+
+/// Whether the node must make room for the pod.
+pub(crate) fn is_critical(pod: &Pod) -> bool {
+    is_static(pod) || is_mirror(pod) || pod.spec.priority.is_some_and(|priority| priority >= CRITICAL_PRIORITY)
+}

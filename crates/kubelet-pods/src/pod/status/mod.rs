@@ -1,0 +1,146 @@
+//! The status of a pod, computed from its spec, the runtime's records, probes and failures. Pure.
+
+mod conditions;
+mod container_statuses;
+mod phase;
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+
+use api_machinery::time::Time;
+use api_types::core_v1::{HostIP, Pod, PodIP, PodStatus, ResourceRequirements};
+use component_helpers::qos;
+
+use crate::probe::{ProbeKind, Verdict};
+use crate::runtime::failure::Failure;
+use crate::runtime::record::RuntimePod;
+
+pub(crate) use conditions::{OWNED, refresh_terminal, same_conditions, upsert};
+pub(crate) use phase::is_terminal;
+
+/// What probes say, and whether they are at work.
+pub(crate) trait ProbeView {
+    fn verdict(&self, kind: ProbeKind, container_id: &str) -> Option<Verdict>;
+    fn has_worker(&self, container: &str, kind: ProbeKind) -> bool;
+    /// The readiness probe of a container has not succeeded yet.
+    fn poke(&self, container: &str);
+}
+
+/// Everything a status follows from.
+pub(crate) struct Inputs<'a> {
+    pub pod: &'a Pod,
+    /// The status computed last, or the API's where there is none.
+    pub old: &'a PodStatus,
+    pub seen: &'a RuntimePod,
+    pub probes: &'a dyn ProbeView,
+    pub failure: &'a dyn Fn(&str) -> Option<Failure>,
+    /// Such as `containerd`.
+    pub runtime_name: &'a str,
+    pub host_ips: &'a [IpAddr],
+    /// All containers are stopped for good.
+    pub ended: bool,
+    pub is_static: bool,
+    /// Why the pod fails whatever its containers do: a deadline, an eviction.
+    pub forced: Option<&'a Forced>,
+    pub resize: &'a Resize,
+    /// What a container was given last, by its name.
+    pub actuated: &'a dyn Fn(&str) -> Option<ResourceRequirements>,
+    pub now: Time,
+}
+
+/// A failure that comes from outside of the containers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Forced {
+    pub reason: String,
+    pub message: String,
+    /// The message of a `DisruptionTarget` condition, where one is due.
+    pub disruption: Option<String>,
+}
+
+/// How far a change of the pod's resources has come.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Resize {
+    /// Why it has to wait.
+    pub pending: Option<String>,
+    /// It was accepted and is not in effect everywhere yet.
+    pub in_progress: bool,
+    /// Why it cannot be put into effect.
+    pub error: Option<String>,
+}
+
+/// The status to show.
+pub(crate) fn compute(inputs: &Inputs<'_>) -> PodStatus {
+    let pod = inputs.pod;
+    let mut out = container_statuses::compute(inputs);
+    let initialized = phase::is_initialized(pod, inputs.seen);
+    if inputs.ended {
+        container_statuses::finish(pod, &mut out, initialized);
+    }
+    out.phase = phase::compute(pod, &out, inputs.ended && !inputs.is_static, initialized).to_owned();
+    if inputs.ended && !inputs.is_static && !is_terminal(&out.phase) {
+        out.phase = "Failed".to_owned();
+    }
+    keep_terminal(inputs, &mut out);
+    if let Some(forced) = inputs.forced.filter(|_| !is_terminal(&inputs.old.phase)) {
+        out.phase = "Failed".to_owned();
+        out.reason.clone_from(&forced.reason);
+        out.message.clone_from(&forced.message);
+    }
+    addresses(inputs, &mut out);
+    out.qos_class = qos::class_of(pod).to_owned();
+    out.observed_generation = pod.metadata.generation.max(inputs.old.observed_generation);
+    out.start_time = inputs.old.start_time.or(pod.status.start_time).or(Some(inputs.now));
+    copy_foreign(pod, &mut out);
+    out.conditions = conditions::compute(inputs, &out);
+    out
+}
+
+/// A terminal phase is never left, and reason and message stay as long as the phase does.
+fn keep_terminal(inputs: &Inputs<'_>, out: &mut PodStatus) {
+    let of_api = &inputs.pod.status;
+    for before in [of_api, inputs.old] {
+        if is_terminal(&before.phase) {
+            out.phase.clone_from(&before.phase);
+            break;
+        }
+    }
+    if out.phase == inputs.old.phase {
+        let or_api = |own: &str, api: &str| if own.is_empty() { api.to_owned() } else { own.to_owned() };
+        out.reason = or_api(&inputs.old.reason, &of_api.reason);
+        out.message = or_api(&inputs.old.message, &of_api.message);
+    }
+}
+
+fn addresses(inputs: &Inputs<'_>, out: &mut PodStatus) {
+    let host_ips: Vec<String> = inputs.host_ips.iter().map(ToString::to_string).collect();
+    out.host_ip = host_ips.first().cloned().unwrap_or_default();
+    out.host_ips = host_ips.iter().map(|ip| HostIP { ip: ip.clone() }).collect();
+    let mut ips: Vec<String> = if inputs.pod.spec.host_network { host_ips } else { inputs.seen.ips.clone() };
+    if let Some(first) = inputs.host_ips.first().filter(|_| !inputs.pod.spec.host_network) {
+        // The family of the node's first address comes first.
+        ips.sort_by_key(|ip| ip.parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv4() != first.is_ipv4()));
+    }
+    let (mut v4, mut v6) = (false, false);
+    ips.retain(|ip| match ip.parse::<IpAddr>() {
+        Ok(IpAddr::V4(_)) => !std::mem::replace(&mut v4, true),
+        Ok(IpAddr::V6(_)) => !std::mem::replace(&mut v6, true),
+        Err(_) => false,
+    });
+    if ips.is_empty() {
+        out.pod_ip.clone_from(&inputs.old.pod_ip);
+        out.pod_ips.clone_from(&inputs.old.pod_ips);
+        return;
+    }
+    out.pod_ip = ips.first().cloned().unwrap_or_default();
+    out.pod_ips = ips.into_iter().map(|ip| PodIP { ip }).collect();
+}
+
+/// What others write into a pod's status.
+fn copy_foreign(pod: &Pod, out: &mut PodStatus) {
+    let of_api = &pod.status;
+    out.nominated_node_name.clone_from(&of_api.nominated_node_name);
+    out.resource_claim_statuses.clone_from(&of_api.resource_claim_statuses);
+    out.extended_resource_claim_status.clone_from(&of_api.extended_resource_claim_status);
+    out.node_allocatable_resource_claim_statuses.clone_from(&of_api.node_allocatable_resource_claim_statuses);
+}

@@ -1,0 +1,188 @@
+//! What the runtime said last of every pod. PLEG fills it; workers read it and ask anew where it is too old for them.
+//!
+//! The one owner of what is known of the runtime: a pod stays known for as long as the runtime shows anything of it,
+//! whoever has lost interest in the pod, so that its logs can be read and its leftovers be collected.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use node_api::cri::{CriError, Runtime};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::inspect::inspect;
+use super::record::{RecordState, RuntimePod};
+
+/// The state of everything in a pod: id to (name, state). Sandboxes have no name.
+pub type Outline = BTreeMap<String, (String, RecordState)>;
+
+/// The last word of the runtime on each pod, by uid.
+#[derive(Default)]
+pub struct RuntimeCache {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    pods: HashMap<String, Known>,
+    /// When the last complete look at the runtime began.
+    relisted: Option<Instant>,
+}
+
+struct Known {
+    pod: Arc<RuntimePod>,
+    at: Instant,
+    /// What the sync loop was told last.
+    told: Outline,
+    /// Nobody needs the addresses that it had.
+    released: bool,
+}
+
+impl Known {
+    /// Whether the runtime shows nothing of the pod and nobody remembers it.
+    fn is_over(&self) -> bool {
+        let remembered = !self.released && !self.pod.ips.is_empty();
+        self.pod.is_empty() && self.told.is_empty() && !remembered
+    }
+}
+
+impl State {
+    fn keep(&mut self, uid: &str, known: Known) {
+        if !known.is_over() {
+            self.pods.insert(uid.to_owned(), known);
+        }
+    }
+}
+
+impl RuntimeCache {
+    pub fn get(&self, uid: &str) -> Option<Arc<RuntimePod>> {
+        self.state.lock().pods.get(uid).map(|cached| Arc::clone(&cached.pod))
+    }
+
+    /// Everything that is known, by uid.
+    pub fn all(&self) -> Vec<Arc<RuntimePod>> {
+        self.state.lock().pods.values().map(|cached| Arc::clone(&cached.pod)).collect()
+    }
+
+    /// Takes a look at a pod that began at `at`, unless a later one is there.
+    pub fn put(&self, uid: &str, pod: RuntimePod, at: Instant) -> Arc<RuntimePod> {
+        let mut state = self.state.lock();
+        if let Some(newer) = state.pods.get(uid).filter(|cached| cached.at > at) {
+            return Arc::clone(&newer.pod);
+        }
+        let pod = Arc::new(pod);
+        let (told, released) = match state.pods.remove(uid) {
+            Some(before) => (before.told, before.released && !pod.is_alive()),
+            None => (Outline::new(), false),
+        };
+        state.keep(uid, Known { pod: Arc::clone(&pod), at, told, released });
+        pod
+    }
+
+    /// Nobody but the runtime knows the pod any more. What the runtime has of it stays known.
+    pub fn release(&self, uid: &str) {
+        let mut state = self.state.lock();
+        if let Some(known) = state.pods.remove(uid) {
+            state.keep(uid, Known { released: true, ..known });
+        }
+    }
+
+    /// What the sync loop was told last of a pod.
+    pub fn told(&self, uid: &str) -> Outline {
+        self.state.lock().pods.get(uid).map(|known| known.told.clone()).unwrap_or_default()
+    }
+
+    /// The pods of which the sync loop was told that there is something.
+    pub fn told_of(&self) -> Vec<String> {
+        let state = self.state.lock();
+        state.pods.iter().filter(|(_, known)| !known.told.is_empty()).map(|(uid, _)| uid.clone()).collect()
+    }
+
+    /// Remembers what the sync loop is told of a pod that was [`put`](Self::put).
+    pub fn tell(&self, uid: &str, outline: Outline) {
+        let mut state = self.state.lock();
+        if let Some(known) = state.pods.remove(uid) {
+            state.keep(uid, Known { told: outline, ..known });
+        }
+    }
+
+    pub fn relisted(&self, at: Instant) {
+        self.state.lock().relisted = Some(at);
+    }
+
+    pub fn last_relist(&self) -> Option<Instant> {
+        self.state.lock().relisted
+    }
+
+    /// What the runtime says of a pod, not older than `than`: from memory, or asked now.
+    pub async fn newer_than(
+        &self,
+        runtime: &dyn Runtime,
+        uid: &str,
+        than: Option<Instant>,
+    ) -> Result<Arc<RuntimePod>, CriError> {
+        let before = {
+            let state = self.state.lock();
+            let cached = state.pods.get(uid);
+            let seen = cached.map(|cached| cached.at).max(state.relisted);
+            if let (Some(seen), Some(than)) = (seen, than)
+                && seen > than
+            {
+                let none = || Arc::new(RuntimePod { uid: uid.to_owned(), ..RuntimePod::default() });
+                return Ok(cached.map_or_else(none, |cached| Arc::clone(&cached.pod)));
+            }
+            cached.map(|cached| Arc::clone(&cached.pod))
+        };
+        let at = Instant::now();
+        let pod = inspect(runtime, uid, before.as_deref()).await?;
+        Ok(self.put(uid, pod, at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::record::SandboxRecord;
+
+    fn pod(ready: Option<bool>, ip: &str) -> RuntimePod {
+        let ips = [ip].into_iter().filter(|ip| !ip.is_empty()).map(str::to_owned).collect();
+        let sandboxes = ready.map(|ready| SandboxRecord::example("s", ready)).into_iter().collect();
+        RuntimePod { uid: "u".into(), sandboxes, ips, ..Default::default() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_is_known_until_the_runtime_and_its_worker_are_done_with_it() {
+        let at = Instant::now();
+        let outline = || Outline::from([("s".to_owned(), (String::new(), RecordState::Exited))]);
+        // (the runtime's last word, what was told, whether the worker is done, whether it stays known)
+        for (last, told, released, stays) in [
+            (pod(Some(false), ""), Outline::new(), true, true),
+            (pod(None, "10.0.0.1"), Outline::new(), false, true),
+            (pod(None, "10.0.0.1"), Outline::new(), true, false),
+            (pod(None, ""), outline(), true, true),
+            (pod(None, ""), Outline::new(), false, false),
+        ] {
+            let cache = RuntimeCache::default();
+            cache.put("u", pod(Some(true), "10.0.0.1"), at);
+            cache.tell("u", outline());
+            if released {
+                cache.release("u");
+                assert!(cache.get("u").is_some(), "it runs");
+            }
+            let text = format!("{last:?} {told:?} {released}");
+            cache.put("u", last, at);
+            cache.tell("u", told);
+            assert_eq!(cache.get("u").is_some(), stays, "{text}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_that_runs_again_is_wanted_again() {
+        let (cache, at) = (RuntimeCache::default(), Instant::now());
+        cache.put("u", pod(Some(false), ""), at);
+        cache.release("u");
+        cache.put("u", pod(Some(true), "10.0.0.1"), at);
+        cache.put("u", pod(None, "10.0.0.1"), at);
+        assert_eq!(cache.get("u").unwrap().ips, ["10.0.0.1"]);
+    }
+}

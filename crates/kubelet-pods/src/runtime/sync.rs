@@ -1,0 +1,260 @@
+//! Carrying a plan out: kill, make the sandbox, start containers in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_types::core_v1::Pod;
+use base::CancellationToken;
+use node_api::cri::v1::PodSandboxConfig;
+use tokio::time::Instant;
+
+use super::PodRuntime;
+use super::failure::{Failure, WaitingReason};
+use super::kill::Grace;
+use super::plan::{Plan, Verdicts, plan};
+use super::record::{RuntimePod, SandboxRecord};
+use super::registry_auth::Keyring;
+use super::sandbox;
+use super::security::Defaults;
+use crate::border::{Level, SideError};
+use crate::pod::containers::{Member, Role, member};
+
+/// How a sync of a pod with the runtime went.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Whether anything was done.
+    pub acted: bool,
+    /// What went wrong, for the log.
+    pub errors: Vec<String>,
+    /// The earliest moment at which a failed container is worth another try.
+    pub retry_after: Option<Duration>,
+}
+
+impl Outcome {
+    fn fail(&mut self, error: impl Into<String>) {
+        self.errors.push(error.into());
+    }
+
+    fn fail_container(&mut self, name: &str, failure: &Failure) {
+        self.errors.push(format!("failed to start container {name:?}: {}: {}", failure.reason, failure.message));
+        if let Some(after) = failure.retry_after {
+            self.retry_after = Some(self.retry_after.map_or(after, |earlier| earlier.min(after)));
+        }
+    }
+}
+
+/// What a sync goes by, beside the pod and what the runtime has of it.
+#[derive(Clone, Copy)]
+pub struct Terms<'a> {
+    pub verdicts: &'a (dyn Verdicts + Sync),
+    pub keyring: &'a Keyring,
+    /// Cancelled when the pod is to end: nobody waits for its images and hooks any more, which may take for ever.
+    pub interrupt: &'a CancellationToken,
+    /// Told once a new sandbox is up.
+    pub on_sandbox: &'a (dyn Fn(&RuntimePod) + Sync),
+}
+
+/// A good sandbox and what belongs to it.
+pub struct Place {
+    pub sandbox_id: String,
+    pub config: PodSandboxConfig,
+    pub ips: Vec<String>,
+}
+
+impl PodRuntime {
+    /// Brings the runtime closer to the pod's spec. Failures of containers are remembered for the pod's status.
+    pub async fn sync(&self, pod: &Arc<Pod>, seen: &RuntimePod, terms: Terms<'_>) -> Outcome {
+        let actions = plan(pod, seen, terms.verdicts);
+        let mut outcome = Outcome { acted: !actions.is_idle(), ..Outcome::default() };
+        if !self.stop_first(pod, seen, &actions, &mut outcome).await || (actions.kill_pod && !actions.create_sandbox) {
+            return outcome;
+        }
+        self.prune_init(pod, seen, &actions).await;
+        if actions.is_idle() {
+            return outcome;
+        }
+        match self.place(pod, seen, &actions, terms.on_sandbox).await {
+            Ok(Some(place)) => self.start_all(pod, seen, &actions, terms, &place, &mut outcome).await,
+            Ok(None) => {}
+            Err(error) => outcome.fail(error),
+        }
+        outcome
+    }
+
+    /// Stops what the plan wants stopped. Returns whether that worked.
+    async fn stop_first(&self, pod: &Arc<Pod>, seen: &RuntimePod, actions: &Plan, outcome: &mut Outcome) -> bool {
+        if actions.kill_pod {
+            if actions.create_sandbox && actions.sandbox_id.is_some() {
+                let text = "Pod sandbox changed, it will be killed and re-created.";
+                self.pod_event(pod, Level::Normal, "SandboxChanged", text);
+            }
+            if let Err(error) = self.kill_pod(pod, seen, Grace::OfPod).await {
+                outcome.fail(error.to_string());
+                return false;
+            }
+            if actions.create_sandbox {
+                self.remove_init_records(pod, seen).await;
+            }
+            return true;
+        }
+        for kill in &actions.kill {
+            let Some(record) = seen.containers.iter().find(|record| record.id == kill.id) else { continue };
+            let grace = kill.probe.map_or(Grace::OfPod, Grace::OfProbe);
+            if let Err(error) = self.kill_container(pod, record, &kill.message, grace).await {
+                outcome.fail(error.to_string());
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Forgets all init containers, so that a new sandbox starts with the first.
+    async fn remove_init_records(&self, pod: &Pod, seen: &RuntimePod) {
+        for container in &pod.spec.init_containers {
+            for record in seen.records(&container.name) {
+                if let Err(error) = self.runtime.remove_container(&record.id).await {
+                    tracing::warn!(pod = %pod.metadata.name, container = %record.name, %error, "Removing an init container failed");
+                }
+            }
+        }
+    }
+
+    /// Keeps the newest ended instance of each init container, so that restarts do not pile up.
+    async fn prune_init(&self, pod: &Pod, seen: &RuntimePod, actions: &Plan) {
+        if actions.create_sandbox {
+            return;
+        }
+        for name in &actions.start_init {
+            for record in seen.records(name).filter(|record| !record.is_running()).skip(1) {
+                if let Err(error) = self.runtime.remove_container(&record.id).await {
+                    tracing::warn!(pod = %pod.metadata.name, container = %name, %error, "Removing an old init container failed");
+                }
+            }
+        }
+    }
+
+    /// The sandbox to start in, made if need be. `None` where the pod is going anyway.
+    async fn place(
+        &self,
+        pod: &Arc<Pod>,
+        seen: &RuntimePod,
+        actions: &Plan,
+        on_sandbox: &(dyn Fn(&RuntimePod) + Sync),
+    ) -> Result<Option<Place>, String> {
+        let failed = |error: &SideError| {
+            let text = format!("Failed to create pod sandbox: {error}");
+            self.pod_event(pod, Level::Warning, "FailedCreatePodSandBox", &text);
+            text
+        };
+        if !pod.spec.resource_claims.is_empty() {
+            let text = "Failed to prepare dynamic resources: this kubelet has no dynamic resource allocation";
+            self.pod_event(pod, Level::Warning, "FailedPrepareDynamicResources", text);
+            return Ok(None);
+        }
+        if pod.spec.host_users == Some(false) {
+            let text = "can't set `spec.hostUsers: false`, runtime does not support user namespaces";
+            return Err(failed(&SideError::new(text)));
+        }
+        let setup = self.side.setup.sandbox(pod).await.map_err(|error| failed(&error))?;
+        let logs = sandbox::log_directory(&self.settings.pod_logs_dir, pod);
+        let seccomp_root = self.settings.root_dir.join("seccomp");
+        let defaults = self.security_defaults(pod, &seccomp_root);
+        let config = sandbox::config(pod, actions.attempt, &setup, &logs, &defaults);
+        if let (false, Some(id)) = (actions.create_sandbox, &actions.sandbox_id) {
+            return Ok(Some(Place { sandbox_id: id.clone(), config, ips: seen.ips.clone() }));
+        }
+        make_log_directory(&logs).map_err(|error| failed(&SideError::new(error.to_string())))?;
+        let began = Instant::now();
+        let made = self.runtime.run_pod_sandbox(config.clone(), &setup.runtime_handler).await;
+        self.metrics.sandbox(&setup.runtime_handler, began.elapsed(), made.is_ok());
+        let id = match made {
+            Ok(id) => id,
+            // The pod was asked to go while the sandbox was made: nobody wants to hear of it.
+            Err(_) if pod.metadata.deletion_timestamp.is_some() => return Ok(None),
+            Err(error) => return Err(failed(&SideError::new(error.to_string()))),
+        };
+        let status = self.runtime.pod_sandbox_status(&id, false).await.map_err(|error| {
+            let text = format!("Unable to get pod sandbox status: {error}");
+            self.pod_event(pod, Level::Warning, "FailedPodSandBoxStatus", &text);
+            text
+        })?;
+        let record = status.status.as_ref().map(SandboxRecord::from_status);
+        let ips = record.as_ref().map(|record| record.ips.clone()).unwrap_or_default();
+        let sandboxes = record.into_iter().chain(seen.sandboxes.iter().cloned()).collect();
+        on_sandbox(&RuntimePod { sandboxes, ips: ips.clone(), ..seen.clone() });
+        Ok(Some(Place { sandbox_id: id, config, ips }))
+    }
+
+    pub fn security_defaults<'a>(&self, pod: &Pod, seccomp_root: &'a std::path::Path) -> Defaults<'a> {
+        Defaults {
+            seccomp_default: self.settings.seccomp_default,
+            seccomp_root,
+            volume_groups: self.side.volumes.supplemental_groups(pod),
+        }
+    }
+
+    /// Ephemeral containers, then init containers, then regular ones. A failed init container ends the run; a failed
+    /// sidecar or regular container does not.
+    async fn start_all(
+        &self,
+        pod: &Arc<Pod>,
+        seen: &RuntimePod,
+        actions: &Plan,
+        terms: Terms<'_>,
+        place: &Place,
+        outcome: &mut Outcome,
+    ) {
+        for name in actions.start_ephemeral.iter().chain(&actions.start_init).chain(&actions.start) {
+            let Some(member) = member(pod, name) else { continue };
+            let started = self.start_and_remember(pod, &member, seen, terms, place).await;
+            if terms.interrupt.is_cancelled() {
+                return;
+            }
+            if let Err(failure) = started {
+                outcome.fail_container(name, &failure);
+                if member.role == Role::Init {
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn start_and_remember(
+        &self,
+        pod: &Arc<Pod>,
+        member: &Member<'_>,
+        seen: &RuntimePod,
+        terms: Terms<'_>,
+        place: &Place,
+    ) -> Result<(), Failure> {
+        let (uid, name) = (&pod.metadata.uid, &member.container.name);
+        let started = self.start(pod, member, seen, terms, place).await;
+        if terms.interrupt.is_cancelled() {
+            // What was broken off has not failed.
+            return started;
+        }
+        let failure = started.as_ref().err().map(|failure| failure.reason);
+        if failure.is_none_or(WaitingReason::is_attempt) {
+            self.metrics.container(kind_of(member.role), failure.map(WaitingReason::name));
+        }
+        match &started {
+            Ok(()) => self.failures.clear(uid, name),
+            Err(failure) => self.failures.set(uid, name, failure.clone()),
+        }
+        started
+    }
+}
+
+/// The type of a container as metrics call it.
+fn kind_of(role: Role) -> &'static str {
+    match role {
+        Role::Init | Role::Sidecar => "init_container",
+        Role::Regular => "container",
+        Role::Ephemeral => "ephemeral_container",
+    }
+}
+
+fn make_log_directory(path: &std::path::Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path)
+}

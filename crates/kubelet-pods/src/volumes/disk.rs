@@ -1,0 +1,279 @@
+//! What volumes need on the machine: directories, mounts, files, owners. Every call here may block, for as long as a
+//! network file system without a server blocks; [`super::set`] calls from threads that may.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use api_types::core_v1::{EmptyDirVolumeSource, Pod, Volume};
+use base::{SharedClock, SharedRng};
+use sys::mounts::{Depth, Mount, Mounts, Restrictions, Unmount};
+
+use super::claims::Resolved;
+use super::empty_dir::{self, in_memory, make_directory, mount_once, told};
+use super::layout::{Layout, Plugin};
+use super::ownership::{Access, When, give_to_group};
+use super::spec::nested_mount_points;
+use super::sub_path;
+use super::writer::{self, Payload};
+use crate::border::{NodeView, SideError};
+
+/// How often mounts that lie over each other are looked for again.
+const MAX_STACKED: usize = 16;
+
+/// The machine, as far as volumes go.
+pub(super) struct Disk {
+    pub(super) layout: Layout,
+    pub(super) mounts: Arc<dyn Mounts>,
+    pub(super) node: Arc<dyn NodeView>,
+    pub(super) clock: SharedClock,
+    pub(super) rng: SharedRng,
+}
+
+impl Disk {
+    pub(super) fn empty_dir(
+        &self,
+        pod: &Pod,
+        volume: &Volume,
+        source: &EmptyDirVolumeSource,
+        path: &Path,
+    ) -> Result<(), SideError> {
+        let uid = &pod.metadata.uid;
+        if self.is_marked(uid, &volume.name) && path.is_dir() {
+            let on_disk = source.medium.is_empty();
+            // Memory is gone after a reboot, its directory is not.
+            if on_disk || self.mounts.is_mount_point(path).map_err(|error| told(&error))? {
+                return Ok(());
+            }
+        }
+        let memory = self.node.node().and_then(|node| Some(node.status.allocatable.get("memory")?.value()));
+        empty_dir::set_up(&*self.mounts, pod, source, path, memory)?;
+        if let Some(group) = fs_group(pod) {
+            give(path, group, Access::ReadWrite, When::Always)?;
+        }
+        self.mark(uid, &volume.name)
+    }
+
+    fn is_marked(&self, uid: &str, volume: &str) -> bool {
+        self.layout.ready_mark(uid, volume).exists()
+    }
+
+    fn mark(&self, uid: &str, volume: &str) -> Result<(), SideError> {
+        make_mark(&self.layout.ready_mark(uid, volume))
+    }
+
+    /// What all pods that share a local volume need: that it is there.
+    pub(super) fn check_local(resolved: &Resolved) -> Result<(), SideError> {
+        let meta = std::fs::metadata(&resolved.source)
+            .map_err(|error| SideError(format!("path {:?} does not exist: {error}", resolved.source)))?;
+        if !meta.is_dir() {
+            return Err(SideError::new("only directory and block device are supported"));
+        }
+        Ok(())
+    }
+
+    /// A local volume in a pod's directory.
+    pub(super) fn claimed(&self, pod: &Pod, resolved: &Resolved, read_only: bool) -> Result<PathBuf, SideError> {
+        let uid = &pod.metadata.uid;
+        let path = self.layout.volume(uid, Plugin::Local, &resolved.volume);
+        let mark = self.layout.given_mark(uid, &resolved.volume);
+        make_directory(&path, 0o750)?;
+        if !self.mounts.is_mount_point(&path).map_err(|error| told(&error))? {
+            // Left by a machine that was started anew since.
+            let _ = std::fs::remove_file(&mark);
+            let mut mount = Mount::bind(&resolved.source, &path, Depth::One);
+            mount.read_only = read_only;
+            self.mounts.mount(&mount).map_err(|error| told(&error))?;
+        }
+        if let (Some(group), false, false) = (fs_group(pod), read_only, mark.exists()) {
+            let policy = pod.spec.security_context.as_ref().and_then(|c| c.fs_group_change_policy.as_deref());
+            let when = if policy == Some("OnRootMismatch") { When::RootMismatch } else { When::Always };
+            give(&path, group, Access::ReadWrite, when)?;
+            // Once for each mount: what containers make of it afterwards is theirs.
+            make_mark(&mark)?;
+        }
+        Ok(path)
+    }
+
+    /// Files in a directory, or in memory for what may be secret.
+    pub(super) fn files(&self, pod: &Pod, volume: &Volume, path: &Path, payload: &Payload) -> Result<(), SideError> {
+        let is_secret = volume.volume_source.config_map.is_none();
+        let is_new = !self.is_marked(&pod.metadata.uid, &volume.name) || !path.is_dir();
+        if is_new {
+            make_directory(path, 0o777)?;
+        }
+        if is_secret {
+            let restrictions = Restrictions { no_exec: false, no_suid: true, no_dev: true };
+            mount_once(&*self.mounts, &in_memory(&*self.mounts, path, None).restricted(restrictions), path)?;
+        }
+        let group = fs_group(pod);
+        if let (true, Some(group)) = (is_new, group) {
+            give(path, group, Access::ReadWrite, When::Always)?;
+        }
+        for place in nested_mount_points(pod, &volume.name) {
+            // A file of the payload of that name comes first and is a fine place to mount on.
+            if !payload.contains_key(&place.to_string_lossy().into_owned()) {
+                make_directory(&path.join(place), 0o755)?;
+            }
+        }
+        let prepare = |new: &Path| match group {
+            Some(group) => give_to_group(new, group, Access::ReadOnly, When::Always),
+            None => Ok(()),
+        };
+        writer::write(path, payload, self.clock.wall(), &self.rng, &prepare)
+            .map_err(|error| SideError(error.to_string()))?;
+        self.mark(&pod.metadata.uid, &volume.name)
+    }
+
+    /// The directories of a pod.
+    pub(super) fn directories(&self, uid: &str) -> Result<(), SideError> {
+        let layout = &self.layout;
+        for directory in [layout.pod(uid), layout.volumes(uid), layout.plugins(uid)] {
+            make_directory(&directory, 0o750)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the parts of volumes away that containers had for themselves.
+    pub(super) fn clean_sub_paths(&self, uid: &str) -> Result<(), SideError> {
+        sub_path::clean(&*self.mounts, &self.layout.sub_paths(uid))
+    }
+
+    /// Takes one volume away.
+    pub(super) fn tear_down_volume(&self, uid: &str, plugin: Plugin, name: &str) -> Result<(), SideError> {
+        let layout = &self.layout;
+        let path = layout.volume(uid, plugin, name);
+        if path.exists() {
+            self.unmount_all(&path)?;
+        }
+        let marks = [layout.ready_mark(uid, name), layout.given_mark(uid, name)];
+        for tree in [path.as_path()].into_iter().chain(marks.iter().filter_map(|mark| mark.parent())) {
+            sys::fs::remove_tree(tree).map_err(|error| SideError(format!("remove {}: {error}", tree.display())))?;
+        }
+        Ok(())
+    }
+
+    /// The volumes that have a directory: the pod's uid, the plugin, and the directory's name.
+    pub(super) fn reconstruct(&self) -> Vec<(String, Plugin, String)> {
+        let names = |path: &Path| -> Vec<String> {
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        };
+        let mut found = Vec::new();
+        for uid in names(&self.layout.pods()) {
+            let volumes = self.layout.volumes(&uid);
+            for directory in names(&volumes) {
+                let Some(plugin) = Plugin::of_directory(&directory) else { continue };
+                let own = names(&volumes.join(&directory)).into_iter();
+                found.extend(own.map(|name| (uid.clone(), plugin, name)));
+            }
+        }
+        found
+    }
+
+    /// Takes everything away that is mounted below the pod's directory, and then the volumes.
+    pub(super) fn tear_down(&self, uid: &str) -> Result<(), SideError> {
+        let layout = &self.layout;
+        self.clean_sub_paths(uid)?;
+        let volumes = layout.volumes(uid);
+        if !volumes.exists() {
+            return Ok(());
+        }
+        self.unmount_all(&volumes)?;
+        let removed = sys::fs::remove_tree(&volumes).and_then(|()| sys::fs::remove_tree(&layout.plugins(uid)));
+        removed.map_err(|error| SideError(format!("remove {}: {error}", volumes.display())))
+    }
+
+    /// Nothing may be removed while a mount is left below: it might be someone's data.
+    pub(super) fn unmount_all(&self, root: &Path) -> Result<(), SideError> {
+        for _ in 0..MAX_STACKED {
+            let gone = self.mounts.unmount_below(root, Unmount::IfUnused);
+            match gone.or_else(|_| self.mounts.unmount_below(root, Unmount::Lazy)) {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(error) => return Err(told(&error)),
+            }
+        }
+        Err(SideError(format!("{} is still mounted", root.display())))
+    }
+
+    /// Takes away all that is left of a pod.
+    ///
+    /// # Errors
+    /// Something is in use, or mounted where it should not be.
+    pub(super) fn remove_pod(&self, uid: &str) -> Result<(), SideError> {
+        self.tear_down(uid)?;
+        let path = self.layout.pod(uid);
+        self.unmount_all(&path)?;
+        sys::fs::remove_tree(&path).map_err(|error| SideError(format!("remove {}: {error}", path.display())))
+    }
+
+    /// The uids of pods that have a directory.
+    pub(super) fn pods(&self) -> io::Result<Vec<String>> {
+        let entries = std::fs::read_dir(self.layout.pods())?;
+        Ok(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
+    }
+}
+
+/// Marks that something was done, for this process and those after it.
+fn make_mark(mark: &Path) -> Result<(), SideError> {
+    if let Some(parent) = mark.parent() {
+        make_directory(parent, 0o750)?;
+    }
+    let made = std::fs::OpenOptions::new().create(true).append(true).open(mark);
+    made.map(drop).map_err(|error| SideError(format!("open {}: {error}", mark.display())))
+}
+
+fn fs_group(pod: &Pod) -> Option<u32> {
+    pod.spec.security_context.as_ref()?.fs_group.and_then(|group| u32::try_from(group).ok())
+}
+
+fn give(path: &Path, group: u32, access: Access, when: When) -> Result<(), SideError> {
+    give_to_group(path, group, access, when).map_err(|error| SideError(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    use api_types::core_v1::PodSecurityContext;
+    use base::{Rng, SystemClock};
+    use sys::mounts::FakeMounts;
+
+    use super::*;
+    use crate::node::FixedNode;
+
+    #[test]
+    fn a_claimed_directory_is_given_to_the_group_once_for_each_mount() {
+        let dir = tempfile::tempdir().unwrap();
+        let mounts = Arc::new(FakeMounts::new());
+        let disk = Disk {
+            layout: Layout::new(dir.path().join("kubelet")),
+            mounts: mounts.clone(),
+            node: Arc::new(FixedNode::default()),
+            clock: SystemClock::shared(),
+            rng: Rng::seeded(1),
+        };
+        let group = i64::from(std::fs::metadata(dir.path()).unwrap().gid());
+        let mut pod = Pod::default();
+        pod.metadata.uid = "u".into();
+        pod.spec.security_context = Some(PodSecurityContext { fs_group: Some(group), ..Default::default() });
+        let resolved = Resolved { volume: "pv".into(), source: dir.path().to_owned(), local: true, group: None };
+        let file = disk.layout.volume("u", Plugin::Local, "pv").join("file");
+        make_directory(file.parent().unwrap(), 0o750).unwrap();
+        let mut given = Vec::new();
+        for event in ["first", "again", "read only", "started anew"] {
+            if event == "started anew" {
+                // The mount is gone, the mark on the disk is not.
+                mounts.unmount(file.parent().unwrap(), Unmount::Lazy).unwrap();
+            }
+            std::fs::write(&file, "x").unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+            disk.claimed(&pod, &resolved, event == "read only").unwrap();
+            given.push(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777 == 0o660);
+        }
+        assert_eq!(given, [true, false, false, true]);
+        disk.tear_down("u").unwrap();
+        assert!(!disk.layout.given_mark("u", "pv").exists());
+    }
+}

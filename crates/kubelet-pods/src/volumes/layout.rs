@@ -1,0 +1,141 @@
+//! Where things of pods are below the root directory. The layout is upstream's: other tools and an upstream kubelet that
+//! takes over look there.
+
+use std::path::{Path, PathBuf};
+
+/// Paths below the root directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    root: PathBuf,
+}
+
+/// The kind of a volume, as it is part of paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Plugin {
+    EmptyDir,
+    ConfigMap,
+    Secret,
+    DownwardApi,
+    Projected,
+    Local,
+    /// Without a directory of its own.
+    HostPath,
+}
+
+impl Plugin {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::EmptyDir,
+        Self::ConfigMap,
+        Self::Secret,
+        Self::DownwardApi,
+        Self::Projected,
+        Self::Local,
+        Self::HostPath,
+    ];
+
+    /// The one that has this directory.
+    pub fn of_directory(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|plugin| plugin.directory() == name)
+    }
+
+    /// The name of its directory; the plugin's own name has a slash for the tilde.
+    pub fn directory(self) -> &'static str {
+        match self {
+            Self::EmptyDir => "kubernetes.io~empty-dir",
+            Self::ConfigMap => "kubernetes.io~configmap",
+            Self::Secret => "kubernetes.io~secret",
+            Self::DownwardApi => "kubernetes.io~downward-api",
+            Self::Projected => "kubernetes.io~projected",
+            Self::Local => "kubernetes.io~local-volume",
+            Self::HostPath => "kubernetes.io~host-path",
+        }
+    }
+}
+
+impl Layout {
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn pods(&self) -> PathBuf {
+        self.root.join("pods")
+    }
+
+    pub fn pod(&self, uid: &str) -> PathBuf {
+        self.pods().join(safe(uid))
+    }
+
+    pub fn volumes(&self, uid: &str) -> PathBuf {
+        self.pod(uid).join("volumes")
+    }
+
+    pub fn volume(&self, uid: &str, plugin: Plugin, name: &str) -> PathBuf {
+        self.volumes(uid).join(plugin.directory()).join(safe(name))
+    }
+
+    pub fn plugins(&self, uid: &str) -> PathBuf {
+        self.pod(uid).join("plugins")
+    }
+
+    /// The mark that a volume was set up, also by an earlier process.
+    pub fn ready_mark(&self, uid: &str, name: &str) -> PathBuf {
+        self.plugins(uid).join(Plugin::EmptyDir.directory()).join(safe(name)).join("ready")
+    }
+
+    /// The mark that a mounted volume was given to the pod's group.
+    pub fn given_mark(&self, uid: &str, name: &str) -> PathBuf {
+        self.plugins(uid).join(Plugin::Local.directory()).join(safe(name)).join("given")
+    }
+
+    pub fn sub_paths(&self, uid: &str) -> PathBuf {
+        self.pod(uid).join("volume-subpaths")
+    }
+
+    pub fn sub_path(&self, uid: &str, volume: &str, container: &str, index: usize) -> PathBuf {
+        self.sub_paths(uid).join(safe(volume)).join(safe(container)).join(index.to_string())
+    }
+
+    pub fn hosts_file(&self, uid: &str) -> PathBuf {
+        self.pod(uid).join("etc-hosts")
+    }
+
+    /// The directories that the kubelet needs before anything else.
+    pub fn top_directories(&self) -> [PathBuf; 6] {
+        let names = ["pods", "plugins", "plugins_registry", "pod-resources", "device-plugins", "checkpoints"];
+        names.map(|name| self.root.join(name))
+    }
+}
+
+/// A name as one element of a path. Names come validated from the API server; from static pods and from old files they
+/// might hold anything.
+fn safe(name: &str) -> String {
+    match name {
+        "" | "." | ".." => "_".to_owned(),
+        name => name.replace(['/', '\0'], "~"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_upstreams_and_stay_below_the_root() {
+        let layout = Layout::new("/var/lib/kubelet");
+        let cases = [
+            (layout.volume("u1", Plugin::Secret, "s"), "/var/lib/kubelet/pods/u1/volumes/kubernetes.io~secret/s"),
+            (layout.ready_mark("u1", "d"), "/var/lib/kubelet/pods/u1/plugins/kubernetes.io~empty-dir/d/ready"),
+            (layout.sub_path("u1", "v", "c", 2), "/var/lib/kubelet/pods/u1/volume-subpaths/v/c/2"),
+            (layout.pod("../../etc"), "/var/lib/kubelet/pods/..~..~etc"),
+            (layout.pod(".."), "/var/lib/kubelet/pods/_"),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(path, Path::new(expected));
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The volumes of pods: brought into place before containers start, refreshed while they run, taken away after.
+//!
+//! [`world`] holds what pods want and what there is, [`reconcile`] the next steps from one to the other, [`plugin`] what a
+//! kind of volume can do; [`set`] has the steps taken. Everything is idempotent and found again on disk, so that a kubelet
+//! that was restarted goes on where the last one stopped. Why it is so: `docs/adr/0015-volumes.md`. Not here: volumes of
+//! drivers (CSI) and network file systems.
+
+mod claim_stats;
+mod claims;
+mod disk;
+mod empty_dir;
+mod host_path;
+mod layout;
+mod mount_list;
+mod ownership;
+mod payload;
+mod plugin;
+mod plugins;
+mod reconcile;
+mod set;
+mod spec;
+mod sub_path;
+mod tokens;
+mod world;
+mod writer;
+
+pub use claim_stats::ClaimRoom;
+pub use layout::{Layout, Plugin};
+pub use mount_list::{MountRequest, mounts_of};
+pub use set::{VolumeDeps, VolumeSet};

@@ -1,0 +1,304 @@
+//! The files of config map, secret, downward API and projected volumes.
+
+use api_types::core_v1::{
+    ConfigMap, ConfigMapVolumeSource, DownwardAPIVolumeFile, DownwardAPIVolumeSource, KeyToPath, Pod,
+    ProjectedVolumeSource, Secret, SecretVolumeSource, ServiceAccountTokenProjection, VolumeProjection,
+};
+
+use super::tokens::Tokens;
+use super::writer::{Content, Payload};
+use crate::border::SideError;
+use crate::env::fields::{self, Surroundings};
+use crate::env::{config_map, secret};
+use crate::objects::Objects;
+
+/// Mode of files where nothing else is said; defaulting fills it in for pods of the API.
+const DEFAULT_MODE: i32 = 0o644;
+/// Mode of tokens for a user or group of their own.
+const TOKEN_MODE: i32 = 0o600;
+
+/// What files are made from.
+pub(super) struct Maker<'a> {
+    pub pod: &'a Pod,
+    pub objects: &'a dyn Objects,
+    /// None without an API server.
+    pub tokens: Option<&'a Tokens>,
+    pub around: &'a Surroundings,
+}
+
+impl Maker<'_> {
+    pub(super) async fn config_map(&self, source: &ConfigMapVolumeSource) -> Result<Payload, SideError> {
+        let mode = source.default_mode.unwrap_or(DEFAULT_MODE);
+        let optional = source.optional == Some(true);
+        self.map_files(&source.local_object_reference.name, &source.items, mode, optional).await
+    }
+
+    pub(super) async fn secret(&self, source: &SecretVolumeSource) -> Result<Payload, SideError> {
+        let mode = source.default_mode.unwrap_or(DEFAULT_MODE);
+        self.secret_files(&source.secret_name, &source.items, mode, source.optional == Some(true)).await
+    }
+
+    pub(super) fn downward(&self, source: &DownwardAPIVolumeSource) -> Result<Payload, SideError> {
+        self.downward_files(&source.items, source.default_mode.unwrap_or(DEFAULT_MODE))
+    }
+
+    /// All sources in order; the later of two files of one path wins. Problems of all sources are told together.
+    pub(super) async fn projected(&self, source: &ProjectedVolumeSource) -> Result<Payload, SideError> {
+        let mode = source.default_mode.unwrap_or(DEFAULT_MODE);
+        let (mut payload, mut problems) = (Payload::new(), Vec::new());
+        for projection in &source.sources {
+            match self.projection(projection, mode).await {
+                Ok(files) => payload.extend(files),
+                Err(error) => problems.push(error.0),
+            }
+        }
+        match problems.as_slice() {
+            [] => Ok(payload),
+            [one] => Err(SideError::new(one)),
+            many => Err(SideError(format!("[{}]", many.join(", ")))),
+        }
+    }
+
+    async fn projection(&self, projection: &VolumeProjection, mode: i32) -> Result<Payload, SideError> {
+        if let Some(source) = &projection.secret {
+            let optional = source.optional == Some(true);
+            return self.secret_files(&source.local_object_reference.name, &source.items, mode, optional).await;
+        }
+        if let Some(source) = &projection.config_map {
+            let optional = source.optional == Some(true);
+            return self.map_files(&source.local_object_reference.name, &source.items, mode, optional).await;
+        }
+        if let Some(source) = &projection.downward_api {
+            return self.downward_files(&source.items, mode);
+        }
+        if let Some(source) = &projection.service_account_token {
+            return self.token_file(source, mode).await;
+        }
+        if projection.cluster_trust_bundle.is_some() {
+            return Err(SideError::new(
+                "ClusterTrustBundle projection requires the ClusterTrustBundleProjection feature",
+            ));
+        }
+        if projection.pod_certificate.is_some() {
+            return Err(SideError::new("PodCertificate projection requires the PodCertificateRequest feature"));
+        }
+        Ok(Payload::new())
+    }
+
+    async fn map_files(
+        &self,
+        name: &str,
+        items: &[KeyToPath],
+        mode: i32,
+        optional: bool,
+    ) -> Result<Payload, SideError> {
+        let map = config_map(self.objects, &self.pod.metadata.namespace, name, optional).await?;
+        let Some(map) = map else { return Ok(Payload::new()) };
+        files(items, mode, optional, bytes_of_map(&map), "configmap references non-existent config key")
+    }
+
+    async fn secret_files(
+        &self,
+        name: &str,
+        items: &[KeyToPath],
+        mode: i32,
+        optional: bool,
+    ) -> Result<Payload, SideError> {
+        let secret = secret(self.objects, &self.pod.metadata.namespace, name, optional).await?;
+        let Some(secret) = secret else { return Ok(Payload::new()) };
+        files(items, mode, optional, bytes_of_secret(&secret), "references non-existent secret key")
+    }
+
+    fn downward_files(&self, items: &[DownwardAPIVolumeFile], mode: i32) -> Result<Payload, SideError> {
+        let mut payload = Payload::new();
+        for item in items {
+            let text = if let Some(selector) = &item.field_ref {
+                fields::field(self.pod, selector, self.around)?
+            } else if let Some(selector) = &item.resource_field_ref {
+                fields::resource(self.pod, None, selector, self.around)?
+            } else {
+                continue;
+            };
+            payload.insert(item.path.clone(), content(text.into_bytes(), item.mode.unwrap_or(mode)));
+        }
+        Ok(payload)
+    }
+
+    async fn token_file(&self, source: &ServiceAccountTokenProjection, mode: i32) -> Result<Payload, SideError> {
+        let Some(tokens) = self.tokens else { return Err(SideError::new("kube client is not configured")) };
+        let token = tokens.token(self.pod, source).await?;
+        let owner = uniform_user(self.pod);
+        let fs_group = self.pod.spec.security_context.as_ref().and_then(|context| context.fs_group);
+        let mode = if owner.is_some() || fs_group.is_some() { TOKEN_MODE } else { mode };
+        let file = Content { owner, ..content(token.into_bytes(), mode) };
+        Ok([(source.path.clone(), file)].into())
+    }
+}
+
+fn content(bytes: Vec<u8>, mode: i32) -> Content {
+    Content { bytes, mode: u32::try_from(mode).unwrap_or(0o644) & 0o7777, owner: None }
+}
+
+fn bytes_of_map(map: &ConfigMap) -> Vec<(&str, &[u8])> {
+    let text = map.data.iter().map(|(key, value)| (key.as_str(), value.as_bytes()));
+    let binary = map.binary_data.iter().map(|(key, value)| (key.as_str(), &value[..]));
+    text.chain(binary).collect()
+}
+
+fn bytes_of_secret(secret: &Secret) -> Vec<(&str, &[u8])> {
+    secret.data.iter().map(|(key, value)| (key.as_str(), &value[..])).collect()
+}
+
+/// All keys as files, or only those that are listed.
+fn files(
+    items: &[KeyToPath],
+    mode: i32,
+    optional: bool,
+    keys: Vec<(&str, &[u8])>,
+    missing: &str,
+) -> Result<Payload, SideError> {
+    if items.is_empty() {
+        return Ok(keys.into_iter().map(|(key, value)| (key.to_owned(), content(value.to_vec(), mode))).collect());
+    }
+    let mut payload = Payload::new();
+    for item in items {
+        match keys.iter().find(|(key, _)| *key == item.key) {
+            Some((_, value)) => {
+                payload.insert(item.path.clone(), content(value.to_vec(), item.mode.unwrap_or(mode)));
+            }
+            None if optional => {}
+            None => return Err(SideError(format!("{missing}: {}", item.key))),
+        }
+    }
+    Ok(payload)
+}
+
+/// The user that all containers run as, if it is one and the same.
+fn uniform_user(pod: &Pod) -> Option<u32> {
+    let of_pod = pod.spec.security_context.as_ref().and_then(|context| context.run_as_user);
+    let containers = pod.spec.init_containers.iter().chain(&pod.spec.containers);
+    let mut users = containers
+        .map(|container| container.security_context.as_ref().and_then(|context| context.run_as_user).or(of_pod));
+    let first = users.next()??;
+    users.all(|user| user == Some(first)).then(|| u32::try_from(first).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::core_v1::{
+        ConfigMapProjection, Container, DownwardAPIProjection, LocalObjectReference, ObjectFieldSelector,
+        SecretProjection, SecurityContext,
+    };
+
+    use super::*;
+    use crate::objects::FixedObjects;
+
+    fn objects() -> FixedObjects {
+        let mut objects = FixedObjects::default();
+        objects.put_config_map("ns", "cfg", [("a".to_owned(), "1".to_owned()), ("b".to_owned(), "2".to_owned())]);
+        objects.put_secret("ns", "s", [("b".to_owned(), b"three".to_vec())]);
+        objects
+    }
+
+    fn pod() -> Pod {
+        let mut pod = Pod::default();
+        pod.metadata.namespace = "ns".into();
+        pod.metadata.name = "web".into();
+        pod
+    }
+
+    fn text(payload: &Payload) -> Vec<(String, String, u32)> {
+        let one = |(path, content): (&String, &Content)| {
+            (path.clone(), String::from_utf8_lossy(&content.bytes).into_owned(), content.mode)
+        };
+        payload.iter().map(one).collect()
+    }
+
+    fn key(key: &str, path: &str, mode: Option<i32>) -> KeyToPath {
+        KeyToPath { key: key.into(), path: path.into(), mode }
+    }
+
+    #[tokio::test]
+    async fn keys_become_files() {
+        let (objects, pod, around) = (objects(), pod(), Surroundings::default());
+        let maker = Maker { pod: &pod, objects: &objects, tokens: None, around: &around };
+        let source = |items: Vec<KeyToPath>, name: &str, optional: bool| ConfigMapVolumeSource {
+            local_object_reference: LocalObjectReference { name: name.into() },
+            items,
+            default_mode: None,
+            optional: Some(optional),
+        };
+        let all = maker.config_map(&source(vec![], "cfg", false)).await.unwrap();
+        assert_eq!(text(&all), [("a".into(), "1".into(), 0o644), ("b".into(), "2".into(), 0o644)]);
+        let listed = maker.config_map(&source(vec![key("b", "x/y", Some(0o400))], "cfg", false)).await.unwrap();
+        assert_eq!(text(&listed), [("x/y".into(), "2".into(), 0o400)]);
+        let cases = [
+            (source(vec![key("c", "c", None)], "cfg", false), Err("configmap references non-existent config key: c")),
+            (source(vec![key("c", "c", None)], "cfg", true), Ok(0)),
+            (source(vec![], "none", false), Err("configmap \"none\" not found")),
+            (source(vec![], "none", true), Ok(0)),
+        ];
+        for (source, expected) in cases {
+            let made = maker.config_map(&source).await;
+            let made = made.map(|payload| payload.len()).map_err(|error| error.0);
+            assert_eq!(made.as_ref().map_err(String::as_str), expected.as_ref().map_err(|text| *text));
+        }
+    }
+
+    #[tokio::test]
+    async fn projections_are_merged_in_order() {
+        let (objects, pod, around) = (objects(), pod(), Surroundings::default());
+        let maker = Maker { pod: &pod, objects: &objects, tokens: None, around: &around };
+        let reference = |name: &str| LocalObjectReference { name: name.into() };
+        let map = VolumeProjection {
+            config_map: Some(ConfigMapProjection {
+                local_object_reference: reference("cfg"),
+                ..ConfigMapProjection::default()
+            }),
+            ..VolumeProjection::default()
+        };
+        let secret = |name: &str| VolumeProjection {
+            secret: Some(SecretProjection { local_object_reference: reference(name), ..SecretProjection::default() }),
+            ..VolumeProjection::default()
+        };
+        let name = DownwardAPIVolumeFile {
+            path: "name".into(),
+            field_ref: Some(ObjectFieldSelector {
+                field_path: "metadata.name".into(),
+                ..ObjectFieldSelector::default()
+            }),
+            ..DownwardAPIVolumeFile::default()
+        };
+        let downward = VolumeProjection {
+            downward_api: Some(DownwardAPIProjection { items: vec![name] }),
+            ..VolumeProjection::default()
+        };
+        let all =
+            ProjectedVolumeSource { sources: vec![map.clone(), secret("s"), downward], default_mode: Some(0o440) };
+        let expected =
+            [("a", "1"), ("b", "three"), ("name", "web")].map(|(path, text)| (path.into(), text.into(), 0o440));
+        assert_eq!(text(&maker.projected(&all).await.unwrap()), expected);
+        let broken = ProjectedVolumeSource { sources: vec![secret("x"), map, secret("y")], default_mode: None };
+        let error = maker.projected(&broken).await.unwrap_err();
+        assert_eq!(error.0, "[secret \"x\" not found, secret \"y\" not found]");
+    }
+
+    #[test]
+    fn a_user_shared_by_all_owns_tokens() {
+        let container = |user: Option<i64>| Container {
+            security_context: Some(SecurityContext { run_as_user: user, ..SecurityContext::default() }),
+            ..Container::default()
+        };
+        let cases = [
+            (vec![Some(5), Some(5)], Some(5)),
+            (vec![Some(5), Some(6)], None),
+            (vec![Some(5), None], None),
+            (vec![], None),
+        ];
+        for (users, expected) in cases {
+            let mut pod = pod();
+            pod.spec.containers = users.into_iter().map(container).collect();
+            assert_eq!(uniform_user(&pod), expected);
+        }
+    }
+}

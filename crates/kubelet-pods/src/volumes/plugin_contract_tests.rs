@@ -1,0 +1,154 @@
+//! What every volume plugin keeps to: each step may be taken again, what is torn down is gone, what an earlier kubelet
+//! left is found.
+
+use std::path::Path;
+
+use api_types::core_v1::Volume;
+use base::{Rng, SystemClock};
+use serde_json::{Value, json};
+use sys::mounts::FakeMounts;
+
+use super::*;
+use crate::node::FixedNode;
+use crate::objects::FixedObjects;
+use crate::volumes::Layout;
+use crate::volumes::claims::Resolved;
+use crate::volumes::world::VolumeName;
+
+struct Bench {
+    dir: tempfile::TempDir,
+    mounts: Arc<FakeMounts>,
+    plugins: Plugins,
+    tools: Arc<Tools>,
+}
+
+fn bench() -> Bench {
+    let (dir, mounts) = (tempfile::tempdir().unwrap(), Arc::new(FakeMounts::new()));
+    let mut objects = FixedObjects::default();
+    objects.put_config_map("ns", "o", [("key".to_owned(), "value".to_owned())]);
+    objects.put_secret("ns", "o", [("key".to_owned(), b"value".to_vec())]);
+    let disk = Arc::new(Disk {
+        layout: Layout::new(dir.path().join("kubelet")),
+        mounts: mounts.clone(),
+        node: Arc::new(FixedNode::default()),
+        clock: SystemClock::shared(),
+        rng: Rng::seeded(1),
+    });
+    let tools = Arc::new(Tools { disk, calls: FileCalls::default(), objects: Arc::new(objects), tokens: None });
+    Bench { plugins: Plugins::new(&tools), dir, mounts, tools }
+}
+
+/// A volume of each plugin's, and whether it has a directory of its own. A plugin without one here does not compile.
+fn volume(plugin: Plugin, root: &Path) -> (Value, bool) {
+    let downward = json!({"items": [{"path": "key", "fieldRef": {"fieldPath": "metadata.name"}}]});
+    match plugin {
+        Plugin::EmptyDir => (json!({"emptyDir": {"medium": "Memory"}}), true),
+        Plugin::ConfigMap => (json!({"configMap": {"name": "o"}}), true),
+        Plugin::Secret => (json!({"secret": {"secretName": "o"}}), true),
+        Plugin::DownwardApi => (json!({"downwardAPI": downward}), true),
+        Plugin::Projected => (json!({"projected": {"sources": [{"secret": {"name": "o"}}]}}), true),
+        Plugin::Local => (json!({"persistentVolumeClaim": {"claimName": "c"}}), true),
+        Plugin::HostPath => (json!({"hostPath": {"path": root, "type": "Directory"}}), false),
+    }
+}
+
+fn spec(plugin: Plugin, root: &Path) -> VolumeSpec {
+    let mut volume = volume(plugin, root).0;
+    volume["name"] = "v".into();
+    let volume: Volume = {
+        let text = json!({"spec": {"volumes": [volume]}}).to_string();
+        let pod: Pod = api_machinery::object::from_json(text.as_bytes()).unwrap().0;
+        pod.spec.volumes[0].clone()
+    };
+    let claim = (plugin == Plugin::Local).then(|| Resolved {
+        volume: "pv".into(),
+        source: root.to_owned(),
+        local: true,
+        group: Some(7),
+    });
+    VolumeSpec { plugin, volume, claim, read_only: false }
+}
+
+fn pod(uid: &str) -> Pod {
+    let mut pod = Pod::default();
+    (pod.metadata.uid, pod.metadata.namespace, pod.metadata.name) = (uid.into(), "ns".into(), "web".into());
+    pod
+}
+
+/// Everything below a directory, with what the files hold.
+fn tree(root: &Path) -> Vec<String> {
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let content = std::fs::read_to_string(&path).unwrap_or_default();
+        out.push(format!("{} {content}", path.display()));
+        out.extend(if path.is_dir() && !path.is_symlink() { tree(&path) } else { Vec::new() });
+    }
+    out.sort();
+    out
+}
+
+#[tokio::test]
+async fn steps_may_be_taken_again() {
+    for plugin in Plugin::ALL {
+        let bench = bench();
+        let (spec, own) = (spec(plugin, bench.dir.path()), bench.plugins.of(plugin).unwrap());
+        let pods = bench.tools.disk.layout.pods();
+        own.attach(&spec).await.unwrap();
+        own.mount_device(&spec).await.unwrap();
+        let first = own.set_up(&pod("u1"), &spec).await.unwrap();
+        let (there, mounted) = (tree(&pods), bench.mounts.mounted());
+        own.mount_device(&spec).await.unwrap();
+        assert_eq!(own.set_up(&pod("u1"), &spec).await.unwrap(), first, "{plugin:?}");
+        assert_eq!((tree(&pods), bench.mounts.mounted().len()), (there, mounted.len()), "{plugin:?}");
+        assert_eq!(first.path.starts_with(&pods), volume(plugin, bench.dir.path()).1, "{plugin:?}");
+        assert!(first.path.is_dir(), "{plugin:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_torn_down_is_gone_and_the_other_pods_is_not() {
+    for plugin in Plugin::ALL {
+        let bench = bench();
+        let (spec, own) = (spec(plugin, bench.dir.path()), bench.plugins.of(plugin).unwrap());
+        let own_mounts = |uid: &str| {
+            let below = bench.tools.disk.layout.pod(uid);
+            bench.mounts.mounted().into_iter().filter(|mount| mount.target.starts_with(&below)).count()
+        };
+        let mut places = Vec::new();
+        for uid in ["u1", "u2"] {
+            places.push(own.set_up(&pod(uid), &spec).await.unwrap().path);
+        }
+        let before = own_mounts("u2");
+        for _ in 0..2 {
+            own.tear_down("u1", spec.directory()).await.unwrap();
+            let (left, kept) = (places[0].exists(), places[1].exists());
+            assert_eq!((left, kept), (!volume(plugin, bench.dir.path()).1, true), "{plugin:?}");
+            assert_eq!((own_mounts("u1"), own_mounts("u2")), (0, before), "{plugin:?}");
+        }
+        let steps = own.steps();
+        own.tear_down("u2", spec.directory()).await.unwrap();
+        let name = VolumeName::new(plugin, steps, "u2", spec.directory());
+        for _ in 0..2 {
+            own.unmount_device(&name).await.unwrap();
+            own.detach(&name).await.unwrap();
+        }
+        assert!(bench.mounts.mounted().is_empty(), "{plugin:?}");
+        assert_eq!(own.set_up(&pod("u1"), &spec).await.unwrap().path, places[0], "{plugin:?}: it can come back");
+    }
+}
+
+#[tokio::test]
+async fn what_an_earlier_kubelet_left_is_found() {
+    for plugin in Plugin::ALL {
+        let bench = bench();
+        let (spec, own) = (spec(plugin, bench.dir.path()), bench.plugins.of(plugin).unwrap());
+        own.set_up(&pod("u1"), &spec).await.unwrap();
+        let found = bench.tools.disk.reconstruct();
+        let expected = volume(plugin, bench.dir.path()).1;
+        let wanted = expected.then(|| ("u1".to_owned(), plugin, spec.directory().to_owned()));
+        assert_eq!(found, wanted.into_iter().collect::<Vec<_>>());
+        own.tear_down("u1", spec.directory()).await.unwrap();
+        assert!(bench.tools.disk.reconstruct().is_empty(), "{plugin:?}");
+    }
+}

@@ -1,0 +1,210 @@
+//! The kinds of volumes that there are, over what [`Disk`] does on the machine.
+
+use std::sync::Arc;
+
+use api_types::core_v1::Pod;
+use async_trait::async_trait;
+
+use super::disk::Disk;
+use super::host_path;
+use super::layout::Plugin;
+use super::payload::Maker;
+use super::plugin::{VolumePlugin, VolumeSpec};
+use super::spec::{Kind, kind_of};
+use super::tokens::Tokens;
+use super::world::{MountedVolume, Steps};
+use super::writer::Payload;
+use crate::border::SideError;
+use crate::env::fields::Surroundings;
+use crate::file_calls::FileCalls;
+use crate::objects::Objects;
+
+/// What plugins work with.
+pub(super) struct Tools {
+    pub(super) disk: Arc<Disk>,
+    pub(super) calls: FileCalls,
+    pub(super) objects: Arc<dyn Objects>,
+    /// None without an API server.
+    pub(super) tokens: Option<Tokens>,
+}
+
+impl Tools {
+    /// A call about a pod's volumes on a thread that may block.
+    pub(super) async fn on_disk<T: Send + 'static>(
+        &self,
+        uid: &str,
+        call: impl FnOnce(&Disk) -> Result<T, SideError> + Send + 'static,
+    ) -> Result<T, SideError> {
+        let disk = Arc::clone(&self.disk);
+        self.calls.run(uid, move || call(&disk)).await?
+    }
+
+    async fn remove(&self, plugin: Plugin, uid: &str, directory: &str) -> Result<(), SideError> {
+        let (owned, directory) = (uid.to_owned(), directory.to_owned());
+        self.on_disk(uid, move |disk| disk.tear_down_volume(&owned, plugin, &directory)).await
+    }
+}
+
+/// The plugins of a node.
+pub(super) struct Plugins(Vec<(Plugin, Box<dyn VolumePlugin>)>);
+
+impl Plugins {
+    pub(super) fn new(tools: &Arc<Tools>) -> Self {
+        let files = |plugin: Plugin| Box::new(Files { tools: Arc::clone(tools), plugin }) as Box<dyn VolumePlugin>;
+        Self(vec![
+            (Plugin::EmptyDir, Box::new(EmptyDir(Arc::clone(tools)))),
+            (Plugin::HostPath, Box::new(HostPath(Arc::clone(tools)))),
+            (Plugin::Local, Box::new(Local(Arc::clone(tools)))),
+            (Plugin::ConfigMap, files(Plugin::ConfigMap)),
+            (Plugin::Secret, files(Plugin::Secret)),
+            (Plugin::DownwardApi, files(Plugin::DownwardApi)),
+            (Plugin::Projected, files(Plugin::Projected)),
+        ])
+    }
+
+    pub(super) fn of(&self, plugin: Plugin) -> Result<&dyn VolumePlugin, SideError> {
+        let found = self.0.iter().find(|(own, _)| *own == plugin).map(|(_, plugin)| &**plugin);
+        found.ok_or_else(unmatched)
+    }
+
+    pub(super) fn steps(&self, plugin: Plugin) -> Steps {
+        self.of(plugin).map(VolumePlugin::steps).unwrap_or_default()
+    }
+}
+
+/// The volume is not of the plugin's kind.
+fn unmatched() -> SideError {
+    SideError::new("no volume plugin matched")
+}
+
+struct EmptyDir(Arc<Tools>);
+
+#[async_trait]
+impl VolumePlugin for EmptyDir {
+    async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, SideError> {
+        let (pod, spec) = (pod.clone(), spec.clone());
+        let uid = pod.metadata.uid.clone();
+        let call = move |disk: &Disk| {
+            let path = disk.layout.volume(&pod.metadata.uid, spec.plugin, &spec.volume.name);
+            let Kind::EmptyDir(source) = kind_of(&spec.volume) else { return Err(unmatched()) };
+            disk.empty_dir(&pod, &spec.volume, source, &path)?;
+            Ok(MountedVolume { path, read_only: spec.read_only, managed: true, group: None })
+        };
+        self.0.on_disk(&uid, call).await
+    }
+
+    async fn tear_down(&self, uid: &str, directory: &str) -> Result<(), SideError> {
+        self.0.remove(Plugin::EmptyDir, uid, directory).await
+    }
+}
+
+/// Places of the machine as they are, of a pod or of a claim.
+struct HostPath(Arc<Tools>);
+
+#[async_trait]
+impl VolumePlugin for HostPath {
+    async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, SideError> {
+        if let Some(claim) = &spec.claim {
+            let (path, group) = (claim.source.clone(), claim.group);
+            return Ok(MountedVolume { path, read_only: spec.read_only, managed: false, group });
+        }
+        let spec = spec.clone();
+        let call = move |_: &Disk| {
+            let Kind::HostPath(source) = kind_of(&spec.volume) else { return Err(unmatched()) };
+            host_path::check(source)?;
+            let path = source.path.clone().into();
+            Ok(MountedVolume { path, read_only: spec.read_only, managed: false, group: None })
+        };
+        self.0.on_disk(&pod.metadata.uid, call).await
+    }
+
+    async fn tear_down(&self, _: &str, _: &str) -> Result<(), SideError> {
+        Ok(())
+    }
+}
+
+/// Directories of the machine behind claims. What pods share is looked at once; each has a mount of its own.
+struct Local(Arc<Tools>);
+
+impl Local {
+    fn claim(spec: &VolumeSpec) -> Result<super::claims::Resolved, SideError> {
+        spec.claim.clone().ok_or_else(|| SideError::new("a local volume needs a claim"))
+    }
+}
+
+#[async_trait]
+impl VolumePlugin for Local {
+    fn steps(&self) -> Steps {
+        Steps { device: true, ..Steps::default() }
+    }
+
+    async fn mount_device(&self, spec: &VolumeSpec) -> Result<(), SideError> {
+        let claim = Self::claim(spec)?;
+        // By the volume, not by the pod: it may be another pod's turn that hangs.
+        let turn = claim.source.display().to_string();
+        self.0.on_disk(&turn, move |_| Disk::check_local(&claim)).await
+    }
+
+    async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, SideError> {
+        let (claim, pod, read_only) = (Self::claim(spec)?, pod.clone(), spec.read_only);
+        let uid = pod.metadata.uid.clone();
+        let call = move |disk: &Disk| {
+            let path = disk.claimed(&pod, &claim, read_only)?;
+            Ok(MountedVolume { path, read_only, managed: true, group: claim.group })
+        };
+        self.0.on_disk(&uid, call).await
+    }
+
+    async fn tear_down(&self, uid: &str, directory: &str) -> Result<(), SideError> {
+        self.0.remove(Plugin::Local, uid, directory).await
+    }
+}
+
+/// Files made from objects.
+struct Files {
+    tools: Arc<Tools>,
+    plugin: Plugin,
+}
+
+impl Files {
+    async fn payload(&self, pod: &Pod, spec: &VolumeSpec) -> Result<Payload, SideError> {
+        let allocatable = self.tools.disk.node.node().map(|node| node.status.allocatable.clone()).unwrap_or_default();
+        let around = Surroundings { allocatable, ..Surroundings::default() };
+        let (objects, tokens) = (self.tools.objects.as_ref(), self.tools.tokens.as_ref());
+        let maker = Maker { pod, objects, tokens, around: &around };
+        match kind_of(&spec.volume) {
+            Kind::ConfigMap(source) => maker.config_map(source).await,
+            Kind::Secret(source) => maker.secret(source).await,
+            Kind::Downward(source) => maker.downward(source),
+            Kind::Projected(source) => maker.projected(source).await,
+            _ => Err(unmatched()),
+        }
+    }
+}
+
+#[async_trait]
+impl VolumePlugin for Files {
+    fn steps(&self) -> Steps {
+        Steps { remount: true, ..Steps::default() }
+    }
+
+    async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, SideError> {
+        let payload = self.payload(pod, spec).await?;
+        let (pod, spec) = (pod.clone(), spec.clone());
+        let uid = pod.metadata.uid.clone();
+        let call = move |disk: &Disk| {
+            let path = disk.layout.volume(&pod.metadata.uid, spec.plugin, &spec.volume.name);
+            disk.files(&pod, &spec.volume, &path, &payload)?;
+            Ok(MountedVolume { path, read_only: spec.read_only, managed: true, group: None })
+        };
+        self.tools.on_disk(&uid, call).await
+    }
+
+    async fn tear_down(&self, uid: &str, directory: &str) -> Result<(), SideError> {
+        self.tools.remove(self.plugin, uid, directory).await
+    }
+}
+
+#[cfg(test)]
+#[path = "plugin_contract_tests.rs"]
+mod contract_tests;

@@ -1,0 +1,455 @@
+//! All volumes of a node's pods: what is wanted is found out here, [`super::reconcile`] says which step is next, and the
+//! volume's plugin takes it.
+//!
+//! A pod's own worker has the steps of its volumes taken; volumes that pods share are gone about one step at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_types::core_v1::{Pod, Volume};
+use async_trait::async_trait;
+use base::{SharedClock, SharedRng};
+use client::Client;
+use parking_lot::Mutex;
+use sys::mounts::Mounts;
+use tokio::sync::OnceCell;
+
+use super::claims::{self, ClaimError, Resolved};
+use super::disk::Disk;
+use super::layout::{Layout, Plugin};
+use super::plugin::VolumeSpec;
+use super::plugins::{Plugins, Tools};
+use super::reconcile::{Operation, Step, plan};
+use super::spec::{Kind, kind_of, used};
+use super::tokens::Tokens;
+use super::world::{ActualStateOfWorld, DesiredStateOfWorld, DesiredVolume, Done, MountedVolume, VolumeName};
+use crate::border::{MountError, NodeView, SideError, Volumes};
+use crate::file_calls::{FileCalls, Turns};
+use crate::objects::Objects;
+use crate::runtime::back_off::KeyedBackOff;
+
+/// How long the removal of what pods left behind may hold up the sync loop; the rest is left to the next time.
+const ORPHANS_LIMIT: Duration = Duration::from_secs(5);
+/// How long a pod's end may be held up by devices that nobody needs any more.
+const DEVICES_LIMIT: Duration = Duration::from_secs(5);
+/// A step that failed is tried again after this, then after twice as long, up to the second.
+const FIRST_RETRY: Duration = Duration::from_millis(500);
+const LAST_RETRY: Duration = Duration::from_secs(122);
+
+/// What volumes are made with.
+pub struct VolumeDeps {
+    pub layout: Layout,
+    pub mounts: Arc<dyn Mounts>,
+    pub objects: Arc<dyn Objects>,
+    pub client: Option<Client>,
+    pub node: Arc<dyn NodeView>,
+    pub clock: SharedClock,
+    pub rng: SharedRng,
+}
+
+/// The volumes of the pods of a node.
+pub struct VolumeSet {
+    tools: Arc<Tools>,
+    plugins: Plugins,
+    client: Option<Client>,
+    worlds: Mutex<Worlds>,
+    /// Whether what an earlier kubelet left has been looked for.
+    reconstructed: OnceCell<()>,
+    /// Steps of one volume take turns.
+    turns: Turns,
+    /// How long a step waits after it failed, by step, volume and pod.
+    back_off: KeyedBackOff,
+}
+
+#[derive(Default)]
+struct Worlds {
+    desired: DesiredStateOfWorld,
+    actual: ActualStateOfWorld,
+}
+
+/// What calls about the list of all pods take turns by; no uid.
+const ALL_PODS: &str = "/pods";
+
+/// What a pod's volumes are made from, by name; and why that is not known of some.
+#[derive(Default)]
+struct Processed {
+    specs: BTreeMap<VolumeName, VolumeSpec>,
+    desired: BTreeMap<String, DesiredVolume>,
+    unprocessed: BTreeMap<String, String>,
+    failed: BTreeMap<String, Failure>,
+}
+
+/// The step at which a volume failed, and why.
+#[derive(Clone)]
+struct Failure {
+    step: Step,
+    error: SideError,
+}
+
+impl VolumeSet {
+    pub fn new(deps: VolumeDeps) -> Arc<Self> {
+        let VolumeDeps { layout, mounts, objects, client, node, clock, rng } = deps;
+        let tokens = client.as_ref().map(Tokens::new);
+        let disk = Arc::new(Disk { layout, mounts, node, clock, rng });
+        let tools = Arc::new(Tools { disk, calls: FileCalls::default(), objects, tokens });
+        Arc::new(Self {
+            plugins: Plugins::new(&tools),
+            tools,
+            client,
+            worlds: Mutex::default(),
+            reconstructed: OnceCell::new(),
+            turns: Turns::default(),
+            back_off: KeyedBackOff::new(FIRST_RETRY, LAST_RETRY, LAST_RETRY * 2),
+        })
+    }
+
+    /// Where a pod's volume is, once it is in place.
+    pub fn mounted(&self, uid: &str, volume: &str) -> Option<MountedVolume> {
+        let worlds = self.worlds.lock();
+        let name = &worlds.desired.get(uid, volume)?.name;
+        worlds.actual.pod(name, uid)?.mounted.clone()
+    }
+
+    pub fn layout(&self) -> &Layout {
+        &self.tools.disk.layout
+    }
+
+    pub fn mounts(&self) -> &dyn Mounts {
+        self.tools.disk.mounts.as_ref()
+    }
+
+    /// For calls that go into volumes and may hang there.
+    pub fn calls(&self) -> &FileCalls {
+        &self.tools.calls
+    }
+
+    /// Takes over what an earlier kubelet left on disk.
+    async fn reconstruct(&self) {
+        let found = || async {
+            let found = self.tools.on_disk(ALL_PODS, |disk| Ok(disk.reconstruct())).await.unwrap_or_default();
+            let mut worlds = self.worlds.lock();
+            for (uid, plugin, directory) in found {
+                let steps = self.plugins.steps(plugin);
+                let name = VolumeName::new(plugin, steps, &uid, &directory);
+                worlds.actual.reconstruct(name, steps, uid, directory);
+            }
+        };
+        self.reconstructed.get_or_init(found).await;
+    }
+
+    /// Finds out what a pod wants.
+    async fn process(&self, pod: &Pod) -> Processed {
+        let mut out = Processed::default();
+        for volume in used(pod) {
+            let spec = match self.spec(pod, volume).await {
+                Ok(Some(spec)) => spec,
+                Ok(None) => continue,
+                Err(Unusable::Unprocessed(error)) => {
+                    out.unprocessed.insert(volume.name.clone(), error.to_string());
+                    continue;
+                }
+                Err(Unusable::Unsupported(text)) => {
+                    let error = SideError::new(text);
+                    out.failed.insert(volume.name.clone(), Failure { step: Step::SetUp, error });
+                    continue;
+                }
+            };
+            let (steps, directory) = (self.plugins.steps(spec.plugin), spec.directory().to_owned());
+            let name = VolumeName::new(spec.plugin, steps, &pod.metadata.uid, &directory);
+            out.specs.insert(name.clone(), spec);
+            out.desired.insert(volume.name.clone(), DesiredVolume { name, steps, directory });
+        }
+        out
+    }
+
+    /// What a volume is made from; `None` for what only the runtime mounts.
+    async fn spec(&self, pod: &Pod, volume: &Volume) -> Result<Option<VolumeSpec>, Unusable> {
+        let kind = kind_of(volume);
+        let (plugin, claim) = match kind {
+            Kind::Image => return Ok(None),
+            Kind::Unsupported(text) => return Err(Unusable::Unsupported(text)),
+            Kind::Claim { name, ephemeral, .. } => {
+                let claim = self.claim(pod, volume, name, ephemeral).await?;
+                (if claim.local { Plugin::Local } else { Plugin::HostPath }, Some(claim))
+            }
+            Kind::EmptyDir(_) => (Plugin::EmptyDir, None),
+            Kind::HostPath(_) => (Plugin::HostPath, None),
+            Kind::ConfigMap(_) => (Plugin::ConfigMap, None),
+            Kind::Secret(_) => (Plugin::Secret, None),
+            Kind::Downward(_) => (Plugin::DownwardApi, None),
+            Kind::Projected(_) => (Plugin::Projected, None),
+        };
+        Ok(Some(VolumeSpec { plugin, volume: volume.clone(), claim, read_only: kind.is_read_only() }))
+    }
+
+    async fn claim(&self, pod: &Pod, volume: &Volume, name: &str, ephemeral: bool) -> Result<Resolved, ClaimError> {
+        let client = self.client.as_ref().ok_or(ClaimError::NoClient)?;
+        let name = claims::claim_name(pod, &volume.name, ephemeral, name);
+        let node = self.tools.disk.node.node();
+        claims::resolve(client, pod, &name, ephemeral, node.as_deref()).await
+    }
+
+    /// Notes what a pod wants, and that content which follows objects is to be looked after.
+    fn want(&self, uid: &str, desired: BTreeMap<String, DesiredVolume>) {
+        let mut worlds = self.worlds.lock();
+        for volume in desired.values().filter(|volume| volume.steps.remount) {
+            if let Some(mount) = worlds.actual.pod_mut(&volume.name, uid) {
+                mount.remount = true;
+            }
+        }
+        // Of what could not be found out this time, the pod still wants what it wanted.
+        worlds.desired.pods.entry(uid.to_owned()).or_default().extend(desired);
+    }
+
+    /// The step that is due first, among those that are asked for: one that failed has to wait.
+    fn next(&self, asked: impl Fn(&Operation) -> bool) -> Option<Operation> {
+        let planned = {
+            let worlds = self.worlds.lock();
+            plan(&worlds.desired, &worlds.actual)
+        };
+        planned.into_iter().filter(|operation| asked(operation)).min_by_key(|operation| self.wait(operation))
+    }
+
+    /// How long a step has to wait because it failed; zero if it did not.
+    fn wait(&self, operation: &Operation) -> Duration {
+        let left = self.back_off.remaining_since_step(&operation.to_string(), &*self.tools.disk.clock);
+        left.unwrap_or_default()
+    }
+
+    /// Takes a step, unless it was taken meanwhile. Waits where it failed a short while ago.
+    async fn run(&self, operation: &Operation, wanted: Option<(&Pod, &VolumeSpec)>) -> Result<(), SideError> {
+        tokio::time::sleep(self.wait(operation)).await;
+        let key = operation.to_string();
+        let _turn = self.turns.of(&operation.volume.to_string()).lock_owned().await;
+        if self.next(|due| due == operation).is_none() {
+            return Ok(());
+        }
+        let directory = self.begin(operation);
+        match self.take(operation, &directory, wanted).await {
+            Ok(mounted) => {
+                self.back_off.forget(&key);
+                self.finish(operation, mounted);
+                Ok(())
+            }
+            Err(error) => {
+                self.back_off.step(&key, None, &*self.tools.disk.clock);
+                tracing::debug!(operation = key, %error, retry_after = ?self.back_off.delay(&key), "A volume operation failed");
+                Err(error)
+            }
+        }
+    }
+
+    /// Notes that a step is being taken: who breaks it off leaves it uncertain. Returns the volume's directory.
+    fn begin(&self, operation: &Operation) -> String {
+        let mut worlds = self.worlds.lock();
+        let Worlds { desired, actual } = &mut *worlds;
+        let mount = actual.pod(&operation.volume, &operation.uid);
+        let in_place = mount.is_some_and(|mount| mount.done == Done::Yes);
+        let known = mount.map(|mount| mount.directory.clone());
+        let directory = desired.directory(&operation.uid, &operation.volume).or(known).unwrap_or_default();
+        // What is in place stays so while its content is looked after.
+        if !(operation.step == Step::SetUp && in_place) {
+            actual.note(operation, Done::Uncertain);
+        }
+        if let Some(mount) = actual.pod_mut(&operation.volume, &operation.uid) {
+            mount.directory.clone_from(&directory);
+        }
+        directory
+    }
+
+    async fn take(
+        &self,
+        operation: &Operation,
+        directory: &str,
+        wanted: Option<(&Pod, &VolumeSpec)>,
+    ) -> Result<Option<MountedVolume>, SideError> {
+        let plugin = self.plugins.of(operation.volume.plugin)?;
+        let (volume, uid) = (&operation.volume, &operation.uid);
+        let asked = || wanted.ok_or_else(|| SideError::new("nobody found out what the volume is made from"));
+        match operation.step {
+            Step::Attach => plugin.attach(asked()?.1).await?,
+            Step::MountDevice => plugin.mount_device(asked()?.1).await?,
+            Step::SetUp => {
+                let (pod, spec) = asked()?;
+                return plugin.set_up(pod, spec).await.map(Some);
+            }
+            Step::TearDown => plugin.tear_down(uid, directory).await?,
+            Step::UnmountDevice => plugin.unmount_device(volume).await?,
+            Step::Detach => plugin.detach(volume).await?,
+        }
+        Ok(None)
+    }
+
+    fn finish(&self, operation: &Operation, mounted: Option<MountedVolume>) {
+        let mut worlds = self.worlds.lock();
+        worlds.actual.note(operation, if operation.step.brings() { Done::Yes } else { Done::No });
+        if let Some(mount) = worlds.actual.pod_mut(&operation.volume, &operation.uid) {
+            (mount.mounted, mount.remount) = (mounted, false);
+        }
+    }
+
+    /// Takes every step that brings a pod its volumes; one that failed is not tried again this time.
+    async fn bring(&self, pod: &Pod, specs: &BTreeMap<VolumeName, VolumeSpec>) -> BTreeMap<VolumeName, Failure> {
+        let uid = &pod.metadata.uid;
+        let mut failed: BTreeMap<VolumeName, Failure> = BTreeMap::new();
+        loop {
+            let own = |due: &Operation| due.uid.is_empty() || due.uid == *uid;
+            let due = |due: &Operation| {
+                due.step.brings() && own(due) && specs.contains_key(&due.volume) && !failed.contains_key(&due.volume)
+            };
+            let Some(operation) = self.next(due) else { return failed };
+            let wanted = specs.get(&operation.volume).map(|spec| (pod, spec));
+            if let Err(error) = self.run(&operation, wanted).await {
+                failed.insert(operation.volume, Failure { step: operation.step, error });
+            }
+        }
+    }
+
+    /// Takes devices and attachments away that nobody needs any more, as far as that can be done now.
+    async fn let_go(&self) {
+        let mut tried: BTreeSet<VolumeName> = BTreeSet::new();
+        loop {
+            let due = |due: &Operation| {
+                matches!(due.step, Step::UnmountDevice | Step::Detach)
+                    && !tried.contains(&due.volume)
+                    && self.wait(due).is_zero()
+            };
+            let Some(operation) = self.next(due) else { return };
+            if let Err(error) = self.run(&operation, None).await {
+                tracing::warn!(volume = %operation.volume, step = operation.step.name(), %error, "Letting go of a volume failed");
+                tried.insert(operation.volume);
+            }
+        }
+    }
+
+    fn forget(&self, uid: &str) {
+        self.worlds.lock().actual.forget_pod(uid);
+        if let Some(tokens) = &self.tools.tokens {
+            tokens.forget(uid);
+        }
+    }
+
+    /// Removes what is left of one pod that nobody knows; `None` where that is going on already.
+    async fn remove_orphan(&self, uid: &str) -> Option<Result<(), SideError>> {
+        let (disk, owned) = (Arc::clone(&self.tools.disk), uid.to_owned());
+        let removed = self.tools.calls.run_if_idle(uid, move || disk.remove_pod(&owned)).await?;
+        Some(removed.and_then(|removed| removed).map(|()| {
+            self.worlds.lock().desired.pods.remove(uid);
+            self.forget(uid);
+        }))
+    }
+}
+
+/// Why it is not known what a volume is made from.
+enum Unusable {
+    /// Its claim is not ready.
+    Unprocessed(ClaimError),
+    /// No plugin has it.
+    Unsupported(&'static str),
+}
+
+impl From<ClaimError> for Unusable {
+    fn from(error: ClaimError) -> Self {
+        Self::Unprocessed(error)
+    }
+}
+
+/// What the pod's events say about volumes that are not in place.
+fn report(unprocessed: &BTreeMap<String, String>, failed: &BTreeMap<String, Failure>) -> Vec<String> {
+    let steps = failed.iter().map(|(name, failure)| {
+        let Failure { step, error } = failure;
+        format!("{} failed for volume {name:?} : {error}", step.name())
+    });
+    let mut messages: Vec<String> = steps.collect();
+    if !unprocessed.is_empty() {
+        let unmounted: Vec<&str> = unprocessed.keys().chain(failed.keys()).map(String::as_str).collect();
+        let names: Vec<&str> = unprocessed.keys().map(String::as_str).collect();
+        let causes: Vec<&str> = unprocessed.values().map(String::as_str).collect();
+        messages.push(format!(
+            "Unable to attach or mount volumes: unmounted volumes=[{}], unattached volumes=[], failed to process \
+             volumes=[{}]: {}",
+            unmounted.join(" "),
+            names.join(" "),
+            causes.join(", ")
+        ));
+    }
+    messages
+}
+
+#[async_trait]
+impl Volumes for VolumeSet {
+    async fn mount(&self, pod: &Pod) -> Result<(), MountError> {
+        self.reconstruct().await;
+        let uid = &pod.metadata.uid;
+        let Processed { specs, desired, unprocessed, mut failed } = self.process(pod).await;
+        let owned = uid.clone();
+        let made = self.tools.on_disk(uid, move |disk| disk.directories(&owned)).await;
+        made.map_err(|error| MountError::Directories(error.0))?;
+        self.want(uid, desired.clone());
+        let steps = self.bring(pod, &specs).await;
+        for (name, volume) in desired {
+            failed.extend(steps.get(&volume.name).map(|failure| (name, failure.clone())));
+        }
+        let messages = report(&unprocessed, &failed);
+        if messages.is_empty() {
+            return Ok(());
+        }
+        let stale = unprocessed.keys().chain(failed.keys()).all(|name| self.mounted(uid, name).is_some());
+        Err(if stale { MountError::Stale(messages) } else { MountError::Volumes(messages) })
+    }
+
+    async fn unmount(&self, uid: &str) -> Result<(), SideError> {
+        self.reconstruct().await;
+        self.worlds.lock().desired.pods.remove(uid);
+        let owned = uid.to_owned();
+        self.tools.on_disk(uid, move |disk| disk.clean_sub_paths(&owned)).await?;
+        while let Some(operation) = self.next(|due| due.step == Step::TearDown && due.uid == uid) {
+            self.run(&operation, None).await?;
+        }
+        // What no plugin knows of goes with the directory.
+        let owned = uid.to_owned();
+        self.tools.on_disk(uid, move |disk| disk.tear_down(&owned)).await?;
+        self.forget(uid);
+        // The pod need not wait for what it shared with others; housekeeping goes on with it.
+        let _ = tokio::time::timeout(DEVICES_LIMIT, self.let_go()).await;
+        Ok(())
+    }
+
+    async fn clean_orphans(&self, keep: &BTreeSet<String>) {
+        let cleaned = async {
+            self.reconstruct().await;
+            let disk = Arc::clone(&self.tools.disk);
+            // Where the list itself hangs, so does everything else that is known of pods.
+            let Some(Ok(Ok(found))) = self.calls().run_if_idle(ALL_PODS, move || disk.pods()).await else { return };
+            for uid in found.into_iter().filter(|uid| !keep.contains(uid)) {
+                match self.remove_orphan(&uid).await {
+                    None => {}
+                    Some(Ok(())) => tracing::info!(uid, "Cleaned up orphaned pod volumes dir"),
+                    Some(Err(error)) => {
+                        tracing::warn!(uid, %error, "An orphaned pod's directory could not be removed");
+                    }
+                }
+            }
+            self.let_go().await;
+            self.back_off.collect(self.tools.disk.clock.monotonic());
+        };
+        if tokio::time::timeout(ORPHANS_LIMIT, cleaned).await.is_err() {
+            tracing::warn!("Removing the directories of orphaned pods takes long; it goes on beside other work");
+        }
+    }
+
+    fn supplemental_groups(&self, pod: &Pod) -> Vec<i64> {
+        let worlds = self.worlds.lock();
+        let mounts = worlds.actual.volumes.values().filter_map(|volume| volume.pods.get(&pod.metadata.uid));
+        let groups = mounts.filter_map(|mount| mount.mounted.as_ref()?.group);
+        groups.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+#[path = "conformance_tests.rs"]
+mod conformance_tests;
+#[cfg(test)]
+#[path = "set_tests.rs"]
+mod tests;

@@ -1,0 +1,265 @@
+//! Volumes of whole pods, with recorded mounts and real directories.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use api_types::core_v1::{
+    ConfigMapVolumeSource, Container, EmptyDirVolumeSource, GitRepoVolumeSource, LocalObjectReference,
+    SecretVolumeSource, VolumeMount,
+};
+use base::{Rng, SystemClock};
+use sys::mounts::FakeMounts;
+
+use super::*;
+use crate::node::FixedNode;
+use crate::objects::FixedObjects;
+use crate::small_disk::SmallDisk;
+
+struct Bench {
+    dir: tempfile::TempDir,
+    mounts: Arc<FakeMounts>,
+    objects: Arc<FixedObjects>,
+    set: Arc<VolumeSet>,
+}
+
+fn bench() -> Bench {
+    let dir = tempfile::tempdir().unwrap();
+    let (mounts, objects, set) = parts(dir.path());
+    Bench { dir, mounts, objects, set }
+}
+
+fn parts(root: &Path) -> (Arc<FakeMounts>, Arc<FixedObjects>, Arc<VolumeSet>) {
+    let mounts = Arc::new(FakeMounts::new());
+    let mut objects = FixedObjects::default();
+    objects.put_config_map("ns", "cfg", [("key".to_owned(), "value".to_owned())]);
+    objects.put_secret("ns", "login", [("token".to_owned(), b"hidden".to_vec())]);
+    let objects = Arc::new(objects);
+    let set = VolumeSet::new(VolumeDeps {
+        layout: Layout::new(root),
+        mounts: mounts.clone(),
+        objects: objects.clone(),
+        client: None,
+        node: Arc::new(FixedNode::default()),
+        clock: SystemClock::shared(),
+        rng: Rng::seeded(1),
+    });
+    (mounts, objects, set)
+}
+
+fn pod(volumes: Vec<(&str, api_types::core_v1::VolumeSource)>) -> Pod {
+    let mut pod = Pod::default();
+    pod.metadata.uid = "u1".into();
+    pod.metadata.namespace = "ns".into();
+    let mut container = Container::default();
+    for (name, volume_source) in volumes {
+        container.volume_mounts.push(VolumeMount {
+            name: name.into(),
+            mount_path: format!("/{name}"),
+            ..VolumeMount::default()
+        });
+        pod.spec.volumes.push(Volume { name: name.into(), volume_source });
+    }
+    pod.spec.containers.push(container);
+    pod
+}
+
+fn source() -> api_types::core_v1::VolumeSource {
+    api_types::core_v1::VolumeSource::default()
+}
+
+fn usual() -> Pod {
+    let config_map = ConfigMapVolumeSource {
+        local_object_reference: LocalObjectReference { name: "cfg".into() },
+        ..ConfigMapVolumeSource::default()
+    };
+    let secret = SecretVolumeSource { secret_name: "login".into(), ..SecretVolumeSource::default() };
+    pod(vec![
+        ("scratch", VolumeSourceOf::empty("")),
+        ("cfg", api_types::core_v1::VolumeSource { config_map: Some(config_map), ..source() }),
+        ("login", api_types::core_v1::VolumeSource { secret: Some(secret), ..source() }),
+    ])
+}
+
+struct VolumeSourceOf;
+
+impl VolumeSourceOf {
+    fn empty(medium: &str) -> api_types::core_v1::VolumeSource {
+        let empty = EmptyDirVolumeSource { medium: medium.into(), ..EmptyDirVolumeSource::default() };
+        api_types::core_v1::VolumeSource { empty_dir: Some(empty), ..source() }
+    }
+}
+
+#[tokio::test]
+async fn volumes_come_and_go() {
+    let bench = bench();
+    let pod = usual();
+    bench.set.mount(&pod).await.unwrap();
+    let at = |path: &str| bench.dir.path().join("pods/u1").join(path);
+    assert_eq!(std::fs::read_to_string(at("volumes/kubernetes.io~configmap/cfg/key")).unwrap(), "value");
+    assert_eq!(std::fs::read_to_string(at("volumes/kubernetes.io~secret/login/token")).unwrap(), "hidden");
+    assert!(at("plugins/kubernetes.io~empty-dir/scratch/ready").exists());
+    assert_eq!(std::fs::metadata(at("")).unwrap().permissions().mode() & 0o777, 0o750);
+    let mounted: Vec<_> = bench.mounts.mounted().into_iter().map(|mount| mount.target).collect();
+    assert_eq!(mounted, [at("volumes/kubernetes.io~secret/login")], "only what may be secret is in memory");
+
+    std::fs::write(at("volumes/kubernetes.io~empty-dir/scratch/work"), "kept").unwrap();
+    bench.set.mount(&pod).await.unwrap();
+    assert!(at("volumes/kubernetes.io~empty-dir/scratch/work").exists(), "mounting again keeps the content");
+    assert_eq!(bench.mounts.mounted().len(), 1);
+    let login = bench.set.mounted("u1", "login").unwrap();
+    assert!(login.read_only && login.managed);
+
+    bench.set.unmount("u1").await.unwrap();
+    assert!(!at("volumes").exists() && bench.mounts.mounted().is_empty());
+    bench.set.unmount("u1").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_of_and_forgotten_once_there_is_room() {
+    let Some(disk) = SmallDisk::new() else { return };
+    let (_, _, set) = parts(disk.path());
+    disk.fill();
+    for _ in 0..2 {
+        let error = set.mount(&usual()).await.unwrap_err();
+        let MountError::Volumes(messages) = &error else { panic!("{error:?}") };
+        let [cfg, login] = messages.as_slice() else { panic!("{messages:?}") };
+        assert!(cfg.starts_with("MountVolume.SetUp failed for volume \"cfg\" : "), "{cfg}");
+        assert!(login.starts_with("MountVolume.SetUp failed for volume \"login\" : "), "{login}");
+        assert!(messages.iter().all(|text| text.contains("No space left on device")), "{messages:?}");
+        assert!(set.mounted("u1", "cfg").is_none());
+    }
+    disk.make_room();
+    set.mount(&usual()).await.unwrap();
+    let volume = disk.path().join("pods/u1/volumes/kubernetes.io~configmap/cfg");
+    assert_eq!(std::fs::read_to_string(volume.join("key")).unwrap(), "value");
+    let mut names: Vec<_> = std::fs::read_dir(volume).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    let [stamped, data, key] = names.as_slice() else { panic!("something is left: {names:?}") };
+    assert!(stamped.to_str().is_some_and(|name| name.starts_with("..2")), "{names:?}");
+    assert_eq!((data.to_str(), key.to_str()), (Some("..data"), Some("key")));
+}
+
+#[tokio::test]
+async fn a_busy_mount_keeps_everything() {
+    let bench = bench();
+    bench.set.mount(&usual()).await.unwrap();
+    let at = bench.dir.path().join("pods/u1/volumes/kubernetes.io~secret/login");
+    bench.mounts.refuse(&at);
+    assert!(bench.set.unmount("u1").await.is_err());
+    assert!(at.join("token").exists(), "nothing below a mount is removed");
+}
+
+#[tokio::test]
+async fn problems_are_told_in_upstreams_words() {
+    let bench = bench();
+    let config_map = ConfigMapVolumeSource {
+        local_object_reference: LocalObjectReference { name: "none".into() },
+        ..ConfigMapVolumeSource::default()
+    };
+    let missing = pod(vec![
+        ("ok", VolumeSourceOf::empty("")),
+        ("cfg", api_types::core_v1::VolumeSource { config_map: Some(config_map), ..source() }),
+    ]);
+    let error = bench.set.mount(&missing).await.unwrap_err();
+    assert_eq!(
+        error,
+        MountError::Volumes(vec!["MountVolume.SetUp failed for volume \"cfg\" : configmap \"none\" not found".into()])
+    );
+    let git = GitRepoVolumeSource::default();
+    let old = pod(vec![("git", api_types::core_v1::VolumeSource { git_repo: Some(git.into()), ..source() })]);
+    let error = bench.set.mount(&old).await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("MountVolume.SetUp failed for volume \"git\" : git-repo volume plugin has been disabled")
+    );
+}
+
+#[tokio::test]
+async fn orphans_go_and_others_stay() {
+    let bench = bench();
+    bench.set.mount(&usual()).await.unwrap();
+    let mut other = usual();
+    other.metadata.uid = "u2".into();
+    bench.set.mount(&other).await.unwrap();
+    bench.set.clean_orphans(&["u2".to_owned()].into()).await;
+    assert!(!bench.dir.path().join("pods/u1").exists());
+    assert!(bench.dir.path().join("pods/u2/volumes/kubernetes.io~secret/login/token").exists());
+    assert_eq!(bench.mounts.mounted().len(), 1);
+}
+
+#[tokio::test]
+async fn volumes_outlive_the_objects_they_were_made_from() {
+    let bench = bench();
+    bench.set.mount(&usual()).await.unwrap();
+    bench.objects.forget_all();
+    let error = bench.set.mount(&usual()).await.unwrap_err();
+    assert!(matches!(&error, MountError::Stale(messages) if messages.len() == 2), "{error:?}");
+    assert!(bench.set.mounted("u1", "cfg").is_some() && bench.set.mounted("u1", "scratch").is_some());
+    let mut other = usual();
+    other.metadata.uid = "u2".into();
+    let error = bench.set.mount(&other).await.unwrap_err();
+    assert!(matches!(error, MountError::Volumes(_)), "a new pod has nothing to go on with: {error:?}");
+}
+
+/// The volumes that there are, with the pods that have them.
+fn there(set: &VolumeSet) -> Vec<String> {
+    let worlds = set.worlds.lock();
+    let volumes = worlds.actual.volumes.iter().map(|(name, volume)| {
+        let pods: Vec<String> = volume.pods.iter().map(|(uid, mount)| format!("{uid} {:?}", mount.done)).collect();
+        format!("{name}: {}", pods.join(", "))
+    });
+    volumes.collect()
+}
+
+#[tokio::test]
+async fn a_kubelet_that_comes_back_knows_what_there_is() {
+    let bench = bench();
+    bench.set.mount(&usual()).await.unwrap();
+    let mut other = usual();
+    other.metadata.uid = "u2".into();
+    bench.set.mount(&other).await.unwrap();
+    let all = there(&bench.set);
+    assert_eq!(all.len(), 6);
+    assert!(all.contains(&"kubernetes.io/secret/u2-login: u2 Yes".to_owned()), "{all:?}");
+
+    let back = parts(bench.dir.path()).2;
+    back.reconstruct().await;
+    let found = there(&back);
+    assert_eq!(found.len(), 6);
+    assert!(found.iter().all(|line| line.ends_with("Uncertain")), "{found:?}");
+    assert!(back.mounted("u1", "cfg").is_none(), "nobody has looked at it yet");
+    back.mount(&usual()).await.unwrap();
+    assert!(back.mounted("u1", "cfg").is_some());
+    back.unmount("u2").await.unwrap();
+    let left = there(&back);
+    assert!(left.len() == 3 && left.iter().all(|line| line.ends_with("u1 Yes")), "{left:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_volume_waits_for_itself_alone() {
+    let bench = bench();
+    let missing = |name: &str| {
+        let local_object_reference = LocalObjectReference { name: name.into() };
+        let config_map = ConfigMapVolumeSource { local_object_reference, ..ConfigMapVolumeSource::default() };
+        api_types::core_v1::VolumeSource { config_map: Some(config_map), ..source() }
+    };
+    let of = |uid: &str| {
+        let mut pod = pod(vec![("a", missing("none")), ("b", VolumeSourceOf::empty(""))]);
+        pod.metadata.uid = uid.into();
+        pod
+    };
+    let mut waits = Vec::new();
+    for _ in 0..4 {
+        let began = tokio::time::Instant::now();
+        bench.set.mount(&of("u1")).await.unwrap_err();
+        waits.push(began.elapsed().as_millis());
+    }
+    assert!(waits[0] < 100 && (500..600).contains(&waits[1]) && (1000..1100).contains(&waits[2]), "{waits:?}");
+    assert!((2000..2100).contains(&waits[3]), "{waits:?}");
+    let began = tokio::time::Instant::now();
+    bench.set.mount(&of("u2")).await.unwrap_err();
+    assert!(began.elapsed() < Duration::from_millis(100), "another pod's volume is another");
+    let hasty = tokio::time::timeout(Duration::from_millis(10), bench.set.mount(&of("u1"))).await;
+    assert!(hasty.is_err() && bench.set.mounted("u1", "b").is_some(), "the other volume does not wait");
+}

@@ -1,0 +1,177 @@
+//! Which volumes pods want, and which there are: attached to the node, their device mounted, set up for pods.
+//!
+//! Several pods may use one volume; its attachment and its device go when the last of them is gone. Upstream:
+//! DesiredStateOfWorld, ActualStateOfWorld.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::PathBuf;
+
+use super::layout::Plugin;
+use super::reconcile::{Operation, Step};
+
+/// A volume by upstream's unique name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct VolumeName {
+    pub(super) plugin: Plugin,
+    /// What tells it from others of the plugin.
+    pub(super) id: String,
+}
+
+impl VolumeName {
+    /// The volume that a plugin has in this directory of a pod.
+    pub(super) fn new(plugin: Plugin, steps: Steps, uid: &str, directory: &str) -> Self {
+        let shared = steps.attach || steps.device;
+        let id = if shared { directory.to_owned() } else { format!("{uid}-{directory}") };
+        Self { plugin, id }
+    }
+}
+
+impl fmt::Display for VolumeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.plugin.directory().replace('~', "/"), self.id)
+    }
+}
+
+/// What a plugin does for a volume beside setting it up for a pod.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Steps {
+    /// It is attached to the node before anything else.
+    pub(super) attach: bool,
+    /// Its device is mounted once, whatever pods use it.
+    pub(super) device: bool,
+    /// It is set up again at every sync, as its content follows objects.
+    pub(super) remount: bool,
+}
+
+/// A volume in place for a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountedVolume {
+    /// Where on the machine it is.
+    pub path: PathBuf,
+    /// Whether containers may not write, whatever their mount says.
+    pub read_only: bool,
+    /// Whether the kubelet made it, so that the runtime may label it.
+    pub managed: bool,
+    /// The group it adds to the pod.
+    pub(super) group: Option<i64>,
+}
+
+/// What a pod wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DesiredVolume {
+    pub(super) name: VolumeName,
+    pub(super) steps: Steps,
+    /// Its directory below the pod's.
+    pub(super) directory: String,
+}
+
+/// What all pods want: by uid, and by the volume's name in the pod.
+#[derive(Debug, Default)]
+pub(super) struct DesiredStateOfWorld {
+    pub(super) pods: BTreeMap<String, BTreeMap<String, DesiredVolume>>,
+}
+
+/// Who wants a volume.
+pub(super) struct Users {
+    pub(super) steps: Steps,
+    pub(super) uids: BTreeSet<String>,
+}
+
+impl DesiredStateOfWorld {
+    /// All volumes with those who want them.
+    pub(super) fn volumes(&self) -> BTreeMap<&VolumeName, Users> {
+        let mut out: BTreeMap<&VolumeName, Users> = BTreeMap::new();
+        for (uid, volumes) in &self.pods {
+            for volume in volumes.values() {
+                let users = Users { steps: volume.steps, uids: BTreeSet::new() };
+                out.entry(&volume.name).or_insert(users).uids.insert(uid.clone());
+            }
+        }
+        out
+    }
+
+    pub(super) fn get(&self, uid: &str, volume: &str) -> Option<&DesiredVolume> {
+        self.pods.get(uid)?.get(volume)
+    }
+
+    /// A volume's directory below a pod's that wants it.
+    pub(super) fn directory(&self, uid: &str, name: &VolumeName) -> Option<String> {
+        let found = self.pods.get(uid)?.values().find(|volume| volume.name == *name)?;
+        Some(found.directory.clone())
+    }
+}
+
+/// Whether a step has been done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Done {
+    #[default]
+    No,
+    /// It was begun, now or by an earlier kubelet: to be done again where it is wanted, otherwise to be undone.
+    Uncertain,
+    Yes,
+}
+
+/// A volume that there is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ActualVolume {
+    pub(super) attached: Done,
+    pub(super) device: Done,
+    /// Set up for these pods, by uid.
+    pub(super) pods: BTreeMap<String, PodMount>,
+}
+
+/// A volume as one pod has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct PodMount {
+    pub(super) done: Done,
+    pub(super) directory: String,
+    /// `None` until it was in place once.
+    pub(super) mounted: Option<MountedVolume>,
+    /// Its content is to be looked after again.
+    pub(super) remount: bool,
+}
+
+/// All volumes that there are.
+#[derive(Debug, Default)]
+pub(super) struct ActualStateOfWorld {
+    pub(super) volumes: BTreeMap<VolumeName, ActualVolume>,
+}
+
+impl ActualStateOfWorld {
+    /// A volume was found on disk: which steps were taken is not known for sure.
+    pub(super) fn reconstruct(&mut self, name: VolumeName, steps: Steps, uid: String, directory: String) {
+        let volume = self.volumes.entry(name).or_default();
+        let seen = |step: bool| if step { Done::Uncertain } else { Done::No };
+        (volume.attached, volume.device) = (seen(steps.attach), seen(steps.device));
+        volume.pods.insert(uid, PodMount { done: Done::Uncertain, directory, ..PodMount::default() });
+    }
+
+    pub(super) fn pod(&self, name: &VolumeName, uid: &str) -> Option<&PodMount> {
+        self.volumes.get(name)?.pods.get(uid)
+    }
+
+    pub(super) fn pod_mut(&mut self, name: &VolumeName, uid: &str) -> Option<&mut PodMount> {
+        self.volumes.get_mut(name)?.pods.get_mut(uid)
+    }
+
+    /// Notes how far a step has come.
+    pub(super) fn note(&mut self, operation: &Operation, done: Done) {
+        let volume = self.volumes.entry(operation.volume.clone()).or_default();
+        match operation.step {
+            Step::Attach | Step::Detach => volume.attached = done,
+            Step::MountDevice | Step::UnmountDevice => volume.device = done,
+            Step::SetUp | Step::TearDown if done == Done::No => drop(volume.pods.remove(&operation.uid)),
+            Step::SetUp | Step::TearDown => volume.pods.entry(operation.uid.clone()).or_default().done = done,
+        }
+        if *volume == ActualVolume::default() {
+            self.volumes.remove(&operation.volume);
+        }
+    }
+
+    /// Nothing is left of a pod on disk.
+    pub(super) fn forget_pod(&mut self, uid: &str) {
+        self.volumes.values_mut().for_each(|volume| drop(volume.pods.remove(uid)));
+        self.volumes.retain(|_, volume| *volume != ActualVolume::default());
+    }
+}
