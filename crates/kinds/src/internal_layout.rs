@@ -6,7 +6,7 @@ use api_machinery::reflect::{Field, Presence, Reflect, View, is_zero};
 use api_types::core_v1::PodSecurityContext;
 
 /// Initialisms and words that upstream's names write in their own way where the wire begins with them.
-const CAPITALS: [(&str, &str); 29] = [
+const CAPITALS: [(&str, &str); 30] = [
     ("seLinux", "SELinux"),
     ("uid", "UID"),
     ("ip", "IP"),
@@ -36,6 +36,7 @@ const CAPITALS: [(&str, &str); 29] = [
     ("storageos", "StorageOS"),
     ("wwids", "WWIDs"),
     ("pdName", "PDName"),
+    ("cidrs", "CIDRs"),
 ];
 /// The fields of a pod's spec, by their names on the wire.
 const POD_SPEC: [&str; 36] = [

@@ -1,11 +1,33 @@
 //! What a few kinds keep beside their objects (addresses, ports) and add to the generic engine.
 
-use api_machinery::object::Object;
+use std::sync::Arc;
+
+use api_machinery::meta::DeleteOptions;
+use api_machinery::object::{KindType, Object};
 use api_machinery::status::ApiError;
 use async_trait::async_trait;
 
-use crate::context::RequestCx;
+use crate::context::{Hooks, RequestCx};
+use crate::delete::Deletion;
+use crate::registry::Registry;
+use crate::resource::Resource;
 use crate::services::Reservation;
+use crate::{namespaces, services};
+
+/// A kind that has a companion, and how that is made of what the registry has.
+pub(crate) struct Entry {
+    pub(crate) kind: KindType,
+    pub(crate) build: fn(&Registry) -> Arc<dyn Companion>,
+}
+
+/// Every kind that has one.
+static ALL: &[Entry] = &[services::COMPANION, namespaces::COMPANION];
+
+/// The companion of a kind.
+pub(crate) fn of(registry: &Registry, group: &str, resource: &str) -> Arc<dyn Companion> {
+    let entry = ALL.iter().find(|entry| (entry.kind.group, entry.kind.resource) == (group, resource));
+    entry.map_or_else(|| Arc::new(NoCompanion) as Arc<dyn Companion>, |entry| (entry.build)(registry))
+}
 
 /// How the write ended that a reservation was made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +67,18 @@ pub(crate) trait Companion: Send + Sync {
     /// After the write: keeps what was taken and gives back what is no longer used, or the other way round.
     async fn settle(&self, _reservation: Reservation, _outcome: Outcome) {}
 
+    /// Begins a deletion in its own way; nothing where the ordinary deletion goes on from here.
+    async fn begin_delete(
+        &self,
+        _resource: &Resource,
+        _cx: &RequestCx,
+        _relative: &Arc<str>,
+        _options: &DeleteOptions,
+        _hooks: &Hooks<'_>,
+    ) -> Result<Option<Deletion>, ApiError> {
+        Ok(None)
+    }
+
     /// After an object has gone.
     async fn deleted(&self, _object: &dyn Object) {}
 
@@ -55,6 +89,6 @@ pub(crate) trait Companion: Send + Sync {
 }
 
 /// Most kinds keep nothing beside their objects.
-pub(crate) struct NoCompanion;
+struct NoCompanion;
 
 impl Companion for NoCompanion {}

@@ -78,9 +78,7 @@ impl Resource {
         let relative = key::relative(self.info().namespaced, &cx.namespace, name)?;
         let mut options = options.clone();
         options.grace_period_seconds = options.grace_period_seconds.map(|asked| if asked < 0 { 1 } else { asked });
-        if (self.info().group, self.info().resource) == ("", "namespaces")
-            && let Some(begun) = self.delete_namespace(cx, &relative, &options, hooks).await?
-        {
+        if let Some(begun) = self.companion.begin_delete(self, cx, &relative, &options, hooks).await? {
             return Ok(begun);
         }
         let mut live = self.store.read(&relative).await?.0;

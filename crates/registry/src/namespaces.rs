@@ -3,31 +3,46 @@
 use std::sync::Arc;
 
 use api_machinery::meta::DeleteOptions;
-use api_machinery::object::Object;
+use api_machinery::object::{Kind, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::Namespace;
 use api_types::core_v1::constants::namespace_phase;
+use async_trait::async_trait;
 use watch_cache::Stored;
 
-use crate::companion::Companion;
+use crate::companion::{Companion, Entry};
 use crate::context::{Hooks, Operation, RequestCx};
 use crate::delete::Deletion;
 use crate::finalizers;
 use crate::resource::Resource;
 use crate::store::{ManagedFields, Swap};
 
-/// Holds a namespace while its spec has finalizers.
-pub(crate) struct NamespaceCompanion;
+/// Namespaces have one.
+pub(crate) const COMPANION: Entry = Entry { kind: Namespace::TYPE, build: |_| Arc::new(NamespaceCompanion) };
 
+/// Holds a namespace while its spec has finalizers.
+struct NamespaceCompanion;
+
+#[async_trait]
 impl Companion for NamespaceCompanion {
+    async fn begin_delete(
+        &self,
+        resource: &Resource,
+        cx: &RequestCx,
+        relative: &Arc<str>,
+        options: &DeleteOptions,
+        hooks: &Hooks<'_>,
+    ) -> Result<Option<Deletion>, ApiError> {
+        resource.delete_namespace(cx, relative, options, hooks).await
+    }
+
     fn may_go(&self, object: &dyn Object) -> bool {
         object.downcast_ref::<Namespace>().is_none_or(|namespace| namespace.spec.finalizers.is_empty())
     }
 }
 
 impl Resource {
-    /// The part of a namespace's deletion that is special; nothing where the ordinary deletion goes on from here.
-    pub(crate) async fn delete_namespace(
+    async fn delete_namespace(
         &self,
         cx: &RequestCx,
         relative: &Arc<str>,

@@ -1,23 +1,21 @@
 //! All resources of a server.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use api_machinery::gvk::GroupResource;
 use base::{SharedClock, SharedRng, TaskGroup};
-use kinds::info::ResourceInfo;
 use kinds::rules::Rules;
 use parking_lot::RwLock;
 use storage::{Backend, LeasePool, LeasePoolOptions, Transformed, Transformer};
 use watch_cache::{Cache, CacheOptions, Codec, Index};
 
 use crate::codec::{ObjectCodec, StorageMedia};
-use crate::companion::{Companion, NoCompanion};
+use crate::companion;
 use crate::context::RulesRef;
 use crate::conversion::{Conversion, OfKind};
-use crate::namespaces::NamespaceCompanion;
 use crate::resource::{Resource, Setup, Shared};
 use crate::services::{ServiceCompanion, ServiceOptions};
 use crate::store::Store;
@@ -111,16 +109,10 @@ impl Registry {
             delete_collection_workers: options.delete_collection_workers,
             compacted: Arc::clone(&options.compacted),
         };
-        let services = ServiceCompanion::new(
-            &options.services,
-            Arc::clone(&options.backend),
-            Arc::clone(&options.rng),
-            &options.etcd_prefix,
-        );
-        Arc::new(Self {
+        Arc::new_cyclic(|registry| Self {
             shared: Arc::new(shared),
             leases: Arc::new(LeasePool::new(Arc::clone(&options.backend), Arc::clone(&options.clock), pool)),
-            services: Arc::new(services),
+            services: Arc::new(ServiceCompanion::new(&options, Weak::clone(registry))),
             options,
             resources: RwLock::default(),
         })
@@ -167,7 +159,7 @@ impl Registry {
             None => Arc::new(self.open(&group_resource, &rules, &setup, &indexes)),
         };
         Arc::new(Resource {
-            companion: self.companion(info),
+            companion: companion::of(self, info.group, info.resource),
             group_resource,
             rules,
             store,
@@ -233,9 +225,8 @@ impl Registry {
         }
     }
 
-    /// What Services keep beside themselves, for repair.
-    #[must_use]
-    pub fn services(&self) -> &ServiceCompanion {
+    /// What Services keep beside themselves.
+    pub(crate) fn services(&self) -> &Arc<ServiceCompanion> {
         &self.services
     }
 
@@ -274,14 +265,6 @@ impl Registry {
             resource: group_resource.clone(),
             prefix,
             lifetime: rules.lifecycle().expires.then(|| (self.options.event_ttl, Arc::clone(&self.leases))),
-        }
-    }
-
-    fn companion(&self, info: &ResourceInfo<'_>) -> Arc<dyn Companion> {
-        match (info.group, info.resource) {
-            ("", "services") => Arc::clone(&self.services) as Arc<dyn Companion>,
-            ("", "namespaces") => Arc::new(NamespaceCompanion),
-            _ => Arc::new(NoCompanion),
         }
     }
 

@@ -3,6 +3,7 @@
 pub mod constants;
 mod ingress;
 mod ingress_class;
+mod ip_address;
 mod network_policy;
 mod service_cidr;
 
@@ -12,6 +13,7 @@ pub use ingress::{
     IngressStatus, IngressTLS, ServiceBackendPort,
 };
 pub use ingress_class::{IngressClass, IngressClassParametersReference, IngressClassSpec};
+pub use ip_address::{IPAddress, IPAddressSpec, ParentReference};
 pub use network_policy::{
     IPBlock, NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort,
     NetworkPolicySpec,

@@ -3,8 +3,10 @@
 mod ingress;
 mod ingress_class;
 mod ingress_validation;
+mod ip_address;
 mod network_policy;
 mod network_policy_validation;
+mod service_cidr;
 
 #[cfg(test)]
 mod tests;
@@ -16,4 +18,6 @@ pub(crate) static KINDS: &[&dyn Rules] = &[
     &Typed::<ingress_class::IngressClassRules>::new(),
     &Typed::<ingress::IngressRules>::new(),
     &Typed::<network_policy::NetworkPolicyRules>::new(),
+    &Typed::<ip_address::IPAddressRules>::new(),
+    &Typed::<service_cidr::ServiceCIDRRules>::new(),
 ];

@@ -7,9 +7,9 @@ use api_machinery::names::parse_ip_lenient;
 use api_machinery::status::ApiError;
 use api_types::core_v1::Service;
 
+use super::allocator::AddressError;
 use super::families::{EXTERNAL_NAME, is_headless};
 use super::network::Family;
-use super::range::RangeError;
 use super::{Claim, Claiming, ServiceCompanion, invalid};
 
 impl ServiceCompanion {
@@ -49,67 +49,36 @@ impl ServiceCompanion {
     }
 
     async fn claim_given(&self, claiming: &mut Claiming<'_>, address: IpAddr) -> Result<(), ApiError> {
-        let taken = self.take_address(address, claiming.dry_run).await;
-        taken.map_err(|error| {
-            let list = BadValue::list(&claiming.service.spec.cluster_ips);
-            let mut errors = ErrorList::new();
-            let detail = format!("failed to allocate IP {address}: {error}");
-            errors.push(Path::new("spec").child("clusterIPs").invalid(list, detail));
-            invalid(claiming.service, &errors)
-        })?;
+        let taken = self.allocator.take(address, &claiming.reservation.owner, claiming.dry_run).await;
+        taken.map_err(|error| refused(claiming.service, format!("failed to allocate IP {address}: {error}")))?;
         if !claiming.dry_run {
             claiming.reservation.taken.push(Claim::Address(address));
         }
         Ok(())
     }
 
-    async fn take_address(&self, address: IpAddr, dry_run: bool) -> Result<(), RangeError> {
-        let known = self.addresses.iter().find(|addresses| addresses.cidr.contains(address));
-        let Some(addresses) = known else { return Err(RangeError::OtherNetwork) };
-        let Some(offset) = addresses.cidr.offset(address) else {
-            return Err(RangeError::Outside(format!(
-                "the provided IP ({address}) is not in the valid range. The range of valid IPs is {}",
-                addresses.cidr
-            )));
-        };
-        if dry_run { Ok(()) } else { addresses.range.take(offset).await }
-    }
-
     async fn claim_any(&self, claiming: &mut Claiming<'_>, family: Family) -> Result<(), ApiError> {
-        let Some(addresses) = self.addresses.iter().find(|addresses| addresses.cidr.family() == family) else {
-            return Err(ApiError::internal(format_args!("no range of {} addresses", family.as_str())));
-        };
-        if claiming.dry_run {
-            claiming.service.spec.cluster_ips.push(addresses.cidr.network().to_string());
-            return Ok(());
-        }
-        let name = &claiming.service.metadata.name;
-        let offset = addresses.range.take_any().await.map_err(|error| match error {
-            RangeError::Full => {
+        let taken = self.allocator.take_any(family, &claiming.reservation.owner, claiming.dry_run).await;
+        let address = taken.map_err(|error| match error {
+            AddressError::Full => {
+                let name = &claiming.service.metadata.name;
                 ApiError::internal(format_args!("failed to allocate a serviceIP for Service {name:?}: range is full"))
             }
-            other => {
-                let mut errors = ErrorList::new();
-                let path = Path::new("spec").child("clusterIPs");
-                let list = BadValue::list(&claiming.service.spec.cluster_ips);
-                errors.push(path.invalid(list, format!("failed to allocate IP: {other}")));
-                invalid(claiming.service, &errors)
-            }
+            other => refused(claiming.service, format!("failed to allocate IP: {other}")),
         })?;
-        let address = addresses.cidr.address(offset);
         claiming.service.spec.cluster_ips.push(address.to_string());
-        claiming.reservation.taken.push(Claim::Address(address));
-        Ok(())
-    }
-
-    pub(super) async fn free_address(&self, address: IpAddr) -> Result<(), RangeError> {
-        for addresses in &self.addresses {
-            if let Some(offset) = addresses.cidr.offset(address) {
-                return addresses.range.free(offset).await;
-            }
+        if !claiming.dry_run {
+            claiming.reservation.taken.push(Claim::Address(address));
         }
         Ok(())
     }
+}
+
+fn refused(service: &Service, detail: String) -> ApiError {
+    let mut errors = ErrorList::new();
+    let list = BadValue::list(&service.spec.cluster_ips);
+    errors.push(Path::new("spec").child("clusterIPs").invalid(list, detail));
+    invalid(service, &errors)
 }
 
 fn addresses_of(service: &Service) -> Vec<IpAddr> {

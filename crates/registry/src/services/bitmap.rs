@@ -2,6 +2,8 @@
 
 use base::Rng;
 
+use super::bands;
+
 /// Taken numbers, counted from the range's base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bitmap {
@@ -50,20 +52,12 @@ impl Bitmap {
         }
     }
 
-    /// Takes some free number: from a random place in the upper band on, and from the lower band, which is for those
-    /// who choose themselves, only when that is full.
+    /// Takes some free number, in the order of the bands.
     pub(crate) fn take_any(&mut self, lower_band: u32, rng: &Rng) -> Option<u32> {
-        let found = self
-            .first_free(lower_band, self.size, rng)
-            .or_else(|| self.first_free(0, lower_band.min(self.size), rng))?;
+        let numbers = bands::numbers(self.size.into(), lower_band.into(), rng);
+        let found = numbers.filter_map(|number| u32::try_from(number).ok()).find(|offset| !self.is_taken(*offset))?;
         self.take(found);
         Some(found)
-    }
-
-    fn first_free(&self, start: u32, end: u32, rng: &Rng) -> Option<u32> {
-        let width = end.saturating_sub(start);
-        let first = u32::try_from(rng.below(u64::from(width))).unwrap_or(0);
-        (0..width).map(|step| start + (first + step) % width).find(|offset| !self.is_taken(*offset))
     }
 
     pub(crate) fn taken(&self) -> impl Iterator<Item = u32> + '_ {

@@ -1,38 +1,47 @@
 //! What Services keep beside themselves: cluster addresses and node ports.
 //!
-//! Both are bitmaps under `ranges/` in the store (upstream's form before IPAddress objects, which are not among the
-//! kinds served here); a reservation is taken before the Service is checked and given back where it is not written.
-//! A crash in between is found by repair.
+//! An address is an `IPAddress` object of its own; ports are a bitmap under `ranges/` in the store, which all servers
+//! share. A reservation is taken before the Service is checked and given back where it is not written. A crash in
+//! between is found by repair.
 
+mod address_repair;
 mod addresses;
+mod allocator;
+mod bands;
 mod bitmap;
 mod families;
 mod network;
+mod port_repair;
 mod ports;
 mod range;
 mod repair;
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use api_machinery::field_path::ErrorList;
 use api_machinery::gvk::GroupKind;
-use api_machinery::object::Object;
+use api_machinery::object::{Kind, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::{Service, ServiceSpec};
 use async_trait::async_trait;
-use base::SharedRng;
 use storage::{Backend, Expect, Key, Write};
 
-use crate::companion::{Companion, Outcome};
+use crate::companion::{Companion, Entry, Outcome};
 use crate::context::RequestCx;
+use crate::registry::{Registry, RegistryOptions};
 
 pub use network::Cidr;
-pub use repair::{RepairFinding, RepairReport};
+pub use repair::{RepairAction, RepairFinding, RepairReport};
 
+use allocator::{AddressAllocator, Owner};
 use network::Family;
 use range::Range;
+
+/// Services have one.
+pub(crate) const COMPANION: Entry =
+    Entry { kind: Service::TYPE, build: |registry| Arc::clone(registry.services()) as Arc<dyn Companion> };
 
 /// Ranges of Service addresses and ports.
 #[derive(Debug, Clone)]
@@ -49,7 +58,7 @@ impl Default for ServiceOptions {
     }
 }
 
-/// Something taken from a range.
+/// Something that a Service holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
     Address(IpAddr),
@@ -59,19 +68,16 @@ pub(crate) enum Claim {
 /// What a write took, and what it makes free.
 #[derive(Debug, Default)]
 pub(crate) struct Reservation {
+    owner: Owner,
     taken: Vec<Claim>,
     freed: Vec<Claim>,
 }
 
-/// The addresses of one family.
-struct Addresses {
-    cidr: Cidr,
-    range: Range,
-}
-
-/// The ranges of addresses and ports.
-pub struct ServiceCompanion {
-    addresses: Vec<Addresses>,
+/// What hands out addresses and ports.
+pub(crate) struct ServiceCompanion {
+    /// The cluster's families, its default first.
+    families: Vec<Family>,
+    allocator: AddressAllocator,
     ports: Range,
     first_port: u16,
     port_count: u32,
@@ -87,32 +93,26 @@ struct Claiming<'a> {
 }
 
 impl ServiceCompanion {
-    pub(crate) fn new(options: &ServiceOptions, backend: Arc<dyn Backend>, rng: SharedRng, etcd_prefix: &str) -> Self {
-        let range = |name: &str, text: String, sizes: (u32, u32), what| {
-            let key = format!("{etcd_prefix}/ranges/{name}");
-            Range::new(Arc::clone(&backend), Arc::clone(&rng), key, text, sizes, what)
-        };
-        let names = ["serviceips", "secondaryserviceips"];
-        let addresses = options.cluster_ip_ranges.iter().zip(names).map(|(cidr, name)| Addresses {
-            cidr: *cidr,
-            range: range(name, cidr.to_string(), (cidr.size(), cidr.lower_band()), "IP"),
-        });
-        let (first, last) = (*options.node_ports.start(), *options.node_ports.end());
+    pub(crate) fn new(options: &RegistryOptions, registry: Weak<Registry>) -> Self {
+        let (first, last) = (*options.services.node_ports.start(), *options.services.node_ports.end());
         let port_count = u32::from(last.saturating_sub(first)) + 1;
         let lower_band = if port_count <= 16 { 0 } else { (port_count / 32).clamp(16, 128) };
+        let ports = Range::new(
+            Arc::clone(&options.backend),
+            Arc::clone(&options.rng),
+            format!("{}/ranges/servicenodeports", options.etcd_prefix),
+            format!("{first}-{last}"),
+            (port_count, lower_band),
+        );
         Self {
-            addresses: addresses.collect(),
-            ports: range("servicenodeports", format!("{first}-{last}"), (port_count, lower_band), "port"),
+            families: options.services.cluster_ip_ranges.iter().map(|cidr| cidr.family()).collect(),
+            allocator: AddressAllocator::new(registry, Arc::clone(&options.rng)),
+            ports,
             first_port: first,
             port_count,
-            backend: Arc::clone(&backend),
-            etcd_prefix: etcd_prefix.to_owned(),
+            backend: Arc::clone(&options.backend),
+            etcd_prefix: options.etcd_prefix.clone(),
         }
-    }
-
-    /// The cluster's families, its default first.
-    fn families(&self) -> Vec<Family> {
-        self.addresses.iter().map(|addresses| addresses.cidr.family()).collect()
     }
 
     async fn claim(
@@ -121,7 +121,8 @@ impl ServiceCompanion {
         service: &mut Service,
         old: Option<&Service>,
     ) -> Result<Reservation, ApiError> {
-        let mut claiming = Claiming { service, reservation: Reservation::default(), dry_run: cx.dry_run };
+        let reservation = Reservation { owner: Owner::of(service), ..Reservation::default() };
+        let mut claiming = Claiming { service, reservation, dry_run: cx.dry_run };
         let claimed = match self.claim_addresses(&mut claiming, old).await {
             Ok(()) => self.claim_ports(&mut claiming, old).await,
             refused => refused,
@@ -130,20 +131,19 @@ impl ServiceCompanion {
         match claimed {
             Ok(()) => Ok(reservation),
             Err(error) => {
-                self.release(&reservation.taken).await;
+                self.release(&reservation.owner, &reservation.taken).await;
                 Err(error)
             }
         }
     }
 
-    async fn release(&self, claims: &[Claim]) {
+    async fn release(&self, owner: &Owner, claims: &[Claim]) {
         for claim in claims {
             let freed = match claim {
-                Claim::Address(address) => self.free_address(*address).await,
-                Claim::Port(port) => match self.port_offset(*port) {
-                    Some(offset) => self.ports.free(offset).await,
-                    None => Ok(()),
-                },
+                Claim::Address(address) => {
+                    self.allocator.free(*address, owner).await.map_err(|error| error.to_string())
+                }
+                Claim::Port(port) => self.free_port(*port).await.map_err(|error| error.to_string()),
             };
             if let Err(error) = freed {
                 // Repair collects what is left over.
@@ -173,7 +173,7 @@ impl Companion for ServiceCompanion {
         if !service.spec.cluster_ip.is_empty() && service.spec.cluster_ips.is_empty() {
             service.spec.cluster_ips = vec![service.spec.cluster_ip.clone()];
         }
-        families::fill_in(&mut service.spec, None, &self.families()).map_err(|errors| invalid(service, &errors))?;
+        families::fill_in(&mut service.spec, None, &self.families).map_err(|errors| invalid(service, &errors))?;
         self.claim(cx, service, None).await
     }
 
@@ -187,15 +187,15 @@ impl Companion for ServiceCompanion {
             return Ok(Reservation::default());
         };
         keep_allocated(&mut service.spec, &old.spec);
-        families::fill_in(&mut service.spec, Some(&old.spec), &self.families())
+        families::fill_in(&mut service.spec, Some(&old.spec), &self.families)
             .map_err(|errors| invalid(service, &errors))?;
         self.claim(cx, service, Some(old)).await
     }
 
     async fn settle(&self, reservation: Reservation, outcome: Outcome) {
         match outcome {
-            Outcome::Written => self.release(&reservation.freed).await,
-            Outcome::Refused => self.release(&reservation.taken).await,
+            Outcome::Written => self.release(&reservation.owner, &reservation.freed).await,
+            Outcome::Refused => self.release(&reservation.owner, &reservation.taken).await,
             Outcome::Unknown => {}
         }
     }
@@ -207,7 +207,7 @@ impl Companion for ServiceCompanion {
         if let Err(error) = self.backend.txn(&Key::from(endpoints), Expect::Any, Write::Delete).await {
             tracing::warn!(namespace = %meta.namespace, name = %meta.name, %error, "cannot delete a service's endpoints");
         }
-        self.release(&held_by(&service.spec)).await;
+        self.release(&Owner::of(service), &held_by(&service.spec)).await;
     }
 }
 

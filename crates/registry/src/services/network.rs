@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// The most addresses of an IPv6 range that are used: more would make the bitmap too large to store.
-const MAX_IPV6_ADDRESSES: u32 = 1 << 16;
+/// IPv6 networks of more addresses are not counted through.
+const SHORTEST_IPV6_PREFIX: u8 = 64;
 /// The fewest addresses a range may have.
 const MIN_ADDRESSES: u32 = 8;
 
@@ -84,45 +84,53 @@ impl Cidr {
     /// Whether the address lies in the network.
     pub(crate) fn contains(self, address: IpAddr) -> bool {
         Family::of(address) == self.family()
-            && to_number(address).checked_sub(to_number(self.network)).is_some_and(|at| {
-                let bits = if self.network.is_ipv4() { 32 } else { 128 };
-                1_u128.checked_shl(u32::from(bits - self.prefix)).is_none_or(|size| at < size)
-            })
+            && to_number(address)
+                .checked_sub(to_number(self.network))
+                .is_some_and(|at| 1_u128.checked_shl(self.host_bits()).is_none_or(|size| at < size))
+    }
+
+    fn host_bits(self) -> u32 {
+        u32::from((if self.network.is_ipv4() { 32 } else { 128 }) - self.prefix)
     }
 
     /// How many addresses can be given out: not the network's own nor, in IPv4, the broadcast address.
-    pub(crate) fn size(self) -> u32 {
-        let host = u32::from((if self.network.is_ipv4() { 32 } else { 128 }) - self.prefix);
-        match self.family() {
-            Family::V4 => (1_u32.checked_shl(host).unwrap_or(u32::MAX)).saturating_sub(2),
-            Family::V6 if host >= 16 => MAX_IPV6_ADDRESSES - 1,
-            Family::V6 => (1_u32 << host).saturating_sub(1),
-        }
+    pub(crate) fn size(self) -> u64 {
+        let all = 1_u128.checked_shl(self.host_bits()).unwrap_or(u128::MAX);
+        let usable = all.saturating_sub(if self.network.is_ipv4() { 2 } else { 1 });
+        u64::try_from(usable).unwrap_or(u64::MAX)
+    }
+
+    /// Why addresses cannot be taken from it though it is one: more than can be counted.
+    pub(crate) fn problem(self) -> Option<String> {
+        let too_large = !self.network.is_ipv4() && self.prefix < SHORTEST_IPV6_PREFIX;
+        too_large.then(|| {
+            let given = self.prefix;
+            format!("shortest allowed prefix length for service CIDR is {SHORTEST_IPV6_PREFIX}, got {given}")
+        })
     }
 
     /// Whether it is too small to be of use.
     #[must_use]
     pub fn is_too_small(&self) -> bool {
-        let host = u32::from((if self.network.is_ipv4() { 32 } else { 128 }) - self.prefix);
-        host < MIN_ADDRESSES.trailing_zeros()
+        self.host_bits() < MIN_ADDRESSES.trailing_zeros()
     }
 
     /// The address of this number; the first that can be given out is 0.
-    pub(crate) fn address(self, offset: u32) -> IpAddr {
+    pub(crate) fn address(self, offset: u64) -> IpAddr {
         from_number(self.family(), to_number(self.network) + 1 + u128::from(offset))
     }
 
     /// The number of an address, where it can be given out.
-    pub(crate) fn offset(self, address: IpAddr) -> Option<u32> {
+    pub(crate) fn offset(self, address: IpAddr) -> Option<u64> {
         if Family::of(address) != self.family() {
             return None;
         }
         let offset = to_number(address).checked_sub(to_number(self.network) + 1)?;
-        u32::try_from(offset).ok().filter(|offset| *offset < self.size())
+        u64::try_from(offset).ok().filter(|offset| *offset < self.size())
     }
 
     /// How many of the first addresses are left to those who choose themselves.
-    pub(crate) fn lower_band(self) -> u32 {
+    pub(crate) fn lower_band(self) -> u64 {
         let size = self.size();
         if size <= 16 { 0 } else { (size / 16).clamp(16, 256) }
     }
@@ -152,7 +160,8 @@ mod tests {
             ("10.96.0.0/12", 1_048_574, "10.96.0.1", "10.111.255.254"),
             ("10.0.0.7/24", 254, "10.0.0.1", "10.0.0.254"),
             ("fd00::/112", 65_535, "fd00::1", "fd00::ffff"),
-            ("fd00::/108", 65_535, "fd00::1", "fd00::ffff"),
+            ("fd00::/108", 1_048_575, "fd00::1", "fd00::f:ffff"),
+            ("fd00::/64", u64::MAX, "fd00::1", "fd00::ffff:ffff:ffff:ffff"),
         ] {
             let cidr: Cidr = text.parse().unwrap();
             assert_eq!(cidr.size(), size, "{text}");
@@ -164,6 +173,9 @@ mod tests {
         assert!("10.0.0.0/33".parse::<Cidr>().is_err() && "x/8".parse::<Cidr>().is_err());
         assert_eq!("10.0.0.9/24".parse::<Cidr>().unwrap().to_string(), "10.0.0.0/24");
         assert!("0.0.0.0/0".parse::<Cidr>().is_ok() && "::/0".parse::<Cidr>().is_ok());
+        assert_eq!("fd00::/64".parse::<Cidr>().unwrap().problem(), None);
+        let told = "shortest allowed prefix length for service CIDR is 64, got 63";
+        assert_eq!("fd00::/63".parse::<Cidr>().unwrap().problem().as_deref(), Some(told));
         assert!("10.0.0.0/30".parse::<Cidr>().unwrap().is_too_small());
     }
 }

@@ -142,6 +142,14 @@ impl ServiceCompanion {
         })
     }
 
+    /// Gives a port back.
+    pub(super) async fn free_port(&self, port: u16) -> Result<(), RangeError> {
+        match self.port_offset(port) {
+            Some(offset) => self.ports.free(offset).await,
+            None => Ok(()),
+        }
+    }
+
     async fn take_port(&self, claiming: &mut Claiming<'_>, port: u16) -> Result<(), RangeError> {
         let Some(offset) = self.port_offset(port) else {
             let range = &self.ports.text;

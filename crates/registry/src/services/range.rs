@@ -1,4 +1,4 @@
-//! A range of numbers in the store, shared by all servers: each change is one compare-and-swap of its bitmap.
+//! A range of ports in the store, shared by all servers: each change is one compare-and-swap of its bitmap.
 
 use std::sync::Arc;
 
@@ -16,14 +16,12 @@ pub(super) const ATTEMPTS: u32 = 64;
 /// Why a number cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RangeError {
-    #[error("provided {0} is already allocated")]
-    Taken(&'static str),
+    #[error("provided port is already allocated")]
+    Taken,
     #[error("{0}")]
     Outside(String),
     #[error("range is full")]
     Full,
-    #[error("the provided network does not match the current range")]
-    OtherNetwork,
     #[error("the provided range does not match the current range")]
     OtherRange,
     #[error("{0}")]
@@ -45,8 +43,6 @@ pub(crate) struct Range {
     pub(crate) text: String,
     pub(crate) size: u32,
     lower_band: u32,
-    /// What one of its numbers is, in texts.
-    what: &'static str,
     /// How often each unowned number was seen; for repair.
     pub(crate) leaks: Mutex<std::collections::BTreeMap<u32, u8>>,
 }
@@ -64,13 +60,12 @@ impl Range {
         key: String,
         text: String,
         (size, lower_band): (u32, u32),
-        what: &'static str,
     ) -> Self {
-        Self { backend, rng, key: Key::from(key), text, size, lower_band, what, leaks: Mutex::default() }
+        Self { backend, rng, key: Key::from(key), text, size, lower_band, leaks: Mutex::default() }
     }
 
     pub(crate) async fn take(&self, offset: u32) -> Result<(), RangeError> {
-        self.change(|bitmap| if bitmap.take(offset) { Ok(()) } else { Err(RangeError::Taken(self.what)) }).await
+        self.change(|bitmap| if bitmap.take(offset) { Ok(()) } else { Err(RangeError::Taken) }).await
     }
 
     pub(crate) async fn take_any(&self) -> Result<u32, RangeError> {
@@ -89,7 +84,7 @@ impl Range {
     pub(crate) async fn check_free(&self, offset: u32) -> Result<(), RangeError> {
         let kv = self.backend.get(&self.key).await?.kv;
         let current = self.read(kv.as_ref())?;
-        if current.bitmap.is_taken(offset) { Err(RangeError::Taken(self.what)) } else { Ok(()) }
+        if current.bitmap.is_taken(offset) { Err(RangeError::Taken) } else { Ok(()) }
     }
 
     async fn change<T>(&self, change: impl Fn(&mut Bitmap) -> Result<T, RangeError>) -> Result<T, RangeError> {

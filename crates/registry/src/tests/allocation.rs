@@ -2,11 +2,31 @@
 
 use api_machinery::object::Object;
 use api_types::core_v1::{Service, ServicePort};
+use api_types::networking_v1::{ServiceCIDR, ServiceCIDRSpec};
 use kinds::rules::Endpoint;
 use storage::Backend as _;
 
 use super::*;
 use crate::{Hooks, Patch, Replace};
+
+/// A server of these ranges that has made its first `ServiceCIDR`.
+async fn cluster(ranges: &[&str], adjust: impl FnOnce(&mut RegistryOptions)) -> Fixture {
+    let fixture = Fixture::with(|options| {
+        options.services.cluster_ip_ranges = ranges.iter().map(|range| range.parse().unwrap()).collect();
+        adjust(options);
+    })
+    .await;
+    create_cidr(&fixture, "kubernetes", ranges).await;
+    fixture
+}
+
+async fn create_cidr(fixture: &Fixture, name: &str, cidrs: &[&str]) {
+    let cidrs = cidrs.iter().map(|cidr| (*cidr).to_owned()).collect();
+    let mut object = ServiceCIDR { spec: ServiceCIDRSpec { cidrs }, ..ServiceCIDR::default() };
+    object.metadata.name = name.into();
+    let kind = fixture.registry.resource("networking.k8s.io", "v1", "servicecidrs").unwrap();
+    kind.create(&fixture.cx(""), Box::new(object), &Hooks::none()).await.unwrap();
+}
 
 fn service(name: &str, type_: &str, ports: &[(i32, &str)]) -> Service {
     let mut service = Service::default();
@@ -36,25 +56,32 @@ fn spec(item: &Stored) -> api_types::core_v1::ServiceSpec {
     item.object().downcast_ref::<Service>().unwrap().spec.clone()
 }
 
-/// The stored bitmap, as a count of taken numbers.
-async fn taken(fixture: &Fixture, range: &str) -> u32 {
-    let key = storage::Key::from(format!("/registry/ranges/{range}"));
+/// How many node ports the stored bitmap says are taken.
+async fn ports_taken(fixture: &Fixture) -> u32 {
+    let key = storage::Key::from("/registry/ranges/servicenodeports");
     let Some(kv) = fixture.store.get(&key).await.unwrap().kv else { return 0 };
     let (stored, _): (api_types::core_v1::RangeAllocation, _) =
         api_machinery::object::from_protobuf(&kv.value).unwrap();
     stored.data.0.iter().map(|byte| byte.count_ones()).sum()
 }
 
+/// The addresses that are objects.
+async fn addresses(fixture: &Fixture) -> Vec<String> {
+    let kind = fixture.registry.resource("networking.k8s.io", "v1", "ipaddresses").unwrap();
+    let list = kind.list(&fixture.cx(""), &ListOptions::default()).await.unwrap();
+    list.items.iter().map(|item| item.object().meta().name.clone()).collect()
+}
+
 #[tokio::test(start_paused = true)]
 async fn addresses_come_and_go_with_their_service() {
-    let fixture = Fixture::new().await;
+    let fixture = cluster(&["10.0.0.0/24"], |_| {}).await;
     let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
     let web = boxed(&fixture, service("web", "ClusterIP", &[(80, "TCP")]));
     let created = services.create(&cx, web, &Hooks::none()).await.unwrap().item;
     let first = spec(&created);
     assert!(first.cluster_ip.starts_with("10.0.0.") && first.cluster_ips == [first.cluster_ip.clone()]);
     assert_eq!(first.ip_families, ["IPv4"]);
-    assert_eq!(taken(&fixture, "serviceips").await, 1);
+    assert_eq!(addresses(&fixture).await, [first.cluster_ip.clone()]);
 
     let mut clash = service("clash", "ClusterIP", &[(80, "TCP")]);
     clash.spec.cluster_ip = first.cluster_ip.clone();
@@ -69,7 +96,7 @@ async fn addresses_come_and_go_with_their_service() {
     // A creation that fails gives back what it took.
     let again = boxed(&fixture, service("web", "ClusterIP", &[(80, "TCP")]));
     assert_eq!(services.create(&cx, again, &Hooks::none()).await.unwrap_err().code, 409);
-    assert_eq!(taken(&fixture, "serviceips").await, 1);
+    assert_eq!(addresses(&fixture).await, [first.cluster_ip.clone()]);
 
     // A client that sends no address keeps the one there is.
     let put = Replace(boxed(&fixture, service("web", "ClusterIP", &[(81, "TCP")])));
@@ -77,12 +104,12 @@ async fn addresses_come_and_go_with_their_service() {
     assert_eq!(spec(&updated).cluster_ip, first.cluster_ip);
 
     services.delete(&cx, "web", &Default::default(), &Hooks::none()).await.unwrap();
-    assert_eq!(taken(&fixture, "serviceips").await, 0);
+    assert_eq!(addresses(&fixture).await, [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn given_addresses_must_be_in_the_range() {
-    let fixture = Fixture::new().await;
+    let fixture = cluster(&["10.0.0.0/24"], |_| {}).await;
     let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
     for (ip, text) in [
         ("10.0.0.1", ""),
@@ -100,7 +127,7 @@ async fn given_addresses_must_be_in_the_range() {
 
 #[tokio::test(start_paused = true)]
 async fn ports_of_one_number_share_and_are_released() {
-    let fixture = Fixture::new().await;
+    let fixture = cluster(&["10.0.0.0/24"], |_| {}).await;
     let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
     let dns = boxed(&fixture, service("dns", "NodePort", &[(53, "TCP"), (53, "UDP"), (80, "TCP")]));
     let created = spec(&services.create(&cx, dns, &Hooks::none()).await.unwrap().item);
@@ -108,13 +135,13 @@ async fn ports_of_one_number_share_and_are_released() {
     assert_eq!(ports[0], ports[1]);
     assert_ne!(ports[0], ports[2]);
     assert!(ports.iter().all(|port| (30_000..=32_767).contains(port)));
-    assert_eq!(taken(&fixture, "servicenodeports").await, 2);
+    assert_eq!(ports_taken(&fixture).await, 2);
 
     let mut far = service("far", "NodePort", &[(80, "TCP")]);
     far.spec.ports[0].node_port = 80;
     let error = services.create(&cx, boxed(&fixture, far), &Hooks::none()).await.unwrap_err();
     assert!(error.message.contains("spec.ports[0].nodePort: Invalid value: 80: provided port is not in the valid range. The range of valid ports is 30000-32767"), "{error}");
-    assert_eq!(taken(&fixture, "serviceips").await, 1, "the address was given back");
+    assert_eq!(addresses(&fixture).await.len(), 1, "the address was given back");
 
     let drop_last = Patch(|live: &dyn Object| {
         let mut service = live.downcast_ref::<Service>().unwrap().clone();
@@ -122,45 +149,38 @@ async fn ports_of_one_number_share_and_are_released() {
         Ok(Box::new(service) as Box<dyn Object>)
     });
     services.update(&cx, "dns", Endpoint::Main, &drop_last, &Hooks::none()).await.unwrap();
-    assert_eq!(taken(&fixture, "servicenodeports").await, 1);
+    assert_eq!(ports_taken(&fixture).await, 1);
     services.delete(&cx, "dns", &Default::default(), &Hooks::none()).await.unwrap();
-    assert_eq!(taken(&fixture, "servicenodeports").await, 0);
+    assert_eq!(ports_taken(&fixture).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn dry_runs_take_nothing_and_dual_stack_takes_two() {
-    let fixture = Fixture::with(|options| {
-        options.services.cluster_ip_ranges = vec!["10.96.0.0/12".parse().unwrap(), "fd00::/112".parse().unwrap()];
-    })
-    .await;
+    let fixture = cluster(&["10.96.0.0/12", "fd00::/112"], |_| {}).await;
     let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
     let mut dual = service("dual", "NodePort", &[(80, "TCP")]);
     dual.spec.ip_family_policy = Some("RequireDualStack".into());
     let shown = services.create(&fixture.dry("default"), boxed(&fixture, dual.clone()), &Hooks::none()).await.unwrap();
     assert_eq!(spec(&shown.item).cluster_ips, ["10.96.0.0", "fd00::"]);
-    assert_eq!((taken(&fixture, "serviceips").await, taken(&fixture, "servicenodeports").await), (0, 0));
+    assert_eq!((addresses(&fixture).await.len(), ports_taken(&fixture).await), (0, 0));
     let written = services.create(&cx, boxed(&fixture, dual), &Hooks::none()).await.unwrap();
     assert_eq!(spec(&written.item).ip_families, ["IPv4", "IPv6"]);
-    assert_eq!(taken(&fixture, "serviceips").await, 1);
-    assert_eq!(taken(&fixture, "secondaryserviceips").await, 1);
+    assert_eq!(addresses(&fixture).await.len(), 2);
     let single = Patch(|live: &dyn Object| {
         let mut service = live.downcast_ref::<Service>().unwrap().clone();
         service.spec.ip_family_policy = Some("SingleStack".into());
         Ok(Box::new(service) as Box<dyn Object>)
     });
     services.update(&fixture.dry("default"), "dual", Endpoint::Main, &single, &Hooks::none()).await.unwrap();
-    assert_eq!(taken(&fixture, "secondaryserviceips").await, 1, "a dry run gives nothing back");
+    assert_eq!(addresses(&fixture).await.len(), 2, "a dry run gives nothing back");
     let updated = services.update(&cx, "dual", Endpoint::Main, &single, &Hooks::none()).await.unwrap();
     assert_eq!(spec(&updated.item).cluster_ips.len(), 1);
-    assert_eq!(taken(&fixture, "secondaryserviceips").await, 0);
+    assert_eq!(addresses(&fixture).await, spec(&updated.item).cluster_ips);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_full_range_says_so() {
-    let fixture = Fixture::with(|options| {
-        options.services.cluster_ip_ranges = vec!["10.0.0.0/29".parse().unwrap()];
-    })
-    .await;
+    let fixture = cluster(&["10.0.0.0/29"], |_| {}).await;
     let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
     for number in 0..6 {
         let one = boxed(&fixture, service(&format!("s{number}"), "ClusterIP", &[(80, "TCP")]));
@@ -175,26 +195,28 @@ async fn a_full_range_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn repair_restores_what_is_used_and_frees_what_is_not_in_time() {
-    let fixture = Fixture::new().await;
+    let fixture = cluster(&["10.0.0.0/24"], |_| {}).await;
     let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
     let web = boxed(&fixture, service("web", "NodePort", &[(80, "TCP")]));
     services.create(&cx, web, &Hooks::none()).await.unwrap();
     assert_eq!(fixture.registry.repair_services(&cx).await.unwrap(), Default::default());
-    for range in ["serviceips", "servicenodeports"] {
-        let key = storage::Key::from(format!("/registry/ranges/{range}"));
-        fixture.store.txn(&key, storage::Expect::Any, storage::Write::Delete).await.unwrap();
+    let address = addresses(&fixture).await.remove(0);
+    let lost = [format!("/registry/ipaddresses/{address}"), "/registry/ranges/servicenodeports".to_owned()];
+    for key in lost {
+        fixture.store.txn(&storage::Key::from(key), storage::Expect::Any, storage::Write::Delete).await.unwrap();
     }
     let report = fixture.registry.repair_services(&cx).await.unwrap();
     let reasons: Vec<&str> = report.findings.iter().map(|finding| finding.reason).collect();
     assert_eq!(reasons, ["ClusterIPNotAllocated", "PortNotAllocated"]);
-    assert_eq!((taken(&fixture, "serviceips").await, taken(&fixture, "servicenodeports").await), (1, 1));
+    assert_eq!((addresses(&fixture).await, ports_taken(&fixture).await), (vec![address], 1));
 
     // The Service goes without its companion noticing: a crash.
     let key = storage::Key::from("/registry/services/specs/default/web");
     fixture.store.txn(&key, storage::Expect::Any, storage::Write::Delete).await.unwrap();
-    for expected in [1, 1, 0] {
-        fixture.registry.repair_services(&cx).await.unwrap();
-        assert_eq!(taken(&fixture, "serviceips").await, expected);
+    for (ports, addresses_left) in [(1, 1), (1, 1), (0, 0)] {
+        fixture.registry.repair_services(&fixture.cx("default")).await.unwrap();
+        assert_eq!((ports_taken(&fixture).await, addresses(&fixture).await.len()), (ports, addresses_left));
+        tokio::time::advance(std::time::Duration::from_secs(31)).await;
     }
 }
 
@@ -207,7 +229,7 @@ struct Racing {
 #[async_trait::async_trait]
 impl storage::Backend for Racing {
     async fn get(&self, key: &storage::Key) -> Result<storage::Get, storage::StorageError> {
-        let range = storage::Key::from("/registry/ranges/serviceips");
+        let range = storage::Key::from("/registry/ranges/servicenodeports");
         if *key == range && self.armed.swap(false, std::sync::atomic::Ordering::SeqCst) {
             for gone in [storage::Key::from("/registry/services/specs/default/web"), range] {
                 self.inner.txn(&gone, storage::Expect::Any, storage::Write::Delete).await?;
@@ -274,7 +296,7 @@ impl storage::Backend for Racing {
 #[tokio::test(start_paused = true)]
 async fn repair_takes_nothing_for_a_service_that_goes_meanwhile() {
     let racing = std::cell::OnceCell::new();
-    let fixture = Fixture::with(|options| {
+    let fixture = cluster(&["10.0.0.0/24"], |options| {
         let inner = storage::Memory::new(storage::MemoryOptions::default(), Arc::clone(&options.clock), &options.group);
         let backend = Arc::new(Racing { inner, armed: false.into() });
         options.backend = Arc::clone(&backend) as Arc<dyn storage::Backend>;
@@ -292,7 +314,7 @@ async fn repair_takes_nothing_for_a_service_that_goes_meanwhile() {
 
 #[tokio::test(start_paused = true)]
 async fn addresses_are_unique_however_many_ask() {
-    let fixture = Fixture::new().await;
+    let fixture = cluster(&["10.0.0.0/24"], |_| {}).await;
     let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
     let creations = (0..50).map(|number| {
         let one = boxed(&fixture, service(&format!("s{number}"), "NodePort", &[(80, "TCP")]));
@@ -307,4 +329,62 @@ async fn addresses_are_unique_however_many_ask() {
     ports.sort_unstable();
     ports.dedup();
     assert_eq!((addresses.len(), ports.len()), (50, 50));
+}
+
+#[tokio::test(start_paused = true)]
+async fn networks_come_and_go_with_their_objects() {
+    let fixture =
+        Fixture::with(|options| options.services.cluster_ip_ranges = vec!["10.0.0.0/29".parse().unwrap()]).await;
+    let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
+    let create = async |name: &str| {
+        let one = boxed(&fixture, service(name, "ClusterIP", &[(80, "TCP")]));
+        services.create(&cx, one, &Hooks::none()).await
+    };
+    let error = create("early").await.unwrap_err();
+    assert!(error.message.ends_with("failed to allocate IP: allocator not ready"), "{error}");
+    assert!(fixture.registry.repair_services(&cx).await.is_err(), "there is nothing to compare with");
+    create_cidr(&fixture, "kubernetes", &["10.0.0.0/29"]).await;
+    for number in 0..6 {
+        create(&format!("s{number}")).await.unwrap();
+    }
+    assert_eq!(create("full").await.unwrap_err().code, 500);
+
+    create_cidr(&fixture, "more", &["10.9.0.0/28"]).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert!(spec(&create("seventh").await.unwrap().item).cluster_ip.starts_with("10.9.0."));
+    // One that is going gives out nothing more.
+    let cidrs = fixture.registry.resource("networking.k8s.io", "v1", "servicecidrs").unwrap();
+    let hold = Patch(|live: &dyn Object| {
+        let mut object = live.downcast_ref::<ServiceCIDR>().unwrap().clone();
+        object.metadata.finalizers.push("example.com/hold".into());
+        Ok(Box::new(object) as Box<dyn Object>)
+    });
+    cidrs.update(&fixture.cx(""), "more", Endpoint::Main, &hold, &Hooks::none()).await.unwrap();
+    cidrs.delete(&fixture.cx(""), "more", &Default::default(), &Hooks::none()).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert_eq!(create("eighth").await.unwrap_err().code, 500);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_gives_back_only_what_is_its_own() {
+    let fixture = cluster(&["10.0.0.0/24"], |_| {}).await;
+    let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
+    let web = boxed(&fixture, service("web", "ClusterIP", &[(80, "TCP")]));
+    let ip = spec(&services.create(&cx, web, &Hooks::none()).await.unwrap().item).cluster_ip;
+    let kind = fixture.registry.resource("networking.k8s.io", "v1", "ipaddresses").unwrap();
+    let now = |name: &str| {
+        let mut object = api_types::networking_v1::IPAddress::default();
+        object.metadata.name = ip.clone();
+        object.spec.parent_ref = Some(api_types::networking_v1::ParentReference {
+            resource: "services".into(),
+            namespace: "default".into(),
+            name: name.into(),
+            ..Default::default()
+        });
+        Box::new(object)
+    };
+    kind.delete(&fixture.cx(""), &ip, &Default::default(), &Hooks::none()).await.unwrap();
+    kind.create(&fixture.cx(""), now("other"), &Hooks::none()).await.unwrap();
+    services.delete(&cx, "web", &Default::default(), &Hooks::none()).await.unwrap();
+    assert_eq!(addresses(&fixture).await, [ip], "it is another's by now");
 }
