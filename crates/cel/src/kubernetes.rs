@@ -1,0 +1,3 @@
+//! What only Kubernetes has: its libraries, its environments by version, types of structural schemas.
+
+pub mod declared;

@@ -1,0 +1,33 @@
+//! The Common Expression Language as Kubernetes v1.36 uses it.
+pub mod ast;
+mod check;
+mod cost;
+mod environment;
+mod error;
+mod estimate;
+mod eval;
+mod function;
+mod issue;
+pub mod kubernetes;
+mod lexer;
+pub mod library;
+mod parser;
+mod pattern;
+mod plan;
+mod program;
+mod time;
+mod types;
+mod value;
+
+pub use cost::Cost;
+pub use environment::{Environment, TypeProvider};
+pub use error::{EvalError, Out};
+pub use estimate::{Hints, NoHints, Range};
+pub use function::{Args, Overload, Run, overload};
+pub use issue::{Issue, Issues};
+pub use library::Library;
+pub use parser::MacroSet;
+pub use program::{Activation, Budget, Evaluation, Meter, Program, Variables};
+pub use time::Timestamp;
+pub use types::Type;
+pub use value::{Blob, Built, Entries, List, Map, Object, Opaque, Text, Value, View};
