@@ -106,12 +106,11 @@ fn index_of<'v>(args: &Args<'_, 'v>, from: i64) -> Out<Value<'v>> {
 fn last_index_of<'v>(args: &Args<'_, 'v>, from: Option<i64>) -> Out<Value<'v>> {
     let (text, wanted) = (args.str(0), args.str(1));
     let from = from.unwrap_or_else(|| count(text));
-    let Some(start) = offset(text, from) else {
+    if offset(text, from).is_none() {
         return if wanted.is_empty() && from >= 0 { Ok(Value::Int(count(text))) } else { out_of_range(from) };
-    };
+    }
     // The match may begin at the place and end behind it.
-    let end = (start + wanted.len()).min(text.len());
-    let end = (end..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    let end = offset(text, from.saturating_add(count(wanted))).unwrap_or(text.len());
     let found = text.get(..end).and_then(|head| head.rfind(wanted)).and_then(|at| text.get(..at));
     Ok(Value::Int(found.map_or(-1, count)))
 }

@@ -16,34 +16,23 @@ pub(crate) fn double_as_int(value: f64) -> Option<i64> {
     fits.then_some(value as i64)
 }
 
+/// Beyond the range of integers a double is larger or smaller; within, upstream compares doubles.
+#[expect(clippy::cast_precision_loss, reason = "as upstream compares")]
 fn int_to_double(left: i64, right: f64) -> Option<Ordering> {
-    if right.is_nan() {
-        return None;
+    match right {
+        _ if right < INT_RANGE.0 => Some(Ordering::Greater),
+        _ if right > INT_RANGE.1 => Some(Ordering::Less),
+        _ => (left as f64).partial_cmp(&right),
     }
-    if right < INT_RANGE.0 {
-        return Some(Ordering::Greater);
-    }
-    if right >= INT_RANGE.1 {
-        return Some(Ordering::Less);
-    }
-    #[expect(clippy::cast_possible_truncation, reason = "it is in range")]
-    let whole = right.trunc() as i64;
-    Some(left.cmp(&whole).then_with(|| 0.0_f64.partial_cmp(&right.fract()).unwrap_or(Ordering::Equal)))
 }
 
+#[expect(clippy::cast_precision_loss, reason = "as upstream compares")]
 fn uint_to_double(left: u64, right: f64) -> Option<Ordering> {
-    if right.is_nan() {
-        return None;
+    match right {
+        _ if right < 0.0 => Some(Ordering::Greater),
+        _ if right > UINT_END => Some(Ordering::Less),
+        _ => (left as f64).partial_cmp(&right),
     }
-    if right < 0.0 {
-        return Some(Ordering::Greater);
-    }
-    if right >= UINT_END {
-        return Some(Ordering::Less);
-    }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is in range")]
-    let whole = right.trunc() as u64;
-    Some(left.cmp(&whole).then_with(|| 0.0_f64.partial_cmp(&right.fract()).unwrap_or(Ordering::Equal)))
 }
 
 fn int_to_uint(left: i64, right: u64) -> Ordering {
