@@ -21,7 +21,10 @@ pub(crate) enum Reference {
     Variable(Name),
     Constant(Value<'static>),
     /// The function by its full name, without a receiver that only was its namespace, and the overloads that may be meant.
-    Function { qualified: bool, overloads: Vec<Arc<OverloadDecl>> },
+    Function {
+        qualified: bool,
+        overloads: Vec<Arc<OverloadDecl>>,
+    },
     Struct(Name),
 }
 

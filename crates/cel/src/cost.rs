@@ -158,10 +158,9 @@ impl Cost {
             }
             Self::Searches => of(size(0).scaled(PER_CHARACTER).times(size(1).scaled(PER_CHARACTER))),
             Self::Matches => of(pattern_cost(size(0), size(1))),
-            Self::Finds => CallEstimate {
-                cost: pattern_cost(size(0), size(1)),
-                result: Some(Range::new(0, size(0).max)),
-            },
+            Self::Finds => {
+                CallEstimate { cost: pattern_cost(size(0), size(1)), result: Some(Range::new(0, size(0).max)) }
+            }
             Self::Scans => of(size(1)),
             Self::Traverses => of(traversal_estimate(node(0))),
             Self::Replaces => CallEstimate {
@@ -169,7 +168,7 @@ impl Cost {
                 result: Some(replaced(size(0), size(1), size(2))),
             },
             Self::Joins => {
-                let result = joined(node(0), (args.len() > 0).then(|| size(1)));
+                let result = joined(node(0), (!args.is_empty()).then(|| size(1)));
                 CallEstimate { cost: result.scaled(PER_CHARACTER), result: Some(result) }
             }
             Self::Pairs => of(size(0).times(size(1)).plus(Range::exactly(1))),

@@ -71,7 +71,8 @@ impl Environment {
     pub fn new(libraries: &[&Library]) -> Self {
         let mut functions: HashMap<Name, Vec<Arc<OverloadDecl>>> = HashMap::new();
         let mut types: HashMap<Name, Type> = HashMap::new();
-        let known = TYPES.iter().copied().chain(libraries.iter().flat_map(|library| library.types).map(|ty| (*ty, *ty)));
+        let known =
+            TYPES.iter().copied().chain(libraries.iter().flat_map(|library| library.types).map(|ty| (*ty, *ty)));
         types.extend(known.filter_map(|(name, text)| Some((name.into(), Type::parse(text)?))));
         let mut macros = MacroSet::default();
         for library in libraries {
@@ -221,7 +222,10 @@ impl Environment {
     /// The full name of a function that is called by this name, if there is one.
     pub(crate) fn function_name(&self, name: &str) -> Option<Name> {
         let candidates = self.candidates(name);
-        candidates.iter().find_map(|name| self.functions.get_key_value(name.as_str())).map(|(name, _)| Name::clone(name))
+        candidates
+            .iter()
+            .find_map(|name| self.functions.get_key_value(name.as_str()))
+            .map(|(name, _)| Name::clone(name))
     }
 
     /// The name of a function whose namespace looks like a receiver: `math.abs(x)`.

@@ -164,7 +164,8 @@ impl Walk<'_> {
             Kind::Select { operand, field, test_only } => self.select(expr, operand, field, *test_only),
             Kind::Call { function, target, args } => self.call(expr, function, target.as_deref(), args),
             Kind::List { elements } => {
-                let costs = elements.iter().map(|element| self.cost(&element.value)).fold(Range::exactly(0), Range::plus);
+                let costs =
+                    elements.iter().map(|element| self.cost(&element.value)).fold(Range::exactly(0), Range::plus);
                 let value = elements.iter().map(|element| self.size_or_unknown(&element.value)).reduce(Range::or);
                 let value = Some(value.unwrap_or(Range::exactly(0)));
                 self.note(expr, Known { key: Some(Range::exactly(1)), value, ..Known::default() });

@@ -18,12 +18,12 @@ pub use bindings::BINDINGS;
 pub use encoders::ENCODERS;
 pub use lists::LISTS;
 pub use math::MATH;
+pub(crate) use number::print_double;
 pub use optional::OPTIONAL;
 pub use sets::SETS;
 pub use standard::STANDARD;
 pub use strings::STRINGS;
 pub use two_variable::TWO_VARIABLE;
-pub(crate) use number::print_double;
 
 /// Functions, types and macros that belong together.
 pub struct Library {

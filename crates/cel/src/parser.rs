@@ -17,8 +17,24 @@ const MAX_CODE_POINTS: usize = 100_000;
 
 /// Words that are kept for later.
 const RESERVED: [&str; 18] = [
-    "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace",
-    "return", "var", "void", "while", "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+    "in",
 ];
 
 const EXPECTED: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, \
@@ -26,9 +42,9 @@ const EXPECTED: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', 
 
 /// A tree with the places of its nodes.
 #[derive(Debug, Clone)]
-pub struct Parsed {
+pub(crate) struct Parsed {
     /// The tree.
-    pub expr: Expr,
+    pub(crate) expr: Expr,
     /// Byte offsets, by number of the node.
     pub(crate) offsets: Vec<u32>,
     /// What was read.
@@ -46,7 +62,7 @@ impl Parsed {
 ///
 /// # Errors
 /// What is wrong, and where.
-pub fn parse(source: &str, macros: &MacroSet) -> Result<Parsed, Issues> {
+pub(crate) fn parse(source: &str, macros: &MacroSet) -> Result<Parsed, Issues> {
     let fail = |issue| Issues::new(source, vec![issue]);
     let length = source.chars().count();
     if length > MAX_CODE_POINTS {
@@ -72,15 +88,7 @@ type Parse<T> = Result<T, Issue>;
 
 /// Binary operators by precedence, loosest first, with the functions they call.
 const BINARY: [&[(&str, &str)]; 3] = [
-    &[
-        ("<", "_<_"),
-        ("<=", "_<=_"),
-        (">=", "_>=_"),
-        (">", "_>_"),
-        ("==", "_==_"),
-        ("!=", "_!=_"),
-        ("in", "@in"),
-    ],
+    &[("<", "_<_"), ("<=", "_<=_"), (">=", "_>=_"), (">", "_>_"), ("==", "_==_"), ("!=", "_!=_"), ("in", "@in")],
     &[("+", "_+_"), ("-", "_-_")],
     &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")],
 ];
@@ -179,12 +187,7 @@ impl Parser<'_> {
         self.balanced(function, &mut parts.into_iter(), &offsets)
     }
 
-    fn balanced(
-        &mut self,
-        function: &str,
-        parts: &mut std::vec::IntoIter<Expr>,
-        offsets: &[usize],
-    ) -> Parse<Expr> {
+    fn balanced(&mut self, function: &str, parts: &mut std::vec::IntoIter<Expr>, offsets: &[usize]) -> Parse<Expr> {
         let middle = offsets.len() / 2;
         let (Some((left, right)), Some(&offset)) = (offsets.split_at_checked(middle), offsets.get(middle)) else {
             return parts.next().ok_or_else(|| too_deep(0));
@@ -220,7 +223,7 @@ impl Parser<'_> {
             }
             if count > 0 {
                 let operand = self.unary_operand()?;
-                return if count % 2 == 0 { Ok(operand) } else { self.call(offset, function, vec![operand]) };
+                return if count.is_multiple_of(2) { Ok(operand) } else { self.call(offset, function, vec![operand]) };
             }
         }
         self.member()

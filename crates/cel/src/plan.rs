@@ -23,29 +23,71 @@ pub(crate) enum Node {
     /// A constant that was computed, and what that cost.
     Folded(Value<'static>, u64),
     Failure(EvalError),
-    Local { slot: usize, cost: u64 },
-    Variable { name: Name, cost: u64 },
-    Select { operand: Box<Self>, field: Name, hint: FieldHint, optional: bool, cost: u64 },
-    Has { operand: Box<Self>, field: Name },
-    Index { operand: Box<Self>, index: Box<Self>, optional: bool, cost: u64 },
+    Local {
+        slot: usize,
+        cost: u64,
+    },
+    Variable {
+        name: Name,
+        cost: u64,
+    },
+    Select {
+        operand: Box<Self>,
+        field: Name,
+        hint: FieldHint,
+        optional: bool,
+        cost: u64,
+    },
+    Has {
+        operand: Box<Self>,
+        field: Name,
+    },
+    Index {
+        operand: Box<Self>,
+        index: Box<Self>,
+        optional: bool,
+        cost: u64,
+    },
     And(Box<[Self; 2]>),
     Or(Box<[Self; 2]>),
     Not(Box<Self>),
     NotStrictlyFalse(Box<Self>),
     Conditional(Box<[Self; 3]>),
-    Equal { negated: bool, args: Box<[Self; 2]> },
+    Equal {
+        negated: bool,
+        args: Box<[Self; 2]>,
+    },
     /// Whether a value is among constants.
-    Among { value: Box<Self>, set: Map<'static> },
-    Binary { operator: Operator, args: Box<[Self; 2]>, call: Box<Call> },
-    Call { args: Vec<Self>, call: Box<Call> },
+    Among {
+        value: Box<Self>,
+        set: Map<'static>,
+    },
+    Binary {
+        operator: Operator,
+        args: Box<[Self; 2]>,
+        call: Box<Call>,
+    },
+    Call {
+        args: Vec<Self>,
+        call: Box<Call>,
+    },
     List(Vec<(Self, bool)>),
     Map(Vec<(Self, Self, bool)>),
-    Struct { name: Name, fields: Vec<(Name, Self, bool)> },
+    Struct {
+        name: Name,
+        fields: Vec<(Name, Self, bool)>,
+    },
     Fold(Box<Fold>),
     /// A value is appended to the list in the slot.
-    Append { slot: usize, value: Box<Self> },
+    Append {
+        slot: usize,
+        value: Box<Self>,
+    },
     /// Entries are added to the map in the slot.
-    Insert { slot: usize, args: Vec<Self> },
+    Insert {
+        slot: usize,
+        args: Vec<Self>,
+    },
 }
 
 /// Which function a call means.
@@ -120,9 +162,9 @@ impl Planner<'_> {
             }
             Kind::Struct { fields, .. } => match self.checked.reference(expr.id) {
                 Some(Reference::Struct(name)) => {
-                    let fields = fields.iter().map(|field| {
-                        (Name::clone(&field.name), self.node(&field.value, cost::SELECT), field.optional)
-                    });
+                    let fields = fields
+                        .iter()
+                        .map(|field| (Name::clone(&field.name), self.node(&field.value, cost::SELECT), field.optional));
                     Node::Struct { name: Name::clone(name), fields: fields.collect() }
                 }
                 _ => Node::Failure(EvalError::failed("unknown type")),
@@ -311,7 +353,8 @@ fn folded_list(items: Vec<(Node, bool)>) -> Node {
     if !items.iter().all(|(node, optional)| node.is_const() && !optional) {
         return Node::List(items);
     }
-    let values = items.into_iter().filter_map(|(node, _)| if let Node::Const(value) = node { Some(value) } else { None });
+    let values =
+        items.into_iter().filter_map(|(node, _)| if let Node::Const(value) = node { Some(value) } else { None });
     Node::Const(Value::list(values.collect()))
 }
 

@@ -334,9 +334,7 @@ impl<'a> Value<'a> {
                 let found = usize::try_from(index).ok().and_then(|index| list.get(index));
                 found.ok_or(EvalError::IndexOutOfBounds(index))
             }
-            (Self::Map(map), _) => {
-                map.get(key)?.ok_or_else(|| EvalError::NoSuchKey(key.to_display()))
-            }
+            (Self::Map(map), _) => map.get(key)?.ok_or_else(|| EvalError::NoSuchKey(key.to_display())),
             (Self::Object(object), Self::String(name)) => object.select(name.as_str()),
             (Self::Optional(None), _) => Ok(Self::Optional(None)),
             (Self::Optional(Some(inner)), _) => inner.index_optional(key),
@@ -382,7 +380,7 @@ impl<'a> Value<'a> {
             Self::String(text) => text.as_str().is_empty(),
             Self::Bytes(bytes) => bytes.as_bytes().is_empty(),
             Self::List(list) => list.is_empty(),
-            Self::Map(map) => map.len() == 0,
+            Self::Map(map) => map.is_empty(),
             Self::Optional(value) => value.is_none(),
             Self::Object(object) => object.is_zero(),
             Self::Timestamp(_) | Self::Type(_) | Self::Opaque(_) => false,

@@ -158,8 +158,5 @@ impl Unifier {
 }
 
 fn takes_null(ty: &Type) -> bool {
-    matches!(
-        ty,
-        Type::Null | Type::Nullable(_) | Type::Object(_) | Type::Opaque(..) | Type::Timestamp | Type::Duration
-    )
+    matches!(ty, Type::Null | Type::Nullable(_) | Type::Object(_) | Type::Opaque(..) | Type::Timestamp | Type::Duration)
 }

@@ -38,9 +38,17 @@ pub enum DeclaredKind {
     Timestamp,
     /// A string of format `duration`.
     Duration,
-    List { item: Box<Declared>, order: ListOrder },
-    Map { value: Box<Declared> },
-    Object { name: Name, fields: BTreeMap<Name, DeclaredField> },
+    List {
+        item: Box<Declared>,
+        order: ListOrder,
+    },
+    Map {
+        value: Box<Declared>,
+    },
+    Object {
+        name: Name,
+        fields: BTreeMap<Name, DeclaredField>,
+    },
 }
 
 /// What the order of a list's elements means.
@@ -62,8 +70,26 @@ pub struct DeclaredField {
 }
 
 const RESERVED: [&str; 20] = [
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
-    "loop", "package", "namespace", "return", "var", "void",
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
 ];
 
 /// The name that expressions have for a property; nothing for one that they cannot reach.
@@ -144,7 +170,11 @@ impl Declared {
 
     pub(crate) fn field_names(&self, map: &ValueMap<String, Json>) -> Vec<Name> {
         let DeclaredKind::Object { fields, .. } = &self.kind else { return Vec::new() };
-        fields.iter().filter(|(_, field)| map.contains_key(&field.json_name)).map(|(name, _)| Name::clone(name)).collect()
+        fields
+            .iter()
+            .filter(|(_, field)| map.contains_key(&field.json_name))
+            .map(|(name, _)| Name::clone(name))
+            .collect()
     }
 
     /// Whether lists are equal in any order; nothing where the order counts.

@@ -60,9 +60,7 @@ static FORMATS: [Format; 13] = [
     format("byte", 84, |text| {
         problem(base64::engine::general_purpose::STANDARD.decode(text).is_ok(), "invalid base64")
     }),
-    format("date", 21, |text| {
-        problem(Timestamp::parse(&format!("{text}T00:00:00Z")).is_some(), "invalid date")
-    }),
+    format("date", 21, |text| problem(Timestamp::parse(&format!("{text}T00:00:00Z")).is_some(), "invalid date")),
     format("datetime", 86, |text| problem(Timestamp::parse(text).is_some(), "invalid datetime")),
 ];
 
@@ -76,8 +74,19 @@ macro_rules! constants {
 }
 
 const CONSTANTS: [Overload; 13] = constants!(
-    "dns1123Label", "dns1123Subdomain", "dns1035Label", "qualifiedName", "dns1123LabelPrefix", "dns1123SubdomainPrefix",
-    "dns1035LabelPrefix", "labelValue", "uri", "uuid", "byte", "date", "datetime"
+    "dns1123Label",
+    "dns1123Subdomain",
+    "dns1035Label",
+    "qualifiedName",
+    "dns1123LabelPrefix",
+    "dns1123SubdomainPrefix",
+    "dns1035LabelPrefix",
+    "labelValue",
+    "uri",
+    "uuid",
+    "byte",
+    "date",
+    "datetime"
 );
 
 const FUNCTIONS: &[Overload] = &{

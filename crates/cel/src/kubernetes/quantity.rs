@@ -67,9 +67,12 @@ const FUNCTIONS: &[Overload] = &[
     overload("quantity_is_less_than", "kubernetes.Quantity::isLessThan(kubernetes.Quantity) -> bool", ONE, |args| {
         Ok(Value::Bool(compare(args)? == Ordering::Less))
     }),
-    overload("quantity_is_greater_than", "kubernetes.Quantity::isGreaterThan(kubernetes.Quantity) -> bool", ONE, |args| {
-        Ok(Value::Bool(compare(args)? == Ordering::Greater))
-    }),
+    overload(
+        "quantity_is_greater_than",
+        "kubernetes.Quantity::isGreaterThan(kubernetes.Quantity) -> bool",
+        ONE,
+        |args| Ok(Value::Bool(compare(args)? == Ordering::Greater)),
+    ),
     overload("quantity_compare_to", "kubernetes.Quantity::compareTo(kubernetes.Quantity) -> int", ONE, |args| {
         Ok(Value::Int(number(compare(args)?)))
     }),

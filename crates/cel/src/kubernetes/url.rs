@@ -37,7 +37,9 @@ const FUNCTIONS: &[Overload] = &[
         parse(args.str(0)).map(Value::opaque).map_err(fail)
     }),
     overload("is_url_string", "isURL(string) -> bool", ONE, |args| Ok(Value::Bool(parse(args.str(0)).is_ok()))),
-    overload("url_get_scheme", "kubernetes.URL::getScheme() -> string", ONE, |args| text(args, |url| url.scheme.clone())),
+    overload("url_get_scheme", "kubernetes.URL::getScheme() -> string", ONE, |args| {
+        text(args, |url| url.scheme.clone())
+    }),
     overload("url_get_host", "kubernetes.URL::getHost() -> string", ONE, |args| text(args, |url| url.host.clone())),
     overload("url_get_hostname", "kubernetes.URL::getHostname() -> string", ONE, |args| {
         text(args, |url| url.host_and_port().0.trim_matches(['[', ']']).to_owned())

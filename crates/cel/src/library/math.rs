@@ -22,7 +22,9 @@ macro_rules! extremes {
             overload(concat!($id, "_double"), concat!($name, "(double) -> double"), ONE, |a| Ok(a.get(0).clone())),
             overload(concat!($id, "_int"), concat!($name, "(int) -> int"), ONE, |a| Ok(a.get(0).clone())),
             overload(concat!($id, "_uint"), concat!($name, "(uint) -> uint"), ONE, |a| Ok(a.get(0).clone())),
-            overload(concat!($id, "_double_double"), concat!($name, "(double, double) -> double"), ONE, |a| pick(a, $order)),
+            overload(concat!($id, "_double_double"), concat!($name, "(double, double) -> double"), ONE, |a| {
+                pick(a, $order)
+            }),
             overload(concat!($id, "_int_int"), concat!($name, "(int, int) -> int"), ONE, |a| pick(a, $order)),
             overload(concat!($id, "_uint_uint"), concat!($name, "(uint, uint) -> uint"), ONE, |a| pick(a, $order)),
             overload(concat!($id, "_int_uint"), concat!($name, "(int, uint) -> dyn"), ONE, |a| pick(a, $order)),
@@ -31,7 +33,9 @@ macro_rules! extremes {
             overload(concat!($id, "_double_uint"), concat!($name, "(double, uint) -> dyn"), ONE, |a| pick(a, $order)),
             overload(concat!($id, "_uint_int"), concat!($name, "(uint, int) -> dyn"), ONE, |a| pick(a, $order)),
             overload(concat!($id, "_uint_double"), concat!($name, "(uint, double) -> dyn"), ONE, |a| pick(a, $order)),
-            overload(concat!($id, "_list_double"), concat!($name, "(list<double>) -> double"), ONE, |a| pick(a, $order)),
+            overload(concat!($id, "_list_double"), concat!($name, "(list<double>) -> double"), ONE, |a| {
+                pick(a, $order)
+            }),
             overload(concat!($id, "_list_int"), concat!($name, "(list<int>) -> int"), ONE, |a| pick(a, $order)),
             overload(concat!($id, "_list_uint"), concat!($name, "(list<uint>) -> uint"), ONE, |a| pick(a, $order)),
         ]
@@ -73,7 +77,9 @@ const OTHERS: [Overload; 34] = [
     overload("math_bitShiftLeft_int_int", "math.bitShiftLeft(int, int) -> int", ONE, |a| shift(a, u64::checked_shl)),
     overload("math_bitShiftLeft_uint_int", "math.bitShiftLeft(uint, int) -> uint", ONE, |a| shift(a, u64::checked_shl)),
     overload("math_bitShiftRight_int_int", "math.bitShiftRight(int, int) -> int", ONE, |a| shift(a, u64::checked_shr)),
-    overload("math_bitShiftRight_uint_int", "math.bitShiftRight(uint, int) -> uint", ONE, |a| shift(a, u64::checked_shr)),
+    overload("math_bitShiftRight_uint_int", "math.bitShiftRight(uint, int) -> uint", ONE, |a| {
+        shift(a, u64::checked_shr)
+    }),
     overload("math_@max_list_dyn", "math.@max(list<dyn>) -> dyn", ONE, |a| pick(a, Ordering::Greater)),
     overload("math_@min_list_dyn", "math.@min(list<dyn>) -> dyn", ONE, |a| pick(a, Ordering::Less)),
     overload("math_@max_uint_uint_dyn", "math.@max(dyn, dyn) -> dyn", ONE, |a| pick(a, Ordering::Greater)),
@@ -127,7 +133,8 @@ fn pick<'v>(args: &Args<'_, 'v>, wanted: Ordering) -> Out<Value<'v>> {
     let values = list.map_or_else(|| args.values.to_vec(), |list| list.iter().collect());
     let mut values = values.into_iter();
     let name = if wanted == Ordering::Greater { "math.@max" } else { "math.@min" };
-    let mut best = values.next().ok_or_else(|| EvalError::failed(format!("{name}(list) argument must not be empty")))?;
+    let mut best =
+        values.next().ok_or_else(|| EvalError::failed(format!("{name}(list) argument must not be empty")))?;
     let is_number = |value: &Value<'_>| matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_));
     if !is_number(&best) {
         return Err(EvalError::NoSuchOverload);

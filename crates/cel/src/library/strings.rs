@@ -37,10 +37,15 @@ const FUNCTIONS: &[Overload] = &[
     overload("string_replace_string_string", "string::replace(string, string) -> string", Cost::Replaces, |args| {
         Ok(Value::text(args.str(0).replace(args.str(1), args.str(2))))
     }),
-    overload("string_replace_string_string_int", "string::replace(string, string, int) -> string", Cost::Replaces, |args| {
-        let count = usize::try_from(args.int(3)).unwrap_or(usize::MAX);
-        Ok(Value::text(args.str(0).replacen(args.str(1), args.str(2), count)))
-    }),
+    overload(
+        "string_replace_string_string_int",
+        "string::replace(string, string, int) -> string",
+        Cost::Replaces,
+        |args| {
+            let count = usize::try_from(args.int(3)).unwrap_or(usize::MAX);
+            Ok(Value::text(args.str(0).replacen(args.str(1), args.str(2), count)))
+        },
+    ),
     overload("string_split_string", "string::split(string) -> list<string>", Cost::Splits(0, 2), |a| split(a, -1)),
     overload("string_split_string_int", "string::split(string, int) -> list<string>", Cost::Splits(0, 2), |args| {
         split(args, args.int(2))
@@ -62,7 +67,9 @@ const FUNCTIONS: &[Overload] = &[
         let Value::List(list) = args.get(1) else { return Err(EvalError::NoSuchOverload) };
         format::format(args.str(0), list).map(Value::text)
     }),
-    overload("strings_quote", "strings.quote(string) -> string", Cost::Reads(0, 1), |args| Ok(Value::text(quote(args.str(0))))),
+    overload("strings_quote", "strings.quote(string) -> string", Cost::Reads(0, 1), |args| {
+        Ok(Value::text(quote(args.str(0))))
+    }),
 ];
 
 /// What Unicode calls white space.

@@ -76,8 +76,20 @@ const MACROS: &[Macro] = &[
     Macro { name: "transformList", receiver: Receiver::Any, args: 4, set: Set::TwoVariable, expand: transform_list },
     Macro { name: "transformMap", receiver: Receiver::Any, args: 3, set: Set::TwoVariable, expand: transform_map },
     Macro { name: "transformMap", receiver: Receiver::Any, args: 4, set: Set::TwoVariable, expand: transform_map },
-    Macro { name: "transformMapEntry", receiver: Receiver::Any, args: 3, set: Set::TwoVariable, expand: transform_entry },
-    Macro { name: "transformMapEntry", receiver: Receiver::Any, args: 4, set: Set::TwoVariable, expand: transform_entry },
+    Macro {
+        name: "transformMapEntry",
+        receiver: Receiver::Any,
+        args: 3,
+        set: Set::TwoVariable,
+        expand: transform_entry,
+    },
+    Macro {
+        name: "transformMapEntry",
+        receiver: Receiver::Any,
+        args: 4,
+        set: Set::TwoVariable,
+        expand: transform_entry,
+    },
     Macro { name: "optMap", receiver: Receiver::Any, args: 2, set: Set::Optional, expand: opt_map },
     Macro { name: "optFlatMap", receiver: Receiver::Any, args: 2, set: Set::Optional, expand: opt_flat_map },
     Macro { name: "bind", receiver: Receiver::Namespace("cel"), args: 3, set: Set::Bindings, expand: bind },
@@ -125,7 +137,9 @@ impl MacroSet {
         }
         match (namespace.as_deref(), name) {
             (Some("cel"), _) if self.block => block(parser, offset, name, target, args),
-            (Some("math"), "greatest" | "least") if self.math => extreme(parser, offset, name, args).map(Expanded::Macro),
+            (Some("math"), "greatest" | "least") if self.math => {
+                extreme(parser, offset, name, args).map(Expanded::Macro)
+            }
             (_, "sortBy") if self.sort_by && args.len() == 2 && target.is_some() => {
                 sort_by(parser, offset, target, args).map(Expanded::Macro)
             }

@@ -156,7 +156,7 @@ impl Reader<'_> {
             b'b' => 8,
             b'f' => 12,
             b'v' => 11,
-            b'x' => self.digits(16, 2) as u8,
+            b'x' => u8::try_from(self.digits(16, 2)).expect("a byte"),
             b'u' | b'U' => {
                 let code = self.digits(16, if byte == b'u' { 4 } else { 8 });
                 let c = char::from_u32(code).expect("a character");
@@ -165,7 +165,7 @@ impl Reader<'_> {
             }
             b'0'..=b'7' => {
                 self.at -= 1;
-                self.digits(8, 3) as u8
+                u8::try_from(self.digits(8, 3)).expect("a byte")
             }
             other => other,
         };

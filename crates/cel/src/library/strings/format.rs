@@ -70,9 +70,7 @@ fn text(arg: &Value<'_>) -> Out<String> {
         Value::String(text) => text.as_str().to_owned(),
         Value::Bytes(bytes) => String::from_utf8_lossy(bytes.as_bytes()).into_owned(),
         Value::Null => "null".to_owned(),
-        Value::Double(value) if value.is_infinite() => {
-            if *value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned()
-        }
+        Value::Double(value) if value.is_infinite() => if *value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned(),
         Value::Double(value) => print_double(*value),
         Value::Duration(nanos) => time::print_duration(*nanos),
         Value::Timestamp(at) => at.to_string(),
