@@ -12,7 +12,7 @@ pub type Name = Arc<str>;
 pub type ExprId = u32;
 
 /// How deep a tree may be. Whoever walks it may recurse.
-pub const MAX_DEPTH: u16 = 500;
+pub const MAX_DEPTH: u16 = 250;
 
 /// A node.
 #[derive(Debug, Clone)]

@@ -15,6 +15,9 @@ const MAX_NESTING: u16 = 250;
 /// How long an expression may be, in code points.
 const MAX_CODE_POINTS: usize = 100_000;
 
+/// How many nodes macros may write twice: chains of such macros would double the tree each time.
+const MAX_COPIED_NODES: usize = 10_000;
+
 /// Words that are kept for later.
 const RESERVED: [&str; 18] = [
     "as",
@@ -70,7 +73,7 @@ pub(crate) fn parse(source: &str, macros: &MacroSet) -> Result<Parsed, Issues> {
         return Err(Issues::new("", vec![Issue { offset: 0, message }]));
     }
     let tokens = lexer::tokens(source).map_err(fail)?;
-    let mut parser = Parser { source, tokens, at: 0, offsets: vec![0], macros, nesting: 0 };
+    let mut parser = Parser { source, tokens, at: 0, offsets: vec![0], macros, nesting: 0, copied: 0 };
     let expr = parser.whole().map_err(fail)?;
     Ok(Parsed { expr, offsets: parser.offsets, source: source.to_owned() })
 }
@@ -82,16 +85,22 @@ struct Parser<'s> {
     offsets: Vec<u32>,
     macros: &'s MacroSet,
     nesting: u16,
+    /// Nodes that macros wrote twice.
+    copied: usize,
 }
 
 type Parse<T> = Result<T, Issue>;
 
 /// Binary operators by precedence, loosest first, with the functions they call.
-const BINARY: [&[(&str, &str)]; 3] = [
+const BINARY: [&[(&str, &str)]; 5] = [
+    &[("||", "_||_")],
+    &[("&&", "_&&_")],
     &[("<", "_<_"), ("<=", "_<=_"), (">=", "_>=_"), (">", "_>_"), ("==", "_==_"), ("!=", "_!=_"), ("in", "@in")],
     &[("+", "_+_"), ("-", "_-_")],
     &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")],
 ];
+/// Below this level operators are logical, and chains of one of them are balanced.
+const FIRST_PLAIN_LEVEL: usize = 2;
 
 impl Parser<'_> {
     fn whole(&mut self) -> Parse<Expr> {
@@ -149,6 +158,15 @@ impl Parser<'_> {
         if expr.depth > MAX_DEPTH { Err(too_deep(offset)) } else { Ok(expr) }
     }
 
+    /// A copy of a part of the tree.
+    fn copy(&mut self, expr: &Expr) -> Parse<Expr> {
+        expr.any(&mut |_| {
+            self.copied += 1;
+            false
+        });
+        if self.copied > MAX_COPIED_NODES { Err(too_deep(self.offset())) } else { Ok(expr.clone()) }
+    }
+
     fn call(&mut self, offset: usize, function: &str, args: Vec<Expr>) -> Parse<Expr> {
         self.node(offset, Kind::Call { function: function.into(), target: None, args })
     }
@@ -164,25 +182,49 @@ impl Parser<'_> {
     }
 
     fn conditional(&mut self) -> Parse<Expr> {
-        let condition = self.logical("||", "_||_", |parser| parser.logical("&&", "_&&_", |p| p.binary(0)))?;
+        let condition = self.binary(0)?;
         let offset = self.offset();
         if !self.take("?") {
             return Ok(condition);
         }
-        let then = self.logical("||", "_||_", |parser| parser.logical("&&", "_&&_", |p| p.binary(0)))?;
+        let then = self.binary(0)?;
         self.expect(":")?;
         let otherwise = self.expr()?;
         self.call(offset, "_?_:_", vec![condition, then, otherwise])
     }
 
+    /// The operator that is next, and its level.
+    fn operator(&self) -> Option<(usize, &'static str)> {
+        let TokenKind::Mark(found) = self.kind() else { return None };
+        let mut levels = BINARY.iter().enumerate();
+        levels.find_map(|(level, row)| row.iter().find(|(mark, _)| mark == found).map(|(_, name)| (level, *name)))
+    }
+
+    /// Operands joined by operators of a level or one that binds tighter. It calls itself no more than once for each
+    /// level, which keeps deep nesting cheap.
+    fn binary(&mut self, lowest: usize) -> Parse<Expr> {
+        let mut left = self.unary()?;
+        while let Some((level, function)) = self.operator().filter(|(level, _)| *level >= lowest) {
+            if level < FIRST_PLAIN_LEVEL {
+                left = self.logical(left, level, function)?;
+                continue;
+            }
+            let offset = self.offset();
+            self.advance();
+            let right = self.binary(level + 1)?;
+            left = self.call(offset, function, vec![left, right])?;
+        }
+        Ok(left)
+    }
+
     /// A chain of one logical operator, as a balanced tree: long chains stay shallow.
-    fn logical(&mut self, mark: &str, function: &str, mut part: impl FnMut(&mut Self) -> Parse<Expr>) -> Parse<Expr> {
-        let mut parts = vec![part(self)?];
+    fn logical(&mut self, first: Expr, level: usize, function: &str) -> Parse<Expr> {
+        let mut parts = vec![first];
         let mut offsets = Vec::new();
-        while self.is(mark) {
+        while self.operator().is_some_and(|(found, _)| found == level) {
             offsets.push(self.offset());
             self.advance();
-            parts.push(part(self)?);
+            parts.push(self.binary(level + 1)?);
         }
         self.balanced(function, &mut parts.into_iter(), &offsets)
     }
@@ -195,18 +237,6 @@ impl Parser<'_> {
         let left = self.balanced(function, parts, left)?;
         let right = self.balanced(function, parts, right.get(1..).unwrap_or_default())?;
         self.call(offset, function, vec![left, right])
-    }
-
-    fn binary(&mut self, level: usize) -> Parse<Expr> {
-        let Some(operators) = BINARY.get(level) else { return self.unary() };
-        let mut left = self.binary(level + 1)?;
-        while let Some((_, function)) = operators.iter().find(|(mark, _)| self.is(mark)) {
-            let offset = self.offset();
-            self.advance();
-            let right = self.binary(level + 1)?;
-            left = self.call(offset, function, vec![left, right])?;
-        }
-        Ok(left)
     }
 
     /// Signs: an even number of them says nothing, a minus right before a number belongs to it.

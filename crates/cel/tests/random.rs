@@ -95,9 +95,25 @@ fn what_is_nested_too_deeply_or_too_long_is_refused() {
         "-".repeat(50_000),
         "1?1:".repeat(400) + "1",
         "x".repeat(100_001),
+        format!("optional.of(1){}", ".optMap(x, x)".repeat(60)),
     ] {
         assert!(env.compile(&source).is_err(), "{}", &source[..20]);
     }
+    let variables = Variables::default();
+    // The deepest that is not refused fits on the stack of any thread.
+    for source in [
+        format!("{}1{}", "(".repeat(249), ")".repeat(249)),
+        format!("{}1{}", "[".repeat(248), "]".repeat(248)),
+        format!("1{}", "+1".repeat(248)),
+        format!("size({}1{}) > 0", "[dyn(".repeat(110), ")]".repeat(110)),
+        format!("{}true{}", "[1].all(x, ".repeat(80), ")".repeat(80)),
+    ] {
+        let program = env.compile(&source).unwrap_or_else(|issues| panic!("{issues}"));
+        assert!(program.evaluate(&variables, Budget::default()).result.is_ok());
+    }
+    let long = "'x'.replace('', 'yyyyyyyyyyyyyyyy')".to_owned() + &".replace('', 'yyyyyyyyyyyyyyyy')".repeat(20);
+    let program = env.compile(&long).unwrap();
+    assert!(program.evaluate(&variables, Budget::default()).result.is_err());
     // Chains of these are balanced.
     assert!(env.compile(&format!("true{}", " && true".repeat(2000))).is_ok());
 }

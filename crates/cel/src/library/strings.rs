@@ -13,6 +13,8 @@ mod format;
 pub const STRINGS: Library = Library { name: "strings", functions: FUNCTIONS, types: &[], macros: NO_MACROS };
 
 const ONE: Cost = Cost::Fixed(1);
+/// How long a text may become by replacing: more than any object that is stored.
+const MAX_RESULT_BYTES: usize = 16 << 20;
 
 const FUNCTIONS: &[Overload] = &[
     overload("string_char_at_int", "string::charAt(int) -> string", ONE, char_at),
@@ -35,16 +37,13 @@ const FUNCTIONS: &[Overload] = &[
         Ok(Value::text(args.str(0).to_ascii_uppercase()))
     }),
     overload("string_replace_string_string", "string::replace(string, string) -> string", Cost::Replaces, |args| {
-        Ok(Value::text(args.str(0).replace(args.str(1), args.str(2))))
+        replace(args, usize::MAX)
     }),
     overload(
         "string_replace_string_string_int",
         "string::replace(string, string, int) -> string",
         Cost::Replaces,
-        |args| {
-            let count = usize::try_from(args.int(3)).unwrap_or(usize::MAX);
-            Ok(Value::text(args.str(0).replacen(args.str(1), args.str(2), count)))
-        },
+        |args| replace(args, usize::try_from(args.int(3)).unwrap_or(usize::MAX)),
     ),
     overload("string_split_string", "string::split(string) -> list<string>", Cost::Splits(0, 2), |a| split(a, -1)),
     overload("string_split_string_int", "string::split(string, int) -> list<string>", Cost::Splits(0, 2), |args| {
@@ -120,6 +119,16 @@ fn last_index_of<'v>(args: &Args<'_, 'v>, from: Option<i64>) -> Out<Value<'v>> {
     let end = offset(text, from.saturating_add(count(wanted))).unwrap_or(text.len());
     let found = text.get(..end).and_then(|head| head.rfind(wanted)).and_then(|at| text.get(..at));
     Ok(Value::Int(found.map_or(-1, count)))
+}
+
+/// A result may be as long as the product of two arguments, which the cost does not tell: it is bounded by itself.
+fn replace<'v>(args: &Args<'_, 'v>, count: usize) -> Out<Value<'v>> {
+    let (text, from, to) = (args.str(0), args.str(1), args.str(2));
+    let hits = text.matches(from).count().min(count);
+    if hits.saturating_mul(to.len()).saturating_add(text.len()) > MAX_RESULT_BYTES {
+        return Err(EvalError::failed("result of replace() is too long"));
+    }
+    Ok(Value::text(text.replacen(from, to, count)))
 }
 
 fn join<'v>(args: &Args<'_, 'v>) -> Out<Value<'v>> {

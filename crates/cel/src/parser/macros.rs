@@ -376,7 +376,8 @@ fn optional(p: &mut Parser<'_>, at: usize, target: Expr, args: Vec<Expr>, wrappe
     let (mut names, rest) = p.variables(args, 1)?;
     let (_, result) = p.body(at, rest)?;
     let name = names.pop().unwrap_or_else(|| UNUSED.into());
-    let test = method(p, at, target.clone(), "hasValue")?;
+    let tested = p.copy(&target)?;
+    let test = method(p, at, tested, "hasValue")?;
     let value = method(p, at, target, "value")?;
     let mut then = p.bound(at, name, value, result)?;
     if wrapped {
