@@ -208,3 +208,29 @@ fn the_authorizer_is_asked() {
         assert!(done.cost >= 350_000, "{source}");
     }
 }
+
+#[test]
+fn api_objects_are_read_in_place() {
+    let meta = api_machinery::meta::ObjectMeta {
+        name: "web".into(),
+        labels: [("app".to_owned(), "shop".to_owned())].into(),
+        creation_timestamp: api_machinery::time::Time::from_unix_seconds(0),
+        finalizers: vec!["a/b".into()],
+        ..Default::default()
+    };
+    let env = environment(NEWEST).with_variable("meta", Type::Dyn);
+    let variables = Variables::default().with("meta", Value::of_struct(&meta));
+    for source in [
+        "meta.name == 'web' && meta.labels.app == 'shop' && meta.labels == {'app': 'shop'}",
+        "has(meta.labels) && !has(meta.annotations) && !has(meta.labels.other)",
+        "meta.creationTimestamp.getFullYear() == 1970 && meta.finalizers[0] == 'a/b'",
+        "meta.labels.all(k, v, k == 'app' && v == 'shop') && meta.finalizers.exists(f, f.startsWith('a/'))",
+    ] {
+        let program = env.compile(source).unwrap_or_else(|issues| panic!("{issues}"));
+        let result = program.evaluate(&variables, Budget::default()).result;
+        assert!(matches!(result, Ok(Value::Bool(true))), "{source}: {result:?}");
+    }
+    let program = env.compile("meta.namespace").unwrap();
+    let result = program.evaluate(&variables, Budget::default()).result.map(|_| ());
+    assert_eq!(result, Err(EvalError::NoSuchKey("namespace".into())));
+}
