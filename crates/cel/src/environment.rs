@@ -69,33 +69,34 @@ impl Environment {
     /// The language with these libraries.
     #[must_use]
     pub fn new(libraries: &[&Library]) -> Self {
-        let mut functions: HashMap<Name, Vec<Arc<OverloadDecl>>> = HashMap::new();
-        let mut types: HashMap<Name, Type> = HashMap::new();
-        let known =
-            TYPES.iter().copied().chain(libraries.iter().flat_map(|library| library.types).map(|ty| (*ty, *ty)));
-        types.extend(known.filter_map(|(name, text)| Some((name.into(), Type::parse(text)?))));
-        let mut macros = MacroSet::default();
-        for library in libraries {
-            (library.macros)(&mut macros);
-            for row in library.functions {
-                if let Some(decl) = decl(row) {
-                    let rows = functions.entry(decl.signature.name.as_str().into()).or_default();
-                    if rows.iter().all(|other| other.id != row.id) {
-                        rows.push(Arc::new(decl));
-                    }
-                }
-            }
-        }
-        Self {
+        let types = TYPES.iter().filter_map(|(name, text)| Some(((*name).into(), Type::parse(text)?)));
+        let empty = Self {
             container: "".into(),
             variables: HashMap::new(),
-            functions: Arc::new(functions),
-            types: Arc::new(types),
+            functions: Arc::default(),
+            types: Arc::new(types.collect()),
             providers: Vec::new(),
-            macros,
+            macros: MacroSet::default(),
             homogeneous: false,
             literal_checks: false,
+        };
+        libraries.iter().fold(empty, |env, library| env.with_library(library))
+    }
+
+    /// With one more library; an overload that is there already stays.
+    #[must_use]
+    pub fn with_library(mut self, library: &Library) -> Self {
+        (library.macros)(&mut self.macros);
+        let types = Arc::make_mut(&mut self.types);
+        types.extend(library.types.iter().filter_map(|name| Some(((*name).into(), Type::parse(name)?))));
+        let functions = Arc::make_mut(&mut self.functions);
+        for decl in library.functions.iter().filter_map(decl) {
+            let rows = functions.entry(decl.signature.name.as_str().into()).or_default();
+            if rows.iter().all(|other| other.id != decl.id) {
+                rows.push(Arc::new(decl));
+            }
         }
+        self
     }
 
     /// With a variable; its name may have dots.

@@ -59,7 +59,8 @@ const SINCE: [(u16, &Library); 15] = [
 /// Since when constant patterns, durations and timestamps are looked at when compiled.
 const LITERAL_CHECKS_SINCE: u16 = 29;
 
-/// The environment of a version, to which users add their variables and types.
+/// The environment of a version, to which users add their variables and types, and libraries that only they have:
+/// [`JSON_PATCH`] for mutating policies, [`library::BINDINGS`] for selectors of devices.
 #[must_use]
 pub fn environment(version: Minor) -> Environment {
     let libraries: Vec<&Library> =

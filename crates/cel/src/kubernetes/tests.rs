@@ -10,7 +10,8 @@ use crate::{Budget, EvalError, NoHints, Range, Type, Value, Variables};
 const NEWEST: Minor = Minor(36);
 
 fn evaluate(source: &str) -> Result<String, EvalError> {
-    let program = environment(NEWEST).compile(source).unwrap_or_else(|issues| panic!("{issues}"));
+    let env = environment(NEWEST).with_library(&JSON_PATCH).with_library(&library::BINDINGS);
+    let program = env.compile(source).unwrap_or_else(|issues| panic!("{issues}"));
     let variables = Variables::default();
     let result = program.evaluate(&variables, Budget::of(PER_CALL_LIMIT)).result;
     result.map(|value| value.to_display())
@@ -36,6 +37,7 @@ fn libraries_do_as_upstream() {
         "isSemver('1.0.0') && !isSemver('1.0') && !isSemver('01.0.0') && isSemver('v01', true)",
         "sets.contains([1, 2], [2]) && sets.equivalent([1], [1, 1]) && sets.intersects([1], [1, 2])",
         "ip('10.0.0.1').family() == 4 && cidr('10.0.0.0/8').containsIP('10.1.2.3') && ip('::1').isLoopback()",
+        "cel.bind(x, 'a/b', jsonpatch.escapeKey(x) == 'a~1b')",
         "{'a': 1}.transformMap(k, v, v + 1) == {'a': 2} && [3, 1].sort() == [1, 3]",
     ] {
         assert_eq!(evaluate(source).as_deref(), Ok("true"), "{source}");
