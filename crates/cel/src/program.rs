@@ -1,0 +1,154 @@
+//! Compiled expressions and their evaluation.
+
+use crate::ast::Name;
+use crate::check::Checked;
+use crate::environment::Environment;
+use crate::error::{EvalError, Out};
+use crate::estimate::{self, Hints, Range};
+use crate::eval::{self, Frame};
+use crate::plan::{self, Node};
+use crate::types::Type;
+use crate::value::Value;
+
+/// How many rounds of comprehensions pass between two questions whether anybody still waits.
+const INTERRUPT_EVERY: u32 = 100;
+
+/// A compiled expression; shared by whoever evaluates it.
+#[derive(Debug)]
+pub struct Program {
+    root: Node,
+    slots: usize,
+    checked: Checked,
+}
+
+/// The values of variables.
+pub trait Activation {
+    /// The value of a variable, if there is one. What it took to compute it may be charged to the expression.
+    fn resolve<'s>(&'s self, name: &str, meter: &mut Meter<'_>) -> Option<Out<Value<'s>>>;
+}
+
+/// Variables in a list.
+#[derive(Debug, Default)]
+pub struct Variables<'v>(Vec<(Name, Value<'v>)>);
+
+impl<'v> Variables<'v> {
+    /// With one more variable.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: Value<'v>) -> Self {
+        self.0.push((name.into(), value));
+        self
+    }
+}
+
+impl Activation for Variables<'_> {
+    fn resolve<'s>(&'s self, name: &str, _: &mut Meter<'_>) -> Option<Out<Value<'s>>> {
+        self.0.iter().find(|(found, _)| &**found == name).map(|(_, value)| Ok(value.clone()))
+    }
+}
+
+/// What an evaluation may cost, and who may stop it.
+#[derive(Clone, Copy, Default)]
+pub struct Budget<'m> {
+    /// Units; none is without limit.
+    pub limit: Option<u64>,
+    /// Tells whether nobody waits any more.
+    pub interrupted: Option<&'m dyn Fn() -> bool>,
+}
+
+impl Budget<'_> {
+    /// So many units.
+    #[must_use]
+    pub fn of(limit: u64) -> Self {
+        Self { limit: Some(limit), interrupted: None }
+    }
+}
+
+/// What an evaluation has cost so far.
+pub struct Meter<'m> {
+    cost: u64,
+    limit: u64,
+    rounds: u32,
+    interrupted: Option<&'m dyn Fn() -> bool>,
+}
+
+impl<'m> Meter<'m> {
+    fn new(budget: Budget<'m>) -> Self {
+        let limit = budget.limit.unwrap_or(u64::MAX);
+        Self { cost: 0, limit, rounds: 0, interrupted: budget.interrupted }
+    }
+
+    /// Adds to the cost.
+    ///
+    /// # Errors
+    /// It is more than it may be now; the evaluation ends.
+    pub fn charge(&mut self, cost: u64) -> Out<()> {
+        self.cost = self.cost.saturating_add(cost);
+        if self.cost > self.limit { Err(EvalError::CostLimit) } else { Ok(()) }
+    }
+
+    /// Units that are left.
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        self.limit.saturating_sub(self.cost)
+    }
+
+    /// Another round of a comprehension.
+    pub(crate) fn tick(&mut self) -> Out<()> {
+        self.rounds += 1;
+        if self.rounds < INTERRUPT_EVERY {
+            return Ok(());
+        }
+        self.rounds = 0;
+        if self.interrupted.is_some_and(|interrupted| interrupted()) { Err(EvalError::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// What came of an evaluation, and what it cost.
+#[derive(Debug)]
+pub struct Evaluation<'a> {
+    pub result: Out<Value<'a>>,
+    /// Units, also where there is no value.
+    pub cost: u64,
+}
+
+impl Program {
+    pub(crate) fn new(_: &Environment, checked: Checked) -> Self {
+        let (root, slots) = plan::plan(&checked);
+        Self { root, slots, checked }
+    }
+
+    /// The type of its value.
+    #[must_use]
+    pub fn result_type(&self) -> &Type {
+        self.checked.type_of(self.checked.parsed.expr.id)
+    }
+
+    /// The expression as it was written.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.checked.parsed.source
+    }
+
+    /// Whether the expression reads a variable.
+    #[must_use]
+    pub fn reads(&self, variable: &str) -> bool {
+        self.checked.reads(variable)
+    }
+
+    /// What an evaluation may cost at least and at most.
+    #[must_use]
+    pub fn estimate(&self, hints: &dyn Hints) -> Range {
+        estimate::estimate(&self.checked, hints)
+    }
+
+    /// Evaluates the expression.
+    pub fn evaluate<'a>(&'a self, activation: &'a dyn Activation, budget: Budget<'_>) -> Evaluation<'a> {
+        let mut meter = Meter::new(budget);
+        let mut locals = Vec::new();
+        locals.resize_with(self.slots, || Ok(Value::Null));
+        let mut frame = Frame { activation, locals, meter: &mut meter };
+        let result = eval::eval(&self.root, &mut frame);
+        let cost = meter.cost;
+        Evaluation { result, cost }
+    }
+}

@@ -1,0 +1,167 @@
+//! Maps: of the expression, of a free-form value, of an API object.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use api_machinery::reflect::Field;
+use api_machinery::value::{Value as Json, ValueMap};
+
+use crate::error::{EvalError, Out};
+use crate::kubernetes::declared::Declared;
+
+use super::{Value, compare, read};
+
+/// Up to this many entries are found by looking at each.
+const SMALL: usize = 8;
+
+/// A map.
+#[derive(Clone)]
+pub enum Map<'a> {
+    /// Made by the expression.
+    Shared(Arc<Entries<'a>>),
+    /// A free-form object.
+    Json(&'a ValueMap<String, Json>),
+    /// Of an API object.
+    Field(&'a dyn Field),
+    /// A free-form object whose type is declared.
+    Declared(&'a ValueMap<String, Json>, &'a Declared),
+}
+
+/// Entries in the order they were added, found by key.
+#[derive(Clone, Default)]
+pub struct Entries<'a> {
+    entries: Vec<(Value<'a>, Value<'a>)>,
+    /// Places by hash, once there are many.
+    places: HashMap<u64, Vec<usize>>,
+    hasher: RandomState,
+}
+
+impl<'a> Entries<'a> {
+    /// Adds an entry.
+    ///
+    /// # Errors
+    /// The key is there already, or is no key.
+    pub fn insert(&mut self, key: Value<'a>, value: Value<'a>) -> Out<()> {
+        if !matches!(key, Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::String(_)) {
+            return Err(EvalError::failed(format!("unsupported key type: {}", key.type_of())));
+        }
+        if self.find(&key).is_some() {
+            return Err(EvalError::RepeatedKey(key.to_display()));
+        }
+        self.entries.push((key, value));
+        let first = if self.entries.len() == SMALL + 1 { 0 } else { self.entries.len() - 1 };
+        if self.entries.len() > SMALL {
+            for (at, (key, _)) in self.entries.iter().enumerate().skip(first) {
+                if let Some(hash) = compare::key_hash(key, &mut self.hasher.build_hasher()) {
+                    self.places.entry(hash).or_default().push(at);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn find(&self, key: &Value<'_>) -> Option<&(Value<'a>, Value<'a>)> {
+        if self.entries.len() <= SMALL {
+            return self.entries.iter().find(|(found, _)| compare::keys_equal(found, key));
+        }
+        let hash = compare::key_hash(key, &mut self.hasher.build_hasher())?;
+        let places = self.places.get(&hash)?;
+        places.iter().filter_map(|at| self.entries.get(*at)).find(|(found, _)| compare::keys_equal(found, key))
+    }
+}
+
+impl<'a> Map<'a> {
+    /// How many entries there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Shared(map) => map.entries.len(),
+            Self::Json(map) | Self::Declared(map, _) => map.len(),
+            Self::Field(field) => read::map_of(*field).map_or(0, |map| map.len()),
+        }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a key that is a string.
+    #[must_use]
+    pub fn get_str(&self, key: &str) -> Option<Value<'a>> {
+        match self {
+            Self::Shared(map) => {
+                if map.entries.len() <= SMALL {
+                    let found = map.entries.iter().find(|(found, _)| found.as_str() == Some(key));
+                    return found.map(|(_, value)| value.clone());
+                }
+                map.find(&Value::text(key)).map(|(_, value)| value.clone())
+            }
+            Self::Json(map) => map.get(key).map(Value::of_json),
+            Self::Declared(map, declared) => map.get(key).map(|value| declared.item_value(value)),
+            Self::Field(field) => read::map_of(*field)?.entry(key).map(Value::of_field),
+        }
+    }
+
+    /// The value of a key; numbers are the same key in whatever type they are.
+    ///
+    /// # Errors
+    /// The value cannot be a key.
+    pub fn get(&self, key: &Value<'_>) -> Out<Option<Value<'a>>> {
+        match (self, key) {
+            (_, Value::String(key)) => Ok(self.get_str(key.as_str())),
+            (Self::Shared(map), Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_)) => {
+                Ok(map.find(key).map(|(_, value)| value.clone()))
+            }
+            (_, Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_)) => Ok(None),
+            _ => Err(EvalError::NoSuchOverload),
+        }
+    }
+
+    /// The keys, in the order of the map.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Value<'a>> {
+        match self {
+            Self::Shared(map) => map.entries.iter().map(|(key, _)| key.clone()).collect(),
+            Self::Json(map) | Self::Declared(map, _) => {
+                map.keys().map(|key| Value::String(super::Text::Borrowed(key))).collect()
+            }
+            Self::Field(field) => {
+                let mut keys = Vec::new();
+                if let Some(map) = read::map_of(*field) {
+                    map.each(&mut |key, _| keys.push(Value::text(key)));
+                }
+                keys
+            }
+        }
+    }
+
+    /// Keys and values, in the order of the map.
+    pub fn iter(&self) -> impl Iterator<Item = (Value<'a>, Value<'a>)> + '_ {
+        self.keys().into_iter().filter_map(|key| Some((key.clone(), self.get(&key).ok()??)))
+    }
+}
+
+impl<'a> Value<'a> {
+    /// A map of its own.
+    ///
+    /// # Errors
+    /// A key is there twice, or is no key.
+    pub fn map(pairs: impl IntoIterator<Item = (Self, Self)>) -> Out<Self> {
+        let mut entries = Entries::default();
+        for (key, value) in pairs {
+            entries.insert(key, value)?;
+        }
+        Ok(Self::Map(Map::Shared(Arc::new(entries))))
+    }
+}
+
+impl fmt::Debug for Map<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}

@@ -1,0 +1,94 @@
+//! From the caller's data to values.
+
+use api_machinery::intstr::IntOrString;
+use api_machinery::quantity::Quantity;
+use api_machinery::reflect::{self, Field, View};
+use api_machinery::time::{GoDuration, MicroTime, Time};
+use api_machinery::value::Value as Json;
+
+use super::{Blob, List, Map, Object, Text, Value};
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+
+pub(super) fn json(json: &Json) -> Value<'_> {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(value) => Value::Bool(*value),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(value), _) => Value::Int(value),
+            // Upstream's decoder makes a double of what is too large.
+            _ => Value::Double(number.as_f64().unwrap_or_default()),
+        },
+        Json::String(text) => Value::String(Text::Borrowed(text)),
+        Json::Array(items) => Value::List(List::Json(items)),
+        Json::Object(map) => Value::Map(Map::Json(map)),
+    }
+}
+
+pub(super) fn field(field: &dyn Field) -> Value<'_> {
+    match field.view() {
+        View::Bool(value) => Value::Bool(value),
+        View::Int32(value) => Value::Int(value.into()),
+        View::Int64(value) => Value::Int(value),
+        View::Float(value) => Value::Double(value),
+        View::Str(value) => Value::String(Text::Borrowed(value)),
+        View::Bytes(value) => Value::Bytes(Blob::Borrowed(value)),
+        View::Struct(value) => Value::Object(Object::Struct(value)),
+        View::List(_) => Value::List(List::Field(field)),
+        View::Map(_) => Value::Map(Map::Field(field)),
+        View::Optional(None) => Value::Null,
+        View::Optional(Some(inner)) => self::field(inner),
+        View::Leaf(value) => leaf(value),
+        View::Dynamic(value) => json(value),
+    }
+}
+
+/// Times are timestamps; what has a text is that text; numbers are numbers.
+fn leaf(leaf: &dyn api_machinery::leaf::Leaf) -> Value<'_> {
+    if let Some(time) = leaf.downcast_ref::<Time>() {
+        return time.unix_seconds().and_then(|at| crate::Timestamp::new(at, 0)).map_or(Value::Null, Value::Timestamp);
+    }
+    if let Some(time) = leaf.downcast_ref::<MicroTime>() {
+        let at = time.unix_micros().and_then(|micros| {
+            let nanos = micros.rem_euclid(MICROS_PER_SECOND) * 1000;
+            crate::Timestamp::new(micros.div_euclid(MICROS_PER_SECOND), nanos)
+        });
+        return at.map_or(Value::Null, Value::Timestamp);
+    }
+    if let Some(duration) = leaf.downcast_ref::<GoDuration>() {
+        return Value::Duration(duration.nanos());
+    }
+    if let Some(quantity) = leaf.downcast_ref::<Quantity>() {
+        return Value::text(quantity.to_string());
+    }
+    match leaf.downcast_ref::<IntOrString>() {
+        Some(IntOrString::Int(value)) => Value::Int((*value).into()),
+        Some(IntOrString::Str(text)) => Value::String(Text::Borrowed(text)),
+        None => owned(&leaf.to_value()),
+    }
+}
+
+/// A copy of a free-form value that nobody else holds.
+fn owned(json: &Json) -> Value<'static> {
+    match json {
+        Json::String(text) => Value::text(text.as_str()),
+        Json::Array(items) => Value::list(items.iter().map(owned).collect()),
+        Json::Object(map) => {
+            let pairs = map.iter().map(|(key, value)| (Value::text(key.as_str()), owned(value)));
+            Value::map(pairs).unwrap_or(Value::Null)
+        }
+        Json::Bool(value) => Value::Bool(*value),
+        Json::Number(number) => {
+            number.as_i64().map_or_else(|| Value::Double(number.as_f64().unwrap_or_default()), Value::Int)
+        }
+        Json::Null => Value::Null,
+    }
+}
+
+pub(super) fn list_of(field: &dyn Field) -> Option<&dyn reflect::List> {
+    if let View::List(list) = field.view() { Some(list) } else { None }
+}
+
+pub(super) fn map_of(field: &dyn Field) -> Option<&dyn reflect::Map> {
+    if let View::Map(map) = field.view() { Some(map) } else { None }
+}
