@@ -110,6 +110,11 @@ mod tests {
         expectations.creation_observed(&owner);
         assert!(expectations.satisfied(&owner));
 
+        expectations.expect_creations(&owner, 1);
+        expectations.creation_observed(&owner);
+        expectations.creation_observed(&owner);
+        assert!(expectations.satisfied(&owner), "one more than was expected, such as somebody else's");
+
         let pods = [ObjectKey::new("ns", "a"), ObjectKey::new("ns", "b")];
         expectations.expect_deletions(&owner, pods.clone());
         expectations.deletion_observed(&owner, &pods[0]);

@@ -96,6 +96,10 @@ fn faults(rng: &Rng) -> Faults {
             StatusCode::TOO_MANY_REQUESTS,
         ],
         cut_watch: upto(0.1),
+        late_response: upto(0.3),
+        late_watch: upto(0.2),
+        repeat_watch: upto(0.2),
+        stalled: false,
     }
 }
 
