@@ -249,6 +249,19 @@ impl Cluster {
         self.clock.wall()
     }
 
+    /// Whether the store is one whose disk can fail.
+    #[must_use]
+    pub fn has_faulty_disk(&self) -> bool {
+        self.faulty.is_some()
+    }
+
+    /// Whether a component was started and has not ended; an API server counts as running.
+    #[must_use]
+    pub fn is_running(&self, part: Part) -> bool {
+        let is_server = matches!(part, Part::ApiServer(_));
+        is_server || self.running.lock().get(&part).is_some_and(|own| !own.tasks.token().is_cancelled())
+    }
+
     /// Lets so many more writes to the disk through, all where there is no number; only with [`Store::Faulty`].
     pub fn set_writes_left(&self, writes: Option<u64>) {
         if let Some(faulty) = &self.faulty {

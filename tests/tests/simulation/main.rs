@@ -6,6 +6,7 @@
 mod app;
 mod observer;
 mod story;
+mod trouble;
 
 use std::time::Duration;
 

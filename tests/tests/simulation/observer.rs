@@ -41,6 +41,19 @@ impl Observer {
         self.state.lock().violations.clone()
     }
 
+    /// Which pods the events do not have as new as a write was acknowledged, by uid.
+    pub(crate) fn lost(&self, acknowledged: &BTreeMap<String, (String, u64)>) -> Vec<String> {
+        let state = self.state.lock();
+        let of_pods = acknowledged.iter().filter(|(_, (path, _))| path.contains("/pods"));
+        let is_lost = |uid: &String, newest: u64| match state.pods.get(uid) {
+            Some(pod) => version(pod) < newest,
+            None => !state.gone.contains(uid),
+        };
+        let lost = of_pods.filter(|(uid, (_, newest))| is_lost(uid, *newest));
+        lost.map(|(uid, (path, newest))| format!("{path} ({uid}) was acknowledged at {newest}, and is not there"))
+            .collect()
+    }
+
     /// How many events were checked.
     pub(crate) fn events(&self) -> usize {
         self.state.lock().events
