@@ -1,5 +1,6 @@
 //! One seed's story: what is changed and what breaks, when, and what came of it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,10 +9,11 @@ use api_types::core_v1::Pod;
 use base::Rng;
 use client::Faults;
 use http::StatusCode;
-use testing::{Cluster, Exchange, Shape, Store};
+use testing::{Cluster, Container, Exchange, Shape, Store};
 use tokio::time::Instant;
 
 use crate::app;
+use crate::healed::Healed;
 use crate::observer::Observer;
 use crate::trouble;
 
@@ -46,12 +48,14 @@ impl Run {
     /// Plays a seed's story.
     pub(crate) async fn of(seed: u64) -> Self {
         let start = Instant::now();
+        let healed = Healed::default();
+        let _heard = tracing::subscriber::set_default(healed.clone());
         let home = tempfile::tempdir().expect("a directory");
         let (store, shape) = surroundings(seed, home.path());
         let cluster = Cluster::over(&store, shape, seed, |_| {}).await.expect("the cluster starts");
         let rng = cluster.split_rng();
         let observer = Observer::start(cluster.admin());
-        let mut steps = Vec::new();
+        let (mut steps, mut twice) = (Vec::new(), Vec::new());
         app::create(cluster.admin(), REPLICAS, "web:0").await;
         cluster.set_faults(&faults(&rng));
         let mut image = "web:0".to_owned();
@@ -59,6 +63,7 @@ impl Run {
             tokio::time::sleep(PAUSE.mul_f64(rng.unit())).await;
             let step = step(&cluster, &rng, number, &mut image).await;
             steps.push(format!("{:.3} {step}", start.elapsed().as_secs_f64()));
+            twice.extend(run_twice(&cluster));
         }
         app::scale(cluster.admin(), REPLICAS.unsigned_abs().into()).await;
         trouble::end(&cluster);
@@ -73,6 +78,10 @@ impl Run {
         left.extend(observer.violations());
         left.extend(cluster.trace().violations());
         left.extend(observer.lost(&cluster.trace().acknowledged()));
+        left.extend(twice);
+        if healed.by_timeout() > 0 {
+            left.push(format!("{} expectations expired", healed.by_timeout()));
+        }
         if cluster.bound_after_flush() > 0 {
             left.push(format!("{} pods were bound only after the scheduler's flush", cluster.bound_after_flush()));
         }
@@ -128,6 +137,18 @@ async fn step(cluster: &Cluster, rng: &Rng, number: u64, image: &mut String) -> 
         5..6 => delete_a_pod(cluster, rng).await,
         _ => trouble::make(cluster, rng, PAUSE).await,
     }
+}
+
+/// The pods whose containers run in two places, or of two pods of one name: at most one may have an identity.
+fn run_twice(cluster: &Cluster) -> Vec<String> {
+    let (mut seen, mut twice) = (BTreeSet::new(), Vec::new());
+    for container in cluster.containers() {
+        let Container { node, pod, uid } = container;
+        if !seen.insert(pod.clone()) {
+            twice.push(format!("containers of {pod} run twice, once more on {node} ({uid})"));
+        }
+    }
+    twice
 }
 
 /// What the story is played on: most on memory with one of each part, some with two controller managers and schedulers
