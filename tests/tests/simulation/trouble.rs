@@ -21,15 +21,7 @@ pub(crate) async fn make(cluster: &Cluster, rng: &Rng, pause: Duration) -> Strin
     let part = pick(&parts, rng).copied().unwrap_or(Part::Controllers(0));
     let lasts = pause.mul_f64(rng.unit());
     match rng.below(10) {
-        0..4 => crash(cluster, part, lasts).await,
-        4..6 => {
-            // Longer than a leader keeps its office.
-            let lasts = lasts * 3;
-            cluster.stall(part, true);
-            tokio::time::sleep(lasts).await;
-            cluster.stall(part, false);
-            format!("{part} stood still for {lasts:?}")
-        }
+        0..6 => crash(cluster, part, lasts).await,
         6..7 => {
             let by = CLOCK.mul_f64(rng.unit());
             let faults = [ClockFault::Ahead(by), ClockFault::Behind(by), ClockFault::Stands(cluster.now())];
