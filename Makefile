@@ -70,8 +70,8 @@ answers: ## The recorded answers of Kubernetes v1.36.3, on both stores (FLAGS="e
 	$(CARGO) build --locked -p bin-kube-apiserver
 	hack/answers.sh $(FLAGS)
 
-sim: ## 500 seeds of the simulation: the control plane under faults
-	COXSWAIN_SIM_SEEDS=500 $(CARGO) test --locked -p tests --test simulation -- --nocapture
+sim: ## 5,000 seeds of the simulation: the control plane under faults
+	COXSWAIN_SIM_SEEDS=5000 $(CARGO) test --locked -p tests --test simulation -- --nocapture
 
 mutants: ## Plant known bugs, each by itself, and see that the tests catch it (NAME=part of their names)
 	$(CARGO) xtask mutants $(NAME)

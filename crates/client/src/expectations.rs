@@ -13,6 +13,10 @@ use crate::object_key::ObjectKey;
 /// After this long the controller stops waiting: something was missed. As upstream.
 const EXPIRY: Duration = Duration::from_secs(5 * 60);
 
+/// The target of what is logged when a wait has lasted too long: something was missed and only time has healed it, which
+/// should never be needed. A simulation counts what is logged there.
+pub const EXPIRED: &str = "client::expectations::expired";
+
 /// The open expectations of a controller, by the key of the owner.
 pub struct Expectations {
     clock: SharedClock,
@@ -78,7 +82,7 @@ impl Expectations {
         let age = self.clock.monotonic().saturating_duration_since(expected.since);
         let left = EXPIRY.checked_sub(age).filter(|left| !left.is_zero());
         if left.is_none() {
-            tracing::warn!(%owner, "Expectations expired");
+            tracing::warn!(target: EXPIRED, %owner, "Expectations expired");
         }
         left
     }
@@ -105,6 +109,11 @@ mod tests {
         assert!(!expectations.satisfied(&owner));
         expectations.creation_observed(&owner);
         assert!(expectations.satisfied(&owner));
+
+        expectations.expect_creations(&owner, 1);
+        expectations.creation_observed(&owner);
+        expectations.creation_observed(&owner);
+        assert!(expectations.satisfied(&owner), "one more than was expected, such as somebody else's");
 
         let pods = [ObjectKey::new("ns", "a"), ObjectKey::new("ns", "b")];
         expectations.expect_deletions(&owner, pods.clone());

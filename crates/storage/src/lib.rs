@@ -25,6 +25,8 @@ mod transformed;
 pub use backend::{Backend, EventStream, ProgressHandle, WatchItem};
 pub use compactor::{COMPACT_REVISION_KEY, Compactor};
 pub use embedded::{Embedded, EmbeddedOptions};
+#[cfg(any(test, feature = "contract"))]
+pub use embedded::{FaultyDisk, Images, Wreck};
 pub use error::StorageError;
 pub use etcd::{Etcd, EtcdOptions, EtcdTls};
 pub use key::{Key, KeyRange};

@@ -193,6 +193,19 @@ mod tests {
         assert!(matches!(watch.next().await, Some(Err(StorageError::Closed))));
         assert!(watch.next().await.is_none());
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wide_watch_hears_of_keys_behind_a_narrow_one() {
+        let group = TaskGroup::new("test");
+        let store = Memory::new(MemoryOptions::default(), TokioClock::shared(), &group);
+        let range = |start: &str, end: &str| KeyRange::between(start.into(), end.into());
+        let mut wide = store.watch(range("a", "z"), Revision(1));
+        let _narrow = store.watch(range("b", "c"), Revision(1));
+        store.txn(&"d".into(), Expect::Any, Write::put("x")).await.expect("a write");
+        let heard = tokio::time::timeout(Duration::from_secs(1), wide.next()).await;
+        assert!(matches!(heard, Ok(Some(Ok(WatchItem::Events(_))))), "{heard:?}");
+    }
+
     /// A mark taken while another thread writes must not overtake that write.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn marks_never_overtake_a_concurrent_write() {

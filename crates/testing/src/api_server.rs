@@ -12,11 +12,12 @@ use component_base::serving::BoxError;
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
-use storage::Compactor;
+use storage::{Backend, Compactor};
 
 use apiserver::Server;
 use apiserver::config::ServerConfig;
 
+use crate::clock::{ClockFault, PartClock};
 use crate::store::Severable;
 
 const ADDRESS: &str = "https://in-process";
@@ -26,7 +27,7 @@ const ADDRESS: &str = "https://in-process";
 pub(crate) struct ApiServer {
     config: ServerConfig,
     backend: Arc<Severable>,
-    clock: SharedClock,
+    clock: Arc<PartClock>,
     rng: SharedRng,
     up: Mutex<Option<Up>>,
 }
@@ -41,12 +42,13 @@ impl ApiServer {
     pub(crate) fn new(
         config: ServerConfig,
         backend: Arc<Severable>,
-        clock: SharedClock,
+        clock: &SharedClock,
         rng: SharedRng,
         group: &TaskGroup,
     ) -> Arc<Self> {
         let compactor = Compactor::new(Arc::clone(&backend) as _, config.storage.compaction_interval);
         group.spawn_cancellable("compactor", compactor.run());
+        let clock = Arc::new(PartClock::new(Arc::clone(clock)));
         Arc::new(Self { config, backend, clock, rng, up: Mutex::default() })
     }
 
@@ -54,11 +56,21 @@ impl ApiServer {
     pub(crate) fn start(&self) -> Result<(), BoxError> {
         self.crash();
         let rng = base::Rng::seeded(self.rng.below(u64::MAX));
-        let lifecycle = Lifecycle::new("kube-apiserver", Arc::clone(&self.clock), rng);
+        let lifecycle = Lifecycle::new("kube-apiserver", Arc::clone(&self.clock) as _, rng);
         let server = Server::build_over(self.config.clone(), lifecycle.clone(), Arc::clone(&self.backend) as _)?;
         server.start();
         *self.up.lock() = Some(Up { handler: server.api(), tasks: lifecycle.tasks().clone() });
         Ok(())
+    }
+
+    /// Makes the server's clock wrong, or right again.
+    pub(crate) fn set_clock(&self, fault: ClockFault) {
+        self.clock.set(fault);
+    }
+
+    /// Has the server find another store, as one that was opened anew, when it is started again.
+    pub(crate) fn replace_store(&self, backend: Arc<dyn Backend>) {
+        self.backend.replace(backend);
     }
 
     /// Cuts the server off its store, or joins it again.

@@ -2,20 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use api_types::core_v1::{Namespace, Node, Service, ServiceAccount};
 use apiserver::config::{ServerConfig, StaticToken};
 use base::{Rng, SharedClock, SharedRng, TaskGroup, TokioClock};
 use client::{Client, ClientConfig, ClientCx, ConfigError, Credentials, FaultLayer, Faults, Transport};
+use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::BoxError;
 use parking_lot::Mutex;
 
 use crate::api_server::ApiServer;
 use crate::balancer::Servers;
-use crate::node::HollowNode;
+use crate::clock::{ClockFault, PartClock};
+use crate::node::{Container, HollowNode};
 use crate::parts::{Part, start_controllers, start_elected, start_scheduler};
-use crate::store::Store;
+use crate::store::{Faulty, Opened, Store};
 use crate::trace::Trace;
 
 const ADMIN: &str = "admin";
@@ -24,6 +26,8 @@ const SCHEDULER: &str = "system:kube-scheduler";
 const NODES: u8 = 3;
 /// How long the cluster may take to be ready, in its own time.
 const START: Duration = Duration::from_secs(120);
+/// The counter of pods that the scheduler bound only after its flush.
+const AFTER_FLUSH: &str = "scheduler_pod_scheduled_after_flush_total";
 const POLL: Duration = Duration::from_secs(1);
 /// How long tasks may take to end at the end.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -43,6 +47,10 @@ pub struct Cluster {
     trace: Trace,
     faults: Mutex<Faults>,
     running: Mutex<BTreeMap<Part, Running>>,
+    faulty: Option<Faulty>,
+    clocks: BTreeMap<Part, Arc<PartClock>>,
+    /// Of all schedulers there were.
+    schedulers: Mutex<Vec<Arc<Metrics>>>,
 }
 
 /// How many there are of what a control plane has at least one of. Of several controller managers and schedulers one
@@ -68,6 +76,14 @@ impl Shape {
 struct Running {
     tasks: TaskGroup,
     layer: Arc<FaultLayer>,
+    faults: Faults,
+}
+
+impl Running {
+    fn set(&mut self, faults: Faults) {
+        self.layer.set(faults.clone());
+        self.faults = faults;
+    }
 }
 
 /// What a part reaches the server through.
@@ -114,14 +130,16 @@ impl Cluster {
         let (clock, rng) = (TokioClock::shared(), Rng::seeded(seed));
         let tasks = TaskGroup::new("cluster");
         let group = tasks.child("store");
-        let backends = store.open(shape.api_servers, &mut server.storage, &clock, &rng, &group).await?;
-        let server = |backend| ApiServer::new(server.clone(), backend, Arc::clone(&clock), split(&rng), &group);
-        let servers = Servers::new(backends.into_iter().map(server).collect());
+        let Opened { ways, faulty } = store.open(shape.api_servers, &mut server.storage, &clock, &rng, &group).await?;
+        let server = |backend| ApiServer::new(server.clone(), backend, &clock, split(&rng), &group);
+        let servers = Servers::new(ways.into_iter().map(server).collect());
         let trace = Trace::new();
         let transport = trace.recording(ADMIN, servers.preferring(0));
         let cx = ClientCx::new(Arc::clone(&clock), split(&rng), tasks.child(ADMIN));
         let admin = Client::with_transport(transport, config(ADMIN, -1.0, 0), cx)?;
         let nodes = (0..NODES).map(|number| HollowNode::new(Part::Node(number).to_string(), number)).collect();
+        let clock_of = |part| (part, Arc::new(PartClock::new(Arc::clone(&clock))));
+        let clocks = parts_of(shape).into_iter().map(clock_of).collect();
         let cluster = Self {
             shape,
             servers,
@@ -133,6 +151,9 @@ impl Cluster {
             trace,
             faults: Mutex::default(),
             running: Mutex::default(),
+            faulty,
+            clocks,
+            schedulers: Mutex::default(),
         };
         for part in cluster.parts() {
             cluster.start(part)?;
@@ -185,25 +206,101 @@ impl Cluster {
     /// What can be stopped and started.
     #[must_use]
     pub fn parts(&self) -> Vec<Part> {
-        let Shape { api_servers, controllers, schedulers } = self.shape;
-        let servers = (0..api_servers).map(Part::ApiServer);
-        let clients = (0..controllers).map(Part::Controllers).chain((0..schedulers).map(Part::Scheduler));
-        servers.chain(clients).chain((0..NODES).map(Part::Node)).collect()
+        parts_of(self.shape)
     }
 
     /// Puts faults between all components and the server.
     pub fn set_faults(&self, faults: &Faults) {
         *self.faults.lock() = faults.clone();
-        for running in self.running.lock().values() {
-            running.layer.set(faults.clone());
+        for running in self.running.lock().values_mut() {
+            running.set(faults.clone());
         }
     }
 
     /// Puts faults between one component and the servers, until its faults are set anew.
     pub fn set_faults_of(&self, part: Part, faults: &Faults) {
-        if let Some(running) = self.running.lock().get(&part) {
-            running.layer.set(faults.clone());
+        if let Some(running) = self.running.lock().get_mut(&part) {
+            running.set(faults.clone());
         }
+    }
+
+    /// Lets nothing pass between one component and the servers, in neither direction, as when a signal has stopped it; or
+    /// lets it go on.
+    pub fn stall(&self, part: Part, stalled: bool) {
+        if let Some(running) = self.running.lock().get_mut(&part) {
+            running.set(Faults { stalled, ..running.faults.clone() });
+        }
+    }
+
+    /// Makes the clock of one part wrong, or right again.
+    pub fn set_clock(&self, part: Part, fault: ClockFault) {
+        if let Part::ApiServer(number) = part {
+            if let Some(server) = self.servers.get(number) {
+                server.set_clock(fault);
+            }
+        } else if let Some(clock) = self.clocks.get(&part) {
+            clock.set(fault);
+        }
+    }
+
+    /// The wall time that parts have whose clocks are right.
+    #[must_use]
+    pub fn now(&self) -> SystemTime {
+        self.clock.wall()
+    }
+
+    /// Whether the store is one whose disk can fail.
+    #[must_use]
+    pub fn has_faulty_disk(&self) -> bool {
+        self.faulty.is_some()
+    }
+
+    /// Whether a component was started and has not ended; an API server counts as running.
+    #[must_use]
+    pub fn is_running(&self, part: Part) -> bool {
+        let is_server = matches!(part, Part::ApiServer(_));
+        is_server || self.running.lock().get(&part).is_some_and(|own| !own.tasks.token().is_cancelled())
+    }
+
+    /// Lets so many more writes to the disk through, all where there is no number; only with [`Store::Faulty`].
+    pub fn set_writes_left(&self, writes: Option<u64>) {
+        if let Some(faulty) = &self.faulty {
+            faulty.set_writes_left(writes);
+        }
+    }
+
+    /// Ends all API servers and their store as a power cut does, and starts them over what is left on the disk; only with
+    /// [`Store::Faulty`].
+    ///
+    /// # Errors
+    /// When what is left cannot be read, or a server does not start.
+    pub async fn cut_power(&self) -> Result<(), BoxError> {
+        let Some(faulty) = &self.faulty else { return Err("the disk has no faults".into()) };
+        let servers = || (0..self.shape.api_servers).filter_map(|number| self.servers.get(number));
+        servers().for_each(|server| server.crash());
+        let store = faulty.cut_power().await?;
+        for server in servers() {
+            server.replace_store(Arc::clone(&store));
+            server.start()?;
+        }
+        Ok(())
+    }
+
+    /// The containers that run on the nodes, whether or not their kubelets do.
+    #[must_use]
+    pub fn containers(&self) -> Vec<Container> {
+        self.nodes.iter().flat_map(|node| node.containers()).collect()
+    }
+
+    /// How many pods were bound only after they had waited in vain for an event for as long as the scheduler lets them.
+    #[must_use]
+    pub fn bound_after_flush(&self) -> u64 {
+        let of_one = |metrics: &Arc<Metrics>| {
+            let text = metrics.text();
+            let lines = text.lines().filter(|line| line.starts_with(AFTER_FLUSH));
+            lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum::<u64>()
+        };
+        self.schedulers.lock().iter().map(of_one).sum()
     }
 
     /// Ends a part as a crash does: its tasks end wherever they wait.
@@ -234,7 +331,10 @@ impl Cluster {
             }),
             Part::Scheduler(number) => self.start_client(part, number, |border| {
                 let client = border.client(SCHEDULER, 50.0, 100)?;
-                run_one(self.shape.schedulers, &client, "kube-scheduler", part, start_scheduler)
+                let metrics = Metrics::new(MetricsOptions::default());
+                self.schedulers.lock().push(Arc::clone(&metrics));
+                let start = move |client: &Client| start_scheduler(client, &metrics);
+                run_one(self.shape.schedulers, &client, "kube-scheduler", part, start)
             }),
             Part::Node(number) => {
                 let node = self.nodes.get(usize::from(number)).ok_or("there is no such node")?;
@@ -254,11 +354,13 @@ impl Cluster {
     ) -> Result<(), BoxError> {
         let tasks = self.tasks.child(&part.to_string());
         let servers = self.servers.preferring(number % self.shape.api_servers.max(1));
-        let layer = Arc::new(FaultLayer::new(servers, self.faults.lock().clone(), split(&self.rng)));
+        let faults = self.faults.lock().clone();
+        let layer = Arc::new(FaultLayer::new(servers, faults.clone(), split(&self.rng)));
         let transport = self.trace.recording(&part.to_string(), Arc::clone(&layer) as _);
-        let cx = ClientCx::new(Arc::clone(&self.clock), split(&self.rng), tasks.clone());
+        let clock = self.clocks.get(&part).ok_or("there is no such part")?;
+        let cx = ClientCx::new(Arc::clone(clock) as _, split(&self.rng), tasks.clone());
         start(&Border { transport, cx })?;
-        self.running.lock().insert(part, Running { tasks, layer });
+        self.running.lock().insert(part, Running { tasks, layer, faults });
         Ok(())
     }
 
@@ -321,6 +423,13 @@ impl Cluster {
         }
         Ok(missing)
     }
+}
+
+fn parts_of(shape: Shape) -> Vec<Part> {
+    let Shape { api_servers, controllers, schedulers } = shape;
+    let servers = (0..api_servers).map(Part::ApiServer);
+    let clients = (0..controllers).map(Part::Controllers).chain((0..schedulers).map(Part::Scheduler));
+    servers.chain(clients).chain((0..NODES).map(Part::Node)).collect()
 }
 
 /// Starts the only one of its kind at once, and one of several when it is elected.

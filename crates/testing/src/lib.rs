@@ -3,8 +3,10 @@
 //!
 //! On a current-thread runtime with paused time, everything that happens follows from the seed.
 
+mod acknowledged;
 mod api_server;
 mod balancer;
+mod clock;
 mod cluster;
 mod node;
 mod parts;
@@ -12,8 +14,9 @@ mod store;
 mod trace;
 
 pub use apiserver::config::ServerConfig;
+pub use clock::ClockFault;
 pub use cluster::{Cluster, Shape};
-pub use node::CORES_PER_NODE;
+pub use node::{CORES_PER_NODE, Container};
 pub use parts::Part;
 pub use store::{EtcdWorld, RealEtcd, Store};
 pub use trace::{Exchange, Trace};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use api_machinery::meta::DeleteOptions;
+use api_machinery::meta::{DeleteOptions, ObjectMeta};
 use api_machinery::object::from_value;
 use api_machinery::time::{MicroTime, Time};
 use api_machinery::value::Value;
@@ -15,6 +15,7 @@ use api_types::coordination_v1::Lease;
 use api_types::core_v1::{Node, Pod};
 use client::{Client, ClientError, Informer, InformerOptions, Informers, Patch, Scope};
 use component_base::serving::BoxError;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -36,6 +37,19 @@ pub(crate) struct HollowNode {
     name: String,
     number: u8,
     addresses: AtomicU32,
+    /// What runs, by the pod's uid; it goes on while no kubelet runs.
+    containers: Mutex<BTreeMap<String, Container>>,
+}
+
+/// What runs of one pod on a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Container {
+    /// The name of the node.
+    pub node: String,
+    /// The pod, as namespace and name.
+    pub pod: String,
+    /// The pod's uid.
+    pub uid: String,
 }
 
 /// What a pod needs now.
@@ -49,7 +63,7 @@ enum Need {
 
 impl HollowNode {
     pub(crate) fn new(name: String, number: u8) -> Arc<Self> {
-        Arc::new(Self { name, number, addresses: AtomicU32::new(1) })
+        Arc::new(Self { name, number, addresses: AtomicU32::new(1), containers: Mutex::default() })
     }
 
     /// Starts a kubelet that ends with the client's tasks.
@@ -76,6 +90,16 @@ impl HollowNode {
             kubelet.run().await;
         });
         Ok(())
+    }
+
+    pub(crate) fn containers(&self) -> Vec<Container> {
+        self.containers.lock().values().cloned().collect()
+    }
+
+    fn begin(&self, pod: &Pod) {
+        let ObjectMeta { namespace, name, uid, .. } = &pod.metadata;
+        let own = Container { node: self.name.clone(), pod: format!("{namespace}/{name}"), uid: uid.clone() };
+        self.containers.lock().insert(uid.clone(), own);
     }
 
     fn next_address(&self) -> String {
@@ -161,6 +185,7 @@ impl Kubelet {
         let pods = self.pods.list();
         let known: BTreeSet<&String> = pods.iter().map(|pod| &pod.metadata.uid).collect();
         self.due.retain(|uid, _| known.contains(uid));
+        self.node.containers.lock().retain(|uid, _| known.contains(uid));
         let mut next = Instant::now() + RESYNC;
         for pod in &pods {
             let need = need(pod);
@@ -185,6 +210,11 @@ impl Kubelet {
 
     async fn meet(&self, pod: &Pod, need: Need) -> Result<(), ClientError> {
         let pods = self.client.namespaced::<Pod>(&pod.metadata.namespace);
+        match need {
+            Need::Nothing => {}
+            Need::Start => self.node.begin(pod),
+            Need::Finish | Need::End => drop(self.node.containers.lock().remove(&pod.metadata.uid)),
+        }
         let done = match need {
             Need::Nothing => return Ok(()),
             Need::Start | Need::Finish => {

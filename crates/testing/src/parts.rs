@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use client::{Client, LeaderConfig, LeaderElector};
 use component_base::Gates;
-use component_base::metrics::{Metrics, MetricsOptions};
+use component_base::metrics::Metrics;
 use component_base::serving::BoxError;
 use controller::{ClientFor, ControllerSet, Environment, Selection};
 use scheduler::{SchedulerMetrics, Watches};
 
-/// How long a pod may wait in the scheduler for an event before it is tried again, as upstream.
+/// How long a pod may wait in the scheduler for an event before it is tried again, as upstream. A simulation fails when a
+/// pod was only bound thanks to it.
 const MAX_IN_UNSCHEDULABLE: Duration = Duration::from_secs(300);
 /// What is published as the root CA: nobody verifies anything by it, as there are no connections.
 const ROOT_CA: &str = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n";
@@ -81,9 +82,9 @@ pub(crate) fn start_controllers(process: &Client, client_for: ClientFor) -> Resu
 }
 
 /// Runs the scheduler until the client's tasks are cancelled.
-pub(crate) fn start_scheduler(client: &Client) -> Result<(), BoxError> {
+pub(crate) fn start_scheduler(client: &Client, metrics: &Metrics) -> Result<(), BoxError> {
     let watches = Arc::new(Watches::new(client));
-    let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
+    let metrics = Arc::new(SchedulerMetrics::new(metrics));
     let configuration = scheduler::default_configuration();
     let scheduler = scheduler::assemble(&configuration, MAX_IN_UNSCHEDULABLE, client, &watches, metrics)?;
     watches.feed(&scheduler);

@@ -1,13 +1,18 @@
 //! What was asked and answered, in the order of the answers: two runs of one seed can be compared by it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use client::{Body, Transport, TransportError};
+use http::Method;
+use http_body_util::{BodyExt as _, Full};
 use parking_lot::Mutex;
 use tokio::time::Instant;
+
+use crate::acknowledged::Acknowledged;
 
 /// A run that makes more requests than this is compared by the first ones and their number.
 const MAX_KEPT: usize = 200_000;
@@ -53,6 +58,7 @@ pub struct Trace {
 struct Kept {
     exchanges: Vec<Exchange>,
     total: usize,
+    acknowledged: Acknowledged,
 }
 
 impl Trace {
@@ -70,6 +76,18 @@ impl Trace {
     #[must_use]
     pub fn total(&self) -> usize {
         self.kept.lock().total
+    }
+
+    /// In what answers contradicted what was acknowledged before.
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
+        self.kept.lock().acknowledged.violations().to_vec()
+    }
+
+    /// The newest version that a write was acknowledged with, by the object's uid, and the path it was written at.
+    #[must_use]
+    pub fn acknowledged(&self) -> BTreeMap<String, (String, u64)> {
+        self.kept.lock().acknowledged.newest()
     }
 
     /// Puts a recorder in front of a transport.
@@ -97,17 +115,41 @@ struct Recorder {
 impl Transport for Recorder {
     async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
         let asked = self.trace.start.elapsed();
-        let method = request.method().to_string();
+        let after = self.trace.kept.lock().acknowledged.count();
+        let method = request.method().clone();
         let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
         let size = request.body().len();
-        let answer = self.inner.send(request).await;
+        let answer = match self.inner.send(request).await {
+            Ok(response) if tells_of_an_object(&method, &path, &response) => {
+                let (head, body) = response.into_parts();
+                let body = body.collect().await.map_err(TransportError::Broken)?.to_bytes();
+                let acknowledged = &mut self.trace.kept.lock().acknowledged;
+                match method {
+                    Method::GET => acknowledged.read(after, &path, &body),
+                    _ => acknowledged.written(&path, &body),
+                }
+                Ok(http::Response::from_parts(head, Full::new(body).map_err(|never| match never {}).boxed_unsync()))
+            }
+            other => other,
+        };
         let status = answer.as_ref().ok().map(|response| response.status().as_u16());
         let answered = self.trace.start.elapsed();
-        self.trace.add(Exchange { who: Arc::clone(&self.who), asked, answered, method, path, size, status });
+        let (who, method) = (Arc::clone(&self.who), method.to_string());
+        self.trace.add(Exchange { who, asked, answered, method, path, size, status });
         answer
     }
 
     fn server(&self) -> &str {
         self.inner.server()
     }
+}
+
+/// Whether an answer is an object that was written, or the newest one there is. Deletions answer with what was.
+fn tells_of_an_object(method: &Method, path: &str, response: &http::Response<Body>) -> bool {
+    let is_asked = match *method {
+        Method::GET => !path.contains("resourceVersion=") && !path.contains("watch="),
+        Method::POST | Method::PUT | Method::PATCH => !path.contains("dryRun="),
+        _ => false,
+    };
+    is_asked && response.status().is_success()
 }

@@ -41,6 +41,20 @@ impl Observer {
         self.state.lock().violations.clone()
     }
 
+    /// Which pods the events do not have as new as a write was acknowledged, by uid.
+    pub(crate) fn lost(&self, acknowledged: &BTreeMap<String, (String, u64)>) -> Vec<String> {
+        let state = self.state.lock();
+        let of_pods = acknowledged.iter().filter(|(_, (path, _))| path.contains("/pods"));
+        let is_lost = |uid: &String, newest: u64| match state.pods.get(uid) {
+            Some(pod) => version(pod) < newest,
+            // Between two lists a pod may have come and gone, untold.
+            None => state.lists == 1 && !state.gone.contains(uid),
+        };
+        let lost = of_pods.filter(|(uid, (_, newest))| is_lost(uid, *newest));
+        lost.map(|(uid, (path, newest))| format!("{path} ({uid}) was acknowledged at {newest}, and is not there"))
+            .collect()
+    }
+
     /// How many events were checked.
     pub(crate) fn events(&self) -> usize {
         self.state.lock().events
@@ -101,6 +115,8 @@ struct State {
     /// The uids of pods that are gone.
     gone: BTreeSet<String>,
     events: usize,
+    /// How often the pods had to be listed.
+    lists: usize,
     violations: Vec<String>,
 }
 
@@ -113,6 +129,7 @@ impl State {
 
     fn relist(&mut self, version_of_list: &str, pods: Vec<Pod>) {
         self.version = version_of_list.parse().ok();
+        self.lists += 1;
         let now: BTreeSet<String> = pods.iter().map(|pod| pod.metadata.uid.clone()).collect();
         let left: Vec<String> = self.pods.keys().filter(|uid| !now.contains(*uid)).cloned().collect();
         for uid in left {

@@ -1,5 +1,7 @@
 //! One seed's story: what is changed and what breaks, when, and what came of it.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use api_machinery::meta::DeleteOptions;
@@ -7,11 +9,13 @@ use api_types::core_v1::Pod;
 use base::Rng;
 use client::Faults;
 use http::StatusCode;
-use testing::{Cluster, Exchange, Part};
+use testing::{Cluster, Container, Exchange, Shape, Store};
 use tokio::time::Instant;
 
 use crate::app;
+use crate::healed::Healed;
 use crate::observer::Observer;
+use crate::trouble;
 
 const STEPS: u64 = 8;
 /// The longest pause between two steps.
@@ -44,10 +48,14 @@ impl Run {
     /// Plays a seed's story.
     pub(crate) async fn of(seed: u64) -> Self {
         let start = Instant::now();
-        let cluster = Cluster::new(seed).await.expect("the cluster starts");
+        let healed = Healed::default();
+        let _heard = tracing::subscriber::set_default(healed.clone());
+        let home = tempfile::tempdir().expect("a directory");
+        let (store, shape) = surroundings(seed, home.path());
+        let cluster = Cluster::over(&store, shape, seed, |_| {}).await.expect("the cluster starts");
         let rng = cluster.split_rng();
         let observer = Observer::start(cluster.admin());
-        let mut steps = Vec::new();
+        let (mut steps, mut twice) = (Vec::new(), Vec::new());
         app::create(cluster.admin(), REPLICAS, "web:0").await;
         cluster.set_faults(&faults(&rng));
         let mut image = "web:0".to_owned();
@@ -55,9 +63,10 @@ impl Run {
             tokio::time::sleep(PAUSE.mul_f64(rng.unit())).await;
             let step = step(&cluster, &rng, number, &mut image).await;
             steps.push(format!("{:.3} {step}", start.elapsed().as_secs_f64()));
+            twice.extend(run_twice(&cluster));
         }
         app::scale(cluster.admin(), REPLICAS.unsigned_abs().into()).await;
-        cluster.set_faults(&Faults::default());
+        trouble::end(&cluster);
         steps.push(format!("{:.3} the faults end", start.elapsed().as_secs_f64()));
         tokio::time::sleep(AFTERMATH).await;
         let mut left = converged(&cluster, REPLICAS, &image, SETTLE).await;
@@ -67,6 +76,15 @@ impl Run {
             left = now(&cluster, REPLICAS, &image).await;
         }
         left.extend(observer.violations());
+        left.extend(cluster.trace().violations());
+        left.extend(observer.lost(&cluster.trace().acknowledged()));
+        left.extend(twice);
+        if healed.by_timeout() > 0 {
+            left.push(format!("{} expectations expired", healed.by_timeout()));
+        }
+        if cluster.bound_after_flush() > 0 {
+            left.push(format!("{} pods were bound only after the scheduler's flush", cluster.bound_after_flush()));
+        }
         left.extend(observer.differences(cluster.admin()).await.expect("pods can be listed"));
         let events = observer.events();
         let (exchanges, requests) = (cluster.trace().exchanges(), cluster.trace().total());
@@ -96,6 +114,10 @@ fn faults(rng: &Rng) -> Faults {
             StatusCode::TOO_MANY_REQUESTS,
         ],
         cut_watch: upto(0.1),
+        late_response: upto(0.3),
+        late_watch: upto(0.2),
+        repeat_watch: upto(0.2),
+        stalled: false,
     }
 }
 
@@ -113,16 +135,31 @@ async fn step(cluster: &Cluster, rng: &Rng, number: u64, image: &mut String) -> 
             format!("rolled to {image}")
         }
         5..6 => delete_a_pod(cluster, rng).await,
-        _ => {
-            let parts = cluster.parts();
-            let part = pick(&parts, rng).copied().unwrap_or(Part::Controllers(0));
-            cluster.stop(part);
-            tokio::time::sleep(PAUSE.mul_f64(rng.unit())).await;
-            cluster.start(part).expect("it starts again");
-            cluster.wait_serving().await.expect("the API server answers");
-            format!("{part} crashed and is back")
+        _ => trouble::make(cluster, rng, PAUSE).await,
+    }
+}
+
+/// The pods whose containers run in two places, or of two pods of one name: at most one may have an identity.
+fn run_twice(cluster: &Cluster) -> Vec<String> {
+    let (mut seen, mut twice) = (BTreeSet::new(), Vec::new());
+    for container in cluster.containers() {
+        let Container { node, pod, uid } = container;
+        if !seen.insert(pod.clone()) {
+            twice.push(format!("containers of {pod} run twice, once more on {node} ({uid})"));
         }
     }
+    twice
+}
+
+/// What the story is played on: most on memory with one of each part, some with two controller managers and schedulers
+/// that are elected, some on the built-in store with a disk that fails.
+fn surroundings(seed: u64, home: &Path) -> (Store, Shape) {
+    let shape = match seed % 4 {
+        1 => Shape { controllers: 2, schedulers: 2, ..Shape::SINGLE },
+        _ => Shape::SINGLE,
+    };
+    let store = if seed % 5 == 2 { Store::Faulty(home.to_owned()) } else { Store::Memory };
+    (store, shape)
 }
 
 async fn delete_a_pod(cluster: &Cluster, rng: &Rng) -> String {
@@ -136,7 +173,7 @@ async fn delete_a_pod(cluster: &Cluster, rng: &Rng) -> String {
     }
 }
 
-fn pick<'a, T>(from: &'a [T], rng: &Rng) -> Option<&'a T> {
+pub(crate) fn pick<'a, T>(from: &'a [T], rng: &Rng) -> Option<&'a T> {
     let count = u64::try_from(from.len()).unwrap_or(u64::MAX);
     from.get(usize::try_from(rng.below(count)).unwrap_or(0))
 }

@@ -150,7 +150,7 @@ impl crate::transport::Transport for Late {
         if delay == Duration::MAX {
             return std::future::pending().await;
         }
-        if request.method() == http::Method::PUT {
+        if request.method() != http::Method::GET {
             self.state.lock().written = Instant::now();
         }
         let answer = self.inner.send(request).await;
@@ -185,6 +185,49 @@ async fn late_answers_do_not_make_a_lease_last_longer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_late_answer_does_not_make_a_new_lease_last_longer() {
+    let server = FakeServer::new();
+    let state = Mutex::new(Lateness { delay: Duration::from_millis(4500), written: Instant::now() });
+    let late = Arc::new(Late { inner: server.transport(), state });
+    let elector = LeaderElector::new(&server.client_over(Arc::<Late>::clone(&late)), config(1), None).unwrap();
+    let server = Arc::clone(&late);
+    let end = elector
+        .run(CancellationToken::new(), |_| async move {
+            server.state.lock().delay = Duration::MAX;
+            std::future::pending().await
+        })
+        .await;
+    assert_eq!(end, LeaderEnd::Lost);
+    let led = late.state.lock().written.elapsed();
+    assert!(led <= Duration::from_secs(15), "led for {led:?} with a lease of 15 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stops_gives_back_only_what_is_its_own() {
+    let server = FakeServer::new();
+    let mut config = config(1);
+    config.release_on_stop = true;
+    let elector = LeaderElector::new(&server.client(), config, None).unwrap();
+    let (stop, lease_of_another) = (CancellationToken::new(), server.clone());
+    let end = elector
+        .run(stop.clone(), |_| async move {
+            lease_of_another.put("coordination.k8s.io/v1/leases", held_by_another());
+            stop.cancel();
+            std::future::pending().await
+        })
+        .await;
+    assert_eq!(end, LeaderEnd::Stopped);
+    assert_eq!(lease(&server).await.spec.holder_identity.as_deref(), Some("other"));
+}
+
+fn held_by_another() -> api_machinery::value::Value {
+    let text = r#"{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1",
+        "metadata": {"name": "test", "namespace": "kube-system"},
+        "spec": {"holderIdentity": "other", "leaseDurationSeconds": 15}}"#;
+    api_machinery::json::parse_value(text).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_leader_that_sees_another_in_its_place_stops_at_once() {
     let server = FakeServer::new();
     let elector = candidate(&server, 1);
@@ -193,10 +236,7 @@ async fn a_leader_that_sees_another_in_its_place_stops_at_once() {
     let end = elector
         .run(CancellationToken::new(), |_| async move {
             tokio::time::sleep(Duration::from_secs(30)).await;
-            let text = r#"{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1",
-                "metadata": {"name": "test", "namespace": "kube-system"},
-                "spec": {"holderIdentity": "other", "leaseDurationSeconds": 15}}"#;
-            lease.put("coordination.k8s.io/v1/leases", api_machinery::json::parse_value(text).unwrap());
+            lease.put("coordination.k8s.io/v1/leases", held_by_another());
             *at.lock() = Some(Instant::now());
             std::future::pending().await
         })

@@ -1,17 +1,16 @@
 //! A layer of faults between a client and its server, drawn from a seeded source: for simulations and tests.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::SharedRng;
 use bytes::Bytes;
 use component_base::serving;
+use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
 use http_body::Frame;
-use http_body_util::BodyExt as _;
-use parking_lot::Mutex;
+use http_body_util::{BodyExt as _, StreamBody};
+use tokio::sync::watch;
 
 use super::{Body, BoxError, Transport, TransportError};
 
@@ -32,14 +31,22 @@ pub struct Faults {
     pub error: f64,
     /// The statuses to answer with.
     pub statuses: Vec<StatusCode>,
+    /// A response waits up to `delay_limit` after the server has carried the request out.
+    pub late_response: f64,
     /// A chunk of a watch is replaced by the end of the connection.
     pub cut_watch: f64,
+    /// A chunk of a watch waits up to `delay_limit`, and all behind it.
+    pub late_watch: f64,
+    /// A chunk of a watch is delivered twice.
+    pub repeat_watch: f64,
+    /// Nothing passes in either direction until this is taken back, as when the client is stopped by a signal.
+    pub stalled: bool,
 }
 
 /// A transport with faults in front of it. The faults can be changed while it is in use.
 pub struct FaultLayer {
     inner: Arc<dyn Transport>,
-    faults: Arc<Mutex<Faults>>,
+    faults: watch::Sender<Faults>,
     rng: SharedRng,
 }
 
@@ -47,16 +54,45 @@ impl FaultLayer {
     /// Puts `faults` in front of `inner`.
     #[must_use]
     pub fn new(inner: Arc<dyn Transport>, faults: Faults, rng: SharedRng) -> Self {
-        Self { inner, faults: Arc::new(Mutex::new(faults)), rng }
+        Self { inner, faults: watch::Sender::new(faults), rng }
     }
 
     /// Replaces the faults.
     pub fn set(&self, faults: Faults) {
-        *self.faults.lock() = faults;
+        self.faults.send_replace(faults);
     }
 
-    fn happens(&self, chance: f64) -> bool {
+    fn draw(&self) -> Draw {
+        Draw { faults: self.faults.subscribe(), rng: Arc::clone(&self.rng) }
+    }
+}
+
+/// What draws from the faults of the moment.
+struct Draw {
+    faults: watch::Receiver<Faults>,
+    rng: SharedRng,
+}
+
+impl Draw {
+    fn happens(&self, chance: impl Fn(&Faults) -> f64) -> bool {
+        let chance = chance(&self.faults.borrow());
         chance > 0.0 && self.rng.unit() < chance
+    }
+
+    /// Waits up to the limit where the fault happens, and then until nothing is stalled.
+    async fn linger(&mut self, chance: impl Fn(&Faults) -> f64) {
+        if self.happens(chance) {
+            let limit = self.faults.borrow().delay_limit;
+            tokio::time::sleep(limit.mul_f64(self.rng.unit())).await;
+        }
+        // An error means that nobody can end the stall any more; the layer is gone then.
+        drop(self.faults.wait_for(|faults| !faults.stalled).await);
+    }
+
+    fn status(&self) -> Option<StatusCode> {
+        let faults = self.faults.borrow();
+        let index = self.rng.below(u64::try_from(faults.statuses.len()).unwrap_or(u64::MAX));
+        faults.statuses.get(usize::try_from(index).unwrap_or(0)).copied()
     }
 }
 
@@ -71,41 +107,31 @@ fn is_watch(request: &http::Request<Bytes>) -> bool {
 #[async_trait::async_trait]
 impl Transport for FaultLayer {
     async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
-        let faults = self.faults.lock().clone();
-        if self.happens(faults.delay) {
-            tokio::time::sleep(faults.delay_limit.mul_f64(self.rng.unit())).await;
-        }
-        if self.happens(faults.drop_request) {
+        let mut draw = self.draw();
+        draw.linger(|faults| faults.delay).await;
+        if draw.happens(|faults| faults.drop_request) {
             return Err(lost());
         }
-        if self.happens(faults.error)
-            && let Some(status) = pick(&faults.statuses, &self.rng)
+        if draw.happens(|faults| faults.error)
+            && let Some(status) = draw.status()
         {
             return Ok(refusal(status));
         }
         let watch = is_watch(&request);
-        if !watch && self.happens(faults.duplicate) {
+        if !watch && draw.happens(|faults| faults.duplicate) {
             drop(self.inner.send(request.clone()).await);
         }
         let response = self.inner.send(request).await?;
-        if self.happens(faults.drop_response) {
+        draw.linger(|faults| faults.late_response).await;
+        if draw.happens(|faults| faults.drop_response) {
             return Err(lost());
         }
-        if !watch {
-            return Ok(response);
-        }
-        let (faults, rng) = (Arc::clone(&self.faults), Arc::clone(&self.rng));
-        Ok(response.map(|inner| CutBody { inner, faults, rng }.boxed_unsync()))
+        Ok(if watch { response.map(|inner| unreliable(inner, draw)) } else { response })
     }
 
     fn server(&self) -> &str {
         self.inner.server()
     }
-}
-
-fn pick(statuses: &[StatusCode], rng: &base::Rng) -> Option<StatusCode> {
-    let index = rng.below(u64::try_from(statuses.len()).unwrap_or(u64::MAX));
-    statuses.get(usize::try_from(index).unwrap_or(0)).copied()
 }
 
 fn refusal(status: StatusCode) -> http::Response<Body> {
@@ -116,23 +142,44 @@ fn refusal(status: StatusCode) -> http::Response<Body> {
     response
 }
 
-/// A watch that may end at any chunk.
-struct CutBody {
+/// A watch under way.
+struct Deliveries {
     inner: Body,
-    faults: Arc<Mutex<Faults>>,
-    rng: SharedRng,
+    draw: Draw,
+    /// A chunk that is to come once more.
+    again: Option<Bytes>,
+    has_ended: bool,
 }
 
-impl http_body::Body for CutBody {
-    type Data = Bytes;
-    type Error = BoxError;
+/// A watch that may end at any chunk, and whose chunks may come late or twice.
+fn unreliable(inner: Body, draw: Draw) -> Body {
+    let state = Deliveries { inner, draw, again: None, has_ended: false };
+    let frames = stream::unfold(state, |mut state| async move {
+        let frame = state.next().await?;
+        Some((frame, state))
+    });
+    StreamBody::new(frames).boxed_unsync()
+}
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let frame = std::task::ready!(Pin::new(&mut self.inner).poll_frame(cx));
-        let chance = self.faults.lock().cut_watch;
-        if frame.is_some() && chance > 0.0 && self.rng.unit() < chance {
-            return Poll::Ready(Some(Err("unexpected EOF (injected)".into())));
+impl Deliveries {
+    async fn next(&mut self) -> Option<Result<Frame<Bytes>, BoxError>> {
+        if self.has_ended {
+            return None;
         }
-        Poll::Ready(frame)
+        if let Some(chunk) = self.again.take() {
+            return Some(Ok(Frame::data(chunk)));
+        }
+        let frame = self.inner.frame().await?;
+        self.draw.linger(|faults| faults.late_watch).await;
+        if self.draw.happens(|faults| faults.cut_watch) {
+            self.has_ended = true;
+            return Some(Err("unexpected EOF (injected)".into()));
+        }
+        if let Ok(Some(chunk)) = frame.as_ref().map(Frame::data_ref)
+            && self.draw.happens(|faults| faults.repeat_watch)
+        {
+            self.again = Some(chunk.clone());
+        }
+        Some(frame)
     }
 }

@@ -34,6 +34,18 @@ async fn a_key_never_has_two_workers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_key_that_was_added_while_it_was_worked_on_comes_behind_those_that_wait() {
+    let queue = queue();
+    queue.add("a");
+    assert_eq!(queue.next().await, Some("a"));
+    queue.add("b");
+    queue.add("a");
+    queue.done(&"a");
+    assert_eq!(queue.len(), 2);
+    assert_eq!((queue.next().await, queue.next().await), (Some("b"), Some("a")));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_earliest_delay_wins() {
     let queue = queue();
     let start = Instant::now();

@@ -25,6 +25,8 @@ pub(super) async fn update_only_at_the_expected_revision(subject: Subject) {
     assert!(matches!(absent, Txn::Conflict { current: None, .. }), "{absent:?}");
     let never = subject.txn("b", Expect::At(Revision(0)), Write::put("x")).await;
     assert!(matches!(never, Txn::Conflict { current: None, .. }), "revision 0 is not absence: {never:?}");
+    let ahead = subject.txn("a", Expect::At(Revision(second.0 + 1)), Write::put("x")).await;
+    assert!(matches!(ahead, Txn::Conflict { current: Some(_), .. }), "a revision that is still to come: {ahead:?}");
     let stale_swap = subject.txn("a", Expect::At(second), Write::put("four")).await;
     let Txn::Committed { previous: Some(previous), .. } = stale_swap else { panic!("{stale_swap:?}") };
     assert_eq!(text(&previous), "two");

@@ -21,12 +21,13 @@ enum Operation {
 
 /// What was left when the power failed.
 #[derive(Debug)]
-pub(super) struct Wreck {
-    pub(super) images: Images,
+pub struct Wreck {
+    /// The files.
+    pub images: Images,
     /// The newest revision that had been acknowledged.
-    pub(super) acknowledged: i64,
+    pub acknowledged: i64,
     /// The witness file.
-    pub(super) anchor: Vec<u8>,
+    pub anchor: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -38,7 +39,7 @@ struct PowerCut {
 }
 
 /// The database and the two halves of the journal.
-pub(super) type Images = [Vec<u8>; 3];
+pub type Images = [Vec<u8>; 3];
 
 const DATABASE: usize = 0;
 
@@ -60,11 +61,14 @@ struct Inner {
     wreck: Option<Wreck>,
 }
 
+/// The disk. Clones are the same disk.
 #[derive(Debug, Clone, Default)]
-pub(super) struct FaultyDisk(Arc<Mutex<Inner>>);
+pub struct FaultyDisk(Arc<Mutex<Inner>>);
 
 impl FaultyDisk {
-    pub(super) fn holding(images: Images) -> Self {
+    /// A disk with these files.
+    #[must_use]
+    pub fn holding(images: Images) -> Self {
         let files = images.map(|image| Medium { content: image.clone(), durable: image, unsynced: Vec::new() });
         Self(Arc::new(Mutex::new(Inner { files, ..Inner::default() })))
     }
@@ -74,34 +78,40 @@ impl FaultyDisk {
     }
 
     /// Bounds the disk; `None` is endless.
-    pub(super) fn set_capacity(&self, bytes: Option<u64>) {
+    pub fn set_capacity(&self, bytes: Option<u64>) {
         self.0.lock().capacity = bytes;
     }
 
     /// Lets so many more writes through, as a sparse file does on a disk that fills up; `None` is endless.
-    pub(super) fn set_writes_left(&self, writes: Option<u64>) {
+    pub fn set_writes_left(&self, writes: Option<u64>) {
         self.0.lock().writes_left = writes;
     }
 
-    pub(super) fn used(&self) -> u64 {
+    /// How many bytes the files have.
+    #[must_use]
+    pub fn used(&self) -> u64 {
         self.0.lock().used()
     }
 
-    pub(super) fn fail_syncs(&self) {
+    /// From now on nothing can be brought to stable storage any more.
+    pub fn fail_syncs(&self) {
         self.0.lock().sync_fails = true;
     }
 
     /// Keeps what a power cut after so many operations would leave; the disk itself goes on.
-    pub(super) fn cut_power(&self, after: u64, rng: SharedRng, acknowledged: Arc<AtomicI64>, anchor: PathBuf) {
+    pub fn cut_power(&self, after: u64, rng: SharedRng, acknowledged: Arc<AtomicI64>, anchor: PathBuf) {
         self.0.lock().power_cut = Some(PowerCut { after_operations: after, rng, acknowledged, anchor });
     }
 
-    pub(super) fn take_wreck(&self) -> Option<Wreck> {
+    /// What the power cut left, once it has happened.
+    #[must_use]
+    pub fn take_wreck(&self) -> Option<Wreck> {
         self.0.lock().wreck.take()
     }
 
     /// The disk as it would be if the power failed now, with all unsynced writes lost or kept at random.
-    pub(super) fn images_after_power_cut(&self, rng: &SharedRng) -> Images {
+    #[must_use]
+    pub fn images_after_power_cut(&self, rng: &SharedRng) -> Images {
         self.0.lock().images(rng)
     }
 }

@@ -14,7 +14,7 @@ mod directory;
 mod disk;
 mod engine;
 mod entry;
-#[cfg(test)]
+#[cfg(any(test, feature = "contract"))]
 mod faults;
 mod follower;
 mod journal;
@@ -35,6 +35,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use self::directory::DataDirectory;
 use self::disk::{Disk, FileDisk};
 use self::engine::{Engine, Loaded};
+#[cfg(any(test, feature = "contract"))]
+pub use self::faults::{FaultyDisk, Images, Wreck};
 use self::follower::Follower;
 use self::writer::{Request, Writer};
 use crate::mvcc::{Command, Limits, Reply, Store};
@@ -104,6 +106,20 @@ impl Embedded {
     ) -> Result<Arc<Self>, StorageError> {
         let disk = Arc::new(FileDisk::new(&options.directory));
         Self::open_with(options, clock, group, disk).await
+    }
+
+    /// Opens a store whose files are on a disk with faults; only the witness of the newest write is in the directory.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    #[cfg(any(test, feature = "contract"))]
+    pub async fn open_on(
+        disk: &FaultyDisk,
+        options: EmbeddedOptions,
+        clock: SharedClock,
+        group: &TaskGroup,
+    ) -> Result<Arc<Self>, StorageError> {
+        Self::open_with(options, clock, group, Arc::new(disk.clone())).await
     }
 
     async fn open_with(

@@ -1,6 +1,7 @@
 //! What the API servers of a cluster keep their objects in: memory, a directory, or an etcd process.
 
 mod etcd;
+mod faulty;
 mod held_time;
 mod real_etcd;
 mod severable;
@@ -11,9 +12,10 @@ use std::sync::Arc;
 
 use base::{Rng, SharedClock, SharedRng, TaskGroup};
 use component_base::serving::BoxError;
-use storage::{Backend, Embedded, EmbeddedOptions, Memory, MemoryOptions};
+use storage::{Backend, Embedded, EmbeddedOptions, FaultyDisk, Memory, MemoryOptions};
 
 pub use etcd::EtcdWorld;
+pub(crate) use faulty::Faulty;
 pub use real_etcd::RealEtcd;
 pub(crate) use severable::Severable;
 
@@ -26,8 +28,16 @@ pub enum Store {
     Memory,
     /// The built-in store, in this directory.
     Embedded(PathBuf),
+    /// The built-in store on a disk that can fail; the witness of its newest write is in this directory.
+    Faulty(PathBuf),
     /// An etcd process.
     Etcd(Arc<RealEtcd>),
+}
+
+/// The way of each server to the store, and the disk where that can fail.
+pub(crate) struct Opened {
+    pub(crate) ways: Vec<Arc<Severable>>,
+    pub(crate) faulty: Option<Faulty>,
 }
 
 impl fmt::Display for Store {
@@ -35,6 +45,7 @@ impl fmt::Display for Store {
         out.write_str(match self {
             Self::Memory => "memory",
             Self::Embedded(_) => "embedded",
+            Self::Faulty(_) => "faulty",
             Self::Etcd(_) => "etcd",
         })
     }
@@ -50,11 +61,19 @@ impl Store {
         clock: &SharedClock,
         rng: &SharedRng,
         group: &TaskGroup,
-    ) -> Result<Vec<Arc<Severable>>, BoxError> {
-        let clock = Arc::clone(clock);
+    ) -> Result<Opened, BoxError> {
+        let mut faulty = None;
         let one: Arc<dyn Backend> = match self {
-            Self::Memory => Memory::new(MemoryOptions::default(), clock, group),
-            Self::Embedded(directory) => Embedded::open(EmbeddedOptions::new(directory), clock, group).await?,
+            Self::Memory => Memory::new(MemoryOptions::default(), Arc::clone(clock), group),
+            Self::Embedded(directory) => {
+                Embedded::open(EmbeddedOptions::new(directory), Arc::clone(clock), group).await?
+            }
+            Self::Faulty(directory) => {
+                let own = Faulty::new(directory, clock, Rng::seeded(rng.below(u64::MAX)), group);
+                let store = own.open(FaultyDisk::default()).await?;
+                faulty = Some(own);
+                store
+            }
             Self::Etcd(etcd) => {
                 etcd.set_apart(config);
                 let (world, mut connections) = (EtcdWorld::new(etcd), Vec::new());
@@ -62,9 +81,10 @@ impl Store {
                     let connection = world.connect(Rng::seeded(rng.below(u64::MAX))).await?;
                     connections.push(Severable::new(connection));
                 }
-                return Ok(connections);
+                return Ok(Opened { ways: connections, faulty });
             }
         };
-        Ok((0..servers).map(|_| Severable::new(Arc::clone(&one))).collect())
+        let ways = (0..servers).map(|_| Severable::new(Arc::clone(&one))).collect();
+        Ok(Opened { ways, faulty })
     }
 }

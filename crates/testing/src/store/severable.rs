@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
+use parking_lot::RwLock;
 use storage::{Backend, EventStream, Expect, Get, Key, KeyRange, LeaseId, Revision, Slice, StorageError, Txn, Write};
 use tokio::sync::watch;
 
@@ -13,13 +14,23 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The way from one server to the store.
 pub(crate) struct Severable {
-    backend: Arc<dyn Backend>,
+    backend: RwLock<Arc<dyn Backend>>,
     is_cut: watch::Sender<bool>,
 }
 
 impl Severable {
     pub(crate) fn new(backend: Arc<dyn Backend>) -> Arc<Self> {
+        let backend = RwLock::new(backend);
         Arc::new(Self { backend, is_cut: watch::Sender::new(false) })
+    }
+
+    /// Leads to another store from now on, as when it was opened anew.
+    pub(crate) fn replace(&self, backend: Arc<dyn Backend>) {
+        *self.backend.write() = backend;
+    }
+
+    fn backend(&self) -> Arc<dyn Backend> {
+        Arc::clone(&self.backend.read())
     }
 
     pub(crate) fn cut(&self, is_cut: bool) {
@@ -52,24 +63,24 @@ impl Severable {
 #[async_trait]
 impl Backend for Severable {
     async fn get(&self, key: &Key) -> Result<Get, StorageError> {
-        self.ask(self.backend.get(key)).await
+        self.ask(self.backend().get(key)).await
     }
 
     async fn range(&self, range: &KeyRange, limit: usize, at: Option<Revision>) -> Result<Slice, StorageError> {
-        self.ask(self.backend.range(range, limit, at)).await
+        self.ask(self.backend().range(range, limit, at)).await
     }
 
     async fn count(&self, range: &KeyRange) -> Result<u64, StorageError> {
-        self.ask(self.backend.count(range)).await
+        self.ask(self.backend().count(range)).await
     }
 
     async fn txn(&self, key: &Key, expect: Expect, write: Write) -> Result<Txn, StorageError> {
-        self.ask(self.backend.txn(key, expect, write)).await
+        self.ask(self.backend().txn(key, expect, write)).await
     }
 
     /// A watch over a way that is cut says nothing, and ends with an error once the way is there again.
     fn watch(&self, range: KeyRange, after: Revision) -> EventStream {
-        let stream = self.backend.watch(range, after);
+        let stream = self.backend().watch(range, after);
         let progress = stream.progress_handle();
         let state = (stream, self.is_cut.subscribe(), false);
         let items = futures_util::stream::unfold(state, |(mut stream, mut is_cut, ended)| async move {
@@ -99,30 +110,30 @@ impl Backend for Severable {
     }
 
     async fn current_revision(&self) -> Result<Revision, StorageError> {
-        self.ask(self.backend.current_revision()).await
+        self.ask(self.backend().current_revision()).await
     }
 
     fn supports_progress(&self) -> bool {
-        self.backend.supports_progress()
+        self.backend().supports_progress()
     }
 
     async fn lease_grant(&self, ttl: Duration) -> Result<LeaseId, StorageError> {
-        self.ask(self.backend.lease_grant(ttl)).await
+        self.ask(self.backend().lease_grant(ttl)).await
     }
 
     async fn lease_revoke(&self, lease: LeaseId) -> Result<(), StorageError> {
-        self.ask(self.backend.lease_revoke(lease)).await
+        self.ask(self.backend().lease_revoke(lease)).await
     }
 
     async fn compact(&self, at: Revision) -> Result<(), StorageError> {
-        self.ask(self.backend.compact(at)).await
+        self.ask(self.backend().compact(at)).await
     }
 
     async fn health(&self) -> Result<(), StorageError> {
-        self.ask(self.backend.health()).await
+        self.ask(self.backend().health()).await
     }
 
     async fn size_bytes(&self) -> Result<u64, StorageError> {
-        self.ask(self.backend.size_bytes()).await
+        self.ask(self.backend().size_bytes()).await
     }
 }
