@@ -17,6 +17,7 @@ mod discovery_v1;
 mod event_rules;
 mod events_v1;
 mod field_rules;
+mod flowcontrol_v1;
 mod go_json;
 pub mod info;
 mod internal_json;
@@ -66,6 +67,7 @@ pub static ALL: &[&[&dyn Rules]] = &[
     networking_v1::KINDS,
     storage_v1::KINDS,
     events_v1::KINDS,
+    flowcontrol_v1::KINDS,
     apiextensions_v1::KINDS,
 ];
 
