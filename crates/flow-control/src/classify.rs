@@ -44,6 +44,8 @@ pub struct AskedResource<'a> {
 /// The flow of a request.
 #[derive(Debug)]
 pub struct Flow<'a, T> {
+    /// The place of the schema in the table.
+    pub index: usize,
     /// The schema that matches.
     pub schema: &'a Arc<Schema<T>>,
     /// What tells it from others of the schema.
@@ -79,7 +81,9 @@ impl<T> Schema<T> {
         self.object.spec.rules.iter().any(|rule| rule_matches(rule, asked))
     }
 
-    fn distinguisher<'a>(&self, asked: &Asked<'a>) -> &'a str {
+    /// What tells the flow of a request from others of the schema.
+    #[must_use]
+    pub fn distinguisher<'a>(&self, asked: &Asked<'a>) -> &'a str {
         match self.object.spec.distinguisher_method.as_ref().map(|own| own.type_.as_str()) {
             Some(method::BY_USER) => asked.user,
             Some(method::BY_NAMESPACE) => asked.resource.map_or("", |resource| resource.namespace),
@@ -98,10 +102,11 @@ impl<T> Table<T> {
     /// The flow of a request; nothing only where the table is empty. What matches no schema is of the last one.
     #[must_use]
     pub fn classify<'a>(&'a self, asked: &Asked<'a>) -> Option<Flow<'a, T>> {
-        let matching = self.schemas.iter().find(|schema| schema.matches(asked));
-        let catch_all = || self.schemas.iter().find(|schema| crate::is_catch_all(&schema.name));
-        let schema = matching.or_else(catch_all)?;
-        Some(Flow { schema, distinguisher: schema.distinguisher(asked) })
+        let matching = self.schemas.iter().position(|schema| schema.matches(asked));
+        let catch_all = || self.schemas.iter().position(|schema| crate::is_catch_all(&schema.name));
+        let index = matching.or_else(catch_all)?;
+        let schema = self.schemas.get(index)?;
+        Some(Flow { index, schema, distinguisher: schema.distinguisher(asked) })
     }
 
     /// The schemas, in the order in which they are tried.

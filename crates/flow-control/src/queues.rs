@@ -118,13 +118,13 @@ pub struct FairQueues<T> {
     executing: BTreeMap<u64, Entry<T>>,
     /// Those that are done and hold their seats, by when they will not any more.
     holding: BTreeMap<(Moment, u64), Entry<T>>,
-    pub(crate) counts: Counts,
+    counts: Counts,
     last: Moment,
     times: VirtualTimes,
     robin: usize,
     arrivals: u64,
     demand: Demand,
-    pub(crate) utilization: Utilization,
+    utilization: Utilization,
 }
 
 impl<T: Caller> FairQueues<T> {
@@ -264,6 +264,17 @@ impl<T: Caller> FairQueues<T> {
         self.dispatch_all(now);
         self.note(now);
         self.holding.keys().next().map(|(until, _)| *until)
+    }
+
+    /// Who waits by this ticket.
+    pub fn waiting_mut(&mut self, ticket: Ticket) -> Option<&mut T> {
+        let queue = self.queues.get_mut(ticket.queue?)?;
+        queue.waiting.iter_mut().find(|entry| entry.id == ticket.id).map(|entry| &mut entry.caller)
+    }
+
+    /// How busy it was.
+    pub fn utilization(&mut self) -> &mut Utilization {
+        &mut self.utilization
     }
 
     /// Whether nothing waits, runs or holds a seat.
