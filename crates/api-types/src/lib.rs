@@ -20,6 +20,7 @@ pub mod coordination_v1beta1;
 pub mod core_v1;
 pub mod discovery_v1;
 pub mod events_v1;
+pub mod flowcontrol_v1;
 pub mod kubelet_config_v1beta1;
 pub mod networking_v1;
 pub mod node_v1;

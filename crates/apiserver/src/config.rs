@@ -86,6 +86,7 @@ impl ServerConfig {
                 min_watch_timeout: Duration::from_secs(1800),
                 max_in_flight: 400,
                 max_mutating_in_flight: 200,
+                fairness: true,
                 goaway_chance: 0.0,
                 strict_transport_security: Vec::new(),
                 cors_allowed_origins: Vec::new(),
@@ -363,6 +364,8 @@ pub struct RequestConfig {
     pub max_in_flight: usize,
     /// `--max-mutating-requests-inflight`; 0 for no limit.
     pub max_mutating_in_flight: usize,
+    /// `--enable-priority-and-fairness`: the two are seats that priority levels share.
+    pub fairness: bool,
     /// `--goaway-chance`.
     pub goaway_chance: f64,
     /// `--strict-transport-security-directives`.

@@ -13,6 +13,7 @@ mod custom_resources;
 mod cx;
 mod discovery;
 mod extensions;
+mod flow_control;
 mod follow;
 mod gates;
 mod handlers;

@@ -19,6 +19,7 @@ mod discovery_v1;
 mod event_rules;
 mod events_v1;
 mod field_rules;
+mod flowcontrol_v1;
 mod go_json;
 pub mod groups;
 pub mod info;

@@ -4,14 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use api_types::authentication_v1::UserInfo;
 use async_trait::async_trait;
 use authz::in_group;
 use component_base::metrics::Gauges;
 
-use super::seats::{Full, Seat, Seats};
+use super::seats::{Admitted, Full, Seat, Seats, Wanted};
 use crate::config::RequestConfig;
-use crate::request::RequestInfo;
 
 /// The two bounds.
 pub(crate) struct InFlight {
@@ -49,17 +47,19 @@ impl InFlight {
 #[async_trait]
 impl Seats for InFlight {
     /// The superusers always get one, so that they can repair an overloaded server.
-    async fn take(&self, user: &UserInfo, info: &RequestInfo) -> Result<Seat, Full> {
+    async fn take(&self, wanted: &Wanted<'_>) -> Admitted {
+        let admitted = |seat| Admitted { classified: None, seat };
+        let info = wanted.info;
         if info.is_long_running() {
-            return Ok(Seat::held_by(()));
+            return admitted(Ok(Seat::held_by(())));
         }
         let room = if info.is_read_only() { &self.reads } else { &self.writes };
         let before = room.taken.fetch_add(1, Ordering::Relaxed);
         room.gauge.inc();
         let guard = Guard { taken: Arc::clone(&room.taken), gauge: room.gauge.clone() };
-        if room.limit == 0 || before < room.limit || in_group(user, authn::MASTERS) {
-            return Ok(Seat::held_by(guard));
+        if room.limit == 0 || before < room.limit || in_group(wanted.user, authn::MASTERS) {
+            return admitted(Ok(Seat::held_by(guard)));
         }
-        Err(Full)
+        admitted(Err(Full { retry_after: 1 }))
     }
 }

@@ -28,7 +28,7 @@ pub(crate) use audited::Audited;
 pub(crate) use authorize::{attributes, forbidden};
 pub(crate) use in_flight::InFlight;
 pub(crate) use running::Running;
-pub(crate) use seats::Seats;
+pub(crate) use seats::{Admitted, Classified, Full, Seat, Seats, Wanted};
 pub(crate) use stages::{Authenticated, Authorized, Received, Request};
 
 use crate::cx::ApiCx;
@@ -123,16 +123,21 @@ fn malformed() -> Response {
 /// From here on a refusal has a form that the client understands.
 async fn answer(cx: &Arc<ApiCx>, request: Request<Received>) -> Response {
     let (wish, warnings, audited) = (Arc::clone(request.wish()), request.warnings().clone(), request.audited().clone());
-    let mut response = match bounded(cx, request).await {
+    let mut response = formed(&wish, &audited, bounded(cx, request).await);
+    warnings.write(response.headers_mut());
+    response
+}
+
+/// The answer, or the refusal in the form that the client understands.
+fn formed(wish: &Wish, audited: &Audited, outcome: Result<Response, Refusal>) -> Response {
+    match outcome {
         Ok(response) => response,
         Err(Refusal::Plain(response)) => *response,
         Err(Refusal::Error(error)) => {
             audited.context().answered(respond::status_of(&error));
-            respond::error(&wish, &error)
+            respond::error(wish, &error)
         }
-    };
-    warnings.write(response.headers_mut());
-    response
+    }
 }
 
 /// Requests that are not to last are counted, so that shutdown can wait for them, and have a deadline.
@@ -153,7 +158,26 @@ async fn bounded(cx: &Arc<ApiCx>, request: Request<Received>) -> Result<Response
 async fn identified(cx: &Arc<ApiCx>, request: Request<Received>) -> Result<Response, Refusal> {
     let request = authenticate::authenticate(cx, request).await?;
     let request = impersonate::impersonate(cx, request).await?;
-    let _seat = seats::take(cx, &request).await?;
+    let seats::Admitted { classified, seat } = seats::take(cx, &request).await;
+    let (wish, audited) = (Arc::clone(request.wish()), request.audited().clone());
+    let mut response = match seat {
+        Err(full) => seats::refusal(cx, request.info(), full),
+        Ok(mut seat) => {
+            let response = formed(&wish, &audited, allowed(cx, request).await);
+            match seat.take_stream_guard() {
+                Some(guard) => held::hold(response, guard),
+                None => response,
+            }
+        }
+    };
+    if let Some(classified) = classified {
+        classified.write(response.headers_mut());
+    }
+    Ok(response)
+}
+
+/// Whether they may, and then the work itself.
+async fn allowed(cx: &Arc<ApiCx>, request: Request<Authenticated>) -> Result<Response, Refusal> {
     let request = authorize::authorize(cx, request).await?;
     Ok(handlers::dispatch(cx, request).await?)
 }

@@ -83,11 +83,22 @@ fn requests(options: &Options, errors: &mut Errors) -> RequestConfig {
     let possible = (0.0..=0.02).contains(&goaway_chance);
     errors.check(possible, "--goaway-chance can not be less than 0 or greater than 0.02");
     let minimum = count(options, "min-request-timeout", errors);
+    let max_in_flight = count(options, "max-requests-inflight", errors);
+    let max_mutating_in_flight = count(options, "max-mutating-requests-inflight", errors);
+    let fairness = options.bool("enable-priority-and-fairness");
+    errors.check(
+        !fairness || max_in_flight + max_mutating_in_flight > 0,
+        format!(
+            "invalid configuration: MaxRequestsInFlight={max_in_flight} and \
+             MaxMutatingRequestsInFlight={max_mutating_in_flight}; they must add up to something positive"
+        ),
+    );
     RequestConfig {
         timeout: not_negative(options, "request-timeout", errors),
         min_watch_timeout: Duration::from_secs(u64::try_from(minimum).unwrap_or(0)),
-        max_in_flight: count(options, "max-requests-inflight", errors),
-        max_mutating_in_flight: count(options, "max-mutating-requests-inflight", errors),
+        max_in_flight,
+        max_mutating_in_flight,
+        fairness,
         goaway_chance,
         strict_transport_security: directives,
         cors_allowed_origins: origins(options, errors),

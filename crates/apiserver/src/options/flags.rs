@@ -263,9 +263,9 @@ const MISC: FlagSet = FlagSet {
 const FEATURES: FlagSet = FlagSet {
     title: "features",
     flags: &[
-        Flag::bool("enable-priority-and-fairness", "false").help(
-            "Queues and dispatches requests by priority. This server has the max-in-flight handler only: true is \
-             refused.",
+        Flag::bool("enable-priority-and-fairness", "true").help(
+            "If true, replace the max-in-flight handler with an enhanced one that queues and dispatches with priority \
+             and fairness.",
         ),
         Flag::bool("profiling", "true").help("Enable profiling via web interface, and resetting of metrics."),
     ],

@@ -7,10 +7,9 @@ use component_base::version::MinorVersion;
 use kinds::info::ResourceInfo;
 
 /// Groups of upstream that this server does not have. They can be switched off, as they are.
-const ABSENT: [&str; 6] = [
+const ABSENT: [&str; 5] = [
     "admissionregistration.k8s.io",
     "apiregistration.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
     "internal.apiserver.k8s.io",
     "resource.k8s.io",
     "storagemigration.k8s.io",
@@ -108,6 +107,15 @@ pub(super) fn disabled(options: &Options, emulated: MinorVersion, errors: &mut E
     let settings = settings(options, errors);
     check(&settings, errors);
     check_introduced(&settings, emulated, errors);
+    // The most special one says whether flow control has its objects.
+    let decides =
+        ["flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/all"].into_iter().find(|key| settings.contains_key(*key));
+    if let Some(key) = decides.filter(|key| settings.get(*key) == Some(&false)) {
+        errors.check(
+            !options.bool("enable-priority-and-fairness"),
+            format!("--runtime-config={key}=false conflicts with --enable-priority-and-fairness=true"),
+        );
+    }
     let is_on = |info: &ResourceInfo<'_>| {
         if info.introduced > emulated {
             return false;
@@ -134,7 +142,9 @@ mod tests {
     }
 
     fn read_as_of(minor: u32, line: &str) -> Result<BTreeSet<Place>, String> {
-        let options = parse(flags::ALL, [format!("--runtime-config={line}")]).expect("the flags");
+        let options =
+            parse(flags::ALL, [format!("--runtime-config={line}"), "--enable-priority-and-fairness=false".to_owned()])
+                .expect("the flags");
         let mut errors = Errors::new();
         let disabled = disabled(&options, MinorVersion::one(minor), &mut errors);
         errors.into_result().map(|()| disabled).map_err(|error| error.to_string())

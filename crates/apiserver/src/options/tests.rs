@@ -69,7 +69,12 @@ fn every_problem_is_told() {
     );
     assert!(completed(&line).is_ok(), "defaults are accepted: {:?}", completed(&line).err());
     assert!(completed(&format!("{KUBEADM} --watch-cache=false")).is_err());
-    assert!(completed(&format!("{KUBEADM} --enable-priority-and-fairness=true")).is_err());
+    let error = completed(&format!("{KUBEADM} --runtime-config=flowcontrol.apiserver.k8s.io/v1=false")).unwrap_err();
+    let text =
+        "--runtime-config=flowcontrol.apiserver.k8s.io/v1=false conflicts with --enable-priority-and-fairness=true";
+    assert!(error.contains(text), "{error}");
+    let line = "--runtime-config=flowcontrol.apiserver.k8s.io/v1=false --enable-priority-and-fairness=false";
+    assert!(completed(&format!("{KUBEADM} {line}")).is_ok());
     let options = completed(KUBEADM.replace("Node,RBAC", "AlwaysAllow").as_str()).unwrap();
     assert!(!options.authentication.anonymous, "nobody may do everything without a name");
 }
@@ -92,7 +97,7 @@ fn flags_are_upstreams() {
         }
         let default = written(&fact["default"]);
         let same_number = default.parse::<f64>().is_ok_and(|value| flag.default.parse() == Ok(value));
-        if default != flag.default && !same_number && !OTHER_DEFAULT.contains(&name) {
+        if default != flag.default && !same_number {
             differences.push(format!("--{name} defaults to {}, not {default}", flag.default));
         }
         if fact["deprecated"] != serde_json::Value::Null && flag.deprecated.is_none() {
@@ -101,9 +106,6 @@ fn flags_are_upstreams() {
     }
     assert_eq!(differences, Vec::<String>::new());
 }
-
-/// Flags of features that are not there, whose default upstream is that they are.
-const OTHER_DEFAULT: &[&str] = &["enable-priority-and-fairness"];
 
 /// A default as a user would write it.
 fn written(default: &serde_json::Value) -> String {

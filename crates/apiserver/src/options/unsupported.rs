@@ -157,9 +157,6 @@ pub(super) fn refuse(options: &Options, errors: &mut Errors) {
             errors.push(format!("--{} is not supported by this server; leave it at its default", flag.name));
         }
     }
-    if options.bool("enable-priority-and-fairness") {
-        errors.push("--enable-priority-and-fairness=true is not supported by this server; requests are bounded by --max-requests-inflight and --max-mutating-requests-inflight");
-    }
 }
 
 fn is_default(options: &Options, flag: &Flag) -> bool {

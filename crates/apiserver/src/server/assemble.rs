@@ -18,11 +18,12 @@ use super::{BuildError, health};
 use crate::admission_lookup::RegistryLookup;
 use crate::authentication::{Authentication, Parts};
 use crate::authorization::{self, MirroredRoles, RbacAuthorizer};
-use crate::chain::{InFlight, Running};
+use crate::chain::{InFlight, Running, Seats};
 use crate::config::{AuditConfig, EncryptionFile, ServerConfig};
 use crate::custom_kinds::CustomKinds;
 use crate::cx::ApiCx;
-use crate::hooks::Hooks;
+use crate::flow_control::{self, FlowControl};
+use crate::hooks::{Hooks, PostStartHook};
 use crate::metrics::{AdmissionMetrics, ApiMetrics, decisions};
 use crate::routes::Routes;
 use crate::{admission_lookup, bootstrap, extensions, handlers, object_counts, storage_ready};
@@ -67,12 +68,15 @@ pub(super) fn assemble(
     #[cfg(test)]
     crate::tests::install(&mut routes);
     hooks.push(storage_ready::hook());
-    hooks.push(object_counts::hook());
-    extensions::install(&mut routes, &mut hooks, &config.disabled);
-    let hooks = Hooks::new(hooks, &health)?;
     let audit = auditor(&config, &lifecycle, &metrics)?;
     let metrics = ApiMetrics::new(metrics, slis);
-    let seats = Arc::new(InFlight::new(&config.requests, &metrics.in_flight));
+    let seats = seats(&config, &lifecycle, &registry, &metrics, &mut routes, &mut hooks);
+    hooks.push(object_counts::hook());
+    extensions::install(&mut routes, &mut hooks, &config.disabled);
+    if config.requests.fairness {
+        hooks.push(Arc::new(flow_control::Producer));
+    }
+    let hooks = Hooks::new(hooks, &health)?;
     let cx = ApiCx {
         registry,
         authentication,
@@ -95,6 +99,26 @@ pub(super) fn assemble(
         lifecycle,
     };
     Ok((Arc::new(cx), hooks))
+}
+
+/// Who gives seats to requests: priority levels, or two plain bounds.
+fn seats(
+    config: &ServerConfig,
+    lifecycle: &Lifecycle,
+    registry: &Arc<Registry>,
+    metrics: &ApiMetrics,
+    routes: &mut Routes,
+    hooks: &mut Vec<Arc<dyn PostStartHook>>,
+) -> Arc<dyn Seats> {
+    if !config.requests.fairness {
+        return Arc::new(InFlight::new(&config.requests, &metrics.in_flight));
+    }
+    let control =
+        FlowControl::new(&config.requests, registry, lifecycle.clock(), &metrics.registry, &metrics.in_flight);
+    flow_control::install(routes, &control);
+    hooks.push(Arc::new(flow_control::Consumer(Arc::clone(&control))));
+    hooks.push(Arc::new(flow_control::Filter(Arc::clone(&control))));
+    control
 }
 
 fn registry_options(config: &ServerConfig, lifecycle: &Lifecycle, store: &Store) -> RegistryOptions {

@@ -3,6 +3,7 @@
 //! Families are declared as [`Desc`] constants, so that a golden list can be kept of them. Label values never come from
 //! clients unchecked: each family is bounded, and what exceeds the bound is counted as `unexpected`.
 
+mod computed;
 mod desc;
 mod family;
 mod options;
@@ -17,8 +18,10 @@ use feature_gates::Gates;
 use http::{HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
 use prometheus::core::Collector;
+use prometheus::proto::MetricType;
 use prometheus::{HistogramOpts, Registry, TextEncoder};
 
+pub use computed::{Sample, Samples, Value};
 pub use desc::{DEFAULT_BUCKETS, Desc, MAX_SERIES, Stability, exponential};
 pub use family::{Counters, Family, Gauges, Histograms, Vector};
 pub use options::MetricsOptions;
@@ -121,6 +124,21 @@ impl Metrics {
     pub fn histograms(&self, desc: &'static Desc) -> Histograms {
         let opts = HistogramOpts { common_opts: desc.opts(), buckets: desc.bucket_bounds.to_vec() };
         self.family(desc, prometheus::HistogramVec::new(opts, desc.label_names))
+    }
+
+    /// Adds a family whose series `samples` looks up whenever they are asked for.
+    pub fn computed_gauges(&self, desc: &'static Desc, samples: Samples) {
+        self.register(desc, Box::new(computed::Computed::new(desc, MetricType::GAUGE, samples)));
+    }
+
+    /// As [`Self::computed_gauges`], of counters.
+    pub fn computed_counters(&self, desc: &'static Desc, samples: Samples) {
+        self.register(desc, Box::new(computed::Computed::new(desc, MetricType::COUNTER, samples)));
+    }
+
+    /// As [`Self::computed_gauges`], of histograms.
+    pub fn computed_histograms(&self, desc: &'static Desc, samples: Samples) {
+        self.register(desc, Box::new(computed::Computed::new(desc, MetricType::HISTOGRAM, samples)));
     }
 
     /// The family of histograms that several parts of a process have in common; the first to ask adds it.

@@ -1,0 +1,138 @@
+//! Somebody who asked for seats, and the seats of a request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::SharedClock;
+use flow_control::{Caller, Level, Reason, Schema, Ticket};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+
+use super::FlowControl;
+use super::metrics::Series;
+use crate::request::RequestInfo;
+
+/// What dumps tell of a request.
+pub(super) struct Details {
+    pub(super) user: String,
+    pub(super) info: Arc<RequestInfo>,
+    pub(super) schema: Arc<Schema<Asker>>,
+}
+
+/// Somebody who asked for seats.
+pub(crate) struct Asker {
+    pub(super) details: Details,
+    series: Arc<Series>,
+    wake: Option<oneshot::Sender<()>>,
+}
+
+impl Asker {
+    pub(super) fn new(details: Details, series: Arc<Series>) -> Self {
+        Self { details, series, wake: None }
+    }
+
+    pub(super) fn wake_by(&mut self, wake: oneshot::Sender<()>) {
+        self.wake = Some(wake);
+    }
+}
+
+impl Caller for Asker {
+    fn queued(&mut self, seats: u32, length: usize) {
+        self.series.queued(seats, length);
+    }
+
+    fn gave_up(&mut self, seats: u32) {
+        self.series.unqueued(seats);
+    }
+
+    fn passed_over(&mut self) {
+        self.series.passed_over();
+    }
+
+    fn dispatched(&mut self, seats: u32, waited: Option<Duration>) {
+        if let Some(waited) = waited {
+            self.series.unqueued(seats);
+            self.series.waited(waited);
+        }
+        self.series.dispatched(seats);
+        if let Some(wake) = self.wake.take() {
+            // Whoever does not listen any more gives the place up itself.
+            _ = wake.send(());
+        }
+    }
+
+    fn finished(&mut self, ran: Duration) {
+        self.series.finished(ran);
+    }
+
+    fn released(&mut self, seats: u32, held: Duration) {
+        self.series.released(seats, held);
+    }
+}
+
+/// The place of a request in its level, which is free again when this is dropped.
+pub(super) struct Turn {
+    level: Arc<Level<Asker>>,
+    ticket: Ticket,
+    clock: SharedClock,
+    begun: Instant,
+    held: Arc<Notify>,
+    stage: Stage,
+}
+
+enum Stage {
+    Waits,
+    /// Counted by a gauge.
+    Runs(prometheus::Gauge),
+    GaveUp,
+}
+
+impl Turn {
+    pub(super) fn waiting(control: &FlowControl, level: Arc<Level<Asker>>, ticket: Ticket) -> Self {
+        let (clock, held) = (Arc::clone(&control.clock), Arc::clone(&control.held));
+        Self { level, ticket, clock, begun: control.begun, held, stage: Stage::Waits }
+    }
+
+    pub(super) fn new(control: &FlowControl, level: Arc<Level<Asker>>, ticket: Ticket, is_read_only: bool) -> Self {
+        let mut turn = Self::waiting(control, level, ticket);
+        turn.runs(control, is_read_only);
+        turn
+    }
+
+    pub(super) fn runs(&mut self, control: &FlowControl, is_read_only: bool) {
+        let [reads, writes] = &control.in_flight;
+        let gauge = if is_read_only { reads } else { writes };
+        gauge.inc();
+        self.stage = Stage::Runs(gauge.clone());
+    }
+
+    /// Does not wait any longer; false where its turn has come.
+    pub(super) fn give_up(&mut self, reason: Reason) -> bool {
+        let gave_up = self.level.queues().give_up(self.now(), self.ticket, reason);
+        if gave_up {
+            self.stage = Stage::GaveUp;
+        }
+        gave_up
+    }
+
+    fn now(&self) -> flow_control::Moment {
+        self.clock.monotonic().saturating_duration_since(self.begun)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // Of one that waits nobody has heard yet whether its turn has come.
+        if matches!(self.stage, Stage::Waits) {
+            self.give_up(Reason::Cancelled);
+        }
+        match &self.stage {
+            Stage::GaveUp => return,
+            Stage::Waits => {}
+            Stage::Runs(gauge) => gauge.dec(),
+        }
+        if self.level.queues().finish(self.now(), self.ticket).is_some() {
+            self.held.notify_one();
+        }
+    }
+}
