@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use api_machinery::{defaults, json};
-use api_types::apiserver_config_v1::{API_VERSION, EncryptionConfiguration};
+use api_types::apiserver_config_v1::{self, API_VERSION, EncryptionConfiguration};
 use aws_lc_rs::digest;
 use component_base::config_file;
 
 use crate::validate::validate;
 
-/// What `apiVersion` and `kind` may be: the second is an old spelling.
-const KINDS: [(&str, &str); 2] = [(API_VERSION, "EncryptionConfiguration"), ("v1", "EncryptionConfig")];
+const KIND: &str = "EncryptionConfiguration";
+const OLD_KIND: &str = "EncryptionConfig";
+const OLD_VERSION: &str = "v1";
 
 /// Why a file cannot be used; the text names it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,23 +57,13 @@ pub(crate) fn parse(path: &Path, text: &str, reloads: bool) -> Result<Encryption
 }
 
 fn decode(text: &str) -> Result<EncryptionConfiguration, String> {
-    let mut value = config_file::parse(text)?;
-    let named = |name: &str| value.get(name).and_then(|own| own.as_str()).unwrap_or_default().to_owned();
-    let (version, kind) = (named("apiVersion"), named("kind"));
-    if kind.is_empty() {
-        return Err("Object 'Kind' is missing".to_owned());
-    }
-    if !KINDS.contains(&(&version, &kind)) {
-        return Err(format!("no kind {kind:?} is registered for version {version:?}"));
-    }
-    if let Some(members) = value.as_object_mut() {
-        ["apiVersion", "kind"].iter().for_each(|name| drop(members.remove(*name)));
-    }
+    let value = config_file::parse(text)?;
+    // There is an old spelling.
+    let (kind, versions): (_, &[&str]) = match value.get("kind").and_then(|own| own.as_str()) {
+        Some(OLD_KIND) => (OLD_KIND, &[OLD_VERSION]),
+        _ => (KIND, &[API_VERSION]),
+    };
     let mut configuration = EncryptionConfiguration::default();
-    let decoded = json::decode(value.to_string().as_bytes(), &mut configuration).map_err(|error| error.to_string())?;
-    if !decoded.problems.is_empty() {
-        return Err(format!("strict decoding error: {}", decoded.problems.join(", ")));
-    }
-    defaults::fill(&mut configuration);
+    apiserver_config_v1::decode(value, kind, versions, &mut configuration)?;
     Ok(configuration)
 }
