@@ -1,4 +1,4 @@
-//! The flags of authentication and authorization.
+//! The flags of authentication.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,9 +6,7 @@ use std::time::Duration;
 use authn::ProxyHeaders;
 use component_base::flags::{Errors, Options};
 
-use crate::config::{
-    AuthenticationConfig, AuthorizationConfig, AuthorizationMode, FrontProxyConfig, ServiceAccountConfig,
-};
+use crate::config::{AuthenticationConfig, AuthorizationConfig, FrontProxyConfig, ServiceAccountConfig};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const MAX_EXPIRATION: Duration = Duration::from_secs(1 << 32);
@@ -22,7 +20,7 @@ pub(super) fn read(
     authorization: &AuthorizationConfig,
     errors: &mut Errors,
 ) -> AuthenticationConfig {
-    let allows_all = authorization.modes.contains(&AuthorizationMode::AlwaysAllow);
+    let allows_all = authorization.authorizers.authorizers.iter().any(|own| own.type_ == "AlwaysAllow");
     let config = AuthenticationConfig {
         // Anonymous users who may do everything are not what anybody wants.
         anonymous: options.bool("anonymous-auth") && !allows_all,
@@ -65,39 +63,6 @@ fn front_proxy(options: &Options) -> Option<FrontProxyConfig> {
             extra_prefixes: list("requestheader-extra-headers-prefix"),
         },
     })
-}
-
-pub(super) fn authorization(options: &Options, errors: &mut Errors) -> AuthorizationConfig {
-    let mut modes = Vec::new();
-    for mode in options.strings("authorization-mode") {
-        let known = match mode.as_str() {
-            "AlwaysAllow" => AuthorizationMode::AlwaysAllow,
-            "AlwaysDeny" => AuthorizationMode::AlwaysDeny,
-            "Node" => AuthorizationMode::Node,
-            "RBAC" => AuthorizationMode::Rbac,
-            "ABAC" | "Webhook" => {
-                errors.push(format!("authorization-mode {mode:?} is not supported by this server"));
-                continue;
-            }
-            other => {
-                errors.push(format!("authorization-mode {other:?} is not a valid mode"));
-                continue;
-            }
-        };
-        modes.push(known);
-    }
-    let all = options.strings("authorization-mode");
-    if all.iter().enumerate().any(|(index, mode)| all.iter().take(index).any(|former| former == mode)) {
-        let all: Vec<String> = all.iter().map(|mode| format!("{mode:?}")).collect();
-        errors.push(format!("authorization-mode [{}] has mode specified more than once", all.join(" ")));
-    }
-    if options.strings("authorization-mode").is_empty() {
-        if options.is_set("authorization-mode") {
-            errors.push("at least one authorization-mode must be passed");
-        }
-        modes.push(AuthorizationMode::AlwaysAllow);
-    }
-    AuthorizationConfig { modes }
 }
 
 /// Issuers are told apart by their names.

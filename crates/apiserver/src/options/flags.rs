@@ -3,7 +3,7 @@
 use component_base::flags::{FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS, VERSIONS};
 use component_base::serving::secure_serving_flags;
 
-use super::{audit, unsupported};
+use super::{audit, authorization, unsupported};
 
 /// All flags.
 pub(super) const ALL: &[FlagSet] = &[
@@ -14,7 +14,7 @@ pub(super) const ALL: &[FlagSet] = &[
     audit::FLAGS,
     FEATURES,
     AUTHENTICATION,
-    AUTHORIZATION,
+    authorization::FLAGS,
     API_ENABLEMENT,
     unsupported::EGRESS,
     ADMISSION,
@@ -27,7 +27,6 @@ pub(super) const ALL: &[FlagSet] = &[
     unsupported::GENERIC,
     unsupported::ETCD,
     unsupported::AUTHENTICATION,
-    unsupported::AUTHORIZATION,
     unsupported::ADMISSION,
     unsupported::FEATURES,
     unsupported::MISC,
@@ -185,14 +184,6 @@ const AUTHENTICATION: FlagSet = FlagSet {
         Flag::string("token-auth-file", "")
             .help("If set, the file that will be used to secure the secure port via token authentication."),
     ],
-};
-
-const AUTHORIZATION: FlagSet = FlagSet {
-    title: "authorization",
-    flags: &[Flag::string_slice("authorization-mode", "").help(
-        "Ordered list of plug-ins to do authorization on secure port, comma separated: AlwaysAllow, AlwaysDeny, Node, \
-         RBAC. Defaults to AlwaysAllow.",
-    )],
 };
 
 const ADMISSION: FlagSet = FlagSet {

@@ -113,18 +113,6 @@ pub(super) const AUTHENTICATION: FlagSet = FlagSet {
     ],
 };
 
-pub(super) const AUTHORIZATION: FlagSet = FlagSet {
-    title: "authorization",
-    flags: &[
-        text("authorization-config", ""),
-        text("authorization-policy-file", ""),
-        time("authorization-webhook-cache-authorized-ttl", "5m0s"),
-        time("authorization-webhook-cache-unauthorized-ttl", "30s"),
-        text("authorization-webhook-config-file", ""),
-        text("authorization-webhook-version", "v1beta1"),
-    ],
-};
-
 pub(super) const MISC: FlagSet = FlagSet {
     title: "misc",
     flags: &[
@@ -150,8 +138,7 @@ const IDLE: [&str; 2] = ["default-watch-cache-size", "kubelet-read-only-port"];
 
 /// Refuses every value but the default. A text that is empty asks for nothing.
 pub(super) fn refuse(options: &Options, errors: &mut Errors) {
-    let unsupported =
-        [AUDITING, GENERIC, ETCD, AUTHENTICATION, AUTHORIZATION, ADMISSION, TRACES, EGRESS, FEATURES, MISC];
+    let unsupported = [AUDITING, GENERIC, ETCD, AUTHENTICATION, ADMISSION, TRACES, EGRESS, FEATURES, MISC];
     for flag in unsupported.iter().flat_map(|set| set.flags).filter(|flag| !IDLE.contains(&flag.name)) {
         if options.is_set(flag.name) && !is_default(options, flag) {
             errors.push(format!("--{} is not supported by this server; leave it at its default", flag.name));
