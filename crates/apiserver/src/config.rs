@@ -202,8 +202,21 @@ pub struct AuthenticationConfig {
     pub bootstrap_tokens: bool,
     /// `--requestheader-*`.
     pub front_proxy: Option<FrontProxyConfig>,
+    /// `--authentication-token-webhook-*`.
+    pub token_webhook: Option<TokenWebhookConfig>,
     /// Tokens that are known beforehand, for tests and for a cluster in one process: token, user, uid, groups.
     pub static_tokens: Vec<StaticToken>,
+}
+
+/// Somebody elsewhere who knows tokens.
+#[derive(Debug, Clone)]
+pub struct TokenWebhookConfig {
+    /// `--authentication-token-webhook-config-file`.
+    pub file: PathBuf,
+    /// `--authentication-token-webhook-version`.
+    pub version: authn::TokenReviewVersion,
+    /// `--authentication-token-webhook-cache-ttl`.
+    pub ttl: Duration,
 }
 
 /// A token and whose it is.

@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use authn::ProxyHeaders;
+use authn::{ProxyHeaders, TokenReviewVersion};
 use component_base::flags::{Errors, Options};
 
-use crate::config::{AuthenticationConfig, AuthorizationConfig, FrontProxyConfig, ServiceAccountConfig};
+use super::complete::not_negative;
+use crate::config::{
+    AuthenticationConfig, AuthorizationConfig, FrontProxyConfig, ServiceAccountConfig, TokenWebhookConfig,
+};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const MAX_EXPIRATION: Duration = Duration::from_secs(1 << 32);
@@ -28,6 +31,7 @@ pub(super) fn read(
         token_file: path(options, "token-auth-file"),
         bootstrap_tokens: options.bool("enable-bootstrap-token-auth"),
         front_proxy: front_proxy(options),
+        token_webhook: token_webhook(options, errors),
         static_tokens: Vec::new(),
     };
     if let (Some(proxy), Some(clients)) = (&config.front_proxy, &config.client_ca_file)
@@ -41,6 +45,18 @@ pub(super) fn read(
         );
     }
     config
+}
+
+fn token_webhook(options: &Options, errors: &mut Errors) -> Option<TokenWebhookConfig> {
+    let file = path(options, "authentication-token-webhook-config-file")?;
+    let name = options.string("authentication-token-webhook-version");
+    let version = TokenReviewVersion::find(name).unwrap_or_else(|| {
+        let supported = "supported versions are \"v1\", \"v1beta1\"";
+        errors.push(format!("unsupported webhook authenticator version {name:?}, {supported}"));
+        TokenReviewVersion::V1
+    });
+    let ttl = not_negative(options, "authentication-token-webhook-cache-ttl", errors);
+    Some(TokenWebhookConfig { file, version, ttl })
 }
 
 fn bundles_overlap(proxy: &FrontProxyConfig, clients: &std::path::Path) -> bool {

@@ -141,6 +141,14 @@ const AUTHENTICATION: FlagSet = FlagSet {
             "Identifiers of the API. Service account tokens must be good for at least one of them. Defaults to the \
              issuers.",
         ),
+        Flag::duration("authentication-token-webhook-cache-ttl", "2m0s")
+            .help("How long the webhook's answers about tokens are remembered; 0 for not at all."),
+        Flag::string("authentication-token-webhook-config-file", "").help(
+            "File in kubeconfig format that says where the webhook for token authentication is. Tokens that nobody else \
+             knows are put to it.",
+        ),
+        Flag::string("authentication-token-webhook-version", "v1beta1")
+            .help("The version of authentication.k8s.io TokenReview that the webhook is asked with."),
         Flag::string("client-ca-file", "").help(
             "If set, any request presenting a client certificate signed by one of the authorities in the file is \
              authenticated with the identity of the CommonName of the client certificate.",

@@ -97,9 +97,6 @@ pub(super) const AUTHENTICATION: FlagSet = FlagSet {
     title: "authentication",
     flags: &[
         text("authentication-config", ""),
-        time("authentication-token-webhook-cache-ttl", "2m0s"),
-        text("authentication-token-webhook-config-file", ""),
-        text("authentication-token-webhook-version", "v1beta1"),
         text("oidc-ca-file", ""),
         text("oidc-client-id", ""),
         text("oidc-issuer-url", ""),

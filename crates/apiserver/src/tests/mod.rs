@@ -24,6 +24,7 @@ mod stores;
 mod streams;
 mod subresources;
 mod watches;
+mod webhook_authentication;
 mod webhook_authorization;
 mod writes;
 
