@@ -4,6 +4,7 @@
 #[macro_use]
 mod values;
 
+pub mod abac_v1beta1;
 pub mod apidiscovery_v2;
 pub mod apiextensions_v1;
 pub mod apiserver_config_v1;

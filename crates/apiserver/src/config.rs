@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_types::apiserver_config_v1::{AuthorizationConfiguration, AuthorizerConfiguration};
 use authn::ProxyHeaders;
 use component_base::metrics::MetricsOptions;
 use component_base::serving::SecureServing;
@@ -62,7 +63,7 @@ impl ServerConfig {
             storage: StorageConfig::in_memory(),
             disabled: BTreeSet::new(),
             authentication: AuthenticationConfig { anonymous: true, static_tokens, ..AuthenticationConfig::default() },
-            authorization: AuthorizationConfig { modes: vec![AuthorizationMode::Node, AuthorizationMode::Rbac] },
+            authorization: AuthorizationConfig::of_types(&["Node", "RBAC"]),
             admission: AdmissionConfig::default(),
             service_accounts: ServiceAccountConfig::default(),
             kubelet: KubeletConfig {
@@ -202,8 +203,21 @@ pub struct AuthenticationConfig {
     pub bootstrap_tokens: bool,
     /// `--requestheader-*`.
     pub front_proxy: Option<FrontProxyConfig>,
+    /// `--authentication-token-webhook-*`.
+    pub token_webhook: Option<TokenWebhookConfig>,
     /// Tokens that are known beforehand, for tests and for a cluster in one process: token, user, uid, groups.
     pub static_tokens: Vec<StaticToken>,
+}
+
+/// Somebody elsewhere who knows tokens.
+#[derive(Debug, Clone)]
+pub struct TokenWebhookConfig {
+    /// `--authentication-token-webhook-config-file`.
+    pub file: PathBuf,
+    /// `--authentication-token-webhook-version`.
+    pub version: authn::TokenReviewVersion,
+    /// `--authentication-token-webhook-cache-ttl`.
+    pub ttl: Duration,
 }
 
 /// A token and whose it is.
@@ -233,21 +247,26 @@ pub struct FrontProxyConfig {
 /// What requests may do.
 #[derive(Debug, Clone)]
 pub struct AuthorizationConfig {
-    /// `--authorization-mode`, in order.
-    pub modes: Vec<AuthorizationMode>,
+    /// Who decides, in order, as the flags say; where there is a file, as that says.
+    pub authorizers: AuthorizationConfiguration,
+    /// `--authorization-config`, which is followed.
+    pub file: Option<PathBuf>,
+    /// `--authorization-policy-file`.
+    pub policy_file: Option<PathBuf>,
 }
 
-/// An authorizer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AuthorizationMode {
-    /// Everything.
-    AlwaysAllow,
-    /// Nothing.
-    AlwaysDeny,
-    /// What nodes need.
-    Node,
-    /// By roles.
-    Rbac,
+impl AuthorizationConfig {
+    /// These types of authorizers, which need no settings.
+    #[must_use]
+    pub fn of_types<T: AsRef<str>>(types: &[T]) -> Self {
+        let authorizer = |type_: &T| AuthorizerConfiguration {
+            type_: type_.as_ref().to_owned(),
+            name: authz::configuration::name_of_type(type_.as_ref()),
+            webhook: None,
+        };
+        let authorizers = AuthorizationConfiguration { authorizers: types.iter().map(authorizer).collect() };
+        Self { authorizers, file: None, policy_file: None }
+    }
 }
 
 /// What writes must pass.

@@ -1,8 +1,7 @@
 //! Who a request is: one authenticator per kind of credential, joined in upstream's order, plus the making of service account
 //! tokens and the reading of impersonation headers.
 //!
-//! Deliberately not here: whether the user may do something (authorization), OIDC issuers and webhook authenticators (they need
-//! a client). Failures are 401 with no detail; the reason is for the log and TokenReview.
+//! Deliberately not here: whether the user may do something (authorization), OIDC issuers. Failures are 401 with no detail; the reason is for the log and TokenReview.
 
 mod anonymous;
 mod audience_agnostic;
@@ -19,6 +18,7 @@ mod impersonation;
 mod token_cache;
 mod token_file;
 mod verified_chains;
+mod webhook;
 
 pub mod service_account;
 
@@ -36,6 +36,7 @@ pub use identity::{
 pub use impersonation::{Impersonation, ImpersonationCheck, ImpersonationError, MAX_CHECKS};
 pub use token_cache::{LOOKUP_DEADLINE, MAX_ENTRIES, SUCCESS_TTL, TokenCache};
 pub use token_file::{StaticTokens, TokenFileError};
+pub use webhook::{TokenReviewVersion, WebhookTokens};
 
 #[cfg(test)]
 mod testing;

@@ -3,16 +3,14 @@
 //! Only successes are remembered. The look-up itself runs as a task of its own with a deadline, so a caller that gives up does not
 //! take the answer away from the others that wait for it.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base::{CancellationToken, Rng, SharedClock, TaskGroup};
+use base::{CancellationToken, Expiring, Rng, SharedClock, TaskGroup};
 use parking_lot::Mutex;
 use pki::KeyedDigest;
-use tokio::time::Instant;
 
 use crate::authenticator::{AuthnError, TokenAuthenticator};
 use crate::identity::Identity;
@@ -28,11 +26,6 @@ pub const MAX_ENTRIES: usize = 32_768;
 type Key = [u8; 32];
 type Answer = Result<Option<Identity>, AuthnError>;
 
-struct Entry {
-    identity: Identity,
-    until: Instant,
-}
-
 /// A look-up that many may wait for. They are woken in the order in which they came (tokio's `watch` would wake them in
 /// a random one), so that a simulation replays.
 #[derive(Clone, Default)]
@@ -41,9 +34,8 @@ struct Flight {
     answer: Arc<OnceLock<Answer>>,
 }
 
-#[derive(Default)]
 struct State {
-    entries: HashMap<Key, Entry>,
+    entries: Expiring<Key, Identity>,
     flights: HashMap<Key, Flight>,
 }
 
@@ -71,7 +63,8 @@ impl TokenCache {
         rng: &Rng,
         tasks: TaskGroup,
     ) -> Self {
-        let shared = Arc::new(Shared { state: Mutex::default(), clock, success_ttl });
+        let state = State { entries: Expiring::new(MAX_ENTRIES), flights: HashMap::new() };
+        let shared = Arc::new(Shared { state: Mutex::new(state), clock, success_ttl });
         Self { inner, shared, digest: KeyedDigest::new(rng), tasks }
     }
 
@@ -109,15 +102,7 @@ impl TokenCache {
 impl Shared {
     fn remembered(&self, key: &Key) -> Option<Identity> {
         let now = self.clock.monotonic();
-        let mut state = self.state.lock();
-        match state.entries.get(key) {
-            Some(entry) if now < entry.until => Some(entry.identity.clone()),
-            Some(_) => {
-                state.entries.remove(key);
-                None
-            }
-            None => None,
-        }
+        self.state.lock().entries.get(key, now)
     }
 }
 
@@ -134,12 +119,8 @@ impl Landing {
             return;
         }
         let now = self.shared.clock.monotonic();
-        let mut state = self.shared.state.lock();
-        if state.entries.len() >= MAX_ENTRIES {
-            make_room(&mut state.entries, now);
-        }
         let until = now + self.shared.success_ttl;
-        state.entries.insert(self.key, Entry { identity: identity.clone(), until });
+        self.shared.state.lock().entries.insert(self.key, identity.clone(), until, now);
     }
 }
 
@@ -147,28 +128,6 @@ impl Drop for Landing {
     fn drop(&mut self) {
         self.shared.state.lock().flights.remove(&self.key);
     }
-}
-
-/// Drops what has expired and, if that is not enough, the half that would expire first.
-fn make_room(entries: &mut HashMap<Key, Entry>, now: Instant) {
-    entries.retain(|_, entry| now < entry.until);
-    if entries.len() < MAX_ENTRIES {
-        return;
-    }
-    let mut ends: Vec<Instant> = entries.values().map(|entry| entry.until).collect();
-    let middle = ends.len() / 2;
-    let (_, median, _) = ends.select_nth_unstable(middle);
-    let median = *median;
-    let mut of_equals = middle - entries.values().filter(|entry| entry.until < median).count();
-    entries.retain(|_, entry| match entry.until.cmp(&median) {
-        Ordering::Less => false,
-        Ordering::Greater => true,
-        Ordering::Equal => {
-            let keep = of_equals == 0;
-            of_equals -= usize::from(!keep);
-            keep
-        }
-    });
 }
 
 #[async_trait]

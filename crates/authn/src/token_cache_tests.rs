@@ -88,22 +88,3 @@ async fn a_stuck_or_panicking_lookup_ends_for_its_callers() {
     assert_eq!(error.to_string(), "authentication failed unexpectedly");
     assert!(cache.shared.state.lock().flights.is_empty());
 }
-
-#[tokio::test(start_paused = true)]
-async fn room_is_made_when_full() {
-    let now = Instant::now();
-    let entry = |seconds| Entry { identity: Identity::default(), until: now + Duration::from_secs(seconds) };
-    let key = |n: usize| {
-        let mut key = [0; 32];
-        key[..8].copy_from_slice(&n.to_be_bytes());
-        key
-    };
-    let mut equal: HashMap<Key, Entry> = (0..MAX_ENTRIES).map(|n| (key(n), entry(5))).collect();
-    make_room(&mut equal, now);
-    assert_eq!(equal.len(), MAX_ENTRIES / 2);
-    let mut spread: HashMap<Key, Entry> =
-        (0..MAX_ENTRIES).map(|n| (key(n), entry(1 + u64::try_from(n).unwrap()))).collect();
-    make_room(&mut spread, now);
-    assert_eq!(spread.len(), MAX_ENTRIES / 2);
-    assert!(spread.contains_key(&key(MAX_ENTRIES - 1)) && !spread.contains_key(&key(0)));
-}

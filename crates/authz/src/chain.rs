@@ -110,7 +110,7 @@ impl Authorizer for Chain {
             }
             errors.extend(outcome.error);
         }
-        let error = (!errors.is_empty()).then(|| errors.join("\n"));
+        let error = (!errors.is_empty()).then(|| aggregate(errors));
         Outcome { decision: Decision::NoOpinion, reason: reasons.join("\n"), error }
     }
 

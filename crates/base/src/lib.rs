@@ -1,14 +1,16 @@
-//! What every long-running part needs and that knows nothing of Kubernetes: time, randomness, back-off, tasks that
+//! What every long-running part needs and that knows nothing of Kubernetes: time, randomness, back-off, what is remembered for a while, tasks that
 //! are drained at shutdown, and writes that many requests share.
 
 mod backoff;
 mod clock;
+mod expiring;
 mod gathered;
 mod rng;
 mod tasks;
 
 pub use backoff::Backoff;
 pub use clock::{Clock, SharedClock, SystemClock, TokioClock};
+pub use expiring::Expiring;
 pub use gathered::Gathered;
 pub use rng::{Rng, SharedRng};
 pub use tasks::{Drained, TaskGroup, ready_tasks_first};

@@ -25,6 +25,7 @@ mod retry;
 mod transport;
 mod verbs;
 mod watch;
+mod webhook;
 mod work_queue;
 
 pub use api::{Api, Deleted};
@@ -52,4 +53,5 @@ pub use transport::{
     ApiHandler, Body, BoxError, FaultLayer, Faults, HttpsTransport, InProcess, Peer, Transport, TransportError,
 };
 pub use watch::{WatchEvent, WatchStream};
+pub use webhook::{Webhook, WebhookRetry};
 pub use work_queue::{NoMetrics, QueueMetrics, RateLimit, WorkQueue};

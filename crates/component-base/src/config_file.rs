@@ -45,14 +45,21 @@ pub enum ConfigFileError {
 /// # Errors
 /// When it cannot be read, is too large, or does not parse.
 pub fn load(path: &Path) -> Result<Value, ConfigFileError> {
+    parse(&read(path)?).map_err(|reason| ConfigFileError::Syntax { path: path.to_owned(), reason })
+}
+
+/// Reads the text of a file.
+///
+/// # Errors
+/// When it cannot be read, is too large, or is not text.
+pub fn read(path: &Path) -> Result<String, ConfigFileError> {
     let read = |source| ConfigFileError::Read { path: path.to_owned(), source };
     let size = std::fs::metadata(path).map_err(read)?.len();
     if size > MAX_BYTES {
         return Err(ConfigFileError::TooLarge { path: path.to_owned() });
     }
     let bytes = std::fs::read(path).map_err(read)?;
-    let text = String::from_utf8(bytes).map_err(|_| ConfigFileError::NotText { path: path.to_owned() })?;
-    parse(&text).map_err(|reason| ConfigFileError::Syntax { path: path.to_owned(), reason })
+    String::from_utf8(bytes).map_err(|_| ConfigFileError::NotText { path: path.to_owned() })
 }
 
 /// Parses YAML 1.1 as Kubernetes reads it (`0644` is 420, `yes` is true), of which JSON is a part. Repeated keys are

@@ -11,6 +11,7 @@ pub mod notify;
 pub mod reload;
 mod run;
 pub mod serving;
+pub mod swappable;
 pub mod tls;
 pub mod version;
 

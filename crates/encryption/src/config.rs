@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use api_machinery::{defaults, json};
-use api_types::apiserver_config_v1::{API_VERSION, EncryptionConfiguration};
+use api_types::apiserver_config_v1::{self, API_VERSION, EncryptionConfiguration};
 use aws_lc_rs::digest;
 use component_base::config_file;
 
 use crate::validate::validate;
 
-/// What `apiVersion` and `kind` may be: the second is an old spelling.
-const KINDS: [(&str, &str); 2] = [(API_VERSION, "EncryptionConfiguration"), ("v1", "EncryptionConfig")];
+const KIND: &str = "EncryptionConfiguration";
+const OLD_KIND: &str = "EncryptionConfig";
+const OLD_VERSION: &str = "v1";
 
 /// Why a file cannot be used; the text names it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,39 +56,14 @@ pub(crate) fn parse(path: &Path, text: &str, reloads: bool) -> Result<Encryption
     Ok(configuration)
 }
 
-/// Why a text is not a configuration.
-#[derive(Debug, thiserror::Error)]
-enum DecodeError {
-    #[error("{0}")]
-    Text(String),
-    #[error("Object 'Kind' is missing")]
-    NoKind,
-    #[error("no kind {kind:?} is registered for version {version:?}")]
-    OtherKind { version: String, kind: String },
-    #[error(transparent)]
-    Decode(#[from] json::DecodeError),
-    #[error("strict decoding error: {}", .0.join(", "))]
-    Strict(Vec<String>),
-}
-
-fn decode(text: &str) -> Result<EncryptionConfiguration, DecodeError> {
-    let mut value = config_file::parse(text).map_err(|error| DecodeError::Text(error.to_string()))?;
-    let named = |name: &str| value.get(name).and_then(|own| own.as_str()).unwrap_or_default().to_owned();
-    let (version, kind) = (named("apiVersion"), named("kind"));
-    if kind.is_empty() {
-        return Err(DecodeError::NoKind);
-    }
-    if !KINDS.contains(&(&version, &kind)) {
-        return Err(DecodeError::OtherKind { version, kind });
-    }
-    if let Some(members) = value.as_object_mut() {
-        ["apiVersion", "kind"].iter().for_each(|name| drop(members.remove(*name)));
-    }
+fn decode(text: &str) -> Result<EncryptionConfiguration, String> {
+    let value = config_file::parse(text).map_err(|error| error.to_string())?;
+    // There is an old spelling.
+    let (kind, versions): (_, &[&str]) = match value.get("kind").and_then(|own| own.as_str()) {
+        Some(OLD_KIND) => (OLD_KIND, &[OLD_VERSION]),
+        _ => (KIND, &[API_VERSION]),
+    };
     let mut configuration = EncryptionConfiguration::default();
-    let decoded = json::decode(value.to_string().as_bytes(), &mut configuration)?;
-    if !decoded.problems.is_empty() {
-        return Err(DecodeError::Strict(decoded.problems));
-    }
-    defaults::fill(&mut configuration);
+    apiserver_config_v1::decode(value, kind, versions, &mut configuration)?;
     Ok(configuration)
 }

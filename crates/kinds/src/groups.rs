@@ -4,8 +4,8 @@
 use crate::rules::Rules;
 use crate::{
     apiextensions_v1, apps_v1, authentication_v1, authorization_v1, autoscaling_v1, autoscaling_v2, batch_v1,
-    certificates_v1, coordination_v1, coordination_v1beta1, core_v1, discovery_v1, events_v1, flowcontrol_v1, networking_v1, node_v1,
-    policy_v1, rbac_v1, scheduling_v1, storage_v1,
+    certificates_v1, coordination_v1, coordination_v1beta1, core_v1, discovery_v1, events_v1, flowcontrol_v1,
+    networking_v1, node_v1, policy_v1, rbac_v1, scheduling_v1, storage_v1,
 };
 
 /// A group of the API.

@@ -5,9 +5,7 @@ use api_machinery::meta::ObjectMeta;
 use api_machinery::time::Time;
 
 /// How many requests of a priority level run at a time, and what becomes of others.
-#[api(kind = "PriorityLevelConfiguration",
-    resource = "prioritylevelconfigurations"
-)]
+#[api(kind = "PriorityLevelConfiguration", resource = "prioritylevelconfigurations")]
 pub struct PriorityLevelConfiguration {
     /// Standard object metadata.
     #[field(1)]

@@ -5,24 +5,29 @@ mod service_accounts;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use authn::service_account::{LegacyTokens, ServiceAccountTokens};
 use authn::{
     Anonymous, AudienceAgnostic, Authenticator, BearerHeader, BootstrapTokens, Chain, ClientCertificate, FrontProxy,
-    ProxyHeaders, StaticTokens, SubjectUid, TokenAuthenticator, TokenCache, TokenUnion, WebSocketBearer,
+    ProxyHeaders, StaticTokens, SubjectUid, TokenAuthenticator, TokenCache, TokenUnion, WebSocketBearer, WebhookTokens,
 };
 use base::{SharedClock, SharedRng, TaskGroup};
+use client::{ClientCx, Webhook, WebhookRetry};
 use component_base::Gates;
 use component_base::tls::CaFile;
 use pki::{CaBundle, CaPool};
 use registry::Registry;
 
-use crate::config::{AuthenticationConfig, ServerConfig};
+use crate::config::{AuthenticationConfig, ServerConfig, TokenWebhookConfig};
 use crate::gates;
 use crate::server::BuildError;
 
 pub(crate) use lookups::RegistryObjects;
 pub(crate) use service_accounts::ServiceAccounts;
+
+/// The first wait between two tries of a question to the webhook, as upstream.
+const FIRST_DELAY: Duration = Duration::from_millis(500);
 
 /// Who requests are from.
 pub(crate) struct Authentication {
@@ -129,7 +134,19 @@ fn token_sources(
     if config.bootstrap_tokens {
         sources.push(for_api(Arc::new(BootstrapTokens::new(objects, Arc::clone(parts.clock)))));
     }
+    if let Some(webhook) = &config.token_webhook {
+        sources.push(Arc::new(token_webhook(parts, webhook)?));
+    }
     Ok(sources)
+}
+
+fn token_webhook(parts: &Parts<'_>, config: &TokenWebhookConfig) -> Result<WebhookTokens, BuildError> {
+    let failed = |error: client::ConfigError| BuildError::Webhook { what: "authentication", why: error.to_string() };
+    let cx = ClientCx::new(Arc::clone(parts.clock), parts.rng.clone(), parts.tasks.clone());
+    let connection = Webhook::config(&config.file, "kube-apiserver").map_err(failed)?;
+    let webhook = Webhook::new(connection, None, FIRST_DELAY, WebhookRetry::Passing, cx).map_err(failed)?;
+    let audiences = parts.config.service_accounts.api_audiences.clone();
+    Ok(WebhookTokens::new(webhook, config.version, audiences, config.ttl, Arc::clone(parts.clock), parts.rng))
 }
 
 /// Tokens known beforehand, as a token file would hold them.

@@ -16,10 +16,9 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// `kind` is the authorizer's mode; its name in metrics is the same in small letters.
-    pub(super) fn new(inner: Arc<dyn Authorizer>, kind: &str, decisions: &Counters) -> Self {
-        let name = kind.to_ascii_lowercase();
-        let of = |decision: &str| decisions.with(&[decision, &name, kind]);
+    /// `kind` is the authorizer's type.
+    pub(super) fn new(inner: Arc<dyn Authorizer>, kind: &str, name: &str, decisions: &Counters) -> Self {
+        let of = |decision: &str| decisions.with(&[decision, name, kind]);
         Self { inner, allowed: of("allowed"), denied: of("denied") }
     }
 }

@@ -1,47 +1,73 @@
-//! The authorizers that the configuration asks for.
+//! The authorizers that the configuration asks for, and what follows its file.
 
+mod build;
 mod counted;
+mod followed;
 mod nodes;
 mod roles;
 
 use std::sync::Arc;
 
+use authz::abac::Abac;
 use authz::node::{Graph, NodeAuthorizer};
 use authz::rbac::Rbac;
-use authz::{AlwaysAllow, AlwaysDeny, Authorizer, Chain};
-use base::{SharedClock, TaskGroup};
-use component_base::metrics::Counters;
+use authz::webhook::WebhookMetrics;
+use authz::{Authorizer, configuration};
+use component_base::lifecycle::Lifecycle;
+use component_base::metrics::Metrics;
 use registry::Registry;
 
 pub(crate) use roles::MirroredRoles;
 
-use crate::config::{AuthorizationConfig, AuthorizationMode};
-use counted::Counted;
+use crate::config::AuthorizationConfig;
+use crate::metrics::decisions;
+use crate::server::BuildError;
+use build::{Builder, BuiltIn};
 
 /// RBAC over what the server has seen of roles and bindings.
 pub(crate) type RbacAuthorizer = Rbac<MirroredRoles>;
 
-/// The chain of authorizers. What they look at is followed for as long as the tasks live.
-pub(crate) fn build(
-    config: &AuthorizationConfig,
-    rbac: &Arc<RbacAuthorizer>,
-    registry: &Registry,
-    clock: &SharedClock,
-    tasks: &TaskGroup,
-    decisions: &Counters,
-) -> Chain {
-    let authorizer = |mode: &AuthorizationMode| -> Arc<dyn Authorizer> {
-        let (kind, authorizer): (_, Arc<dyn Authorizer>) = match mode {
-            AuthorizationMode::AlwaysAllow => ("AlwaysAllow", Arc::new(AlwaysAllow)),
-            AuthorizationMode::AlwaysDeny => ("AlwaysDeny", Arc::new(AlwaysDeny)),
-            AuthorizationMode::Node => {
-                let graph = Arc::new(Graph::default());
-                nodes::keep(&graph, registry, clock, tasks);
-                ("Node", Arc::new(NodeAuthorizer::new(graph)))
-            }
-            AuthorizationMode::Rbac => ("RBAC", Arc::clone(rbac) as _),
-        };
-        Arc::new(Counted::new(authorizer, kind, decisions))
+/// What authorizers are made with.
+pub(crate) struct Parts<'a> {
+    pub(crate) config: &'a AuthorizationConfig,
+    pub(crate) rbac: &'a Arc<RbacAuthorizer>,
+    pub(crate) registry: &'a Registry,
+    pub(crate) lifecycle: &'a Lifecycle,
+}
+
+/// The chain of authorizers. What they look at is followed for as long as the server's tasks live.
+///
+/// # Errors
+/// When a file cannot be used.
+pub(crate) fn build(parts: &Parts<'_>, metrics: &Metrics) -> Result<Arc<dyn Authorizer>, BuildError> {
+    let builder = Builder {
+        built_in: built_in(parts)?,
+        webhooks: WebhookMetrics::new(metrics),
+        decisions: decisions(metrics),
+        lifecycle: parts.lifecycle.clone(),
     };
-    Chain::new(config.modes.iter().map(authorizer).collect())
+    match &parts.config.file {
+        None => {
+            let made = builder.assemble(&parts.config.authorizers);
+            Ok(Arc::new(made.map_err(|why| BuildError::Webhook { what: "authorization", why })?))
+        }
+        Some(path) => followed::start(path, builder, metrics, parts.lifecycle),
+    }
+}
+
+/// The authorizers that there is one of, where the configuration names them.
+fn built_in(parts: &Parts<'_>) -> Result<BuiltIn, BuildError> {
+    let Parts { config, rbac, registry, lifecycle } = parts;
+    let named = |wanted: &str| config.authorizers.authorizers.iter().any(|own| own.type_ == wanted);
+    let node = named("Node").then(|| {
+        let graph = Arc::new(Graph::default());
+        nodes::keep(&graph, registry, lifecycle.clock(), lifecycle.tasks());
+        Arc::new(NodeAuthorizer::new(graph)) as Arc<dyn Authorizer>
+    });
+    let abac = match &config.policy_file {
+        Some(path) if named("ABAC") => Some(Arc::new(Abac::load(path)?) as Arc<dyn Authorizer>),
+        _ => None,
+    };
+    let types = configuration::TYPES.into_iter().filter(|own| *own != configuration::WEBHOOK && named(own));
+    Ok(BuiltIn { node, abac, rbac: named("RBAC").then(|| Arc::clone(rbac) as _), required: types.collect() })
 }

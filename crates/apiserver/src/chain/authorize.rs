@@ -31,11 +31,11 @@ pub(super) async fn authorize(cx: &ApiCx, request: Request<Authenticated>) -> Re
             metrics.authorization_filter.observe(took.as_secs_f64());
             Ok(request.authorized())
         }
-        (Decision::NoOpinion, Some(error)) => {
+        (_, Some(error)) => {
             tracing::error!(error, path = request.info().path, "Authorizing a request failed");
             Err(respond::plain_error(request.uri(), error).into())
         }
-        _ => {
+        (_, None) => {
             let refusal = forbidden(&attributes, &outcome);
             request.audited().context().answered(respond::status_of(&refusal));
             let mut response = respond::error(request.wish(), &refusal);
@@ -50,8 +50,8 @@ pub(super) async fn authorize(cx: &ApiCx, request: Request<Authenticated>) -> Re
 fn note(audit: &audit::Context, outcome: &Outcome) {
     let (decision, reason) = match (outcome.decision, &outcome.error) {
         (Decision::Allow, _) => (Some("allow"), outcome.reason.as_str()),
-        (Decision::NoOpinion, Some(_)) => (None, "internal error"),
-        _ => (Some("forbid"), outcome.reason.as_str()),
+        (_, Some(_)) => (None, "internal error"),
+        (_, None) => (Some("forbid"), outcome.reason.as_str()),
     };
     decision.into_iter().for_each(|decision| audit.annotate("authorization.k8s.io/decision", decision));
     audit.annotate("authorization.k8s.io/reason", reason);

@@ -72,7 +72,7 @@ impl Conditions {
             let options =
                 PatchOptions { field_manager: MANAGER.to_owned(), force: Some(true), ..PatchOptions::default() };
             let api = cx.loopback().all::<FlowSchema>();
-            let patch = Patch::Apply(api_machinery::value::Value::from(patch));
+            let patch = Patch::Apply(patch);
             match api.patch_subresource(name, "status", &patch, &options).await {
                 Err(error) if !error.is_not_found() => {
                     tracing::debug!(%error, name, "Writing the condition of a flow schema failed");

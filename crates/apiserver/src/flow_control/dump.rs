@@ -82,7 +82,7 @@ impl Dump {
     fn each(&self, header: &[&str], mut row: impl FnMut(&LevelState<Asker>) -> Vec<Row>) -> Vec<Row> {
         let header = header.iter().map(|&name| name.to_owned()).collect();
         let controller = self.0.controller.lock();
-        std::iter::once(header).chain(controller.states().flat_map(|state| row(state))).collect()
+        std::iter::once(header).chain(controller.states().flat_map(row)).collect()
     }
 
     fn levels(&self) -> Vec<Row> {

@@ -247,10 +247,10 @@ fn each(
     })
 }
 
-fn ratios(
-    control: &Arc<FlowControl>,
-    of: fn(&mut Utilization) -> Vec<(Option<&'static str>, &mut flow_control::Ratio)>,
-) -> Samples {
+/// A ratio and the phase that it is of, where there are several.
+type LabelledRatio<'a> = (Option<&'static str>, &'a mut flow_control::Ratio);
+
+fn ratios(control: &Arc<FlowControl>, of: fn(&mut Utilization) -> Vec<LabelledRatio<'_>>) -> Samples {
     each(control, move |now, state| {
         let mut queues = state.level.queues();
         let sample = |(phase, ratio): (Option<&str>, &mut flow_control::Ratio)| {

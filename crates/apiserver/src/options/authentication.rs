@@ -1,13 +1,14 @@
-//! The flags of authentication and authorization.
+//! The flags of authentication.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use authn::ProxyHeaders;
+use authn::{ProxyHeaders, TokenReviewVersion};
 use component_base::flags::{Errors, Options};
 
+use super::complete::not_negative;
 use crate::config::{
-    AuthenticationConfig, AuthorizationConfig, AuthorizationMode, FrontProxyConfig, ServiceAccountConfig,
+    AuthenticationConfig, AuthorizationConfig, FrontProxyConfig, ServiceAccountConfig, TokenWebhookConfig,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -22,7 +23,7 @@ pub(super) fn read(
     authorization: &AuthorizationConfig,
     errors: &mut Errors,
 ) -> AuthenticationConfig {
-    let allows_all = authorization.modes.contains(&AuthorizationMode::AlwaysAllow);
+    let allows_all = authorization.authorizers.authorizers.iter().any(|own| own.type_ == "AlwaysAllow");
     let config = AuthenticationConfig {
         // Anonymous users who may do everything are not what anybody wants.
         anonymous: options.bool("anonymous-auth") && !allows_all,
@@ -30,6 +31,7 @@ pub(super) fn read(
         token_file: path(options, "token-auth-file"),
         bootstrap_tokens: options.bool("enable-bootstrap-token-auth"),
         front_proxy: front_proxy(options),
+        token_webhook: token_webhook(options, errors),
         static_tokens: Vec::new(),
     };
     if let (Some(proxy), Some(clients)) = (&config.front_proxy, &config.client_ca_file)
@@ -43,6 +45,18 @@ pub(super) fn read(
         );
     }
     config
+}
+
+fn token_webhook(options: &Options, errors: &mut Errors) -> Option<TokenWebhookConfig> {
+    let file = path(options, "authentication-token-webhook-config-file")?;
+    let name = options.string("authentication-token-webhook-version");
+    let version = TokenReviewVersion::find(name).unwrap_or_else(|| {
+        let supported = "supported versions are \"v1\", \"v1beta1\"";
+        errors.push(format!("unsupported webhook authenticator version {name:?}, {supported}"));
+        TokenReviewVersion::V1
+    });
+    let ttl = not_negative(options, "authentication-token-webhook-cache-ttl", errors);
+    Some(TokenWebhookConfig { file, version, ttl })
 }
 
 fn bundles_overlap(proxy: &FrontProxyConfig, clients: &std::path::Path) -> bool {
@@ -65,39 +79,6 @@ fn front_proxy(options: &Options) -> Option<FrontProxyConfig> {
             extra_prefixes: list("requestheader-extra-headers-prefix"),
         },
     })
-}
-
-pub(super) fn authorization(options: &Options, errors: &mut Errors) -> AuthorizationConfig {
-    let mut modes = Vec::new();
-    for mode in options.strings("authorization-mode") {
-        let known = match mode.as_str() {
-            "AlwaysAllow" => AuthorizationMode::AlwaysAllow,
-            "AlwaysDeny" => AuthorizationMode::AlwaysDeny,
-            "Node" => AuthorizationMode::Node,
-            "RBAC" => AuthorizationMode::Rbac,
-            "ABAC" | "Webhook" => {
-                errors.push(format!("authorization-mode {mode:?} is not supported by this server"));
-                continue;
-            }
-            other => {
-                errors.push(format!("authorization-mode {other:?} is not a valid mode"));
-                continue;
-            }
-        };
-        modes.push(known);
-    }
-    let all = options.strings("authorization-mode");
-    if all.iter().enumerate().any(|(index, mode)| all.iter().take(index).any(|former| former == mode)) {
-        let all: Vec<String> = all.iter().map(|mode| format!("{mode:?}")).collect();
-        errors.push(format!("authorization-mode [{}] has mode specified more than once", all.join(" ")));
-    }
-    if options.strings("authorization-mode").is_empty() {
-        if options.is_set("authorization-mode") {
-            errors.push("at least one authorization-mode must be passed");
-        }
-        modes.push(AuthorizationMode::AlwaysAllow);
-    }
-    AuthorizationConfig { modes }
 }
 
 /// Issuers are told apart by their names.

@@ -7,7 +7,7 @@ use component_base::flags::{Errors, Invalid, Options, Versions};
 use component_base::metrics::MetricsOptions;
 use component_base::serving::SecureServing;
 
-use super::{admission_config, audit, authentication, networking, runtime_config, storage, unsupported};
+use super::{admission_config, audit, authentication, authorization, networking, runtime_config, storage, unsupported};
 use crate::config::{AdmissionConfig, KubeletConfig, OwnHost, RequestConfig, ServerConfig, ShutdownConfig};
 
 /// Reads the flags.
@@ -23,7 +23,7 @@ pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
     if serving.address.port() == 0 {
         errors.push("--secure-port 0 must be between 1 and 65535, inclusive. It cannot be turned off with 0");
     }
-    let authorization = authentication::authorization(options, &mut errors);
+    let authorization = authorization::read(options, &mut errors);
     let service_accounts = authentication::service_accounts(options, &mut errors);
     let versions = Versions::from_options(options, &mut errors);
     let config = ServerConfig {

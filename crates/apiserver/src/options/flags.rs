@@ -3,7 +3,7 @@
 use component_base::flags::{FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS, VERSIONS};
 use component_base::serving::secure_serving_flags;
 
-use super::{audit, unsupported};
+use super::{audit, authorization, unsupported};
 
 /// All flags.
 pub(super) const ALL: &[FlagSet] = &[
@@ -14,7 +14,7 @@ pub(super) const ALL: &[FlagSet] = &[
     audit::FLAGS,
     FEATURES,
     AUTHENTICATION,
-    AUTHORIZATION,
+    authorization::FLAGS,
     API_ENABLEMENT,
     unsupported::EGRESS,
     ADMISSION,
@@ -27,7 +27,6 @@ pub(super) const ALL: &[FlagSet] = &[
     unsupported::GENERIC,
     unsupported::ETCD,
     unsupported::AUTHENTICATION,
-    unsupported::AUTHORIZATION,
     unsupported::ADMISSION,
     unsupported::FEATURES,
     unsupported::MISC,
@@ -142,6 +141,14 @@ const AUTHENTICATION: FlagSet = FlagSet {
             "Identifiers of the API. Service account tokens must be good for at least one of them. Defaults to the \
              issuers.",
         ),
+        Flag::duration("authentication-token-webhook-cache-ttl", "2m0s")
+            .help("How long the webhook's answers about tokens are remembered; 0 for not at all."),
+        Flag::string("authentication-token-webhook-config-file", "").help(
+            "File in kubeconfig format that says where the webhook for token authentication is. Tokens that nobody else \
+             knows are put to it.",
+        ),
+        Flag::string("authentication-token-webhook-version", "v1beta1")
+            .help("The version of authentication.k8s.io TokenReview that the webhook is asked with."),
         Flag::string("client-ca-file", "").help(
             "If set, any request presenting a client certificate signed by one of the authorities in the file is \
              authenticated with the identity of the CommonName of the client certificate.",
@@ -185,14 +192,6 @@ const AUTHENTICATION: FlagSet = FlagSet {
         Flag::string("token-auth-file", "")
             .help("If set, the file that will be used to secure the secure port via token authentication."),
     ],
-};
-
-const AUTHORIZATION: FlagSet = FlagSet {
-    title: "authorization",
-    flags: &[Flag::string_slice("authorization-mode", "").help(
-        "Ordered list of plug-ins to do authorization on secure port, comma separated: AlwaysAllow, AlwaysDeny, Node, \
-         RBAC. Defaults to AlwaysAllow.",
-    )],
 };
 
 const ADMISSION: FlagSet = FlagSet {

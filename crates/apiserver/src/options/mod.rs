@@ -3,6 +3,7 @@
 mod admission_config;
 mod audit;
 mod authentication;
+mod authorization;
 mod complete;
 mod flags;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use component_base::flags::{check_table, parse};
 
 use super::*;
-use crate::config::{AuthorizationMode, BackendConfig};
+use crate::config::BackendConfig;
 
 pub(super) const KUBEADM: &str = "--advertise-address=192.0.2.10 --allow-privileged=true --authorization-mode=Node,RBAC \
     --enable-bootstrap-token-auth=true --secure-port=6443 --service-account-issuer=https://kubernetes.default.svc \
@@ -25,7 +25,8 @@ fn the_table_is_sound() {
 fn a_usual_line_is_understood() {
     let config = completed(KUBEADM).unwrap();
     assert_eq!(config.advertise_address.to_string(), "192.0.2.10");
-    assert_eq!(config.authorization.modes, [AuthorizationMode::Node, AuthorizationMode::Rbac]);
+    let types: Vec<_> = config.authorization.authorizers.authorizers.iter().map(|own| own.type_.as_str()).collect();
+    assert_eq!(types, ["Node", "RBAC"]);
     assert!(config.authentication.anonymous);
     assert_eq!(config.service_accounts.api_audiences, ["https://kubernetes.default.svc"]);
     assert_eq!(config.services.first_address().unwrap().to_string(), "10.96.0.1");
@@ -41,7 +42,7 @@ fn every_problem_is_told() {
         "--audit-webhook-config-file is not supported by this server",
         "--audit-log-maxage -3 can't be a negative number",
         "--admission-control is not supported by this server",
-        "authorization-mode \"ABAC\" is not supported by this server",
+        "authorization-mode ABAC's authorization policy file not passed",
         "authorization-mode \"Foo\" is not a valid mode",
         "--secure-port 0 must be between 1 and 65535",
         "invalid value of watch cache size: a",

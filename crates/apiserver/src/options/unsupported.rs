@@ -97,9 +97,6 @@ pub(super) const AUTHENTICATION: FlagSet = FlagSet {
     title: "authentication",
     flags: &[
         text("authentication-config", ""),
-        time("authentication-token-webhook-cache-ttl", "2m0s"),
-        text("authentication-token-webhook-config-file", ""),
-        text("authentication-token-webhook-version", "v1beta1"),
         text("oidc-ca-file", ""),
         text("oidc-client-id", ""),
         text("oidc-issuer-url", ""),
@@ -110,18 +107,6 @@ pub(super) const AUTHENTICATION: FlagSet = FlagSet {
         list("oidc-signing-algs", "RS256"),
         Flag::map("oidc-required-claim", "").help(NOT_SUPPORTED),
         Flag::bool("service-account-lookup", "true").help(NOT_SUPPORTED),
-    ],
-};
-
-pub(super) const AUTHORIZATION: FlagSet = FlagSet {
-    title: "authorization",
-    flags: &[
-        text("authorization-config", ""),
-        text("authorization-policy-file", ""),
-        time("authorization-webhook-cache-authorized-ttl", "5m0s"),
-        time("authorization-webhook-cache-unauthorized-ttl", "30s"),
-        text("authorization-webhook-config-file", ""),
-        text("authorization-webhook-version", "v1beta1"),
     ],
 };
 
@@ -150,8 +135,7 @@ const IDLE: [&str; 2] = ["default-watch-cache-size", "kubelet-read-only-port"];
 
 /// Refuses every value but the default. A text that is empty asks for nothing.
 pub(super) fn refuse(options: &Options, errors: &mut Errors) {
-    let unsupported =
-        [AUDITING, GENERIC, ETCD, AUTHENTICATION, AUTHORIZATION, ADMISSION, TRACES, EGRESS, FEATURES, MISC];
+    let unsupported = [AUDITING, GENERIC, ETCD, AUTHENTICATION, ADMISSION, TRACES, EGRESS, FEATURES, MISC];
     for flag in unsupported.iter().flat_map(|set| set.flags).filter(|flag| !IDLE.contains(&flag.name)) {
         if options.is_set(flag.name) && !is_default(options, flag) {
             errors.push(format!("--{} is not supported by this server; leave it at its default", flag.name));

@@ -24,7 +24,7 @@ use crate::custom_kinds::CustomKinds;
 use crate::cx::ApiCx;
 use crate::flow_control::{self, FlowControl};
 use crate::hooks::{Hooks, PostStartHook};
-use crate::metrics::{AdmissionMetrics, ApiMetrics, decisions};
+use crate::metrics::{AdmissionMetrics, ApiMetrics};
 use crate::routes::Routes;
 use crate::{admission_lookup, bootstrap, extensions, handlers, object_counts, storage_ready};
 
@@ -53,10 +53,11 @@ pub(super) fn assemble(
     let authentication = Authentication::build(&parts)?;
     roles.follow(&registry, clock, tasks);
     let rbac = Arc::new(RbacAuthorizer::new(roles));
-    let authorizer =
-        Arc::new(authorization::build(&config.authorization, &rbac, &registry, clock, tasks, &decisions(&metrics)));
+    let parts =
+        authorization::Parts { config: &config.authorization, rbac: &rbac, registry: &registry, lifecycle: &lifecycle };
+    let authorizer = authorization::build(&parts, &metrics)?;
     let admission = admission::Context {
-        lookup: Arc::new(RegistryLookup::new(&registry, clock, Arc::clone(&authorizer) as _)),
+        lookup: Arc::new(RegistryLookup::new(&registry, clock, Arc::clone(&authorizer))),
         clock: Arc::clone(clock),
         rng: Arc::clone(rng),
         recorder: Arc::new(AdmissionMetrics::new(&metrics)),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use component_base::health::Installed;
+use component_base::reload::ReloadError;
 use component_base::serving::ServeError;
 use component_base::tls::TlsError;
 
@@ -43,6 +44,25 @@ pub enum BuildError {
     /// What the store's values pass is not configured well.
     #[error("{0}")]
     Encryption(#[from] encryption::config::ConfigError),
+    /// The file of mode ABAC cannot be used.
+    #[error("{0}")]
+    Abac(#[from] authz::abac::PolicyError),
+    /// A configuration file that is followed cannot be used.
+    #[error("load {path}: {source}")]
+    Configuration {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: ReloadError,
+    },
+    /// A service that the server asks cannot be reached as configured.
+    #[error("{what}: {why}")]
+    Webhook {
+        /// Which.
+        what: &'static str,
+        /// Why.
+        why: String,
+    },
     /// The policy of the audit log cannot be used.
     #[error("{0}")]
     Audit(#[from] audit::PolicyError),

@@ -5,6 +5,7 @@ mod audited;
 mod custom;
 mod encrypted;
 mod fake_kubelet;
+mod fake_webhook;
 mod gates;
 mod harness;
 mod hostile;
@@ -23,6 +24,8 @@ mod stores;
 mod streams;
 mod subresources;
 mod watches;
+mod webhook_authentication;
+mod webhook_authorization;
 mod writes;
 
 pub(crate) use harness::install;
