@@ -79,7 +79,7 @@ impl Endpoint for Dump {
 }
 
 impl Dump {
-    fn each(&self, header: &[&str], mut row: impl FnMut(&LevelState<Asker>) -> Vec<Row>) -> Vec<Row> {
+    fn each(&self, header: &[&str], row: impl FnMut(&LevelState<Asker>) -> Vec<Row>) -> Vec<Row> {
         let header = header.iter().map(|&name| name.to_owned()).collect();
         let controller = self.0.controller.lock();
         std::iter::once(header).chain(controller.states().flat_map(row)).collect()

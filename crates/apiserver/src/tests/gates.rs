@@ -44,6 +44,7 @@ async fn uid(gates: Gates) -> String {
     std::fs::write(&file, ca.certificate().to_pem()).expect("a file");
     let trusts = |config: &mut crate::config::ServerConfig| config.authentication.client_ca_file = Some(file);
     let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), trusts).await;
+    api.wait_until_ready().await;
     let attribute = |oid: &str, value: &str| pki::NameAttribute { oid: oid.to_owned(), value: Some(value.to_owned()) };
     let attributes = vec![attribute("2.5.4.3", "jane"), attribute("1.3.6.1.4.1.57683.2", "u1")];
     let mut spec = pki::CertificateSpec::client("", &[], Duration::from_secs(60));

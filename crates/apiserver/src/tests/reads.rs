@@ -149,6 +149,8 @@ async fn references_say_what_they_name() {
 #[tokio::test(start_paused = true)]
 async fn long_lists_give_others_their_turns() {
     const OBJECTS: usize = 2_000;
+    /// Of a build without optimization, beside other tests; the whole list takes many times that.
+    const MOST_MS: u64 = 50;
     let api = Api::start().await;
     let maps = api.server.cx().registry().resource("", "v1", "configmaps").unwrap();
     let request = crate::cx::server_request(api.server.cx().clock(), "default");
@@ -181,7 +183,7 @@ async fn long_lists_give_others_their_turns() {
                 outcome
             })
             .await;
-            assert!(longest <= 20, "{accept} {query}: one turn took {longest} ms");
+            assert!(longest <= MOST_MS, "{accept} {query}: one turn took {longest} ms");
             assert!(turns >= OBJECTS / 40, "{accept} {query}: {bytes} bytes in {turns} turns");
             assert_eq!(is_packed, !gzip.is_empty(), "{accept} {query}: {bytes} bytes");
         }

@@ -1,6 +1,6 @@
 //! Somebody elsewhere decides, over HTTPS; and the file that says who does changes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use api_machinery::time::GoDuration;
 use api_types::apiserver_config_v1::{AuthorizerConfiguration, WebhookConfiguration, WebhookConnectionInfo};
@@ -121,7 +121,7 @@ async fn failures_come_to_what_the_policy_says() {
         assert_eq!(alice(&api, MAPS).await.code, code, "{policy}: 503");
         assert_eq!(webhook.asked().len(), 2, "neither is asked again");
         webhook.reply(Reply::Never);
-        let began = Instant::now();
+        let began = tokio::time::Instant::now();
         assert_eq!(alice(&api, MAPS).await.code, code, "{policy}: slow");
         assert!(began.elapsed() < Duration::from_secs(5));
         webhook.stop().await;
