@@ -49,13 +49,38 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use api_machinery::object::{Kind, Object};
-use groups::GROUPS;
+use groups::Version;
 use info::ResourceInfo;
 use rules::Rules;
 
+/// Every group version in the order of discovery, each with its kinds.
+pub static VERSIONS: &[Version] = &[
+    Version::of(18_000, core_v1::KINDS),
+    Version::of(17_800, apps_v1::KINDS),
+    Version::of(17_750, events_v1::KINDS),
+    Version::of(17_700, authentication_v1::KINDS),
+    Version::of(17_600, authorization_v1::KINDS),
+    Version { priority: 30, ..Version::of(17_500, autoscaling_v2::KINDS) },
+    Version::of(17_500, autoscaling_v1::KINDS),
+    Version::of(17_400, batch_v1::KINDS),
+    Version::of(17_300, certificates_v1::KINDS),
+    Version::of(17_200, networking_v1::KINDS),
+    Version::of(17_100, policy_v1::KINDS),
+    Version::of(17_000, rbac_v1::KINDS),
+    Version::of(16_800, storage_v1::KINDS),
+    Version::of(16_700, apiextensions_v1::KINDS),
+    Version::of(16_600, scheduling_v1::KINDS),
+    Version::of(16_500, coordination_v1::KINDS),
+    Version::of(16_500, coordination_v1beta1::KINDS),
+    Version::of(16_500, coordination_v1beta1::V1ALPHA2),
+    Version::of(16_300, node_v1::KINDS),
+    Version::of(16_200, discovery_v1::KINDS),
+    Version::of(16_100, flowcontrol_v1::KINDS),
+];
+
 /// Every kind.
 pub fn all() -> impl Iterator<Item = &'static dyn Rules> {
-    GROUPS.iter().flat_map(|group| group.versions).flat_map(|version| version.kinds.iter().copied())
+    VERSIONS.iter().flat_map(|version| version.kinds.iter().copied())
 }
 
 /// The kind behind a group, version and plural name.

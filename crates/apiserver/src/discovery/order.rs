@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use kinds::groups;
+use kinds::VERSIONS;
 
 /// The priority of groups of custom resources.
 const CUSTOM: i32 = 1000;
@@ -16,14 +16,13 @@ pub(super) fn compare_groups(one: &str, other: &str) -> Ordering {
 }
 
 fn priority(name: &str) -> i32 {
-    groups::group(name).map_or(CUSTOM, |known| known.priority)
+    VERSIONS.iter().find(|known| known.group() == name).map_or(CUSTOM, |known| known.group_priority)
 }
 
 /// Compares two versions of a group: the preferred one is less.
 pub(crate) fn compare_versions(group: &str, one: &str, other: &str) -> Ordering {
-    let known = groups::group(group);
     let priority = |version: &str| {
-        let own = known.and_then(|known| known.versions.iter().find(|own| own.name() == version));
+        let own = VERSIONS.iter().find(|own| (own.group(), own.name()) == (group, version));
         own.map_or(VERSION, |own| own.priority)
     };
     priority(other).cmp(&priority(one)).then_with(|| maturity(other).cmp(&maturity(one))).then_with(|| one.cmp(other))
