@@ -30,11 +30,13 @@ impl Acknowledged {
 
     /// The newest version of each object, by uid, with the path it was written at.
     pub(crate) fn newest(&self) -> BTreeMap<String, (String, u64)> {
-        let newest = |(uid, (path, versions)): (&String, &(String, Vec<(usize, u64)>))| {
-            let version = versions.iter().map(|(_, version)| *version).max()?;
-            Some((uid.clone(), (path.clone(), version)))
-        };
-        self.objects.iter().filter_map(newest).collect()
+        let mut newest = BTreeMap::new();
+        for (uid, (path, versions)) in &self.objects {
+            if let Some(version) = versions.iter().map(|(_, version)| *version).max() {
+                newest.insert(uid.clone(), (path.clone(), version));
+            }
+        }
+        newest
     }
 
     pub(crate) fn written(&mut self, path: &str, body: &[u8]) {
