@@ -336,7 +336,8 @@ mod tests {
     #[test]
     fn one_goes_once_nobody_needs_its_addresses() {
         let (own, six) = (cidr("own", &["10.0.0.0/24", "fd00::/112"]), cidr("six", &["fd00::/64"]));
-        let rows: [(&[Arc<ServiceCIDR>], &[&str], bool); 8] = [
+        type Row<'r> = (&'r [Arc<ServiceCIDR>], &'r [&'r str], bool);
+        let rows: [Row<'_>; 8] = [
             (&[], &[], true),
             (&[], &["10.0.0.9"], false),
             (&[], &["10.0.1.9"], true),

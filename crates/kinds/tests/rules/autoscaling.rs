@@ -67,7 +67,9 @@ fn the_first_version_is_checked_as_the_stored_one() {
     assert_eq!(errors, [format!("{place}: Invalid value: -1: must be greater than 0")]);
 }
 
-fn ways() -> (fn(&dyn Object) -> Option<Box<dyn Object>>, fn(&dyn Object) -> Option<Box<dyn Object>>) {
+type Way = fn(&dyn Object) -> Option<Box<dyn Object>>;
+
+fn ways() -> (Way, Way) {
     let rules = kinds::find("autoscaling", "v1", "horizontalpodautoscalers").expect("it is served");
     let Some(VersionConversion::By { to_served, to_stored }) = rules.conversion() else {
         panic!("it has another form")

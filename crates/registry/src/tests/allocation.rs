@@ -79,9 +79,9 @@ async fn addresses_come_and_go_with_their_service() {
     let web = boxed(&fixture, service("web", "ClusterIP", &[(80, "TCP")]));
     let created = services.create(&cx, web, &Hooks::none()).await.unwrap().item;
     let first = spec(&created);
-    assert!(first.cluster_ip.starts_with("10.0.0.") && first.cluster_ips == [first.cluster_ip.clone()]);
+    assert!(first.cluster_ip.starts_with("10.0.0.") && first.cluster_ips == std::slice::from_ref(&first.cluster_ip));
     assert_eq!(first.ip_families, ["IPv4"]);
-    assert_eq!(addresses(&fixture).await, [first.cluster_ip.clone()]);
+    assert_eq!(addresses(&fixture).await, std::slice::from_ref(&first.cluster_ip));
 
     let mut clash = service("clash", "ClusterIP", &[(80, "TCP")]);
     clash.spec.cluster_ip = first.cluster_ip.clone();
@@ -96,7 +96,7 @@ async fn addresses_come_and_go_with_their_service() {
     // A creation that fails gives back what it took.
     let again = boxed(&fixture, service("web", "ClusterIP", &[(80, "TCP")]));
     assert_eq!(services.create(&cx, again, &Hooks::none()).await.unwrap_err().code, 409);
-    assert_eq!(addresses(&fixture).await, [first.cluster_ip.clone()]);
+    assert_eq!(addresses(&fixture).await, std::slice::from_ref(&first.cluster_ip));
 
     // A client that sends no address keeps the one there is.
     let put = Replace(boxed(&fixture, service("web", "ClusterIP", &[(81, "TCP")])));
