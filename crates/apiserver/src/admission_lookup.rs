@@ -11,7 +11,6 @@ use api_types::authentication_v1::UserInfo;
 use api_types::core_v1::ResourceQuota;
 use async_trait::async_trait;
 use authz::{Attributes, Authorizer, Decision};
-use base::SharedClock;
 use kinds::rules::Endpoint;
 use registry::{AdmitAll, Hooks, Registry, Replace, Resource, Stored};
 
@@ -27,14 +26,13 @@ pub(crate) fn looks_at(resource: &str) -> bool {
 /// Reads of the registry for admission.
 pub(crate) struct RegistryLookup {
     registry: Weak<Registry>,
-    clock: SharedClock,
     authorizer: Arc<dyn Authorizer>,
     charged: Charged,
 }
 
 impl RegistryLookup {
-    pub(crate) fn new(registry: &Arc<Registry>, clock: &SharedClock, authorizer: Arc<dyn Authorizer>) -> Self {
-        Self { registry: Arc::downgrade(registry), clock: Arc::clone(clock), authorizer, charged: Charged::default() }
+    pub(crate) fn new(registry: &Arc<Registry>, authorizer: Arc<dyn Authorizer>) -> Self {
+        Self { registry: Arc::downgrade(registry), authorizer, charged: Charged::default() }
     }
 
     fn resource(&self, [group, version, resource]: [&str; 3]) -> Option<Arc<Resource>> {
@@ -63,12 +61,12 @@ impl admission::Lookup for RegistryLookup {
             return Ok(objects(&items));
         }
         let options = ListOptions { resource_version: "0".to_owned(), ..ListOptions::default() };
-        Ok(objects(&resource.list(&server_request(&self.clock, namespace), &options).await?.items))
+        Ok(objects(&resource.list(&server_request(resource.rule_context(), namespace), &options).await?.items))
     }
 
     async fn live(&self, place: [&str; 3], namespace: &str, name: &str) -> Result<Arc<dyn Object>, ApiError> {
         let resource = self.resource(place).ok_or_else(ApiError::unknown_resource)?;
-        let found = resource.get(&server_request(&self.clock, namespace), name, "").await?;
+        let found = resource.get(&server_request(resource.rule_context(), namespace), name, "").await?;
         Ok(found.shared_object())
     }
 
@@ -78,7 +76,7 @@ impl admission::Lookup for RegistryLookup {
     }
     async fn charge(&self, quota: ResourceQuota) -> Result<(), ApiError> {
         let resource = self.resource(ResourceQuota::TYPE.place()).ok_or_else(ApiError::unknown_resource)?;
-        let cx = server_request(&self.clock, &quota.metadata.namespace);
+        let cx = server_request(resource.rule_context(), &quota.metadata.namespace);
         let name = quota.metadata.name.clone();
         let change = Replace(Box::new(quota));
         let hooks = Hooks { admission: &AdmitAll, track: None };

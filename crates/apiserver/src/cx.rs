@@ -146,15 +146,9 @@ impl ApiCx {
 }
 
 /// A request of the server itself, for reads that nobody asked for.
-pub(crate) fn server_request(clock: &SharedClock, namespace: &str) -> RequestCx {
-    let rules = RuleContext {
-        now: clock.wall().into(),
-        user: authn::API_SERVER_USER.to_owned(),
-        user_uid: String::new(),
-        groups: vec![authn::MASTERS.to_owned()],
-        extra: std::collections::BTreeMap::new(),
-        forbids_privileged: false,
-    };
+pub(crate) fn server_request(now: RuleContext, namespace: &str) -> RequestCx {
+    let (user, groups) = (authn::API_SERVER_USER.to_owned(), vec![authn::MASTERS.to_owned()]);
+    let rules = RuleContext { user, groups, ..now };
     RequestCx { rules, namespace: namespace.to_owned(), dry_run: false }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api_machinery::meta::ListOptions;
 use api_machinery::object::Object;
-use base::{SharedClock, TaskGroup};
+use base::TaskGroup;
 use registry::{ChangeKind, Event, Registry, Resource};
 
 use crate::cx::server_request;
@@ -32,16 +32,14 @@ pub(crate) fn follow(
     registry: &Registry,
     (group, version, resource): (&str, &str, &str),
     follower: Arc<dyn Follower>,
-    clock: &SharedClock,
     tasks: &TaskGroup,
 ) {
     let Some(resource) = registry.resource(group, version, resource) else { return };
-    let clock = Arc::clone(clock);
     tasks.spawn_cancellable("follow", async move {
         let mut known = BTreeSet::new();
         loop {
             resource.ready().await;
-            follow_once(&resource, &*follower, &clock, &mut known).await;
+            follow_once(&resource, &*follower, &mut known).await;
             tokio::time::sleep(RESTART_DELAY).await;
         }
     });
@@ -49,12 +47,7 @@ pub(crate) fn follow(
 
 /// Follows one watch to its end: first everything there is, then the changes. What a former watch had shown and this
 /// one does not was deleted in between.
-async fn follow_once(
-    resource: &Arc<Resource>,
-    follower: &dyn Follower,
-    clock: &SharedClock,
-    known: &mut BTreeSet<Place>,
-) {
+async fn follow_once(resource: &Arc<Resource>, follower: &dyn Follower, known: &mut BTreeSet<Place>) {
     let options = ListOptions {
         watch: true,
         allow_watch_bookmarks: true,
@@ -63,7 +56,7 @@ async fn follow_once(
         resource_version: "0".to_owned(),
         ..ListOptions::default()
     };
-    let mut watch = match resource.watch(&server_request(clock, ""), &options, None).await {
+    let mut watch = match resource.watch(&server_request(resource.rule_context(), ""), &options, None).await {
         Ok(watch) => watch,
         Err(error) => {
             tracing::warn!(%error, resource = %resource.group_resource(), "Following a resource failed");

@@ -8,4 +8,4 @@ pub(crate) const COMPRESS: Feature = Feature::named("APIResponseCompression");
 pub(crate) const SUBJECT_UID: Feature = Feature::named("AllowParsingUserUIDFromCertAuth");
 
 /// All of them.
-pub(crate) const KNOWN: Known = Known::switching(&[&[COMPRESS, SUBJECT_UID]]);
+pub(crate) const KNOWN: Known = Known::switching(&[&[COMPRESS, SUBJECT_UID], kinds::gates::SWITCHED]);

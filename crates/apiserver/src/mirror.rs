@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use api_machinery::object::{Kind, Object};
-use base::{SharedClock, TaskGroup};
+use base::TaskGroup;
 use parking_lot::RwLock;
 use registry::Registry;
 
@@ -43,9 +43,9 @@ impl<T: Object + Kind> Mirror<T> {
     }
 
     /// Follows the registry for as long as the tasks live.
-    pub(crate) fn follow(self: &Arc<Self>, registry: &Registry, clock: &SharedClock, tasks: &TaskGroup) {
+    pub(crate) fn follow(self: &Arc<Self>, registry: &Registry, tasks: &TaskGroup) {
         let place = (T::TYPE.group, T::TYPE.version, T::TYPE.resource);
-        follow(registry, place, Arc::clone(self) as _, clock, tasks);
+        follow(registry, place, Arc::clone(self) as _, tasks);
     }
 }
 

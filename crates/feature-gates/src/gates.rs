@@ -1,6 +1,6 @@
 //! What a process has switched.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::feature::Feature;
 use crate::gate::{BINARY, Stage};
@@ -25,7 +25,9 @@ pub struct Gates {
 impl Default for Gates {
     /// Every gate as this build has it when nobody says otherwise.
     fn default() -> Self {
-        Known::KUBERNETES.defaults(BINARY)
+        /// Contexts of rules have gates, and one is made for every request.
+        static DEFAULTS: LazyLock<Gates> = LazyLock::new(|| Known::KUBERNETES.defaults(BINARY));
+        DEFAULTS.clone()
     }
 }
 

@@ -2,7 +2,7 @@
 //! comes at run time, texts that its rules own and lend.
 
 use api_machinery::object::Kind;
-use feature_gates::MinorVersion;
+use feature_gates::{Feature, MinorVersion};
 
 /// The names and facts of one resource in one version.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +37,8 @@ pub struct ResourceInfo<'a> {
     pub subresources: &'a [SubresourceInfo<'a>],
     /// The release that brought it in this version; the oldest where it is older than any that can be emulated.
     pub introduced: MinorVersion,
+    /// The gates without which it is not served.
+    pub gates: &'a [Feature],
 }
 
 impl<'a> ResourceInfo<'a> {
@@ -73,6 +75,7 @@ impl ResourceInfo<'static> {
             field_selectors: &[],
             subresources: &[],
             introduced: MinorVersion::one(0),
+            gates: &[],
         }
     }
 

@@ -20,6 +20,8 @@ mod event_rules;
 mod events_v1;
 mod field_rules;
 mod flowcontrol_v1;
+mod gated;
+pub mod gates;
 mod go_json;
 pub mod groups;
 pub mod info;

@@ -8,6 +8,7 @@ use api_machinery::object::{Kind, Object};
 use api_machinery::reflect::StructType;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
+use feature_gates::Feature;
 
 use crate::info::{Column, ResourceInfo};
 use crate::lifecycle::Lifecycle;
@@ -117,6 +118,9 @@ impl<V: OtherForm> Rules for Converted<V> {
     }
     fn update_warnings(&self, endpoint: Endpoint, object: &dyn Object, old: &dyn Object) -> Vec<String> {
         Self::STORED.update_warnings(endpoint, &Self::stored(object), &Self::stored(old))
+    }
+    fn gates(&self) -> Vec<Feature> {
+        Self::STORED.gates()
     }
     fn keeps(&self, name: &str) -> Option<&'static str> {
         V::Stored::keeps(name)

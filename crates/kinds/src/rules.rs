@@ -11,7 +11,9 @@ use api_machinery::renamed::Renamed;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
+use feature_gates::{Feature, Gates};
 
+use crate::gated::{self, Gated};
 use crate::info::{Column, ResourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::strategy::Strategy;
@@ -23,6 +25,8 @@ use crate::versions::{Former, SameForm, VersionConversion};
 pub struct RuleContext {
     /// The time of the request.
     pub now: Time,
+    /// The gates of the process.
+    pub gates: Gates,
     /// The caller's name.
     pub user: String,
     /// The caller's uid; usually empty.
@@ -112,6 +116,10 @@ pub trait Rules: Send + Sync + 'static {
     fn update_warnings(&self, _endpoint: Endpoint, object: &dyn Object, old: &dyn Object) -> Vec<String> {
         self.warnings(object, Some(old))
     }
+    /// The gates that fields of the kind are behind.
+    fn gates(&self) -> Vec<Feature> {
+        Vec::new()
+    }
     /// Why an object of that name may not be deleted, where it may not.
     fn keeps(&self, _name: &str) -> Option<&'static str> {
         None
@@ -157,6 +165,8 @@ pub trait TypedRules: Send + Sync + 'static {
     const CONVERSION: Option<VersionConversion> = None;
     /// The versions in which a store may hold objects beside the current one.
     const FORMER: &'static [Former] = &[];
+    /// The fields behind gates. They go before anything else is prepared.
+    const GATED: &'static [Gated<Self::Object>] = &[];
 
     /// How `status` and the generation are handled; rules of the kind itself run after it.
     const STRATEGY: Strategy = Strategy::Plain;
@@ -320,6 +330,7 @@ impl<R: TypedRules> Rules for Typed<R> {
         R::set_defaults(typed_mut(object));
     }
     fn prepare_create(&self, cx: &RuleContext, object: &mut dyn Object) {
+        gated::drop_disabled(R::GATED, &cx.gates, typed_mut(object), None);
         R::STRATEGY.prepare_create(object);
         R::prepare_create(cx, typed_mut(object));
     }
@@ -329,6 +340,7 @@ impl<R: TypedRules> Rules for Typed<R> {
         errors
     }
     fn prepare_update(&self, cx: &RuleContext, endpoint: Endpoint, object: &mut dyn Object, old: &dyn Object) {
+        gated::drop_disabled(R::GATED, &cx.gates, typed_mut(object), Some(typed(old)));
         R::STRATEGY.prepare_update(endpoint, object, old);
         R::prepare_update(cx, endpoint, typed_mut(object), typed(old));
     }
@@ -371,6 +383,9 @@ impl<R: TypedRules> Rules for Typed<R> {
     }
     fn grace(&self, object: &dyn Object, asked_seconds: Option<i64>) -> Grace {
         R::grace(typed(object), asked_seconds)
+    }
+    fn gates(&self) -> Vec<Feature> {
+        R::GATED.iter().flat_map(|gated| gated.features).copied().collect()
     }
     fn field(&self, object: &dyn Object, path: &str) -> Option<String> {
         R::field(typed(object), path)

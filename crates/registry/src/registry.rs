@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use api_machinery::gvk::GroupResource;
 use base::{SharedClock, SharedRng, TaskGroup};
-use kinds::rules::Rules;
+use feature_gates::Gates;
+use kinds::rules::{RuleContext, Rules};
 use parking_lot::RwLock;
 use storage::{Backend, LeasePool, LeasePoolOptions, Transformed, Transformer};
 use watch_cache::{Cache, CacheOptions, Codec, Index};
@@ -29,6 +30,8 @@ pub struct RegistryOptions {
     pub clock: SharedClock,
     /// Chance, for uids, names and addresses.
     pub rng: SharedRng,
+    /// The gates of the process.
+    pub gates: Gates,
     /// The tasks that feed the caches.
     pub group: TaskGroup,
     /// `--etcd-prefix`.
@@ -64,6 +67,7 @@ impl RegistryOptions {
             backend,
             clock,
             rng,
+            gates: Gates::default(),
             group,
             etcd_prefix: "/registry".to_owned(),
             media: StorageMedia::Protobuf,
@@ -105,6 +109,8 @@ impl Registry {
         let pool = LeasePoolOptions { reuse_duration: options.lease_reuse, ..LeasePoolOptions::default() };
         let shared = Shared {
             rng: Arc::clone(&options.rng),
+            clock: Arc::clone(&options.clock),
+            gates: options.gates.clone(),
             garbage_collector: options.garbage_collector,
             delete_collection_workers: options.delete_collection_workers,
             compacted: Arc::clone(&options.compacted),
@@ -234,6 +240,12 @@ impl Registry {
     #[must_use]
     pub fn clock(&self) -> &SharedClock {
         &self.options.clock
+    }
+
+    /// What rules may know now, of a request that nobody made.
+    #[must_use]
+    pub fn rule_context(&self) -> RuleContext {
+        self.shared.rule_context()
     }
 
     pub(crate) fn rng(&self) -> &SharedRng {

@@ -6,9 +6,10 @@ use std::sync::atomic::AtomicI64;
 use api_machinery::gvk::GroupResource;
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
-use base::SharedRng;
+use base::{SharedClock, SharedRng};
+use feature_gates::Gates;
 use kinds::info::ResourceInfo;
-use kinds::rules::Rules;
+use kinds::rules::{RuleContext, Rules};
 use watch_cache::{CacheStats, Index, Stored};
 
 use crate::codec::StorageMedia;
@@ -20,12 +21,20 @@ use crate::store::Store;
 /// What all resources share.
 pub(crate) struct Shared {
     pub(crate) rng: SharedRng,
+    pub(crate) clock: SharedClock,
+    pub(crate) gates: Gates,
     /// Whether there is a garbage collector, so that its finalizers make sense.
     pub(crate) garbage_collector: bool,
     /// How many objects of a collection are deleted at a time.
     pub(crate) delete_collection_workers: usize,
     /// The revision up to which the store was compacted.
     pub(crate) compacted: Arc<AtomicI64>,
+}
+
+impl Shared {
+    pub(crate) fn rule_context(&self) -> RuleContext {
+        RuleContext { now: self.clock.wall().into(), gates: self.gates.clone(), ..RuleContext::default() }
+    }
 }
 
 /// How a resource that is installed at run time is kept.
@@ -69,6 +78,12 @@ impl Resource {
     #[must_use]
     pub fn group_resource(&self) -> &GroupResource {
         &self.group_resource
+    }
+
+    /// What rules may know now, of a request that nobody made.
+    #[must_use]
+    pub fn rule_context(&self) -> RuleContext {
+        self.shared.rule_context()
     }
 
     /// Whether the resource can be read and watched now; one without a cache always can.

@@ -7,7 +7,6 @@ use api_types::core_v1::{Secret, ServiceAccount};
 use async_trait::async_trait;
 use authn::service_account::{BoundObjects, ObjectState, TokenSecrets};
 use authn::{LookupError, Secrets};
-use base::SharedClock;
 use component_helpers::legacy_tokens::LAST_USED;
 use kinds::rules::Endpoint;
 use registry::{AdmitAll, Hooks, Registry, Replace, Stored};
@@ -17,17 +16,16 @@ use crate::cx::server_request;
 /// Reads core objects for authenticators.
 pub(crate) struct RegistryObjects {
     registry: Arc<Registry>,
-    clock: SharedClock,
 }
 
 impl RegistryObjects {
-    pub(crate) fn new(registry: Arc<Registry>, clock: SharedClock) -> Self {
-        Self { registry, clock }
+    pub(crate) fn new(registry: Arc<Registry>) -> Self {
+        Self { registry }
     }
 
     async fn find(&self, resource: &str, namespace: &str, name: &str) -> Result<Option<Arc<Stored>>, LookupError> {
         let Some(resource) = self.registry.resource("", "v1", resource) else { return Ok(None) };
-        let cx = server_request(&self.clock, namespace);
+        let cx = server_request(resource.rule_context(), namespace);
         for version in ["0", ""] {
             match resource.get(&cx, name, version).await {
                 Ok(found) => return Ok(Some(found)),
@@ -81,7 +79,7 @@ impl TokenSecrets for RegistryObjects {
 
     async fn note_use(&self, secret: &Secret, date: &str) {
         let Some(resource) = self.registry.resource("", "v1", "secrets") else { return };
-        let cx = server_request(&self.clock, &secret.metadata.namespace);
+        let cx = server_request(resource.rule_context(), &secret.metadata.namespace);
         let mut noted = secret.clone();
         noted.metadata.labels.insert(LAST_USED.to_owned(), date.to_owned());
         let name = noted.metadata.name.clone();

@@ -104,7 +104,7 @@ fn token_sources(
     accounts: Option<&ServiceAccounts>,
 ) -> Result<Vec<Arc<dyn TokenAuthenticator>>, BuildError> {
     let config = &parts.config.authentication;
-    let objects = Arc::new(RegistryObjects::new(Arc::clone(parts.registry), Arc::clone(parts.clock)));
+    let objects = Arc::new(RegistryObjects::new(Arc::clone(parts.registry)));
     let mut sources: Vec<Arc<dyn TokenAuthenticator>> = Vec::new();
     let for_api = |tokens: Arc<dyn TokenAuthenticator>| -> Arc<dyn TokenAuthenticator> {
         Arc::new(AudienceAgnostic::new(tokens, parts.config.service_accounts.api_audiences.clone()))

@@ -61,7 +61,7 @@ fn built_in(parts: &Parts<'_>) -> Result<BuiltIn, BuildError> {
     let named = |wanted: &str| config.authorizers.authorizers.iter().any(|own| own.type_ == wanted);
     let node = named("Node").then(|| {
         let graph = Arc::new(Graph::default());
-        nodes::keep(&graph, registry, lifecycle.clock(), lifecycle.tasks());
+        nodes::keep(&graph, registry, lifecycle.tasks());
         Arc::new(NodeAuthorizer::new(graph)) as Arc<dyn Authorizer>
     });
     let abac = match &config.policy_file {

@@ -6,17 +6,17 @@ use api_machinery::object::Object;
 use api_types::core_v1::{PersistentVolume, Pod};
 use api_types::storage_v1::VolumeAttachment;
 use authz::node::Graph;
-use base::{SharedClock, TaskGroup};
+use base::TaskGroup;
 use registry::Registry;
 
 use crate::follow::{Follower, follow};
 
 /// Keeps the links up to date for as long as the tasks live.
-pub(super) fn keep(graph: &Arc<Graph>, registry: &Registry, clock: &SharedClock, tasks: &TaskGroup) {
-    follow(registry, ("", "v1", "pods"), Arc::new(Pods(Arc::clone(graph))), clock, tasks);
-    follow(registry, ("", "v1", "persistentvolumes"), Arc::new(Volumes(Arc::clone(graph))), clock, tasks);
+pub(super) fn keep(graph: &Arc<Graph>, registry: &Registry, tasks: &TaskGroup) {
+    follow(registry, ("", "v1", "pods"), Arc::new(Pods(Arc::clone(graph))), tasks);
+    follow(registry, ("", "v1", "persistentvolumes"), Arc::new(Volumes(Arc::clone(graph))), tasks);
     let attachments = Arc::new(Attachments(Arc::clone(graph)));
-    follow(registry, ("storage.k8s.io", "v1", "volumeattachments"), attachments, clock, tasks);
+    follow(registry, ("storage.k8s.io", "v1", "volumeattachments"), attachments, tasks);
 }
 
 struct Pods(Arc<Graph>);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api_types::rbac_v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use authz::rbac::RoleSource;
-use base::{SharedClock, TaskGroup};
+use base::TaskGroup;
 use registry::Registry;
 
 use crate::mirror::Mirror;
@@ -20,11 +20,11 @@ pub(crate) struct MirroredRoles {
 
 impl MirroredRoles {
     /// Keeps the mirrors up to date.
-    pub(crate) fn follow(&self, registry: &Registry, clock: &SharedClock, tasks: &TaskGroup) {
-        self.roles.follow(registry, clock, tasks);
-        self.role_bindings.follow(registry, clock, tasks);
-        self.cluster_roles.follow(registry, clock, tasks);
-        self.cluster_role_bindings.follow(registry, clock, tasks);
+    pub(crate) fn follow(&self, registry: &Registry, tasks: &TaskGroup) {
+        self.roles.follow(registry, tasks);
+        self.role_bindings.follow(registry, tasks);
+        self.cluster_roles.follow(registry, tasks);
+        self.cluster_role_bindings.follow(registry, tasks);
     }
 }
 

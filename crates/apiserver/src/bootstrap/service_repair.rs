@@ -80,7 +80,7 @@ impl Recorders {
 
 /// One comparison; what it finds is logged and told.
 async fn pass(cx: &Arc<ApiCx>, recorders: &Recorders) -> Result<(), ApiError> {
-    let report = cx.registry().repair_services(&server_request(cx.clock(), "")).await?;
+    let report = cx.registry().repair_services(&server_request(cx.registry().rule_context(), "")).await?;
     if report.freed > 0 {
         tracing::info!(count = report.freed, "Freed addresses and ports that no Service has");
     }

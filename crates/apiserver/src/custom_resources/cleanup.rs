@@ -30,11 +30,11 @@ pub(super) async fn empty(cx: Arc<ApiCx>, info: Arc<CustomInfo>, emptied: Emptie
     let info = info.get();
     // Found anew each time: the definition may change while it goes.
     while let Some(resource) = cx.registry().resource(info.group, info.version, info.resource) {
-        match delete_all(&cx, &resource).await {
+        match delete_all(&resource).await {
             Ok(0) => break,
             Ok(left) => {
                 tracing::debug!(left, resource = %resource.group_resource(), "Custom objects wait for their finalizers");
-                until_gone(&cx, &resource).await;
+                until_gone(&resource).await;
             }
             Err(error) => {
                 tracing::warn!(%error, resource = %resource.group_resource(), "Custom objects could not be deleted");
@@ -47,12 +47,12 @@ pub(super) async fn empty(cx: Arc<ApiCx>, info: Arc<CustomInfo>, emptied: Emptie
 }
 
 /// Deletes all objects and says how many are still there.
-async fn delete_all(cx: &ApiCx, resource: &Resource) -> Result<u64, ApiError> {
+async fn delete_all(resource: &Resource) -> Result<u64, ApiError> {
     let mut options = ListOptions { limit: PAGE_OBJECTS, ..ListOptions::default() };
     loop {
-        let page = resource.list(&server_request(cx.clock(), ""), &options).await?;
+        let page = resource.list(&server_request(resource.rule_context(), ""), &options).await?;
         let deletions = stream::iter(page.items.iter().map(Ok::<_, ApiError>));
-        deletions.try_for_each_concurrent(DELETIONS, |item| delete(cx, resource, item)).await?;
+        deletions.try_for_each_concurrent(DELETIONS, |item| delete(resource, item)).await?;
         if page.continue_token.is_empty() {
             return resource.count().await;
         }
@@ -61,9 +61,9 @@ async fn delete_all(cx: &ApiCx, resource: &Resource) -> Result<u64, ApiError> {
 }
 
 /// Waits until the last object is gone, or this cannot be seen any more.
-async fn until_gone(cx: &ApiCx, resource: &Arc<Resource>) {
+async fn until_gone(resource: &Arc<Resource>) {
     let any = ListOptions { resource_version: "0".to_owned(), ..ListOptions::default() };
-    let Ok(mut watch) = resource.watch(&server_request(cx.clock(), ""), &any, None).await else {
+    let Ok(mut watch) = resource.watch(&server_request(resource.rule_context(), ""), &any, None).await else {
         return tokio::time::sleep(RETRY_DELAY).await;
     };
     // Counted once the watch is there, as it tells nothing of what went before.
@@ -76,13 +76,13 @@ async fn until_gone(cx: &ApiCx, resource: &Arc<Resource>) {
     }
 }
 
-async fn delete(cx: &ApiCx, resource: &Resource, item: &Stored) -> Result<(), ApiError> {
+async fn delete(resource: &Resource, item: &Stored) -> Result<(), ApiError> {
     let meta = item.object().meta();
     // One that waits for its finalizers was deleted before.
     if meta.deletion_timestamp.is_some() {
         return Ok(());
     }
-    let request = server_request(cx.clock(), &meta.namespace);
+    let request = server_request(resource.rule_context(), &meta.namespace);
     match resource.delete(&request, &meta.name, &DeleteOptions::default(), &Hooks::none()).await {
         Err(error) if !error.is_not_found() => Err(error),
         _ => Ok(()),

@@ -109,7 +109,7 @@ impl Follower {
             resource_version: "0".to_owned(),
             ..ListOptions::default()
         };
-        let mut watch = match resource.watch(&server_request(self.cx.clock(), ""), &options, None).await {
+        let mut watch = match resource.watch(&server_request(resource.rule_context(), ""), &options, None).await {
             Ok(watch) => watch,
             Err(error) => {
                 tracing::warn!(%error, "Watching definitions of custom resources failed");

@@ -124,6 +124,7 @@ fn facts(listed: &Listed) -> ResourceInfo<'_> {
         field_selectors: &lists.selectable,
         subresources: &lists.subresources,
         introduced: MinorVersion::default(),
+        gates: &[],
     }
 }
 

@@ -36,7 +36,7 @@ impl<T: Object + Kind> Followed<T> {
     fn start(cx: &ApiCx, changed: &Arc<Notify>) -> Arc<Self> {
         let own = Arc::new(Self { objects: Mutex::default(), changed: Arc::clone(changed) });
         let place = (T::TYPE.group, T::TYPE.version, T::TYPE.resource);
-        follow(cx.registry(), place, Arc::clone(&own) as _, cx.clock(), cx.tasks());
+        follow(cx.registry(), place, Arc::clone(&own) as _, cx.tasks());
         own
     }
 

@@ -171,7 +171,7 @@ impl<'a> Admitting<'a> {
         let missing = || ApiError::not_found(&group_resource, name);
         let namespace = if resource == "roles" { written.namespace.as_str() } else { "" };
         let found = self.cx.registry.resource(RBAC, "v1", resource).ok_or_else(missing)?;
-        let stored = found.get(&server_request(self.cx.clock(), namespace), name, "").await;
+        let stored = found.get(&server_request(found.rule_context(), namespace), name, "").await;
         let stored = stored.map_err(|error| if error.is_not_found() { missing() } else { error })?;
         let object = stored.object();
         let rules = object.downcast_ref::<Role>().map(|role| &role.rules);

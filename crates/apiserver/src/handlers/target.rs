@@ -224,11 +224,11 @@ fn check_segment(what: &str, value: &str) -> Result<(), ApiError> {
 /// What the rules of kinds may know of a request.
 fn rule_context(cx: &ApiCx, user: &UserInfo) -> RuleContext {
     RuleContext {
-        now: cx.clock().wall().into(),
         user: user.username.clone(),
         user_uid: user.uid.clone(),
         groups: user.groups.clone(),
         extra: user.extra.iter().map(|(key, values)| (key.clone(), values.0.clone())).collect(),
         forbids_privileged: !cx.config().requests.allow_privileged,
+        ..cx.registry().rule_context()
     }
 }

@@ -5,11 +5,13 @@ use std::sync::{Arc, OnceLock};
 use audit::{AuditMetrics, Auditor, Delivery, LogFile, Policy};
 use base::CancellationToken;
 use client::{ApiHandler, Client, ClientConfig, ClientCx, Credentials, InProcess, Peer};
+use component_base::Gates;
 use component_base::health::Health;
 use component_base::lifecycle::Lifecycle;
 use component_base::metrics::Metrics;
 use component_base::reload::spawn_reloader;
 use encryption::EncryptionMetrics;
+use kinds::info::ResourceInfo;
 use parking_lot::Mutex;
 use registry::{Registry, RegistryOptions};
 
@@ -43,6 +45,7 @@ pub(super) fn assemble(
     for (group, version, resource) in &config.disabled {
         registry.remove(group, version, resource);
     }
+    remove_gated(&registry, lifecycle.gates());
     let slis = Metrics::new(config.metrics.clone());
     let health = Health::new(&slis, config.livez_grace);
     let roles = MirroredRoles::default();
@@ -51,13 +54,13 @@ pub(super) fn assemble(
     let (clock, rng, tasks) = (lifecycle.clock(), lifecycle.rng(), lifecycle.tasks());
     let parts = Parts { config: &config, gates: lifecycle.gates(), registry: &registry, clock, rng, tasks };
     let authentication = Authentication::build(&parts)?;
-    roles.follow(&registry, clock, tasks);
+    roles.follow(&registry, tasks);
     let rbac = Arc::new(RbacAuthorizer::new(roles));
     let parts =
         authorization::Parts { config: &config.authorization, rbac: &rbac, registry: &registry, lifecycle: &lifecycle };
     let authorizer = authorization::build(&parts, &metrics)?;
     let admission = admission::Context {
-        lookup: Arc::new(RegistryLookup::new(&registry, clock, Arc::clone(&authorizer))),
+        lookup: Arc::new(RegistryLookup::new(&registry, Arc::clone(&authorizer))),
         clock: Arc::clone(clock),
         rng: Arc::clone(rng),
         recorder: Arc::new(AdmissionMetrics::new(&metrics)),
@@ -122,6 +125,14 @@ fn seats(
     control
 }
 
+/// Kinds whose features are off are not served, whatever else says so.
+fn remove_gated(registry: &Registry, gates: &Gates) {
+    let off = |info: &&ResourceInfo<'_>| info.gates.iter().any(|feature| !gates.enabled(*feature));
+    for info in kinds::all().map(|rules| rules.info()).filter(off) {
+        registry.remove(info.group, info.version, info.resource);
+    }
+}
+
 fn registry_options(config: &ServerConfig, lifecycle: &Lifecycle, store: &Store) -> RegistryOptions {
     let (clock, rng) = (Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()));
     let storage = &config.storage;
@@ -136,6 +147,7 @@ fn registry_options(config: &ServerConfig, lifecycle: &Lifecycle, store: &Store)
         uncached: uncached.cloned().collect(),
         services: config.services.registry_options(),
         compacted: Arc::clone(&store.compacted),
+        gates: lifecycle.gates().clone(),
         ..RegistryOptions::new(Arc::clone(&store.backend), clock, rng, lifecycle.tasks().clone())
     }
 }

@@ -94,6 +94,6 @@ async fn read<T: Object + Clone>(cx: &ApiCx, resource: &str, namespace: &str, na
     let missing =
         || ApiError::not_found(&GroupResource { group: "".into(), resource: resource.to_owned().into() }, name);
     let found = cx.registry().resource("", "v1", resource).ok_or_else(missing)?;
-    let stored = found.get(&server_request(cx.clock(), namespace), name, "").await?;
+    let stored = found.get(&server_request(found.rule_context(), namespace), name, "").await?;
     stored.object().downcast_ref::<T>().cloned().ok_or_else(missing)
 }

@@ -3,6 +3,8 @@
 use api_types::apps_v1::StatefulSet;
 
 use super::stateful_set_validation as validation;
+use crate::gated::Gated;
+use crate::gates;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::defaults::round_up;
 use crate::pod_spec::disabled;
@@ -39,6 +41,7 @@ impl TypedRules for StatefulSetRules {
     ];
     const FORMER: &'static [Former] = &[Former::same("apps/v1beta1"), Former::same("apps/v1beta2")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
+    const GATED: &'static [Gated<StatefulSet>] = &[MAX_UNAVAILABLE];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
@@ -66,13 +69,11 @@ impl TypedRules for StatefulSetRules {
 
     fn prepare_create(_: &RuleContext, object: &mut StatefulSet) {
         disabled::drop_fields(&mut object.spec.template.spec, None);
-        drop_max_unavailable(object, None);
     }
 
     fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut StatefulSet, old: &StatefulSet) {
         if endpoint != Endpoint::Status {
             disabled::drop_fields(&mut object.spec.template.spec, Some(&old.spec.template.spec));
-            drop_max_unavailable(object, Some(old));
         }
     }
 
@@ -126,13 +127,12 @@ impl TypedRules for StatefulSetRules {
     }
 }
 
-/// `maxUnavailable` is behind a gate that is off; a set that has it already keeps it.
-fn drop_max_unavailable(set: &mut StatefulSet, old: Option<&StatefulSet>) {
-    let rolling = |set: &StatefulSet| set.spec.update_strategy.rolling_update.clone();
-    if old.and_then(rolling).is_some_and(|rolling| rolling.max_unavailable.is_some()) {
-        return;
-    }
-    if let Some(rolling) = &mut set.spec.update_strategy.rolling_update {
-        rolling.max_unavailable = None;
-    }
-}
+const MAX_UNAVAILABLE: Gated<StatefulSet> = Gated {
+    features: &[gates::STATEFUL_SET_MAX_UNAVAILABLE],
+    used: |set| set.spec.update_strategy.rolling_update.as_ref().is_some_and(|own| own.max_unavailable.is_some()),
+    drop: |set| {
+        if let Some(rolling) = &mut set.spec.update_strategy.rolling_update {
+            rolling.max_unavailable = None;
+        }
+    },
+};

@@ -14,7 +14,7 @@ fn context() -> RuleContext {
         user_uid: "7".into(),
         groups: vec!["devs".into()],
         extra: [("scope".to_owned(), vec!["a".to_owned()])].into(),
-        forbids_privileged: false,
+        ..RuleContext::default()
     }
 }
 

@@ -31,7 +31,7 @@ fn stated(fact: &Value, default_columns: &Value) -> Value {
     json!({
         "kind": fact["kind"], "singular": fact["singular"], "namespaced": fact["namespaced"],
         "shortNames": texts(fact, "shortNames"), "categories": texts(fact, "categories"), "verbs": texts(fact, "verbs"),
-        "storage": storage,
+        "storage": storage, "featureGates": texts(fact, "featureGates"),
         "createOnUpdate": fact["strategy"]["createOnUpdate"].as_bool().unwrap_or_default(),
         "unconditionalUpdate": fact["strategy"]["unconditionalUpdate"].as_bool().unwrap_or_default(),
         "fieldSelectors": fields,
@@ -55,7 +55,7 @@ fn ours(rules: &dyn Rules) -> Value {
     json!({
         "kind": info.kind, "singular": info.singular, "namespaced": info.namespaced,
         "shortNames": info.short_names, "categories": info.categories, "verbs": info.verbs,
-        "storage": storage,
+        "storage": storage, "featureGates": info.gates.iter().map(|gate| gate.name()).collect::<Vec<_>>(),
         "createOnUpdate": info.create_on_update, "unconditionalUpdate": info.unconditional_update,
         "fieldSelectors": info.field_selectors,
         "columns": columns,

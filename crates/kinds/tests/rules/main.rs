@@ -9,6 +9,7 @@ mod core;
 mod declared;
 mod defaults;
 mod facts;
+mod gates;
 mod golden;
 mod storage;
 mod tables;

@@ -1,7 +1,6 @@
 //! Static pods: reading a manifest, naming the pod after the node, and the rules that only such pods have.
 
 use api_machinery::object;
-use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_machinery::yaml;
 use api_types::core_v1::{Pod, Toleration};
@@ -70,15 +69,7 @@ fn from_value(value: &Value, reading: &Reading<'_>) -> Result<Pod, String> {
     }
     make_own(&mut pod, reading);
     check_references(&pod, reading.refuse_references)?;
-    let cx = RuleContext {
-        now: Time::default(),
-        user: String::new(),
-        user_uid: String::new(),
-        groups: Vec::new(),
-        extra: std::collections::BTreeMap::new(),
-        forbids_privileged: false,
-    };
-    let errors = rules.validate_create(&cx, &pod);
+    let errors = rules.validate_create(&RuleContext::default(), &pod);
     if errors.is_empty() { Ok(pod) } else { Err(format!("invalid pod: {}", errors_text(&errors))) }
 }
 

@@ -10,7 +10,6 @@ use api_machinery::status::ApiError;
 use api_types::core_v1::Service;
 use api_types::networking_v1::{IPAddress, IPAddressSpec, ParentReference, ServiceCIDR};
 use base::SharedRng;
-use kinds::rules::RuleContext;
 use watch_cache::Stored;
 
 use super::bands;
@@ -224,8 +223,7 @@ impl AddressAllocator {
     /// A request of the server's own: what is written here is nobody's wish but follows from a Service.
     fn request(&self) -> Result<RequestCx, AddressError> {
         let registry = self.registry.upgrade().ok_or(AddressError::NotReady)?;
-        let rules = RuleContext { now: registry.clock().wall().into(), ..RuleContext::default() };
-        Ok(RequestCx { rules, namespace: String::new(), dry_run: false })
+        Ok(RequestCx { rules: registry.rule_context(), namespace: String::new(), dry_run: false })
     }
 }
 

@@ -24,7 +24,6 @@ use crate::{Registry, RegistryOptions, RequestCx, Resource, Stored};
 pub(crate) struct Fixture {
     pub(crate) registry: Arc<Registry>,
     pub(crate) store: Arc<Memory>,
-    pub(crate) clock: base::SharedClock,
 }
 
 impl Fixture {
@@ -41,7 +40,7 @@ impl Fixture {
         let registry = Registry::new(options);
         registry.install_built_in();
         registry.ready().await;
-        Self { registry, store, clock }
+        Self { registry, store }
     }
 
     pub(crate) fn resource(&self, name: &str) -> Arc<Resource> {
@@ -49,14 +48,7 @@ impl Fixture {
     }
 
     pub(crate) fn cx(&self, namespace: &str) -> RequestCx {
-        let rules = RuleContext {
-            now: self.clock.wall().into(),
-            user: "tester".into(),
-            user_uid: String::new(),
-            groups: Vec::new(),
-            extra: Default::default(),
-            forbids_privileged: false,
-        };
+        let rules = RuleContext { user: "tester".into(), ..self.registry.rule_context() };
         RequestCx { rules, namespace: namespace.into(), dry_run: false }
     }
 
