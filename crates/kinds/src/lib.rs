@@ -1,7 +1,8 @@
 //! The rules of every kind, and the one table of them. A kind is a file here (its names, defaults, validation,
-//! strategy, columns and selectable fields, in that order) and a line in its group's list. Pure: no I/O, no clock.
+//! strategy, columns and selectable fields, in that order) and a line in its group's list. What rules are is
+//! `kinds_frame`'s, what a pod's spec must be is `kinds_pod`'s; groups find both at the root of this crate.
+//! Pure: no I/O, no clock.
 
-mod address_warnings;
 pub mod apiextensions_v1;
 mod apps_v1;
 mod authentication_v1;
@@ -10,41 +11,23 @@ mod autoscaling_v1;
 mod autoscaling_v2;
 mod batch_v1;
 mod certificates_v1;
-mod claim_spec;
-mod conditions;
 mod coordination_v1;
 mod coordination_v1beta1;
 mod core_v1;
 mod discovery_v1;
 mod event_rules;
 mod events_v1;
-mod field_rules;
 mod flowcontrol_v1;
-mod gated;
 pub mod gates;
-mod go_json;
-pub mod groups;
-pub mod info;
-mod internal_json;
-mod internal_layout;
-mod label_selector;
-pub mod lifecycle;
 mod networking_v1;
 mod node_v1;
-pub mod object_name;
-mod other_form;
-mod pod_spec;
 mod policy_v1;
 mod quota_rules;
 mod rbac_v1;
 mod replicas;
-pub mod rules;
 pub mod scale;
 mod scheduling_v1;
 mod storage_v1;
-pub mod strategy;
-mod table;
-pub mod versions;
 mod workload;
 
 use std::collections::HashMap;
@@ -53,6 +36,11 @@ use std::sync::LazyLock;
 use api_machinery::object::{Kind, Object};
 use groups::Version;
 use info::ResourceInfo;
+use kinds_frame::{
+    address_warnings, conditions, field_rules, gated, go_json, internal_json, label_selector, other_form, table,
+};
+pub use kinds_frame::{groups, info, lifecycle, object_name, rules, strategy, versions};
+use kinds_pod::{self as pod_spec, claim_spec};
 use rules::Rules;
 
 /// Every group version in the order of discovery, each with its kinds.

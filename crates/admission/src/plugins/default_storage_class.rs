@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::PersistentVolumeClaim;
+use api_types::core_v1::constants::BETA_STORAGE_CLASS_ANNOTATION;
 use api_types::storage_v1::StorageClass;
 use async_trait::async_trait;
 
@@ -18,7 +19,6 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     build: |_| Box::new(DefaultStorageClass),
 };
 
-const OWN_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const DEFAULT_MARKS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 
@@ -44,7 +44,9 @@ impl Plugin for DefaultStorageClass {
         let Some(claim) = object.and_then(|object| object.downcast_mut::<PersistentVolumeClaim>()) else {
             return Ok(());
         };
-        if claim.spec.storage_class_name.is_some() || claim.metadata.annotations.contains_key(OWN_CLASS) {
+        if claim.spec.storage_class_name.is_some()
+            || claim.metadata.annotations.contains_key(BETA_STORAGE_CLASS_ANNOTATION)
+        {
             return Ok(());
         }
         let defaults = cx.lookup.list::<StorageClass>("").into_iter().filter(|class| is_default(class));

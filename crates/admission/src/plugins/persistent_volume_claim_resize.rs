@@ -3,6 +3,7 @@
 use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::PersistentVolumeClaim;
+use api_types::core_v1::constants::BETA_STORAGE_CLASS_ANNOTATION;
 use api_types::storage_v1::StorageClass;
 use async_trait::async_trait;
 use component_helpers::pod_requests::amount;
@@ -17,13 +18,10 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     build: |_| Box::new(ClaimResize),
 };
 
-/// Where the class of a claim was before it had a field.
-const OWN_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
-
 struct ClaimResize;
 
 fn class_of(claim: &PersistentVolumeClaim) -> &str {
-    let annotated = claim.metadata.annotations.get(OWN_CLASS).map(String::as_str);
+    let annotated = claim.metadata.annotations.get(BETA_STORAGE_CLASS_ANNOTATION).map(String::as_str);
     annotated.or(claim.spec.storage_class_name.as_deref()).unwrap_or_default()
 }
 
@@ -104,7 +102,7 @@ mod tests {
         );
         let annotated = |size: &str| {
             let mut claim = claim(size, "", "Bound");
-            claim.metadata.annotations.insert(OWN_CLASS.into(), "grows".into());
+            claim.metadata.annotations.insert(BETA_STORAGE_CLASS_ANNOTATION.into(), "grows".into());
             claim
         };
         for (old, new, expected) in [

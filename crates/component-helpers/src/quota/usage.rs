@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use api_machinery::quantity::Quantity;
 use api_machinery::time::Time;
+use api_types::core_v1::constants::BETA_STORAGE_CLASS_ANNOTATION;
 use api_types::core_v1::{PersistentVolumeClaim, Pod, ResourceList, Service};
 
 use super::whole;
 use crate::{pod_requests, pod_state};
 
 const STORAGE: &str = "requests.storage";
-const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
 
 /// Whether a name is about pods.
@@ -95,7 +95,7 @@ pub(super) fn claim(claim: &PersistentVolumeClaim) -> ResourceList {
     let asked = storage(&claim.spec.resources.requests);
     let allocated = storage(&claim.status.allocated_resources);
     let storage = asked.max(allocated);
-    let annotated = claim.metadata.annotations.get(CLASS_ANNOTATION).map(String::as_str);
+    let annotated = claim.metadata.annotations.get(BETA_STORAGE_CLASS_ANNOTATION).map(String::as_str);
     let class = annotated.or(claim.spec.storage_class_name.as_deref()).unwrap_or_default();
     used.insert("count/persistentvolumeclaims".to_owned(), whole(1));
     for prefix in [String::new(), format!("{class}{OF_CLASS}")] {

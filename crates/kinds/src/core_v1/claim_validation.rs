@@ -3,12 +3,13 @@
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_machinery::reflect::equal_structs;
+use api_types::core_v1::constants::BETA_STORAGE_CLASS_ANNOTATION;
 use api_types::core_v1::constants::claim_resource_status;
 use api_types::core_v1::{
     PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedLocalObjectReference, TypedObjectReference,
 };
 
-use crate::claim_spec::{self, CLASS_ANNOTATION};
+use crate::claim_spec;
 use crate::field_rules::IMMUTABLE;
 use crate::internal_json;
 
@@ -102,7 +103,8 @@ pub(super) fn validate_update(claim: &PersistentVolumeClaim, old: &PersistentVol
 
 /// Whether the class may be set: once, and as the older annotation has it where there is one, which otherwise stays.
 fn may_name_class(claim: &PersistentVolumeClaim, old: &PersistentVolumeClaim, errors: &mut ErrorList) -> bool {
-    let annotation = |claim: &PersistentVolumeClaim| claim.metadata.annotations.get(CLASS_ANNOTATION).cloned();
+    let annotation =
+        |claim: &PersistentVolumeClaim| claim.metadata.annotations.get(BETA_STORAGE_CLASS_ANNOTATION).cloned();
     let (new, stored) = (annotation(claim), annotation(old));
     let (class, stored_class) = (&claim.spec.storage_class_name, &old.spec.storage_class_name);
     let moves = stored.is_some() && stored_class.is_none() && *class == stored && (new.is_none() || new == stored);
@@ -110,7 +112,7 @@ fn may_name_class(claim: &PersistentVolumeClaim, old: &PersistentVolumeClaim, er
         return true;
     }
     if new.clone().unwrap_or_default() != stored.clone().unwrap_or_default() {
-        let at = Path::new("metadata").child("annotations").child(CLASS_ANNOTATION);
+        let at = Path::new("metadata").child("annotations").child(BETA_STORAGE_CLASS_ANNOTATION);
         errors.push(at.invalid(new.unwrap_or_default(), IMMUTABLE));
     }
     stored_class.is_none() && (stored.is_none() || stored == *class)
@@ -119,9 +121,9 @@ fn may_name_class(claim: &PersistentVolumeClaim, old: &PersistentVolumeClaim, er
 /// What is told of a claim.
 pub(super) fn warnings(claim: &PersistentVolumeClaim) -> Vec<String> {
     let mut texts = Vec::new();
-    if claim.metadata.annotations.contains_key(CLASS_ANNOTATION) {
+    if claim.metadata.annotations.contains_key(BETA_STORAGE_CLASS_ANNOTATION) {
         let text = "deprecated since v1.8; use \"storageClassName\" attribute instead";
-        texts.push(format!("metadata.annotations[{CLASS_ANNOTATION}]: {text}"));
+        texts.push(format!("metadata.annotations[{BETA_STORAGE_CLASS_ANNOTATION}]: {text}"));
     }
     texts.extend(claim_spec::warnings(&Path::new("spec"), &claim.spec));
     texts

@@ -2,9 +2,9 @@
 
 use api_machinery::field_path::Path;
 use api_types::core_v1::PersistentVolume;
+use api_types::core_v1::constants::BETA_STORAGE_CLASS_ANNOTATION;
 
 use super::volume_validation::MOUNT_OPTIONS;
-use crate::claim_spec::CLASS_ANNOTATION;
 use crate::pod_spec::warnings::of_term;
 
 /// The warnings of a volume.
@@ -12,7 +12,7 @@ pub(super) fn of(volume: &PersistentVolume) -> Vec<String> {
     let mut texts = Vec::new();
     let (path, spec) = (Path::new("spec"), &volume.spec);
     for (key, text) in [
-        (CLASS_ANNOTATION, "deprecated since v1.8; use \"storageClassName\" attribute instead"),
+        (BETA_STORAGE_CLASS_ANNOTATION, "deprecated since v1.8; use \"storageClassName\" attribute instead"),
         (MOUNT_OPTIONS, "deprecated since v1.31; use \"mountOptions\" attribute instead"),
     ] {
         if volume.metadata.annotations.contains_key(key) {

@@ -67,6 +67,7 @@ fn the_first_version_is_checked_as_the_stored_one() {
     assert_eq!(errors, [format!("{place}: Invalid value: -1: must be greater than 0")]);
 }
 
+/// From one form to the other, where it is one of the kind.
 type Way = fn(&dyn Object) -> Option<Box<dyn Object>>;
 
 fn ways() -> (Way, Way) {

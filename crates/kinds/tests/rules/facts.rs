@@ -128,3 +128,18 @@ fn selectable_fields_have_values() {
         assert_eq!(rules.field(&*object, "spec.nothing"), None, "{}/{}", info.group, info.resource);
     }
 }
+
+#[test]
+fn each_list_is_of_one_group_and_version() {
+    for version in kinds::VERSIONS {
+        for rules in version.kinds {
+            let info = rules.info();
+            assert_eq!((info.group, info.version), (version.group(), version.name()), "{}", info.kind);
+        }
+        let of_group = kinds::VERSIONS.iter().filter(|other| other.group() == version.group());
+        let differs = of_group.filter(|other| other.group_priority != version.group_priority).count();
+        assert_eq!(differs, 0, "{} has one place", version.group());
+    }
+    let in_order = kinds::VERSIONS.is_sorted_by_key(|version| std::cmp::Reverse(version.group_priority));
+    assert!(in_order, "in discovery's order");
+}

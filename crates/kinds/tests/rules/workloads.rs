@@ -1,6 +1,6 @@
 //! Pods, templates and the kinds that make pods of them.
 
-use kinds::rules::Endpoint;
+use kinds::rules::{Endpoint, RuleContext};
 
 use super::{check_created, check_updated, created, kind, read, updated};
 
@@ -297,4 +297,25 @@ fn elastic_jobs() {
             ),
         ],
     );
+}
+
+#[test]
+fn privileges_where_the_server_allows_none() {
+    let cx = |forbids_privileged| RuleContext { forbids_privileged, ..RuleContext::default() };
+    let containers = r#""containers":[{"name":"c","image":"i","securityContext":{"privileged":true}}]"#;
+    let (rules, text) = (kind("pods"), format!(r#"{{"spec":{{{containers}}}}}"#));
+    let pod = read(rules, &text);
+    let texts = |forbids| -> Vec<String> {
+        rules.validate_create(&cx(forbids), &*pod).iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(texts(false), Vec::<String>::new());
+    let expected = "spec.containers[0].securityContext.privileged: Forbidden: disallowed by cluster policy";
+    assert_eq!(texts(true), [expected]);
+
+    let rules = kind("batch/cronjobs");
+    let job =
+        read(rules, &format!(r#"{{"spec":{{"jobTemplate":{{"spec":{{"template":{{"spec":{{{containers}}}}}}}}}}}}}"#));
+    let errors = rules.validate_update(&cx(true), Endpoint::Main, &*job, &*job);
+    let at = "spec.jobTemplate.spec.template.spec.containers[0].securityContext.privileged";
+    assert!(errors.iter().any(|error| error.field == at), "{errors}");
 }

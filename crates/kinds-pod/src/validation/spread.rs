@@ -1,0 +1,100 @@
+//! Rules of the constraints that spread pods over a topology.
+
+use api_machinery::field_path::{BadValue, ErrorList, Path};
+use api_machinery::names;
+use api_types::core_v1::constants::{node_inclusion_policy, unsatisfiable_constraint_action};
+use api_types::core_v1::{PodSpec, TopologySpreadConstraint};
+use kinds_frame::field_rules::{self as rules, POSITIVE};
+use kinds_frame::label_selector::{self, Values};
+
+use super::Around;
+use super::affinity::validate_label_keys;
+
+pub(super) fn validate(around: &Around<'_>, path: &Path, errors: &mut ErrorList) {
+    let constraints = &around.spec.topology_spread_constraints;
+    let selectors = !around.stored(has_bad_selector);
+    for (index, constraint) in constraints.iter().enumerate() {
+        let path = path.index(index);
+        validate_constraint(constraint, &path, errors);
+        validate_keys(constraint, around.stored(has_odd_keys), &path, errors);
+        let same = |other: &&TopologySpreadConstraint| {
+            other.topology_key == constraint.topology_key && other.when_unsatisfiable == constraint.when_unsatisfiable
+        };
+        if constraints.iter().skip(index + 1).any(|other| same(&other)) {
+            let pair = format!("{{{}, {}}}", constraint.topology_key, constraint.when_unsatisfiable);
+            errors.push(path.child("{topologyKey, whenUnsatisfiable}").duplicate(pair));
+        }
+        if selectors && let Some(selector) = &constraint.label_selector {
+            label_selector::validate(&path.child("labelSelector"), selector, Values::Checked, errors);
+        }
+    }
+}
+
+fn has_bad_selector(spec: &PodSpec) -> bool {
+    spec.topology_spread_constraints
+        .iter()
+        .any(|constraint| constraint.label_selector.as_ref().is_some_and(label_selector::is_bad))
+}
+
+fn validate_constraint(constraint: &TopologySpreadConstraint, path: &Path, errors: &mut ErrorList) {
+    if constraint.max_skew <= 0 {
+        errors.push(path.child("maxSkew").invalid(constraint.max_skew, POSITIVE));
+    }
+    if constraint.topology_key.is_empty() {
+        errors.push(path.child("topologyKey").required("can not be empty"));
+    }
+    let action = constraint.when_unsatisfiable.as_str();
+    rules::one_of(&path.child("whenUnsatisfiable"), action, unsatisfiable_constraint_action::ALL, errors);
+    if let Some(domains) = constraint.min_domains {
+        let at = path.child("minDomains");
+        if domains <= 0 {
+            errors.push(at.invalid(domains, POSITIVE));
+        }
+        if action != "DoNotSchedule" {
+            let detail = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}");
+            errors.push(at.invalid(BadValue::from(domains), detail));
+        }
+    }
+    rules::one_of_if_set(
+        &path.child("nodeAffinityPolicy"),
+        constraint.node_affinity_policy.as_ref(),
+        node_inclusion_policy::ALL,
+        errors,
+    );
+    rules::one_of_if_set(
+        &path.child("nodeTaintsPolicy"),
+        constraint.node_taints_policy.as_ref(),
+        node_inclusion_policy::ALL,
+        errors,
+    );
+}
+
+/// Keys whose values come from the pod's labels. A pod that was stored when there were other rules keeps to those.
+fn validate_keys(constraint: &TopologySpreadConstraint, stored_otherwise: bool, path: &Path, errors: &mut ErrorList) {
+    let (keys, selector) = (&constraint.match_label_keys, &constraint.label_selector);
+    if !stored_otherwise {
+        return validate_label_keys(keys, &[], selector, path, errors);
+    }
+    let at = path.child("matchLabelKeys");
+    if selector.is_none() && !keys.is_empty() {
+        errors.push(at.forbidden("must not be specified when labelSelector is not set"));
+    }
+    let Some(selector) = selector else { return };
+    let selects = |key: &String| {
+        selector.match_labels.contains_key(key) || selector.match_expressions.iter().any(|one| one.key == *key)
+    };
+    for (index, key) in keys.iter().enumerate() {
+        errors.push_invalid(&at.index(index), key, names::qualified_name(key));
+        if selects(key) {
+            errors.push(at.index(index).invalid(key.as_str(), "exists in both matchLabelKeys and labelSelector"));
+        }
+    }
+}
+
+fn has_odd_keys(spec: &PodSpec) -> bool {
+    let mut errors = ErrorList::new();
+    for constraint in &spec.topology_spread_constraints {
+        validate_keys(constraint, false, &Path::nil(), &mut errors);
+    }
+    !errors.is_empty()
+}
