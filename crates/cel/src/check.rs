@@ -49,8 +49,15 @@ impl Checked {
 
     /// Whether a node reads the variable.
     pub(crate) fn reads(&self, variable: &str) -> bool {
-        let is_it = |reference: &Reference| matches!(reference, Reference::Variable(name) if &**name == variable);
-        self.references.values().any(is_it)
+        self.variables().any(|name| name == variable)
+    }
+
+    /// The variables that nodes read.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &str> {
+        self.references.values().filter_map(|reference| match reference {
+            Reference::Variable(name) => Some(&**name),
+            _ => None,
+        })
     }
 }
 

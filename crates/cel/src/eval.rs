@@ -14,7 +14,7 @@ use crate::value::{Built, Entries, List, Map, Object, Value};
 
 /// What an evaluation goes by.
 pub(crate) struct Frame<'r, 'm, 'a> {
-    pub(crate) activation: &'a dyn Activation,
+    pub(crate) activation: &'r dyn Activation<'a>,
     pub(crate) locals: Vec<Out<Value<'a>>>,
     pub(crate) meter: &'r mut Meter<'m>,
 }

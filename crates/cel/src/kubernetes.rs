@@ -38,6 +38,10 @@ pub const RUNTIME_BUDGET: u64 = 10_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Minor(pub u16);
 
+/// The release for which new expressions have to compile: the one before this, so that a server that is rolled back can
+/// still read them.
+pub const COMPATIBLE: Minor = Minor(35);
+
 /// Libraries and the minor version since which expressions may use them.
 const SINCE: [(u16, &Library); 15] = [
     (0, &library::STANDARD),

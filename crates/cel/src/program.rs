@@ -21,10 +21,11 @@ pub struct Program {
     checked: Checked,
 }
 
-/// The values of variables.
-pub trait Activation {
+/// The values of variables, which may borrow for `'a`: longer than the activation is looked at, so that it can keep what it
+/// computes.
+pub trait Activation<'a> {
     /// The value of a variable, if there is one. What it took to compute it may be charged to the expression.
-    fn resolve<'s>(&'s self, name: &str, meter: &mut Meter<'_>) -> Option<Out<Value<'s>>>;
+    fn resolve(&self, name: &str, meter: &mut Meter<'_>) -> Option<Out<Value<'a>>>;
 }
 
 /// Variables in a list.
@@ -40,8 +41,8 @@ impl<'v> Variables<'v> {
     }
 }
 
-impl Activation for Variables<'_> {
-    fn resolve<'s>(&'s self, name: &str, _: &mut Meter<'_>) -> Option<Out<Value<'s>>> {
+impl<'v> Activation<'v> for Variables<'v> {
+    fn resolve(&self, name: &str, _: &mut Meter<'_>) -> Option<Out<Value<'v>>> {
         self.0.iter().find(|(found, _)| &**found == name).map(|(_, value)| Ok(value.clone()))
     }
 }
@@ -135,6 +136,11 @@ impl Program {
         self.checked.reads(variable)
     }
 
+    /// The variables that the expression reads; one that is read twice may be there twice.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.checked.variables()
+    }
+
     /// What an evaluation may cost at least and at most.
     #[must_use]
     pub fn estimate(&self, hints: &dyn Hints) -> Range {
@@ -142,7 +148,7 @@ impl Program {
     }
 
     /// Evaluates the expression.
-    pub fn evaluate<'a>(&'a self, activation: &'a dyn Activation, budget: Budget<'_>) -> Evaluation<'a> {
+    pub fn evaluate<'a>(&'a self, activation: &dyn Activation<'a>, budget: Budget<'_>) -> Evaluation<'a> {
         let mut meter = Meter::new(budget);
         let mut locals = Vec::new();
         locals.resize_with(self.slots, || Ok(Value::Null));

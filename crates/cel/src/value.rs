@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use api_machinery::object::Object as ApiObject;
 use api_machinery::reflect::{Field, Reflect};
 use api_machinery::value::{Value as Json, ValueMap};
 
@@ -17,10 +18,11 @@ mod compare;
 mod map;
 mod object;
 mod read;
+mod record;
 
 pub use map::{Entries, Map};
-pub(crate) use object::FieldHint;
 pub use object::{Built, Object, View};
+pub(crate) use record::FieldHint;
 
 /// A value, which may borrow from what it was evaluated over.
 #[derive(Debug, Clone)]
@@ -198,10 +200,16 @@ impl<'a> Value<'a> {
         Self::Map(Map::Json(map))
     }
 
-    /// An API object, read where it lies.
+    /// An API object, read where it lies: as `of_struct`, and with what says of which kind it is.
+    #[must_use]
+    pub fn of_object(object: &'a dyn ApiObject) -> Self {
+        Self::Map(Map::Object(object))
+    }
+
+    /// A part of an API object, read where it lies, as a map such as JSON has it: times, quantities and bytes are texts.
     #[must_use]
     pub fn of_struct(object: &'a dyn Reflect) -> Self {
-        Self::Object(Object::Struct(object))
+        Self::Map(Map::Struct(object))
     }
 
     /// A part of an API object, read where it lies.

@@ -14,12 +14,14 @@ pub const AUTHORIZER: Library = Library { name: "authorizer", functions: FUNCTIO
 
 /// The type of the variable that the caller declares.
 pub const TYPE: &str = "kubernetes.authorization.Authorizer";
+/// The type of `authorizer.requestResource`.
+pub const RESOURCE_TYPE: &str = "kubernetes.authorization.ResourceCheck";
 /// What `group` gives, `path` gives, and so on.
 const TYPES: &[&str] = &[
     TYPE,
     "kubernetes.authorization.PathCheck",
     "kubernetes.authorization.GroupCheck",
-    "kubernetes.authorization.ResourceCheck",
+    RESOURCE_TYPE,
     "kubernetes.authorization.Decision",
 ];
 
@@ -96,7 +98,7 @@ impl Opaque for Builder {
             Stage::Start => TYPE,
             Stage::Path => "kubernetes.authorization.PathCheck",
             Stage::Group => "kubernetes.authorization.GroupCheck",
-            Stage::Resource => "kubernetes.authorization.ResourceCheck",
+            Stage::Resource => RESOURCE_TYPE,
         })
     }
 

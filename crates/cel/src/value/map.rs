@@ -6,13 +6,14 @@ use std::fmt;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use api_machinery::reflect::Field;
+use api_machinery::object::Object;
+use api_machinery::reflect::{Field, Reflect};
 use api_machinery::value::{Value as Json, ValueMap};
 
 use crate::error::{EvalError, Out};
 use crate::kubernetes::declared::Declared;
 
-use super::{Value, compare, read};
+use super::{Value, compare, read, record};
 
 /// Up to this many entries are found by looking at each.
 const SMALL: usize = 8;
@@ -26,6 +27,10 @@ pub enum Map<'a> {
     Json(&'a ValueMap<String, Json>),
     /// Of an API object.
     Field(&'a dyn Field),
+    /// An API object.
+    Object(&'a dyn Object),
+    /// A part of an API object.
+    Struct(&'a dyn Reflect),
     /// A free-form object whose type is declared.
     Declared(&'a ValueMap<String, Json>, &'a Declared),
 }
@@ -81,6 +86,8 @@ impl<'a> Map<'a> {
             Self::Shared(map) => map.entries.len(),
             Self::Json(map) | Self::Declared(map, _) => map.len(),
             Self::Field(field) => read::map_of(*field).map_or(0, |map| map.len()),
+            Self::Object(object) => record::members(*object).len(),
+            Self::Struct(object) => record::names(*object).len(),
         }
     }
 
@@ -104,6 +111,8 @@ impl<'a> Map<'a> {
             Self::Json(map) => map.get(key).map(Value::of_json),
             Self::Declared(map, declared) => map.get(key).map(|value| declared.item_value(value)),
             Self::Field(field) => read::map_of(*field)?.entry(key).map(Value::of_field),
+            Self::Object(object) => record::member(*object, key),
+            Self::Struct(object) => record::field(*object, key),
         }
     }
 
@@ -126,6 +135,8 @@ impl<'a> Map<'a> {
     #[must_use]
     pub fn keys(&self) -> Vec<Value<'a>> {
         match self {
+            Self::Object(object) => record::members(*object).into_iter().map(Value::text).collect(),
+            Self::Struct(object) => record::names(*object).into_iter().map(Value::text).collect(),
             Self::Shared(map) => map.entries.iter().map(|(key, _)| key.clone()).collect(),
             Self::Json(map) | Self::Declared(map, _) => {
                 map.keys().map(|key| Value::String(super::Text::Borrowed(key))).collect()

@@ -3,12 +3,10 @@
 use api_machinery::intstr::IntOrString;
 use api_machinery::quantity::Quantity;
 use api_machinery::reflect::{self, Field, View};
-use api_machinery::time::{GoDuration, MicroTime, Time};
 use api_machinery::value::Value as Json;
+use base64::Engine as _;
 
-use super::{Blob, List, Map, Object, Text, Value};
-
-const MICROS_PER_SECOND: i64 = 1_000_000;
+use super::{List, Map, Text, Value};
 
 pub(super) fn json(json: &Json) -> Value<'_> {
     match json {
@@ -32,8 +30,8 @@ pub(super) fn field(field: &dyn Field) -> Value<'_> {
         View::Int64(value) => Value::Int(value),
         View::Float(value) => Value::Double(value),
         View::Str(value) => Value::String(Text::Borrowed(value)),
-        View::Bytes(value) => Value::Bytes(Blob::Borrowed(value)),
-        View::Struct(value) => Value::Object(Object::Struct(value)),
+        View::Bytes(value) => Value::text(base64::engine::general_purpose::STANDARD.encode(value)),
+        View::Struct(value) => Value::Map(Map::Struct(value)),
         View::List(_) => Value::List(List::Field(field)),
         View::Map(_) => Value::Map(Map::Field(field)),
         View::Optional(None) => Value::Null,
@@ -43,21 +41,8 @@ pub(super) fn field(field: &dyn Field) -> Value<'_> {
     }
 }
 
-/// Times are timestamps; what has a text is that text; numbers are numbers.
+/// Numbers are numbers; what else JSON has as a text is that text.
 fn leaf(leaf: &dyn api_machinery::leaf::Leaf) -> Value<'_> {
-    if let Some(time) = leaf.downcast_ref::<Time>() {
-        return time.unix_seconds().and_then(|at| crate::Timestamp::new(at, 0)).map_or(Value::Null, Value::Timestamp);
-    }
-    if let Some(time) = leaf.downcast_ref::<MicroTime>() {
-        let at = time.unix_micros().and_then(|micros| {
-            let nanos = micros.rem_euclid(MICROS_PER_SECOND) * 1000;
-            crate::Timestamp::new(micros.div_euclid(MICROS_PER_SECOND), nanos)
-        });
-        return at.map_or(Value::Null, Value::Timestamp);
-    }
-    if let Some(duration) = leaf.downcast_ref::<GoDuration>() {
-        return Value::Duration(duration.nanos());
-    }
     if let Some(quantity) = leaf.downcast_ref::<Quantity>() {
         return Value::text(quantity.to_string());
     }

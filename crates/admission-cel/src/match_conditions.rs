@@ -1,0 +1,53 @@
+//! Conditions that a request has to meet for a webhook or policy to be asked at all.
+
+use cel::{Environment, Value};
+
+use crate::budget::{Budget, MATCH_CONDITIONS, evaluate};
+use crate::compile::{Compiled, Wanted};
+use crate::scene::Scene;
+
+/// The conditions of a webhook or policy, compiled once.
+#[derive(Debug, Default)]
+pub struct MatchConditions(Vec<(String, Compiled)>);
+
+/// Whether the conditions hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Matched<'c> {
+    /// All do.
+    Yes,
+    /// This one does not, whatever became of the others.
+    No(&'c str),
+    /// None says no, but some failed: what each says. The failure policy decides.
+    Failed(Vec<String>),
+}
+
+impl MatchConditions {
+    /// Compiles conditions, by their names and expressions.
+    #[must_use]
+    pub fn new<'c>(env: &Environment, conditions: impl IntoIterator<Item = (&'c str, &'c str)>) -> Self {
+        let compile = |(name, source): (&str, &str)| (name.to_owned(), Compiled::new(env, source, Wanted::Bool));
+        Self(conditions.into_iter().map(compile).collect())
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a request meets them.
+    #[must_use]
+    pub fn evaluate<'a>(&'a self, scene: &Scene<'a>) -> Matched<'a> {
+        let mut budget = Budget::of(MATCH_CONDITIONS);
+        let mut errors = Vec::new();
+        for (name, compiled) in &self.0 {
+            match evaluate(compiled, scene, &mut budget) {
+                Ok(Ok(Value::Bool(true))) => {}
+                Ok(Ok(_)) => return Matched::No(name),
+                Ok(Err(error)) => errors.push(error.to_string()),
+                Err(out) => return Matched::Failed(vec![out.to_string()]),
+            }
+        }
+        if errors.is_empty() { Matched::Yes } else { Matched::Failed(errors) }
+    }
+}
