@@ -61,6 +61,8 @@ macro_rules! kinds {
 }
 
 kinds![
+    admission_v1::AdmissionReview,
+    admission_v1beta1::AdmissionReview,
     core_v1::Binding,
     core_v1::ComponentStatus,
     core_v1::RangeAllocation,
