@@ -8,6 +8,7 @@ mod lookup;
 pub mod matching;
 mod plugin;
 mod plugins;
+mod policies;
 mod recorder;
 mod rounds;
 mod versions;
@@ -18,6 +19,10 @@ pub use findings::Findings;
 pub use lookup::{Lookup, Wish};
 pub use plugin::{Context, Passes, Plugin, PluginEntry, Settings};
 pub use plugins::{ALL, PodSecurityConfig};
-pub use recorder::{NoRecorder, Pass, PodSecurityEvaluation, PodSecurityRequest, Recorder, Run};
+pub use policies::ParamResource;
+pub use recorder::{
+    ConditionKind, ConditionRun, NoRecorder, Pass, PodSecurityEvaluation, PodSecurityRequest, PolicyCheck, PolicyError,
+    Recorder, Run,
+};
 pub use rounds::Rounds;
 pub use versions::{OneVersion, Served, Versions, read_as};

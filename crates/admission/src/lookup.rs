@@ -4,11 +4,16 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use api_machinery::gvk::GroupVersionKind;
 use api_machinery::object::{Kind, Object};
+use api_machinery::renamed::Renamed;
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
 use api_types::core_v1::ResourceQuota;
 use async_trait::async_trait;
+use cel::kubernetes::authorizer::{Decision, Question};
+
+use crate::ParamResource;
 
 /// What a plugin asks whether the caller may do it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,8 +36,12 @@ pub struct Wish<'a> {
 pub trait Lookup: Send + Sync {
     /// An object as the cache has it. It never waits: a cache that is still filling has nothing.
     fn cached(&self, place: [&str; 3], namespace: &str, name: &str) -> Option<Arc<dyn Object>>;
-    /// The objects of a namespace, or of all for an empty one, as the cache has them; it never waits either.
-    fn all_cached(&self, place: [&str; 3], namespace: &str) -> Vec<Arc<dyn Object>>;
+    /// The objects of a namespace, or of all for an empty one, as the cache has them; nothing while it is still filling.
+    fn at_hand(&self, place: [&str; 3], namespace: &str) -> Option<Vec<Arc<dyn Object>>>;
+    /// The same; a cache that is still filling has none.
+    fn all_cached(&self, place: [&str; 3], namespace: &str) -> Vec<Arc<dyn Object>> {
+        self.at_hand(place, namespace).unwrap_or_default()
+    }
     /// The same, once the cache is filled.
     async fn all_filled(&self, place: [&str; 3], namespace: &str) -> Result<Vec<Arc<dyn Object>>, ApiError>;
     /// An object as the store has it; 404 where it has none.
@@ -41,6 +50,12 @@ pub trait Lookup: Send + Sync {
     async fn quotas(&self, namespace: &str) -> Result<Vec<Arc<ResourceQuota>>, ApiError>;
     /// Writes the usage of a quota, if nobody else has written it since.
     async fn charge(&self, quota: ResourceQuota) -> Result<(), ApiError>;
+    /// Whether the resource is there in this version.
+    fn is_served(&self, place: [&str; 3]) -> bool;
+    /// Where the objects of a kind are.
+    fn resource_of(&self, kind: &GroupVersionKind) -> Option<ParamResource>;
+    /// What the authorizer says to a question of an expression.
+    async fn decide(&self, user: &UserInfo, question: &Question) -> Decision;
     /// Whether the caller may do something else, which some plugins ask.
     async fn is_allowed(&self, user: &UserInfo, wish: &Wish<'_>) -> bool;
 }
@@ -77,7 +92,10 @@ impl dyn Lookup {
     }
 }
 
-fn typed<T: Object>(object: Arc<dyn Object>) -> Option<Arc<T>> {
+/// The object as its own type, under whichever version's name it was found.
+pub(crate) fn typed<T: Object>(object: Arc<dyn Object>) -> Option<Arc<T>> {
+    let named = (&*object as &dyn Any).downcast_ref::<Renamed>().map(|named| Arc::clone(named.object()));
+    let object = named.unwrap_or(object);
     let object: Arc<dyn Any + Send + Sync> = object;
     object.downcast().ok()
 }

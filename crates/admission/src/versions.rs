@@ -1,10 +1,13 @@
 //! The versions in which kinds are served, as webhooks and policies may ask for one, and what is done to objects in them.
 
+use std::sync::Arc;
+
 use api_machinery::gvk::GroupVersionKind;
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use api_machinery::value::Value;
 use async_trait::async_trait;
+use schema::Structural;
 
 /// A resource in one version, and the kind of its objects, or of those of a subresource.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub trait Versions: Send + Sync {
     async fn convert(&self, object: &dyn Object, from: [&str; 3], to: &Served) -> Result<Box<dyn Object>, ApiError>;
     /// What JSON says of an object of the kind that `like` is of: unknown fields dropped, custom ones pruned, defaults set.
     fn read(&self, like: &dyn Object, value: &Value) -> Result<Box<dyn Object>, ApiError>;
+    /// The schema of a custom kind; the fields of others are in their tables.
+    fn custom_schema(&self, place: [&str; 3]) -> Option<Arc<Structural>>;
     /// Sets the defaults of an object that a plugin changed.
     fn set_defaults(&self, object: &mut dyn Object);
 }
@@ -54,6 +59,9 @@ impl Versions for OneVersion {
     }
     fn read(&self, like: &dyn Object, value: &Value) -> Result<Box<dyn Object>, ApiError> {
         read_as(like, value)
+    }
+    fn custom_schema(&self, _: [&str; 3]) -> Option<Arc<Structural>> {
+        None
     }
     fn set_defaults(&self, object: &mut dyn Object) {
         api_machinery::defaults::fill(object.as_reflect_mut());

@@ -11,6 +11,7 @@ use api_machinery::value::Value;
 use async_trait::async_trait;
 use kinds::info::ResourceInfo;
 use registry::{Registry, Resource};
+use schema::Structural;
 
 use crate::custom_kinds::CustomKinds;
 use crate::negotiate::MediaType;
@@ -100,6 +101,10 @@ impl admission::Versions for RegistryVersions {
         let text = json::encode_value(value);
         let decoded = decode_object(resource.rules(), custom.as_deref(), MediaType::Json, text.as_bytes());
         decoded.map(|decoded| decoded.object).map_err(|error| ApiError::internal(error.message))
+    }
+
+    fn custom_schema(&self, [group, version, resource]: [&str; 3]) -> Option<Arc<Structural>> {
+        Some(Arc::clone(&self.custom.get(group, version, resource)?.schema))
     }
 
     fn set_defaults(&self, object: &mut dyn Object) {

@@ -1,6 +1,6 @@
 //! Admission of one request: the plugins, and what else must hold inside the transaction.
 
-use api_machinery::gvk::{GroupResource, GroupVersionKind};
+use api_machinery::gvk::{GroupKind, GroupResource, GroupVersionKind};
 use api_machinery::meta::{CreateOptions, DeleteOptions, ObjectMeta, UpdateOptions};
 use api_machinery::object::Object;
 use api_machinery::reflect;
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::Target;
 use super::incoming::{When, drop_duplicate_owners};
+use super::param_permissions::Written;
 use crate::chain::{self, Authorized, Request};
 use crate::cx::{ApiCx, server_request};
 use crate::plugin_notes;
@@ -238,6 +239,17 @@ impl<'a> Admitting<'a> {
         Err(ApiError::forbidden(self.target.resource.group_resource(), &role.metadata.name, text))
     }
 
+    /// Nobody makes a policy tell what they may not read.
+    async fn check_params(&self, object: &dyn Object, old: Option<&dyn Object>) -> Result<(), ApiError> {
+        let errors = Written { cx: self.cx, user: self.user, object, old }.check().await;
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let info = self.target.info();
+        let kind = GroupKind { group: info.group.to_owned().into(), kind: info.kind.to_owned().into() };
+        Err(ApiError::invalid(&kind, &object.meta().name, &errors))
+    }
+
     fn refused(&self, object: &dyn Object, error: &EscalationError) -> ApiError {
         ApiError::forbidden(self.target.resource.group_resource(), &object.meta().name, error)
     }
@@ -270,8 +282,10 @@ impl Admission for Admitting<'_> {
         object: Option<&dyn Object>,
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
-        if let (Some(object), RBAC) = (object, self.target.info().group) {
-            self.check_escalation(object, old).await?;
+        match (object, self.target.info().group) {
+            (Some(object), RBAC) => self.check_escalation(object, old).await?,
+            (Some(object), api_types::admissionregistration_v1::GROUP) => self.check_params(object, old).await?,
+            _ => {}
         }
         let attributes = self.attributes(operation, object.or(old));
         if operation == Operation::Delete {

@@ -11,6 +11,7 @@ mod incoming;
 mod index;
 mod list;
 mod ownership;
+mod param_permissions;
 mod patch;
 mod patch_body;
 mod pods;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::routes::Routes;
 
+pub(crate) use evaluate::decide;
 pub(crate) use virtual_write::{admit, expect_post};
 
 const AUTHENTICATION: &str = "authentication.k8s.io";

@@ -17,6 +17,7 @@ mod legacy_tokens;
 mod origins;
 mod patches;
 mod plugged;
+mod policies;
 mod reads;
 mod road;
 mod sockets;
