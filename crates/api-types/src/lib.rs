@@ -7,6 +7,7 @@ mod values;
 pub mod abac_v1beta1;
 pub mod apidiscovery_v2;
 pub mod apiextensions_v1;
+pub mod apiregistration_v1;
 pub mod apiserver_config_v1;
 pub mod apps_v1;
 pub mod audit_v1;

@@ -4,6 +4,7 @@
 //! Pure: no I/O, no clock.
 
 pub mod apiextensions_v1;
+pub mod apiregistration_v1;
 mod apps_v1;
 mod authentication_v1;
 mod authorization_v1;
@@ -45,7 +46,8 @@ use rules::Rules;
 
 /// Every group version in the order of discovery, each with its kinds.
 pub static VERSIONS: &[Version] = &[
-    Version::of(18_000, core_v1::KINDS),
+    Version::of(20_001, apiregistration_v1::KINDS),
+    Version { priority: 1, ..Version::of(18_000, core_v1::KINDS) },
     Version::of(17_800, apps_v1::KINDS),
     Version::of(17_750, events_v1::KINDS),
     Version::of(17_700, authentication_v1::KINDS),
@@ -61,11 +63,11 @@ pub static VERSIONS: &[Version] = &[
     Version::of(16_700, apiextensions_v1::KINDS),
     Version::of(16_600, scheduling_v1::KINDS),
     Version::of(16_500, coordination_v1::KINDS),
-    Version::of(16_500, coordination_v1beta1::KINDS),
-    Version::of(16_500, coordination_v1beta1::V1ALPHA2),
+    Version { priority: 13, ..Version::of(16_500, coordination_v1beta1::KINDS) },
+    Version { priority: 12, ..Version::of(16_500, coordination_v1beta1::V1ALPHA2) },
     Version::of(16_300, node_v1::KINDS),
     Version::of(16_200, discovery_v1::KINDS),
-    Version::of(16_100, flowcontrol_v1::KINDS),
+    Version { priority: 21, ..Version::of(16_100, flowcontrol_v1::KINDS) },
 ];
 
 /// Every kind.

@@ -7,13 +7,8 @@ use component_base::version::MinorVersion;
 use kinds::info::ResourceInfo;
 
 /// Groups of upstream that this server does not have. They can be switched off, as they are.
-const ABSENT: [&str; 5] = [
-    "admissionregistration.k8s.io",
-    "apiregistration.k8s.io",
-    "internal.apiserver.k8s.io",
-    "resource.k8s.io",
-    "storagemigration.k8s.io",
-];
+const ABSENT: [&str; 4] =
+    ["admissionregistration.k8s.io", "internal.apiserver.k8s.io", "resource.k8s.io", "storagemigration.k8s.io"];
 
 /// Group, version and plural name of a resource.
 pub(crate) type Place = (&'static str, &'static str, &'static str);
