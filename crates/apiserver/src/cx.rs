@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use registry::{Registry, RequestCx};
 use storage::Backend;
 
+use crate::aggregation::Aggregation;
 use crate::authentication::Authentication;
 use crate::authorization::RbacAuthorizer;
 use crate::chain::{Running, Seats};
@@ -43,6 +44,7 @@ pub(crate) struct ApiCx {
     pub(crate) pre_shutdown: Mutex<Vec<PreShutdown>>,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) audit: Option<Arc<audit::Auditor>>,
+    pub(crate) aggregation: Arc<Aggregation>,
 }
 
 impl ApiCx {

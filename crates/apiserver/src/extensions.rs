@@ -1,24 +1,28 @@
 //! What plugs into the server beside the resources of the registry: discovery, OpenAPI, custom resources, reviews,
 //! tokens, streaming to nodes, and the work after the start.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::aggregation::Aggregation;
 use crate::custom_resources::{self, ServedKinds};
 use crate::hooks::PostStartHook;
-use crate::options::Place;
 use crate::routes::Routes;
 use crate::{bootstrap, discovery, node_proxy, oidc, openapi, reviews, tokens};
 
 /// Adds every place and every hook.
-pub(crate) fn install(routes: &mut Routes, hooks: &mut Vec<Arc<dyn PostStartHook>>, disabled: &BTreeSet<Place>) {
-    let served = Arc::new(ServedKinds::without(disabled));
-    discovery::install(routes, &served);
-    openapi::install(routes, &served);
+pub(crate) fn install(
+    routes: &mut Routes,
+    hooks: &mut Vec<Arc<dyn PostStartHook>>,
+    served: &Arc<ServedKinds>,
+    aggregation: &Arc<Aggregation>,
+) {
+    discovery::install(routes, served, aggregation);
+    openapi::install(routes, served, aggregation);
     reviews::install(routes);
     tokens::install(routes);
     oidc::install(routes);
     node_proxy::install(routes);
-    custom_resources::install(hooks, &served);
+    custom_resources::install(hooks, served);
     bootstrap::install(hooks);
+    aggregation.install(hooks);
 }

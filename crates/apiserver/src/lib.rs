@@ -2,6 +2,7 @@
 //! `chain`, what requests come to is `handlers`, what plugs in beside them is listed in `extensions`.
 
 mod admission_lookup;
+mod aggregation;
 mod authentication;
 mod authorization;
 mod bootstrap;

@@ -55,6 +55,9 @@ fn group(group: &Group) -> APIGroupDiscovery {
 }
 
 fn version(version: &Version) -> APIVersionDiscovery {
+    if let Some(elsewhere) = &version.elsewhere {
+        return elsewhere.clone();
+    }
     APIVersionDiscovery {
         version: version.version.clone(),
         resources: version.resources.iter().map(|info| resource(info.get())).collect(),

@@ -93,6 +93,10 @@ fn index(cx: &ApiCx, request: &Request<Authorized>) -> Response {
             paths.push(format!("/apis/{}/{}", info.group, info.version));
         }
     }
+    for listed in cx.aggregation.listed().into_iter().filter(|listed| listed.elsewhere.is_some()) {
+        paths.push(format!("/apis/{}", listed.group));
+        paths.push(format!("/apis/{}/{}", listed.group, listed.version));
+    }
     paths.extend(["/api", "/api/v1", "/apis", "/apis/"].map(str::to_owned));
     paths.sort_unstable();
     paths.dedup();

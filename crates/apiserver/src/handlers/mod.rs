@@ -32,6 +32,7 @@ pub(crate) use ownership::Ownership;
 pub(crate) use pods::BINDINGS;
 pub(crate) use target::Target;
 
+use crate::aggregation;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::routing;
@@ -46,6 +47,9 @@ pub(crate) fn install(routes: &mut Routes) {
 /// Finds who answers a request, and lets it.
 pub(crate) async fn dispatch(cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
     let info = request.info();
+    if let Some(remote) = cx.aggregation.remote_of(&info.path) {
+        return aggregation::serve(cx, &remote, request).await;
+    }
     if let Some(endpoint) = cx.routes.find(info) {
         if info.is_resource && !info.is_long_running() && request.method() == Method::POST {
             routing::require_accepted(request.headers(), routing::DOCUMENTS)?;

@@ -14,7 +14,7 @@ use super::connection::Io;
 ///
 /// # Errors
 /// When the connection fails.
-pub(super) async fn send(io: Io, request: Request<Body>, tasks: &TaskGroup) -> io::Result<Response> {
+pub(crate) async fn send(io: Io, request: Request<Body>, tasks: &TaskGroup) -> io::Result<Response> {
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(io)).await;
     let (mut sender, connection) = handshake.map_err(io::Error::other)?;
     tasks.spawn_cancellable("proxied-connection", async move {

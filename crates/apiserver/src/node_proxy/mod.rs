@@ -20,6 +20,12 @@ mod upgrade;
 
 use std::sync::Arc;
 
+pub(crate) use connection::{Backend, authority};
+pub(crate) use forward::send;
+pub(crate) use guard::{Reach, resolve};
+pub(crate) use proxy::{strip_connection, strip_cors};
+pub(crate) use upgrade::{answer as answer_upgrade, prepared};
+
 use crate::routes::Routes;
 use kubelet::Kubelets;
 use page_body::Pages;

@@ -12,6 +12,7 @@ use schema::openapi::{
 };
 
 use super::resources;
+use crate::aggregation::Aggregation;
 use crate::custom_resources::ServedKinds;
 use crate::discovery::{Catalog, digest};
 use crate::negotiate::Compressed;
@@ -61,10 +62,10 @@ enum Subject {
     Own(OwnPath),
 }
 
-/// Everything made of one generation of kinds.
+/// Everything made of one generation of kinds, and of what other servers say of theirs.
 #[derive(Default)]
 struct Made {
-    generation: u64,
+    generation: (u64, u64),
     whole: Option<Whole>,
     parts: BTreeMap<String, Document>,
     index: Option<Document>,
@@ -73,12 +74,13 @@ struct Made {
 /// The documents of what is served.
 pub(super) struct Documents {
     served: Arc<ServedKinds>,
+    aggregation: Arc<Aggregation>,
     made: Mutex<Made>,
 }
 
 impl Documents {
-    pub(super) fn new(served: &Arc<ServedKinds>) -> Self {
-        Self { served: Arc::clone(served), made: Mutex::default() }
+    pub(super) fn new(served: &Arc<ServedKinds>, aggregation: &Arc<Aggregation>) -> Self {
+        Self { served: Arc::clone(served), aggregation: Arc::clone(aggregation), made: Mutex::default() }
     }
 
     /// The version 2 document of everything; `now` is when it is made if it is not there yet.
@@ -93,7 +95,7 @@ impl Documents {
         if let Some(index) = &made.index {
             return index.clone();
         }
-        let paths: BTreeMap<String, Value> = self
+        let mut paths: BTreeMap<String, Value> = self
             .keys()
             .into_iter()
             .map(|(key, subject)| {
@@ -102,6 +104,8 @@ impl Documents {
                 (key, serde_json::json!({ "serverRelativeURL": url }))
             })
             .collect();
+        let elsewhere = self.aggregation.described().into_iter();
+        paths.extend(elsewhere.map(|(key, url)| (key, serde_json::json!({ "serverRelativeURL": url }))));
         let index = Document::new(&serde_json::json!({ "paths": paths }), now);
         made.index = Some(index.clone());
         index
@@ -116,7 +120,7 @@ impl Documents {
 
     /// What was made, emptied where it is out of date.
     fn current(&self) -> parking_lot::MutexGuard<'_, Made> {
-        let generation = self.served.generation();
+        let generation = (self.served.generation(), self.aggregation.described_generation());
         let mut made = self.made.lock();
         if made.generation != generation {
             *made = Made { generation, ..Made::default() };
@@ -147,7 +151,9 @@ impl Documents {
         let custom = self.served.all();
         let mut all = resources::built_in(&self.served);
         all.extend(custom.iter().flat_map(|kind| resources::custom(kind)));
-        Whole::new(&swagger(&all), now)
+        let mut document = swagger(&all);
+        self.aggregation.describe(&mut document);
+        Whole::new(&document, now)
     }
 
     fn make_part(&self, subject: &Subject, now: SystemTime) -> Document {
@@ -172,7 +178,7 @@ mod tests {
 
     #[test]
     fn every_group_version_has_a_document() {
-        let documents = Documents::new(&Arc::new(ServedKinds::default()));
+        let documents = Documents::new(&Arc::new(ServedKinds::default()), &Aggregation::alone());
         let index: Value = serde_json::from_slice(&documents.index(SystemTime::UNIX_EPOCH).json).unwrap();
         let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().unwrap();
         let part = documents.part("apis/apps/v1", SystemTime::UNIX_EPOCH).unwrap();

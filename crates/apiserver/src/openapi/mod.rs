@@ -18,6 +18,7 @@ use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, EXPIRES, LAST_
 use http::{HeaderValue, Method, StatusCode};
 use schema::openapi::version3_protobuf;
 
+use crate::aggregation::{self, Aggregation};
 use crate::chain::{Authorized, Request};
 use crate::custom_resources::ServedKinds;
 use crate::cx::ApiCx;
@@ -41,8 +42,8 @@ const OLD_PROTOBUF_3: &str = "application/com.github.proto-openapi.spec.v3@v1.0+
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Adds the paths.
-pub(crate) fn install(routes: &mut Routes, served: &Arc<ServedKinds>) {
-    let documents = Arc::new(Documents::new(served));
+pub(crate) fn install(routes: &mut Routes, served: &Arc<ServedKinds>, aggregation: &Arc<Aggregation>) {
+    let documents = Arc::new(Documents::new(served, aggregation));
     routes.exact(VERSION_2, Arc::new(Version2 { documents: Arc::clone(&documents) }));
     let endpoint: Arc<dyn Endpoint> = Arc::new(Version3 { documents });
     routes.exact(VERSION_3, Arc::clone(&endpoint));
@@ -112,6 +113,9 @@ impl Endpoint for Version3 {
             let index = tokio::task::spawn_blocking(move || documents.index(now));
             return Ok(index_answer(&request, index.await.map_err(ApiError::internal)?));
         };
+        if let Some(remote) = cx.aggregation.remote_of(&format!("/{key}")) {
+            return aggregation::serve(cx, &remote, request).await;
+        }
         let made = tokio::task::spawn_blocking(move || documents.part(&key, now));
         let Some(document) = made.await.map_err(ApiError::internal)? else {
             return Ok(bare(StatusCode::NOT_FOUND));

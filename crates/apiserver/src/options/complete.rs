@@ -7,7 +7,10 @@ use component_base::flags::{Errors, Invalid, Options, Versions};
 use component_base::metrics::MetricsOptions;
 use component_base::serving::SecureServing;
 
-use super::{admission_config, audit, authentication, authorization, networking, runtime_config, storage, unsupported};
+use super::{
+    admission_config, aggregation, audit, authentication, authorization, networking, runtime_config, storage,
+    unsupported,
+};
 use crate::config::{AdmissionConfig, KubeletConfig, OwnHost, RequestConfig, ServerConfig, ShutdownConfig};
 
 /// Reads the flags.
@@ -43,6 +46,7 @@ pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
         profiling: options.bool("profiling"),
         metrics: MetricsOptions::from_options(options, &mut errors),
         audit: audit::read(options, &mut errors),
+        aggregation: aggregation::read(options, &mut errors),
         serving: Some(serving),
     };
     errors.into_result()?;

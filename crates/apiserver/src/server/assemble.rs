@@ -18,11 +18,13 @@ use registry::{Registry, RegistryOptions};
 use super::store::Store;
 use super::{BuildError, health};
 use crate::admission_lookup::RegistryLookup;
+use crate::aggregation::Aggregation;
 use crate::authentication::{Authentication, Parts};
 use crate::authorization::{self, MirroredRoles, RbacAuthorizer};
 use crate::chain::{InFlight, Running, Seats};
 use crate::config::{AuditConfig, EncryptionFile, ServerConfig};
 use crate::custom_kinds::CustomKinds;
+use crate::custom_resources::ServedKinds;
 use crate::cx::ApiCx;
 use crate::flow_control::{self, FlowControl};
 use crate::hooks::{Hooks, PostStartHook};
@@ -73,10 +75,13 @@ pub(super) fn assemble(
     crate::tests::install(&mut routes);
     hooks.push(storage_ready::hook());
     let audit = auditor(&config, &lifecycle, &metrics)?;
+    let served = Arc::new(ServedKinds::without(&config.disabled));
+    let aggregation = Arc::new(Aggregation::new(&config.aggregation, &served, &lifecycle, &metrics)?);
+    aggregation.add_check(&health)?;
     let metrics = ApiMetrics::new(metrics, slis);
     let seats = seats(&config, &lifecycle, &registry, &metrics, &mut routes, &mut hooks);
     hooks.push(object_counts::hook());
-    extensions::install(&mut routes, &mut hooks, &config.disabled);
+    extensions::install(&mut routes, &mut hooks, &served, &aggregation);
     if config.requests.fairness {
         hooks.push(Arc::new(flow_control::Producer));
     }
@@ -99,6 +104,7 @@ pub(super) fn assemble(
         pre_shutdown: Mutex::default(),
         backend: Arc::clone(&store.backend),
         audit,
+        aggregation,
         config,
         lifecycle,
     };

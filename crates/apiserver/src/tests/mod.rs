@@ -1,16 +1,19 @@
 //! The server as clients see it, called in process over the memory store.
 
 mod admitted;
+mod aggregated;
 mod audited;
 mod custom;
 mod encrypted;
 mod fake_kubelet;
 mod fake_webhook;
+mod front;
 mod gates;
 mod harness;
 mod hostile;
 mod hostile_nodes;
 mod hostile_paths;
+mod hostile_servers;
 mod hostile_writes;
 mod https;
 mod legacy_tokens;

@@ -85,15 +85,19 @@ impl TypedRules for APIServiceRules {
     }
 }
 
-/// What is true of a version that the server itself answers for.
-#[must_use]
-pub fn local_condition(now: Time) -> APIServiceCondition {
+/// Why a version is available that the server itself answers for.
+pub const LOCAL_REASON: &str = "Local";
+/// The same for people.
+pub const LOCAL_MESSAGE: &str = "Local APIServices are always available";
+
+/// What is true of such a version.
+fn local_condition(now: Time) -> APIServiceCondition {
     APIServiceCondition {
         type_: AVAILABLE.to_owned(),
         status: condition_status::TRUE.to_owned(),
         last_transition_time: now,
-        reason: "Local".to_owned(),
-        message: "Local APIServices are always available".to_owned(),
+        reason: LOCAL_REASON.to_owned(),
+        message: LOCAL_MESSAGE.to_owned(),
     }
 }
 

@@ -1,0 +1,270 @@
+//! Whether other servers can be asked: the condition Available of their APIServices, checked whenever something about them
+//! changes, and now and then.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::object::{Kind as _, Object};
+use api_types::apiregistration_v1::APIService;
+use api_types::apiregistration_v1::constants::{AVAILABLE, condition_status};
+use api_types::core_v1::Service;
+use api_types::discovery_v1::EndpointSlice;
+use async_trait::async_trait;
+use component_base::metrics::{Counters, Desc, Gauges, Metrics, Stability};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+
+use super::Aggregation;
+use super::destination::{self, SERVICE_LABEL};
+use super::fetch::{self, FetchError, Question};
+use super::service_checks::{self, Finding};
+use super::table::Remote;
+use crate::cx::ApiCx;
+use crate::follow::{Follower, follow};
+use crate::hooks::PostStartHook;
+
+/// First and longest pause between checks of a server that fails, as upstream.
+pub(super) const RETRY: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(30));
+/// How often servers are checked of which nothing is heard.
+const RESYNC: Duration = Duration::from_secs(30);
+/// How many servers are checked at once, as upstream: a slow one must not hold up the others.
+const WORKERS: usize = 5;
+/// How many times a server is asked at once; one answer is enough, as one of its replicas may be ill.
+const ATTEMPTS: usize = 5;
+/// How long one attempt may take, and how long all.
+const ATTEMPT_LIMIT: Duration = Duration::from_secs(5);
+const CHECK_LIMIT: Duration = Duration::from_secs(6);
+/// Of the answer only the status counts; what is longer is cut off.
+const ANSWER_BYTES: usize = 4 * 1024 * 1024;
+const FAILED: &str = "FailedDiscoveryCheck";
+
+const UNAVAILABLE: Desc = Desc::new(
+    "aggregator_unavailable_apiservice",
+    "Whether the server of an APIService cannot be asked.",
+    Stability::Alpha,
+)
+.labels(&["name"]);
+const WENT_AWAY: Desc = Desc::new(
+    "aggregator_unavailable_apiservice_total",
+    "How often the server of an APIService stopped being available, by why.",
+    Stability::Alpha,
+)
+.labels(&["name", "reason"]);
+
+/// The families. Their labels are names of APIServices, which only administrators make.
+pub(super) struct AvailabilityMetrics {
+    unavailable: Gauges,
+    went_away: Counters,
+}
+
+impl AvailabilityMetrics {
+    pub(super) fn new(metrics: &Metrics) -> Self {
+        Self { unavailable: metrics.gauges(&UNAVAILABLE), went_away: metrics.counters(&WENT_AWAY) }
+    }
+
+    fn note(&self, name: &str, was_available: bool, finding: &Finding) {
+        let is_available = finding.status == condition_status::TRUE;
+        self.unavailable.with(&[name]).set(if is_available { 0.0 } else { 1.0 });
+        if was_available && !is_available {
+            self.went_away.with(&[name, finding.reason]).inc();
+        }
+    }
+}
+
+/// The hook `apiservice-status-remote-available-controller`.
+pub(super) struct Controller(pub(super) Arc<Aggregation>);
+
+#[async_trait]
+impl PostStartHook for Controller {
+    fn name(&self) -> &'static str {
+        "apiservice-status-remote-available-controller"
+    }
+
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+        let neighbours: [(_, Arc<dyn Follower>); 2] = [
+            (Service::TYPE, Arc::new(Services(Arc::clone(&self.0)))),
+            (EndpointSlice::TYPE, Arc::new(Slices(Arc::clone(&self.0)))),
+        ];
+        for (of, follower) in neighbours {
+            follow(cx.registry(), (of.group, of.version, of.resource), follower, cx.clock(), cx.tasks());
+        }
+        for _ in 0..WORKERS {
+            let (own, context) = (Arc::clone(&self.0), Arc::clone(cx));
+            cx.tasks().spawn_cancellable("apiservice-availability", async move { own.check_all(&context).await });
+        }
+        Ok(())
+    }
+}
+
+/// Services that have changed.
+struct Services(Arc<Aggregation>);
+
+impl Follower for Services {
+    fn set(&self, object: &dyn Object) {
+        self.0.look_behind(&object.meta().namespace, Some(&object.meta().name));
+    }
+
+    fn gone(&self, namespace: &str, name: &str) {
+        self.0.look_behind(namespace, Some(name));
+    }
+}
+
+/// Endpoints that have changed. Of those that are gone only the name is known, which says nothing of their Service.
+struct Slices(Arc<Aggregation>);
+
+impl Follower for Slices {
+    fn set(&self, object: &dyn Object) {
+        if let Some(service) = object.meta().labels.get(SERVICE_LABEL) {
+            self.0.look_behind(&object.meta().namespace, Some(service));
+        }
+    }
+
+    fn gone(&self, namespace: &str, _: &str) {
+        self.0.look_behind(namespace, None);
+    }
+}
+
+impl Aggregation {
+    /// Has the servers checked that stand behind a Service, or behind any of a namespace.
+    fn look_behind(&self, namespace: &str, service: Option<&str>) {
+        let current = self.table.current();
+        let concerned = |remote: &&Arc<Remote>| {
+            remote.service.0 == namespace && service.is_none_or(|service| remote.service.1 == service)
+        };
+        current.remotes().filter(concerned).for_each(|remote| self.queues.availability.add(remote.name.clone()));
+    }
+
+    async fn check_all(&self, cx: &ApiCx) {
+        let queue = &self.queues.availability;
+        while let Some(name) = queue.next().await {
+            match self.check(cx, &name).await {
+                Ok(true) => {
+                    queue.forget(&name);
+                    queue.add_after(name.clone(), RESYNC);
+                }
+                Ok(false) => queue.forget(&name),
+                Err(error) => {
+                    tracing::debug!(error, name, "The server of an APIService is not available");
+                    queue.add_rate_limited(name.clone());
+                }
+            }
+            queue.done(&name);
+        }
+    }
+
+    /// Checks a server and says so; tells whether to look again later.
+    ///
+    /// # Errors
+    /// Why to look again soon.
+    async fn check(&self, cx: &ApiCx, name: &str) -> Result<bool, String> {
+        let (object, remote) = {
+            let current = self.table.current();
+            match current.named(name) {
+                Some((object, remote)) => (Arc::clone(object), remote.cloned()),
+                None => {
+                    self.metrics.unavailable.remove(&[name]);
+                    return Ok(false);
+                }
+            }
+        };
+        let finding = match &remote {
+            None => local_finding(),
+            Some(remote) => find(cx, remote).await,
+        };
+        let is_early = finding.reason == FAILED && !cx.lifecycle.events().has_been_ready.has_happened();
+        if is_early {
+            return Err(finding.message);
+        }
+        let former = object.status.conditions.iter().find(|own| own.type_ == AVAILABLE);
+        let was_available = former.is_some_and(|own| own.status == condition_status::TRUE);
+        self.metrics.note(name, was_available, &finding);
+        let condition = finding.condition(former, cx.clock().wall().into());
+        if former != Some(&condition) {
+            let mut next = APIService::clone(&object);
+            next.status.conditions.retain(|own| own.type_ != AVAILABLE);
+            next.status.conditions.push(condition);
+            let written = cx.loopback().all::<APIService>().update_status(&next).await;
+            written.map_err(|error| error.to_string())?;
+        }
+        let is_failing = finding.reason == FAILED;
+        if is_failing { Err(finding.message) } else { Ok(remote.is_some()) }
+    }
+}
+
+/// What is true of versions that this server answers for.
+fn local_finding() -> Finding {
+    Finding {
+        status: condition_status::TRUE,
+        reason: kinds::apiregistration_v1::LOCAL_REASON,
+        message: kinds::apiregistration_v1::LOCAL_MESSAGE.to_owned(),
+    }
+}
+
+/// Looks at the Service, at its endpoints, and asks the server.
+async fn find(cx: &ApiCx, remote: &Remote) -> Finding {
+    let (namespace, name) = (remote.service.0.as_str(), remote.service.1.as_str());
+    let unknown = |reason, error: &dyn std::fmt::Display| Finding {
+        status: condition_status::UNKNOWN,
+        reason,
+        message: format!("service/{name} in {namespace:?} cannot be checked due to: {error}"),
+    };
+    let service = match destination::service(cx, namespace, name).await {
+        Ok(service) => Some(service),
+        Err(error) if error.is_not_found() => None,
+        Err(error) => return unknown("ServiceAccessError", &error),
+    };
+    let slices = match destination::slices(cx, namespace, name).await {
+        Ok(slices) => slices,
+        Err(error) => return unknown("EndpointsAccessError", &error),
+    };
+    if let Err(finding) = service_checks::check(service.as_ref(), &slices, (namespace, name), remote.port) {
+        return finding;
+    }
+    match tokio::time::timeout(CHECK_LIMIT, first_answer(cx, remote)).await {
+        Ok(Ok(())) => Finding::passed(),
+        Ok(Err(message)) => Finding::failed(FAILED, message),
+        Err(_) => Finding::failed(FAILED, format!("timed out waiting for {}", url(remote))),
+    }
+}
+
+fn url(remote: &Remote) -> String {
+    format!("https://{}.{}.svc:{}{}", remote.service.1, remote.service.0, remote.port, remote.path())
+}
+
+/// Asks several times at once; the first good answer will do.
+///
+/// # Errors
+/// The last error.
+async fn first_answer(cx: &ApiCx, remote: &Remote) -> Result<(), String> {
+    let mut attempts = FuturesUnordered::new();
+    for _ in 0..ATTEMPTS {
+        attempts.push(attempt(cx, remote));
+    }
+    let mut last = String::new();
+    while let Some(outcome) = attempts.next().await {
+        match outcome {
+            Ok(()) => return Ok(()),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+async fn attempt(cx: &ApiCx, remote: &Remote) -> Result<(), String> {
+    let path = remote.path();
+    let question = Question {
+        path: &path,
+        accept: "application/json",
+        known: None,
+        groups: &[authn::MASTERS],
+        limit: ATTEMPT_LIMIT,
+        limit_bytes: ANSWER_BYTES,
+    };
+    let bad = |error: &dyn std::fmt::Display| format!("failing or missing response from {}: {error}", url(remote));
+    match fetch::get(cx, remote, &question).await {
+        Ok(answer) if answer.status.is_success() => Ok(()),
+        Ok(answer) => Err(bad(&format_args!("bad status from {}: {}", url(remote), answer.status.as_u16()))),
+        Err(FetchError::Destination(error)) => Err(error.to_string()),
+        Err(error) => Err(bad(&error)),
+    }
+}
