@@ -1,5 +1,5 @@
 //! Other API servers behind this one: which of them answers for a version of a group is looked up before anything else
-//! is, and requests for it are passed on with the identity of whoever sent them (`docs/adr/0019-groups-before-dispatch.md`).
+//! is, and requests for it are passed on with the identity of whoever sent them (`docs/adr/0020-groups-before-dispatch.md`).
 //! Concept: <https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/>
 //!
 //! Deliberately not here: what a group is preferred by (`discovery::order`), how connections are opened (`node_proxy`).
