@@ -86,7 +86,7 @@ impl PostStartHook for Controller {
             (EndpointSlice::TYPE, Arc::new(Slices(Arc::clone(&self.0)))),
         ];
         for (of, follower) in neighbours {
-            follow(cx.registry(), (of.group, of.version, of.resource), follower, cx.clock(), cx.tasks());
+            follow(cx.registry(), (of.group, of.version, of.resource), follower, cx.tasks());
         }
         for _ in 0..WORKERS {
             let (own, context) = (Arc::clone(&self.0), Arc::clone(cx));

@@ -58,7 +58,7 @@ pub(super) async fn of(cx: &ApiCx, remote: &Remote) -> Result<Backend, NoDestina
 pub(super) async fn service(cx: &ApiCx, namespace: &str, name: &str) -> Result<Service, ApiError> {
     let of = Service::TYPE;
     let resource = cx.registry().resource(of.group, of.version, of.resource).ok_or_else(ApiError::unknown_resource)?;
-    let found = resource.get(&server_request(cx.clock(), namespace), name, "0").await?;
+    let found = resource.get(&server_request(resource.rule_context(), namespace), name, "0").await?;
     found.object().downcast_ref::<Service>().cloned().ok_or_else(ApiError::unknown_resource)
 }
 
@@ -104,7 +104,7 @@ pub(super) async fn slices(cx: &ApiCx, namespace: &str, service: &str) -> Result
     let Some(resource) = cx.registry().resource(of.group, of.version, of.resource) else { return Ok(Vec::new()) };
     let label_selector = format!("{SERVICE_LABEL}={service}");
     let options = ListOptions { resource_version: "0".to_owned(), label_selector, ..ListOptions::default() };
-    let listed = resource.list(&server_request(cx.clock(), namespace), &options).await?;
+    let listed = resource.list(&server_request(resource.rule_context(), namespace), &options).await?;
     Ok(listed.items.iter().filter_map(|item| item.object().downcast_ref::<EndpointSlice>().cloned()).collect())
 }
 

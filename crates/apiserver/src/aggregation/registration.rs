@@ -150,7 +150,7 @@ impl PostStartHook for Controller {
     async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
         let of = CustomResourceDefinition::TYPE;
         let follower = Arc::new(Self(Arc::clone(&self.0)));
-        follow(cx.registry(), (of.group, of.version, of.resource), follower, cx.clock(), cx.tasks());
+        follow(cx.registry(), (of.group, of.version, of.resource), follower, cx.tasks());
         let (own, client) = (Arc::clone(&self.0), cx.loopback().clone());
         cx.tasks().spawn_cancellable("apiservice-registration", async move { own.register_all(&client).await });
         Ok(())

@@ -235,7 +235,7 @@ impl PostStartHook for Follow {
 
     async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
         let place = (APIService::TYPE.group, APIService::TYPE.version, APIService::TYPE.resource);
-        follow(cx.registry(), place, Arc::clone(&self.0) as _, cx.clock(), cx.tasks());
+        follow(cx.registry(), place, Arc::clone(&self.0) as _, cx.tasks());
         Ok(())
     }
 }
