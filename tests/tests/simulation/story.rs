@@ -83,6 +83,9 @@ impl Run {
         story.end().await;
         let Story { cluster, steps, mut left, .. } = story;
         left.extend(observer.violations());
+        if weather == Weather::Fair {
+            left.extend(observer.over_quota());
+        }
         left.extend(cluster.trace().violations());
         left.extend(observer.lost(&cluster.trace().acknowledged()));
         if healed.by_timeout() > 0 {

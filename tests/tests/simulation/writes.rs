@@ -6,6 +6,19 @@ use testing::Exchange;
 /// What is written although nothing changes, and what is no write of an object.
 const EXEMPT: [&str; 3] = ["/leases", "reviews", "/events"];
 
+/// In foul weather each write may be made so often: one is lost after it took effect, one is made again on a newer object.
+const TIMES: usize = 3;
+/// And troubles ask for more: a pod that is made again is some ten writes of its own (it is created, bound, told of by its
+/// node and by what owns it, and deleted), and a lost node has up to ten of them.
+const FOR_TROUBLES: usize = 100;
+
+/// What is wrong with so many writes in foul weather.
+pub(crate) fn too_many(foul: usize, fair: usize) -> Option<String> {
+    let most = TIMES * fair + FOR_TROUBLES;
+    (foul > most)
+        .then(|| format!("components wrote {foul} times, {fair} in fair weather: more than {most} are too many"))
+}
+
 /// The acknowledged writes of components among these requests.
 pub(crate) fn of_components(exchanges: &[Exchange]) -> impl Iterator<Item = &Exchange> {
     exchanges.iter().filter(|own| {
@@ -20,6 +33,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn many_times_as_many_are_too_many() {
+        assert_eq!(too_many(400, 100), None);
+        assert_eq!(
+            too_many(401, 100).unwrap(),
+            "components wrote 401 times, 100 in fair weather: more than 400 are too many"
+        );
+    }
 
     #[test]
     fn what_components_have_written_counts() {

@@ -93,9 +93,11 @@ mod tests {
     #[test]
     fn slices_lead_to_ready_pods() {
         let pods = history::<Pod>(&[pod("5", &[], ready())]);
-        for (address, version, expected) in
-            [("10.0.0.1", "6", None), ("10.0.0.2", "6", Some("which has 10.0.0.1")), ("10.0.0.1", "4", Some("at 5 first"))]
-        {
+        for (address, version, expected) in [
+            ("10.0.0.1", "6", None),
+            ("10.0.0.2", "6", Some("which has 10.0.0.1")),
+            ("10.0.0.1", "4", Some("at 5 first")),
+        ] {
             let endpoint = json!({
                 "addresses": [address], "conditions": {"ready": true}, "targetRef": {"kind": "Pod", "uid": "p"}});
             let metadata = json!({"name": "s", "uid": "s", "resourceVersion": version});
@@ -109,9 +111,7 @@ mod tests {
     fn a_job_counts_what_it_lets_go() {
         let held = pod("5", &["batch.kubernetes.io/job-tracking"], json!({"phase": "Succeeded"}));
         let pods = history::<Pod>(&[held, pod("7", &[], json!({"phase": "Succeeded"}))]);
-        let job = |version: &str, status: Value| {
-            json!({"metadata": {"name": COUNTED, "uid": "j", "resourceVersion": version}, "status": status})
-        };
+        let job = |version: &str, status: Value| json!({"metadata": {"name": COUNTED, "uid": "j", "resourceVersion": version}, "status": status});
         let noted = json!({"uncountedTerminatedPods": {"succeeded": ["p"]}});
         let counted = json!({"succeeded": 1});
         for (first, second, expected) in [

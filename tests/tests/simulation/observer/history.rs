@@ -162,7 +162,10 @@ fn turned_back(before: &ObjectMeta, now: &ObjectMeta) -> Vec<String> {
         found.push(format!("went from generation {} to {}", before.generation, now.generation));
     }
     let Some(end) = &before.deletion_timestamp else { return found };
-    if now.deletion_timestamp.as_ref().is_none_or(|now| now > end) {
+    // One that is over is set anew when it is shortened to at most a second.
+    let grace = now.deletion_grace_period_seconds;
+    let is_shortened = grace < before.deletion_grace_period_seconds && grace.is_some_and(|seconds| seconds <= 1);
+    if now.deletion_timestamp.as_ref().is_none_or(|now| now > end && !is_shortened) {
         found.push(format!("was to end at {end:?}, now at {:?}", now.deletion_timestamp));
     }
     let is_new = |own: &&String| !before.finalizers.contains(own) && !OF_DELETIONS.contains(&own.as_str());
@@ -177,7 +180,8 @@ pub(super) fn version(meta: &ObjectMeta) -> u64 {
 /// Whether a request with this path is about objects of the kind.
 fn is_path_of<T: Watched>(path: &str) -> bool {
     let root = if T::TYPE.group.is_empty() { "/api/".to_owned() } else { format!("/apis/{}/", T::TYPE.group) };
-    let mut segments = path.split('?').next().and_then(|path| path.strip_prefix(&root)).unwrap_or_default().split('/').skip(1);
+    let mut segments =
+        path.split('?').next().and_then(|path| path.strip_prefix(&root)).unwrap_or_default().split('/').skip(1);
     let own = match (segments.next(), segments.nth(1)) {
         (Some("namespaces"), Some(within)) if !OF_NAMESPACES.contains(&within) => Some(within),
         (first, _) => first,
@@ -239,6 +243,16 @@ mod tests {
             (json!({"creationTimestamp": time(1)}), json!({"creationTimestamp": time(2)}), Some("created at another")),
             (ending.clone(), json!({"generation": 2}), Some("was to end")),
             (ending.clone(), json!({"generation": 2, "deletionTimestamp": time(31)}), Some("was to end")),
+            (
+                json!({"deletionTimestamp": time(30), "deletionGracePeriodSeconds": 30}),
+                json!({"deletionTimestamp": time(40), "deletionGracePeriodSeconds": 0}),
+                None,
+            ),
+            (
+                json!({"deletionTimestamp": time(30), "deletionGracePeriodSeconds": 0}),
+                json!({"deletionTimestamp": time(40), "deletionGracePeriodSeconds": 0}),
+                Some("was to end"),
+            ),
             (ending.clone(), json!({"generation": 3, "deletionTimestamp": time(1), "finalizers": ["b"]}), None),
             (
                 ending.clone(),

@@ -47,8 +47,20 @@ macro_rules! plain {
     ($($kind:ty),*) => { $(impl Watched for $kind { type Memory = (); })* };
 }
 plain!(
-    ConfigMap, ControllerRevision, CronJob, DaemonSet, Deployment, IPAddress, Namespace, Node, PersistentVolume,
-    PersistentVolumeClaim, ReplicaSet, ReplicationController, ServiceAccount, StatefulSet
+    ConfigMap,
+    ControllerRevision,
+    CronJob,
+    DaemonSet,
+    Deployment,
+    IPAddress,
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    ReplicaSet,
+    ReplicationController,
+    ServiceAccount,
+    StatefulSet
 );
 
 /// What is known of pods that other kinds speak of, by uid.
@@ -63,6 +75,8 @@ pub(crate) struct Pods {
     pub(super) succeeded: BTreeSet<String>,
     /// Of those, the ones that were let go, with the version.
     pub(super) let_go: BTreeMap<String, u64>,
+    /// The names of pods that were there although their namespace's quota was used up.
+    pub(super) over_quota: BTreeSet<String>,
 }
 
 impl Watched for Pod {
@@ -90,10 +104,9 @@ impl Watched for Pod {
             broken.push(format!("{node} is asked for {used} thousandths of a core"));
         }
         // One whose end has begun is not counted once its time is over.
-        let counted = live().filter(|pod| pod.metadata.namespace == BOUNDED && pod.metadata.deletion_timestamp.is_none());
-        let counted = counted.count();
-        if i32::try_from(counted).is_ok_and(|counted| counted > MOST) {
-            broken.push(format!("there are {counted} pods under a quota of {MOST}"));
+        let counts = |pod: &&Pod| pod.metadata.namespace == BOUNDED && pod.metadata.deletion_timestamp.is_none();
+        if i32::try_from(live().filter(counts).count()).is_ok_and(|counted| counted > MOST) {
+            memory.over_quota.insert(name.clone());
         }
         broken
     }
@@ -148,13 +161,18 @@ impl Watched for Service {
     }
 }
 
+/// How quotas were exceeded.
 impl Watched for ResourceQuota {
-    type Memory = ();
+    type Memory = Vec<String>;
 
-    fn check(_memory: &mut (), change: &Change<'_, Self>) -> Vec<String> {
+    fn check(exceeded: &mut Vec<String>, change: &Change<'_, Self>) -> Vec<String> {
         let status = &change.now.status;
-        let over = status.used.iter().filter(|(resource, used)| status.hard.get(*resource).is_some_and(|hard| *used > hard));
-        over.map(|(resource, used)| format!("{used} of {resource} are used, which is more than allowed")).collect()
+        let is_over =
+            |(resource, used): &(&String, &Quantity)| status.hard.get(*resource).is_some_and(|hard| *used > hard);
+        let over = status.used.iter().filter(is_over);
+        exceeded
+            .extend(over.map(|(resource, used)| format!("{used} of {resource} are used, which is more than allowed")));
+        Vec::new()
     }
 }
 
@@ -208,7 +226,8 @@ impl Watched for Job {
         {
             broken.push(format!("{name} has fewer ended pods than before"));
         }
-        let is_of = |outcome: &str| job.status.conditions.iter().any(|own| own.type_ == outcome && own.status == "True");
+        let is_of =
+            |outcome: &str| job.status.conditions.iter().any(|own| own.type_ == outcome && own.status == "True");
         if is_of("Complete") && is_of("Failed") {
             broken.push(format!("{name} is both complete and failed"));
         }
@@ -242,20 +261,20 @@ mod tests {
 
     use super::*;
 
-    /// What is violated when objects change to these, one after the other.
-    fn broken<T: Watched>(objects: &[Value]) -> Vec<String> {
+    /// What is remembered and violated when objects change to these, one after the other.
+    fn play<T: Watched>(objects: &[Value]) -> (T::Memory, Vec<String>) {
         let (mut memory, mut all, mut found) = (T::Memory::default(), BTreeMap::<String, T>::new(), Vec::new());
         for object in objects {
             let now: T = from_value(object).unwrap();
             let before = all.insert(now.meta().uid.clone(), now.clone());
             found.extend(T::check(&mut memory, &Change { before: before.as_ref(), now: &now, all: &all }));
         }
-        found
+        (memory, found)
     }
 
     #[track_caller]
     fn case<T: Watched>(objects: &[Value], expected: Option<&str>) {
-        let found = broken::<T>(objects);
+        let (_, found) = play::<T>(objects);
         match expected {
             None => assert_eq!(found, Vec::<String>::new()),
             Some(text) => assert!(found.iter().any(|line| line.contains(text)), "{text}: {found:?}"),
@@ -269,12 +288,15 @@ mod tests {
             pod.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
             pod
         };
-        let bounded = |count: usize| (0..count).map(|uid| pod(&uid.to_string(), BOUNDED, json!({}))).collect::<Vec<_>>();
-        case::<Pod>(&bounded(3), None);
-        case::<Pod>(&bounded(4), Some("4 pods under a quota of 3"));
-        let mut ended = bounded(3);
-        ended.insert(0, pod("ended", BOUNDED, json!({"status": {"phase": "Failed"}})));
-        case::<Pod>(&ended, None);
+        let bounded =
+            |count: usize| (0..count).map(|uid| pod(&uid.to_string(), BOUNDED, json!({}))).collect::<Vec<_>>();
+        let ended = pod("ended", BOUNDED, json!({"status": {"phase": "Failed"}}));
+        let ending = json!({"metadata": {"name": "e", "uid": "e", "namespace": BOUNDED, "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        for (first, count, expected) in [(None, 3, 0), (None, 4, 1), (Some(ended), 3, 0), (Some(ending), 3, 0)] {
+            let objects: Vec<Value> = first.into_iter().chain(bounded(count)).collect();
+            let (memory, found) = play::<Pod>(&objects);
+            assert_eq!((memory.over_quota.len(), found), (expected, Vec::new()));
+        }
         let phase = |phase: &str| pod("1", "x", json!({"status": {"phase": phase}}));
         case::<Pod>(&[phase("Running"), phase("Failed"), phase("Failed")], None);
         case::<Pod>(&[phase("Failed"), phase("Running")], Some("had Failed and is Running"));
@@ -286,18 +308,23 @@ mod tests {
             let ports = json!([{"port": 80, "nodePort": port}]);
             json!({"metadata": {"uid": uid}, "spec": {"clusterIPs": [address], "ports": ports}})
         };
-        case::<Service>(&[service("1", "a", 1), service("2", "b", 2), service("3", "None", 0), service("4", "None", 0)], None);
+        case::<Service>(
+            &[service("1", "a", 1), service("2", "b", 2), service("3", "None", 0), service("4", "None", 0)],
+            None,
+        );
         case::<Service>(&[service("1", "a", 1), service("2", "a", 2)], Some("the address a"));
         case::<Service>(&[service("1", "a", 1), service("2", "b", 1)], Some("the port 1"));
     }
 
     #[test]
     fn quotas_and_budgets_are_kept() {
-        let quota = |used: &str| json!({"metadata": {"uid": "1"}, "status": {"hard": {"pods": "3"}, "used": {"pods": used}}});
-        case::<ResourceQuota>(&[quota("3")], None);
-        case::<ResourceQuota>(&[quota("4")], Some("4 of pods are used"));
+        let quota =
+            |used: &str| json!({"metadata": {"uid": "1"}, "status": {"hard": {"pods": "3"}, "used": {"pods": used}}});
+        assert_eq!(play::<ResourceQuota>(&[quota("3")]).0, Vec::<String>::new());
+        assert_eq!(play::<ResourceQuota>(&[quota("4")]).0, ["4 of pods are used, which is more than allowed"]);
         let budget = |healthy: i32, allowed: i32, disrupted: &[&str]| {
-            let disrupted: BTreeMap<&str, &str> = disrupted.iter().map(|name| (*name, "2026-01-01T00:00:00Z")).collect();
+            let disrupted: BTreeMap<&str, &str> =
+                disrupted.iter().map(|name| (*name, "2026-01-01T00:00:00Z")).collect();
             json!({"metadata": {"uid": "1"}, "status": {
                 "currentHealthy": healthy, "desiredHealthy": 2, "disruptionsAllowed": allowed, "disruptedPods": disrupted}})
         };
@@ -305,14 +332,15 @@ mod tests {
         case::<PodDisruptionBudget>(&[budget(3, 2, &[])], Some("2 disruptions are allowed where 1 are left"));
         case::<PodDisruptionBudget>(&[budget(1, -1, &[])], Some("-1 disruptions"));
         case::<PodDisruptionBudget>(&[budget(3, 1, &[]), budget(3, 1, &["a"])], Some("1 evictions were paid with 0"));
-        case::<PodDisruptionBudget>(&[budget(3, 1, &[]), budget(3, 0, &["a", "b"])], Some("2 evictions were paid with 1"));
+        case::<PodDisruptionBudget>(
+            &[budget(3, 1, &[]), budget(3, 0, &["a", "b"])],
+            Some("2 evictions were paid with 1"),
+        );
     }
 
     #[test]
     fn jobs_come_once_and_only_count_up() {
-        let job = |uid: &str, slot: &str, succeeded: i32| {
-            json!({"metadata": {"uid": uid, "annotations": {SLOT: slot}}, "status": {"succeeded": succeeded}})
-        };
+        let job = |uid: &str, slot: &str, succeeded: i32| json!({"metadata": {"uid": uid, "annotations": {SLOT: slot}}, "status": {"succeeded": succeeded}});
         case::<Job>(&[job("1", "a", 0), job("1", "a", 1), job("2", "b", 0)], None);
         case::<Job>(&[job("1", "a", 0), job("2", "a", 0)], Some("is the second one for a"));
         case::<Job>(&[job("1", "a", 2), job("1", "a", 1)], Some("fewer ended pods"));

@@ -1,7 +1,7 @@
 //! A CronJob that runs every minute, and is suspended at the end.
 
-use api_types::batch_v1::{CronJob, Job};
 use api_machinery::meta::ListOptions;
+use api_types::batch_v1::{CronJob, Job};
 use async_trait::async_trait;
 use base::Rng;
 use client::{Client, ClientError};

@@ -25,7 +25,8 @@ async fn declare(admin: &Client, name: &str, mode: &str) {
 
 async fn differences(admin: &Client, name: &str) -> Result<Vec<String>, ClientError> {
     let job = admin.namespaced::<Job>(NAMESPACE).get(name).await?.status;
-    let is_complete = job.conditions.iter().any(|condition| condition.type_ == "Complete" && condition.status == "True");
+    let is_complete =
+        job.conditions.iter().any(|condition| condition.type_ == "Complete" && condition.status == "True");
     if is_complete && job.succeeded == COMPLETIONS && job.active == 0 {
         return Ok(Vec::new());
     }

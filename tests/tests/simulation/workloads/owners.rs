@@ -45,7 +45,8 @@ impl Workload for Owners {
         self.add(admin).await;
         self.add(admin).await;
         // Its owner has the name of one that is there, and is another.
-        let metadata = json!({"name": "stray", "ownerReferences": reference(&owner(0), "8c0a4e6e-0000-4000-8000-000000000000")});
+        let metadata =
+            json!({"name": "stray", "ownerReferences": reference(&owner(0), "8c0a4e6e-0000-4000-8000-000000000000")});
         create::<ConfigMap>(admin, NAMESPACE, &json!({"metadata": metadata})).await;
     }
 

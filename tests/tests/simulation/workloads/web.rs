@@ -82,9 +82,8 @@ impl Workload for Web {
         if !is_observed || counts.iter().any(|&count| count != REPLICAS) {
             found.push(format!("the deployment's status: generation {}, {counts:?}", status.observed_generation));
         }
-        let is_own = |set: &&ReplicaSet| {
-            set.metadata.owner_references.iter().any(|owner| owner.uid == deployment.metadata.uid)
-        };
+        let is_own =
+            |set: &&ReplicaSet| set.metadata.owner_references.iter().any(|owner| owner.uid == deployment.metadata.uid);
         let used = sets.iter().filter(is_own).filter(|set| set.spec.replicas.unwrap_or(1) > 0);
         let used: Vec<&ReplicaSet> = used.collect();
         if used.len() != 1 {
@@ -117,7 +116,10 @@ impl Workload for Web {
         let leads = endpoints.any(|endpoint| {
             endpoint.conditions.ready != Some(false) && endpoint.addresses.contains(&pod.status.pod_ip)
         });
-        leads.then(|| format!("{LEADS_NOWHERE:?} after its end began, slices lead to {}", pod.metadata.name)).into_iter().collect()
+        leads
+            .then(|| format!("{LEADS_NOWHERE:?} after its end began, slices lead to {}", pod.metadata.name))
+            .into_iter()
+            .collect()
     }
 }
 
