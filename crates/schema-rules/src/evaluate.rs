@@ -67,7 +67,7 @@ struct Scope<'v> {
     old: Option<CelValue<'v>>,
 }
 
-impl Activation for Scope<'_> {
+impl Activation<'_> for Scope<'_> {
     fn resolve<'s>(&'s self, name: &str, _: &mut Meter<'_>) -> Option<Out<CelValue<'s>>> {
         match name {
             SELF => Some(Ok(self.this.clone())),
