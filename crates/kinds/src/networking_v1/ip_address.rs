@@ -10,7 +10,6 @@ use crate::info::{ResourceInfo, StorageInfo};
 use crate::internal_json;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::table::Cell;
-use crate::versions::Former;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["ip"],
@@ -28,7 +27,6 @@ impl TypedRules for IPAddressRules {
     const INFO: &'static ResourceInfo<'static> = &INFO;
     const COLUMNS: &'static [Cell<IPAddress>] =
         &[Cell::NAME, Cell::text("ParentRef", |object, _| parent(object.spec.parent_ref.as_ref()).into())];
-    const FORMER: &'static [Former] = &[Former::same("networking.k8s.io/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
 
     fn validate_name(name: &str, _: bool) -> Vec<String> {

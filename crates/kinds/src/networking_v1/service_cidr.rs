@@ -11,7 +11,6 @@ use crate::internal_json;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::{self, Strategy};
 use crate::table::Cell;
-use crate::versions::Former;
 
 /// One network for each address family.
 const MOST_NETWORKS: usize = 2;
@@ -32,7 +31,6 @@ impl TypedRules for ServiceCIDRRules {
     const INFO: &'static ResourceInfo<'static> = &INFO;
     const COLUMNS: &'static [Cell<ServiceCIDR>] =
         &[Cell::NAME, Cell::text("CIDRs", |object, _| object.spec.cidrs.join(",").into()), Cell::AGE];
-    const FORMER: &'static [Former] = &[Former::same("networking.k8s.io/v1beta1")];
     const STRATEGY: Strategy = Strategy::Status;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STATUS_METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];

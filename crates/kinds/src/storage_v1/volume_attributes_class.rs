@@ -11,7 +11,6 @@ use crate::info::{ResourceInfo, StorageInfo};
 use crate::lifecycle::Lifecycle;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table::Cell;
-use crate::versions::Former;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["vac"],
@@ -29,7 +28,6 @@ impl TypedRules for VolumeAttributesClassRules {
     const INFO: &'static ResourceInfo<'static> = &INFO;
     const COLUMNS: &'static [Cell<VolumeAttributesClass>] =
         &[Cell::NAME, Cell::text("DriverName", |class, _| class.driver_name.clone().into()), Cell::AGE];
-    const FORMER: &'static [Former] = &[Former::same("storage.k8s.io/v1beta1")];
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
