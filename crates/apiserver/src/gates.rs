@@ -7,5 +7,8 @@ pub(crate) const COMPRESS: Feature = Feature::named("APIResponseCompression");
 /// A client certificate may state its user's uid.
 pub(crate) const SUBJECT_UID: Feature = Feature::named("AllowParsingUserUIDFromCertAuth");
 
+/// Who tells which devices a claim has needs a right to it, and drivers one for their own.
+pub(crate) const CLAIM_RIGHTS: Feature = Feature::named("DRAResourceClaimGranularStatusAuthorization");
+
 /// All of them.
-pub(crate) const KNOWN: Known = Known::switching(&[&[COMPRESS, SUBJECT_UID], kinds::gates::SWITCHED]);
+pub(crate) const KNOWN: Known = Known::switching(&[&[COMPRESS, SUBJECT_UID, CLAIM_RIGHTS], kinds::gates::SWITCHED]);

@@ -3,6 +3,7 @@
 mod admitted;
 mod audited;
 mod custom;
+mod device_claims;
 mod encrypted;
 mod fake_kubelet;
 mod fake_webhook;
