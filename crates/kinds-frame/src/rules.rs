@@ -17,7 +17,7 @@ use crate::gated::{self, Gated};
 use crate::info::{Column, ResourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::privileges;
-use crate::strategy::Strategy;
+use crate::strategy::{self, Strategy};
 use crate::table::Cell;
 use crate::versions::{Former, SameForm, VersionConversion};
 
@@ -171,6 +171,8 @@ pub trait TypedRules: Send + Sync + 'static {
 
     /// How `status` and the generation are handled; rules of the kind itself run after it.
     const STRATEGY: Strategy = Strategy::Plain;
+    /// Whether a write of the status leaves labels, annotations and the like as they are stored, as few kinds do.
+    const STATUS_KEEPS_METADATA: bool = false;
 
     /// See [`Rules::metadata_checks`], for the resource itself.
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create, MetadataCheck::Update];
@@ -186,6 +188,7 @@ pub trait TypedRules: Send + Sync + 'static {
     /// See [`Rules::reset_fields`].
     fn reset_fields(subresource: &str) -> &'static [&'static str] {
         match subresource {
+            "status" if Self::STATUS_KEEPS_METADATA => &["metadata", "spec"],
             "status" => &["spec"],
             "" if Self::INFO.subresources.iter().any(|own| own.name == "status") => &["status"],
             _ => &[],
@@ -343,6 +346,9 @@ impl<R: TypedRules> Rules for Typed<R> {
     fn prepare_update(&self, cx: &RuleContext, endpoint: Endpoint, object: &mut dyn Object, old: &dyn Object) {
         gated::drop_disabled(R::GATED, &cx.gates, typed_mut(object), Some(typed(old)));
         R::STRATEGY.prepare_update(endpoint, object, old);
+        if endpoint == Endpoint::Status && R::STATUS_KEEPS_METADATA {
+            strategy::keep_metadata(object.meta_mut(), old.meta());
+        }
         R::prepare_update(cx, endpoint, typed_mut(object), typed(old));
     }
     fn validate_as_new(&self, endpoint: Endpoint, object: &dyn Object, old: &dyn Object) -> Option<ErrorList> {

@@ -53,7 +53,7 @@ impl Strategy {
 }
 
 /// Keeps of stored metadata what most statuses may change and a few may not (`ResetObjectMetaForStatus`).
-pub fn keep_metadata(meta: &mut ObjectMeta, stored: &ObjectMeta) {
+pub(crate) fn keep_metadata(meta: &mut ObjectMeta, stored: &ObjectMeta) {
     meta.deletion_timestamp = stored.deletion_timestamp;
     meta.generation = stored.generation;
     meta.labels.clone_from(&stored.labels);

@@ -9,7 +9,7 @@ use super::policy_rules;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::internal_json;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
-use crate::strategy::{self, Strategy};
+use crate::strategy::Strategy;
 use crate::table::{self, Cell};
 use crate::versions::Former;
 
@@ -50,16 +50,7 @@ impl TypedRules for FlowSchemaRules {
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create];
     const STATUS_METADATA_CHECKS: &'static [MetadataCheck] = &[];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
-
-    fn reset_fields(subresource: &str) -> &'static [&'static str] {
-        if subresource == "status" { &["metadata", "spec"] } else { &["status"] }
-    }
-
-    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut FlowSchema, old: &FlowSchema) {
-        if endpoint == Endpoint::Status {
-            strategy::keep_metadata(&mut object.metadata, &old.metadata);
-        }
-    }
+    const STATUS_KEEPS_METADATA: bool = true;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

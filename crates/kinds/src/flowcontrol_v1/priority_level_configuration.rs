@@ -11,7 +11,7 @@ use api_types::flowcontrol_v1::{
 
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
-use crate::strategy::{self, Strategy};
+use crate::strategy::Strategy;
 use crate::table::Cell;
 use crate::versions::Former;
 use crate::{field_rules, internal_json};
@@ -45,21 +45,7 @@ impl TypedRules for PriorityLevelConfigurationRules {
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create];
     const STATUS_METADATA_CHECKS: &'static [MetadataCheck] = &[];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
-
-    fn reset_fields(subresource: &str) -> &'static [&'static str] {
-        if subresource == "status" { &["metadata", "spec"] } else { &["status"] }
-    }
-
-    fn prepare_update(
-        _: &RuleContext,
-        endpoint: Endpoint,
-        object: &mut PriorityLevelConfiguration,
-        old: &PriorityLevelConfiguration,
-    ) {
-        if endpoint == Endpoint::Status {
-            strategy::keep_metadata(&mut object.metadata, &old.metadata);
-        }
-    }
+    const STATUS_KEEPS_METADATA: bool = true;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

@@ -9,7 +9,7 @@ use crate::field_rules::IMMUTABLE;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::internal_json;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
-use crate::strategy::{self, Strategy};
+use crate::strategy::Strategy;
 use crate::table::Cell;
 use crate::versions::Former;
 
@@ -34,21 +34,12 @@ impl TypedRules for ServiceCIDRRules {
         &[Cell::NAME, Cell::text("CIDRs", |object, _| object.spec.cidrs.join(",").into()), Cell::AGE];
     const FORMER: &'static [Former] = &[Former::same("networking.k8s.io/v1beta1")];
     const STRATEGY: Strategy = Strategy::Status;
+    const STATUS_KEEPS_METADATA: bool = true;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STATUS_METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
-    fn reset_fields(subresource: &str) -> &'static [&'static str] {
-        if subresource == "status" { &["metadata", "spec"] } else { &["status"] }
-    }
-
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
-    }
-
-    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut ServiceCIDR, old: &ServiceCIDR) {
-        if endpoint == Endpoint::Status {
-            strategy::keep_metadata(&mut object.metadata, &old.metadata);
-        }
     }
 
     fn validate(_: &RuleContext, object: &ServiceCIDR) -> ErrorList {

@@ -11,7 +11,7 @@ use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::internal_json;
 use crate::lifecycle::Lifecycle;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
-use crate::strategy::{self, Strategy};
+use crate::strategy::Strategy;
 use crate::table::Cell;
 use crate::versions::Former;
 
@@ -43,21 +43,12 @@ impl TypedRules for VolumeAttachmentRules {
     const FORMER: &'static [Former] = &[Former::same("storage.k8s.io/v1beta1")];
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const STRATEGY: Strategy = Strategy::Status;
+    const STATUS_KEEPS_METADATA: bool = true;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create];
     const STATUS_METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create];
 
-    fn reset_fields(subresource: &str) -> &'static [&'static str] {
-        if subresource == "status" { &["metadata", "spec"] } else { &["status"] }
-    }
-
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
-    }
-
-    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut VolumeAttachment, old: &VolumeAttachment) {
-        if endpoint == Endpoint::Status {
-            strategy::keep_metadata(&mut object.metadata, &old.metadata);
-        }
     }
 
     fn validate(_: &RuleContext, object: &VolumeAttachment) -> ErrorList {

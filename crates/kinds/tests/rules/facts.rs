@@ -1,8 +1,10 @@
 //! The tables of names, verbs, columns and storage beside the facts of upstream's release.
 
 use kinds::info::SubresourceInfo;
-use kinds::rules::Rules;
+use kinds::rules::{Endpoint, Rules};
 use serde_json::{Value, json};
+
+use super::{context, read};
 
 fn texts(value: &Value, member: &str) -> Vec<String> {
     value[member].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -142,4 +144,19 @@ fn each_list_is_of_one_group_and_version() {
     }
     let in_order = kinds::VERSIONS.is_sorted_by_key(|version| std::cmp::Reverse(version.group_priority));
     assert!(in_order, "in discovery's order");
+}
+
+#[test]
+fn what_nobody_owns_through_a_status_stays_as_it_is_stored() {
+    let mut kept = Vec::new();
+    for rules in kinds::all().filter(|rules| rules.info().subresources.iter().any(|own| own.name == "status")) {
+        let mut object = read(rules, r#"{"metadata":{"annotations":{"a":"b"}}}"#);
+        rules.prepare_update(&context(), Endpoint::Status, &mut *object, &*read(rules, "{}"));
+        let keeps = object.meta().annotations.is_empty();
+        let info = rules.info();
+        assert_eq!(keeps, rules.reset_fields("status").contains(&"metadata"), "{}/{}", info.group, info.resource);
+        kept.extend(keeps.then_some(info.resource));
+    }
+    kept.sort_unstable();
+    assert_eq!(kept, ["flowschemas", "prioritylevelconfigurations", "servicecidrs", "volumeattachments"]);
 }
