@@ -54,8 +54,9 @@ impl Budget {
     }
 
     fn pay(&mut self, cost: u64) -> Result<(), OutOfBudget> {
-        self.0 = self.0.checked_sub(cost).ok_or(OutOfBudget)?;
-        Ok(())
+        let left = self.0.checked_sub(cost);
+        self.0 = left.unwrap_or_default();
+        left.map(|_| ()).ok_or(OutOfBudget)
     }
 }
 

@@ -65,6 +65,9 @@ impl<'a> Scene<'a> {
 
     /// A variable's value, computed where it is not yet.
     fn variable(&self, composition: &'a Composition, place: usize) -> Out<Value<'a>> {
+        if let Some(known) = self.values.get(place).and_then(OnceCell::get) {
+            return known.clone();
+        }
         let depth = composition.variables().get(place).map_or(0, |variable| variable.depth);
         if depth > LAZY_DEPTH {
             for needed in composition.needed_by(place) {

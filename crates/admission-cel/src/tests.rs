@@ -189,6 +189,23 @@ fn budgets_end_what_costs_too_much() {
 }
 
 #[test]
+fn what_was_overdrawn_has_nothing_left() {
+    let user = user();
+    let object = serde_json::json!({ "a": [1, 2, 3] });
+    let scene = Scene::new(facts(request(&user), &object), Value::Null, None);
+    let env = environment(ALL, Origin::New);
+    let compiled = |source| Compiled::new(&env, source, Wanted::Any);
+    let (dear, cheap) = (compiled("object.a.all(x, x > 0)"), compiled("object.a"));
+    let mut budget = Budget::of(3);
+    assert!(matches!(evaluate(&dear, &scene, &mut budget), Err(OutOfBudget)));
+    assert_eq!(budget.left(), 0);
+    assert!(
+        matches!(evaluate(&cheap, &scene, &mut budget), Err(OutOfBudget)),
+        "not even what would have fitted before"
+    );
+}
+
+#[test]
 fn conditions_decide_in_order() {
     let user = user();
     let request = request(&user);
