@@ -1,7 +1,7 @@
 //! What mutations evaluate to, as JSON.
 
+use api_machinery::json::base64_text;
 use api_machinery::value::{Value as Json, ValueMap};
-use base64::Engine as _;
 use cel::{Object, Value};
 
 use crate::types::{OBJECT, PATCH};
@@ -76,7 +76,7 @@ fn convert(value: &Value<'_>, path: Option<&str>) -> Result<Json, TypeMismatch> 
         Value::Uint(value) => (*value).into(),
         Value::Double(value) => (*value).into(),
         Value::String(text) => text.as_str().into(),
-        Value::Bytes(bytes) => base64::engine::general_purpose::STANDARD.encode(bytes.as_bytes()).into(),
+        Value::Bytes(bytes) => base64_text(bytes.as_bytes()).into(),
         Value::List(list) => Json::Array(list.iter().map(|item| convert(&item, path)).collect::<Result<_, _>>()?),
         Value::Map(map) => {
             let mut out = ValueMap::new();

@@ -8,6 +8,19 @@ pub use serde_json::{Map as ValueMap, Number, Value};
 use crate::json::{DecodeError, Reader, Writer};
 use crate::reflect::{self, Field, Reflect, View};
 
+/// The name of a value's type in decode errors.
+#[must_use]
+pub fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// The typed value as a free-form one, with the fields that JSON output would have.
 #[must_use]
 pub fn to_value(field: &dyn Field) -> Value {

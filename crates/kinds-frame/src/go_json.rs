@@ -1,19 +1,7 @@
 //! Texts in fields that must be JSON, and what is wrong with them in the words of upstream's reader.
 
 use api_machinery::json;
-use api_machinery::value::Value;
-
-/// The word for a kind of value.
-fn word(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
+use api_machinery::value::{Value, json_type};
 
 /// Reads any value.
 pub fn value(text: &str) -> Result<Value, String> {
@@ -25,7 +13,7 @@ pub fn list(text: &str, of: &str) -> Result<Vec<Value>, String> {
     match value(text)? {
         Value::Null => Ok(Vec::new()),
         Value::Array(items) => Ok(items),
-        other => Err(format!("json: cannot unmarshal {} into Go value of type []{of}", word(&other))),
+        other => Err(format!("json: cannot unmarshal {} into Go value of type []{of}", json_type(&other))),
     }
 }
 
@@ -34,7 +22,7 @@ pub fn check_object(bytes: &[u8]) -> Result<(), String> {
     match value(&String::from_utf8_lossy(bytes))? {
         Value::Null | Value::Object(_) => Ok(()),
         other => {
-            Err(format!("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", word(&other)))
+            Err(format!("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", json_type(&other)))
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Clients never see why an operation failed (they get one generic 422), but logs do, in upstream's words.
 
-use serde_json::Value;
+use api_machinery::value::{Value, json_type};
 
 mod pointer;
 
@@ -229,18 +229,6 @@ fn position(key: &str, limit: usize) -> Result<usize, String> {
         return Err(format!("Unable to access invalid index: {index}: invalid index referenced"));
     }
     usize::try_from(from_start).map_err(|error| error.to_string())
-}
-
-/// The name of a value's type in decode errors.
-pub fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 #[cfg(test)]

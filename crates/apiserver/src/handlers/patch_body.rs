@@ -6,12 +6,12 @@ use api_machinery::json;
 use api_machinery::object::{Object, Unstructured};
 use api_machinery::reflect::Reflect as _;
 use api_machinery::status::{ApiError, ErrorDetails, reason};
-use api_machinery::value::{Value, ValueMap};
+use api_machinery::value::{Value, ValueMap, json_type};
 use api_machinery::yaml;
 use api_types::autoscaling_v1::Scale;
 use kinds::rules::Rules;
 use schema::TypeNode;
-use schema::json_patch::{JsonPatch, JsonPatchError, json_type};
+use schema::json_patch::{JsonPatch, JsonPatchError};
 use schema::{merge_patch, strategic};
 
 use super::Target;

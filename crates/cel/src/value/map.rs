@@ -135,8 +135,8 @@ impl<'a> Map<'a> {
     #[must_use]
     pub fn keys(&self) -> Vec<Value<'a>> {
         match self {
-            Self::Object(object) => record::members(*object).into_iter().map(Value::text).collect(),
-            Self::Struct(object) => record::names(*object).into_iter().map(Value::text).collect(),
+            Self::Object(object) => record::members(*object).into_iter().map(Value::String).collect(),
+            Self::Struct(object) => record::names(*object).into_iter().map(Value::String).collect(),
             Self::Shared(map) => map.entries.iter().map(|(key, _)| key.clone()).collect(),
             Self::Json(map) | Self::Declared(map, _) => {
                 map.keys().map(|key| Value::String(super::Text::Borrowed(key))).collect()

@@ -4,7 +4,6 @@ use api_machinery::intstr::IntOrString;
 use api_machinery::quantity::Quantity;
 use api_machinery::reflect::{self, Field, View};
 use api_machinery::value::Value as Json;
-use base64::Engine as _;
 
 use super::{List, Map, Text, Value};
 
@@ -30,7 +29,7 @@ pub(super) fn field(field: &dyn Field) -> Value<'_> {
         View::Int64(value) => Value::Int(value),
         View::Float(value) => Value::Double(value),
         View::Str(value) => Value::String(Text::Borrowed(value)),
-        View::Bytes(value) => Value::text(base64::engine::general_purpose::STANDARD.encode(value)),
+        View::Bytes(value) => Value::text(api_machinery::json::base64_text(value)),
         View::Struct(value) => Value::Map(Map::Struct(value)),
         View::List(_) => Value::List(List::Field(field)),
         View::Map(_) => Value::Map(Map::Field(field)),

@@ -22,8 +22,8 @@ pub(super) fn member<'a>(object: &'a dyn Object, name: &str) -> Option<Value<'a>
 }
 
 /// The names of all members of a whole object.
-pub(super) fn members(object: &dyn Object) -> Vec<String> {
-    TYPE_META.into_iter().map(str::to_owned).chain(names(object.as_reflect())).collect()
+pub(super) fn members<'a>(object: &'a dyn Object) -> Vec<Text<'a>> {
+    TYPE_META.into_iter().map(Text::Borrowed).chain(names(object.as_reflect())).collect()
 }
 
 /// A field, where it is set.
@@ -52,14 +52,14 @@ fn field_at(object: &dyn Reflect, index: usize) -> Option<Value<'_>> {
 }
 
 /// The names of the fields that are set.
-pub(super) fn names(object: &dyn Reflect) -> Vec<String> {
+pub(super) fn names<'a>(object: &'a dyn Reflect) -> Vec<Text<'a>> {
     let table = object.struct_type().fields;
     let mut out = Vec::new();
     for (index, row) in reflect::written_fields(object).filter_map(|index| Some((index, table.get(index)?))) {
         match object.field(index).view() {
             View::Struct(inner) if row.inline => out.extend(names(inner)),
-            View::Map(map) if row.rest => map.each(&mut |key, _| out.push(key.to_owned())),
-            _ => out.push(row.name.to_owned()),
+            View::Map(map) if row.rest => map.each(&mut |key, _| out.push(Text::Shared(key.into()))),
+            _ => out.push(Text::Borrowed(row.name)),
         }
     }
     out
