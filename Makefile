@@ -73,7 +73,7 @@ answers: ## The recorded answers of Kubernetes v1.36.3, on both stores (FLAGS="e
 sim: ## 5,000 seeds of the simulation: the control plane under faults
 	COXSWAIN_SIM_SEEDS=5000 $(CARGO) test --locked -p tests --test simulation -- --nocapture
 
-mutants: ## Plant known bugs, each by itself, and see that the tests catch it (NAME=part of their names)
+mutants: ## Plant known bugs and see that the tests catch each (NAME=part of their names)
 	$(CARGO) xtask mutants $(NAME)
 
 additions: ## Add a kind, a version, a controller and plugins in a copy of the tree (FLAGS=--all runs all unit tests then)

@@ -135,7 +135,7 @@ pub(crate) fn run(root: &Path, all: bool) -> Result<()> {
     let mut failed = 0;
     for file in &files {
         let addition = Addition::parse(&patches::stem(file), &std::fs::read_to_string(file)?)?;
-        field.apply(file, false)?;
+        field.apply(file)?;
         for tests in &addition.tests {
             let outcome = field.test(tests)?;
             let said = if outcome == Outcome::Passed { "added" } else { "FAILED" };

@@ -19,7 +19,7 @@ const USAGE: &str = "usage: cargo xtask TASK
 
   check            layers, dependencies, licences, file sizes, the table of attacks, and that patches of tests fit
   additions [--all] add a kind, a version, a controller and plugins in a copy of the tree, and see that they work there
-  mutants [NAME]   plant the bugs of tests/mutants, each by itself, and see that the tests catch it
+  mutants [NAME]   plant the bugs of tests/mutants, and see that the tests catch each
   images           pack the test images (hack/images.sh calls this)
   component-image  pack a binary of the project as an image";
 

@@ -32,7 +32,7 @@ pub(crate) fn misfit(root: &Path, file: &Path) -> Result<Option<String>> {
 }
 
 /// What came of a run of tests.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Passed,
     Failed,
@@ -98,12 +98,19 @@ impl Field {
         Ok(field)
     }
 
-    /// Changes the copy by a patch, or takes the change out again.
-    pub(crate) fn apply(&self, patch: &Path, reverse: bool) -> Result<()> {
-        let file = patch.to_string_lossy();
-        let words: &[&str] = if reverse { &["apply", "--reverse", &file] } else { &["apply", &file] };
-        let done = git(&self.tree, words)?;
+    /// Changes the copy by a patch.
+    pub(crate) fn apply(&self, patch: &Path) -> Result<()> {
+        let done = git(&self.tree, &["apply", &patch.to_string_lossy()])?;
         ensure!(done.status.success(), "{}: {}", stem(patch), String::from_utf8_lossy(&done.stderr));
+        Ok(())
+    }
+
+    /// Takes all changes of patches out again.
+    pub(crate) fn clean(&self) -> Result<()> {
+        for step in [&["reset", "--quiet", "--hard"][..], &["clean", "--quiet", "--force", "-d"]] {
+            let done = git(&self.tree, step)?;
+            ensure!(done.status.success(), "git {}: {}", step.join(" "), String::from_utf8_lossy(&done.stderr));
+        }
         Ok(())
     }
 
