@@ -317,7 +317,11 @@ impl Parser<'_> {
         let name: Name = match self.kind() {
             TokenKind::Ident => self.text().into(),
             TokenKind::Escaped => self.text().trim_matches('`').into(),
-            _ => return Err(self.unexpected("mismatched", "IDENTIFIER")),
+            // More than one rule may go on after a dot, of which upstream's parser then names none.
+            _ => {
+                let message = format!("Syntax error: no viable alternative at input '.{}'", self.text());
+                return Err(Issue { offset: self.offset(), message });
+            }
         };
         self.advance();
         Ok(name)

@@ -14,7 +14,7 @@ use crate::kubernetes::declared::Declared;
 use crate::time::Timestamp;
 use crate::types::Type;
 
-mod compare;
+pub(crate) mod compare;
 mod map;
 mod object;
 mod read;

@@ -102,7 +102,7 @@ fn item(field: &dyn Field, depth: Option<usize>, out: &mut String) {
         View::Int32(value) => out.push_str(&value.to_string()),
         View::Int64(value) => out.push_str(&value.to_string()),
         View::Float(value) => out.push_str(&value.to_string()),
-        View::Str(value) => out.push_str(&serde_json::Value::from(value).to_string()),
+        View::Str(value) => out.push_str(BadValue::named(value).text()),
         View::Bytes(value) => out.push_str(&serde_json::Value::from(value).to_string()),
         View::Leaf(leaf) => out.push_str(&leaf.to_value().to_string()),
         View::Dynamic(value) => out.push_str(&value.to_string()),

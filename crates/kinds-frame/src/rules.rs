@@ -12,6 +12,7 @@ use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::core_v1::PodSpec;
 use feature_gates::{Feature, Gates};
+use parking_lot::Mutex;
 
 use crate::gated::{self, Gated};
 use crate::info::{Column, ResourceInfo};
@@ -38,6 +39,25 @@ pub struct RuleContext {
     pub extra: std::collections::BTreeMap<String, Vec<String>>,
     /// Whether the server lets no container be privileged.
     pub forbids_privileged: bool,
+    /// What checks have to say beside errors.
+    pub remarks: Remarks,
+}
+
+/// Texts for the client that come up while an object is checked, and are no errors.
+#[derive(Debug, Clone, Default)]
+pub struct Remarks(Arc<Mutex<Vec<String>>>);
+
+impl Remarks {
+    /// Adds some.
+    pub fn add(&self, texts: Vec<String>) {
+        self.0.lock().extend(texts);
+    }
+
+    /// Takes all that came up so far.
+    #[must_use]
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock())
+    }
 }
 
 /// What a delete does at once and what it leaves for later.

@@ -119,6 +119,7 @@ impl Resource {
         if errors.is_empty() {
             errors = metadata::validate_path_segment(object.meta());
         }
+        hooks.admission.warn(&cx.rules.remarks.take());
         if !errors.is_empty() {
             return Err(ApiError::invalid(&self.group_kind(), &object.meta().name, &errors));
         }

@@ -131,37 +131,51 @@ impl Resource {
     pub(crate) fn check_preconditions(&self, options: &DeleteOptions, object: &dyn Object) -> Result<(), ApiError> {
         let Some(preconditions) = &options.preconditions else { return Ok(()) };
         let meta = object.meta();
-        // Upstream names the kind here where everyone else names the resource.
-        let GroupKind { group, kind } = self.group_kind();
-        let kind = GroupResource { group, resource: kind };
-        if let Some(uid) = preconditions.uid.as_ref().filter(|uid| **uid != meta.uid) {
-            let cause = format!(
+        let uid = preconditions.uid.as_ref().filter(|uid| **uid != meta.uid);
+        let version = preconditions.resource_version.as_ref().filter(|version| **version != meta.resource_version);
+        if self.rules.lifecycle().finalizer.is_some() {
+            let cause = match (uid, version) {
+                (Some(uid), _) => format!("UID in precondition: {uid}, UID in object meta: {}", meta.uid),
+                (None, Some(version)) => {
+                    let own = &meta.resource_version;
+                    format!("ResourceVersion in precondition: {version}, ResourceVersion in object meta: {own}")
+                }
+                (None, None) => return Ok(()),
+            };
+            let cause = format!("Precondition failed: {cause}");
+            return Err(ApiError::conflict(&self.group_resource, &meta.name, cause));
+        }
+        let cause = match (uid, version) {
+            (Some(uid), _) => format!(
                 "the UID in the precondition ({uid}) does not match the UID in record ({}). \
                  The object might have been deleted and then recreated",
                 meta.uid
-            );
-            return Err(ApiError::conflict(&kind, &meta.name, cause));
-        }
-        let version = preconditions.resource_version.as_ref();
-        if let Some(version) = version.filter(|version| **version != meta.resource_version) {
-            let cause = format!(
+            ),
+            (None, Some(version)) => format!(
                 "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). \
                  The object might have been modified",
                 meta.resource_version
-            );
-            return Err(ApiError::conflict(&kind, &meta.name, cause));
-        }
-        Ok(())
+            ),
+            (None, None) => return Ok(()),
+        };
+        // Upstream names the kind here where everyone else names the resource.
+        let GroupKind { group, kind } = self.group_kind();
+        Err(ApiError::conflict(&GroupResource { group, resource: kind }, &meta.name, cause))
     }
 
     fn plan(&self, cx: &RequestCx, object: &dyn Object, options: &DeleteOptions) -> Plan {
         let meta = object.meta();
-        let mut finalizers = if self.shared.garbage_collector {
+        let held = self.rules.lifecycle().finalizer.filter(|_| meta.deletion_timestamp.is_none());
+        if let Some(held) = held {
+            let mut object = object.clone_object();
+            hold(object.meta_mut(), held, cx.rules.now);
+            return Plan::Mark { object, goes_at_once: false };
+        }
+        let finalizers = if self.shared.garbage_collector {
             finalizers::for_deletion(self.rules.lifecycle(), meta, options)
         } else {
             meta.finalizers.clone()
         };
-        finalizers::hold(self.rules.lifecycle(), meta, &mut finalizers);
         let grace = self.rules.grace(object, options.grace_period_seconds);
         let mut new = object.clone_object();
         match begin_grace(new.meta_mut(), grace, options.grace_period_seconds, cx.rules.now) {
@@ -252,6 +266,14 @@ fn begin_grace(meta: &mut ObjectMeta, grace: Grace, asked: Option<i64>, now: Tim
     meta.deletion_timestamp = Some(ends);
     meta.deletion_grace_period_seconds = Some(seconds);
     Graceful::Begins { seconds }
+}
+
+/// Marks an object of a kind that holds its objects itself: nothing else that a deletion asks for is looked at.
+fn hold(meta: &mut ObjectMeta, finalizer: &str, now: Time) {
+    if !meta.finalizers.iter().any(|own| own == finalizer) {
+        meta.finalizers.push(finalizer.to_owned());
+    }
+    meta.deletion_timestamp = Some(now);
 }
 
 /// Marks an object that finalizers hold.

@@ -26,14 +26,6 @@ pub(crate) fn for_deletion(lifecycle: &Lifecycle, meta: &ObjectMeta, options: &D
     finalizers
 }
 
-/// Adds what holds objects of the kind from the moment that their deletion begins.
-pub(crate) fn hold(lifecycle: &Lifecycle, meta: &ObjectMeta, finalizers: &mut Vec<String>) {
-    let Some(held) = lifecycle.finalizer else { return };
-    if meta.deletion_timestamp.is_none() && !finalizers.iter().any(|own| own == held) {
-        finalizers.push(held.to_owned());
-    }
-}
-
 /// Whether to orphan dependents, and whether to delete them first.
 fn wanted(lifecycle: &Lifecycle, meta: &ObjectMeta, options: &DeleteOptions) -> (bool, bool) {
     if lifecycle.dependents == Dependents::Unsupported {

@@ -219,6 +219,7 @@ impl Resource {
     ) -> Result<Swap, ApiError> {
         self.prepare(request, &mut *object, old);
         let errors = self.validate_update(request, &*object, old);
+        request.hooks.admission.warn(&request.cx.rules.remarks.take());
         if !errors.is_empty() {
             return Err(ApiError::invalid(&self.group_kind(), request.name, &errors));
         }

@@ -1,14 +1,14 @@
 //! The structural schema of a custom resource version: read from its `openAPIV3Schema`, and what follows from it for
 //! objects: pruning, defaulting, validation, and the rules that list types add.
 //!
-//! Deliberately not here: rules in the expression language (`x-kubernetes-validations`), which need an evaluator; their
-//! JSON is kept in [`Structural::expression_rules`].
+//! Deliberately not here: what rules in the expression language ([`ValidationRule`]) mean, which needs an evaluator.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 mod defaults;
+mod field_path;
 mod formats;
 mod junctors;
 mod list_types;
@@ -17,13 +17,16 @@ mod prune;
 mod rules;
 pub mod structure;
 mod validate;
+mod validation_rule;
 
 pub use defaults::{drop_nulls, fill_defaults};
+pub use field_path::field_path;
 pub use formats::is_known as is_known_format;
 pub use list_types::check_list_types;
 pub use prune::prune;
 pub use rules::Rules;
 pub use validate::{validate, validate_update};
+pub use validation_rule::ValidationRule;
 
 /// Deepest nesting that is unpacked; deeper schemas are refused long before.
 const MAX_DEPTH: usize = 200;
@@ -59,8 +62,8 @@ pub struct Structural {
     pub map_type: String,
     /// Whether this is the schema of a whole object, whose type and metadata are implied.
     pub root: bool,
-    /// `x-kubernetes-validations`, as JSON.
-    pub expression_rules: Vec<Value>,
+    /// `x-kubernetes-validations`.
+    pub expression_rules: Vec<ValidationRule>,
     /// What values must be like.
     pub rules: Rules,
 }
@@ -70,6 +73,11 @@ impl Structural {
     /// definitions refuse them.
     pub fn root(schema: &Value) -> Self {
         Self { root: true, ..Self::read(schema, 0) }
+    }
+
+    /// Reads the schema of a part of an object.
+    pub(crate) fn of_node(schema: &Value) -> Self {
+        Self::read(schema, 0)
     }
 
     fn read(schema: &Value, depth: usize) -> Self {
@@ -94,7 +102,7 @@ impl Structural {
             list_map_keys: list("x-kubernetes-list-map-keys").filter_map(Value::as_str).map(Into::into).collect(),
             map_type: text("x-kubernetes-map-type"),
             root: false,
-            expression_rules: list("x-kubernetes-validations").cloned().collect(),
+            expression_rules: list("x-kubernetes-validations").map(ValidationRule::read).collect(),
             rules: Rules::read(schema, |value| below(value)),
         }
     }

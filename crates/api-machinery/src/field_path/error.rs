@@ -91,6 +91,11 @@ impl BadValue {
         Self(escaped.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029"))
     }
 
+    /// The value as it is printed.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
     /// An absent pointer.
     pub fn null() -> Self {
         Self("null".into())

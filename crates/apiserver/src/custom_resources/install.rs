@@ -1,6 +1,6 @@
 //! Putting a definition's versions into service, and taking them out again.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use api_machinery::value::Value;
 use api_types::apiextensions_v1::{
@@ -194,8 +194,15 @@ fn prepare(
     let has_status = declared.has_status;
     let info = Arc::new(CustomInfo::new(declared));
     let cells = columns::declared(&version.additional_printer_columns);
-    let rules =
-        CustomRules { info: Arc::clone(&info), schema: Arc::clone(structural), cells, scale, has_status, selectable };
+    let rules = CustomRules {
+        info: Arc::clone(&info),
+        schema: Arc::clone(structural),
+        cells,
+        scale,
+        has_status,
+        selectable,
+        expressions: OnceLock::new(),
+    };
     let kind = CustomKind {
         schema: Arc::clone(structural),
         list_kind: names.list_kind.clone(),

@@ -1,10 +1,11 @@
 //! The rules of a custom kind, as its definition states them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use api_machinery::field_path::{ErrorList, Path};
-use api_machinery::names::{dns1123_subdomain, mask_trailing_dash};
+use api_machinery::field_path::{BadValue, ErrorKind, ErrorList, Path};
+use api_machinery::names::{dns1123_subdomain, mask_trailing_dash, qualified_name};
 use api_machinery::object::{Object, Unstructured};
+use api_machinery::quote::go_quote;
 use api_machinery::reflect::StructType;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
@@ -13,6 +14,7 @@ use kinds::lifecycle::Lifecycle;
 use kinds::rules::{Endpoint, Grace, MetadataCheck, RuleContext, Rules, Scale};
 use schema::structural::{check_list_types, drop_nulls, fill_defaults, validate, validate_update};
 use schema::{JsonPath, Structural};
+use schema_rules::{RUNTIME_BUDGET, RuleTree, Subject};
 
 use super::columns::{self, Cell};
 use super::embedded;
@@ -28,6 +30,8 @@ pub(super) struct CustomRules {
     pub(super) has_status: bool,
     /// By the name in selectors.
     pub(super) selectable: Vec<(String, JsonPath)>,
+    /// The schema's rules in the expression language, compiled for the first object that is written.
+    pub(super) expressions: OnceLock<RuleTree>,
 }
 
 const OTHER_KIND: &str = "invariant: the engine hands each kind its own objects";
@@ -49,24 +53,60 @@ fn with_content(object: &mut Unstructured, work: impl FnOnce(&mut Value)) {
     }
 }
 
+/// After these, a value may be of another shape than expressions expect.
+const HIDES_RULES: [ErrorKind; 5] =
+    [ErrorKind::NotSupported, ErrorKind::Required, ErrorKind::TooLong, ErrorKind::TooMany, ErrorKind::TypeInvalid];
+
+/// Custom objects may have finalizers of any name, which other kinds may not.
+fn finalizer_warnings(finalizer: &str) -> Vec<String> {
+    let shown = go_quote(finalizer);
+    let mut problems = qualified_name(finalizer);
+    if !finalizer.contains('/') && !matches!(finalizer, "orphan" | "foregroundDeletion") {
+        let path = if finalizer.contains('.') { " including a path (/)" } else { "" };
+        problems.push(format!(
+            "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+        ));
+    }
+    problems.into_iter().map(|problem| format!("metadata.finalizers: {shown}: {problem}")).collect()
+}
+
 impl CustomRules {
-    fn check(&self, object: &dyn Object, old: Option<&dyn Object>) -> ErrorList {
+    fn check(&self, cx: &RuleContext, object: &dyn Object, old: Option<&dyn Object>) -> ErrorList {
         let (root, value) = (Path::default(), object.to_value());
-        let mut errors = match old {
-            Some(old) => validate_update(&root, &value, &old.to_value(), &self.schema),
+        let old = old.map(<dyn Object>::to_value);
+        let mut errors = match &old {
+            Some(old) => validate_update(&root, &value, old, &self.schema),
             None => validate(&root, &value, &self.schema),
         };
         if let Some(scale) = &self.scale {
             scale.check(&value, &mut errors);
         }
         embedded::check(&root, &value, &self.schema, &mut errors);
-        let had_duplicates = old.is_some_and(|old| !check_list_types(&root, &old.to_value(), &self.schema).is_empty());
+        let had_duplicates = old.as_ref().is_some_and(|old| !check_list_types(&root, old, &self.schema).is_empty());
         if !had_duplicates {
-            for error in check_list_types(&root, &value, &self.schema).iter() {
-                errors.push(error.clone());
-            }
+            errors.extend(check_list_types(&root, &value, &self.schema));
         }
+        self.check_expressions(cx, &value, old.as_ref(), &mut errors);
         errors
+    }
+
+    /// Rules are only asked about objects of which they can understand everything.
+    fn check_expressions(&self, cx: &RuleContext, value: &Value, old: Option<&Value>, errors: &mut ErrorList) {
+        let rules = self.expressions.get_or_init(|| RuleTree::compile(&self.schema));
+        if rules.is_empty() {
+            return;
+        }
+        let root = Path::nil();
+        if errors.iter().any(|error| HIDES_RULES.contains(&error.kind)) {
+            let detail = "some validation rules were not checked because the object was invalid; correct the existing \
+                          errors to complete validation";
+            errors.push(root.invalid(BadValue::null(), detail));
+            return;
+        }
+        let mut budget = RUNTIME_BUDGET;
+        let found = rules.validate(&root, Subject { value, old, ratchets: old.is_some() }, &mut budget);
+        errors.extend(found.errors);
+        cx.remarks.add(found.warnings);
     }
 }
 
@@ -125,8 +165,8 @@ impl Rules for CustomRules {
         object.metadata.generation = 1;
     }
 
-    fn validate_create(&self, _: &RuleContext, object: &dyn Object) -> ErrorList {
-        self.check(object, None)
+    fn validate_create(&self, cx: &RuleContext, object: &dyn Object) -> ErrorList {
+        self.check(cx, object, None)
     }
 
     fn prepare_update(&self, _: &RuleContext, endpoint: Endpoint, object: &mut dyn Object, old: &dyn Object) {
@@ -153,8 +193,8 @@ impl Rules for CustomRules {
         }
     }
 
-    fn validate_update(&self, _: &RuleContext, _: Endpoint, object: &dyn Object, old: &dyn Object) -> ErrorList {
-        self.check(object, Some(old))
+    fn validate_update(&self, cx: &RuleContext, _: Endpoint, object: &dyn Object, old: &dyn Object) -> ErrorList {
+        self.check(cx, object, Some(old))
     }
 
     fn metadata_checks(&self, _: Endpoint) -> &'static [MetadataCheck] {
@@ -165,8 +205,10 @@ impl Rules for CustomRules {
         if prefix { dns1123_subdomain(&mask_trailing_dash(name)) } else { dns1123_subdomain(name) }
     }
 
-    fn warnings(&self, _: &dyn Object, _: Option<&dyn Object>) -> Vec<String> {
-        Vec::new()
+    fn warnings(&self, object: &dyn Object, old: Option<&dyn Object>) -> Vec<String> {
+        let known = old.map_or(&[][..], |old| &old.meta().finalizers);
+        let new = object.meta().finalizers.iter().filter(|own| !known.contains(own));
+        new.flat_map(|finalizer| finalizer_warnings(finalizer)).collect()
     }
 
     fn grace(&self, _: &dyn Object, _: Option<i64>) -> Grace {

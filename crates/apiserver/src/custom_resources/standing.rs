@@ -47,7 +47,7 @@ fn structural_problems(definition: &CustomResourceDefinition) -> Option<Cow<'sta
     for (index, version) in definition.spec.versions.iter().enumerate() {
         if version.schema.is_some() {
             let path = Path::new("spec").child("versions").index(index).child("schema").child("openAPIV3Schema");
-            problems.extend(structure::check(&path, &schema_of(version)).iter().map(ToString::to_string));
+            problems.extend(structure::check(&path, &schema_of(version)).all().iter().map(ToString::to_string));
         }
     }
     (!problems.is_empty()).then(|| problems.join(", ").into())

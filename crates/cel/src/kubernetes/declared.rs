@@ -13,13 +13,16 @@ use crate::environment::TypeProvider;
 use crate::estimate::{Hints, Range};
 use crate::time::{self, Timestamp};
 use crate::types::Type;
-use crate::value::{List, Map, Object, Value};
+use crate::value::{List, Map, Object, Value, compare};
+
+mod unordered;
 
 /// A declared type.
 #[derive(Debug, Clone)]
 pub struct Declared {
     pub kind: DeclaredKind,
-    /// The most characters, bytes or elements that a value has, where that is known.
+    /// The most characters, bytes or elements that a value has, where that is known; upstream counts other values as
+    /// nothing (0) where their type is declared.
     pub max_size: Option<u64>,
 }
 
@@ -39,11 +42,11 @@ pub enum DeclaredKind {
     /// A string of format `duration`.
     Duration,
     List {
-        item: Box<Declared>,
+        item: Arc<Declared>,
         order: ListOrder,
     },
     Map {
-        value: Box<Declared>,
+        value: Arc<Declared>,
     },
     Object {
         name: Name,
@@ -66,7 +69,7 @@ pub enum ListOrder {
 pub struct DeclaredField {
     /// The name in JSON.
     pub json_name: String,
-    pub declared: Declared,
+    pub declared: Arc<Declared>,
 }
 
 const RESERVED: [&str; 20] = [
@@ -108,6 +111,9 @@ pub fn escape(name: &str) -> Option<Name> {
 }
 
 impl Declared {
+    /// The keys of maps. Upstream knows no limit for them and counts them as nothing.
+    const KEY: &'static Self = &Self { kind: DeclaredKind::String, max_size: Some(0) };
+
     /// A type without a known size.
     #[must_use]
     pub fn new(kind: DeclaredKind) -> Self {
@@ -139,6 +145,9 @@ impl Declared {
             (DeclaredKind::List { .. }, Json::Array(items)) => Some(Value::List(List::Declared(items, self))),
             (DeclaredKind::Map { .. }, Json::Object(map)) => Some(Value::Map(Map::Declared(map, self))),
             (DeclaredKind::Object { .. }, Json::Object(map)) => Some(Value::Object(Object::Declared(map, self))),
+            (DeclaredKind::Int, Json::Number(number)) => {
+                number.as_i64().or_else(|| compare::double_as_int(number.as_f64()?)).map(Value::Int)
+            }
             (DeclaredKind::Double, Json::Number(number)) => number.as_f64().map(Value::Double),
             (DeclaredKind::Timestamp, Json::String(text)) => timestamp(text).map(Value::Timestamp),
             (DeclaredKind::Duration, Json::String(text)) => time::parse_duration(text).map(Value::Duration),
@@ -165,26 +174,50 @@ impl Declared {
     pub(crate) fn field_value<'a>(&'a self, map: &'a ValueMap<String, Json>, name: &str) -> Option<Value<'a>> {
         let DeclaredKind::Object { fields, .. } = &self.kind else { return None };
         let field = fields.get(name)?;
-        map.get(&field.json_name).map(|json| field.declared.value(json))
+        // A field that is null is one that is not there.
+        map.get(&field.json_name).filter(|json| !json.is_null()).map(|json| field.declared.value(json))
     }
 
     pub(crate) fn field_names(&self, map: &ValueMap<String, Json>) -> Vec<Name> {
         let DeclaredKind::Object { fields, .. } = &self.kind else { return Vec::new() };
         fields
             .iter()
-            .filter(|(_, field)| map.contains_key(&field.json_name))
+            .filter(|(_, field)| map.get(&field.json_name).is_some_and(|json| !json.is_null()))
             .map(|(name, _)| Name::clone(name))
             .collect()
     }
 
+    /// Whether objects of this type are equal. What the type does not declare is compared as it is.
+    pub(crate) fn objects_equal(&self, left: &ValueMap<String, Json>, right: &ValueMap<String, Json>) -> bool {
+        let DeclaredKind::Object { fields, .. } = &self.kind else { return left == right };
+        let same = |(name, value): (&String, &Json)| {
+            let Some(other) = right.get(name) else { return false };
+            let declared = escape(name).and_then(|name| fields.get(&name));
+            declared.map_or_else(
+                || value == other,
+                |field| field.declared.value(value).equals(&field.declared.value(other)),
+            )
+        };
+        left.len() == right.len() && left.iter().all(same)
+    }
+
+    /// How the elements are told apart, if this is a list whose order does not count.
+    fn unordered(&self) -> Option<unordered::Identity<'_>> {
+        match &self.kind {
+            DeclaredKind::List { order: ListOrder::Set, .. } => Some(unordered::Identity::Value),
+            DeclaredKind::List { order: ListOrder::Map(keys), .. } => Some(unordered::Identity::Keys(keys)),
+            _ => None,
+        }
+    }
+
     /// Whether lists are equal in any order; nothing where the order counts.
     pub(crate) fn lists_equal(&self, left: &List<'_>, right: &List<'_>) -> Option<bool> {
-        let DeclaredKind::List { order, .. } = &self.kind else { return None };
-        if *order == ListOrder::Atomic {
-            return None;
-        }
-        let among = |list: &List<'_>, item: &Value<'_>| list.iter().any(|other| other.equals(item));
-        Some(left.len() == right.len() && left.iter().all(|item| among(right, &item)))
+        Some(unordered::equal(self.unordered()?, left, right))
+    }
+
+    /// What adding a list to one of this type makes; nothing where it is put behind it.
+    pub(crate) fn lists_merged<'v>(&self, left: &List<'v>, right: &List<'v>) -> Option<Vec<Value<'v>>> {
+        Some(unordered::merged(self.unordered()?, left, right))
     }
 
     /// The type at a path of field names, `@items` and `@values`.
@@ -193,6 +226,7 @@ impl Declared {
         match (&self.kind, &**first) {
             (DeclaredKind::List { item, .. }, "@items") => item.at(rest),
             (DeclaredKind::Map { value }, "@values") => value.at(rest),
+            (DeclaredKind::Map { .. }, "@keys") => Self::KEY.at(rest),
             (DeclaredKind::Map { value }, _) if !first.starts_with('@') => value.at(rest),
             (DeclaredKind::Object { fields, .. }, name) => fields.get(name)?.declared.at(rest),
             _ => None,

@@ -83,6 +83,7 @@ fn issues_read_as_upstreams() {
             "x + 'a'",
             "ERROR: <input>:1:3: found no matching overload for '_+_' applied to '(int, string)'\n | x + 'a'\n | ..^",
         ),
+        ("x.", "ERROR: <input>:1:3: Syntax error: no viable alternative at input '.'\n | x.\n | ..^"),
         ("x.a", "ERROR: <input>:1:2: type 'int' does not support field selection\n | x.a\n | .^"),
         ("[1, 'a']", "ERROR: <input>:1:5: expected type 'int' but found 'string'\n | [1, 'a']\n | ....^"),
         ("'a'.matches('(')", "ERROR: <input>:1:13: invalid matches argument\n | 'a'.matches('(')\n | ............^"),
@@ -151,13 +152,15 @@ fn schema() -> Arc<Declared> {
     let field = |json_name: &str, kind| {
         let declared = Declared { kind, max_size: Some(10) };
         let name = super::declared::escape(json_name).unwrap();
-        (name, DeclaredField { json_name: json_name.to_owned(), declared })
+        (name, DeclaredField { json_name: json_name.to_owned(), declared: Arc::new(declared) })
     };
-    let item = Box::new(Declared { kind: DeclaredKind::String, max_size: Some(100) });
+    let item = Arc::new(Declared { kind: DeclaredKind::String, max_size: Some(100) });
     let fields = [
         field("name", DeclaredKind::String),
         field("a.b-c", DeclaredKind::Int),
         field("at", DeclaredKind::Timestamp),
+        field("whole", DeclaredKind::Int),
+        field("gone", DeclaredKind::String),
         field("set", DeclaredKind::List { item, order: ListOrder::Set }),
     ];
     Arc::new(Declared::new(DeclaredKind::Object { name: "selfType".into(), fields: fields.into() }))
@@ -168,12 +171,15 @@ fn declared_types_check_and_read() {
     let declared = schema();
     let types = DeclaredTypes::default().with("self", Arc::clone(&declared));
     let env = environment(NEWEST).with_variable("self", declared.cel_type()).with_types(Arc::new(types.clone()));
-    let object = serde_json::json!({"name": "n", "a.b-c": 3, "at": "2024-01-01", "set": ["a", "b"]});
+    let object =
+        serde_json::json!({"name": "n", "a.b-c": 3, "at": "2024-01-01", "set": ["a", "b"], "whole": 4.0, "gone": null});
     let variables = Variables::default().with("self", declared.value(&object));
     for source in [
         "self.name == 'n' && self.a__dot__b__dash__c == 3",
         "self.at.getFullYear() == 2024",
         "self.set == ['b', 'a'] && has(self.name)",
+        "self.set + ['b', 'c'] == ['a', 'b', 'c']",
+        "self.whole + 1 == 5 && !has(self.gone)",
     ] {
         let program = env.compile(source).unwrap_or_else(|issues| panic!("{issues}"));
         let result = program.evaluate(&variables, Budget::default()).result;

@@ -260,5 +260,10 @@ fn whole<'v>(args: &Args<'_, 'v>, unit: i64) -> Out<Value<'v>> {
 
 /// Two lists in a row.
 fn joined<'v>(left: &List<'v>, right: &List<'v>) -> Value<'v> {
+    if let List::Declared(_, of) = left
+        && let Some(merged) = of.lists_merged(left, right)
+    {
+        return Value::list(merged);
+    }
     Value::List(List::Shared(Arc::new(left.iter().chain(right.iter()).collect())))
 }

@@ -118,6 +118,9 @@ fn maps_equal(left: &Map<'_>, right: &Map<'_>) -> bool {
 }
 
 fn objects_equal(left: &Object<'_>, right: &Object<'_>) -> bool {
+    if let (Object::Declared(left, of), Object::Declared(right, _)) = (left, right) {
+        return of.objects_equal(left, right);
+    }
     let fields = left.fields();
     let same = |name: &crate::ast::Name| match (left.field(name), right.field(name)) {
         (Some(a), Some(b)) => a.equals(&b),
@@ -132,6 +135,11 @@ pub(super) fn keys_equal(left: &Value<'_>, right: &Value<'_>) -> bool {
 
 /// The hash of a key; equal keys have equal ones. Nothing for what is no key.
 pub(super) fn key_hash(key: &Value<'_>, hasher: &mut impl Hasher) -> Option<u64> {
+    hash_key(key, hasher).then(|| hasher.finish())
+}
+
+/// Hashes what can be a key, and tells whether it is one.
+pub(crate) fn hash_key(key: &Value<'_>, hasher: &mut impl Hasher) -> bool {
     match key {
         Value::Bool(value) => value.hash(hasher),
         Value::String(text) => text.as_str().hash(hasher),
@@ -139,7 +147,7 @@ pub(super) fn key_hash(key: &Value<'_>, hasher: &mut impl Hasher) -> Option<u64>
         Value::Uint(value) => i128::from(*value).hash(hasher),
         #[expect(clippy::cast_possible_truncation, reason = "a key is a whole number; others equal none")]
         Value::Double(value) if value.fract() == 0.0 => (*value as i128).hash(hasher),
-        _ => return None,
+        _ => return false,
     }
-    Some(hasher.finish())
+    true
 }

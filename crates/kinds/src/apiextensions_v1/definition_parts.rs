@@ -88,8 +88,14 @@ fn check_place(at: &Path, value: &str, roots: &[&str], detail: &str, errors: &mu
     }
 }
 
-/// The fields that objects can be selected by, at the path of their list.
-pub(super) fn check_selectable(fields: &[SelectableField], schema: &Structural, at: &Path, errors: &mut ErrorList) {
+/// The fields that objects can be selected by, at the path of their list. A version that had too many before may keep them.
+pub(super) fn check_selectable(
+    fields: &[SelectableField],
+    former: &[SelectableField],
+    schema: &Structural,
+    at: &Path,
+    errors: &mut ErrorList,
+) {
     let mut seen = BTreeSet::new();
     for (index, field) in fields.iter().enumerate() {
         let (at, path) = (at.index(index).child("jsonPath"), field.json_path.as_str());
@@ -113,7 +119,7 @@ pub(super) fn check_selectable(fields: &[SelectableField], schema: &Structural, 
             errors.push(at.duplicate(path));
         }
     }
-    if seen.len() > MAX_SELECTABLE {
+    if seen.len() > MAX_SELECTABLE && fields != former {
         errors.push(at.too_many(seen.len(), MAX_SELECTABLE));
     }
 }

@@ -4,13 +4,17 @@ use std::collections::BTreeSet;
 
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::value::{Value, struct_to_map};
-use api_types::apiextensions_v1::{CustomResourceDefinition, CustomResourceValidation, JSONSchemaProps};
+use api_types::apiextensions_v1::{
+    CustomResourceDefinition, CustomResourceDefinitionVersion, CustomResourceValidation, JSONSchemaProps,
+    ValidationRule,
+};
+use schema::Structural;
 use schema::structural::{is_known_format, structure};
+use schema_rules::KnownExpressions;
 
 use super::schema_defaults;
 use crate::internal_json;
 
-const NO_EXPRESSIONS: &str = "validation rules in the expression language are not supported by this server";
 /// The deepest schema that is searched.
 const MAX_DEPTH: usize = 200;
 /// What may stand at the root where the status is a part of its own, by the internal name and that of the wire.
@@ -39,20 +43,90 @@ const AT_ROOT: [(&str, &str); 22] = [
     ("XValidations", "x-kubernetes-validations"),
 ];
 
-/// Checks a schema; `at` is the path of what holds it, `has_status` whether the status is a subresource.
-pub(super) fn check(of: Option<&CustomResourceValidation>, has_status: bool, at: &Path, errors: &mut ErrorList) {
+/// How the schema of a version is looked at.
+pub(super) struct Look<'l> {
+    /// Whether the status is a subresource.
+    pub(super) has_status: bool,
+    /// What the definition said before.
+    pub(super) former: &'l Former,
+    /// Whether the version had the same schema before.
+    pub(super) is_unchanged: bool,
+}
+
+/// What a definition said before: of that, less is asked.
+#[derive(Default)]
+pub(super) struct Former {
+    expressions: KnownExpressions,
+    /// Some default had members that its schema does not know.
+    pub(super) has_unpruned_defaults: bool,
+}
+
+impl Former {
+    /// What these versions say.
+    pub(super) fn of(versions: &[CustomResourceDefinitionVersion]) -> Self {
+        let mut former = Self::default();
+        for schema in versions.iter().map(|version| Structural::root(&super::schema_of(version))) {
+            former.expressions.add(&schema);
+            former.has_unpruned_defaults |= schema_defaults::has_unpruned(&schema);
+        }
+        former
+    }
+}
+
+/// Checks a schema; `at` is the path of what holds it. What keeps it from being structural is told first, or else what is
+/// wrong with its defaults. Rules in the expression language are for structural schemas only.
+pub(super) fn check(of: Option<&CustomResourceValidation>, look: &Look<'_>, at: &Path, errors: &mut ErrorList) {
     let Some(declared) = of.and_then(|validation| validation.open_apiv3_schema.as_ref()) else { return };
     let schema = Value::Object(struct_to_map(declared));
     let at = at.child("openAPIV3Schema");
-    if has_status {
+    if look.has_status {
         check_root(declared, &schema, &at, errors);
     }
+    if declared.nullable {
+        errors.push(at.child("nullable").forbidden("nullable cannot be true at the root"));
+    }
     let problems = structure::check(&at, &schema);
-    let is_structural = problems.is_empty();
-    errors.extend(problems);
-    refuse_expressions(&at, &schema, 0, errors);
+    let is_structural = problems.structural.is_empty() && !problems.is_other_dialect;
+    let unpacked = Structural::root(&schema);
+    errors.extend(problems.structural);
     if is_structural {
-        schema_defaults::check(&at, &schema, errors);
+        schema_defaults::check(&at, &unpacked, look.former.has_unpruned_defaults, errors);
+    }
+    let broken: BTreeSet<String> = problems.errors.iter().map(|problem| problem.field.clone()).collect();
+    errors.extend(problems.errors);
+    if is_structural {
+        errors.extend(check_rules(&at, &unpacked, &broken, look));
+    }
+}
+
+/// The rules in the expression language, where nothing else is wrong with the schema there or below.
+fn check_rules(at: &Path, schema: &Structural, broken: &BTreeSet<String>, look: &Look<'_>) -> ErrorList {
+    let is_broken = |at: &Path| {
+        let place = at.to_string();
+        let below = broken.range(place.clone()..).take_while(|field| field.starts_with(&place));
+        below.filter_map(|field| field.get(place.len()..)).any(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    schema_rules::check(
+        at,
+        schema,
+        &schema_rules::Check {
+            known: &look.former.expressions,
+            is_unchanged: look.is_unchanged,
+            is_broken: &is_broken,
+            shown: &|rule| internal_json::bad_value(&declared_rule(rule)),
+        },
+    )
+}
+
+fn declared_rule(rule: &schema::structural::ValidationRule) -> ValidationRule {
+    let rule = rule.clone();
+    ValidationRule {
+        rule: rule.rule,
+        message: rule.message,
+        message_expression: rule.message_expression,
+        reason: rule.reason,
+        field_path: rule.field_path,
+        optional_old_self: rule.optional_old_self,
     }
 }
 
@@ -91,16 +165,6 @@ fn walk(at: &Path, schema: &Value, depth: usize, visit: &mut dyn FnMut(&Path, &V
             walk(&at.child(member).index(index), below, depth + 1, visit);
         }
     }
-}
-
-/// What would not be enforced must not be declared.
-fn refuse_expressions(at: &Path, schema: &Value, depth: usize, errors: &mut ErrorList) {
-    const RULES: &str = "x-kubernetes-validations";
-    walk(at, schema, depth, &mut |at, node| {
-        if node.get(RULES).and_then(Value::as_array).is_some_and(|rules| !rules.is_empty()) {
-            errors.push(at.child(RULES).forbidden(NO_EXPRESSIONS));
-        }
-    });
 }
 
 /// Formats that nothing will enforce and that `old` has not got yet.

@@ -126,10 +126,21 @@ fn schemas() {
         &["spec.validation.openAPIV3Schema.properties[a].default: Invalid value: \"string\":  in \
            body must be of type integer: \"string\""],
     );
+    check(schema(json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.kind != 'x'"}]})), &[]);
     check(
-        schema(json!({"type": "object", "x-kubernetes-validations": [{"rule": "true"}]})),
-        &["spec.validation.openAPIV3Schema.x-kubernetes-validations: Forbidden: validation rules in the expression \
-           language are not supported by this server"],
+        schema(json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.metadata.name"}]})),
+        &["spec.validation.openAPIV3Schema.x-kubernetes-validations[0].rule: Invalid value: \
+           {\"Rule\":\"self.metadata.name\",\"Message\":\"\",\"MessageExpression\":\"\",\"Reason\":null,\"FieldPath\":\"\",\
+           \"OptionalOldSelf\":null}: cel expression must evaluate to a bool"],
+    );
+    // Where something else is wrong below, rules are not looked at.
+    check(
+        schema(json!({"type": "object", "properties": {"a": {"type": "string", "uniqueItems": true}},
+            "x-kubernetes-validations": [{"rule": "nothing"}]})),
+        &[
+            "spec.validation.openAPIV3Schema.properties[a].uniqueItems: Forbidden: uniqueItems cannot be set to true since the \
+           runtime complexity becomes quadratic",
+        ],
     );
     let mut two = json!([
         {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}},

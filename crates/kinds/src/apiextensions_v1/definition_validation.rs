@@ -13,7 +13,8 @@ use api_types::apiextensions_v1::{
 use schema::Structural;
 
 use super::approval::{APPROVED, Approval};
-use super::{definition_names as names, definition_parts as parts, definition_schema};
+use super::definition_schema::{self, Former, Look};
+use super::{definition_names as names, definition_parts as parts};
 use crate::field_rules::{self as rules, IMMUTABLE};
 use crate::internal_json;
 
@@ -105,12 +106,18 @@ fn check_spec(spec: &CustomResourceDefinitionSpec, old: Option<&CustomResourceDe
     rules::choice(&at.child("scope"), &spec.scope, resource_scope::ALL, errors);
     check_schemas_present(spec, old, &at.child("versions"), errors);
     let alike = Alike::of(&spec.versions);
-    check_versions(&spec.versions, &alike, &at.child("versions"), errors);
+    let before = Before::of(old);
+    check_versions(&spec.versions, &alike, &before, &at.child("versions"), errors);
     names::check_present(&spec.names, &at.child("names"), errors);
     names::check(&spec.names, &at.child("names"), errors);
     if let Some(first) = spec.versions.first() {
-        let any_status = spec.versions.iter().any(has_status);
-        check_parts(first, any_status, &alike, &at, "validation", errors);
+        let look = Look {
+            has_status: spec.versions.iter().any(has_status),
+            former: &before.former,
+            is_unchanged: spec.versions.iter().all(|version| before.has_schema_of(version)),
+        };
+        let chosen = Chosen { parts: &alike, holder: "validation", look, before: &before };
+        check_parts(first, &chosen, &at, errors);
     }
     if let Some(conversion) = &spec.conversion {
         check_conversion(conversion, &at.child("conversion"), errors);
@@ -136,7 +143,34 @@ fn check_schemas_present(
     }
 }
 
-fn check_versions(versions: &[CustomResourceDefinitionVersion], alike: &Alike, at: &Path, errors: &mut ErrorList) {
+/// The definition that is to be replaced, where there is one.
+struct Before<'b> {
+    versions: &'b [CustomResourceDefinitionVersion],
+    former: Former,
+}
+
+impl<'b> Before<'b> {
+    fn of(old: Option<&'b CustomResourceDefinitionSpec>) -> Self {
+        let versions = old.map_or(&[][..], |old| &old.versions);
+        Self { versions, former: Former::of(versions) }
+    }
+
+    fn version(&self, name: &str) -> Option<&'b CustomResourceDefinitionVersion> {
+        self.versions.iter().find(|version| version.name == name)
+    }
+
+    fn has_schema_of(&self, version: &CustomResourceDefinitionVersion) -> bool {
+        self.version(&version.name).is_some_and(|former| former.schema == version.schema)
+    }
+}
+
+fn check_versions(
+    versions: &[CustomResourceDefinitionVersion],
+    alike: &Alike,
+    before: &Before<'_>,
+    at: &Path,
+    errors: &mut ErrorList,
+) {
     let own = Alike {
         schema: !alike.schema,
         subresources: !alike.subresources,
@@ -150,7 +184,9 @@ fn check_versions(versions: &[CustomResourceDefinitionVersion], alike: &Alike, a
             errors.push(at.child("name").invalid(&version.name, problems.join(",")));
         }
         parts::check_deprecation(version, &at, errors);
-        check_parts(version, has_status(version), &own, &at, "schema", errors);
+        let (has_status, is_unchanged) = (has_status(version), before.has_schema_of(version));
+        let look = Look { has_status, former: &before.former, is_unchanged };
+        check_parts(version, &Chosen { parts: &own, holder: "schema", look, before }, &at, errors);
     }
     let shown = || {
         let texts: Vec<String> = alike.rest(versions).iter().map(|one| internal_json::compact(one)).collect();
@@ -172,27 +208,31 @@ fn check_versions(versions: &[CustomResourceDefinitionVersion], alike: &Alike, a
     }
 }
 
-/// The parts of a version that are `chosen`, below `at`; the schema is held by its member `holder`.
-fn check_parts(
-    version: &CustomResourceDefinitionVersion,
-    has_status: bool,
-    chosen: &Alike,
-    at: &Path,
+/// Which parts of a version are looked at, and how.
+struct Chosen<'c> {
+    parts: &'c Alike,
+    /// The member that holds the schema.
     holder: &'static str,
-    errors: &mut ErrorList,
-) {
-    if chosen.schema {
-        definition_schema::check(version.schema.as_ref(), has_status, &at.child(holder), errors);
+    look: Look<'c>,
+    before: &'c Before<'c>,
+}
+
+fn check_parts(version: &CustomResourceDefinitionVersion, chosen: &Chosen<'_>, at: &Path, errors: &mut ErrorList) {
+    let parts = chosen.parts;
+    if parts.schema {
+        definition_schema::check(version.schema.as_ref(), &chosen.look, &at.child(chosen.holder), errors);
     }
-    if chosen.subresources {
+    if parts.subresources {
         parts::check_subresources(version.subresources.as_ref(), &at.child("subresources"), errors);
     }
-    if chosen.columns {
+    if parts.columns {
         parts::check_columns(&version.additional_printer_columns, &at.child("additionalPrinterColumns"), errors);
     }
-    if chosen.fields && !version.selectable_fields.is_empty() {
+    if parts.fields && !version.selectable_fields.is_empty() {
         let schema = Structural::root(&super::schema_of(version));
-        parts::check_selectable(&version.selectable_fields, &schema, &at.child("selectableFields"), errors);
+        let former = chosen.before.version(&version.name).map_or(&[][..], |former| &former.selectable_fields);
+        let at = at.child("selectableFields");
+        parts::check_selectable(&version.selectable_fields, former, &schema, &at, errors);
     }
 }
 

@@ -4,37 +4,72 @@ use api_machinery::field_path::{BadValue, ErrorList, FieldError, Path};
 use api_machinery::value::Value;
 use schema::Structural;
 use schema::structural::{prune, validate};
+use schema_rules::{RUNTIME_BUDGET, RuleTree, Subject};
 
 /// The deepest schema that is searched.
 const MAX_DEPTH: usize = 200;
 
-/// Checks all defaults of the schema of a version.
-pub(super) fn check(at: &Path, schema: &Value, errors: &mut ErrorList) {
-    node(at, &Structural::root(schema), 0, errors);
+/// Checks all defaults of the schema of a version. Unknown members are let pass where the definition had some before.
+pub(super) fn check(at: &Path, schema: &Structural, unpruned_pass: bool, errors: &mut ErrorList) {
+    let mut budget = RUNTIME_BUDGET;
+    walk(at, schema, 0, &mut |at, node, default| {
+        let at = at.child("default");
+        if !unpruned_pass && !is_pruned(default, node) {
+            errors.push(at.invalid(BadValue::json(default.to_string()), "must not have unknown fields"));
+            return;
+        }
+        // A default is a document of its own to its validator, so that texts name places from its root.
+        let problems = validate(&Path::nil(), default, node);
+        let is_valid = problems.is_empty();
+        errors.extend(problems.into_iter().map(|error| below(&at, error)));
+        if is_valid {
+            check_rules(&at, node, default, &mut budget, errors);
+        }
+    });
 }
 
-fn node(at: &Path, schema: &Structural, depth: usize, errors: &mut ErrorList) {
+/// A default has to hold as it is, whether it was there before or not.
+fn check_rules(at: &Path, node: &Structural, default: &Value, budget: &mut u64, errors: &mut ErrorList) {
+    let rules = RuleTree::compile(node);
+    if rules.is_empty() {
+        return;
+    }
+    for old in [Some(default), None] {
+        let found = rules.validate(at, Subject { value: default, old, ratchets: false }, budget).errors;
+        let holds = found.is_empty();
+        errors.extend(found);
+        if !holds {
+            return;
+        }
+    }
+}
+
+/// Whether some default has members that its schema does not know.
+pub(super) fn has_unpruned(schema: &Structural) -> bool {
+    let mut found = false;
+    walk(&Path::nil(), schema, 0, &mut |_, node, default| found |= !is_pruned(default, node));
+    found
+}
+
+fn is_pruned(default: &Value, node: &Structural) -> bool {
+    prune(&mut default.clone(), node).is_empty()
+}
+
+fn walk(at: &Path, schema: &Structural, depth: usize, visit: &mut dyn FnMut(&Path, &Structural, &Value)) {
     if depth > MAX_DEPTH {
         return;
     }
     if let Some(default) = &schema.default {
-        let at = at.child("default");
-        let unknown = prune(&mut default.clone(), schema);
-        if unknown.is_empty() {
-            // A default is a document of its own to its validator, so that texts name places from its root.
-            errors.extend(validate(&Path::nil(), default, schema).into_iter().map(|error| below(&at, error)));
-        } else {
-            errors.push(at.invalid(BadValue::json(default.to_string()), "must not have unknown fields"));
-        }
+        visit(at, schema, default);
     }
     for (name, below) in &schema.properties {
-        node(&at.child("properties").key(name), below, depth + 1, errors);
+        walk(&at.child("properties").key(name), below, depth + 1, visit);
     }
     if let Some(below) = &schema.items {
-        node(&at.child("items"), below, depth + 1, errors);
+        walk(&at.child("items"), below, depth + 1, visit);
     }
     if let Some(below) = &schema.additional_properties {
-        node(&at.child("additionalProperties"), below, depth + 1, errors);
+        walk(&at.child("additionalProperties"), below, depth + 1, visit);
     }
 }
 
@@ -95,9 +130,15 @@ mod tests {
                 json!({"type": "object", "properties": {"a": {"type": "string"}}, "default": {"b": "c"}}),
                 "must not have unknown fields",
             ),
+            (
+                "against a rule",
+                json!({"type": "integer", "default": 1, "x-kubernetes-validations": [{"rule": "self > 1", "message": "low"}]}),
+                "s.properties[x].default: Invalid value: 1: low",
+            ),
         ] {
             let mut errors = ErrorList::new();
-            check(&Path::new("s"), &json!({"type": "object", "properties": {"x": schema}}), &mut errors);
+            let schema = Structural::root(&json!({"type": "object", "properties": {"x": schema}}));
+            check(&Path::new("s"), &schema, false, &mut errors);
             let found = errors.to_string();
             let fits = if expected.is_empty() { errors.is_empty() } else { found.contains(expected) };
             assert!(fits, "{name}: {found}");

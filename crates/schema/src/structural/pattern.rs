@@ -4,6 +4,7 @@
 
 use std::iter::Peekable;
 use std::str::CharIndices;
+use std::sync::OnceLock;
 
 use regex::{Regex, RegexBuilder};
 
@@ -12,6 +13,32 @@ const MAX_REPEAT: u32 = 1000;
 const DIGITS: &str = "0-9";
 const SPACES: &str = r"\t\n\x0C\r ";
 const WORDS: &str = "0-9A-Za-z_";
+
+/// An expression of a schema. It is compiled for the first value that it looks at: most schemas that there are never see
+/// one, and what is compiled is large.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    source: Box<str>,
+    /// Nothing where it is no expression, which the rules for definitions refuse.
+    compiled: OnceLock<Option<Regex>>,
+}
+
+impl Pattern {
+    pub(super) fn new(source: &str) -> Self {
+        Self { source: source.into(), compiled: OnceLock::new() }
+    }
+
+    /// As it is written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether a text is as it says.
+    pub(super) fn is_match(&self, text: &str) -> bool {
+        let compiled = self.compiled.get_or_init(|| compile(&self.source).ok());
+        compiled.as_ref().is_none_or(|regex| regex.is_match(text))
+    }
+}
 
 /// Reads an expression.
 ///

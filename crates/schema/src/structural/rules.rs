@@ -1,9 +1,9 @@
 //! The value rules of one schema node, unpacked once so that every write only has to look.
 
-use regex::Regex;
 use serde_json::Value;
 
-use super::{Structural, pattern};
+use super::Structural;
+use super::pattern::Pattern;
 
 /// What a value must be like, beyond its type.
 #[derive(Clone, Debug, Default)]
@@ -14,8 +14,8 @@ pub struct Rules {
     pub allowed: Vec<Value>,
     /// `format`.
     pub format: String,
-    /// `pattern`, as written and ready to match.
-    pub pattern: Option<(String, Regex)>,
+    /// `pattern`.
+    pub pattern: Option<Pattern>,
     /// Smallest number, and whether it is excluded.
     pub minimum: Option<(f64, bool)>,
     /// Largest number, and whether it is excluded.
@@ -59,9 +59,7 @@ impl Rules {
             required: list("required").filter_map(Value::as_str).map(ToOwned::to_owned).collect(),
             allowed: list("enum").cloned().collect(),
             format: text("format").to_owned(),
-            pattern: Some(pattern)
-                .filter(|pattern| !pattern.is_empty())
-                .and_then(|pattern| Some((pattern.to_owned(), pattern::compile(pattern).ok()?))),
+            pattern: Some(pattern).filter(|pattern| !pattern.is_empty()).map(Pattern::new),
             minimum: number("minimum").map(|bound| (bound, flag("exclusiveMinimum"))),
             maximum: number("maximum").map(|bound| (bound, flag("exclusiveMaximum"))),
             multiple_of: number("multipleOf").filter(|step| *step > 0.0),

@@ -19,34 +19,36 @@ enum Level {
     Item,
 }
 
-/// What is found in a schema.
+/// All that is wrong with a schema.
 #[derive(Default)]
-struct Found {
-    /// In the order of the rules.
-    errors: ErrorList,
-    /// What keeps the schema from being structural.
-    structural: ErrorList,
-    /// It has a keyword that no structural schema can have.
-    is_other_dialect: bool,
+pub struct Problems {
+    /// What keeps the schema from being structural, by text.
+    pub structural: ErrorList,
+    /// What breaks a rule by itself, in the order of the rules.
+    pub errors: ErrorList,
+    /// It has a keyword that no structural schema can have; nothing else is told of its structure.
+    pub is_other_dialect: bool,
 }
 
-/// All that is wrong with a schema; `path` is that of the schema itself.
-pub fn check(path: &Path, schema: &Value) -> ErrorList {
-    let mut found = Found::default();
-    if schema.get("nullable") == Some(&Value::Bool(true)) {
-        found.errors.push(path.child("nullable").forbidden("nullable cannot be true at the root"));
+impl Problems {
+    /// All errors, in upstream's order.
+    #[must_use]
+    pub fn all(self) -> ErrorList {
+        self.structural.into_iter().chain(self.errors).collect()
     }
+}
+
+/// Looks at a schema; `path` is that of the schema itself.
+#[must_use]
+pub fn check(path: &Path, schema: &Value) -> Problems {
+    let mut found = Problems::default();
     check_node(path, schema, Level::Root, 0, &mut found);
-    let Found { mut errors, structural, is_other_dialect } = found;
-    // What no structural schema can say is all that is told of a schema that says it.
-    if is_other_dialect {
-        return errors;
+    let mut sorted: Vec<_> = std::mem::take(&mut found.structural).into_iter().collect();
+    if !found.is_other_dialect {
+        sorted.sort_by_key(ToString::to_string);
+        found.structural = sorted.into_iter().collect();
     }
-    // Upstream sorts only the structural errors, by their text.
-    let mut sorted: Vec<_> = structural.into_iter().collect();
-    sorted.sort_by_key(ToString::to_string);
-    errors.extend(sorted);
-    errors
+    found
 }
 
 fn text<'s>(schema: &'s Map<String, Value>, name: &str) -> &'s str {
@@ -61,7 +63,7 @@ fn has_members(schema: &Map<String, Value>, name: &str) -> bool {
     schema.get(name).and_then(Value::as_object).is_some_and(|map| !map.is_empty())
 }
 
-fn check_node(path: &Path, schema: &Value, place: Level, depth: usize, found: &mut Found) {
+fn check_node(path: &Path, schema: &Value, place: Level, depth: usize, found: &mut Problems) {
     let Value::Object(node) = schema else { return };
     if depth > MAX_DEPTH {
         found.errors.push(path.forbidden("nested too deeply"));
@@ -91,7 +93,7 @@ fn check_node(path: &Path, schema: &Value, place: Level, depth: usize, found: &m
 }
 
 /// Keywords that the dialect leaves out.
-fn check_keywords(path: &Path, node: &Map<String, Value>, place: Level, found: &mut Found) {
+fn check_keywords(path: &Path, node: &Map<String, Value>, place: Level, found: &mut Problems) {
     let errors = &mut found.errors;
     const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
     match text(node, "type") {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use serde_json::{Map, Value};
 
+use super::super::{Structural, ValidationRule, field_path};
 use super::{flag, text};
 
 const LIST_TYPE: &str = "x-kubernetes-list-type";
@@ -25,11 +26,7 @@ pub(super) fn check(path: &Path, node: &Map<String, Value>, errors: &mut ErrorLi
         }
     }
     check_list_type(path, node, errors);
-    for (index, rule) in
-        node.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten().enumerate()
-    {
-        check_rule(&path.child("x-kubernetes-validations").index(index), rule, errors);
-    }
+    check_rules(path, node, errors);
 }
 
 fn wants_type(path: &Path, node: &Map<String, Value>, wanted: &str, detail: &str, errors: &mut ErrorList) {
@@ -137,31 +134,53 @@ fn check_key_property(
     }
 }
 
-/// One rule in the expression language; whether it compiles is for the evaluator to say.
-fn check_rule(path: &Path, rule: &Value, errors: &mut ErrorList) {
-    let Value::Object(rule) = rule else { return };
-    let expression = text(rule, "rule");
-    if expression.trim().is_empty() {
+/// The rules in the expression language; whether they compile is for the evaluator to say.
+fn check_rules(path: &Path, node: &Map<String, Value>, errors: &mut ErrorList) {
+    let rules = node.get("x-kubernetes-validations").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    if rules.is_empty() {
+        return;
+    }
+    let schema = Structural::of_node(&Value::Object(node.clone()));
+    for (index, rule) in rules.iter().map(ValidationRule::read).enumerate() {
+        let at = path.child("x-kubernetes-validations").index(index);
+        check_rule(&at, &rule, errors);
+        check_field_path(&at.child("fieldPath"), &rule.field_path, &schema, errors);
+    }
+}
+
+fn has_break(text: &str) -> bool {
+    text.contains(['\n', '\r'])
+}
+
+fn check_rule(path: &Path, rule: &ValidationRule, errors: &mut ErrorList) {
+    let (expression, message) = (rule.rule.trim(), rule.message.trim());
+    let at = path.child("message");
+    if expression.is_empty() {
         errors.push(path.child("rule").required("rule is not specified"));
+    } else if !rule.message.is_empty() && message.is_empty() {
+        errors.push(at.invalid(&rule.message, "must be non-empty if specified"));
+    } else if has_break(message) {
+        errors.push(at.invalid(&rule.message, "must not contain line breaks"));
+    } else if has_break(expression) && message.is_empty() {
+        errors.push(at.required("message must be specified if rule contains line breaks"));
     }
-    let has_break = |text: &str| text.contains(['\n', '\r']);
-    for name in ["message", "fieldPath"] {
-        let given = text(rule, name);
-        if !given.is_empty() && given.trim().is_empty() {
-            errors.push(path.child(name).invalid(given, "must be non-empty if specified"));
-        } else if has_break(given.trim()) {
-            errors.push(path.child(name).invalid(given, "must not contain line breaks"));
-        }
-    }
-    if has_break(expression.trim()) && text(rule, "message").is_empty() {
-        errors.push(path.child("message").required("message must be specified if rule contains line breaks"));
-    }
-    let dynamic = text(rule, "messageExpression");
-    if !dynamic.is_empty() && dynamic.trim().is_empty() {
+    if !rule.message_expression.is_empty() && rule.message_expression.trim().is_empty() {
         errors.push(path.child("messageExpression").required("messageExpression must be non-empty if specified"));
     }
-    let reason = text(rule, "reason");
-    if !reason.is_empty() && !RULE_REASONS.contains(&reason) {
+    if let Some(reason) = rule.reason.as_deref().filter(|reason| !RULE_REASONS.contains(reason)) {
         errors.push(path.child("reason").not_supported(reason, &RULE_REASONS));
+    }
+}
+
+fn check_field_path(at: &Path, path: &str, schema: &Structural, errors: &mut ErrorList) {
+    if path.is_empty() {
+        return;
+    }
+    if path.trim().is_empty() {
+        errors.push(at.invalid(path, "must be non-empty if specified"));
+    } else if has_break(path) {
+        errors.push(at.invalid(path, "must not contain line breaks"));
+    } else if field_path(schema, path).is_none() {
+        errors.push(at.invalid(path, "must be a valid path"));
     }
 }
