@@ -5,6 +5,7 @@
 
 pub mod bare;
 mod create;
+mod definitions;
 mod fan_out;
 mod lease;
 mod load;
@@ -17,6 +18,7 @@ mod site;
 mod soak;
 mod writes;
 
+pub use definitions::definitions;
 pub use lease::beside_lists;
 pub use options::Options;
 pub use run::run;

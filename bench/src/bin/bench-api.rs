@@ -34,6 +34,13 @@ fn command() -> Command {
                 .value_parser(value_parser!(usize)),
         )
         .arg(
+            Arg::new("definitions")
+                .long("definitions")
+                .value_name("COUNT")
+                .help("Instead, what so many definitions of custom resources take that are installed at once")
+                .value_parser(value_parser!(usize)),
+        )
+        .arg(
             Arg::new("soak")
                 .long("soak")
                 .value_name("ROUNDS")
@@ -59,6 +66,9 @@ fn main() -> Result<()> {
     if let Some(&pods) = matches.get_one("lease") {
         let renewals = options.pods.min(MAX_RENEWALS);
         return runtime.block_on(unless_ended(api::beside_lists(&Options { pods, ..options }, renewals)));
+    }
+    if let Some(&count) = matches.get_one("definitions") {
+        return runtime.block_on(unless_ended(api::definitions(&options, count)));
     }
     match matches.get_one("soak") {
         Some(rounds) => runtime.block_on(unless_ended(api::soak(&options, *rounds))),

@@ -1,25 +1,83 @@
 //! What handlers must know of kinds that come and go at run time: their schemas.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
-use api_machinery::object::Unstructured;
+use api_machinery::object::{Object, Unstructured};
 use api_machinery::value::Value;
-use arc_swap::ArcSwap;
+use api_types::apiextensions_v1::CustomResourceDefinition;
+use kinds::apiextensions_v1::schema_of;
 use parking_lot::RwLock;
 use schema::Structural;
+use schema::apply::CustomVersions;
 
 /// Group, version and plural resource name.
 type Key = (String, String, String);
 
+/// The schema of one version of a definition. It is unpacked when it is first needed: of most definitions that are
+/// installed there are no objects, and what is unpacked is larger than the definition.
+pub(crate) struct VersionSchema {
+    /// The definition, which its cache holds as well.
+    definition: Arc<dyn Object>,
+    version: String,
+    unpacked: OnceLock<Structural>,
+}
+
+impl VersionSchema {
+    /// The schema of a version by name.
+    pub(crate) fn new(definition: &Arc<dyn Object>, version: &str) -> Self {
+        Self { definition: Arc::clone(definition), version: version.to_owned(), unpacked: OnceLock::new() }
+    }
+
+    /// A schema that is unpacked already.
+    #[cfg(test)]
+    pub(crate) fn of(schema: Structural) -> Self {
+        let definition = Arc::new(CustomResourceDefinition::default());
+        Self { definition, version: String::new(), unpacked: OnceLock::from(schema) }
+    }
+
+    /// As the definition has it.
+    pub(crate) fn declared(&self) -> Value {
+        let definition = self.definition.downcast_ref::<CustomResourceDefinition>();
+        let mut versions = definition.into_iter().flat_map(|definition| &definition.spec.versions);
+        versions.find(|own| own.name == self.version).map(schema_of).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for VersionSchema {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("VersionSchema").field("version", &self.version).finish_non_exhaustive()
+    }
+}
+
+impl Deref for VersionSchema {
+    type Target = Structural;
+
+    fn deref(&self) -> &Structural {
+        self.unpacked.get_or_init(|| Structural::root(&self.declared()))
+    }
+}
+
 /// `apiVersion` and schema of each version of a definition.
-pub(crate) type VersionSchemas = Arc<[(String, Arc<Structural>)]>;
+#[derive(Debug, Default)]
+pub(crate) struct VersionSchemas(pub(crate) Vec<(String, Arc<VersionSchema>)>);
+
+impl CustomVersions for VersionSchemas {
+    fn has(&self, api_version: &str) -> bool {
+        self.0.iter().any(|(name, _)| name == api_version)
+    }
+
+    fn schema(&self, api_version: &str) -> Option<&Structural> {
+        self.0.iter().find(|(name, _)| name == api_version).map(|(_, schema)| &***schema)
+    }
+}
 
 /// The schema of a custom kind in one version.
 #[derive(Debug, Clone)]
 pub(crate) struct CustomKind {
     /// The structural schema.
-    pub schema: Arc<Structural>,
+    pub schema: Arc<VersionSchema>,
     /// The kind of lists.
     pub list_kind: String,
     /// Where the scale subresource finds the wanted replicas; empty without one.
@@ -29,7 +87,7 @@ pub(crate) struct CustomKind {
     /// Whether unknown fields are kept everywhere.
     pub preserve_unknown_fields: bool,
     /// Every version of the definition.
-    pub versions: VersionSchemas,
+    pub versions: Arc<VersionSchemas>,
 }
 
 impl CustomKind {
@@ -50,7 +108,7 @@ impl CustomKind {
 /// The custom kinds that are served, by group, version and resource.
 #[derive(Debug, Default)]
 pub(crate) struct CustomKinds {
-    served: ArcSwap<HashMap<Key, Arc<CustomKind>>>,
+    served: RwLock<HashMap<Key, Arc<CustomKind>>>,
     /// Group and resource of the definitions that are being deleted.
     terminating: RwLock<HashSet<(String, String)>>,
 }
@@ -62,20 +120,12 @@ fn key(group: &str, version: &str, resource: &str) -> Key {
 impl CustomKinds {
     /// Adds or replaces a kind.
     pub(crate) fn insert(&self, group: &str, version: &str, resource: &str, kind: Arc<CustomKind>) {
-        self.served.rcu(|kinds| {
-            let mut kinds = HashMap::clone(kinds);
-            kinds.insert(key(group, version, resource), Arc::clone(&kind));
-            kinds
-        });
+        self.served.write().insert(key(group, version, resource), kind);
     }
 
     /// Removes a kind.
     pub(crate) fn remove(&self, group: &str, version: &str, resource: &str) {
-        self.served.rcu(|kinds| {
-            let mut kinds = HashMap::clone(kinds);
-            kinds.remove(&key(group, version, resource));
-            kinds
-        });
+        self.served.write().remove(&key(group, version, resource));
     }
 
     /// Notes whether the definition of a resource is being deleted.
@@ -99,6 +149,6 @@ impl CustomKinds {
     /// Finds a kind.
     #[must_use]
     pub(crate) fn get(&self, group: &str, version: &str, resource: &str) -> Option<Arc<CustomKind>> {
-        self.served.load().get(&key(group, version, resource)).cloned()
+        self.served.read().get(&key(group, version, resource)).cloned()
     }
 }

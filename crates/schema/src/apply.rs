@@ -16,7 +16,7 @@ pub mod typed;
 
 mod last_applied;
 
-pub use field_manager::{ApplyError, ApplyOptions, Conflict, FieldManager, Versions};
+pub use field_manager::{ApplyError, ApplyOptions, Conflict, CustomVersions, FieldManager, Versions};
 pub use field_set::FieldSet;
 pub use managers::{Managers, ManagersError};
 pub use path::{Element, FieldPath};

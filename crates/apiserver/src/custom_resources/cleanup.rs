@@ -21,7 +21,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// A definition whose objects are all gone.
 pub(super) struct Emptied {
-    pub(super) group: String,
+    pub(super) name: String,
     pub(super) uid: String,
 }
 

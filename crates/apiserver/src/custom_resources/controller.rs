@@ -1,6 +1,7 @@
 //! Following definitions: names are granted, versions put into service, and objects cleaned up at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use tokio::sync::mpsc;
 use super::cleanup::Emptied;
 use super::facts::CustomInfo;
 use super::install::Installed;
+use super::known::{Definitions, Known, NameKind};
 use super::served::ServedKinds;
 use super::{cleanup, conditions, install, names, standing};
 use crate::cx::{ApiCx, server_request};
@@ -30,6 +32,9 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 const FILL_LIMIT: Duration = Duration::from_secs(5);
 /// How many definitions may have been emptied and not yet noticed; more wait.
 const EMPTIED_MAX: usize = 16;
+/// How many events are taken note of before anything is done about them: whoever installs a thousand definitions changes
+/// some of them again at once.
+const EVENTS_MAX: usize = 500;
 
 /// What is in service for a definition, and for which state of it.
 struct InService {
@@ -63,7 +68,7 @@ impl PostStartHook for DefinitionController {
         let follower = Follower {
             cx: Arc::clone(cx),
             served: Arc::clone(&self.served),
-            definitions: BTreeMap::new(),
+            definitions: Definitions::default(),
             installed: BTreeMap::new(),
             dirty: BTreeSet::new(),
             cleanups: BTreeMap::new(),
@@ -75,14 +80,20 @@ impl PostStartHook for DefinitionController {
     }
 }
 
+/// How far the first events of a watch, which tell of what there is, have come.
+struct Filling {
+    /// What was known before and has not been told of.
+    unseen: BTreeSet<String>,
+    is_done: bool,
+}
+
 /// Follows definitions and does what they ask for.
 struct Follower {
     cx: Arc<ApiCx>,
     served: Arc<ServedKinds>,
-    /// By name.
-    definitions: BTreeMap<String, CustomResourceDefinition>,
+    definitions: Definitions,
     installed: BTreeMap<String, InService>,
-    /// The groups in which something changed.
+    /// The names of the definitions that something has to be done about.
     dirty: BTreeSet<String>,
     /// The definitions whose objects are being deleted, by uid, and whether all are gone.
     cleanups: BTreeMap<String, bool>,
@@ -116,49 +127,38 @@ impl Follower {
                 return;
             }
         };
-        let mut unseen: BTreeSet<String> = self.definitions.keys().cloned().collect();
-        let mut filled = false;
+        let mut filling = Filling { unseen: self.definitions.names().cloned().collect(), is_done: false };
         loop {
             let event = tokio::select! {
                 biased;
                 event = watch.next() => event,
-                Some(emptied) = self.emptied.1.recv(), if filled => {
+                Some(emptied) = self.emptied.1.recv(), if filling.is_done => {
                     self.cleanups.insert(emptied.uid, true);
-                    self.dirty.insert(emptied.group);
+                    self.dirty.insert(emptied.name);
                     self.reconcile().await;
                     continue;
                 }
-                () = tokio::time::sleep(RETRY_DELAY), if filled && !self.dirty.is_empty() => {
+                () = tokio::time::sleep(RETRY_DELAY), if filling.is_done && !self.dirty.is_empty() => {
                     self.reconcile().await;
                     continue;
                 }
             };
-            match event {
-                Some(Event::Change(change)) => {
-                    let Some(definition) = change.item.object().downcast_ref::<CustomResourceDefinition>() else {
-                        continue;
-                    };
-                    unseen.remove(&definition.metadata.name);
-                    self.note(definition, change.kind == ChangeKind::Deleted);
-                }
-                Some(Event::Bookmark { initial_events_end: true, .. }) => {
-                    for name in std::mem::take(&mut unseen) {
-                        if let Some(gone) = self.definitions.remove(&name) {
-                            let plural = &gone.spec.names.plural;
-                            self.cx.custom_kinds().set_terminating(&gone.spec.group, plural, false);
-                            self.dirty.insert(gone.spec.group);
-                        }
-                    }
-                    filled = true;
-                }
-                Some(Event::Bookmark { .. }) => {}
-                Some(Event::Error(error)) => {
-                    tracing::warn!(%error, "Watching definitions of custom resources failed");
+            let mut next = event;
+            for _ in 0..EVENTS_MAX {
+                if self.take(next, &mut filling).is_break() {
                     return;
                 }
-                None => return,
+                next = watch.try_next();
+                if next.is_none() {
+                    break;
+                }
             }
-            if filled {
+            if let Some(last) = next
+                && self.take(Some(last), &mut filling).is_break()
+            {
+                return;
+            }
+            if filling.is_done {
                 self.reconcile().await;
                 if let Some(ready) = self.ready.lock().take() {
                     // The hook may have been cancelled.
@@ -168,47 +168,66 @@ impl Follower {
         }
     }
 
-    fn note(&mut self, definition: &CustomResourceDefinition, deleted: bool) {
-        let name = definition.metadata.name.clone();
-        self.dirty.insert(definition.spec.group.clone());
-        let (group, plural) = (&definition.spec.group, &definition.spec.names.plural);
-        let terminating = !deleted && definition.metadata.deletion_timestamp.is_some();
-        self.cx.custom_kinds().set_terminating(group, plural, terminating);
-        if deleted {
-            self.definitions.remove(&name);
-            self.cleanups.remove(&definition.metadata.uid);
-        } else {
-            self.definitions.insert(name, definition.clone());
-        }
-    }
-
-    /// Brings the groups in which something changed up to date; those that fail stay noted.
-    async fn reconcile(&mut self) {
-        for group in std::mem::take(&mut self.dirty) {
-            self.withdraw_gone();
-            let names: Vec<String> = self.names_in(&group);
-            for name in names {
-                if let Err(error) = self.reconcile_one(&name).await {
-                    tracing::warn!(%error, name, "A definition of custom resources could not be brought into service");
-                    self.dirty.insert(group.clone());
+    /// Takes note of an event; breaks where the watch has ended.
+    fn take(&mut self, event: Option<Event>, filling: &mut Filling) -> ControlFlow<()> {
+        match event {
+            Some(Event::Change(change)) => {
+                let Some(known) = Known::new(change.item.shared_object()) else { return ControlFlow::Continue(()) };
+                filling.unseen.remove(&known.get().metadata.name);
+                if change.kind == ChangeKind::Deleted {
+                    self.forget(&known.get().metadata.name);
+                } else {
+                    self.learn(known);
                 }
             }
+            Some(Event::Bookmark { initial_events_end: true, .. }) => {
+                std::mem::take(&mut filling.unseen).iter().for_each(|name| self.forget(name));
+                filling.is_done = true;
+            }
+            Some(Event::Bookmark { .. }) => {}
+            Some(Event::Error(error)) => {
+                tracing::warn!(%error, "Watching definitions of custom resources failed");
+                return ControlFlow::Break(());
+            }
+            None => return ControlFlow::Break(()),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn learn(&mut self, known: Known) {
+        let definition = known.get();
+        let (spec, status) = (&definition.spec, &definition.status);
+        let terminating = definition.metadata.deletion_timestamp.is_some();
+        self.cx.custom_kinds().set_terminating(&spec.group, &spec.names.plural, terminating);
+        self.dirty.insert(definition.metadata.name.clone());
+        let former = self.definitions.insert(known.clone());
+        if former.is_some_and(|former| former.get().status.accepted_names != status.accepted_names) {
+            // A name may have become free.
+            self.dirty.extend(self.definitions.waiting(&spec.group));
         }
     }
 
-    /// The definitions of a group, the oldest first: they keep their names.
-    fn names_in(&self, group: &str) -> Vec<String> {
-        let mut own: Vec<&CustomResourceDefinition> =
-            self.definitions.values().filter(|definition| definition.spec.group == group).collect();
-        own.sort_by_key(|definition| (definition.metadata.creation_timestamp, definition.metadata.name.clone()));
-        own.into_iter().map(|definition| definition.metadata.name.clone()).collect()
+    fn forget(&mut self, name: &str) {
+        let Some(gone) = self.definitions.remove(name) else { return };
+        let definition = gone.get();
+        let spec = &definition.spec;
+        self.cx.custom_kinds().set_terminating(&spec.group, &spec.names.plural, false);
+        self.cleanups.remove(&definition.metadata.uid);
+        self.dirty.insert(name.to_owned());
+        self.dirty.extend(self.definitions.waiting(&spec.group));
     }
 
-    fn withdraw_gone(&mut self) {
-        let gone: Vec<String> =
-            self.installed.keys().filter(|name| !self.definitions.contains_key(*name)).cloned().collect();
-        for name in gone {
-            self.withdraw(&name);
+    /// Brings the definitions that something has to be done about up to date, the oldest first, as they keep their names;
+    /// those that fail stay noted.
+    async fn reconcile(&mut self) {
+        let age = |name: &String| self.definitions.get(name).map(|known| known.get().metadata.creation_timestamp);
+        let mut names: Vec<_> = std::mem::take(&mut self.dirty).into_iter().map(|name| (age(&name), name)).collect();
+        names.sort();
+        for (_, name) in names {
+            if let Err(error) = self.reconcile_one(&name).await {
+                tracing::warn!(%error, name, "A definition of custom resources could not be brought into service");
+                self.dirty.insert(name);
+            }
         }
     }
 
@@ -219,45 +238,42 @@ impl Follower {
     }
 
     async fn reconcile_one(&mut self, name: &str) -> Result<(), ApiError> {
-        let Some(definition) = self.definitions.get(name).cloned() else { return Ok(()) };
+        let Some(known) = self.definitions.get(name).cloned() else {
+            self.withdraw(name);
+            return Ok(());
+        };
+        let definition = known.get();
         if definition.metadata.deletion_timestamp.is_some() {
-            return self.finalize(definition).await;
+            return self.finalize(definition.clone()).await;
         }
-        let others: Vec<&CustomResourceDefinitionNames> = self
-            .definitions
-            .values()
-            .filter(|other| other.spec.group == definition.spec.group && other.metadata.name != name)
-            .map(|other| &other.status.accepted_names)
-            .collect();
-        let next = with_status(&definition, &others, self.cx.clock().wall().into());
-        let definition = if next.status == definition.status {
-            definition
+        let is_taken = |kind: NameKind, name: &str| self.definitions.is_taken(definition, kind, name);
+        let next = with_status(definition, is_taken, self.cx.clock().wall().into());
+        let known = if next.status == definition.status {
+            known
         } else {
             let Some(written) = self.write_status(next).await? else { return Ok(()) };
             written
         };
-        if conditions::is_true(&definition, "Established") {
-            self.put_into_service(&definition).await?;
+        if conditions::is_true(known.get(), "Established") {
+            self.put_into_service(&known).await?;
         }
         Ok(())
     }
 
     /// Nothing where the definition is newer than what was seen of it, or gone: the event that says so is on its way.
-    async fn write_status(
-        &mut self,
-        next: CustomResourceDefinition,
-    ) -> Result<Option<CustomResourceDefinition>, ApiError> {
+    async fn write_status(&mut self, next: CustomResourceDefinition) -> Result<Option<Known>, ApiError> {
         let api = self.cx.loopback().all::<CustomResourceDefinition>();
         let written = match api.update_status(&next).await {
             Err(error) if error.is_conflict() || error.is_not_found() => return Ok(None),
-            written => written.map_err(ApiError::internal)?,
+            written => Known::from(written.map_err(ApiError::internal)?),
         };
-        self.definitions.insert(written.metadata.name.clone(), written.clone());
+        self.learn(written.clone());
         Ok(Some(written))
     }
 
     /// Serves a definition as it is now. What is in service stays until the new versions can take its place.
-    async fn put_into_service(&mut self, definition: &CustomResourceDefinition) -> Result<(), ApiError> {
+    async fn put_into_service(&mut self, known: &Known) -> Result<(), ApiError> {
+        let definition = known.get();
         let (meta, names) = (&definition.metadata, &definition.status.accepted_names);
         let is_current = |former: &InService| {
             former.uid == meta.uid && former.generation == meta.generation && former.names == *names
@@ -267,7 +283,7 @@ impl Follower {
             return Ok(());
         }
         let former = former.map(|former| &former.installed);
-        let ready = install::make(&self.cx, definition, former);
+        let ready = install::make(&self.cx, known, former);
         if former.is_some() {
             // Objects that cannot be read any more must not keep the former versions in service for ever.
             let _ = tokio::time::timeout(FILL_LIMIT, ready.filled()).await;
@@ -285,8 +301,10 @@ impl Follower {
         if !definition.metadata.finalizers.iter().any(|own| own == FINALIZER) {
             return Ok(());
         }
-        if conditions::is_true(&definition, "Established") {
-            self.put_into_service(&definition).await?;
+        if conditions::is_true(&definition, "Established")
+            && let Some(known) = self.definitions.get(&name).cloned()
+        {
+            self.put_into_service(&known).await?;
         }
         let now = self.cx.clock().wall().into();
         let of_cleanup = self.cleanups.get(&definition.metadata.uid).copied();
@@ -297,13 +315,14 @@ impl Follower {
                 let reason = ("InstanceDeletionInProgress", "CustomResource deletion is in progress");
                 conditions::set(&mut definition, ("Terminating", true), reason, now);
                 let Some(written) = self.write_status(definition).await? else { return Ok(()) };
-                self.empty(&written, info);
+                self.empty(written.get(), info);
             }
             return Ok(());
         }
         let reason = ("InstanceDeletionCompleted", "removed all instances");
         conditions::set(&mut definition, ("Terminating", false), reason, now);
-        let Some(mut definition) = self.write_status(definition).await? else { return Ok(()) };
+        let Some(written) = self.write_status(definition).await? else { return Ok(()) };
+        let mut definition = written.get().clone();
         definition.metadata.finalizers.retain(|own| own != FINALIZER);
         let api = self.cx.loopback().all::<CustomResourceDefinition>();
         match api.update(&definition).await {
@@ -321,7 +340,7 @@ impl Follower {
     fn empty(&mut self, definition: &CustomResourceDefinition, info: Arc<CustomInfo>) {
         let uid = definition.metadata.uid.clone();
         self.cleanups.insert(uid.clone(), false);
-        let emptied = Emptied { group: definition.spec.group.clone(), uid };
+        let emptied = Emptied { name: definition.metadata.name.clone(), uid };
         let work = cleanup::empty(Arc::clone(&self.cx), info, emptied, self.emptied.0.clone());
         self.cx.tasks().spawn_cancellable("custom-resource-cleanup", work);
     }
@@ -330,11 +349,11 @@ impl Follower {
 /// The definition with the status that follows from its names and from what others have been granted.
 fn with_status(
     definition: &CustomResourceDefinition,
-    others: &[&CustomResourceDefinitionNames],
+    is_taken: impl Fn(NameKind, &str) -> bool,
     now: Time,
 ) -> CustomResourceDefinition {
     let mut next = definition.clone();
-    let (accepted, conflict) = names::grant(&definition.spec.names, &definition.status.accepted_names, others);
+    let (accepted, conflict) = names::grant(&definition.spec.names, &definition.status.accepted_names, is_taken);
     next.status.accepted_names = accepted;
     let was_established = conditions::is_true(definition, "Established");
     match &conflict {
@@ -364,12 +383,13 @@ mod tests {
         let mut definition = CustomResourceDefinition::default();
         definition.spec.names.plural = "apples".into();
         definition.spec.names.kind = "Apple".into();
-        let taken = definition.spec.names.clone();
-        let refused = with_status(&definition, &[&taken], Time::default());
+        let apples = |_: NameKind, name: &str| name == "apples";
+        let nothing = |_: NameKind, _: &str| false;
+        let refused = with_status(&definition, apples, Time::default());
         assert!(!conditions::is_true(&refused, "NamesAccepted") && !conditions::is_true(&refused, "Established"));
-        let accepted = with_status(&refused, &[], Time::default());
+        let accepted = with_status(&refused, nothing, Time::default());
         assert!(conditions::is_true(&accepted, "NamesAccepted") && conditions::is_true(&accepted, "Established"));
-        let later = with_status(&accepted, &[&taken], Time::default());
+        let later = with_status(&accepted, apples, Time::default());
         assert!(!conditions::is_true(&later, "NamesAccepted") && conditions::is_true(&later, "Established"));
     }
 }

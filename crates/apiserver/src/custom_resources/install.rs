@@ -9,15 +9,17 @@ use api_types::apiextensions_v1::{
 use kinds::apiextensions_v1::schema_of;
 use kinds::info::ResourceInfo;
 use registry::{Conversion, Resource, RulesRef, Setup};
-use schema::{JsonPath, Structural};
+use schema::JsonPath;
+use sha2::{Digest as _, Sha256};
 
 use super::columns;
 use super::facts::{CustomInfo, Declared};
+use super::known::Known;
 use super::rules::CustomRules;
 use super::scale::{Place, ScalePaths};
 use super::served::{ServedKind, ServedKinds};
 use super::version_rename::VersionRename;
-use crate::custom_kinds::{CustomKind, VersionSchemas};
+use crate::custom_kinds::{CustomKind, VersionSchema, VersionSchemas};
 use crate::cx::ApiCx;
 use crate::discovery::compare_versions;
 
@@ -27,7 +29,6 @@ struct Prepared {
     info: Arc<CustomInfo>,
     rules: Arc<CustomRules>,
     kind: Arc<CustomKind>,
-    schema: Value,
 }
 
 /// What stored objects look like to their reader. While it stays, the cache of a definition that changes stays, and
@@ -39,7 +40,8 @@ struct StoredForm {
     version: String,
     kind: String,
     preserve_unknown_fields: bool,
-    schema: Value,
+    /// That of the schema.
+    digest: [u8; 32],
 }
 
 /// What is in service for a definition.
@@ -57,31 +59,31 @@ pub(super) struct Ready {
 
 /// Makes all versions of a definition that are to be served, the stored one first, as the others share its cache. They
 /// take over the cache of what is in service if that would read the same from the store.
-pub(super) fn make(cx: &ApiCx, definition: &CustomResourceDefinition, former: Option<&Installed>) -> Ready {
+pub(super) fn make(cx: &ApiCx, known: &Known, former: Option<&Installed>) -> Ready {
+    let definition = known.get();
     let spec = &definition.spec;
     let stored = spec.versions.iter().find(|version| version.storage).map_or("", |version| version.name.as_str());
     let mut versions: Vec<&CustomResourceDefinitionVersion> = spec.versions.iter().collect();
     versions.sort_by_key(|version| !version.storage);
-    let schemas: VersionSchemas = versions
-        .iter()
-        .map(|own| (format!("{}/{}", spec.group, own.name), Arc::new(Structural::root(&schema_of(own)))))
-        .collect();
-    let prepare = |(version, (_, schema)): (&&CustomResourceDefinitionVersion, &(String, Arc<Structural>))| {
+    let schema =
+        |own: &&CustomResourceDefinitionVersion| (format!("{}/{}", spec.group, own.name), known.schema(&own.name));
+    let schemas = Arc::new(VersionSchemas(versions.iter().map(schema).collect()));
+    let prepare = |(version, (_, schema)): (&&CustomResourceDefinitionVersion, &(String, Arc<VersionSchema>))| {
         prepare(definition, version, stored, (schema, &schemas))
     };
-    let prepared: Vec<Prepared> = versions.iter().zip(schemas.iter()).map(prepare).collect();
+    let prepared: Vec<Prepared> = versions.iter().zip(&schemas.0).map(prepare).collect();
     let storage_rules = prepared.first().map(|first| Arc::clone(&first.rules));
-    let known = prepared.first().map(|first| Arc::clone(&first.kind));
+    let kept = prepared.first().map(|first| Arc::clone(&first.kind));
     let form = StoredForm {
         uid: definition.metadata.uid.clone(),
         storage_prefix: format!("{}/{}", spec.group, definition.status.accepted_names.plural),
         version: stored.to_owned(),
         kind: definition.status.accepted_names.kind.clone(),
         preserve_unknown_fields: spec.preserve_unknown_fields,
-        schema: prepared.first().map(|first| first.schema.clone()).unwrap_or_default(),
+        digest: versions.first().map(|first| digest(&schema_of(first))).unwrap_or_default(),
     };
-    let kept = former.and_then(|former| former.stored.as_ref()).filter(|(_, former)| *former == form);
-    let mut shared: Option<Arc<Resource>> = kept.map(|(resource, _)| Arc::clone(resource));
+    let same = former.and_then(|former| former.stored.as_ref()).filter(|(_, former)| *former == form);
+    let mut shared: Option<Arc<Resource>> = same.map(|(resource, _)| Arc::clone(resource));
     let mut ready = Vec::new();
     for (own, declared) in prepared.into_iter().zip(versions) {
         if !declared.served {
@@ -92,17 +94,15 @@ pub(super) fn make(cx: &ApiCx, definition: &CustomResourceDefinition, former: Op
             setup.conversion = Some(Conversion::at_once(Arc::new(VersionRename {
                 served: format!("{}/{}", spec.group, own.version),
                 stored: format!("{}/{stored}", spec.group),
-                kept: known.clone(),
+                kept: kept.clone(),
             })));
             setup.storage_rules = storage_rules.clone().map(|rules| RulesRef::Shared(rules));
         }
         let resource = cx.registry().make(RulesRef::Shared(own.rules), setup);
         shared.get_or_insert_with(|| Arc::clone(&resource));
-        ready.push((
-            resource,
-            own.kind,
-            ServedKind { model: model_name(own.info.get()), info: own.info, schema: own.schema },
-        ));
+        let schema = Arc::clone(&own.kind.schema);
+        let shown = ServedKind { model: model_name(own.info.get()), info: own.info, schema };
+        ready.push((resource, own.kind, shown));
     }
     Ready { versions: ready, form }
 }
@@ -159,7 +159,7 @@ fn prepare(
     definition: &CustomResourceDefinition,
     version: &CustomResourceDefinitionVersion,
     stored: &str,
-    (structural, versions): (&Arc<Structural>, &VersionSchemas),
+    (structural, versions): (&Arc<VersionSchema>, &Arc<VersionSchemas>),
 ) -> Prepared {
     let (spec, names) = (&definition.spec, &definition.status.accepted_names);
     let subresources = version.subresources.clone().unwrap_or_default();
@@ -211,8 +211,11 @@ fn prepare(
         preserve_unknown_fields: spec.preserve_unknown_fields,
         versions: Arc::clone(versions),
     };
-    let schema = schema_of(version);
-    Prepared { version: version.name.clone(), info, rules: Arc::new(rules), kind: Arc::new(kind), schema }
+    Prepared { version: version.name.clone(), info, rules: Arc::new(rules), kind: Arc::new(kind) }
+}
+
+fn digest(schema: &Value) -> [u8; 32] {
+    Sha256::digest(schema.to_string().as_bytes()).into()
 }
 
 /// What to say to who uses a deprecated version: what the definition says, or else which version to use.

@@ -7,6 +7,7 @@ mod controller;
 mod embedded;
 mod facts;
 mod install;
+mod known;
 mod names;
 mod rules;
 mod scale;

@@ -1,53 +1,44 @@
 //! Which names of a definition are free, given the names that others of its group have been granted.
 
-use std::collections::BTreeSet;
-
 use api_types::apiextensions_v1::CustomResourceDefinitionNames;
+
+use super::known::NameKind;
 
 /// A conflict: reason and message.
 pub(super) type Conflict = (&'static str, String);
 
-/// The names that may be used, and the first conflict. Names that are free are granted even if others are not; those
+/// The names that may be used, and the last conflict. Names that are free are granted even if others are not; those
 /// that are not free stay as they were granted before.
 pub(super) fn grant(
     wanted: &CustomResourceDefinitionNames,
     granted: &CustomResourceDefinitionNames,
-    others: &[&CustomResourceDefinitionNames],
+    is_taken: impl Fn(NameKind, &str) -> bool,
 ) -> (CustomResourceDefinitionNames, Option<Conflict>) {
-    let mut resources = BTreeSet::new();
-    let mut kinds = BTreeSet::new();
-    for other in others {
-        resources.extend([other.plural.as_str(), other.singular.as_str()]);
-        resources.extend(other.short_names.iter().map(String::as_str));
-        kinds.extend([other.kind.as_str(), other.list_kind.as_str()]);
-    }
-    resources.remove("");
-    kinds.remove("");
+    let is_free = |name: &str| !is_taken(NameKind::Resource, name);
+    let is_free_kind = |name: &str| !is_taken(NameKind::Kind, name);
     let mut accepted = granted.clone();
     let mut conflict: Option<Conflict> = None;
-    let mut check = |free: bool, reason: &'static str, name: &str| {
-        // The last one is told.
-        if !free {
-            conflict = Some((reason, format!("{name:?} is already in use")));
+    let in_use = |name: &str| format!("{name:?} is already in use");
+    // The last one is told.
+    let check = |conflict: &mut Option<Conflict>, free: bool, reason: &'static str, (name, to): (&str, &mut String)| {
+        if free {
+            name.clone_into(to);
+        } else {
+            *conflict = Some((reason, in_use(name)));
         }
-        free
     };
-    if check(!resources.contains(wanted.plural.as_str()), "PluralConflict", &wanted.plural) {
-        accepted.plural.clone_from(&wanted.plural);
+    let (plural, singular) = (wanted.plural.as_str(), wanted.singular.as_str());
+    check(&mut conflict, is_free(plural), "PluralConflict", (plural, &mut accepted.plural));
+    check(&mut conflict, is_free(singular), "SingularConflict", (singular, &mut accepted.singular));
+    let taken: Vec<String> = wanted.short_names.iter().filter(|name| !is_free(name)).map(|name| in_use(name)).collect();
+    match taken.as_slice() {
+        [] => accepted.short_names.clone_from(&wanted.short_names),
+        [only] => conflict = Some(("ShortNamesConflict", only.clone())),
+        several => conflict = Some(("ShortNamesConflict", format!("[{}]", several.join(", ")))),
     }
-    if check(!resources.contains(wanted.singular.as_str()), "SingularConflict", &wanted.singular) {
-        accepted.singular.clone_from(&wanted.singular);
-    }
-    let taken = wanted.short_names.iter().find(|name| resources.contains(name.as_str()));
-    if check(taken.is_none(), "ShortNamesConflict", taken.map_or("", String::as_str)) {
-        accepted.short_names.clone_from(&wanted.short_names);
-    }
-    if check(!kinds.contains(wanted.kind.as_str()), "KindConflict", &wanted.kind) {
-        accepted.kind.clone_from(&wanted.kind);
-    }
-    if check(!kinds.contains(wanted.list_kind.as_str()), "ListKindConflict", &wanted.list_kind) {
-        accepted.list_kind.clone_from(&wanted.list_kind);
-    }
+    let (kind, list_kind) = (wanted.kind.as_str(), wanted.list_kind.as_str());
+    check(&mut conflict, is_free_kind(kind), "KindConflict", (kind, &mut accepted.kind));
+    check(&mut conflict, is_free_kind(list_kind), "ListKindConflict", (list_kind, &mut accepted.list_kind));
     accepted.categories.clone_from(&wanted.categories);
     (accepted, conflict)
 }
@@ -71,11 +62,11 @@ mod tests {
     fn free_names_are_granted_and_taken_ones_are_not() {
         let none = CustomResourceDefinitionNames::default();
         let wanted = names("apples", "Apple", &["ap"]);
-        assert_eq!(grant(&wanted, &none, &[]), (wanted.clone(), None));
-        let (accepted, conflict) = grant(&wanted, &none, &[&names("pears", "Pear", &["ap"])]);
+        assert_eq!(grant(&wanted, &none, |_, _| false), (wanted.clone(), None));
+        let (accepted, conflict) = grant(&wanted, &none, |kind, name| kind == NameKind::Resource && name == "ap");
         assert_eq!(conflict, Some(("ShortNamesConflict", "\"ap\" is already in use".to_owned())));
         assert_eq!((accepted.plural.as_str(), accepted.short_names.len()), ("apples", 0));
-        let (accepted, conflict) = grant(&wanted, &none, &[&names("pomes", "Apple", &[])]);
+        let (accepted, conflict) = grant(&wanted, &none, |kind, _| kind == NameKind::Kind);
         assert_eq!(conflict.map(|(reason, _)| reason), Some("ListKindConflict"), "the last one is told");
         assert_eq!(accepted.kind, "");
     }

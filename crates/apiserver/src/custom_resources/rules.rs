@@ -12,19 +12,20 @@ use api_machinery::value::Value;
 use kinds::info::{Column, ResourceInfo};
 use kinds::lifecycle::Lifecycle;
 use kinds::rules::{Endpoint, Grace, MetadataCheck, RuleContext, Rules, Scale};
+use schema::JsonPath;
 use schema::structural::{check_list_types, drop_nulls, fill_defaults, validate, validate_update};
-use schema::{JsonPath, Structural};
 use schema_rules::{RUNTIME_BUDGET, RuleTree, Subject};
 
 use super::columns::{self, Cell};
 use super::embedded;
 use super::facts::CustomInfo;
 use super::scale::ScalePaths;
+use crate::custom_kinds::VersionSchema;
 
 /// The rules.
 pub(super) struct CustomRules {
     pub(super) info: Arc<CustomInfo>,
-    pub(super) schema: Arc<Structural>,
+    pub(super) schema: Arc<VersionSchema>,
     pub(super) cells: Vec<Cell>,
     pub(super) scale: Option<ScalePaths>,
     pub(super) has_status: bool,

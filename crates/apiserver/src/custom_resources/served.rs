@@ -1,14 +1,14 @@
 //! The custom kinds that are served now, for discovery and OpenAPI.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use api_machinery::value::Value;
 use kinds::info::ResourceInfo;
 use parking_lot::RwLock;
 
 use super::facts::CustomInfo;
+use crate::custom_kinds::VersionSchema;
 use crate::options::Place;
 
 /// Group, version and plural name.
@@ -23,8 +23,7 @@ pub(crate) struct ServedKind {
     pub(crate) info: Arc<CustomInfo>,
     /// The name of its model, such as `com.example.stable.v1.CronTab`.
     pub(crate) model: String,
-    /// `openAPIV3Schema` as declared.
-    pub(crate) schema: Value,
+    pub(crate) schema: Arc<VersionSchema>,
 }
 
 /// All custom kinds.
@@ -32,6 +31,8 @@ pub(crate) struct ServedKind {
 pub(crate) struct ServedKinds {
     kinds: RwLock<BTreeMap<OwnPlace, Arc<ServedKind>>>,
     generation: AtomicU64,
+    /// The generation in which each version of a group changed last.
+    changed: RwLock<HashMap<[String; 2], u64>>,
     /// Built-in kinds that are not served.
     disabled: BTreeSet<Place>,
 }
@@ -49,19 +50,43 @@ impl ServedKinds {
 
     /// Adds or replaces a kind.
     pub(crate) fn insert(&self, kind: ServedKind) {
-        self.kinds.write().insert(own_place(kind.info.get()), Arc::new(kind));
-        self.generation.fetch_add(1, Ordering::AcqRel);
+        let place = own_place(kind.info.get());
+        self.kinds.write().insert(place.clone(), Arc::new(kind));
+        self.count(place);
     }
 
     /// Removes a kind.
     pub(crate) fn remove(&self, info: &ResourceInfo<'_>) {
-        self.kinds.write().remove(&own_place(info));
+        let place = own_place(info);
+        self.kinds.write().remove(&place);
+        self.count(place);
+    }
+
+    fn count(&self, [group, version, _]: OwnPlace) {
+        // The version has changed before anybody can see that something has.
+        let mut changed = self.changed.write();
+        changed.insert([group, version], self.generation.load(Ordering::Acquire) + 1);
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Counts changes: documents made of an older one are stale.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// The generation in which a version of a group changed last; 0 for one that never did.
+    pub(crate) fn version_generation(&self, group: &str, version: &str) -> u64 {
+        self.changed.read().get(&[group.to_owned(), version.to_owned()]).copied().unwrap_or_default()
+    }
+
+    /// The kinds of a version of a group.
+    pub(crate) fn in_version(&self, group: &str, version: &str) -> Vec<Arc<ServedKind>> {
+        let first = [group.to_owned(), version.to_owned(), String::new()];
+        let kinds = self.kinds.read();
+        let own = kinds.range(first..).take_while(|([own_group, own_version, _], _)| {
+            (own_group.as_str(), own_version.as_str()) == (group, version)
+        });
+        own.map(|(_, kind)| Arc::clone(kind)).collect()
     }
 
     /// All kinds, by place.

@@ -43,6 +43,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::custom_kinds::VersionSchema;
 
     #[test]
     fn what_the_stored_version_does_not_know_is_not_kept() {
@@ -50,12 +51,12 @@ mod tests {
             "spec": {"type": "object", "properties": {"a": {"type": "string"}}},
         }});
         let stored = CustomKind {
-            schema: Arc::new(Structural::root(&schema)),
+            schema: Arc::new(VersionSchema::of(Structural::root(&schema))),
             list_kind: "ThingList".into(),
             replicas_path: String::new(),
             deprecation: None,
             preserve_unknown_fields: false,
-            versions: Arc::new([]),
+            versions: Arc::default(),
         };
         let rename = VersionRename { served: "g/v2".into(), stored: "g/v1".into(), kept: Some(Arc::new(stored)) };
         let mut object = Unstructured::new("g/v2", "Thing");

@@ -30,7 +30,7 @@ impl<'a> Ownership<'a> {
             gvk: GroupVersionKind::named(info.group, info.version, info.kind),
             subresource: subresource.to_owned(),
             reset: FieldSet::of_fields(target.rules().reset_fields(subresource)),
-            versions: target.custom.as_ref().map_or(Versions::BuiltIn, |custom| Versions::Custom(&custom.versions)),
+            versions: target.custom.as_ref().map_or(Versions::BuiltIn, |custom| Versions::Custom(&*custom.versions)),
         };
         Self { manager, rules: Some(target.rules()), now }
     }

@@ -11,7 +11,7 @@ use schema::openapi::{
     OwnPath, Resource, group_document, own_document, root_document, swagger, swagger_protobuf, version_document,
 };
 
-use super::resources;
+use super::resources::{self, Custom};
 use crate::custom_resources::ServedKinds;
 use crate::discovery::{Catalog, digest};
 use crate::negotiate::Compressed;
@@ -61,13 +61,24 @@ enum Subject {
     Own(OwnPath),
 }
 
-/// Everything made of one generation of kinds.
+/// A document that was made of one generation of its kinds.
+struct Part {
+    generation: u64,
+    hash: String,
+    made: SystemTime,
+    /// What is made of kinds that came at run time is made anew for who wants it: there may be thousands, and few are read.
+    json: Option<Bytes>,
+}
+
+/// What was made, and of which generation of kinds.
 #[derive(Default)]
 struct Made {
     generation: u64,
     whole: Option<Whole>,
-    parts: BTreeMap<String, Document>,
     index: Option<Document>,
+    subjects: Arc<BTreeMap<String, Subject>>,
+    /// Each is as old as the version that it tells of.
+    parts: BTreeMap<String, Part>,
 }
 
 /// The documents of what is served.
@@ -93,15 +104,16 @@ impl Documents {
         if let Some(index) = &made.index {
             return index.clone();
         }
-        let paths: BTreeMap<String, Value> = self
-            .keys()
-            .into_iter()
-            .map(|(key, subject)| {
-                let document = made.parts.entry(key.clone()).or_insert_with(|| self.make_part(&subject, now));
-                let url = format!("/openapi/v3/{key}?hash={}", document.hash);
-                (key, serde_json::json!({ "serverRelativeURL": url }))
-            })
-            .collect();
+        let subjects = Arc::clone(&made.subjects);
+        made.parts.retain(|key, _| subjects.contains_key(key));
+        let mut paths = BTreeMap::new();
+        for (key, subject) in subjects.iter() {
+            if !self.has(&made, key, subject) {
+                self.make_part(&mut made, key, subject, now);
+            }
+            let hash = made.parts.get(key).map_or("", |part| &part.hash);
+            paths.insert(key, serde_json::json!({ "serverRelativeURL": format!("/openapi/v3/{key}?hash={hash}") }));
+        }
         let index = Document::new(&serde_json::json!({ "paths": paths }), now);
         made.index = Some(index.clone());
         index
@@ -109,19 +121,44 @@ impl Documents {
 
     /// One version 3 document; nothing for an unknown key.
     pub(super) fn part(&self, key: &str, now: SystemTime) -> Option<Document> {
-        let subject = self.keys().remove(key)?;
         let mut made = self.current();
-        Some(made.parts.entry(key.to_owned()).or_insert_with(|| self.make_part(&subject, now)).clone())
+        let subjects = Arc::clone(&made.subjects);
+        let subject = subjects.get(key)?;
+        let kept = made.parts.get(key).filter(|_| self.has(&made, key, subject));
+        let Some(kept) = kept else { return Some(self.make_part(&mut made, key, subject, now)) };
+        let json = kept.json.clone().unwrap_or_else(|| self.render(subject).to_string().into());
+        Some(Document { json, hash: kept.hash.clone(), made: kept.made })
     }
 
-    /// What was made, emptied where it is out of date.
+    /// What was made, without what is out of date.
     fn current(&self) -> parking_lot::MutexGuard<'_, Made> {
         let generation = self.served.generation();
         let mut made = self.made.lock();
-        if made.generation != generation {
-            *made = Made { generation, ..Made::default() };
+        if made.generation != generation || made.subjects.is_empty() {
+            let parts = std::mem::take(&mut made.parts);
+            *made = Made { generation, subjects: Arc::new(self.keys()), parts, ..Made::default() };
         }
         made
+    }
+
+    fn generation_of(&self, subject: &Subject) -> u64 {
+        match subject {
+            Subject::Version(group, version) => self.served.version_generation(group, version),
+            Subject::Root { .. } | Subject::Group(_) | Subject::Own(_) => 0,
+        }
+    }
+
+    fn has(&self, made: &Made, key: &str, subject: &Subject) -> bool {
+        made.parts.get(key).is_some_and(|part| part.generation == self.generation_of(subject))
+    }
+
+    fn make_part(&self, made: &mut Made, key: &str, subject: &Subject, now: SystemTime) -> Document {
+        let generation = self.generation_of(subject);
+        let document = Document::new(&self.render(subject), now);
+        let json = (generation == 0).then(|| document.json.clone());
+        let part = Part { generation, hash: document.hash.clone(), made: now, json };
+        made.parts.insert(key.to_owned(), part);
+        document
     }
 
     fn keys(&self) -> BTreeMap<String, Subject> {
@@ -144,23 +181,23 @@ impl Documents {
     }
 
     fn make_whole(&self, now: SystemTime) -> Whole {
-        let custom = self.served.all();
+        let custom: Vec<Custom> = self.served.all().into_iter().map(Custom::new).collect();
         let mut all = resources::built_in(&self.served);
-        all.extend(custom.iter().flat_map(|kind| resources::custom(kind)));
+        all.extend(custom.iter().flat_map(Custom::resources));
         Whole::new(&swagger(&all), now)
     }
 
-    fn make_part(&self, subject: &Subject, now: SystemTime) -> Document {
+    fn render(&self, subject: &Subject) -> Value {
         match subject {
-            Subject::Root { core } => Document::new(&root_document(*core), now),
-            Subject::Own(own) => Document::new(&own_document(*own), now),
-            Subject::Group(group) => Document::new(&group_document(group), now),
+            Subject::Root { core } => root_document(*core),
+            Subject::Own(own) => own_document(*own),
+            Subject::Group(group) => group_document(group),
             Subject::Version(group, version) => {
-                let custom = self.served.all();
+                let custom: Vec<Custom> = self.served.in_version(group, version).into_iter().map(Custom::new).collect();
                 let mut all: Vec<Resource<'_>> = resources::built_in(&self.served);
-                all.extend(custom.iter().flat_map(|kind| resources::custom(kind)));
                 all.retain(|resource| resource.group == group && resource.version == version);
-                Document::new(&version_document(group, version, &all), now)
+                all.extend(custom.iter().flat_map(Custom::resources));
+                version_document(group, version, &all)
             }
         }
     }

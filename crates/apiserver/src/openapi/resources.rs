@@ -1,8 +1,11 @@
 //! What is served, as the OpenAPI documents are made of it.
 
+use std::sync::Arc;
+
 use api_machinery::gvk::GroupVersionKind;
 use api_machinery::object::Kind;
 use api_machinery::reflect::Reflect;
+use api_machinery::value::Value;
 use api_types::{authentication_v1, autoscaling_v1, core_v1, policy_v1};
 use kinds::info::{ResourceInfo, SubresourceInfo};
 use schema::openapi::{Model, Resource};
@@ -20,9 +23,21 @@ pub(super) fn built_in(served: &ServedKinds) -> Vec<Resource<'static>> {
     stored.chain(of(&BINDINGS, false, other_model("Binding"))).collect()
 }
 
-/// The resource and subresources of a custom kind.
-pub(super) fn custom(kind: &ServedKind) -> Vec<Resource<'_>> {
-    of(kind.info.get(), false, Some(Model::Custom { name: &kind.model, schema: &kind.schema }))
+/// A custom kind with the schema that its definition declares.
+pub(super) struct Custom {
+    kind: Arc<ServedKind>,
+    schema: Value,
+}
+
+impl Custom {
+    pub(super) fn new(kind: Arc<ServedKind>) -> Self {
+        Self { schema: kind.schema.declared(), kind }
+    }
+
+    /// Its resource and subresources.
+    pub(super) fn resources(&self) -> Vec<Resource<'_>> {
+        of(self.kind.info.get(), false, Some(Model::Custom { name: &self.kind.model, schema: &self.schema }))
+    }
 }
 
 fn of<'a>(info: &'a ResourceInfo<'a>, returns_deleted: bool, model: Option<Model<'a>>) -> Vec<Resource<'a>> {

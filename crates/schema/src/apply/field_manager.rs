@@ -64,23 +64,30 @@ pub struct FieldManager<'a> {
 pub enum Versions<'a> {
     /// Those of built-in kinds: what is written in one can be written in any.
     BuiltIn,
-    /// The `apiVersion` and the schema of each version of a custom kind.
-    Custom(&'a [(String, Arc<Structural>)]),
+    /// Those of a custom kind.
+    Custom(&'a dyn CustomVersions),
+}
+
+/// The versions of a custom kind.
+pub trait CustomVersions: std::fmt::Debug + Sync {
+    /// Whether there is a version of this `apiVersion`.
+    fn has(&self, api_version: &str) -> bool;
+    /// The schema of a version, by its `apiVersion`.
+    fn schema(&self, api_version: &str) -> Option<&Structural>;
 }
 
 impl Versions<'_> {
     fn has(self, api_version: &str) -> bool {
         match self {
             Self::BuiltIn => is_registered(api_version),
-            Self::Custom(versions) => versions.iter().any(|(name, _)| name == api_version),
+            Self::Custom(versions) => versions.has(api_version),
         }
     }
 
     /// Whether an object can be written in a version.
     fn can_hold(self, api_version: &str, object: &Value) -> bool {
         let Self::Custom(versions) = self else { return true };
-        let schema = versions.iter().find(|(name, _)| name == api_version).map(|(_, schema)| schema);
-        schema.is_none_or(|schema| validate(object, TypeNode::of_schema(schema)).is_empty())
+        versions.schema(api_version).is_none_or(|schema| validate(object, TypeNode::of_schema(schema)).is_empty())
     }
 }
 

@@ -18,12 +18,25 @@ fn manager() -> FieldManager<'static> {
 }
 
 /// The second version has a field that the first has not.
-static VERSIONS: LazyLock<[(String, Arc<Structural>); 2]> = LazyLock::new(|| {
-    let with = |schema: Value| Arc::new(Structural::root(&schema));
+static VERSIONS: LazyLock<Two> = LazyLock::new(|| {
+    let with = |schema: Value| Structural::root(&schema);
     let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let narrow = json!({"type": "object", "properties": {"args": {"type": "array", "items": {"type": "string"}}}});
-    [("test/v1".into(), with(any)), ("test/v1beta1".into(), with(narrow))]
+    Two([("test/v1".into(), with(any)), ("test/v1beta1".into(), with(narrow))])
 });
+
+#[derive(Debug)]
+struct Two([(String, Structural); 2]);
+
+impl CustomVersions for Two {
+    fn has(&self, api_version: &str) -> bool {
+        self.schema(api_version).is_some()
+    }
+
+    fn schema(&self, api_version: &str) -> Option<&Structural> {
+        self.0.iter().find(|(name, _)| name == api_version).map(|(_, schema)| schema)
+    }
+}
 
 fn object(fields: &Value) -> Value {
     let mut object = json!({"apiVersion": "test/v1", "kind": "Sample", "metadata": {"name": "x"}});
