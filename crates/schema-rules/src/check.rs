@@ -33,8 +33,8 @@ impl KnownExpressions {
             self.rules.insert(rule.rule.clone());
             self.messages.insert(rule.message_expression.clone());
         }
-        let below = schema.properties.values().chain(schema.additional_properties.as_deref());
-        below.chain(schema.items.as_deref()).for_each(|below| self.add(below));
+        let below = schema.properties.values().chain(&schema.additional_properties);
+        below.chain(&schema.items).for_each(|below| self.add(below));
     }
 
     fn of(&self, rule: &ValidationRule) -> (Known, Known) {

@@ -52,7 +52,7 @@ impl<'s> Site<'s> {
 
 fn has_rules(schema: &Structural) -> bool {
     !schema.expression_rules.is_empty()
-        || schema.properties.values().any(has_rules)
+        || schema.properties.values().any(|below| has_rules(below))
         || schema.additional_properties.as_deref().is_some_and(has_rules)
         || schema.items.as_deref().is_some_and(has_rules)
 }

@@ -36,8 +36,8 @@ const MAX_DEPTH: usize = 200;
 pub struct Structural {
     /// `type`: `object`, `array`, `string`, `integer`, `number`, `boolean`, or empty.
     pub kind: String,
-    /// Declared fields.
-    pub properties: BTreeMap<String, Structural>,
+    /// Declared fields; boxed, as a map has room for more than it holds.
+    pub properties: BTreeMap<String, Box<Structural>>,
     /// The type of the entries of a map with free keys.
     pub additional_properties: Option<Box<Structural>>,
     /// `additionalProperties: true`: free keys of which nothing is said.
@@ -89,7 +89,7 @@ impl Structural {
         let node_below = |name: &str| schema.get(name).filter(|value| value.is_object()).and_then(below).map(Box::new);
         Self {
             kind: text("type"),
-            properties: properties.filter_map(|(name, value)| Some((name.clone(), below(value)?))).collect(),
+            properties: properties.filter_map(|(name, value)| Some((name.clone(), Box::new(below(value)?)))).collect(),
             additional_properties: node_below("additionalProperties"),
             any_properties: schema.get("additionalProperties") == Some(&Value::Bool(true)),
             items: node_below("items"),
@@ -128,7 +128,7 @@ impl Structural {
 
     /// The schema of a member: declared, or that of the free keys.
     pub fn member(&self, name: &str) -> Option<&Self> {
-        self.properties.get(name).or(self.additional_properties.as_deref())
+        self.properties.get(name).or(self.additional_properties.as_ref()).map(|below| &**below)
     }
 }
 

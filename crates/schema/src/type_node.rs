@@ -201,7 +201,7 @@ impl<'a> TypeNode<'a> {
                 if schema.is_object_root() && name == "metadata" {
                     return Some(object_meta());
                 }
-                schema.properties.get(name).map(Self::of_schema)
+                schema.properties.get(name).map(|below| Self::of_schema(below))
             }
             Source::TypeMeta | Source::Deduced => None,
         }

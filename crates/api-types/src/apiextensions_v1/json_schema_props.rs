@@ -1,4 +1,5 @@
-//! JSONSchemaProps and what it is made of.
+//! JSONSchemaProps and what it is made of. Maps of it hold boxes, as a map has room for more entries than it holds, and one is
+//! large.
 
 use std::collections::BTreeMap;
 
@@ -97,13 +98,13 @@ pub struct JSONSchemaProps {
     pub not: Option<Box<JSONSchemaProps>>,
     /// Schemas of named properties.
     #[field(29)]
-    pub properties: BTreeMap<String, JSONSchemaProps>,
+    pub properties: BTreeMap<String, Box<JSONSchemaProps>>,
     /// Schema of other properties, or whether they are allowed. Excludes properties.
     #[field(30)]
     pub additional_properties: Option<JSONSchemaPropsOrBool>,
     /// Schemas of properties whose names match patterns. Not allowed in custom resources.
     #[field(31)]
-    pub pattern_properties: BTreeMap<String, JSONSchemaProps>,
+    pub pattern_properties: BTreeMap<String, Box<JSONSchemaProps>>,
     /// Requirements triggered by present properties. Not allowed in custom resources.
     #[field(32, go = "v1.JSONSchemaDependencies")]
     pub dependencies: BTreeMap<String, JSONSchemaPropsOrStringArray>,
@@ -112,7 +113,7 @@ pub struct JSONSchemaProps {
     pub additional_items: Option<JSONSchemaPropsOrBool>,
     /// Named schemas for reuse. Not allowed in custom resources.
     #[field(34, go = "v1.JSONSchemaDefinitions")]
-    pub definitions: BTreeMap<String, JSONSchemaProps>,
+    pub definitions: BTreeMap<String, Box<JSONSchemaProps>>,
     /// Further documentation elsewhere.
     #[field(35)]
     pub external_docs: Option<ExternalDocumentation>,

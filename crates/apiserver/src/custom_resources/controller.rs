@@ -248,13 +248,11 @@ impl Follower {
         }
         let is_taken = |kind: NameKind, name: &str| self.definitions.is_taken(definition, kind, name);
         let next = with_status(definition, is_taken, self.cx.clock().wall().into());
-        let known = if next.status == definition.status {
-            known
-        } else {
-            let Some(written) = self.write_status(next).await? else { return Ok(()) };
-            written
-        };
-        if conditions::is_true(known.get(), "Established") {
+        if next.status != definition.status {
+            // What the cache has of it then comes back as an event, and is put into service: kept by both, it is there once.
+            return self.write_status(next).await.map(drop);
+        }
+        if conditions::is_true(definition, "Established") {
             self.put_into_service(&known).await?;
         }
         Ok(())

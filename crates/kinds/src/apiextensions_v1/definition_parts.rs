@@ -139,6 +139,6 @@ fn kind_of<'s>(path: &str, schema: &'s Structural) -> Result<&'s str, String> {
     if matches!(names, "apiVersion" | "kind") {
         return Ok("string");
     }
-    let field = names.split('.').try_fold(schema, |schema, name| schema.properties.get(name));
+    let field = names.split('.').try_fold(schema, |schema, name| schema.properties.get(name).map(|below| &**below));
     field.map(|field| field.kind.as_str()).ok_or_else(|| UNKNOWN.into())
 }

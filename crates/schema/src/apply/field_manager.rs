@@ -3,7 +3,7 @@
 //! A set recorded in another version of the API is read as if it were of the request's version: the names of fields
 //! agree between the versions served here. Sets of versions that are not known are forgotten with the next write.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use api_machinery::field_path::Cause;
 use api_machinery::gvk::GroupVersionKind;
