@@ -4,6 +4,7 @@
 // `#[api]` writes paths that start at this crate's name, also for the types in here.
 extern crate self as api_machinery;
 
+pub mod cbor;
 pub mod defaults;
 pub mod field_path;
 pub mod fields;

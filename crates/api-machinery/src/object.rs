@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 
+use crate::cbor;
 use crate::gvk::GroupVersionKind;
 use crate::json::{self, DecodeError, Decoded, TypeMeta};
 use crate::meta::{ListMeta, ObjectMeta};
@@ -107,6 +108,12 @@ impl dyn Object {
     #[must_use]
     pub fn to_protobuf(&self) -> Vec<u8> {
         protobuf::seal(&self.api_version(), self.kind(), |out: &mut Encoder| out.members(self.as_reflect()))
+    }
+
+    /// The object as CBOR.
+    #[must_use]
+    pub fn to_cbor(&self) -> Vec<u8> {
+        cbor::encode_typed(self.kind(), &self.api_version(), self.as_reflect())
     }
 
     /// The object as a free-form value with `kind` and `apiVersion`.
