@@ -74,9 +74,6 @@ impl<V: OtherForm> Rules for Converted<V> {
             to_stored: |served| Some(Box::new(V::to_stored(served.downcast_ref()?))),
         })
     }
-    fn bring_up_to_date(&self, _: &mut dyn Object, _: &str) -> bool {
-        false
-    }
     fn unknown_field(&self, field: &str) -> String {
         V::Stored::unknown_field(field)
     }

@@ -20,7 +20,7 @@ use crate::lifecycle::Lifecycle;
 use crate::privileges;
 use crate::strategy::{self, Strategy};
 use crate::table::Cell;
-use crate::versions::{Former, SameForm, VersionConversion};
+use crate::versions::{Former, FormerForm, SameForm, VersionConversion};
 
 /// What a rule may know of the request it runs in.
 #[derive(Debug, Clone, Default)]
@@ -102,9 +102,18 @@ pub trait Rules: Send + Sync + 'static {
     fn conversion(&self) -> Option<VersionConversion> {
         None
     }
+    /// The versions in which a store may hold objects, beside those that are served.
+    fn former(&self) -> &'static [Former] {
+        &[]
+    }
     /// Makes an object that was read from the store as the current version, but says that it is `stored`, one of the
     /// current version. Says whether it can be.
-    fn bring_up_to_date(&self, object: &mut dyn Object, stored: &str) -> bool;
+    fn bring_up_to_date(&self, object: &mut dyn Object, stored: &str) -> bool {
+        let former = self.former().iter().find(|former| former.api_version == stored);
+        let Some(FormerForm::Same(mend)) = former.map(|former| former.form) else { return false };
+        mend(object);
+        true
+    }
     /// What is said of a field that objects cannot be selected by.
     fn unknown_field(&self, field: &str) -> String;
     /// An empty object.
@@ -184,7 +193,7 @@ pub trait TypedRules: Send + Sync + 'static {
     const LIFECYCLE: Lifecycle = Lifecycle::DEFAULT;
     /// How objects are stored, where they are stored in another version.
     const CONVERSION: Option<VersionConversion> = None;
-    /// The versions in which a store may hold objects beside the current one.
+    /// See [`Rules::former`].
     const FORMER: &'static [Former] = &[];
     /// The fields behind gates. They go before anything else is prepared.
     const GATED: &'static [Gated<Self::Object>] = &[];
@@ -332,9 +341,8 @@ impl<R: TypedRules> Rules for Typed<R> {
     fn conversion(&self) -> Option<VersionConversion> {
         self.named.map(|named| VersionConversion::SameForm(&named.named)).or(R::CONVERSION)
     }
-    fn bring_up_to_date(&self, object: &mut dyn Object, stored: &str) -> bool {
-        let former = R::FORMER.iter().find(|former| former.api_version == stored);
-        former.inspect(|former| (former.mend)(object)).is_some()
+    fn former(&self) -> &'static [Former] {
+        R::FORMER
     }
     fn unknown_field(&self, field: &str) -> String {
         R::unknown_field(field)

@@ -2,8 +2,9 @@
 //! hold, of a cluster that was taken over. Conversions are pure, and know nothing of who asks.
 //!
 //! Most beta versions became stable as they were: the same fields under the same names and numbers. Those are read as what
-//! they are. Where a field changed its meaning it is mended; versions of another form are not listed, and refused: reading
-//! them would lose what nobody can bring back.
+//! they are. Where a field changed its meaning it is mended; a version whose fields had other names or numbers is read as a
+//! struct of its own. Versions that are not listed are refused: reading them as something else would lose what nobody can
+//! bring back.
 
 use std::sync::Arc;
 
@@ -73,14 +74,43 @@ impl SameForm {
 pub struct Former {
     /// `apiVersion` of such objects.
     pub api_version: &'static str,
-    /// What has to be done with an object that was read as if it were of the current version.
-    pub mend: fn(&mut dyn Object),
+    /// How they become those of the current version.
+    pub form: FormerForm,
+}
+
+/// The form that objects of a version had.
+#[derive(Debug, Clone, Copy)]
+pub enum FormerForm {
+    /// The current one; what has to be done with an object that was read as if it were of the current version.
+    Same(fn(&mut dyn Object)),
+    /// One of its own.
+    Own {
+        /// An empty object of that form.
+        empty: fn() -> Box<dyn Object>,
+        /// Such an object in the current form; nothing comes of objects of other kinds.
+        to_current: fn(&dyn Object) -> Option<Box<dyn Object>>,
+    },
 }
 
 impl Former {
     /// A version of the same form.
     #[must_use]
     pub const fn same(api_version: &'static str) -> Self {
-        Self { api_version, mend: |_| {} }
+        Self::mended(api_version, |_| {})
+    }
+
+    /// A version of the same form, in which something meant something else.
+    #[must_use]
+    pub const fn mended(api_version: &'static str, mend: fn(&mut dyn Object)) -> Self {
+        Self { api_version, form: FormerForm::Same(mend) }
+    }
+
+    /// A version with a struct of its own.
+    #[must_use]
+    pub const fn own<T: Kind + Object>(
+        api_version: &'static str,
+        to_current: fn(&dyn Object) -> Option<Box<dyn Object>>,
+    ) -> Self {
+        Self { api_version, form: FormerForm::Own { empty: || Box::new(T::default()), to_current } }
     }
 }

@@ -1,11 +1,13 @@
-//! Upstream's bytes in the store: protobuf in its envelope for built-in kinds, JSON with a newline for custom ones.
-//! Either is read, whatever is written.
+//! Upstream's bytes in the store: protobuf in its envelope for built-in kinds, JSON with a newline for custom ones, or CBOR.
+//! Any is read, whatever is written.
+
+use std::borrow::Cow;
 
 use api_machinery::object::Object;
-use api_machinery::{json, protobuf};
+use api_machinery::{cbor, json, protobuf};
 use bytes::Bytes;
 use kinds::rules::Rules;
-use kinds::versions::VersionConversion;
+use kinds::versions::{FormerForm, VersionConversion};
 use watch_cache::Codec;
 
 use crate::context::RulesRef;
@@ -17,10 +19,17 @@ pub enum StorageMedia {
     Protobuf,
     /// JSON and a newline.
     Json,
+    /// CBOR.
+    Cbor,
 }
 
-/// The rules of a version, and how its objects become those of the version that is kept.
-type OtherVersion = (&'static dyn Rules, VersionConversion);
+/// A version that is not the one that is kept.
+enum OtherVersion {
+    /// One that is served: its rules, and how its objects become those of the version that is kept.
+    Served(&'static dyn Rules, VersionConversion),
+    /// One that is served no more, of another form.
+    Former { empty: fn() -> Box<dyn Object>, to_current: fn(&dyn Object) -> Option<Box<dyn Object>> },
+}
 
 /// The codec of one resource's stored version.
 pub(crate) struct ObjectCodec {
@@ -37,6 +46,7 @@ impl ObjectCodec {
         meta.self_link.clear();
         match self.media {
             StorageMedia::Protobuf => object.to_protobuf().into(),
+            StorageMedia::Cbor => object.to_cbor().into(),
             StorageMedia::Json => {
                 let mut text = object.to_json();
                 text.push('\n');
@@ -49,12 +59,16 @@ impl ObjectCodec {
     fn read(&self, value: &[u8]) -> Result<Box<dyn Object>, String> {
         let mut object = self.rules.new_object();
         match self.other_version(value, &object.api_version())? {
-            Some((other, conversion)) => {
+            Some(OtherVersion::Served(other, conversion)) => {
                 let mut stored = other.new_object();
                 fill(value, &mut *stored)?;
                 other.set_defaults(&mut *stored);
-                let converted = conversion.to_stored(&*stored);
-                object = converted.ok_or_else(|| format!("{} cannot be converted", stored.api_version()))?;
+                object = converted(&*stored, |stored| conversion.to_stored(stored))?;
+            }
+            Some(OtherVersion::Former { empty, to_current }) => {
+                let mut stored = empty();
+                fill(value, &mut *stored)?;
+                object = converted(&*stored, to_current)?;
             }
             None => {
                 let stored = fill(value, &mut *object)?;
@@ -65,18 +79,29 @@ impl ObjectCodec {
         Ok(object)
     }
 
-    /// The version that a value is of, where that is another one of those that are served. Custom kinds have none that
-    /// differ in more than their name.
+    /// The version that a value is of, where that is read as something else than the one that is kept. Custom kinds have
+    /// none that differ in more than their name.
     fn other_version(&self, value: &[u8], current: &str) -> Result<Option<OtherVersion>, String> {
         let RulesRef::Static(rules) = &self.rules else { return Ok(None) };
         let stored = if protobuf::is_enveloped(value) {
             protobuf::open(value).map_err(|error| error.to_string())?.api_version
         } else {
-            let text = std::str::from_utf8(value).map_err(|error| error.to_string())?;
+            let text = json_of(value)?;
+            let text = std::str::from_utf8(&text).map_err(|error| error.to_string())?;
             json::read_type_meta(text).map_err(|error| error.to_string())?.api_version
         };
-        let other = if stored == current { None } else { kinds::other_version(rules.info(), &stored) };
-        Ok(other.and_then(|other| Some((other, other.conversion()?))))
+        if stored == current {
+            return Ok(None);
+        }
+        let served = kinds::other_version(rules.info(), &stored).and_then(|other| Some((other, other.conversion()?)));
+        if let Some((other, conversion)) = served {
+            return Ok(Some(OtherVersion::Served(other, conversion)));
+        }
+        let former = rules.former().iter().find(|former| former.api_version == stored);
+        Ok(former.and_then(|former| match former.form {
+            FormerForm::Own { empty, to_current } => Some(OtherVersion::Former { empty, to_current }),
+            FormerForm::Same(_) => None,
+        }))
     }
 
     /// Objects are stored as another version than the current one in an etcd that was taken over, and where the stored
@@ -96,6 +121,13 @@ impl ObjectCodec {
     }
 }
 
+fn converted(
+    stored: &dyn Object,
+    to_current: impl FnOnce(&dyn Object) -> Option<Box<dyn Object>>,
+) -> Result<Box<dyn Object>, String> {
+    to_current(stored).ok_or_else(|| format!("{} cannot be converted", stored.api_version()))
+}
+
 /// Decodes a value into an empty object; gives the `apiVersion` that it states.
 fn fill(value: &[u8], object: &mut dyn Object) -> Result<String, String> {
     let (kind, current) = (object.kind().to_owned(), object.api_version());
@@ -105,7 +137,8 @@ fn fill(value: &[u8], object: &mut dyn Object) -> Result<String, String> {
         protobuf::decode(envelope.raw, object.as_reflect_mut()).map_err(|error| error.to_string())?;
         return Ok(envelope.api_version);
     }
-    let decoded = json::decode(value, object.as_reflect_mut()).map_err(|error| error.to_string())?;
+    let text = json_of(value)?;
+    let decoded = json::decode(&text, object.as_reflect_mut()).map_err(|error| error.to_string())?;
     expect_kind(&kind, &decoded.type_meta.kind)?;
     let stored = decoded.type_meta.api_version;
     // Members of an older version may have had other names, of which nothing is left here.
@@ -114,6 +147,14 @@ fn fill(value: &[u8], object: &mut dyn Object) -> Result<String, String> {
         return Err(format!("{kind} is stored as {stored}, which has fields of its own: {problems}"));
     }
     Ok(stored)
+}
+
+/// A value that is not protobuf as JSON.
+fn json_of(value: &[u8]) -> Result<Cow<'_, [u8]>, String> {
+    if !cbor::is_self_described(value) {
+        return Ok(Cow::Borrowed(value));
+    }
+    cbor::to_json(value).map(|text| Cow::Owned(text.into_bytes())).map_err(|error| error.to_string())
 }
 
 fn expect_kind(expected: &str, found: &str) -> Result<(), String> {
@@ -127,10 +168,10 @@ impl Codec for ObjectCodec {
 }
 
 #[cfg(test)]
-mod tests {
-    use api_types::discovery_v1::{Endpoint, EndpointSlice};
-    use api_types::policy_v1::PodDisruptionBudget;
+mod former_tests;
 
+#[cfg(test)]
+mod tests {
     use super::*;
 
     fn read(group: &str, resource: &str, object: &mut dyn Object, stored: &str) -> Result<(), String> {
@@ -143,21 +184,15 @@ mod tests {
         for (group, resource, stored, text) in [
             ("networking.k8s.io", "ingressclasses", "networking.k8s.io/v1beta1", ""),
             ("networking.k8s.io", "networkpolicies", "extensions/v1beta1", ""),
+            ("policy", "poddisruptionbudgets", "policy/v1beta1", ""),
             ("apps", "deployments", "apps/v1beta2", ""),
             ("rbac.authorization.k8s.io", "rolebindings", "rbac.authorization.k8s.io/v1beta1", ""),
             ("apps", "deployments", "", "Object 'apiVersion' is missing"),
             (
-                "rbac.authorization.k8s.io",
-                "rolebindings",
-                "rbac.authorization.k8s.io/v1alpha1",
-                "RoleBinding is stored as rbac.authorization.k8s.io/v1alpha1, which this server cannot read as \
-                 rbac.authorization.k8s.io/v1",
-            ),
-            (
-                "networking.k8s.io",
-                "ingresses",
-                "extensions/v1beta1",
-                "Ingress is stored as extensions/v1beta1, which this server cannot read as networking.k8s.io/v1",
+                "batch",
+                "cronjobs",
+                "batch/v2alpha1",
+                "CronJob is stored as batch/v2alpha1, which this server cannot read as batch/v1",
             ),
         ] {
             let mut object = kinds::find(group, "v1", resource).expect("a kind").new_object();
@@ -175,7 +210,7 @@ mod tests {
         };
         let mut newer = api_types::events_v1::Event { note: "hello".into(), ..Default::default() };
         (newer.reporting_controller, newer.deprecated_count) = ("me".into(), 3);
-        for media in [StorageMedia::Protobuf, StorageMedia::Json] {
+        for media in [StorageMedia::Protobuf, StorageMedia::Json, StorageMedia::Cbor] {
             let value = codec(media).encode(&mut newer);
             let read = codec(media).read(&value).unwrap();
             let event = read.downcast_ref::<api_types::core_v1::Event>().expect("of the version that is kept");
@@ -189,21 +224,5 @@ mod tests {
         let codec = ObjectCodec { rules: candidates, media: StorageMedia::Protobuf };
         let read = codec.read(&codec.encode(&mut *object)).unwrap();
         assert_eq!((read.api_version().as_str(), read.meta().name.as_str()), ("coordination.k8s.io/v1beta1", "c"));
-    }
-
-    #[test]
-    fn what_changed_its_meaning_is_mended() {
-        let mut budget = PodDisruptionBudget::default();
-        budget.spec.selector = Some(Default::default());
-        assert_eq!(read("policy", "poddisruptionbudgets", &mut budget, "policy/v1"), Ok(()));
-        assert!(budget.spec.selector.is_some());
-        assert_eq!(read("policy", "poddisruptionbudgets", &mut budget, "policy/v1beta1"), Ok(()));
-        assert!(budget.spec.selector.is_none());
-        let mut slice = EndpointSlice::default();
-        let mut endpoint = Endpoint::default();
-        endpoint.deprecated_topology.insert("topology.kubernetes.io/zone".into(), "z".into());
-        slice.endpoints.push(endpoint);
-        assert_eq!(read("discovery.k8s.io", "endpointslices", &mut slice, "discovery.k8s.io/v1beta1"), Ok(()));
-        assert_eq!(slice.endpoints[0].zone.as_deref(), Some("z"));
     }
 }

@@ -15,9 +15,11 @@ use crate::versions::Former;
 use crate::workload;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::intstr::IntOrString;
+use api_machinery::object::Object;
 use api_machinery::reflect::equal;
-use api_types::apps_v1::constants::daemon_set_update_strategy_type;
+use api_types::apps_v1::constants::{DEPRECATED_TEMPLATE_GENERATION, daemon_set_update_strategy_type};
 use api_types::core_v1::PodSpec;
+use api_types::extensions_v1beta1;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["ds"],
@@ -48,7 +50,7 @@ impl TypedRules for DaemonSetRules {
         Cell::wide("Selector", |object, _| table::selector(object.spec.selector.as_ref(), "<error>")),
     ];
     const FORMER: &'static [Former] =
-        &[Former::same("apps/v1beta1"), Former::same("apps/v1beta2"), Former::same("extensions/v1beta1")];
+        &[Former::same("apps/v1beta2"), Former::own::<extensions_v1beta1::DaemonSet>("extensions/v1beta1", first_form)];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
@@ -113,15 +115,32 @@ impl TypedRules for DaemonSetRules {
     }
 }
 
-/// Upstream keeps the count of the template's changes inside and shows it as this annotation.
-const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
-
+/// Upstream keeps the count of the template's changes inside and shows it as an annotation.
 fn template_generation(set: &DaemonSet) -> i64 {
-    set.metadata.annotations.get(TEMPLATE_GENERATION).and_then(|text| text.parse().ok()).unwrap_or(0)
+    set.metadata.annotations.get(DEPRECATED_TEMPLATE_GENERATION).and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 fn set_template_generation(set: &mut DaemonSet, generation: i64) {
-    set.metadata.annotations.insert(TEMPLATE_GENERATION.to_owned(), generation.to_string());
+    set.metadata.annotations.insert(DEPRECATED_TEMPLATE_GENERATION.to_owned(), generation.to_string());
+}
+
+/// The count of the template's changes was a field at first.
+fn first_form(object: &dyn Object) -> Option<Box<dyn Object>> {
+    let first: extensions_v1beta1::DaemonSet = object.downcast_ref().cloned()?;
+    let spec = first.spec;
+    let mut set = DaemonSet {
+        metadata: first.metadata,
+        spec: DaemonSetSpec {
+            selector: spec.selector,
+            template: spec.template,
+            update_strategy: spec.update_strategy,
+            min_ready_seconds: spec.min_ready_seconds,
+            revision_history_limit: spec.revision_history_limit,
+        },
+        status: first.status,
+    };
+    set_template_generation(&mut set, spec.template_generation);
+    Some(Box::new(set))
 }
 
 fn validate_spec(path: &Path, spec: &DaemonSetSpec, old: Option<&DaemonSetSpec>, errors: &mut ErrorList) {

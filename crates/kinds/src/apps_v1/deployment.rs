@@ -13,7 +13,9 @@ use crate::versions::Former;
 use crate::workload;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::intstr::IntOrString;
-use api_types::apps_v1::constants::deployment_strategy_type;
+use api_machinery::object::Object;
+use api_types::apps_v1::constants::{DEPRECATED_ROLLBACK_TO, deployment_strategy_type};
+use api_types::apps_v1beta1;
 use api_types::core_v1::PodSpec;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
@@ -43,8 +45,11 @@ impl TypedRules for DeploymentRules {
         Cell::wide("Images", |object, _| table::images(&object.spec.template.spec.containers)),
         Cell::wide("Selector", |object, _| table::selector(object.spec.selector.as_ref(), "<invalid>")),
     ];
-    const FORMER: &'static [Former] =
-        &[Former::same("apps/v1beta1"), Former::same("apps/v1beta2"), Former::same("extensions/v1beta1")];
+    const FORMER: &'static [Former] = &[
+        Former::same("apps/v1beta2"),
+        Former::own::<apps_v1beta1::Deployment>("apps/v1beta1", first_form),
+        Former::own::<apps_v1beta1::Deployment>("extensions/v1beta1", first_form),
+    ];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 
@@ -145,9 +150,29 @@ fn validate_spec(path: &Path, spec: &DeploymentSpec, old: Option<&DeploymentSpec
 
 /// Upstream keeps the revision to go back to inside and shows it as an annotation.
 fn validate_rollback(object: &Deployment, errors: &mut ErrorList) {
-    let revision = object.metadata.annotations.get("deprecated.deployment.rollback.to");
+    let revision = object.metadata.annotations.get(DEPRECATED_ROLLBACK_TO);
     let revision = revision.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
     field_rules::not_negative(&Path::new("spec").child("rollback").child("version"), revision, errors);
+}
+
+/// The revision to go back to was a field at first.
+fn first_form(object: &dyn Object) -> Option<Box<dyn Object>> {
+    let first: apps_v1beta1::Deployment = object.downcast_ref().cloned()?;
+    let (mut metadata, spec) = (first.metadata, first.spec);
+    if let Some(to) = spec.rollback_to {
+        metadata.annotations.insert(DEPRECATED_ROLLBACK_TO.to_owned(), to.revision.to_string());
+    }
+    let spec = DeploymentSpec {
+        replicas: spec.replicas,
+        selector: spec.selector,
+        template: spec.template,
+        strategy: spec.strategy,
+        min_ready_seconds: spec.min_ready_seconds,
+        revision_history_limit: spec.revision_history_limit,
+        paused: spec.paused,
+        progress_deadline_seconds: spec.progress_deadline_seconds,
+    };
+    Some(Box::new(Deployment { metadata, spec, status: first.status }))
 }
 
 fn validate_strategy(path: &Path, strategy: &DeploymentStrategy, errors: &mut ErrorList) {

@@ -39,8 +39,7 @@ impl TypedRules for ReplicaSetRules {
         Cell::wide("Images", |object, _| table::images(&object.spec.template.spec.containers)),
         Cell::wide("Selector", |object, _| table::selector(object.spec.selector.as_ref(), "<error>")),
     ];
-    const FORMER: &'static [Former] =
-        &[Former::same("apps/v1beta1"), Former::same("apps/v1beta2"), Former::same("extensions/v1beta1")];
+    const FORMER: &'static [Former] = &[Former::same("apps/v1beta2"), Former::same("extensions/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 

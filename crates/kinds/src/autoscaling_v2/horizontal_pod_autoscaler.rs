@@ -18,6 +18,7 @@ use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table::{self, Cell};
+use crate::versions::Former;
 
 /// The wanted processor time where nothing is said.
 const DEFAULT_PERCENT: i32 = 80;
@@ -52,6 +53,7 @@ impl TypedRules for HorizontalPodAutoscalerRules {
         Cell::text("Replicas", |scaler, _| scaler.status.current_replicas.into()),
         Cell::AGE,
     ];
+    const FORMER: &'static [Former] = &[Former::same("autoscaling/v2beta2")];
     const STRATEGY: Strategy = Strategy::Status;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 

@@ -10,6 +10,8 @@ use api_types::certificates_v1::{
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table::{self, Cell};
+use crate::versions::Former;
+use api_machinery::object::Object;
 use api_machinery::time::Time;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
@@ -30,6 +32,7 @@ pub(crate) struct CertificateSigningRequestRules;
 impl TypedRules for CertificateSigningRequestRules {
     type Object = CertificateSigningRequest;
     const INFO: &'static ResourceInfo<'static> = &INFO;
+    const FORMER: &'static [Former] = &[Former::mended("certificates.k8s.io/v1beta1", conditions_hold)];
     const COLUMNS: &'static [Cell<CertificateSigningRequest>] = &[
         Cell::NAME,
         Cell::AGE,
@@ -99,6 +102,14 @@ impl TypedRules for CertificateSigningRequestRules {
 
     fn field(object: &CertificateSigningRequest, path: &str) -> Option<String> {
         (path == "spec.signerName").then(|| object.spec.signer_name.clone())
+    }
+}
+
+/// A condition that was there held, before conditions had a status.
+fn conditions_hold(object: &mut dyn Object) {
+    let Some(request) = object.downcast_mut::<CertificateSigningRequest>() else { return };
+    for condition in request.status.conditions.iter_mut().filter(|condition| condition.status.is_empty()) {
+        condition.status = "True".to_owned();
     }
 }
 

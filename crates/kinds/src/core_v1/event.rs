@@ -4,10 +4,12 @@ use crate::event_rules::{self, Printed, Row};
 use crate::rules::{MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::ErrorList;
 use api_types::core_v1::Event;
+use api_types::events_v1;
 
 use crate::info::{ResourceInfo, StorageInfo};
 use crate::lifecycle::Lifecycle;
 use crate::table::Cell;
+use crate::versions::Former;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["ev"],
@@ -37,6 +39,8 @@ impl TypedRules for EventRules {
     type Object = Event;
     const INFO: &'static ResourceInfo<'static> = &INFO;
     const COLUMNS: &'static [Cell<Event>] = Event::COLUMNS;
+    const FORMER: &'static [Former] =
+        &[Former::own::<events_v1::Event>("events.k8s.io/v1beta1", crate::events_v1::to_stored)];
     const LIFECYCLE: Lifecycle = Lifecycle::EVENTS;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[];
 

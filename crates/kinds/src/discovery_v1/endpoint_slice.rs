@@ -13,7 +13,9 @@ use crate::rules::{Endpoint, MetadataCheck, RuleContext};
 use crate::table::{self, Cell};
 use crate::versions::Former;
 use api_machinery::names;
+use api_types::core_v1::constants::LABEL_TOPOLOGY_ZONE;
 use api_types::discovery_v1::EndpointPort;
+use api_types::discovery_v1beta1;
 use std::collections::BTreeSet;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
@@ -37,7 +39,8 @@ impl TypedRules for EndpointSliceRules {
         }),
         Cell::AGE,
     ];
-    const FORMER: &'static [Former] = &[Former { api_version: "discovery.k8s.io/v1beta1", mend: zone_of_topology }];
+    const FORMER: &'static [Former] =
+        &[Former::own::<discovery_v1beta1::EndpointSlice>("discovery.k8s.io/v1beta1", first_form)];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
@@ -134,13 +137,31 @@ fn drop_topology(slice: &mut EndpointSlice, old: &EndpointSlice) {
     }
 }
 
-/// The zone was one of many facts about where an endpoint is.
-fn zone_of_topology(object: &mut dyn Object) {
-    let Some(slice) = object.downcast_mut::<EndpointSlice>() else { return };
-    for endpoint in &mut slice.endpoints {
-        let zone = endpoint.deprecated_topology.remove("topology.kubernetes.io/zone");
-        if endpoint.zone.is_none() {
-            endpoint.zone = zone;
-        }
+fn first_form(object: &dyn Object) -> Option<Box<dyn Object>> {
+    let first: discovery_v1beta1::EndpointSlice = object.downcast_ref().cloned()?;
+    Some(Box::new(EndpointSlice {
+        metadata: first.metadata,
+        address_type: first.address_type,
+        endpoints: first.endpoints.into_iter().map(endpoint).collect(),
+        ports: first.ports,
+    }))
+}
+
+/// Zone and node were two of many facts about where an endpoint is; those that have no field stay as they were.
+fn endpoint(first: discovery_v1beta1::Endpoint) -> api_types::discovery_v1::Endpoint {
+    let mut topology = first.topology;
+    let zone = topology.remove(LABEL_TOPOLOGY_ZONE);
+    if first.node_name.is_some() && topology.get(HOSTNAME) == first.node_name.as_ref() {
+        topology.remove(HOSTNAME);
+    }
+    api_types::discovery_v1::Endpoint {
+        addresses: first.addresses,
+        conditions: first.conditions,
+        hostname: first.hostname,
+        target_ref: first.target_ref,
+        deprecated_topology: topology,
+        node_name: first.node_name,
+        zone,
+        hints: first.hints,
     }
 }

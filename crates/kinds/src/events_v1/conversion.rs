@@ -1,14 +1,18 @@
 //! Events are stored as core/v1 and served there and as events.k8s.io/v1, with the same facts under other names.
 
+use api_machinery::object::Object;
 use api_types::{core_v1, events_v1};
 
 use crate::versions::VersionConversion;
 
 /// Between events.k8s.io/v1 (served) and core/v1 (stored).
-pub(super) const OF_CORE: VersionConversion = VersionConversion::By {
-    to_served: |stored| Some(Box::new(from_core(stored.downcast_ref()?))),
-    to_stored: |served| Some(Box::new(to_core(served.downcast_ref()?))),
-};
+pub(super) const OF_CORE: VersionConversion =
+    VersionConversion::By { to_served: |stored| Some(Box::new(from_core(stored.downcast_ref()?))), to_stored };
+
+/// An event of events.k8s.io, which had the same form from the beginning, as it is stored.
+pub(crate) fn to_stored(served: &dyn Object) -> Option<Box<dyn Object>> {
+    Some(Box::new(to_core(served.downcast_ref()?)))
+}
 
 fn from_core(event: &core_v1::Event) -> events_v1::Event {
     let event = event.clone();

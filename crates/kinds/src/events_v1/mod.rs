@@ -3,6 +3,8 @@
 mod conversion;
 mod event;
 
+pub(crate) use conversion::to_stored;
+
 use crate::rules::{Rules, Typed};
 
 /// The rules of each kind of the group version.

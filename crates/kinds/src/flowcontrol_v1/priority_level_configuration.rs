@@ -8,6 +8,7 @@ use api_types::flowcontrol_v1::{
     LimitResponse, LimitedPriorityLevelConfiguration, PriorityLevelConfiguration, PriorityLevelConfigurationSpec,
     QueuingConfiguration,
 };
+use api_types::flowcontrol_v1beta1;
 
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
@@ -40,8 +41,17 @@ impl TypedRules for PriorityLevelConfigurationRules {
         }),
         Cell::AGE,
     ];
-    const FORMER: &'static [Former] =
-        &[Former { api_version: "flowcontrol.apiserver.k8s.io/v1beta3", mend: forget_mark }];
+    const FORMER: &'static [Former] = &[
+        Former::own::<flowcontrol_v1beta1::PriorityLevelConfiguration>(
+            "flowcontrol.apiserver.k8s.io/v1beta1",
+            first_form,
+        ),
+        Former::own::<flowcontrol_v1beta1::PriorityLevelConfiguration>(
+            "flowcontrol.apiserver.k8s.io/v1beta2",
+            first_form,
+        ),
+        Former::mended("flowcontrol.apiserver.k8s.io/v1beta3", zero_by_mark),
+    ];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create];
     const STATUS_METADATA_CHECKS: &'static [MetadataCheck] = &[];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
@@ -85,9 +95,31 @@ const MOST_QUEUES: i32 = 10_000_000;
 /// Bits of a hash by which queues are chosen.
 const MOST_ENTROPY_BITS: f64 = 60.0;
 
-/// A zero is told from nothing without the mark.
-fn forget_mark(object: &mut dyn Object) {
-    object.meta_mut().annotations.remove(ZERO_SHARES_MARK);
+/// A zero is told from nothing without the mark; it stood for nothing where the mark was missing.
+fn zero_by_mark(object: &mut dyn Object) {
+    let meant = object.meta_mut().annotations.remove(ZERO_SHARES_MARK).is_some();
+    let Some(level) = object.downcast_mut::<PriorityLevelConfiguration>() else { return };
+    if let Some(limited) = level.spec.limited.as_mut().filter(|own| own.nominal_concurrency_shares == Some(0) && !meant)
+    {
+        limited.nominal_concurrency_shares = None;
+    }
+}
+
+/// Shares were assured ones at first, and never zero.
+fn first_form(object: &dyn Object) -> Option<Box<dyn Object>> {
+    let first: flowcontrol_v1beta1::PriorityLevelConfiguration = object.downcast_ref().cloned()?;
+    let limited = |own: flowcontrol_v1beta1::LimitedPriorityLevelConfiguration| LimitedPriorityLevelConfiguration {
+        nominal_concurrency_shares: Some(own.assured_concurrency_shares).filter(|shares| *shares != 0),
+        limit_response: own.limit_response,
+        lendable_percent: own.lendable_percent,
+        borrowing_limit_percent: own.borrowing_limit_percent,
+    };
+    let spec = PriorityLevelConfigurationSpec {
+        type_: first.spec.type_,
+        limited: first.spec.limited.map(limited),
+        exempt: first.spec.exempt,
+    };
+    Some(Box::new(PriorityLevelConfiguration { metadata: first.metadata, spec, status: first.status }))
 }
 
 fn shares(spec: &PriorityLevelConfigurationSpec) -> Option<i32> {

@@ -1,6 +1,13 @@
 //! Ingress of networking.k8s.io/v1: its names, and its rules.
 
-use api_types::networking_v1::Ingress;
+use api_machinery::intstr::IntOrString;
+use api_machinery::object::Object;
+use api_types::networking_v1::constants::path_type;
+use api_types::networking_v1::{
+    HTTPIngressPath, HTTPIngressRuleValue, Ingress, IngressBackend, IngressLoadBalancerIngress, IngressRule,
+    IngressRuleValue, IngressServiceBackend, IngressSpec, ServiceBackendPort,
+};
+use api_types::networking_v1beta1;
 
 use super::ingress_validation as validation;
 use crate::address_warnings;
@@ -8,8 +15,8 @@ use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table::{self, Cell};
+use crate::versions::Former;
 use api_machinery::field_path::{ErrorList, Path};
-use api_types::networking_v1::IngressLoadBalancerIngress;
 use std::collections::BTreeSet;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
@@ -35,6 +42,10 @@ impl TypedRules for IngressRules {
         Cell::text("Address", |object, _| addresses(&object.status.load_balancer.ingress).into()),
         Cell::text("Ports", |object, _| if object.spec.tls.is_empty() { "80" } else { "80, 443" }.into()),
         Cell::AGE,
+    ];
+    const FORMER: &'static [Former] = &[
+        Former::own::<networking_v1beta1::Ingress>("extensions/v1beta1", first_form),
+        Former::own::<networking_v1beta1::Ingress>("networking.k8s.io/v1beta1", first_form),
     ];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
@@ -67,6 +78,43 @@ impl TypedRules for IngressRules {
         let ips: Vec<String> = object.status.load_balancer.ingress.iter().map(|one| one.ip.clone()).collect();
         address_warnings::of_ips(&path, &ips)
     }
+}
+
+/// A backend named a service and its port at first.
+fn first_form(object: &dyn Object) -> Option<Box<dyn Object>> {
+    let first: networking_v1beta1::Ingress = object.downcast_ref().cloned()?;
+    let spec = IngressSpec {
+        ingress_class_name: first.spec.ingress_class_name,
+        default_backend: first.spec.backend.map(backend),
+        tls: first.spec.tls,
+        rules: first.spec.rules.into_iter().map(rule).collect(),
+    };
+    Some(Box::new(Ingress { metadata: first.metadata, spec, status: first.status }))
+}
+
+fn rule(first: networking_v1beta1::IngressRule) -> IngressRule {
+    let paths = |http: networking_v1beta1::HTTPIngressRuleValue| {
+        let path = |path: networking_v1beta1::HTTPIngressPath| HTTPIngressPath {
+            path: path.path,
+            path_type: path.path_type.or_else(|| Some(path_type::IMPLEMENTATION_SPECIFIC.to_owned())),
+            backend: backend(path.backend),
+        };
+        HTTPIngressRuleValue { paths: http.paths.into_iter().map(path).collect() }
+    };
+    IngressRule {
+        host: first.host,
+        ingress_rule_value: IngressRuleValue { http: first.ingress_rule_value.http.map(paths) },
+    }
+}
+
+fn backend(first: networking_v1beta1::IngressBackend) -> IngressBackend {
+    let named = !first.service_name.is_empty() || first.service_port != IntOrString::default();
+    let port = match first.service_port {
+        IntOrString::Int(number) => ServiceBackendPort { number, ..ServiceBackendPort::default() },
+        IntOrString::Str(name) => ServiceBackendPort { name, ..ServiceBackendPort::default() },
+    };
+    let service = named.then_some(IngressServiceBackend { name: first.service_name, port });
+    IngressBackend { service, resource: first.resource }
 }
 
 /// Each once, in their order as texts.

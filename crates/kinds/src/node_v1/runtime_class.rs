@@ -1,6 +1,7 @@
 //! RuntimeClass of node.k8s.io/v1: its names, and its rules.
 
 use api_types::node_v1::RuntimeClass;
+use api_types::node_v1alpha1;
 
 use crate::info::{ResourceInfo, StorageInfo};
 use crate::pod_spec::defaults::round_up;
@@ -13,6 +14,7 @@ use crate::{field_rules, internal_json};
 use api_machinery::field_path::ErrorList;
 use api_machinery::field_path::Path;
 use api_machinery::names;
+use api_machinery::object::Object;
 use api_types::core_v1::Toleration;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
@@ -29,7 +31,10 @@ impl TypedRules for RuntimeClassRules {
     const INFO: &'static ResourceInfo<'static> = &INFO;
     const COLUMNS: &'static [Cell<RuntimeClass>] =
         &[Cell::NAME, Cell::text("Handler", |object, _| object.handler.clone().into()), Cell::AGE];
-    const FORMER: &'static [Former] = &[Former::same("node.k8s.io/v1beta1")];
+    const FORMER: &'static [Former] = &[
+        Former::own::<node_v1alpha1::RuntimeClass>("node.k8s.io/v1alpha1", first_form),
+        Former::same("node.k8s.io/v1beta1"),
+    ];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
@@ -95,4 +100,15 @@ mod tests {
             "{texts:?}"
         );
     }
+}
+
+/// What a class is stood in a spec at first.
+fn first_form(object: &dyn Object) -> Option<Box<dyn Object>> {
+    let first: node_v1alpha1::RuntimeClass = object.downcast_ref().cloned()?;
+    Some(Box::new(RuntimeClass {
+        metadata: first.metadata,
+        handler: first.spec.runtime_handler,
+        overhead: first.spec.overhead,
+        scheduling: first.spec.scheduling,
+    }))
 }

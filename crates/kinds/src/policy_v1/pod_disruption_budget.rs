@@ -41,7 +41,7 @@ impl TypedRules for PodDisruptionBudgetRules {
         Cell::number("Allowed Disruptions", |object, _| object.status.disruptions_allowed.into()),
         Cell::AGE,
     ];
-    const FORMER: &'static [Former] = &[Former { api_version: "policy/v1beta1", mend: empty_selects_nothing }];
+    const FORMER: &'static [Former] = &[Former::mended("policy/v1beta1", tell_by_marker)];
     const LIFECYCLE: Lifecycle = Lifecycle { qualified_finalizers: false, ..Lifecycle::DEFAULT };
     const METADATA_CHECKS: &'static [MetadataCheck] = &[];
     const STATUS_METADATA_CHECKS: &'static [MetadataCheck] = &[];
@@ -132,12 +132,17 @@ fn validate_spec(spec: &PodDisruptionBudgetSpec, old: Option<&PodDisruptionBudge
     }
 }
 
-/// An empty selector selected nothing at first; now it selects everything, and none nothing.
-fn empty_selects_nothing(object: &mut dyn Object) {
-    let Some(budget) = object.downcast_mut::<PodDisruptionBudget>() else { return };
-    let selector = &mut budget.spec.selector;
-    if selector.as_ref().is_some_and(|own| own.match_labels.is_empty() && own.match_expressions.is_empty()) {
-        *selector = None;
+/// An empty selector selected nothing at first, and everything where the marker said so; now it is the other way round.
+fn tell_by_marker(object: &mut dyn Object) {
+    let Some(selector) = object.downcast_mut::<PodDisruptionBudget>().and_then(|own| own.spec.selector.as_mut()) else {
+        return;
+    };
+    let is_marker = |own: &LabelSelectorRequirement| own.key == EMPTY_MARKER;
+    if selector.match_labels.is_empty() && selector.match_expressions.is_empty() {
+        let (key, operator) = (EMPTY_MARKER.to_owned(), "Exists".to_owned());
+        selector.match_expressions.push(LabelSelectorRequirement { key, operator, values: Vec::new() });
+    } else {
+        selector.match_expressions.retain(|own| !is_marker(own));
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod cluster_role;
 mod cluster_role_binding;
+mod first_form;
 mod role;
 mod role_binding;
 mod validation;

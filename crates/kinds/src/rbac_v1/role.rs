@@ -1,7 +1,9 @@
 //! Role of rbac.authorization.k8s.io/v1: its names, and its rules.
 
 use api_types::rbac_v1::Role;
+use api_types::rbac_v1alpha1;
 
+use super::first_form;
 use super::validation::{self, Scope};
 use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::{RuleContext, TypedRules};
@@ -21,8 +23,10 @@ pub(crate) struct RoleRules;
 impl TypedRules for RoleRules {
     type Object = Role;
     const INFO: &'static ResourceInfo<'static> = &INFO;
-    const FORMER: &'static [Former] =
-        &[Former::same("rbac.authorization.k8s.io/v1alpha1"), Former::same("rbac.authorization.k8s.io/v1beta1")];
+    const FORMER: &'static [Former] = &[
+        Former::own::<rbac_v1alpha1::Role>("rbac.authorization.k8s.io/v1alpha1", first_form::role),
+        Former::same("rbac.authorization.k8s.io/v1beta1"),
+    ];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::path_segment(name, prefix)

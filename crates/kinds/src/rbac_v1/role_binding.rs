@@ -1,9 +1,10 @@
 //! RoleBinding of rbac.authorization.k8s.io/v1: its names, and its rules.
 
 use api_types::rbac_v1::RoleBinding;
+use api_types::rbac_v1alpha1;
 
 use super::validation::{self, Scope};
-use super::{role, subjects_of};
+use super::{first_form, role, subjects_of};
 use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::table::Cell;
@@ -31,8 +32,10 @@ impl TypedRules for RoleBindingRules {
         Cell::wide("Groups", |object, _| subjects_of(&object.subjects, "Group")),
         Cell::wide("ServiceAccounts", |object, _| subjects_of(&object.subjects, "ServiceAccount")),
     ];
-    /// Subjects had other fields in the version before.
-    const FORMER: &'static [Former] = &[Former::same("rbac.authorization.k8s.io/v1beta1")];
+    const FORMER: &'static [Former] = &[
+        Former::own::<rbac_v1alpha1::RoleBinding>("rbac.authorization.k8s.io/v1alpha1", first_form::role_binding),
+        Former::same("rbac.authorization.k8s.io/v1beta1"),
+    ];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::path_segment(name, prefix)

@@ -32,7 +32,8 @@ impl TypedRules for CSIStorageCapacityRules {
             table::or_unset(capacity.capacity.as_ref().map(ToString::to_string).as_deref())
         }),
     ];
-    const FORMER: &'static [Former] = &[Former::same("storage.k8s.io/v1beta1")];
+    const FORMER: &'static [Former] =
+        &[Former::same("storage.k8s.io/v1alpha1"), Former::same("storage.k8s.io/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

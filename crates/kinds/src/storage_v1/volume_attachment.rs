@@ -40,7 +40,8 @@ impl TypedRules for VolumeAttachmentRules {
         Cell::boolean("Attached", |attachment, _| attachment.status.attached.into()),
         Cell::AGE,
     ];
-    const FORMER: &'static [Former] = &[Former::same("storage.k8s.io/v1beta1")];
+    const FORMER: &'static [Former] =
+        &[Former::same("storage.k8s.io/v1alpha1"), Former::same("storage.k8s.io/v1beta1")];
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const STRATEGY: Strategy = Strategy::Status;
     const STATUS_KEEPS_METADATA: bool = true;
