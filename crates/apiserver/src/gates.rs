@@ -6,6 +6,8 @@ use component_base::{Feature, Known};
 pub(crate) const COMPRESS: Feature = Feature::named("APIResponseCompression");
 /// A client certificate may state its user's uid.
 pub(crate) const SUBJECT_UID: Feature = Feature::named("AllowParsingUserUIDFromCertAuth");
+/// CBOR is spoken, and custom objects are stored as it.
+pub(crate) const CBOR: Feature = Feature::named("CBORServingAndStorage");
 
 /// All of them.
-pub(crate) const KNOWN: Known = Known::switching(&[&[COMPRESS, SUBJECT_UID], kinds::gates::SWITCHED]);
+pub(crate) const KNOWN: Known = Known::switching(&[&[COMPRESS, SUBJECT_UID, CBOR], kinds::gates::SWITCHED]);

@@ -41,13 +41,12 @@ impl Endpoint for Issuer {
         if request.method() != Method::GET {
             return Err(ApiError::method_not_allowed());
         }
-        let (produced, document) = if request.info().path == KEYS {
-            (&["application/jwk-set+json"], jwks::key_set(&accounts.keys))
+        let (media, document) = if request.info().path == KEYS {
+            ("application/jwk-set+json", jwks::key_set(&accounts.keys))
         } else {
-            (&["application/json"], jwks::discovery_document(issuer, &keys_uri(cx), &accounts.keys))
+            ("application/json", jwks::discovery_document(issuer, &keys_uri(cx), &accounts.keys))
         };
-        routing::require_accepted(request.headers(), produced)?;
-        let [media] = *produced;
+        routing::require_accepted(request.headers(), request.wish().forms(), routing::Produced::Only(media))?;
         let mut response = Response::new(full(document.to_string()));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
         response.headers_mut().insert(CACHE_CONTROL, CACHE);

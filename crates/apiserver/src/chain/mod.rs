@@ -32,7 +32,7 @@ pub(crate) use seats::{Admitted, Classified, Full, Seat, Seats, Wanted};
 pub(crate) use stages::{Authenticated, Authorized, Received, Request};
 
 use crate::cx::ApiCx;
-use crate::negotiate::Wish;
+use crate::negotiate::{Forms, Wish};
 use crate::request::{Query, RequestInfo, percent};
 use crate::respond;
 use crate::{gates, handlers};
@@ -73,8 +73,9 @@ pub(crate) async fn serve(cx: &Arc<ApiCx>, request: serving::Request) -> Respons
             let info = Arc::new(info);
             go_away::at_random(cx, &parts);
             let observed = observe::Observation::begin(cx, &parts, &info, &query);
-            let compresses = cx.lifecycle.gates().enabled(gates::COMPRESS);
-            let wish = Wish::new(&parts.headers, &query).compressing(compresses);
+            let switched = cx.lifecycle.gates();
+            let forms = if switched.enabled(gates::CBOR) { Forms::WithCbor } else { Forms::Usual };
+            let wish = Wish::new(&parts.headers, &query).compressing(switched.enabled(gates::COMPRESS)).among(forms);
             let request = Request::received(parts, body, info, query, wish);
             let response = match cors::preflight(origin.as_ref(), request.method()) {
                 Some(response) => response,

@@ -116,7 +116,7 @@ impl Request<Authorized> {
     /// # Errors
     /// 400, 413, 415.
     pub(crate) async fn decode<T: Kind>(&mut self) -> Result<T, ApiError> {
-        let media = body_type(&self.parts.headers, false)?;
+        let media = body_type(&self.parts.headers, self.wish.forms(), false)?;
         let strictness = Strictness::of(&self.query.text("fieldValidation"));
         let body = self.read_body().await?;
         decode_kind(media, &body, strictness, &self.warnings)

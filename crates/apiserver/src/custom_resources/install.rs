@@ -8,7 +8,7 @@ use api_types::apiextensions_v1::{
 };
 use kinds::apiextensions_v1::schema_of;
 use kinds::info::ResourceInfo;
-use registry::{Conversion, Resource, RulesRef, Setup};
+use registry::{Conversion, Resource, RulesRef, Setup, StorageMedia};
 use schema::JsonPath;
 use sha2::{Digest as _, Sha256};
 
@@ -22,6 +22,7 @@ use super::version_rename::VersionRename;
 use crate::custom_kinds::{CustomKind, VersionSchema, VersionSchemas};
 use crate::cx::ApiCx;
 use crate::discovery::compare_versions;
+use crate::gates;
 
 /// One version, ready to be served.
 struct Prepared {
@@ -89,7 +90,8 @@ pub(super) fn make(cx: &ApiCx, known: &Known, former: Option<&Installed>) -> Rea
         if !declared.served {
             continue;
         }
-        let mut setup = Setup { shared_with: shared.clone(), ..Setup::default() };
+        let media = cx.lifecycle.gates().enabled(gates::CBOR).then_some(StorageMedia::Cbor);
+        let mut setup = Setup { shared_with: shared.clone(), media, ..Setup::default() };
         if own.version != stored {
             setup.conversion = Some(Conversion::at_once(Arc::new(VersionRename {
                 served: format!("{}/{}", spec.group, own.version),

@@ -80,7 +80,8 @@ impl Endpoint for Discovery {
         let path = request.info().path.as_str();
         let segments: Vec<&str> = path.trim_end_matches('/').split('/').skip(1).collect();
         check_route(&request, &documents.catalog, &segments)?;
-        if let ("/api" | "/apis", Some(Wanted::Aggregated(media))) = (path, wanted::of(request.wish().accept())) {
+        let wanted = wanted::of(request.wish().accept(), request.wish().forms());
+        if let ("/api" | "/apis", Some(Wanted::Aggregated(media))) = (path, wanted) {
             let document = if path == "/api" { &documents.core } else { &documents.groups };
             return Ok(aggregated_answer(&request, document, media));
         }
@@ -103,7 +104,7 @@ fn check_route(request: &Request<Authorized>, catalog: &Catalog, segments: &[&st
     if request.method() != Method::GET {
         return Err(ApiError::method_not_allowed());
     }
-    routing::require_accepted(request.headers(), routing::DOCUMENTS)
+    routing::require_accepted(request.headers(), request.wish().forms(), routing::Produced::Documents)
 }
 
 fn aggregated_answer(request: &Request<Authorized>, document: &Document, media: MediaType) -> Response {
@@ -117,6 +118,7 @@ fn aggregated_answer(request: &Request<Authorized>, document: &Document, media: 
         (false, MediaType::Protobuf) => {
             respond::protobuf_document(request.wish(), StatusCode::OK, document.protobuf.clone())
         }
+        (false, MediaType::Cbor) => respond::cbor_of_json(request.wish(), StatusCode::OK, &document.json),
         (false, _) => respond::json(request.wish(), StatusCode::OK, document.json.clone()),
     };
     let headers = response.headers_mut();

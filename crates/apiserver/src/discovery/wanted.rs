@@ -1,6 +1,6 @@
 //! Which form of discovery a client wants, by its `Accept` header.
 
-use crate::negotiate::MediaType;
+use crate::negotiate::{Forms, MediaType};
 
 /// What a client wants of `/api` and `/apis`.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,15 +12,16 @@ pub(super) enum Wanted {
 }
 
 /// The first entry of the header that can be served.
-pub(super) fn of(accept: &str) -> Option<Wanted> {
-    accept.split(',').find_map(entry)
+pub(super) fn of(accept: &str, forms: Forms) -> Option<Wanted> {
+    accept.split(',').find_map(|clause| entry(clause, forms))
 }
 
-fn entry(entry: &str) -> Option<Wanted> {
+fn entry(entry: &str, forms: Forms) -> Option<Wanted> {
     let mut parts = entry.split(';').map(str::trim);
     let media = match parts.next()? {
         "application/json" | "application/*" | "*/*" => MediaType::Json,
         "application/vnd.kubernetes.protobuf" => MediaType::Protobuf,
+        "application/cbor" if forms == Forms::WithCbor => MediaType::Cbor,
         "application/yaml" => return parts.all(|part| part.starts_with("q=")).then_some(Wanted::Legacy),
         _ => return None,
     };
@@ -58,7 +59,10 @@ mod tests {
             ("*/*".to_owned(), Some(Wanted::Legacy)),
         ];
         for (accept, expected) in cases {
-            assert_eq!(of(&accept), expected, "{accept}");
+            assert_eq!(of(&accept, Forms::Usual), expected, "{accept}");
         }
+        let cbor = v2.replace("json", "cbor");
+        assert_eq!(of(&cbor, Forms::WithCbor), Some(Wanted::Aggregated(MediaType::Cbor)));
+        assert_eq!(of(&cbor, Forms::Usual), None);
     }
 }

@@ -23,7 +23,8 @@ pub(super) async fn delete(
 ) -> Result<Response, ApiError> {
     target.shown(cx, &request)?;
     let body = request.read_body().await?;
-    let media = if body.is_empty() { MediaType::Json } else { body_type(request.headers(), false)? };
+    let forms = request.wish().forms();
+    let media = if body.is_empty() { MediaType::Json } else { body_type(request.headers(), forms, false)? };
     let options = delete_options(&body, media, BodyVersions::Any, request.query())?;
     let dry_run = !options.dry_run.is_empty();
     let admission = Admitting::new(cx, &request, target, dry_run);

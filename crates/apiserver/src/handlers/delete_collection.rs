@@ -23,7 +23,8 @@ pub(super) async fn delete_collection(
     target.shown(cx, &request)?;
     let selection = list_options(request.query())?;
     let body = request.read_body().await?;
-    let media = if body.is_empty() { MediaType::Json } else { body_type(request.headers(), false)? };
+    let forms = request.wish().forms();
+    let media = if body.is_empty() { MediaType::Json } else { body_type(request.headers(), forms, false)? };
     let versions = if target.is_custom() { BodyVersions::Any } else { BodyVersions::Registered };
     let options = delete_options(&body, media, versions, request.query())?;
     let dry_run = !options.dry_run.is_empty();

@@ -54,7 +54,8 @@ impl Endpoint for Own {
             "/metrics" if is_read => Ok(cx.metrics.registry.answer()),
             "/metrics/slis" if is_read => Ok(cx.metrics.slis.answer()),
             "/version" | "/version/" if request.method() == Method::GET => {
-                routing::require_accepted(request.headers(), &["application/json"])?;
+                let produced = routing::Produced::Only("application/json");
+                routing::require_accepted(request.headers(), request.wish().forms(), produced)?;
                 Ok(version_document(cx.lifecycle.versions()))
             }
             path if INDEX.contains(&path) => Ok(index(cx, &request)),

@@ -34,7 +34,7 @@ pub(crate) use target::Target;
 
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
-use crate::negotiate::routing;
+use crate::negotiate::routing::{self, Produced};
 use crate::routes::Routes;
 
 /// Adds the places that are answered here without a target.
@@ -48,7 +48,7 @@ pub(crate) async fn dispatch(cx: &Arc<ApiCx>, request: Request<Authorized>) -> R
     let info = request.info();
     if let Some(endpoint) = cx.routes.find(info) {
         if info.is_resource && !info.is_long_running() && request.method() == Method::POST {
-            routing::require_accepted(request.headers(), routing::DOCUMENTS)?;
+            routing::require_accepted(request.headers(), request.wish().forms(), Produced::Documents)?;
         }
         return endpoint.serve(cx, request).await;
     }
@@ -122,10 +122,10 @@ fn check_route(request: &Request<Authorized>, target: &Target, verb: &str) -> Re
         return Ok(());
     }
     if verb == "patch" {
-        routing::require_patch(request.headers())?;
+        routing::require_patch(request.headers(), request.wish().forms())?;
     }
-    let produced = if matches!(verb, "list" | "watch") { routing::LISTS } else { routing::DOCUMENTS };
-    routing::require_accepted(request.headers(), produced)
+    let produced = if matches!(verb, "list" | "watch") { Produced::Lists } else { Produced::Documents };
+    routing::require_accepted(request.headers(), request.wish().forms(), produced)
 }
 
 async fn on_subresource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: Target) -> Result<Response, ApiError> {

@@ -17,7 +17,7 @@ use super::ownership::Ownership;
 use super::patch_body::{Form, PatchBody, as_object};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
-use crate::negotiate::{PatchType, patch_type};
+use crate::negotiate::patch_type;
 use crate::request::{PatchKind, WriteOptions};
 use crate::respond;
 use crate::warnings::Warnings;
@@ -28,10 +28,10 @@ pub(super) async fn patch(
     target: &Target,
     endpoint: Endpoint,
 ) -> Result<Response, ApiError> {
-    let kind = patch_type(request.headers(), target.is_custom())?;
+    let kind = patch_type(request.headers(), request.wish().forms(), target.is_custom())?;
     target.shown(cx, &request)?;
     let body = request.read_body().await?;
-    let class = if kind == PatchType::Apply { PatchKind::Apply } else { PatchKind::Other };
+    let class = if kind.is_apply() { PatchKind::Apply } else { PatchKind::Other };
     let options = WriteOptions::of_patch(class, request.query(), request.user_agent())?;
     let patch = PatchBody::read(kind, &body, options.strictness, request.warnings())?;
 
@@ -44,7 +44,7 @@ pub(super) async fn patch(
     let warnings = request.warnings();
     let patching = Patching { target, patch: &patch, ownership: &ownership, options: &options, endpoint, warnings };
     // An apply keeps the record itself.
-    let track: Option<&Track<'_>> = if kind == PatchType::Apply { None } else { Some(&track) };
+    let track: Option<&Track<'_>> = if kind.is_apply() { None } else { Some(&track) };
     let hooks = Hooks { admission: &admission, track };
     let in_registry = target.request_cx(cx, &request, options.dry_run);
     let update = target.resource.update(&in_registry, target.name()?, endpoint, &patching, &hooks);

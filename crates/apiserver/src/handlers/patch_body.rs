@@ -1,5 +1,6 @@
 //! The four kinds of patches: reading them, and what they make of an object's free-form value.
 
+use api_machinery::cbor;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::gvk::GroupKind;
 use api_machinery::json;
@@ -48,8 +49,10 @@ impl PatchBody {
         warnings: &Warnings,
     ) -> Result<Self, ApiError> {
         let text = String::from_utf8_lossy(body);
-        if kind == PatchType::Apply {
-            return Ok(Self { form: Form::Apply(applied(&text, strictness, warnings)?), problems: Vec::new() });
+        match kind {
+            PatchType::Apply => return Ok(applied(yaml_of(&text, strictness, warnings)?)),
+            PatchType::ApplyCbor => return cbor_of(body).map(applied),
+            PatchType::Json | PatchType::Merge | PatchType::Strategic => {}
         }
         // Strategic patches are read by a reader of their own, which says no more than what is wrong.
         let refuse = |error: String| match (strictness, kind) {
@@ -136,15 +139,31 @@ impl PatchBody {
     }
 }
 
+fn applied(value: Value) -> PatchBody {
+    PatchBody { form: Form::Apply(value), problems: Vec::new() }
+}
+
+/// Nothing is an object that says nothing, and is refused for that later.
+fn something(value: Value) -> Value {
+    if value.is_null() { Value::Object(ValueMap::new()) } else { value }
+}
+
+/// Reads the CBOR of an apply.
+fn cbor_of(body: &[u8]) -> Result<Value, ApiError> {
+    let refuse = |error: String| ApiError::bad_request(format!("error decoding CBOR: {error}"));
+    let value = something(cbor::parse_value(body).map_err(|error| refuse(error.to_string()))?);
+    if value.is_object() {
+        return Ok(value);
+    }
+    let kind = json_type(&value);
+    Err(refuse(format!("cbor: cannot unmarshal {kind} into Go value of type map[string]interface {{}}")))
+}
+
 /// Reads the YAML of an apply.
-fn applied(text: &str, strictness: Strictness, warnings: &Warnings) -> Result<Value, ApiError> {
+fn yaml_of(text: &str, strictness: Strictness, warnings: &Warnings) -> Result<Value, ApiError> {
     let refuse = |error: String| ApiError::bad_request(format!("error decoding YAML: {error}"));
     let document = yaml::parse(text).map_err(|found| refuse(found.to_string()))?;
-    let value = match document.value {
-        // Nothing is an object that says nothing, and is refused for that later.
-        Value::Null => Value::Object(ValueMap::new()),
-        other => other,
-    };
+    let value = something(document.value);
     if !value.is_object() {
         let kind = json_type(&value);
         return Err(refuse(format!(

@@ -24,7 +24,7 @@ use super::ownership::Ownership;
 use super::patch_body::{Form, PatchBody, as_scale};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
-use crate::negotiate::{Offer, PatchType, patch_type};
+use crate::negotiate::{Offer, patch_type};
 use crate::request::{PatchKind, WriteOptions};
 use crate::respond::{self, Shown};
 use crate::table::IncludeObject;
@@ -54,9 +54,9 @@ pub(super) async fn patch(
     mut request: Request<Authorized>,
     target: &Target,
 ) -> Result<Response, ApiError> {
-    let kind = patch_type(request.headers(), target.is_custom())?;
+    let kind = patch_type(request.headers(), request.wish().forms(), target.is_custom())?;
     let body = request.read_body().await?;
-    let class = if kind == PatchType::Apply { PatchKind::Apply } else { PatchKind::Other };
+    let class = if kind.is_apply() { PatchKind::Apply } else { PatchKind::Other };
     let options = WriteOptions::of_patch(class, request.query(), request.user_agent())?;
     let patch = PatchBody::read(kind, &body, options.strictness, request.warnings())?;
     if let Form::Apply(applied) = &patch.form {

@@ -19,7 +19,7 @@ use super::watch_frames::Frames;
 use super::{Target, watch_socket};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
-use crate::negotiate::{Choice, MediaType, Offer};
+use crate::negotiate::{CBOR_SEQUENCE, Choice, MediaType, Offer};
 use crate::request::list_options;
 
 /// Events that are there at once are sent together up to this size.
@@ -56,7 +56,8 @@ pub(super) async fn watch(
 fn content_type(choice: &Choice) -> HeaderValue {
     HeaderValue::from_static(match choice.media {
         MediaType::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
-        _ => "application/json",
+        MediaType::Cbor => CBOR_SEQUENCE,
+        MediaType::Json | MediaType::Yaml => "application/json",
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api_machinery::cbor;
 use api_machinery::json;
 use api_machinery::meta::constants::INITIAL_EVENTS_ANNOTATION_KEY;
 use api_machinery::object::{Object, Unstructured};
@@ -15,7 +16,7 @@ use super::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::{Choice, MediaType, Target as Projection, Wish};
-use crate::respond::{Shown, metadata_json, metadata_protobuf, status_of};
+use crate::respond::{Shown, cbor_of, metadata_json, metadata_protobuf, status_of};
 use crate::table::{self, IncludeObject};
 
 /// Encodes the events of one watch.
@@ -76,8 +77,9 @@ impl Frames {
 
     fn frame_of(&mut self, event: &Event) -> Bytes {
         let is_protobuf = self.choice.media == MediaType::Protobuf;
+        let is_cbor = self.choice.media == MediaType::Cbor;
         match event {
-            Event::Change(change) if self.choice.target == Projection::Object => {
+            Event::Change(change) if self.choice.target == Projection::Object && !is_cbor => {
                 if is_protobuf {
                     change.protobuf_frame()
                 } else {
@@ -101,6 +103,8 @@ impl Frames {
                 let status = status_of(&watch_fault(fault));
                 if is_protobuf {
                     protobuf_frame("ERROR", &protobuf::seal("v1", "Status", |out| out.members(&status)))
+                } else if is_cbor {
+                    cbor_frame("ERROR", cbor::encode_typed("Status", "v1", &status))
                 } else {
                     json_frame("ERROR", &json::encode_typed("Status", "v1", &status))
                 }
@@ -109,16 +113,15 @@ impl Frames {
     }
 
     fn frame(&mut self, kind: &str, object: &dyn Object) -> Bytes {
-        let is_protobuf = self.choice.media == MediaType::Protobuf;
-        match (&self.choice.target, is_protobuf) {
-            (Projection::Object, true) => protobuf_frame(kind, &object.to_protobuf()),
-            (Projection::Object, false) => json_frame(kind, &object.to_json()),
-            (Projection::Metadata(version) | Projection::MetadataList(version), true) => {
-                protobuf_frame(kind, &metadata_protobuf(object, version))
-            }
-            (Projection::Metadata(version) | Projection::MetadataList(version), false) => {
-                json_frame(kind, &metadata_json(object, version))
-            }
+        match (&self.choice.target, self.choice.media) {
+            (Projection::Object, MediaType::Protobuf) => protobuf_frame(kind, &object.to_protobuf()),
+            (Projection::Object, MediaType::Cbor) => cbor_frame(kind, object.to_cbor()),
+            (Projection::Object, _) => json_frame(kind, &object.to_json()),
+            (Projection::Metadata(version) | Projection::MetadataList(version), media) => match media {
+                MediaType::Protobuf => protobuf_frame(kind, &metadata_protobuf(object, version)),
+                MediaType::Cbor => cbor_frame(kind, cbor_of(metadata_json(object, version).as_bytes()).to_vec()),
+                MediaType::Json | MediaType::Yaml => json_frame(kind, &metadata_json(object, version)),
+            },
             (Projection::Table(version), _) => {
                 let is_first = std::mem::take(&mut self.is_first);
                 // A bookmark's row must show its annotation, whatever rows carry.
@@ -148,6 +151,14 @@ fn scope(target: &Target) -> &'static str {
 
 fn json_frame(kind: &str, object: &str) -> Bytes {
     format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n").into()
+}
+
+/// A document whose object is a document, too; each begins by saying that it is CBOR.
+fn cbor_frame(kind: &str, object: Vec<u8>) -> Bytes {
+    let mut event = cbor::Members::default();
+    event.put("type", cbor::text(kind));
+    event.put("object", object);
+    event.document().into()
 }
 
 /// Four bytes of length and a `WatchEvent` whose object is an enveloped message.

@@ -19,7 +19,8 @@ const LENGTH_BYTES: usize = 4;
 pub(super) fn answer(cx: &Arc<ApiCx>, request: Request<Authorized>, watching: Streaming, media: MediaType) -> Response {
     let (form, skipped) = match media {
         MediaType::Protobuf => (EventForm::Binary, LENGTH_BYTES),
-        _ => (EventForm::Text, 0),
+        MediaType::Cbor => (EventForm::Binary, 0),
+        MediaType::Json | MediaType::Yaml => (EventForm::Text, 0),
     };
     let audited = request.audited().clone();
     let (parts, body) = request.into_parts();

@@ -5,7 +5,7 @@ use api_machinery::status::ApiError;
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 
-use super::MediaType;
+use super::{Forms, MediaType};
 use crate::request::Query;
 
 /// What an object is turned into before it is sent.
@@ -49,18 +49,25 @@ impl Offer {
         Self { stream: true, ..self }
     }
 
-    fn media_types(self) -> impl Iterator<Item = MediaType> {
+    fn media_types(self, forms: Forms) -> impl Iterator<Item = MediaType> {
         // Metadata of custom kinds does have a protobuf form; the projection decides later.
-        MediaType::ALL.into_iter().filter(move |media| !(self.stream && *media == MediaType::Yaml))
+        forms.media_types().filter(move |media| !(self.stream && *media == MediaType::Yaml))
     }
 
-    fn refusal(self) -> ApiError {
-        let suffix = if self.stream { ";stream=watch" } else { "" };
+    fn refusal(self, forms: Forms) -> ApiError {
+        let name = |media: MediaType| match (self.stream, media) {
+            (false, _) => media.name().to_owned(),
+            (true, MediaType::Cbor) => CBOR_SEQUENCE.to_owned(),
+            (true, _) => format!("{};stream=watch", media.name()),
+        };
         // Protobuf is named even where there is none of the object, as upstream names it for custom kinds.
-        let names: Vec<String> = self.media_types().map(|media| format!("{}{suffix}", media.name())).collect();
+        let names: Vec<String> = self.media_types(forms).map(name).collect();
         ApiError::not_acceptable(format!("only the following media types are accepted: {}", names.join(", ")))
     }
 }
+
+/// A stream of CBOR is of another type than one document.
+pub(crate) const CBOR_SEQUENCE: &str = "application/cbor-seq";
 
 /// What was agreed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +90,8 @@ pub(crate) struct Wish {
     pub(crate) gzip: bool,
     /// Whether large answers are compressed for it.
     pub(crate) compresses: bool,
+    /// What the server speaks.
+    forms: Forms,
 }
 
 /// One clause of the header.
@@ -106,7 +115,17 @@ impl Wish {
         let accept: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
         let encodings = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
         let gzip = encodings.flat_map(|value| value.split(',')).any(|token| token.trim() == "gzip");
-        Self { accept: accept.join(","), pretty, gzip, compresses: gzip }
+        Self { accept: accept.join(","), pretty, gzip, compresses: gzip, forms: Forms::Usual }
+    }
+
+    /// The same of a server that speaks these forms.
+    pub(crate) fn among(self, forms: Forms) -> Self {
+        Self { forms, ..self }
+    }
+
+    /// What the server speaks, and reads.
+    pub(crate) fn forms(&self) -> Forms {
+        self.forms
     }
 
     /// The same of a server that compresses large answers only where `on`: feature gate `APIResponseCompression`.
@@ -124,14 +143,14 @@ impl Wish {
             return Ok(Choice { media: MediaType::Json, target: Target::Object, pretty: self.pretty });
         }
         for clause in clauses(&self.accept) {
-            for media in offer.media_types() {
+            for media in offer.media_types(self.forms) {
                 if let Some(target) = clause.accepts(media, offer) {
                     let pretty = self.pretty || clause.parameter("pretty") == Some("1");
                     return Ok(Choice { media, target, pretty });
                 }
             }
         }
-        Err(offer.refusal())
+        Err(offer.refusal(self.forms))
     }
 
     /// The choice for an error: what can be had, else indented JSON.
@@ -200,7 +219,7 @@ impl<'a> Clause<'a> {
         }
         let target = self.target(offer)?;
         match (&target, media) {
-            (Target::Table(_), MediaType::Protobuf) => None,
+            (Target::Table(_), MediaType::Protobuf | MediaType::Cbor) => None,
             (Target::Object, MediaType::Protobuf) if !offer.protobuf => None,
             _ => Some(target),
         }

@@ -11,12 +11,29 @@ pub(crate) enum MediaType {
     Yaml,
     /// Enveloped protobuf.
     Protobuf,
+    /// CBOR.
+    Cbor,
+}
+
+/// Which forms the server speaks: feature gate `CBORServingAndStorage`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Forms {
+    /// JSON, YAML and protobuf.
+    #[default]
+    Usual,
+    /// CBOR, too.
+    WithCbor,
+}
+
+impl Forms {
+    /// The order in which wildcards choose and errors list them.
+    pub(crate) fn media_types(self) -> impl Iterator<Item = MediaType> {
+        const ALL: [MediaType; 4] = [MediaType::Json, MediaType::Yaml, MediaType::Protobuf, MediaType::Cbor];
+        ALL.into_iter().filter(move |media| self == Self::WithCbor || *media != MediaType::Cbor)
+    }
 }
 
 impl MediaType {
-    /// The order in which wildcards choose and errors list them.
-    pub(crate) const ALL: [Self; 3] = [Self::Json, Self::Yaml, Self::Protobuf];
-
     /// Its name.
     #[must_use]
     pub(crate) const fn name(self) -> &'static str {
@@ -24,6 +41,7 @@ impl MediaType {
             Self::Json => "application/json",
             Self::Yaml => "application/yaml",
             Self::Protobuf => "application/vnd.kubernetes.protobuf",
+            Self::Cbor => "application/cbor",
         }
     }
 
@@ -37,6 +55,7 @@ impl MediaType {
             Self::Json => "json",
             Self::Yaml => "yaml",
             Self::Protobuf => "vnd.kubernetes.protobuf",
+            Self::Cbor => "cbor",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Turning bodies into objects, with upstream's errors and its three ways of treating unknown fields.
 
+use api_machinery::cbor;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::gvk::GroupKind;
 use api_machinery::json::{self, Problems, TypeMeta};
@@ -151,6 +152,10 @@ pub(crate) fn decode_into(
             let (type_meta, mut problems) = decode_json(expected, json.as_bytes(), target, needs_type)?;
             problems.splice(0..0, document.duplicates);
             Ok((type_meta, problems))
+        }
+        MediaType::Cbor => {
+            let text = cbor::to_json(body).map_err(|error| expected.unrecognized(&error.to_string(), body))?;
+            decode_json(expected, text.as_bytes(), target, needs_type)
         }
         MediaType::Protobuf => {
             let envelope = protobuf::open(body).map_err(|error| expected.unrecognized(&error.to_string(), body))?;

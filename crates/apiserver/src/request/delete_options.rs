@@ -1,5 +1,6 @@
 //! The options of a delete: from the body, or from the query when there is no body.
 
+use api_machinery::cbor;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::json::{self, TypeMeta};
 use api_machinery::meta::{DeleteOptions, Preconditions};
@@ -93,6 +94,10 @@ fn from_body(body: &[u8], media: MediaType, versions: BodyVersions) -> Result<De
             let envelope = protobuf::open(body).map_err(|error| bad(error.to_string()))?;
             protobuf::decode(envelope.raw, &mut options).map_err(|error| bad(error.to_string()))?;
             TypeMeta { api_version: envelope.api_version, kind: envelope.kind }
+        }
+        MediaType::Cbor => {
+            let text = cbor::to_json(body).map_err(|error| bad(error.to_string()))?;
+            json::decode(text.as_bytes(), &mut options).map_err(|error| bad(error.to_string()))?.type_meta
         }
         MediaType::Json => json::decode(body, &mut options).map_err(|error| bad(error.to_string()))?.type_meta,
         MediaType::Yaml => {

@@ -1,5 +1,6 @@
 //! One document as a response.
 
+use api_machinery::cbor;
 use api_machinery::json as codec;
 use api_machinery::meta::Status;
 use api_machinery::object::{Object, Unstructured};
@@ -24,7 +25,8 @@ pub(crate) fn object(wish: &Wish, status: StatusCode, object: &dyn Object) -> Re
     let choice = wish.choose(Offer { protobuf: !is_custom, ..Offer::PLAIN })?;
     Ok(match choice.media {
         MediaType::Protobuf => protobuf_document(wish, status, object.to_protobuf().into()),
-        _ => json_document(wish, &choice, status, object.to_json().into()),
+        MediaType::Cbor => cbor_document(wish, status, object.to_cbor().into()),
+        MediaType::Json | MediaType::Yaml => json_document(wish, &choice, status, object.to_json().into()),
     })
 }
 
@@ -84,10 +86,29 @@ pub(super) fn rewritten(media: MediaType, pretty: bool, compact: Bytes) -> Bytes
     let text = || String::from_utf8_lossy(&compact).into_owned();
     match media {
         MediaType::Yaml => codec::parse_value(&text()).map(|value| yaml::to_yaml(&value)).unwrap_or_default().into(),
+        MediaType::Cbor => cbor_of(&compact),
         _ if pretty => indent(&text()).into(),
         _ if compact.last() == Some(&b'\n') => compact,
         _ => [compact.as_ref(), b"\n"].concat().into(),
     }
+}
+
+/// A JSON document as CBOR.
+pub(crate) fn cbor_of(json: &[u8]) -> Bytes {
+    codec::parse_value(&String::from_utf8_lossy(json))
+        .map(|value| cbor::encode_value(&value))
+        .unwrap_or_default()
+        .into()
+}
+
+/// A JSON document, sent as CBOR.
+pub(crate) fn cbor_of_json(wish: &Wish, status: StatusCode, json: &[u8]) -> Response {
+    cbor_document(wish, status, cbor_of(json))
+}
+
+/// CBOR.
+pub(crate) fn cbor_document(wish: &Wish, status: StatusCode, content: Bytes) -> Response {
+    document(wish, status, MediaType::Cbor, content)
 }
 
 /// Enveloped protobuf.

@@ -1,5 +1,6 @@
 //! Lists as responses. Items are sent from the bytes that they share with get and watch.
 
+use api_machinery::cbor;
 use api_machinery::json as codec;
 use api_machinery::meta::ListMeta;
 use api_machinery::protobuf;
@@ -13,7 +14,7 @@ use registry::List;
 use watch_cache::{Pace, Stored};
 
 use super::chunks::Chunks;
-use super::document::{json_document, protobuf_document, rewritten, sent};
+use super::document::{cbor_document, json_document, protobuf_document, rewritten, sent};
 use super::projection::{metadata_json, metadata_message};
 use super::resource::Shown;
 use crate::negotiate::{MediaType, Target};
@@ -46,6 +47,10 @@ pub(crate) async fn list(shown: &Shown<'_>, list: &List) -> Result<Response, Api
         Target::Object if is_protobuf => {
             let items = encoded(list, Stored::protobuf_item).await;
             protobuf_list(kind, &api_version, &meta, items)
+        }
+        Target::Object if shown.choice.media == MediaType::Cbor => {
+            let items = encoded(list, |item| cbor::encode(item.object().as_reflect()).into()).await;
+            return Ok(cbor_document(shown.wish, StatusCode::OK, cbor_list(kind, &api_version, &meta, &items)));
         }
         Target::Object => {
             let text = if shown.is_custom() { custom_list_meta(&meta) } else { codec::encode(&meta) };
@@ -122,6 +127,14 @@ fn json_list(kind: &str, api_version: &str, meta: &str, items: Vec<Bytes>) -> Ch
     }
     pieces.push(Bytes::from_static(b"]}\n"));
     pieces
+}
+
+fn cbor_list(kind: &str, api_version: &str, meta: &ListMeta, items: &[Bytes]) -> Bytes {
+    let mut list = cbor::Members::default();
+    list.put_type(kind, api_version);
+    list.put("metadata", cbor::encode(meta));
+    list.put("items", cbor::array(items));
+    list.document().into()
 }
 
 /// Field numbers of every list: its metadata is 1, its items are 2.

@@ -9,8 +9,9 @@ mod resource;
 mod status;
 
 pub(crate) use chunks::Chunks;
-pub(crate) use document::{error, json_document, path_and_query, plain_error, protobuf_document, success};
+pub(crate) use document::{cbor_of, cbor_of_json, error, json_document, path_and_query, plain_error};
 pub(crate) use document::{json, object};
+pub(crate) use document::{protobuf_document, success};
 pub(crate) use list::list;
 pub(crate) use projection::{metadata_json, metadata_protobuf};
 pub(crate) use resource::{Shown, stored, view};

@@ -8,7 +8,7 @@ use http::StatusCode;
 use kinds::rules::Rules;
 use watch_cache::Stored;
 
-use super::document::{json_document, protobuf_document};
+use super::document::{cbor_document, json_document, protobuf_document};
 use super::projection::{metadata_json, metadata_protobuf};
 use crate::negotiate::{Choice, MediaType, Target, Wish};
 use crate::table::{self, IncludeObject};
@@ -60,7 +60,9 @@ impl Shown<'_> {
 pub(crate) fn stored(shown: &Shown<'_>, status: StatusCode, item: &Stored) -> Result<Response, ApiError> {
     match (&shown.choice.target, shown.choice.media) {
         (Target::Object, MediaType::Protobuf) => Ok(protobuf_document(shown.wish, status, item.protobuf())),
-        (Target::Object, _) => Ok(json_document(shown.wish, &shown.choice, status, item.json())),
+        (Target::Object, MediaType::Json | MediaType::Yaml) => {
+            Ok(json_document(shown.wish, &shown.choice, status, item.json()))
+        }
         _ => view(shown, status, item.object()),
     }
 }
@@ -77,6 +79,7 @@ pub(crate) fn view(shown: &Shown<'_>, status: StatusCode, object: &dyn Object) -
         }
         (Target::Metadata(version), _) => Ok(json(metadata_json(object, version))),
         (Target::Object, MediaType::Protobuf) => Ok(protobuf_document(wish, status, object.to_protobuf().into())),
-        (Target::Object, _) => Ok(json(object.to_json())),
+        (Target::Object, MediaType::Cbor) => Ok(cbor_document(wish, status, object.to_cbor().into())),
+        (Target::Object, MediaType::Json | MediaType::Yaml) => Ok(json(object.to_json())),
     }
 }

@@ -20,6 +20,7 @@ struct Row {
 
 const ROWS: &[Row] = &[
     Row { feature: gates::COMPRESS, see: |gates| Box::pin(encoding(gates)), on: "gzip", off: "" },
+    Row { feature: gates::CBOR, see: |gates| Box::pin(form(gates)), on: "application/cbor", off: "application/json" },
     Row { feature: gates::SUBJECT_UID, see: |gates| Box::pin(uid(gates)), on: "u1", off: "" },
 ];
 
@@ -43,6 +44,14 @@ async fn field(gates: Gates) -> String {
     let answer = api.post("/apis/apps/v1/namespaces/default/statefulsets", set).await;
     let stored = &answer.json()["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"];
     if stored.is_null() { String::new() } else { stored.to_string() }
+}
+
+/// The form in which a client is answered that would like CBOR best.
+async fn form(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    let accept = [("accept", "application/cbor,application/json;q=0.9")];
+    let answer = api.open("GET /api/v1/namespaces/default", &accept, "").await;
+    answer.headers()["content-type"].to_str().expect("a text").to_owned()
 }
 
 /// The uid of a user whose certificate states one.

@@ -1,7 +1,9 @@
 //! The server as clients see it, called in process over the memory store.
 
 mod admitted;
+mod adopted;
 mod audited;
+mod cbor;
 mod custom;
 mod encrypted;
 mod fake_kubelet;
