@@ -59,8 +59,15 @@ async fn objects_of_older_versions_are_read_or_refused() {
     let ingress = br#"{"apiVersion":"networking.k8s.io/v1beta1","kind":"Ingress","metadata":{"name":"old","namespace":"default"},"spec":{"backend":{"serviceName":"a","servicePort":80}}}"#;
     put("ingress", "old", ingress.to_vec()).await;
     let ingresses = fixture.registry.resource("networking.k8s.io", "v1", "ingresses").unwrap();
-    let error = ingresses.get(&fixture.cx("default"), "old", "").await.unwrap_err();
-    assert!(error.code == 500 && error.message.contains("Ingress is stored as networking.k8s.io/v1beta1"), "{error}");
+    let read = ingresses.get(&fixture.cx("default"), "old", "").await.unwrap();
+    let text = String::from_utf8_lossy(&read.json()).into_owned();
+    assert!(text.contains(r#""defaultBackend":{"service":{"name":"a","port":{"number":80}}}"#), "{text}");
+
+    let job = br#"{"apiVersion":"batch/v2alpha1","kind":"CronJob","metadata":{"name":"old","namespace":"default"}}"#;
+    put("cronjobs", "old", job.to_vec()).await;
+    let jobs = fixture.registry.resource("batch", "v1", "cronjobs").unwrap();
+    let error = jobs.get(&fixture.cx("default"), "old", "").await.unwrap_err();
+    assert!(error.code == 500 && error.message.contains("CronJob is stored as batch/v2alpha1"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
