@@ -5,6 +5,9 @@
 mod values;
 
 pub mod abac_v1beta1;
+pub mod admission_v1;
+pub mod admission_v1beta1;
+pub mod admissionregistration_v1;
 pub mod apidiscovery_v2;
 pub mod apiextensions_v1;
 pub mod apiserver_config_v1;

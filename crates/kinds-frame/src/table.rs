@@ -108,6 +108,12 @@ pub fn selector(selector: Option<&LabelSelector>, bad: &str) -> Value {
     }
 }
 
+/// How many items a list has.
+#[must_use]
+pub fn count<T>(items: &[T]) -> i64 {
+    i64::try_from(items.len()).unwrap_or(i64::MAX)
+}
+
 /// The text, or `<none>` where it is empty.
 pub fn or_none(text: impl Into<String>) -> String {
     or_else(text, "<none>")

@@ -3,6 +3,7 @@
 //! `kinds_frame`'s, what a pod's spec must be is `kinds_pod`'s; groups find both at the root of this crate.
 //! Pure: no I/O, no clock.
 
+mod admissionregistration_v1;
 pub mod apiextensions_v1;
 mod apps_v1;
 mod authentication_v1;
@@ -19,6 +20,7 @@ mod event_rules;
 mod events_v1;
 mod flowcontrol_v1;
 pub mod gates;
+mod go_url;
 mod networking_v1;
 mod node_v1;
 mod policy_v1;
@@ -28,6 +30,7 @@ mod replicas;
 pub mod scale;
 mod scheduling_v1;
 mod storage_v1;
+mod webhook_client;
 mod workload;
 
 use std::collections::HashMap;
@@ -58,6 +61,7 @@ pub static VERSIONS: &[Version] = &[
     Version::of(17_100, policy_v1::KINDS),
     Version::of(17_000, rbac_v1::KINDS),
     Version::of(16_800, storage_v1::KINDS),
+    Version::of(16_700, admissionregistration_v1::KINDS),
     Version::of(16_700, apiextensions_v1::KINDS),
     Version::of(16_600, scheduling_v1::KINDS),
     Version::of(16_500, coordination_v1::KINDS),

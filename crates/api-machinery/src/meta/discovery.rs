@@ -128,3 +128,17 @@ pub struct GroupVersionKind {
     #[field(3, always, required)]
     pub kind: String,
 }
+
+/// Names a resource by group, version and plural name.
+#[api]
+pub struct GroupVersionResource {
+    /// API group name, empty for the core group.
+    #[field(1, always, required)]
+    pub group: String,
+    /// API version, for example v1.
+    #[field(2, always, required)]
+    pub version: String,
+    /// Plural name in lower case, for example pods.
+    #[field(3, always, required)]
+    pub resource: String,
+}

@@ -14,7 +14,7 @@ mod watch_event;
 pub use condition::Condition;
 pub use discovery::{
     APIGroup, APIGroupList, APIResource, APIResourceList, APIVersions, GroupVersionForDiscovery, GroupVersionKind,
-    RootPaths, ServerAddressByClientCIDR,
+    GroupVersionResource, RootPaths, ServerAddressByClientCIDR,
 };
 pub use label_selector::{FieldSelectorRequirement, LabelSelector, LabelSelectorRequirement};
 pub use object_meta::{ListMeta, ManagedFieldsEntry, ObjectMeta, OwnerReference, ShardInfo};

@@ -1,0 +1,66 @@
+//! ValidatingWebhookConfiguration of admissionregistration.k8s.io/v1: its names, and its rules.
+
+use api_machinery::field_path::ErrorList;
+use api_types::admissionregistration_v1::{ValidatingWebhookConfiguration, Webhook};
+
+use super::webhooks;
+use crate::info::{ResourceInfo, StorageInfo};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
+use crate::table::{Cell, count};
+use crate::versions::Former;
+
+static INFO: ResourceInfo<'static> = ResourceInfo {
+    categories: &["api-extensions"],
+    storage: Some(StorageInfo::of::<ValidatingWebhookConfiguration>("validatingwebhookconfigurations", "B0wHjQmsGNk=")),
+    ..ResourceInfo::of::<ValidatingWebhookConfiguration>()
+};
+
+/// The rules of the kind.
+pub(crate) struct ValidatingWebhookConfigurationRules;
+
+impl TypedRules for ValidatingWebhookConfigurationRules {
+    type Object = ValidatingWebhookConfiguration;
+    const INFO: &'static ResourceInfo<'static> = &INFO;
+    const COLUMNS: &'static [Cell<ValidatingWebhookConfiguration>] =
+        &[Cell::NAME, Cell::number("Webhooks", |object, _| count(&object.webhooks).into()), Cell::AGE];
+    const FORMER: &'static [Former] = &[Former::same("admissionregistration.k8s.io/v1beta1")];
+    const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create];
+
+    fn validate_name(name: &str, prefix: bool) -> Vec<String> {
+        crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn prepare_create(_: &RuleContext, object: &mut ValidatingWebhookConfiguration) {
+        object.metadata.generation = 1;
+    }
+
+    fn prepare_update(
+        _: &RuleContext,
+        _: Endpoint,
+        object: &mut ValidatingWebhookConfiguration,
+        old: &ValidatingWebhookConfiguration,
+    ) {
+        object.metadata.generation = old.metadata.generation + i64::from(object.webhooks != old.webhooks);
+    }
+
+    fn validate(_: &RuleContext, object: &ValidatingWebhookConfiguration) -> ErrorList {
+        webhooks::validate(&views(object), None)
+    }
+
+    fn validate_update(
+        _: &RuleContext,
+        _: Endpoint,
+        object: &ValidatingWebhookConfiguration,
+        old: &ValidatingWebhookConfiguration,
+    ) -> ErrorList {
+        webhooks::validate(&views(object), Some(&views(old)))
+    }
+
+    fn warnings(object: &ValidatingWebhookConfiguration, _: Option<&ValidatingWebhookConfiguration>) -> Vec<String> {
+        super::name_warnings(&object.metadata.name)
+    }
+}
+
+fn views(object: &ValidatingWebhookConfiguration) -> Vec<Webhook<'_>> {
+    object.webhooks.iter().map(Webhook::from).collect()
+}
