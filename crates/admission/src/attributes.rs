@@ -2,12 +2,18 @@
 
 use std::sync::Arc;
 
-use api_machinery::gvk::GroupResource;
+use api_machinery::gvk::{GroupResource, GroupVersionKind};
+use api_machinery::json;
+use api_machinery::leaf::RawJson;
+use api_machinery::meta::{CreateOptions, DeleteOptions, UpdateOptions};
+use api_machinery::object::Kind;
+use api_machinery::reflect::Reflect;
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
-use crate::Findings;
+use crate::{Findings, Rounds};
 
 /// Texts for the client's `Warning` headers. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -69,6 +75,36 @@ impl Operation {
     }
 }
 
+/// The options of an operation, as its request states them.
+#[derive(Debug, Clone, Default)]
+pub enum OperationOptions {
+    /// Connections have none.
+    #[default]
+    None,
+    /// Of a creation.
+    Create(CreateOptions),
+    /// Of an update, by a patch as well.
+    Update(UpdateOptions),
+    /// Of a deletion.
+    Delete(DeleteOptions),
+}
+
+impl OperationOptions {
+    /// The options with their kind, as webhooks and expressions see them.
+    #[must_use]
+    pub fn to_json(&self) -> RawJson {
+        fn typed<T: Kind + Reflect>(options: &T) -> RawJson {
+            RawJson::from_text(json::encode_typed(T::TYPE.kind, "meta.k8s.io/v1", options))
+        }
+        match self {
+            Self::None => RawJson::default(),
+            Self::Create(options) => typed(options),
+            Self::Update(options) => typed(options),
+            Self::Delete(options) => typed(options),
+        }
+    }
+}
+
 /// A write, apart from its objects.
 #[derive(Debug, Clone)]
 pub struct Attributes {
@@ -82,6 +118,8 @@ pub struct Attributes {
     pub resource: String,
     /// The subresource; usually empty.
     pub subresource: String,
+    /// The kind of the object that is sent: of a subresource it may be of another group, as of `pods/eviction`.
+    pub kind: GroupVersionKind,
     /// The namespace; for a Namespace that is created, its own name.
     pub namespace: String,
     /// The object's name; empty while it is still to be generated.
@@ -90,12 +128,18 @@ pub struct Attributes {
     pub user: UserInfo,
     /// Whether nothing is to be stored.
     pub dry_run: bool,
+    /// The options of the operation.
+    pub options: OperationOptions,
+    /// When nobody waits for the answer any more.
+    pub deadline: Option<Instant>,
     /// What the client should hear of.
     pub warnings: Warnings,
     /// What the audit log should say.
     pub annotations: Annotations,
     /// What was looked up for the request.
     pub findings: Findings,
+    /// How often the mutating pass has run, and whether it has to run once more.
+    pub rounds: Rounds,
 }
 
 impl Attributes {
@@ -103,6 +147,12 @@ impl Attributes {
     #[must_use]
     pub fn is(&self, group: &str, resource: &str) -> bool {
         self.is_sub(group, resource, "")
+    }
+
+    /// Group, version and plural name of the resource.
+    #[must_use]
+    pub fn place(&self) -> [&str; 3] {
+        [&self.group, &self.version, &self.resource]
     }
 
     /// Whether it is about this subresource.

@@ -140,11 +140,25 @@ impl Chain {
         self.plugins.iter().map(|chosen| chosen.name)
     }
 
-    /// Runs the mutating pass; the first refusal ends it.
+    /// Runs the mutating pass, and once more where a plugin asks for that as others may want to see what it changed; the
+    /// first refusal ends it.
     ///
     /// # Errors
     /// What a plugin refused with.
     pub async fn mutate(
+        &self,
+        attributes: &Attributes,
+        mut object: Option<&mut dyn Object>,
+        old: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        self.mutate_once(attributes, object.as_deref_mut(), old).await?;
+        if attributes.rounds.begin_second() {
+            self.mutate_once(attributes, object, old).await?;
+        }
+        Ok(())
+    }
+
+    async fn mutate_once(
         &self,
         attributes: &Attributes,
         mut object: Option<&mut dyn Object>,
@@ -197,7 +211,9 @@ impl Chain {
 
     /// The plugins that have anything to do in a pass of a request.
     fn for_pass<'a>(&'a self, pass: Pass, attributes: &'a Attributes) -> impl Iterator<Item = &'a Chosen> + use<'a> {
-        self.plugins.iter().filter(move |chosen| chosen.passes.has(pass) && chosen.plugin.handles(attributes))
+        let needed =
+            move |chosen: &&Chosen| chosen.passes.has(pass) && chosen.plugin.is_needed(&self.context, attributes);
+        self.plugins.iter().filter(needed)
     }
 }
 

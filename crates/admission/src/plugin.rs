@@ -7,13 +7,15 @@ use api_machinery::status::ApiError;
 use async_trait::async_trait;
 use base::{SharedClock, SharedRng};
 
-use crate::{Attributes, Lookup, Pass, PodSecurityConfig, Recorder};
+use crate::{Attributes, Lookup, Pass, PodSecurityConfig, Recorder, Versions};
 
 /// What plugins are given besides the request.
 #[derive(Clone)]
 pub struct Context {
     /// Reads of cluster state.
     pub lookup: Arc<dyn Lookup>,
+    /// The versions in which kinds are served.
+    pub versions: Arc<dyn Versions>,
     /// The time.
     pub clock: SharedClock,
     /// Randomness for generated names.
@@ -49,6 +51,11 @@ impl Default for Settings {
 pub trait Plugin: Send + Sync {
     /// Whether the plugin has anything to do with the request.
     fn handles(&self, attributes: &Attributes) -> bool;
+
+    /// The same, for plugins that have nothing to do with any request unless the cluster has objects that say so.
+    fn is_needed(&self, _cx: &Context, attributes: &Attributes) -> bool {
+        self.handles(attributes)
+    }
 
     /// May change the new object.
     async fn mutate(

@@ -30,7 +30,7 @@ pub(crate) struct ApiCx {
     pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) rbac: Arc<RbacAuthorizer>,
     pub(crate) admission: Arc<admission::Chain>,
-    pub(crate) custom_kinds: CustomKinds,
+    pub(crate) custom_kinds: Arc<CustomKinds>,
     pub(crate) metrics: ApiMetrics,
     pub(crate) health: Arc<Health>,
     pub(crate) routes: Routes,

@@ -2,6 +2,7 @@
 //! `chain`, what requests come to is `handlers`, what plugs in beside them is listed in `extensions`.
 
 mod admission_lookup;
+mod admission_versions;
 mod authentication;
 mod authorization;
 mod bootstrap;
@@ -26,6 +27,7 @@ mod object_counts;
 mod oidc;
 mod openapi;
 pub mod options;
+mod plugin_notes;
 mod request;
 mod respond;
 mod reviews;

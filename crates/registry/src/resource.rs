@@ -114,6 +114,16 @@ impl Resource {
         self.store.backend.count(&range).await.map_err(|error| self.store.failed("list", error))
     }
 
+    /// An object of this version as another version of the same objects shows it.
+    ///
+    /// # Errors
+    /// When it cannot be shown so.
+    pub async fn convert(&self, object: &dyn Object, to: &Resource) -> Result<Box<dyn Object>, ApiError> {
+        let stored = self.to_stored(object.clone_object()).await?;
+        let item = Stored::unwritten(Arc::from(object.meta().name.as_str()), storage::Revision(0), stored);
+        Ok(to.to_served(Arc::new(item)).await?.object().clone_object())
+    }
+
     pub(crate) async fn to_served(&self, item: Arc<Stored>) -> Result<Arc<Stored>, ApiError> {
         match &self.conversion {
             Some(conversion) => conversion.to_served(&item).await,

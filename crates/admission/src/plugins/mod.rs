@@ -27,7 +27,7 @@ mod signers;
 mod storage_in_use;
 mod taint_nodes_by_condition;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod tolerations;
 
 use crate::PluginEntry;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use api_machinery::gvk::GroupResource;
+use api_machinery::gvk::{GroupResource, GroupVersionKind};
 use api_machinery::object::{Kind, Object};
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::{Attributes, Context, Findings, Lookup, NoRecorder, Operation, PluginEntry, Settings, Warnings, Wish};
 
 #[derive(Clone, Default)]
-pub(super) struct Fixture {
+pub(crate) struct Fixture {
     /// What the cache has, and the store as well unless it knows more.
     pub(super) cached: Vec<(&'static str, Arc<dyn Object>)>,
     /// Objects of which the store knows more than the cache.
@@ -29,7 +29,7 @@ pub(super) struct Fixture {
 }
 
 /// A create of a resource, by nobody in particular.
-pub(super) fn create(group: &str, resource: &str) -> Attributes {
+pub(crate) fn create(group: &str, resource: &str) -> Attributes {
     Attributes {
         operation: Operation::Create,
         group: group.into(),
@@ -43,12 +43,16 @@ pub(super) fn create(group: &str, resource: &str) -> Attributes {
         warnings: Warnings::default(),
         annotations: crate::Annotations::default(),
         findings: Findings::default(),
+        kind: GroupVersionKind::default(),
+        options: crate::OperationOptions::None,
+        deadline: None,
+        rounds: crate::Rounds::default(),
     }
 }
 
 impl Fixture {
     /// The same with more objects.
-    pub(super) fn with<T: Kind + Object>(mut self, objects: Vec<T>) -> Self {
+    pub(crate) fn with<T: Kind + Object>(mut self, objects: Vec<T>) -> Self {
         self.cached.extend(objects.into_iter().map(|object| (T::TYPE.resource, Arc::new(object) as Arc<dyn Object>)));
         self
     }
@@ -64,9 +68,10 @@ impl Fixture {
         self.lookups.load(Ordering::Relaxed)
     }
 
-    pub(super) fn context(&self) -> Context {
+    pub(crate) fn context(&self) -> Context {
         Context {
             lookup: Arc::new(self.clone()),
+            versions: Arc::new(crate::OneVersion),
             clock: TokioClock::shared(),
             rng: Rng::seeded(1),
             recorder: Arc::new(NoRecorder),

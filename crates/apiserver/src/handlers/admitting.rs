@@ -1,7 +1,7 @@
 //! Admission of one request: the plugins, and what else must hold inside the transaction.
 
-use api_machinery::gvk::GroupResource;
-use api_machinery::meta::ObjectMeta;
+use api_machinery::gvk::{GroupResource, GroupVersionKind};
+use api_machinery::meta::{CreateOptions, DeleteOptions, ObjectMeta, UpdateOptions};
 use api_machinery::object::Object;
 use api_machinery::reflect;
 use api_machinery::status::ApiError;
@@ -10,12 +10,16 @@ use api_types::rbac_v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, Role
 use async_trait::async_trait;
 use authz::rbac::{EscalationError, check_binding, check_rules, holds_all};
 use authz::{Attributes, Decision};
+use kinds::info::SubresourceInfo;
 use registry::{Admission, Operation};
+use tokio::time::Instant;
 
 use super::Target;
 use super::incoming::{When, drop_duplicate_owners};
 use crate::chain::{self, Authorized, Request};
 use crate::cx::{ApiCx, server_request};
+use crate::plugin_notes;
+use crate::request::Query;
 use crate::warnings::Warnings;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -33,6 +37,10 @@ pub(super) struct Admitting<'a> {
     attributes: Attributes,
     dry_run: bool,
     subresource: &'a str,
+    /// What the request asks for beside its object.
+    query: &'a Query,
+    delete_options: Option<&'a DeleteOptions>,
+    deadline: Option<Instant>,
 }
 
 impl<'a> Admitting<'a> {
@@ -47,7 +55,15 @@ impl<'a> Admitting<'a> {
             attributes: chain::attributes(request.user(), request.info()),
             dry_run,
             subresource: target.subresource().map(|subresource| subresource.name).unwrap_or_default(),
+            query: request.query(),
+            delete_options: None,
+            deadline: request.deadline(),
         }
+    }
+
+    /// The same for a deletion with these options.
+    pub(super) fn of_deletion(self, options: &'a DeleteOptions) -> Self {
+        Self { delete_options: Some(options), ..self }
     }
 
     /// The admission of what an action on an object does to the object itself.
@@ -65,7 +81,12 @@ impl<'a> Admitting<'a> {
         if outcome.is_ok() {
             outcome = self.cx.admission.validate(&attributes, Some(body), None).await;
         }
-        self.hand_on(&attributes, outcome)
+        self.hand_on(&attributes);
+        outcome
+    }
+
+    fn hand_on(&self, attributes: &admission::Attributes) {
+        plugin_notes::hand_on(attributes, self.warnings, self.audit);
     }
 
     fn attributes(&self, operation: Operation, object: Option<&dyn Object>) -> admission::Attributes {
@@ -83,24 +104,46 @@ impl<'a> Admitting<'a> {
             version: info.version.to_owned(),
             resource: info.resource.to_owned(),
             subresource: self.subresource.to_owned(),
+            kind: self.kind(),
             namespace: if is_namespace { name.clone() } else { self.target.namespace.clone() },
             name,
             user: self.user.clone(),
             dry_run: self.dry_run,
+            options: self.options(operation),
+            deadline: self.deadline,
             warnings: admission::Warnings::default(),
             annotations: admission::Annotations::default(),
             findings: self.findings.clone(),
+            rounds: admission::Rounds::default(),
         }
     }
 
-    /// Hands what plugins have to say on to the audit log and, unless the write is refused, to the client.
-    fn hand_on(&self, attributes: &admission::Attributes, outcome: Result<(), ApiError>) -> Result<(), ApiError> {
-        for (key, text) in attributes.annotations.take() {
-            self.audit.annotate(&key, &text);
+    /// The kind of what is sent: some subresources have one of another group.
+    fn kind(&self) -> GroupVersionKind {
+        let info = self.target.info();
+        let part = info.subresources.iter().find(|part| part.name == self.subresource);
+        let of_part = |own: &SubresourceInfo<'_>| {
+            let (group, version) =
+                if own.version.is_empty() { (info.group, info.version) } else { (own.group, own.version) };
+            (group.to_owned(), version.to_owned(), own.kind.to_owned())
+        };
+        let own = || (info.group.to_owned(), info.version.to_owned(), info.kind.to_owned());
+        let (group, version, kind) = part.map_or_else(own, of_part);
+        GroupVersionKind { group: group.into(), version: version.into(), kind: kind.into() }
+    }
+
+    fn options(&self, operation: Operation) -> admission::OperationOptions {
+        let dry_run = self.query.all("dryRun").map(str::to_owned).collect();
+        let (field_manager, field_validation) = (self.query.text("fieldManager"), self.query.text("fieldValidation"));
+        match operation {
+            Operation::Create => {
+                admission::OperationOptions::Create(CreateOptions { dry_run, field_manager, field_validation })
+            }
+            Operation::Update => {
+                admission::OperationOptions::Update(UpdateOptions { dry_run, field_manager, field_validation })
+            }
+            Operation::Delete => admission::OperationOptions::Delete(self.delete_options.cloned().unwrap_or_default()),
         }
-        outcome?;
-        self.warnings.extend(attributes.warnings.take());
-        Ok(())
     }
 
     /// Nothing is created of a kind that is on its way out.
@@ -215,7 +258,8 @@ impl Admission for Admitting<'_> {
         self.check_alive(operation, object.meta())?;
         let attributes = self.attributes(operation, Some(&**object));
         let outcome = self.cx.admission.mutate(&attributes, Some(&mut **object), old).await;
-        self.hand_on(&attributes, outcome)?;
+        self.hand_on(&attributes);
+        outcome?;
         drop_duplicate_owners(object.meta_mut(), When::AfterAdmission, self.warnings);
         Ok(())
     }
@@ -232,10 +276,15 @@ impl Admission for Admitting<'_> {
         let attributes = self.attributes(operation, object.or(old));
         if operation == Operation::Delete {
             // There is no object to change, but some who may change objects refuse deletions.
-            self.cx.admission.mutate(&attributes, None, old).await?;
+            let outcome = self.cx.admission.mutate(&attributes, None, old).await;
+            if outcome.is_err() {
+                self.hand_on(&attributes);
+                return outcome;
+            }
         }
         let outcome = self.cx.admission.validate(&attributes, object, old).await;
-        self.hand_on(&attributes, outcome)
+        self.hand_on(&attributes);
+        outcome
     }
 
     async fn authorize_create(&self) -> Result<(), ApiError> {

@@ -27,7 +27,7 @@ pub(super) async fn delete(
     let media = if body.is_empty() { MediaType::Json } else { body_type(request.headers(), forms, false)? };
     let options = delete_options(&body, media, BodyVersions::Any, request.query())?;
     let dry_run = !options.dry_run.is_empty();
-    let admission = Admitting::new(cx, &request, target, dry_run);
+    let admission = Admitting::new(cx, &request, target, dry_run).of_deletion(&options);
     let hooks = Hooks { admission: &admission, track: None };
     let in_registry = target.request_cx(cx, &request, dry_run);
     let deletion = bounded(target.resource.delete(&in_registry, target.name()?, &options, &hooks)).await?;

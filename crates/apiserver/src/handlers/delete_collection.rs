@@ -28,7 +28,7 @@ pub(super) async fn delete_collection(
     let versions = if target.is_custom() { BodyVersions::Any } else { BodyVersions::Registered };
     let options = delete_options(&body, media, versions, request.query())?;
     let dry_run = !options.dry_run.is_empty();
-    let admission = Admitting::new(cx, &request, target, dry_run);
+    let admission = Admitting::new(cx, &request, target, dry_run).of_deletion(&options);
     let hooks = Hooks { admission: &admission, track: None };
     let in_registry = target.request_cx(cx, &request, dry_run);
     let deleting = target.resource.delete_collection(&in_registry, &selection, &options, &hooks);

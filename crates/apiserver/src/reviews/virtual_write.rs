@@ -1,5 +1,6 @@
 //! What creating an object that is never stored has in common: the method, options, the record of fields, admission.
 
+use api_machinery::meta::CreateOptions;
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use http::Method;
@@ -7,6 +8,7 @@ use http::Method;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::handlers::Ownership;
+use crate::plugin_notes;
 use crate::request::WriteOptions;
 
 /// Refuses everything but creation in the collection; the options of the create.
@@ -43,14 +45,26 @@ pub(crate) async fn admit(
         version: info.version.clone(),
         resource: info.resource.clone(),
         subresource: info.subresource.clone(),
+        kind: object.gvk(),
         namespace: info.namespace.clone(),
         name,
         user: request.user().clone(),
         dry_run: options.dry_run,
+        options: admission::OperationOptions::Create(CreateOptions {
+            dry_run: request.query().all("dryRun").map(str::to_owned).collect(),
+            field_manager: request.query().text("fieldManager"),
+            field_validation: request.query().text("fieldValidation"),
+        }),
+        deadline: request.deadline(),
         warnings: admission::Warnings::default(),
         annotations: admission::Annotations::default(),
         findings: admission::Findings::default(),
+        rounds: admission::Rounds::default(),
     };
-    cx.admission().mutate(&attributes, Some(object), None).await?;
-    cx.admission().validate(&attributes, Some(object), None).await
+    let mut outcome = cx.admission().mutate(&attributes, Some(object), None).await;
+    if outcome.is_ok() {
+        outcome = cx.admission().validate(&attributes, Some(object), None).await;
+    }
+    plugin_notes::hand_on(&attributes, request.warnings(), request.audited().context());
+    outcome
 }

@@ -18,6 +18,7 @@ use registry::{Registry, RegistryOptions};
 use super::store::Store;
 use super::{BuildError, health};
 use crate::admission_lookup::RegistryLookup;
+use crate::admission_versions::RegistryVersions;
 use crate::authentication::{Authentication, Parts};
 use crate::authorization::{self, MirroredRoles, RbacAuthorizer};
 use crate::chain::{InFlight, Running, Seats};
@@ -59,7 +60,9 @@ pub(super) fn assemble(
     let parts =
         authorization::Parts { config: &config.authorization, rbac: &rbac, registry: &registry, lifecycle: &lifecycle };
     let authorizer = authorization::build(&parts, &metrics)?;
+    let custom_kinds = Arc::<CustomKinds>::default();
     let admission = admission::Context {
+        versions: Arc::new(RegistryVersions::new(&registry, &custom_kinds)),
         lookup: Arc::new(RegistryLookup::new(&registry, Arc::clone(&authorizer))),
         clock: Arc::clone(clock),
         rng: Arc::clone(rng),
@@ -87,7 +90,7 @@ pub(super) fn assemble(
         authorizer,
         rbac,
         admission: Arc::new(admission),
-        custom_kinds: CustomKinds::default(),
+        custom_kinds,
         seats,
         metrics,
         health,
