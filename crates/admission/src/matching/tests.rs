@@ -164,7 +164,8 @@ async fn the_new_or_the_old_object_has_the_labels() {
     let (a, b) = (object("a"), object("b"));
     let criteria = Criteria { object_selector: Selector::parse("l=a").expect("a selector"), ..Criteria::default() };
     let attributes = about("/v1/configmaps", "n");
-    let cases: [(Option<&dyn Object>, Option<&dyn Object>, bool); 5] = [
+    type Case<'a> = (Option<&'a dyn Object>, Option<&'a dyn Object>, bool);
+    let cases: [Case<'_>; 5] = [
         (Some(&a), None, true),
         (Some(&b), None, false),
         (Some(&b), Some(&a), true),
