@@ -229,13 +229,13 @@ mod tests {
     fn selections_have_problems() {
         let cases = [
             ("", "", vec![]),
-            ("NodeRestriction", "PodSecurity,ValidatingAdmissionWebhook", vec![]),
+            ("NodeRestriction", "PodSecurity,EventRateLimit", vec![]),
             (
-                "Foo,ValidatingAdmissionWebhook",
+                "Foo,EventRateLimit",
                 "Bar",
                 vec![
                     "enable-admission-plugins plugin \"Foo\" is unknown",
-                    "enable-admission-plugins plugin \"ValidatingAdmissionWebhook\" is not supported by this server",
+                    "enable-admission-plugins plugin \"EventRateLimit\" is not supported by this server",
                     "disable-admission-plugins plugin \"Bar\" is unknown",
                 ],
             ),

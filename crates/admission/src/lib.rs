@@ -11,6 +11,7 @@ mod plugins;
 mod recorder;
 mod rounds;
 mod versions;
+pub mod webhook;
 
 pub use attributes::{Annotations, Attributes, Operation, OperationOptions, Warnings};
 pub use chain::{Chain, SelectError, Selection};
@@ -18,6 +19,8 @@ pub use findings::Findings;
 pub use lookup::{Lookup, Wish};
 pub use plugin::{Context, Passes, Plugin, PluginEntry, Settings};
 pub use plugins::{ALL, PodSecurityConfig};
-pub use recorder::{NoRecorder, Pass, PodSecurityEvaluation, PodSecurityRequest, Recorder, Run};
+pub use recorder::{
+    NoRecorder, Pass, PodSecurityEvaluation, PodSecurityRequest, Recorder, Run, WebhookOutcome, WebhookRun,
+};
 pub use rounds::Rounds;
 pub use versions::{OneVersion, Served, Versions, read_as};

@@ -33,6 +33,10 @@ pub trait Lookup: Send + Sync {
     fn cached(&self, place: [&str; 3], namespace: &str, name: &str) -> Option<Arc<dyn Object>>;
     /// The objects of a namespace, or of all for an empty one, as the cache has them; it never waits either.
     fn all_cached(&self, place: [&str; 3], namespace: &str) -> Vec<Arc<dyn Object>>;
+    /// Whether there may be any object: no only where the cache knows that there is none.
+    fn has_any(&self, _place: [&str; 3]) -> bool {
+        true
+    }
     /// The same, once the cache is filled.
     async fn all_filled(&self, place: [&str; 3], namespace: &str) -> Result<Vec<Arc<dyn Object>>, ApiError>;
     /// An object as the store has it; 404 where it has none.

@@ -7,6 +7,7 @@ use api_machinery::status::ApiError;
 use async_trait::async_trait;
 use base::{SharedClock, SharedRng};
 
+use crate::webhook::Callers;
 use crate::{Attributes, Lookup, Pass, PodSecurityConfig, Recorder, Versions};
 
 /// What plugins are given besides the request.
@@ -16,6 +17,8 @@ pub struct Context {
     pub lookup: Arc<dyn Lookup>,
     /// The versions in which kinds are served.
     pub versions: Arc<dyn Versions>,
+    /// Who brings questions to webhooks.
+    pub callers: Callers,
     /// The time.
     pub clock: SharedClock,
     /// Randomness for generated names.

@@ -61,12 +61,47 @@ pub struct PodSecurityEvaluation {
     pub minor: Option<u32>,
 }
 
+/// What became of a question to a webhook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WebhookOutcome {
+    /// It has nothing against the request.
+    Allowed,
+    /// It refuses, or the server does on its account, with this code.
+    Refused(u16),
+    /// It could not be asked.
+    Unasked {
+        /// The code of what was answered instead, or one that says that nothing was.
+        code: u16,
+        /// Whether the request goes on.
+        fails_open: bool,
+    },
+}
+
+/// A question to a webhook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WebhookRun<'a> {
+    /// The name of the webhook.
+    pub name: &'a str,
+    /// In which pass.
+    pub pass: Pass,
+    /// What the request does.
+    pub operation: Operation,
+    /// What became of it.
+    pub outcome: WebhookOutcome,
+    /// How long it took.
+    pub took: Duration,
+}
+
 /// Keeps the metrics of admission.
 pub trait Recorder: Send + Sync {
     /// A plugin ran.
     fn plugin(&self, _name: &'static str, _run: &Run) {}
     /// A whole pass ended.
     fn pass(&self, _run: &Run) {}
+    /// A webhook was asked.
+    fn webhook(&self, _run: &WebhookRun<'_>) {}
+    /// A webhook could not be asked, and the request went on.
+    fn webhook_failed_open(&self, _name: &str, _pass: Pass) {}
     /// PodSecurity held a pod against a level.
     fn pod_security_evaluated(&self, _request: &PodSecurityRequest<'_>, _evaluation: &PodSecurityEvaluation) {}
     /// PodSecurity looked away.

@@ -55,6 +55,11 @@ impl admission::Lookup for RegistryLookup {
         objects(&items.unwrap_or_default())
     }
 
+    fn has_any(&self, place: [&str; 3]) -> bool {
+        let items = self.resource(place).and_then(|resource| resource.at_hand(""));
+        items.is_none_or(|items| !items.is_empty())
+    }
+
     async fn all_filled(&self, place: [&str; 3], namespace: &str) -> Result<Vec<Arc<dyn Object>>, ApiError> {
         let resource = self.resource(place).ok_or_else(ApiError::unknown_resource)?;
         if let Some(items) = resource.at_hand(namespace) {

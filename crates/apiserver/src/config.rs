@@ -276,6 +276,17 @@ pub struct AdmissionConfig {
     pub selection: admission::Selection,
     /// Their flags.
     pub settings: admission::Settings,
+    /// Who the server is to webhooks.
+    pub webhook_kubeconfigs: WebhookKubeconfigs,
+}
+
+/// `kubeConfigFile` of the two plugins that ask webhooks: `users` by hosts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WebhookKubeconfigs {
+    /// Of `MutatingAdmissionWebhook`.
+    pub mutating: Option<PathBuf>,
+    /// Of `ValidatingAdmissionWebhook`.
+    pub validating: Option<PathBuf>,
 }
 
 /// Service account tokens.

@@ -39,5 +39,6 @@ mod table;
 mod tests;
 mod tokens;
 mod warnings;
+mod webhooks;
 
 pub use server::{BuildError, Server};

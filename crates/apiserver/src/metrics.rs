@@ -1,6 +1,7 @@
 //! What the server counts about requests, with upstream's names. Label values come from the routes, never from clients.
 
 mod admission;
+mod admission_webhooks;
 mod identity;
 
 use std::sync::Arc;

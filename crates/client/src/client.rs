@@ -28,8 +28,6 @@ use crate::transport::{Body, HttpsTransport, Transport, TransportError};
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(90);
 /// The longest that a watch may take to start; after that the stream has deadlines of its own.
 const WATCH_START_TIMEOUT: Duration = Duration::from_secs(60);
-/// The largest answer that is read. A list of a large cluster is paged well below.
-const MAX_RESPONSE_BYTES: usize = 1 << 30;
 /// The largest part of a body that is no Status which errors show, as upstream.
 const MAX_ERROR_TEXT: usize = 2048;
 /// Waits for the rate limit above this are logged.
@@ -190,7 +188,7 @@ impl Client {
         let exchange = async {
             let response = self.attempts(&request).await?;
             let (parts, body) = response.into_parts();
-            let body = collect(body).await?;
+            let body = collect(body, self.inner.config.max_answer_bytes).await?;
             Ok(RawResponse { status: parts.status, headers: parts.headers, body })
         };
         match tokio::time::timeout(limit, exchange).await {
@@ -321,7 +319,7 @@ impl Client {
             return Ok(response);
         }
         let (parts, body) = response.into_parts();
-        let body = collect(body).await.unwrap_or_default();
+        let body = collect(body, self.inner.config.max_answer_bytes).await.unwrap_or_default();
         Err(ClientError::Api(failure(request, parts.status, &parts.headers, &body)))
     }
 }
@@ -337,21 +335,21 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Reads a body to its end.
-pub(crate) async fn collect(mut body: Body) -> Result<Bytes, ClientError> {
+/// Reads a body to its end, unless it is larger than it may be.
+pub(crate) async fn collect(mut body: Body, limit_bytes: usize) -> Result<Bytes, ClientError> {
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|error| ClientError::Body(error.to_string()))?.into_data() else { continue };
+        if first.len() + all.len() + data.len() > limit_bytes {
+            return Err(ClientError::Body("response is too large".to_owned()));
+        }
         if first.is_empty() && all.is_empty() {
             first = data;
             continue;
         }
         if all.is_empty() {
             all.extend_from_slice(&std::mem::take(&mut first));
-        }
-        if all.len() + data.len() > MAX_RESPONSE_BYTES {
-            return Err(ClientError::Body("response is too large".to_owned()));
         }
         all.extend_from_slice(&data);
     }

@@ -15,6 +15,9 @@ pub const DEFAULT_QPS: f64 = 5.0;
 /// Burst of a client that does not say otherwise, as upstream's library.
 pub const DEFAULT_BURST: u32 = 10;
 
+/// The largest answer that is read unless a client says otherwise. A list of a large cluster is paged well below.
+const DEFAULT_MAX_ANSWER_BYTES: usize = 1 << 30;
+
 /// Whose certificates are trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Trust {
@@ -121,6 +124,8 @@ pub struct ClientConfig {
     pub credentials: Credentials,
     /// Whom to act as.
     pub impersonate: Impersonation,
+    /// Where connections go instead of to the server's own address, which requests and certificates still name.
+    pub connect_to: Option<(String, u16)>,
     /// An HTTP proxy to go through; empty for none.
     pub proxy_url: String,
     /// The `User-Agent` header.
@@ -131,6 +136,8 @@ pub struct ClientConfig {
     pub burst: u32,
     /// The longest a request may take, retries included; nothing for the library's default.
     pub timeout: Option<Duration>,
+    /// The largest answer that is read.
+    pub max_answer_bytes: usize,
     /// The encoding of built-in kinds.
     pub content: ContentType,
     /// The namespace that the configuration points at, `default` where it says nothing.
@@ -148,11 +155,13 @@ impl ClientConfig {
             identity: CertSource::None,
             credentials: Credentials::None,
             impersonate: Impersonation::default(),
+            connect_to: None,
             proxy_url: String::new(),
             user_agent: user_agent("unknown"),
             qps: DEFAULT_QPS,
             burst: DEFAULT_BURST,
             timeout: None,
+            max_answer_bytes: DEFAULT_MAX_ANSWER_BYTES,
             content: ContentType::Protobuf,
             namespace: "default".to_owned(),
         }

@@ -10,6 +10,7 @@ mod default_toleration_seconds;
 mod deny_service_external_ips;
 mod hard_anti_affinity_topology;
 mod limit_ranger;
+mod mutating_webhook;
 mod namespace_exists;
 mod namespace_lifecycle;
 mod node_labels;
@@ -29,6 +30,7 @@ mod taint_nodes_by_condition;
 #[cfg(test)]
 pub(crate) mod testing;
 mod tolerations;
+mod validating_webhook;
 
 use crate::PluginEntry;
 pub use pod_security::PodSecurityConfig;
@@ -58,6 +60,8 @@ pub const ALL: &[PluginEntry] = &[
     deny_service_external_ips::ENTRY,
     pod_topology_labels::ENTRY,
     pod_resize_validator::ENTRY,
+    mutating_webhook::ENTRY,
+    validating_webhook::ENTRY,
     resource_quota::ENTRY,
     always::DENY,
 ];

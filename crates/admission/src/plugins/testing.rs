@@ -72,6 +72,7 @@ impl Fixture {
         Context {
             lookup: Arc::new(self.clone()),
             versions: Arc::new(crate::OneVersion),
+            callers: crate::webhook::Callers::none(),
             clock: TokioClock::shared(),
             rng: Rng::seeded(1),
             recorder: Arc::new(NoRecorder),

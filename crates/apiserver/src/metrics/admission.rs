@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use admission::{Operation, Pass, PodSecurityEvaluation, PodSecurityRequest, Recorder, Run};
+use admission::{Operation, Pass, PodSecurityEvaluation, PodSecurityRequest, Recorder, Run, WebhookRun};
 use component_base::metrics::{Counters, Desc, Histograms, Metrics, Stability};
 use component_base::version;
 use prometheus::Histogram;
+
+use super::admission_webhooks::WebhookMetrics;
 
 const SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
 
@@ -56,6 +58,7 @@ pub(crate) struct AdmissionMetrics {
     by_plugin: BTreeMap<&'static str, Series>,
     passes: Histograms,
     by_pass: Series,
+    webhooks: WebhookMetrics,
     evaluations: Counters,
     exemptions: Counters,
     errors: Counters,
@@ -71,6 +74,7 @@ impl AdmissionMetrics {
             by_plugin: admission::ALL.iter().map(|entry| (entry.name, Series::default())).collect(),
             passes: registry.histograms(&PASSES),
             by_pass: Series::default(),
+            webhooks: WebhookMetrics::new(registry),
             evaluations: registry.counters(&EVALUATIONS),
             exemptions: registry.counters(&EXEMPTIONS),
             errors: registry.counters(&ERRORS),
@@ -114,6 +118,14 @@ impl Recorder for AdmissionMetrics {
         let Some(cell) = self.by_pass.get(place(run)) else { return };
         let find = || self.passes.with(&[run.operation.as_str(), rejected(run), run.pass.as_str()]);
         cell.get_or_init(find).observe(run.took.as_secs_f64());
+    }
+
+    fn webhook(&self, run: &WebhookRun<'_>) {
+        self.webhooks.asked(run);
+    }
+
+    fn webhook_failed_open(&self, name: &str, pass: Pass) {
+        self.webhooks.failed_open(name, pass);
     }
 
     fn pod_security_evaluated(&self, request: &PodSecurityRequest<'_>, evaluation: &PodSecurityEvaluation) {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// How strict the check is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(crate) enum Reach {
     /// A node's agent, where the node says it is and that may be here: anything but addresses that belong to no node.
     Node,
     /// Whatever pods, endpoints and nodes claim: only addresses that route.
@@ -13,7 +13,7 @@ pub(super) enum Reach {
 
 impl Reach {
     /// Whether an address may be dialled.
-    pub(super) fn allows(self, address: IpAddr) -> bool {
+    pub(crate) fn allows(self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         let link_local = match address {
             IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
@@ -31,7 +31,7 @@ impl Reach {
 ///
 /// # Errors
 /// Upstream's text, for a 400.
-pub(super) async fn resolve(host: &str, port: u16, reach: Reach) -> Result<Vec<SocketAddr>, String> {
+pub(crate) async fn resolve(host: &str, port: u16, reach: Reach) -> Result<Vec<SocketAddr>, String> {
     let addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
         Ok(address) => vec![SocketAddr::new(address, port)],
         Err(_) => tokio::net::lookup_host((host, port)).await.map_err(|error| error.to_string())?.collect(),

@@ -5,7 +5,7 @@ mod access;
 mod connection;
 mod container;
 mod forward;
-mod guard;
+pub(crate) mod guard;
 mod html_links;
 mod kubelet;
 mod logs;

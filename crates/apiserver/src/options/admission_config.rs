@@ -1,28 +1,40 @@
 //! `--admission-control-config-file`: what plugins are told beyond their flags.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use admission::PodSecurityConfig;
 use api_machinery::value::Value;
 use component_base::config_file;
 
+use crate::config::WebhookKubeconfigs;
+
 const KIND: &str = "AdmissionConfiguration";
 const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"];
-/// The plugin that can be configured.
+/// The plugins that can be configured.
 const POD_SECURITY: &str = "PodSecurity";
+const MUTATING: &str = "MutatingAdmissionWebhook";
+const VALIDATING: &str = "ValidatingAdmissionWebhook";
+const CONFIGURABLE: [&str; 3] = [POD_SECURITY, MUTATING, VALIDATING];
 
-/// What a file says of PodSecurity.
+/// What a file says of plugins.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct PluginFiles {
+    pub(super) pod_security: PodSecurityConfig,
+    pub(super) webhooks: WebhookKubeconfigs,
+}
+
+/// What a file says of plugins.
 ///
 /// # Errors
 /// The file cannot be read, is not an `AdmissionConfiguration`, or says something that would have no effect.
-pub(super) fn read(path: &str) -> Result<PodSecurityConfig, String> {
+pub(super) fn read(path: &str) -> Result<PluginFiles, String> {
     let failed = |why: String| format!("unable to read admission control configuration from {path:?}: {why}");
     let value = config_file::load(Path::new(path)).map_err(|error| failed(error.to_string()))?;
     let directory = Path::new(path).parent().unwrap_or(Path::new(""));
     from_value(&value, directory).map_err(failed)
 }
 
-fn from_value(value: &Value, directory: &Path) -> Result<PodSecurityConfig, String> {
+fn from_value(value: &Value, directory: &Path) -> Result<PluginFiles, String> {
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     if text("kind") != KIND || !VERSIONS.contains(&text("apiVersion")) {
         return Err(format!("no kind {:?} is registered for version {:?}", text("kind"), text("apiVersion")));
@@ -34,26 +46,59 @@ fn from_value(value: &Value, directory: &Path) -> Result<PodSecurityConfig, Stri
         Some(Value::Array(plugins)) => plugins,
         Some(_) => return Err("plugins: must be a list".to_owned()),
     };
-    let mut found = None;
+    let mut found: Vec<(&str, &Value)> = Vec::new();
     for (index, plugin) in plugins.iter().enumerate() {
         let at = format!("plugins[{index}]");
         refuse_others(plugin, &at, &["name", "path", "configuration"])?;
         match plugin.get("name").and_then(Value::as_str) {
             // The first entry counts.
-            Some(POD_SECURITY) => drop(found.get_or_insert(plugin)),
+            Some(name) if found.iter().any(|(own, _)| *own == name) => {}
+            Some(name) if CONFIGURABLE.contains(&name) => found.push((name, plugin)),
             Some(other) => return Err(format!("{at}: plugin {other:?} takes no configuration in this server")),
             None => return Err(format!("{at}.name: must be a text")),
         }
     }
-    let Some(plugin) = found else { return Ok(PodSecurityConfig::default()) };
-    let read = |value: &Value| PodSecurityConfig::read(value).map_err(|why| format!("{POD_SECURITY}: {why}"));
+    let of = |name: &str| found.iter().find(|(own, _)| *own == name).map(|(_, plugin)| *plugin);
+    let configured = |name: &str| of(name).map_or(Ok(None), |plugin| configuration(plugin, directory));
+    let pod_security = match configured(POD_SECURITY)? {
+        Some(own) => PodSecurityConfig::read(&own).map_err(|why| format!("{POD_SECURITY}: {why}"))?,
+        None => PodSecurityConfig::default(),
+    };
+    let kubeconfig = |name: &str| match configured(name)? {
+        Some(own) => kubeconfig(&own).map_err(|why| format!("{name}: {why}")),
+        None => Ok(None),
+    };
+    let webhooks = WebhookKubeconfigs { mutating: kubeconfig(MUTATING)?, validating: kubeconfig(VALIDATING)? };
+    Ok(PluginFiles { pod_security, webhooks })
+}
+
+/// The configuration of a plugin: in its place, or in a file of its own.
+fn configuration(plugin: &Value, directory: &Path) -> Result<Option<Value>, String> {
     match (plugin.get("configuration").filter(|own| !own.is_null()), plugin.get("path").and_then(Value::as_str)) {
-        (Some(configuration), _) => read(configuration),
+        (Some(configuration), _) => Ok(Some(configuration.clone())),
         (None, Some(path)) if !path.is_empty() => {
-            read(&config_file::load(&directory.join(path)).map_err(|error| error.to_string())?)
+            config_file::load(&directory.join(path)).map(Some).map_err(|error| error.to_string())
         }
-        (None, _) => Ok(PodSecurityConfig::default()),
+        (None, _) => Ok(None),
     }
+}
+
+/// What a `WebhookAdmissionConfiguration` says.
+fn kubeconfig(value: &Value) -> Result<Option<PathBuf>, String> {
+    let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
+    if text("kind") != "WebhookAdmissionConfiguration" || text("apiVersion") != VERSIONS[0] {
+        return Err(format!("no kind {:?} is registered for version {:?}", text("kind"), text("apiVersion")));
+    }
+    refuse_others(value, "", &["apiVersion", "kind", "kubeConfigFile", "staticManifestsDir"])?;
+    if !text("staticManifestsDir").is_empty() {
+        let gate = "ManifestBasedAdmissionControlConfig";
+        return Err(format!("staticManifestsDir requires the {gate} feature gate to be enabled"));
+    }
+    let file = Path::new(text("kubeConfigFile"));
+    if !file.as_os_str().is_empty() && !file.is_absolute() {
+        return Err(format!("kubeConfigFile must be an absolute file path: {:?}", file.display().to_string()));
+    }
+    Ok(Some(file.to_owned()).filter(|file| !file.as_os_str().is_empty()))
 }
 
 fn refuse_others(value: &Value, at: &str, known: &[&str]) -> Result<(), String> {
@@ -96,7 +141,32 @@ mod tests {
             ("[]".to_owned(), &PodSecurityConfig::default()),
         ] {
             std::fs::write(&file, configuration(&plugins)).unwrap();
-            assert_eq!(read(file.to_str().unwrap()).as_ref(), Ok(expected), "{plugins}");
+            let found = read(file.to_str().unwrap()).map(|own| own.pod_security);
+            assert_eq!(found.as_ref(), Ok(expected), "{plugins}");
+        }
+    }
+
+    #[test]
+    fn webhooks_have_a_kubeconfig_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("admission.yaml");
+        let kind = "apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration";
+        let of = |plugin: &str, more: &str| {
+            let text = configuration(&format!("[{{name: {plugin}, configuration: {{{kind}, {more}}}}}]"));
+            std::fs::write(&file, text).unwrap();
+            read(file.to_str().unwrap()).map(|own| own.webhooks)
+        };
+        let kubeconfig = || Some(PathBuf::from("/etc/k"));
+        let mutating = WebhookKubeconfigs { mutating: kubeconfig(), validating: None };
+        assert_eq!(of("MutatingAdmissionWebhook", "kubeConfigFile: /etc/k"), Ok(mutating));
+        let validating = WebhookKubeconfigs { mutating: None, validating: kubeconfig() };
+        assert_eq!(of("ValidatingAdmissionWebhook", "kubeConfigFile: /etc/k"), Ok(validating));
+        for (more, expected) in [
+            ("kubeConfigFile: k", "must be an absolute file path"),
+            ("kubeconfig: /k", "unknown field"),
+            ("staticManifestsDir: /m", "requires the ManifestBasedAdmissionControlConfig feature gate"),
+        ] {
+            assert!(of("MutatingAdmissionWebhook", more).is_err_and(|why| why.contains(expected)), "{more}");
         }
     }
 

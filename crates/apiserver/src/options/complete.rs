@@ -7,6 +7,7 @@ use component_base::flags::{Errors, Invalid, Options, Versions};
 use component_base::metrics::MetricsOptions;
 use component_base::serving::SecureServing;
 
+use super::admission_config::PluginFiles;
 use super::{admission_config, audit, authentication, authorization, networking, runtime_config, storage, unsupported};
 use crate::config::{AdmissionConfig, KubeletConfig, OwnHost, RequestConfig, ServerConfig, ShutdownConfig};
 
@@ -142,17 +143,17 @@ fn admission(options: &Options, errors: &mut Errors) -> AdmissionConfig {
         errors.push(problem);
     }
     let file = options.string("admission-control-config-file");
-    let pod_security =
-        if file.is_empty() { Ok(admission::PodSecurityConfig::default()) } else { admission_config::read(file) };
+    let files = if file.is_empty() { Ok(PluginFiles::default()) } else { admission_config::read(file) };
+    let files = files.unwrap_or_else(|problem| {
+        errors.push(problem);
+        PluginFiles::default()
+    });
     let settings = admission::Settings {
-        pod_security: pod_security.unwrap_or_else(|problem| {
-            errors.push(problem);
-            admission::PodSecurityConfig::default()
-        }),
+        pod_security: files.pod_security,
         not_ready_toleration_seconds: options.int("default-not-ready-toleration-seconds"),
         unreachable_toleration_seconds: options.int("default-unreachable-toleration-seconds"),
     };
-    AdmissionConfig { selection, settings }
+    AdmissionConfig { selection, settings, webhook_kubeconfigs: files.webhooks }
 }
 
 fn kubelet(options: &Options, errors: &mut Errors) -> KubeletConfig {

@@ -1,7 +1,9 @@
 //! Making the parts of a server and putting them together.
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use admission::webhook::{Caller, Callers};
 use audit::{AuditMetrics, Auditor, Delivery, LogFile, Policy};
 use base::CancellationToken;
 use client::{ApiHandler, Client, ClientConfig, ClientCx, Credentials, InProcess, Peer};
@@ -29,6 +31,7 @@ use crate::flow_control::{self, FlowControl};
 use crate::hooks::{Hooks, PostStartHook};
 use crate::metrics::{AdmissionMetrics, ApiMetrics};
 use crate::routes::Routes;
+use crate::webhooks::{WebhookClients, WebhookCredentials};
 use crate::{admission_lookup, bootstrap, extensions, handlers, object_counts, storage_ready};
 
 /// Makes the context of a server, and the work that follows its start.
@@ -61,9 +64,11 @@ pub(super) fn assemble(
         authorization::Parts { config: &config.authorization, rbac: &rbac, registry: &registry, lifecycle: &lifecycle };
     let authorizer = authorization::build(&parts, &metrics)?;
     let custom_kinds = Arc::<CustomKinds>::default();
+    let lookup: Arc<dyn admission::Lookup> = Arc::new(RegistryLookup::new(&registry, Arc::clone(&authorizer)));
     let admission = admission::Context {
         versions: Arc::new(RegistryVersions::new(&registry, &custom_kinds)),
-        lookup: Arc::new(RegistryLookup::new(&registry, Arc::clone(&authorizer))),
+        callers: webhook_callers(&config, &lifecycle, &lookup)?,
+        lookup,
         clock: Arc::clone(clock),
         rng: Arc::clone(rng),
         recorder: Arc::new(AdmissionMetrics::new(&metrics)),
@@ -106,6 +111,22 @@ pub(super) fn assemble(
         lifecycle,
     };
     Ok((Arc::new(cx), hooks))
+}
+
+/// Who brings questions to the webhooks of admission.
+fn webhook_callers(
+    config: &ServerConfig,
+    lifecycle: &Lifecycle,
+    lookup: &Arc<dyn admission::Lookup>,
+) -> Result<Callers, BuildError> {
+    let tasks = lifecycle.tasks().child("admission-webhooks");
+    let cx = ClientCx::new(Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()), tasks);
+    let caller = |file: &Option<PathBuf>| -> Result<Arc<dyn Caller>, BuildError> {
+        let credentials = WebhookCredentials::read(file.as_deref()).map_err(BuildError::AdmissionWebhooks)?;
+        Ok(Arc::new(WebhookClients::new(Arc::clone(lookup), credentials, cx.clone())))
+    };
+    let files = &config.admission.webhook_kubeconfigs;
+    Ok(Callers { mutating: caller(&files.mutating)?, validating: caller(&files.validating)? })
 }
 
 /// Who gives seats to requests: priority levels, or two plain bounds.

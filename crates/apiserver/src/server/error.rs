@@ -32,6 +32,9 @@ pub enum BuildError {
     /// The token file is bad.
     #[error("{0}")]
     TokenFile(#[from] authn::TokenFileError),
+    /// The kubeconfig file of a webhook plugin is bad.
+    #[error("{0}")]
+    AdmissionWebhooks(String),
     /// Certificates or TLS options are bad.
     #[error("{0}")]
     Tls(#[from] TlsError),

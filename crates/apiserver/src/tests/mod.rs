@@ -1,5 +1,6 @@
 //! The server as clients see it, called in process over the memory store.
 
+mod admission_webhooks;
 mod admitted;
 mod adopted;
 mod audited;
@@ -13,6 +14,7 @@ mod harness;
 mod hostile;
 mod hostile_nodes;
 mod hostile_paths;
+mod hostile_webhooks;
 mod hostile_writes;
 mod https;
 mod legacy_tokens;
@@ -20,6 +22,7 @@ mod origins;
 mod patches;
 mod plugged;
 mod reads;
+mod review_server;
 mod road;
 mod sockets;
 mod stores;

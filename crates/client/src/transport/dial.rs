@@ -37,6 +37,8 @@ pub(crate) struct Dialer {
     host: String,
     port: u16,
     tls: Option<Tls>,
+    /// Where connections go instead.
+    connect_to: Option<(String, u16)>,
     proxy: Option<(String, u16)>,
 }
 
@@ -61,7 +63,12 @@ impl Dialer {
             None => None,
         };
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        Ok(Self { host, port, tls, proxy })
+        Ok(Self { host, port, tls, connect_to: None, proxy })
+    }
+
+    /// The same, with connections that go elsewhere than the name says.
+    pub(crate) fn connecting_to(self, connect_to: Option<(String, u16)>) -> Self {
+        Self { connect_to, ..self }
     }
 
     /// Host and port, for messages.
@@ -71,7 +78,11 @@ impl Dialer {
 
     pub(crate) async fn dial(&self) -> Result<Dialed, TransportError> {
         let tcp = match &self.proxy {
-            None => connect(&self.host, self.port).await?,
+            None => {
+                let own = (self.host.as_str(), self.port);
+                let (host, port) = self.connect_to.as_ref().map_or(own, |(host, port)| (host, *port));
+                connect(host, port).await?
+            }
             Some((host, port)) => {
                 let tcp = connect(host, *port).await?;
                 tunnel(tcp, &join_host_port(host, *port), &self.address()).await?

@@ -37,6 +37,7 @@ impl HttpsTransport {
         let tls = if endpoint.secure { Some(client_tls(config, &mut watched)?) } else { None };
         let proxy = config.proxy_address()?;
         let dialer = Dialer::new(&endpoint.host, endpoint.port, tls.as_ref(), proxy).map_err(ConfigError::Tls)?;
+        let dialer = dialer.connecting_to(config.connect_to.clone());
         let invalid = |error: http::uri::InvalidUri| ConfigError::Server(config.server.clone(), error.to_string());
         let authority = dialer.address().parse().map_err(invalid)?;
         let pool = Arc::new(Pool::new(dialer, tasks.clone()));

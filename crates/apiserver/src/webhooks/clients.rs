@@ -1,0 +1,150 @@
+//! The clients of webhooks, one for each place that is asked.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::Lookup;
+use admission::webhook::{Address, CallError, Caller, Target};
+use async_trait::async_trait;
+use base::SharedRng;
+use bytes::Bytes;
+use client::{Client, ClientConfig, ClientCx, Request, Trust};
+use http::Method;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::credentials::WebhookCredentials;
+use super::{failure, service};
+
+/// As many clients are kept as upstream keeps; the one that was not used for longest goes.
+const MAX_CLIENTS: usize = 200;
+/// An object of the largest size that the store takes, as a patch in base64, twice over.
+const MAX_ANSWER_BYTES: usize = 8 << 20;
+/// No question may take longer, whatever is asked for.
+const MAX_TIME: Duration = Duration::from_secs(30);
+const COMPONENT: &str = "kube-apiserver-admission";
+
+/// Brings questions to webhooks over HTTPS.
+pub(crate) struct WebhookClients {
+    lookup: Arc<dyn Lookup>,
+    credentials: WebhookCredentials,
+    cx: ClientCx,
+    clients: Mutex<HashMap<Key, Kept>>,
+}
+
+/// What tells clients apart.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    /// Host and port, as certificates and credentials name the webhook.
+    host: String,
+    port: u16,
+    ca_bundle: Vec<u8>,
+    /// Where connections go instead.
+    dialled: Option<(String, u16)>,
+}
+
+struct Kept {
+    client: Client,
+    used: Instant,
+}
+
+/// A webhook's address, taken apart.
+struct Place {
+    host: String,
+    port: u16,
+    /// The URL without a query, for messages.
+    url: String,
+    path: String,
+}
+
+impl WebhookClients {
+    pub(crate) fn new(lookup: Arc<dyn Lookup>, credentials: WebhookCredentials, cx: ClientCx) -> Self {
+        Self { lookup, credentials, cx, clients: Mutex::default() }
+    }
+
+    fn client(&self, key: Key) -> Result<Client, CallError> {
+        let now = self.cx.clock.monotonic();
+        let mut clients = self.clients.lock();
+        if let Some(kept) = clients.get_mut(&key) {
+            kept.used = now;
+            return Ok(kept.client.clone());
+        }
+        let client = self.connect(&key).map_err(CallError::Client)?;
+        if clients.len() >= MAX_CLIENTS
+            && let Some(oldest) = clients.iter().min_by_key(|(_, kept)| kept.used).map(|(key, _)| key.clone())
+        {
+            clients.remove(&oldest);
+        }
+        clients.insert(key, Kept { client: client.clone(), used: now });
+        Ok(client)
+    }
+
+    fn connect(&self, key: &Key) -> Result<Client, String> {
+        let host = if key.host.contains(':') { format!("[{}]", key.host) } else { key.host.clone() };
+        let config = ClientConfig::for_server(format!("https://{host}:{}", key.port));
+        let config = self.credentials.apply(config, &key.host, key.port)?;
+        let trust = if key.ca_bundle.is_empty() { Trust::System } else { Trust::Pem(key.ca_bundle.clone()) };
+        let config =
+            ClientConfig { trust, connect_to: key.dialled.clone(), max_answer_bytes: MAX_ANSWER_BYTES, ..config };
+        let client = Client::new(config.with_component(COMPONENT).with_rate(-1.0, 0), self.cx.clone());
+        client.map_err(|error| format!("unable to load root certificates: {error}"))
+    }
+
+    fn rng(&self) -> &SharedRng {
+        &self.cx.rng
+    }
+}
+
+/// Takes an address apart.
+fn place(address: &Address) -> Result<Place, CallError> {
+    match address {
+        Address::Service { namespace, name, port, path } => {
+            let host = format!("{name}.{namespace}.svc");
+            let path = if path.is_empty() { "/".to_owned() } else { path.clone() };
+            Ok(Place { url: format!("https://{host}:{port}{path}"), host, port: *port, path })
+        }
+        Address::Url(url) => {
+            let invalid = |why: &dyn std::fmt::Display| CallError::Client(format!("Unparsable webhook URL: {why}"));
+            let uri: http::Uri = url.parse().map_err(|error| invalid(&error))?;
+            let host = uri.host().ok_or_else(|| invalid(&"it has no host"))?;
+            if uri.scheme_str() != Some("https") {
+                return Err(invalid(&"it is not https"));
+            }
+            let path = uri.path().to_owned();
+            let url = if url.ends_with(&path) { url.clone() } else { format!("{url}/") };
+            let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+            Ok(Place { host, port: uri.port_u16().unwrap_or(443), url, path })
+        }
+    }
+}
+
+#[async_trait]
+impl Caller for WebhookClients {
+    async fn call(&self, target: &Target, question: Bytes, limit: Duration) -> Result<Bytes, CallError> {
+        let limit = limit.min(MAX_TIME);
+        let place = place(&target.address)?;
+        let seconds = limit.as_secs() + u64::from(limit.subsec_nanos() > 0);
+        let url = format!("{}?timeout={seconds}s", place.url);
+        let dialled = match &target.address {
+            Address::Url(_) => None,
+            Address::Service { namespace, name, port, .. } => {
+                let found = service::locate(&*self.lookup, self.rng(), namespace, name, *port).await;
+                Some(found.map_err(|why| failure::of_post(&url, &why))?)
+            }
+        };
+        let Place { host, port, path, .. } = place;
+        let client = self.client(Key { host, port, ca_bundle: target.ca_bundle.clone(), dialled })?;
+        let request = Request::new(Method::POST, path)
+            .accept("application/json, */*")
+            .body("application/json", question)
+            .query("timeout", format!("{seconds}s"))
+            .timeout(limit);
+        let answer = client.send(request).await.map_err(|error| failure::of_call(&url, &error))?;
+        if answer.status.is_success() {
+            return Ok(answer.body);
+        }
+        // What a redirect leads to is not asked: it could be anybody on the server's own network.
+        Err(failure::of_post(&url, &format!("unexpected answer {}", answer.status)))
+    }
+}
