@@ -129,6 +129,13 @@ pub fn dns1123_subdomain_with_underscore(value: &str) -> Vec<String> {
     details(over(value, SUBDOMAIN_MAX_BYTES), (!value.split('.').all(is_part)).then(malformed))
 }
 
+/// A DNS subdomain as declarative rules check it, which count bytes.
+pub fn long_name(value: &str) -> Vec<String> {
+    let too_long = (value.len() > SUBDOMAIN_MAX_BYTES).then(|| max_bytes_detail(SUBDOMAIN_MAX_BYTES));
+    let malformed = (!is_subdomain(value)).then(|| pattern_detail(SUBDOMAIN_TEXT, SUBDOMAIN_PATTERN, &["example.com"]));
+    details(too_long, malformed)
+}
+
 /// A DNS subdomain in any letter case, as declarative rules check it.
 pub fn long_name_caseless(value: &str) -> Vec<String> {
     let too_long = (value.len() > SUBDOMAIN_MAX_BYTES).then(|| max_bytes_detail(SUBDOMAIN_MAX_BYTES));

@@ -245,6 +245,11 @@ impl Path {
         self.error(ErrorKind::Invalid, Some(value.into()), detail)
     }
 
+    /// A value that is wrong, and not shown.
+    pub fn invalid_unshown(&self, detail: impl Into<String>) -> FieldError {
+        self.error(ErrorKind::Invalid, None, detail)
+    }
+
     /// The value has the wrong type.
     pub fn type_invalid(&self, value: impl Into<BadValue>, detail: impl Into<String>) -> FieldError {
         self.error(ErrorKind::TypeInvalid, Some(value.into()), detail)

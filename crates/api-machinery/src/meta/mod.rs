@@ -3,6 +3,7 @@
 mod condition;
 pub mod constants;
 mod discovery;
+mod group_resource;
 mod label_selector;
 mod object_meta;
 mod options;
@@ -16,6 +17,7 @@ pub use discovery::{
     APIGroup, APIGroupList, APIResource, APIResourceList, APIVersions, GroupVersionForDiscovery, GroupVersionKind,
     GroupVersionResource, RootPaths, ServerAddressByClientCIDR,
 };
+pub use group_resource::GroupResource;
 pub use label_selector::{FieldSelectorRequirement, LabelSelector, LabelSelectorRequirement};
 pub use object_meta::{ListMeta, ManagedFieldsEntry, ObjectMeta, OwnerReference, ShardInfo};
 pub use options::{
