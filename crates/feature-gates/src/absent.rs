@@ -24,7 +24,6 @@ pub(crate) const ABSENT: &[Feature] = &[
     Feature::named("DRASchedulerFilterTimeout"),
     Feature::named("DetectCacheInconsistency"),
     Feature::named("DisableCPUQuotaWithExclusiveCPUs"),
-    Feature::named("DynamicResourceAllocation"),
     Feature::named("ExternalServiceAccountTokenSigner"),
     Feature::named("GracefulNodeShutdown"),
     Feature::named("GracefulNodeShutdownBasedOnPodPriority"),

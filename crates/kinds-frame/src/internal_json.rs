@@ -2,6 +2,7 @@
 //! every field, and the difference between two of them line by line.
 
 use api_machinery::field_path::BadValue;
+use api_machinery::leaf::RawJson;
 use api_machinery::reflect::{Field, Reflect, View};
 
 use crate::internal_layout::{self, Member};
@@ -104,7 +105,11 @@ fn item(field: &dyn Field, depth: Option<usize>, out: &mut String) {
         View::Float(value) => out.push_str(&value.to_string()),
         View::Str(value) => out.push_str(BadValue::named(value).text()),
         View::Bytes(value) => out.push_str(&serde_json::Value::from(value).to_string()),
-        View::Leaf(leaf) => out.push_str(&leaf.to_value().to_string()),
+        // What is kept as text is shown as it is: its numbers may be beyond any type.
+        View::Leaf(leaf) => match leaf.downcast_ref::<RawJson>().filter(|raw| !raw.is_empty()) {
+            Some(raw) => out.push_str(raw.as_str()),
+            None => out.push_str(&leaf.to_value().to_string()),
+        },
         View::Dynamic(value) => out.push_str(&value.to_string()),
     }
 }

@@ -6,7 +6,7 @@ use api_machinery::reflect::{Field, Presence, Reflect, View, is_zero};
 use api_types::core_v1::PodSecurityContext;
 
 /// Initialisms and words that upstream's names write in their own way where the wire begins with them.
-const CAPITALS: [(&str, &str); 30] = [
+const CAPITALS: [(&str, &str); 31] = [
     ("seLinux", "SELinux"),
     ("uid", "UID"),
     ("ip", "IP"),
@@ -29,6 +29,7 @@ const CAPITALS: [(&str, &str); 30] = [
     ("fs", "FS"),
     ("fc", "FC"),
     ("csi", "CSI"),
+    ("cel", "CEL"),
     ("iscsi", "ISCSI"),
     ("iqn", "IQN"),
     ("gmsa", "GMSA"),
@@ -200,6 +201,8 @@ fn collect<'a>(value: &'a dyn Reflect, into: &mut Vec<(String, Member<'a>)>) {
     for (index, field) in value.struct_type().fields.iter().enumerate() {
         match value.field(index).view() {
             View::Struct(inner) if field.inline => collect(inner, into),
+            // Metadata is embedded in upstream's structs.
+            View::Struct(inner) if inner.struct_type().name == "ObjectMeta" => into.extend(wire_members(inner)),
             _ => into.push((go_name(field.name), Member::Field(value.field(index)))),
         }
     }

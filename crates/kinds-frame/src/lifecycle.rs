@@ -94,6 +94,6 @@ pub struct FieldIndex {
 pub struct Deprecated {
     /// The release, such as `v1.33+`.
     pub since: &'static str,
-    /// Group version and kind to use.
+    /// Group version and kind to use; empty where there is none.
     pub instead: &'static str,
 }

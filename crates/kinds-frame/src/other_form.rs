@@ -124,6 +124,9 @@ impl<V: OtherForm> Rules for Converted<V> {
     fn update_warnings(&self, endpoint: Endpoint, object: &dyn Object, old: &dyn Object) -> Vec<String> {
         Self::STORED.update_warnings(endpoint, &Self::stored(object), &Self::stored(old))
     }
+    fn reads_namespace(&self, object: &dyn Object) -> bool {
+        V::Stored::reads_namespace(&Self::stored(object))
+    }
     fn gates(&self) -> Vec<Feature> {
         Self::STORED.gates()
     }
@@ -141,6 +144,9 @@ impl<V: OtherForm> Rules for Converted<V> {
     }
     fn cells(&self, object: &dyn Object, now: Time) -> Vec<Value> {
         Self::STORED.cells(&Self::stored(object), now)
+    }
+    fn table_rank(&self, object: &dyn Object) -> Option<i64> {
+        V::Stored::table_rank(&Self::stored(object))
     }
     fn row_conditions(&self, object: &dyn Object) -> Vec<Value> {
         V::Stored::row_conditions(&Self::stored(object))

@@ -1,6 +1,7 @@
 //! The rules of a kind: what the write and read paths ask of it. The engine (`registry`) works on `dyn Rules`; a kind
 //! implements [`TypedRules`], and [`Typed`] is the bridge. All of it is pure: the time and the caller are arguments.
 
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -36,11 +37,14 @@ pub struct RuleContext {
     /// The caller's groups.
     pub groups: Vec<String>,
     /// The caller's extra attributes.
-    pub extra: std::collections::BTreeMap<String, Vec<String>>,
+    pub extra: BTreeMap<String, Vec<String>>,
     /// Whether the server lets no container be privileged.
     pub forbids_privileged: bool,
     /// What checks have to say beside errors.
     pub remarks: Remarks,
+    /// The labels of the object's namespace, or why they could not be read; only for objects of which
+    /// [`Rules::reads_namespace`] says so.
+    pub namespace_labels: Option<Result<BTreeMap<String, String>, String>>,
 }
 
 /// Texts for the client that come up while an object is checked, and are no errors.
@@ -146,6 +150,10 @@ pub trait Rules: Send + Sync + 'static {
     fn update_warnings(&self, _endpoint: Endpoint, object: &dyn Object, old: &dyn Object) -> Vec<String> {
         self.warnings(object, Some(old))
     }
+    /// Whether the labels of its namespace decide whether the object is sound.
+    fn reads_namespace(&self, _object: &dyn Object) -> bool {
+        false
+    }
     /// The gates that fields of the kind are behind.
     fn gates(&self) -> Vec<Feature> {
         Vec::new()
@@ -162,6 +170,10 @@ pub trait Rules: Send + Sync + 'static {
     fn columns(&self) -> Vec<Column<'_>>;
     /// The cells of the table row, in the order of the columns.
     fn cells(&self, object: &dyn Object, now: Time) -> Vec<Value>;
+    /// The place of an object among the rows of a table, where they are not in the order of the list.
+    fn table_rank(&self, _object: &dyn Object) -> Option<i64> {
+        None
+    }
     /// Conditions of the table row, as free-form values; only pods have any.
     fn row_conditions(&self, object: &dyn Object) -> Vec<Value>;
     /// The replicas of a kind with a scale: (spec, status, selector text).
@@ -254,6 +266,10 @@ pub trait TypedRules: Send + Sync + 'static {
     fn status_warnings(_object: &Self::Object) -> Vec<String> {
         Vec::new()
     }
+    /// See [`Rules::reads_namespace`].
+    fn reads_namespace(_object: &Self::Object) -> bool {
+        false
+    }
     /// See [`Rules::keeps`].
     fn keeps(_name: &str) -> Option<&'static str> {
         None
@@ -268,6 +284,10 @@ pub trait TypedRules: Send + Sync + 'static {
     }
     /// See [`Rules::field`]; metadata fields are known to the engine.
     fn field(_object: &Self::Object, _path: &str) -> Option<String> {
+        None
+    }
+    /// See [`Rules::table_rank`].
+    fn table_rank(_object: &Self::Object) -> Option<i64> {
         None
     }
     /// See [`Rules::row_conditions`].
@@ -419,6 +439,9 @@ impl<R: TypedRules> Rules for Typed<R> {
     fn grace(&self, object: &dyn Object, asked_seconds: Option<i64>) -> Grace {
         R::grace(typed(object), asked_seconds)
     }
+    fn reads_namespace(&self, object: &dyn Object) -> bool {
+        R::reads_namespace(typed(object))
+    }
     fn gates(&self) -> Vec<Feature> {
         R::GATED.iter().flat_map(|gated| gated.features).copied().collect()
     }
@@ -430,6 +453,9 @@ impl<R: TypedRules> Rules for Typed<R> {
     }
     fn cells(&self, object: &dyn Object, now: Time) -> Vec<Value> {
         R::COLUMNS.iter().map(|cell| (cell.show)(typed(object), now)).collect()
+    }
+    fn table_rank(&self, object: &dyn Object) -> Option<i64> {
+        R::table_rank(typed(object))
     }
     fn row_conditions(&self, object: &dyn Object) -> Vec<Value> {
         R::row_conditions(typed(object))

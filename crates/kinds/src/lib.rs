@@ -5,6 +5,7 @@
 
 mod admissionregistration_v1;
 pub mod apiextensions_v1;
+mod apiserverinternal_v1alpha1;
 mod apps_v1;
 mod authentication_v1;
 mod authorization_v1;
@@ -12,6 +13,7 @@ mod autoscaling_v1;
 mod autoscaling_v2;
 mod batch_v1;
 mod certificates_v1;
+mod certificates_v1beta1;
 mod coordination_v1;
 mod coordination_v1beta1;
 mod core_v1;
@@ -27,9 +29,14 @@ mod policy_v1;
 mod quota_rules;
 mod rbac_v1;
 mod replicas;
+mod resource_v1;
+mod resource_v1alpha3;
+mod resource_v1beta1;
 pub mod scale;
 mod scheduling_v1;
+mod scheduling_v1alpha2;
 mod storage_v1;
+mod storagemigration_v1beta1;
 mod webhook_client;
 mod workload;
 
@@ -57,19 +64,30 @@ pub static VERSIONS: &[Version] = &[
     Version::of(17_500, autoscaling_v1::KINDS),
     Version::of(17_400, batch_v1::KINDS),
     Version::of(17_300, certificates_v1::KINDS),
+    Version { priority: 9, ..Version::of(17_300, certificates_v1beta1::KINDS) },
+    Version { priority: 1, ..Version::of(17_300, certificates_v1beta1::V1ALPHA1) },
     Version::of(17_200, networking_v1::KINDS),
+    Version { priority: 9, ..Version::of(17_200, networking_v1::V1BETA1) },
     Version::of(17_100, policy_v1::KINDS),
     Version::of(17_000, rbac_v1::KINDS),
     Version::of(16_800, storage_v1::KINDS),
+    Version { priority: 9, ..Version::of(16_800, storage_v1::V1BETA1) },
     Version::of(16_700, admissionregistration_v1::KINDS),
     Version::of(16_700, apiextensions_v1::KINDS),
     Version::of(16_600, scheduling_v1::KINDS),
+    Version { priority: 2, ..Version::of(16_600, scheduling_v1alpha2::KINDS) },
     Version::of(16_500, coordination_v1::KINDS),
-    Version::of(16_500, coordination_v1beta1::KINDS),
-    Version::of(16_500, coordination_v1beta1::V1ALPHA2),
+    Version { priority: 13, ..Version::of(16_500, coordination_v1beta1::KINDS) },
+    Version { priority: 12, ..Version::of(16_500, coordination_v1beta1::V1ALPHA2) },
     Version::of(16_300, node_v1::KINDS),
     Version::of(16_200, discovery_v1::KINDS),
+    Version { priority: 21, ..Version::of(16_200, resource_v1::KINDS) },
+    Version::of(16_200, resource_v1::V1BETA2),
+    Version { priority: 9, ..Version::of(16_200, resource_v1beta1::KINDS) },
+    Version { priority: 1, ..Version::of(16_200, resource_v1alpha3::KINDS) },
     Version::of(16_100, flowcontrol_v1::KINDS),
+    Version { priority: 9, ..Version::of(16_000, apiserverinternal_v1alpha1::KINDS) },
+    Version { priority: 9, ..Version::of(15_800, storagemigration_v1beta1::KINDS) },
 ];
 
 /// Every kind.

@@ -153,6 +153,18 @@ impl PublicKey {
         digest(&SHA1_FOR_LEGACY_USE_ONLY, bits.unwrap_or_default()).as_ref().to_vec()
     }
 
+    /// Checks a signature by which somebody shows to hold the key: of Ed25519 over the message, of others over its SHA-256,
+    /// as ECDSA in ASN.1 or RSA-PSS.
+    #[must_use]
+    pub fn verify_possession(&self, message: &[u8], signature: &[u8]) -> bool {
+        let algorithm: Option<&'static dyn VerificationAlgorithm> = match &self.kind {
+            PublicKeyKind::Rsa { .. } => Some(&signature::RSA_PSS_2048_8192_SHA256),
+            PublicKeyKind::Ec { curve, .. } => ecdsa_algorithm(*curve, oid::ECDSA_SHA256),
+            PublicKeyKind::Ed25519(_) => Some(&signature::ED25519),
+        };
+        algorithm.is_some_and(|algorithm| self.verify_with(algorithm, message, signature))
+    }
+
     /// Checks an X.509 or PKCS#10 signature given its DER AlgorithmIdentifier content's OID. SHA-1 is refused.
     pub(crate) fn verify_x509(&self, algorithm: &[u8], message: &[u8], signature: &[u8]) -> bool {
         self.x509_algorithm(algorithm).is_some_and(|algorithm| self.verify_with(algorithm, message, signature))

@@ -115,7 +115,8 @@ impl Resource {
     ) -> Result<Arc<Stored>, ApiError> {
         self.rules.prepare_create(&cx.rules, &mut *object);
         let mut errors = metadata::validate_create(&*self.rules, object.meta());
-        errors.extend(self.rules.validate_create(&cx.rules, &*object));
+        let rules = self.rules_about(cx, &*object).await;
+        errors.extend(self.rules.validate_create(&rules, &*object));
         if errors.is_empty() {
             errors = metadata::validate_path_segment(object.meta());
         }

@@ -33,6 +33,7 @@ mod scale;
 mod selection;
 mod services;
 mod store;
+mod surroundings;
 mod update;
 mod watch;
 

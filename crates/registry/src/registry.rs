@@ -107,16 +107,16 @@ impl Registry {
         // As upstream reads the flag: rooted, and without a slash at the end.
         options.etcd_prefix = format!("/{}", options.etcd_prefix.trim_matches('/'));
         let pool = LeasePoolOptions { reuse_duration: options.lease_reuse, ..LeasePoolOptions::default() };
-        let shared = Shared {
-            rng: Arc::clone(&options.rng),
-            clock: Arc::clone(&options.clock),
-            gates: options.gates.clone(),
-            garbage_collector: options.garbage_collector,
-            delete_collection_workers: options.delete_collection_workers,
-            compacted: Arc::clone(&options.compacted),
-        };
         Arc::new_cyclic(|registry| Self {
-            shared: Arc::new(shared),
+            shared: Arc::new(Shared {
+                registry: Weak::clone(registry),
+                rng: Arc::clone(&options.rng),
+                clock: Arc::clone(&options.clock),
+                gates: options.gates.clone(),
+                garbage_collector: options.garbage_collector,
+                delete_collection_workers: options.delete_collection_workers,
+                compacted: Arc::clone(&options.compacted),
+            }),
             leases: Arc::new(LeasePool::new(Arc::clone(&options.backend), Arc::clone(&options.clock), pool)),
             services: Arc::new(ServiceCompanion::new(&options, Weak::clone(registry))),
             options,

@@ -1,7 +1,7 @@
 //! One resource in one served version, ready to be used: its rules, its place in the store, its cache.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, Weak};
 
 use api_machinery::gvk::GroupResource;
 use api_machinery::object::Object;
@@ -16,10 +16,12 @@ use crate::codec::StorageMedia;
 use crate::companion::Companion;
 use crate::context::RulesRef;
 use crate::conversion::Conversion;
+use crate::registry::Registry;
 use crate::store::Store;
 
 /// What all resources share.
 pub(crate) struct Shared {
+    pub(crate) registry: Weak<Registry>,
     pub(crate) rng: SharedRng,
     pub(crate) clock: SharedClock,
     pub(crate) gates: Gates,

@@ -7,7 +7,7 @@ use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::gvk::GroupKind;
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
-use kinds::rules::Endpoint;
+use kinds::rules::{Endpoint, RuleContext};
 use watch_cache::Stored;
 
 use crate::companion::Outcome;
@@ -218,8 +218,9 @@ impl Resource {
         old: &dyn Object,
     ) -> Result<Swap, ApiError> {
         self.prepare(request, &mut *object, old);
-        let errors = self.validate_update(request, &*object, old);
-        request.hooks.admission.warn(&request.cx.rules.remarks.take());
+        let rules = self.rules_about(request.cx, &*object).await;
+        let errors = self.validate_update(request, &rules, &*object, old);
+        request.hooks.admission.warn(&rules.remarks.take());
         if !errors.is_empty() {
             return Err(ApiError::invalid(&self.group_kind(), request.name, &errors));
         }
@@ -243,7 +244,13 @@ impl Resource {
     }
 
     /// All that is wrong with an object that is to replace `old`, in upstream's order.
-    fn validate_update(&self, request: &Request<'_>, object: &dyn Object, old: &dyn Object) -> ErrorList {
+    fn validate_update(
+        &self,
+        request: &Request<'_>,
+        rules: &RuleContext,
+        object: &dyn Object,
+        old: &dyn Object,
+    ) -> ErrorList {
         let looks = metadata::validate_update(&*self.rules, request.endpoint, object.meta(), old.meta());
         let (mut errors, mut own) = (looks.shared, looks.own.into_iter());
         if let Some(as_new) = self.rules.validate_as_new(request.endpoint, object, old) {
@@ -251,7 +258,7 @@ impl Resource {
             errors.extend(as_new);
         }
         own.for_each(|look| errors.extend(look));
-        errors.extend(self.rules.validate_update(&request.cx.rules, request.endpoint, object, old));
+        errors.extend(self.rules.validate_update(rules, request.endpoint, object, old));
         errors
     }
 

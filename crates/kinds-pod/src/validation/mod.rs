@@ -34,8 +34,11 @@ pub use annotations::{
 pub(crate) use annotations::{SECCOMP_CONTAINER, SECCOMP_POD};
 pub use containers::validate_image_space;
 pub use probes::port_or_name;
-pub use resources::{amount, container_resource_name, is_overcommitable, standard_name, validate_overhead_amounts};
+pub use resources::{
+    amount, container_resource_name, is_extended, is_overcommitable, standard_name, validate_overhead_amounts,
+};
 pub use tolerations::validate_tolerations;
+pub use volume_sources::validate_template_metadata;
 pub use volumes::{ISCSI_NAME, fits_portal};
 
 /// What a spec stands in.

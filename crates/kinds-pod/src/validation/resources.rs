@@ -58,7 +58,7 @@ fn is_native(name: &str) -> bool {
 }
 
 /// Whether a name stands for something that a device plugin or driver offers.
-pub(super) fn is_extended(name: &str) -> bool {
+pub fn is_extended(name: &str) -> bool {
     !is_native(name) && !name.starts_with("requests.") && names::qualified_name(&format!("requests.{name}")).is_empty()
 }
 

@@ -313,14 +313,14 @@ pub(super) fn ephemeral(path: &Path, source: &EphemeralVolumeSource, errors: &mu
         errors.push(path.required(""));
         return;
     };
-    let at = path.child("metadata");
-    errors.extend(names::annotations(&at.child("annotations"), &template.metadata.annotations));
-    errors.extend(names::labels(&at.child("labels"), &template.metadata.labels));
-    refuse_other_metadata(&at, &template.metadata, errors);
+    validate_template_metadata(&path.child("metadata"), &template.metadata, errors);
     claim_spec::validate(&path.child("spec"), &template.spec, None, errors);
 }
 
-fn refuse_other_metadata(path: &Path, metadata: &ObjectMeta, errors: &mut ErrorList) {
+/// Checks the metadata of a template, which are labels and annotations.
+pub fn validate_template_metadata(path: &Path, metadata: &ObjectMeta, errors: &mut ErrorList) {
+    errors.extend(names::annotations(&path.child("annotations"), &metadata.annotations));
+    errors.extend(names::labels(&path.child("labels"), &metadata.labels));
     for (index, field) in metadata.struct_type().fields.iter().enumerate() {
         if matches!(field.name, "labels" | "annotations") || is_zero(metadata.field(index)) {
             continue;

@@ -76,7 +76,7 @@ fn validate_spec(
 }
 
 /// `domain/path`, such as `example.com/signer-name`.
-fn validate_signer(path: &Path, name: &str, errors: &mut ErrorList) {
+pub(crate) fn validate_signer(path: &Path, name: &str, errors: &mut ErrorList) {
     if !rules::required(path, name, errors) {
         return;
     }

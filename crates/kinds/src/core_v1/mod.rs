@@ -1,6 +1,7 @@
 //! The kinds of core/v1.
 
 mod claim_validation;
+mod component_status;
 mod config_map;
 mod endpoints;
 mod event;
@@ -38,6 +39,7 @@ pub(crate) use volume_validation::inline as inline_volume;
 
 /// The rules of each kind of the group version.
 pub(crate) static KINDS: &[&dyn Rules] = &[
+    &Typed::<component_status::ComponentStatusRules>::new(),
     &Typed::<config_map::ConfigMapRules>::new(),
     &Typed::<endpoints::EndpointsRules>::new(),
     &Typed::<event::EventRules>::new(),

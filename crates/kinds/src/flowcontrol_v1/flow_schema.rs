@@ -56,6 +56,11 @@ impl TypedRules for FlowSchemaRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
+    /// The schema that is asked first stands first.
+    fn table_rank(object: &FlowSchema) -> Option<i64> {
+        Some(object.spec.matching_precedence.into())
+    }
+
     fn validate(_: &RuleContext, object: &FlowSchema) -> ErrorList {
         let mut errors = ErrorList::new();
         validate_spec(&object.metadata.name, &object.spec, &mut errors);

@@ -28,8 +28,7 @@ impl TypedRules for IPAddressRules {
     const INFO: &'static ResourceInfo<'static> = &INFO;
     const COLUMNS: &'static [Cell<IPAddress>] =
         &[Cell::NAME, Cell::text("ParentRef", |object, _| parent(object.spec.parent_ref.as_ref()).into())];
-    const FORMER: &'static [Former] =
-        &[Former::same("networking.k8s.io/v1alpha1"), Former::same("networking.k8s.io/v1beta1")];
+    const FORMER: &'static [Former] = &[Former::same("networking.k8s.io/v1alpha1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
 
     fn validate_name(name: &str, _: bool) -> Vec<String> {

@@ -32,8 +32,7 @@ impl TypedRules for ServiceCIDRRules {
     const INFO: &'static ResourceInfo<'static> = &INFO;
     const COLUMNS: &'static [Cell<ServiceCIDR>] =
         &[Cell::NAME, Cell::text("CIDRs", |object, _| object.spec.cidrs.join(",").into()), Cell::AGE];
-    const FORMER: &'static [Former] =
-        &[Former::same("networking.k8s.io/v1alpha1"), Former::same("networking.k8s.io/v1beta1")];
+    const FORMER: &'static [Former] = &[Former::same("networking.k8s.io/v1alpha1")];
     const STRATEGY: Strategy = Strategy::Status;
     const STATUS_KEEPS_METADATA: bool = true;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];

@@ -29,8 +29,7 @@ impl TypedRules for VolumeAttributesClassRules {
     const INFO: &'static ResourceInfo<'static> = &INFO;
     const COLUMNS: &'static [Cell<VolumeAttributesClass>] =
         &[Cell::NAME, Cell::text("DriverName", |class, _| class.driver_name.clone().into()), Cell::AGE];
-    const FORMER: &'static [Former] =
-        &[Former::same("storage.k8s.io/v1alpha1"), Former::same("storage.k8s.io/v1beta1")];
+    const FORMER: &'static [Former] = &[Former::same("storage.k8s.io/v1alpha1")];
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {

@@ -1,0 +1,181 @@
+//! Expressions that select devices: what they may use, and what is told of those that cannot be used.
+
+use std::sync::{Arc, LazyLock};
+
+use api_machinery::field_path::{ErrorList, Path};
+use api_types::resource_v1::DeviceSelector;
+use cel::ast::Name;
+use cel::kubernetes::{Minor, environment};
+use cel::library::BINDINGS;
+use cel::{Environment, Hints, Range, Type, TypeProvider};
+use feature_gates::Gates;
+
+use super::values;
+use crate::gates;
+
+/// Greatest length of an expression.
+const EXPRESSION_MAX_BYTES: usize = 10 * 1024;
+/// What an expression may cost at most by what is known of devices.
+const MAX_COST: u64 = 1_000_000;
+const SELECTORS_MAX: usize = 32;
+/// The release whose expressions every server of the cluster understands while it is brought up to this one.
+const COMPATIBLE: Minor = Minor(35);
+const CURRENT: Minor = Minor(36);
+
+const VARIABLE: &str = "device";
+const DEVICE: &str = "kubernetes.DRADevice";
+const QUANTITY: &str = "kubernetes.Quantity";
+
+/// Sizes that are known of devices.
+const MAX_DRIVER: u64 = 63;
+const MAX_ENTRIES: u64 = 32;
+const MAX_VALUE: u64 = 64;
+
+/// How an expression is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    /// It is stored already, so that whatever this server understands will do.
+    pub(crate) stored: bool,
+    /// What the process has.
+    pub(crate) gates: &'a Gates,
+}
+
+/// The structure of a device.
+struct Device {
+    /// Whether it says that claims may share it.
+    shared: bool,
+}
+
+impl TypeProvider for Device {
+    fn has_type(&self, name: &str) -> bool {
+        name == DEVICE
+    }
+
+    fn field(&self, type_name: &str, field: &str) -> Option<Type> {
+        let by_domain = |value: Type| Type::map(Type::String, Type::map(Type::String, value));
+        match field {
+            _ if type_name != DEVICE => None,
+            "driver" => Some(Type::String),
+            "attributes" => Some(by_domain(Type::Dyn)),
+            "capacity" => Some(by_domain(Type::opaque(QUANTITY))),
+            "allowMultipleAllocations" if self.shared => Some(Type::Bool),
+            _ => None,
+        }
+    }
+}
+
+impl Hints for Device {
+    fn size(&self, path: &[Name]) -> Option<Range> {
+        let path: Vec<&str> = path.iter().map(|step| &**step).collect();
+        let max = match path.as_slice() {
+            [VARIABLE, "driver"] => MAX_DRIVER,
+            [VARIABLE, "attributes" | "capacity"] | [VARIABLE, "attributes" | "capacity", _] => MAX_ENTRIES,
+            [VARIABLE, "attributes", _, _] => MAX_VALUE,
+            _ => return None,
+        };
+        Some(Range::new(0, max))
+    }
+}
+
+fn made(stored: bool, shared: bool) -> Environment {
+    environment(if stored { CURRENT } else { COMPATIBLE })
+        .with_library(&BINDINGS)
+        .with_types(Arc::new(Device { shared }))
+        .with_variable(VARIABLE, Type::object(DEVICE))
+}
+
+impl Reading<'_> {
+    fn shares(self) -> bool {
+        self.gates.enabled(gates::CONSUMABLE_CAPACITY)
+    }
+
+    fn environment(self) -> &'static Environment {
+        static NEW: LazyLock<Environment> = LazyLock::new(|| made(false, false));
+        static NEW_SHARED: LazyLock<Environment> = LazyLock::new(|| made(false, true));
+        static STORED: LazyLock<Environment> = LazyLock::new(|| made(true, false));
+        static STORED_SHARED: LazyLock<Environment> = LazyLock::new(|| made(true, true));
+        match (self.stored, self.shares()) {
+            (false, false) => &NEW,
+            (false, true) => &NEW_SHARED,
+            (true, false) => &STORED,
+            (true, true) => &STORED_SHARED,
+        }
+    }
+}
+
+/// Checks a list of selectors.
+pub(super) fn validate(path: &Path, selectors: &[DeviceSelector], reading: Reading<'_>, errors: &mut ErrorList) {
+    if !values::fits(path, selectors, SELECTORS_MAX, errors) {
+        return;
+    }
+    for (index, selector) in selectors.iter().enumerate() {
+        let path = path.index(index).child("cel");
+        match &selector.cel {
+            Some(cel) => expression(&path.child("expression"), &cel.expression, reading, errors),
+            None => errors.push(path.required("")),
+        }
+    }
+}
+
+fn expression(path: &Path, text: &str, reading: Reading<'_>, errors: &mut ErrorList) {
+    if text.len() > EXPRESSION_MAX_BYTES {
+        return errors.push(path.too_long(EXPRESSION_MAX_BYTES));
+    }
+    let program = match reading.environment().compile(text) {
+        Ok(program) => program,
+        Err(issues) => return errors.push(path.invalid(text, format!("compilation failed: {issues}"))),
+    };
+    let result = program.result_type();
+    if !matches!(result, Type::Bool | Type::Dyn) {
+        return errors.push(path.invalid(text, format!("must evaluate to bool or the unknown type, not {result}")));
+    }
+    if program.estimate(&Device { shared: reading.shares() }).max > MAX_COST {
+        errors.push(path.forbidden("too complex, exceeds cost limit"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_are_compiled_and_bounded() {
+        let long = format!("true{}", " ".repeat(EXPRESSION_MAX_BYTES));
+        let costly = "device.attributes.all(a, device.attributes.all(b, device.attributes.all(c, \
+                      device.attributes.all(d, a + b + c + d == ''))))";
+        for (text, expected) in [
+            ("device.driver == 'gpu.example.com'", ""),
+            ("device.attributes['gpu.example.com'].model == 'x'", ""),
+            ("device.capacity['gpu.example.com'].memory.compareTo(quantity('1Gi')) >= 0", ""),
+            ("cel.bind(a, device.attributes['x.y'], a.fast && semver('1.0.0').isLessThan(a.version))", ""),
+            ("device.allowMultipleAllocations == true", ""),
+            (&long, "p: Too long: may not be more than 10240 bytes"),
+            (
+                "device.driver",
+                "p: Invalid value: \"device.driver\": must evaluate to bool or the unknown type, not string",
+            ),
+            (
+                "device.nothing",
+                "p: Invalid value: \"device.nothing\": compilation failed: ERROR: <input>:1:7: undefined field 'nothing'",
+            ),
+            (costly, "p: Forbidden: too complex, exceeds cost limit"),
+        ] {
+            let mut errors = ErrorList::new();
+            let gates = Gates::default().with(gates::CONSUMABLE_CAPACITY, true);
+            expression(&Path::new("p"), text, Reading { stored: false, gates: &gates }, &mut errors);
+            let found = errors.iter().map(ToString::to_string).collect::<String>();
+            assert!(found.starts_with(expected) && found.is_empty() == expected.is_empty(), "{text}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_field_is_there_with_its_feature() {
+        let gates = Gates::default().with(gates::CONSUMABLE_CAPACITY, false);
+        for stored in [false, true] {
+            let mut errors = ErrorList::new();
+            let reading = Reading { stored, gates: &gates };
+            expression(&Path::new("p"), "device.allowMultipleAllocations == true", reading, &mut errors);
+            assert_eq!(errors.len(), 1);
+        }
+    }
+}
