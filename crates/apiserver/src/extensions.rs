@@ -8,7 +8,7 @@ use crate::custom_resources::{self, ServedKinds};
 use crate::hooks::PostStartHook;
 use crate::options::Place;
 use crate::routes::Routes;
-use crate::{bootstrap, discovery, node_proxy, oidc, openapi, reviews, tokens};
+use crate::{bootstrap, component_statuses, discovery, node_proxy, oidc, openapi, reviews, tokens};
 
 /// Adds every place and every hook.
 pub(crate) fn install(routes: &mut Routes, hooks: &mut Vec<Arc<dyn PostStartHook>>, disabled: &BTreeSet<Place>) {
@@ -17,6 +17,7 @@ pub(crate) fn install(routes: &mut Routes, hooks: &mut Vec<Arc<dyn PostStartHook
     openapi::install(routes, &served);
     reviews::install(routes);
     tokens::install(routes);
+    component_statuses::install(routes);
     oidc::install(routes);
     node_proxy::install(routes);
     custom_resources::install(hooks, &served);

@@ -9,5 +9,9 @@ pub(crate) const SUBJECT_UID: Feature = Feature::named("AllowParsingUserUIDFromC
 /// CBOR is spoken, and custom objects are stored as it.
 pub(crate) const CBOR: Feature = Feature::named("CBORServingAndStorage");
 
+/// Who tells which devices a claim has needs a right to it, and drivers one for their own.
+pub(crate) const CLAIM_RIGHTS: Feature = Feature::named("DRAResourceClaimGranularStatusAuthorization");
+
 /// All of them.
-pub(crate) const KNOWN: Known = Known::switching(&[&[COMPRESS, SUBJECT_UID, CBOR], kinds::gates::SWITCHED]);
+pub(crate) const KNOWN: Known =
+    Known::switching(&[&[COMPRESS, SUBJECT_UID, CBOR, CLAIM_RIGHTS], kinds::gates::SWITCHED]);

@@ -8,6 +8,7 @@ mod authorization;
 mod bootstrap;
 mod chain;
 mod charged_quotas;
+mod component_statuses;
 pub mod config;
 mod custom_kinds;
 mod custom_resources;

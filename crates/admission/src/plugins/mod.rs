@@ -14,6 +14,7 @@ mod mutating_webhook;
 mod namespace_exists;
 mod namespace_lifecycle;
 mod node_labels;
+mod node_pod_certificates;
 mod node_references;
 mod node_restriction;
 mod persistent_volume_claim_resize;
@@ -55,6 +56,7 @@ pub const ALL: &[PluginEntry] = &[
     runtime_class::ENTRY,
     signers::APPROVAL,
     signers::SIGNING,
+    signers::ATTEST,
     certificate_subject_restriction::ENTRY,
     default_ingress_class::ENTRY,
     deny_service_external_ips::ENTRY,

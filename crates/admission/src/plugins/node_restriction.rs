@@ -6,19 +6,19 @@ use api_machinery::status::ApiError;
 use api_types::authentication_v1::{TokenRequest, UserInfo};
 use api_types::certificates_v1::CertificateSigningRequest;
 use api_types::core_v1::constants::MIRROR_POD_ANNOTATION_KEY;
-use api_types::core_v1::{Node, PersistentVolumeClaim, Pod};
+use api_types::core_v1::{Node, PersistentVolumeClaim, Pod, ServiceAccount};
 use async_trait::async_trait;
 use pki::CertificateRequest;
 
-use super::node_labels;
 use super::node_references::api_reference;
+use super::{node_labels, node_pod_certificates};
 use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry, Wish};
 
 pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "NodeRestriction",
     enabled_by_default: false,
     passes: Passes::Mutating,
-    reads: &[&Node::TYPE, &Pod::TYPE],
+    reads: &[&Node::TYPE, &Pod::TYPE, &ServiceAccount::TYPE],
     build: |_| Box::new(NodeRestriction),
 };
 
@@ -69,6 +69,9 @@ impl Plugin for NodeRestriction {
             ("", "serviceaccounts", "token") => by.token(object).await,
             ("coordination.k8s.io", "leases", _) => by.lease(object),
             ("certificates.k8s.io", "certificatesigningrequests", "") => by.certificate(object),
+            ("certificates.k8s.io", "podcertificaterequests", _) => {
+                node_pod_certificates::check(cx, attributes, node, object)
+            }
             ("storage.k8s.io", "csinodes", _) if attributes.name != node => {
                 by.refuse("can only access CSINode with the same name as the requesting node")
             }

@@ -1,6 +1,7 @@
 //! Admission of one request: the plugins, and what else must hold inside the transaction.
 
-use api_machinery::gvk::{GroupResource, GroupVersionKind};
+use api_machinery::field_path::ErrorList;
+use api_machinery::gvk::{GroupKind, GroupResource, GroupVersionKind};
 use api_machinery::meta::{CreateOptions, DeleteOptions, ObjectMeta, UpdateOptions};
 use api_machinery::object::Object;
 use api_machinery::reflect;
@@ -14,10 +15,11 @@ use kinds::info::SubresourceInfo;
 use registry::{Admission, Operation};
 use tokio::time::Instant;
 
-use super::Target;
 use super::incoming::{When, drop_duplicate_owners};
+use super::{Target, claim_permissions, signing_permission};
 use crate::chain::{self, Authorized, Request};
 use crate::cx::{ApiCx, server_request};
+use crate::gates;
 use crate::plugin_notes;
 use crate::request::Query;
 use crate::warnings::Warnings;
@@ -156,6 +158,21 @@ impl<'a> Admitting<'a> {
         Err(ApiError::forbidden(self.target.resource.group_resource(), &meta.name, text))
     }
 
+    /// Not everybody who may write a status may say everything in it.
+    async fn check_status(&self, object: &dyn Object, old: &dyn Object) -> Result<(), ApiError> {
+        let authorizer = &*self.cx.authorizer;
+        let mut errors = ErrorList::new();
+        if self.cx.lifecycle.gates().enabled(gates::CLAIM_RIGHTS) {
+            errors.extend(claim_permissions::check(authorizer, &self.attributes, object, old).await);
+        }
+        errors.extend(signing_permission::check(authorizer, &self.attributes, object, old).await);
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let kind = GroupKind::named(self.target.info().group, self.target.info().kind);
+        Err(ApiError::invalid(&kind, &object.meta().name, &errors))
+    }
+
     /// Nobody hands out what they do not hold.
     async fn check_escalation(&self, object: &dyn Object, old: Option<&dyn Object>) -> Result<(), ApiError> {
         let authorizer = &*self.cx.authorizer;
@@ -272,6 +289,9 @@ impl Admission for Admitting<'_> {
     ) -> Result<(), ApiError> {
         if let (Some(object), RBAC) = (object, self.target.info().group) {
             self.check_escalation(object, old).await?;
+        }
+        if let (Some(object), Some(old), "status") = (object, old, self.subresource) {
+            self.check_status(object, old).await?;
         }
         let attributes = self.attributes(operation, object.or(old));
         if operation == Operation::Delete {

@@ -2,6 +2,7 @@
 
 mod admitting;
 mod bounded_write;
+mod claim_permissions;
 mod create;
 mod delete;
 mod delete_collection;
@@ -15,6 +16,7 @@ mod patch;
 mod patch_body;
 mod pods;
 mod scale;
+mod signing_permission;
 mod target;
 mod update;
 mod watch;
@@ -28,6 +30,7 @@ use component_base::serving::{Response, text};
 use http::{Method, StatusCode};
 use kinds::rules::Endpoint;
 
+pub(crate) use deprecation::note_kind as note_deprecation;
 pub(crate) use ownership::Ownership;
 pub(crate) use pods::BINDINGS;
 pub(crate) use target::Target;

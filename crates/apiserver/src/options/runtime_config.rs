@@ -7,13 +7,7 @@ use component_base::version::MinorVersion;
 use kinds::info::ResourceInfo;
 
 /// Groups of upstream that this server does not have. They can be switched off, as they are.
-const ABSENT: [&str; 5] = [
-    "admissionregistration.k8s.io",
-    "apiregistration.k8s.io",
-    "internal.apiserver.k8s.io",
-    "resource.k8s.io",
-    "storagemigration.k8s.io",
-];
+const ABSENT: [&str; 2] = ["admissionregistration.k8s.io", "apiregistration.k8s.io"];
 
 /// Group, version and plural name of a resource.
 pub(crate) type Place = (&'static str, &'static str, &'static str);
@@ -167,7 +161,7 @@ mod tests {
         let few = stable("api/all=false,v1=true,batch/v1=true");
         assert!(few.contains(&("apps", "v1", "deployments")) && !few.contains(&JOBS));
         assert!(!few.iter().any(|(group, ..)| group.is_empty()));
-        assert_eq!(stable("resource.k8s.io/v1=false"), BTreeSet::new());
+        assert_eq!(stable("apiregistration.k8s.io/v1=false"), BTreeSet::new());
     }
 
     #[test]
@@ -207,7 +201,7 @@ mod tests {
             ("a/b/c/d=true", "runtime-config invalid key a/b/c/d"),
             ("api/all=false", "invalid runtime-config with only api/all=false"),
             ("batch/v1/Jobs=false", "resource is always lowercase plural, not \"Jobs\""),
-            ("resource.k8s.io/v1=true", "is not supported by this server"),
+            ("apiregistration.k8s.io/v1=true", "is not supported by this server"),
         ] {
             let error = read(line).unwrap_err();
             assert!(error.contains(expected), "{line}: {error}");

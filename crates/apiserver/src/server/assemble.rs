@@ -1,5 +1,6 @@
 //! Making the parts of a server and putting them together.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -30,6 +31,7 @@ use crate::cx::ApiCx;
 use crate::flow_control::{self, FlowControl};
 use crate::hooks::{Hooks, PostStartHook};
 use crate::metrics::{AdmissionMetrics, ApiMetrics};
+use crate::options::Place;
 use crate::routes::Routes;
 use crate::webhooks::{WebhookClients, WebhookCredentials};
 use crate::{admission_lookup, bootstrap, extensions, handlers, object_counts, storage_ready};
@@ -46,10 +48,10 @@ pub(super) fn assemble(
     encrypt(&config, &lifecycle, &metrics, &mut options)?;
     let registry = Registry::new(options);
     registry.install_built_in();
-    for (group, version, resource) in &config.disabled {
+    let disabled = not_served(&config, lifecycle.gates());
+    for (group, version, resource) in &disabled {
         registry.remove(group, version, resource);
     }
-    remove_gated(&registry, lifecycle.gates());
     let slis = Metrics::new(config.metrics.clone());
     let health = Health::new(&slis, config.livez_grace);
     let roles = MirroredRoles::default();
@@ -84,7 +86,7 @@ pub(super) fn assemble(
     let metrics = ApiMetrics::new(metrics, slis);
     let seats = seats(&config, &lifecycle, &registry, &metrics, &mut routes, &mut hooks);
     hooks.push(object_counts::hook());
-    extensions::install(&mut routes, &mut hooks, &config.disabled);
+    extensions::install(&mut routes, &mut hooks, &disabled);
     if config.requests.fairness {
         hooks.push(Arc::new(flow_control::Producer));
     }
@@ -149,12 +151,11 @@ fn seats(
     control
 }
 
-/// Kinds whose features are off are not served, whatever else says so.
-fn remove_gated(registry: &Registry, gates: &Gates) {
+/// The built-in kinds that are not served: those that the configuration says so of, and those whose features are off.
+fn not_served(config: &ServerConfig, gates: &Gates) -> BTreeSet<Place> {
     let off = |info: &&ResourceInfo<'_>| info.gates.iter().any(|feature| !gates.enabled(*feature));
-    for info in kinds::all().map(|rules| rules.info()).filter(off) {
-        registry.remove(info.group, info.version, info.resource);
-    }
+    let gated = kinds::all().map(|rules| rules.info()).filter(off);
+    gated.map(|info| (info.group, info.version, info.resource)).chain(config.disabled.iter().copied()).collect()
 }
 
 fn registry_options(config: &ServerConfig, lifecycle: &Lifecycle, store: &Store) -> RegistryOptions {

@@ -1,6 +1,9 @@
 //! Objects as the rows of a table, for people.
 //! Concept: <https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables>
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use api_machinery::json;
 use api_machinery::leaf::RawJson;
 use api_machinery::meta::{ListMeta, Table, TableColumnDefinition, TableRow, TableRowCondition};
@@ -10,7 +13,7 @@ use api_machinery::value::Value;
 use bytes::Bytes;
 use kinds::info::Column;
 use kinds::rules::Rules;
-use registry::List;
+use registry::{List, Stored};
 use watch_cache::Pace;
 
 use crate::request::Query;
@@ -57,7 +60,7 @@ pub(crate) async fn of_list(shown: &Shown<'_>, list: &List, metadata: ListMeta, 
     let (mut pieces, mut pace) = (Chunks::default(), Pace::default());
     // All but the end of the list of rows, which is the last member.
     pieces.push(empty.strip_suffix("]}").unwrap_or(&empty).to_owned());
-    for (index, item) in list.items.iter().enumerate() {
+    for (index, item) in in_order(shown.rules, &list.items).iter().enumerate() {
         if index > 0 {
             pieces.push(Bytes::from_static(b","));
         }
@@ -66,6 +69,18 @@ pub(crate) async fn of_list(shown: &Shown<'_>, list: &List, metadata: ListMeta, 
     }
     pieces.push(Bytes::from_static(b"]}\n"));
     pieces
+}
+
+/// The objects in the order of the rows.
+fn in_order<'a>(rules: &dyn Rules, items: &'a [Arc<Stored>]) -> Cow<'a, [Arc<Stored>]> {
+    let has_ranks = items.first().is_some_and(|first| rules.table_rank(first.object()).is_some());
+    if !has_ranks {
+        return Cow::Borrowed(items);
+    }
+    let mut sorted = items.to_vec();
+    // Those of the same rank stay in the order of their names.
+    sorted.sort_by_key(|item| rules.table_rank(item.object()));
+    Cow::Owned(sorted)
 }
 
 /// The table of one event of a watch, as JSON: columns only with the first one.

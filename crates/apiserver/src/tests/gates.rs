@@ -21,6 +21,7 @@ struct Row {
 const ROWS: &[Row] = &[
     Row { feature: gates::COMPRESS, see: |gates| Box::pin(encoding(gates)), on: "gzip", off: "" },
     Row { feature: gates::CBOR, see: |gates| Box::pin(form(gates)), on: "application/cbor", off: "application/json" },
+    Row { feature: gates::CLAIM_RIGHTS, see: |gates| Box::pin(claim(gates)), on: "422", off: "200" },
     Row { feature: gates::SUBJECT_UID, see: |gates| Box::pin(uid(gates)), on: "u1", off: "" },
 ];
 
@@ -33,6 +34,13 @@ async fn encoding(gates: Gates) -> String {
     let answer = api.open(line, &[("accept-encoding", "gzip")], "").await;
     let encoding = answer.headers().get("content-encoding");
     encoding.map(|value| value.to_str().expect("a text").to_owned()).unwrap_or_default()
+}
+
+/// What somebody is told who allocates devices, and may only write a status.
+async fn claim(gates: Gates) -> String {
+    let all = kinds::gates::SWITCHED.iter().fold(gates, |all, own| all.with(*own, true));
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(all), |_| {}).await;
+    super::device_claims::allocated_by_alice(&api, None).await.code.to_string()
 }
 
 /// What is stored of a field of a kind.

@@ -67,6 +67,8 @@ async fn clients_come_over_https() {
 async fn the_end_closes_the_port_and_waits_for_what_runs() {
     component_base::tls::install_default();
     let api = Api::with(|config| config.serving = Some(serving())).await;
+    // What the start does would be taken for the request that is waited for.
+    api.wait_until_ready().await;
     let handle = api.server.listen().unwrap().expect("it listens");
     let mut config = ClientConfig::for_server(format!("https://{}", handle.address()));
     config.trust = Trust::Insecure;

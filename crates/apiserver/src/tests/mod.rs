@@ -6,6 +6,7 @@ mod adopted;
 mod audited;
 mod cbor;
 mod custom;
+mod device_claims;
 mod encrypted;
 mod fake_kubelet;
 mod fake_webhook;
