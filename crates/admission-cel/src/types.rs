@@ -22,17 +22,17 @@ fn text() -> Declared {
 }
 
 fn list(item: Declared) -> Declared {
-    plain(DeclaredKind::List { item: Box::new(item), order: ListOrder::Atomic })
+    plain(DeclaredKind::List { item: Arc::new(item), order: ListOrder::Atomic })
 }
 
 fn map(value: Declared) -> Declared {
-    plain(DeclaredKind::Map { value: Box::new(value) })
+    plain(DeclaredKind::Map { value: Arc::new(value) })
 }
 
 fn object(name: &str, fields: Vec<(&str, Declared)>) -> Declared {
     let field = |(name, declared): (&str, Declared)| {
         let json_name = name.to_owned();
-        (name.into(), DeclaredField { json_name, declared })
+        (name.into(), DeclaredField { json_name, declared: Arc::new(declared) })
     };
     let fields: BTreeMap<_, _> = fields.into_iter().map(field).collect();
     plain(DeclaredKind::Object { name: name.into(), fields })

@@ -49,7 +49,7 @@ pub trait Lookup: Send + Sync {
     async fn is_allowed(&self, user: &UserInfo, wish: &Wish<'_>) -> bool;
 }
 
-impl dyn Lookup {
+impl dyn Lookup + '_ {
     /// An object as the cache has it.
     #[must_use]
     pub fn get<T: Kind + Object>(&self, namespace: &str, name: &str) -> Option<Arc<T>> {

@@ -8,10 +8,11 @@ pub(crate) const COMPRESS: Feature = Feature::named("APIResponseCompression");
 pub(crate) const SUBJECT_UID: Feature = Feature::named("AllowParsingUserUIDFromCertAuth");
 /// CBOR is spoken, and custom objects are stored as it.
 pub(crate) const CBOR: Feature = Feature::named("CBORServingAndStorage");
-
 /// Who tells which devices a claim has needs a right to it, and drivers one for their own.
 pub(crate) const CLAIM_RIGHTS: Feature = Feature::named("DRAResourceClaimGranularStatusAuthorization");
+/// Devices are allocated to pods. The API of it is here; the scheduler and the kubelet do their parts when theirs is on.
+pub(crate) const DEVICES: Feature = Feature::named("DynamicResourceAllocation");
 
 /// All of them.
 pub(crate) const KNOWN: Known =
-    Known::switching(&[&[COMPRESS, SUBJECT_UID, CBOR, CLAIM_RIGHTS], kinds::gates::SWITCHED]);
+    Known::switching(&[&[COMPRESS, SUBJECT_UID, CBOR, CLAIM_RIGHTS, DEVICES], kinds::gates::SWITCHED]);

@@ -1,5 +1,6 @@
 //! Features that Kubernetes v1.36 has on and nothing in this build has. Their gates are off here, and nothing announces
-//! them. The list only shrinks: whoever brings a feature takes its line away.
+//! them. The list only shrinks: whoever brings a feature takes its line away. Where one binary has its part of a feature and
+//! others lack theirs, that binary switches the gate and the line stays.
 
 use crate::feature::Feature;
 
@@ -24,6 +25,7 @@ pub(crate) const ABSENT: &[Feature] = &[
     Feature::named("DRASchedulerFilterTimeout"),
     Feature::named("DetectCacheInconsistency"),
     Feature::named("DisableCPUQuotaWithExclusiveCPUs"),
+    Feature::named("DynamicResourceAllocation"),
     Feature::named("ExternalServiceAccountTokenSigner"),
     Feature::named("GracefulNodeShutdown"),
     Feature::named("GracefulNodeShutdownBasedOnPodPriority"),

@@ -78,7 +78,8 @@ pub struct Resolved {
 pub struct Known {
     /// The libraries whose gates it knows.
     pub defined_in: &'static [DefinedIn],
-    /// The gates whose two sides its code has. Others stay as they are, and setting them to anything else is refused.
+    /// The gates whose two sides its code has, and locked ones that it has alone. Others stay as they are, and setting them
+    /// to anything else is refused.
     pub switches: &'static [&'static [Feature]],
 }
 

@@ -67,8 +67,8 @@ struct Scope<'v> {
     old: Option<CelValue<'v>>,
 }
 
-impl Activation for Scope<'_> {
-    fn resolve<'s>(&'s self, name: &str, _: &mut Meter<'_>) -> Option<Out<CelValue<'s>>> {
+impl<'v> Activation<'v> for Scope<'v> {
+    fn resolve(&self, name: &str, _: &mut Meter<'_>) -> Option<Out<CelValue<'v>>> {
         match name {
             SELF => Some(Ok(self.this.clone())),
             OLD_SELF => self.old.clone().map(Ok),

@@ -6,7 +6,7 @@ use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 
 /// Asks whether the images of a pod may run.
-#[api(kind = "ImageReview")]
+#[api(kind = "ImageReview", resource = "imagereviews")]
 pub struct ImageReview {
     /// Standard object metadata.
     #[field(1)]

@@ -102,7 +102,17 @@ async fn patches_are_bounded() {
         let answer = create(&api, "m").await;
         assert!(answer.code >= 400, "{}", answer.text);
     }
-    assert_eq!(api.get("/livez").await.code, 200);
+    server.reply(Reply::allows());
+    assert_eq!(create(&api, "m").await.code, 201);
+}
+
+/// A first attempt may go by a cache that lags; what is written is what both were asked about last.
+fn check_last(server: &ReviewServer, stored: &Value) {
+    let asked = server.asked();
+    assert!(asked.len() >= 2, "{stored}");
+    for asked in asked.iter().rev().take(2) {
+        assert_eq!(asked.request["oldObject"], *stored);
+    }
 }
 
 /// V12: the old object is what is stored, whatever is asked for.
@@ -124,16 +134,13 @@ async fn the_old_object_is_the_stored_one() {
         let mut stored = api.get("/api/v1/nodes/n").await.json();
         server.asked();
         assert_eq!(api.patch(kind, &path, &rename).await.code, 200);
-        for asked in server.asked() {
-            assert_eq!(asked.request["oldObject"], stored, "{path}");
-        }
+        check_last(&server, &stored);
         stored = api.get("/api/v1/nodes/n").await.json();
         let mut put = stored.clone();
         put["metadata"]["labels"]["a"] = json!("again");
         server.asked();
         assert_eq!(api.put(&path, &put.to_string()).await.code, 200);
-        let asked = server.asked();
-        assert!(!asked.is_empty() && asked.iter().all(|own| own.request["oldObject"] == stored), "{path}");
+        check_last(&server, &stored);
     }
 }
 

@@ -1,11 +1,10 @@
 //! An admission webhook: a real HTTPS server that answers reviews as a test says.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use base::{Rng, SystemClock, TaskGroup};
 use base64::Engine as _;
-use component_base::serving::{Body, Response, ServerHandle, full, handler_fn, text};
+use component_base::serving::{Body, Response, ServerHandle, handler_fn, text};
 use http::StatusCode;
 use http_body_util::{BodyExt as _, StreamBody};
 use parking_lot::Mutex;

@@ -8,7 +8,7 @@ use api_types::apiserverinternal_v1alpha1::{ServerStorageVersion, StorageVersion
 
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
-use crate::strategy::{Strategy, keep_metadata};
+use crate::strategy::Strategy;
 use crate::table::{self, Cell};
 use crate::{field_rules as rules, gates};
 
@@ -37,16 +37,7 @@ impl TypedRules for StorageVersionRules {
     const METADATA_CHECKS: &'static [MetadataCheck] = &[];
     const STATUS_METADATA_CHECKS: &'static [MetadataCheck] = &[];
     const STRATEGY: Strategy = Strategy::Status;
-
-    fn reset_fields(subresource: &str) -> &'static [&'static str] {
-        if subresource == "status" { &["metadata", "spec"] } else { &["status"] }
-    }
-
-    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut StorageVersion, old: &StorageVersion) {
-        if endpoint == Endpoint::Status {
-            keep_metadata(&mut object.metadata, &old.metadata);
-        }
-    }
+    const STATUS_KEEPS_METADATA: bool = true;
 
     /// A resource and its group, which is `core` where it has no name.
     fn validate_name(name: &str, _: bool) -> Vec<String> {

@@ -11,7 +11,7 @@ use super::{issued_chain, requested_key};
 use crate::certificates_v1::validate_signer;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
-use crate::strategy::{Strategy, keep_metadata};
+use crate::strategy::Strategy;
 use crate::table::{self, Cell};
 use crate::{conditions, field_rules as rules, gates, internal_json};
 
@@ -50,17 +50,7 @@ impl TypedRules for PodCertificateRequestRules {
     ];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::Status;
-
-    fn prepare_update(
-        _: &RuleContext,
-        endpoint: Endpoint,
-        object: &mut PodCertificateRequest,
-        old: &PodCertificateRequest,
-    ) {
-        if endpoint == Endpoint::Status {
-            keep_metadata(&mut object.metadata, &old.metadata);
-        }
-    }
+    const STATUS_KEEPS_METADATA: bool = true;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

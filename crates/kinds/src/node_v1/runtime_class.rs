@@ -82,6 +82,17 @@ impl TypedRules for RuntimeClassRules {
     }
 }
 
+/// What a class is stood in a spec at first.
+fn first_form(object: &dyn Object) -> Option<Box<dyn Object>> {
+    let first: node_v1alpha1::RuntimeClass = object.downcast_ref().cloned()?;
+    Some(Box::new(RuntimeClass {
+        metadata: first.metadata,
+        handler: first.spec.runtime_handler,
+        overhead: first.spec.overhead,
+        scheduling: first.spec.scheduling,
+    }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,15 +111,4 @@ mod tests {
             "{texts:?}"
         );
     }
-}
-
-/// What a class is stood in a spec at first.
-fn first_form(object: &dyn Object) -> Option<Box<dyn Object>> {
-    let first: node_v1alpha1::RuntimeClass = object.downcast_ref().cloned()?;
-    Some(Box::new(RuntimeClass {
-        metadata: first.metadata,
-        handler: first.spec.runtime_handler,
-        overhead: first.spec.overhead,
-        scheduling: first.spec.scheduling,
-    }))
 }

@@ -12,7 +12,7 @@ use crate::gated::Gated;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
-use crate::strategy::{Strategy, keep_metadata};
+use crate::strategy::Strategy;
 use crate::table::Cell;
 use crate::{field_rules as rules, internal_json};
 
@@ -35,22 +35,14 @@ impl TypedRules for ResourceClaimRules {
     const GATED: &'static [Gated<ResourceClaim>] = claim_fields::OF_CLAIM;
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const STRATEGY: Strategy = Strategy::Status;
+    const STATUS_KEEPS_METADATA: bool = true;
 
     fn set_defaults(object: &mut ResourceClaim) {
         set_counts(&mut object.spec);
     }
 
-    fn reset_fields(subresource: &str) -> &'static [&'static str] {
-        match subresource {
-            "status" => &["metadata", "spec"],
-            "" => &["status"],
-            _ => &[],
-        }
-    }
-
     fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut ResourceClaim, old: &ResourceClaim) {
         if endpoint == Endpoint::Status {
-            keep_metadata(&mut object.metadata, &old.metadata);
             forget_freed(object, old);
         }
     }

@@ -9,7 +9,7 @@ use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::resource_v1::{date_taint, driver, label, pool, validate_taint};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
-use crate::strategy::{Strategy, keep_metadata};
+use crate::strategy::Strategy;
 use crate::table::{Cell, since};
 
 const CONDITIONS_MAX: usize = 8;
@@ -39,10 +39,7 @@ impl TypedRules for DeviceTaintRuleRules {
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
-
-    fn reset_fields(subresource: &str) -> &'static [&'static str] {
-        if subresource == "status" { &["metadata", "spec"] } else { &["status"] }
-    }
+    const STATUS_KEEPS_METADATA: bool = true;
 
     fn prepare_create(cx: &RuleContext, object: &mut DeviceTaintRule) {
         date_taint(&mut object.spec.taint, cx.now);
@@ -50,7 +47,7 @@ impl TypedRules for DeviceTaintRuleRules {
 
     fn prepare_update(cx: &RuleContext, endpoint: Endpoint, object: &mut DeviceTaintRule, old: &DeviceTaintRule) {
         if endpoint == Endpoint::Status {
-            return keep_metadata(&mut object.metadata, &old.metadata);
+            return;
         }
         let (taint, stored) = (&mut object.spec.taint, &old.spec.taint);
         if taint.effect != stored.effect && taint.time_added == stored.time_added {

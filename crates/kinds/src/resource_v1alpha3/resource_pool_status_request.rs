@@ -11,7 +11,7 @@ use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::resource_v1::pool;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
-use crate::strategy::{Strategy, keep_metadata};
+use crate::strategy::Strategy;
 use crate::table::{Cell, since};
 use crate::{conditions, field_rules as rules};
 
@@ -53,21 +53,7 @@ impl TypedRules for ResourcePoolStatusRequestRules {
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::Status;
-
-    fn reset_fields(subresource: &str) -> &'static [&'static str] {
-        if subresource == "status" { &["metadata", "spec"] } else { &["status"] }
-    }
-
-    fn prepare_update(
-        _: &RuleContext,
-        endpoint: Endpoint,
-        object: &mut ResourcePoolStatusRequest,
-        old: &ResourcePoolStatusRequest,
-    ) {
-        if endpoint == Endpoint::Status {
-            keep_metadata(&mut object.metadata, &old.metadata);
-        }
-    }
+    const STATUS_KEEPS_METADATA: bool = true;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

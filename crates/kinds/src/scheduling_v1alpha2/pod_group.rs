@@ -11,7 +11,7 @@ use super::group_validation::{CLAIMS_MAX, Group, one_member, unique};
 use crate::gated::Gated;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
-use crate::strategy::{Strategy, keep_metadata};
+use crate::strategy::Strategy;
 use crate::table::{Cell, or_none};
 use crate::{conditions, field_rules as rules, gates};
 
@@ -39,6 +39,7 @@ impl TypedRules for PodGroupRules {
     ];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::Status;
+    const STATUS_KEEPS_METADATA: bool = true;
     const GATED: &'static [Gated<PodGroup>] = &[
         Gated {
             features: &[gates::TOPOLOGY_AWARE_GROUPS],
@@ -69,16 +70,6 @@ impl TypedRules for PodGroupRules {
             drop: |group| group.spec.priority = None,
         },
     ];
-
-    fn reset_fields(subresource: &str) -> &'static [&'static str] {
-        if subresource == "status" { &["metadata", "spec"] } else { &["status"] }
-    }
-
-    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut PodGroup, old: &PodGroup) {
-        if endpoint == Endpoint::Status {
-            keep_metadata(&mut object.metadata, &old.metadata);
-        }
-    }
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

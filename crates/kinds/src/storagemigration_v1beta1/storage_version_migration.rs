@@ -9,7 +9,7 @@ use feature_gates::MinorVersion;
 
 use crate::info::{Column, ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
-use crate::strategy::{Strategy, keep_metadata};
+use crate::strategy::Strategy;
 use crate::table::Cell;
 use crate::{conditions, field_rules as rules, gates, internal_json};
 
@@ -34,21 +34,7 @@ impl TypedRules for StorageVersionMigrationRules {
     ];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::Status;
-
-    fn reset_fields(subresource: &str) -> &'static [&'static str] {
-        if subresource == "status" { &["metadata", "spec"] } else { &["status"] }
-    }
-
-    fn prepare_update(
-        _: &RuleContext,
-        endpoint: Endpoint,
-        object: &mut StorageVersionMigration,
-        old: &StorageVersionMigration,
-    ) {
-        if endpoint == Endpoint::Status {
-            keep_metadata(&mut object.metadata, &old.metadata);
-        }
-    }
+    const STATUS_KEEPS_METADATA: bool = true;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

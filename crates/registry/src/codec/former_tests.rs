@@ -51,12 +51,19 @@ fn differences(api_version: &str, kind: &str) -> Value {
             }})
         }
         ("node.k8s.io/v1alpha1", "RuntimeClass") => json!({"handler": "runtimeHandlerValue"}),
+        ("resource.k8s.io/v1beta1", "ResourceClaim") => requests_of_five(),
+        ("resource.k8s.io/v1beta1", "ResourceClaimTemplate") => json!({"spec": requests_of_five()}),
         // The version of a subject of another kind has no group.
         ("rbac.authorization.k8s.io/v1alpha1", "ClusterRoleBinding" | "RoleBinding") => {
             json!({"subjects": {"0": {"apiGroup": null}}})
         }
         _ => json!({}),
     }
+}
+
+/// The golden objects of the first version ask for one device more.
+fn requests_of_five() -> Value {
+    json!({"spec": {"devices": {"requests": {"0": {"exactly": {"count": 5}}}}}})
 }
 
 /// A merge patch whose objects also reach into lists, by index.
