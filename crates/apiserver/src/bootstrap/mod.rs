@@ -16,8 +16,6 @@ mod service_repair;
 
 use std::sync::Arc;
 
-pub(crate) use identity_lease::server_id_hash;
-
 use crate::hooks::PostStartHook;
 
 /// Adds the hooks, in the order of upstream's health checks.

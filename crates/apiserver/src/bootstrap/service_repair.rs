@@ -10,8 +10,9 @@ use client::{EventType, SeriesEvent, SeriesRecorder};
 use registry::{RepairAction, RepairFinding};
 
 use super::retry;
-use crate::cx::{ApiCx, server_request};
+use crate::cx::ApiCx;
 use crate::hooks::PostStartHook;
+use crate::own_request::server_request;
 
 const WHAT: &str = "Comparing the allocated addresses and ports with the Services";
 /// How often the allocators are compared with the Services.

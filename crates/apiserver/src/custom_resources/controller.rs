@@ -20,8 +20,9 @@ use super::facts::CustomInfo;
 use super::install::Installed;
 use super::served::ServedKinds;
 use super::{cleanup, conditions, install, names, standing};
-use crate::cx::{ApiCx, server_request};
+use crate::cx::ApiCx;
 use crate::hooks::PostStartHook;
+use crate::own_request::server_request;
 
 /// Pause before a watch that ended is begun anew, and before failed work is tried again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);

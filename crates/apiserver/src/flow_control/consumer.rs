@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::conditions::Conditions;
-use super::{Current, FlowControl};
+use super::control::{Current, FlowControl};
 use crate::cx::ApiCx;
 use crate::follow::{Follower, follow};
 use crate::hooks::PostStartHook;
@@ -116,7 +116,7 @@ impl FlowControl {
     fn release(&self) -> Option<tokio::time::Instant> {
         let levels: Vec<_> = self.controller.lock().states().map(|state| Arc::clone(&state.level)).collect();
         let next = levels.iter().filter_map(|level| level.queues().tick(self.now())).min()?;
-        Some(self.begun + next)
+        Some(self.shared.at(next))
     }
 }
 
@@ -143,9 +143,9 @@ impl PostStartHook for Filter {
                 match control.release() {
                     Some(next) => tokio::select! {
                         () = tokio::time::sleep_until(next) => {}
-                        () = control.held.notified() => {}
+                        () = control.shared.held().notified() => {}
                     },
-                    None => control.held.notified().await,
+                    None => control.shared.held().notified().await,
                 }
             }
         });

@@ -12,10 +12,13 @@ use authz::rbac::{EscalationError, check_binding, check_rules, holds_all};
 use authz::{Attributes, Decision};
 use registry::{Admission, Operation};
 
-use super::Target;
 use super::incoming::{When, drop_duplicate_owners};
-use crate::chain::{self, Authorized, Request};
-use crate::cx::{ApiCx, server_request};
+use super::target::Target;
+use crate::authorization::attributes::attributes;
+use crate::authorization::forbidden::forbidden;
+use crate::chain::{Authorized, Request};
+use crate::cx::ApiCx;
+use crate::own_request::server_request;
 use crate::warnings::Warnings;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -44,7 +47,7 @@ impl<'a> Admitting<'a> {
             warnings: request.warnings(),
             audit: request.audited().context(),
             findings: admission::Findings::default(),
-            attributes: chain::attributes(request.user(), request.info()),
+            attributes: attributes(request.user(), request.info()),
             dry_run,
             subresource: target.subresource().map(|subresource| subresource.name).unwrap_or_default(),
         }
@@ -241,6 +244,6 @@ impl Admission for Admitting<'_> {
     async fn authorize_create(&self) -> Result<(), ApiError> {
         let attributes = Attributes { verb: "create".to_owned(), ..self.attributes.clone() };
         let outcome = self.cx.authorizer.authorize(&attributes).await;
-        if outcome.decision == Decision::Allow { Ok(()) } else { Err(chain::forbidden(&attributes, &outcome)) }
+        if outcome.decision == Decision::Allow { Ok(()) } else { Err(forbidden(&attributes, &outcome)) }
     }
 }

@@ -1,6 +1,6 @@
 //! Versions that are served still, but should not be used any more.
 
-use super::Target;
+use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 

@@ -5,6 +5,7 @@ mod audit;
 mod authentication;
 mod authorization;
 mod complete;
+mod durations;
 mod flags;
 #[cfg(test)]
 mod hostile_tests;
