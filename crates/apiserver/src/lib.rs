@@ -1,6 +1,7 @@
 //! The API server: one road from a request to the store and back, and what else lives in the process. The road is
 //! `chain`, what requests come to is `handlers`, what plugs in beside them is listed in `extensions`.
 
+mod address;
 mod admission_lookup;
 mod authentication;
 mod authorization;

@@ -15,9 +15,9 @@ use client::Request;
 use super::endpoints::{self, NAME, NAMESPACE};
 use super::master_leases::MasterLeases;
 use super::namespaces;
+use crate::address::secure_port;
 use crate::config::EndpointReconciler;
 use crate::cx::ApiCx;
-use crate::discovery::secure_port;
 use crate::hooks::PostStartHook;
 
 /// How often Service and endpoints are looked at, and keys renewed.

@@ -19,7 +19,7 @@ use super::served::{ServedKind, ServedKinds};
 use super::version_rename::VersionRename;
 use crate::custom_kinds::{CustomKind, VersionSchemas};
 use crate::cx::ApiCx;
-use crate::discovery::compare_versions;
+use crate::discovery::order::compare_versions;
 
 /// One version, ready to be served.
 struct Prepared {

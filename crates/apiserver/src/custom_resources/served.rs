@@ -9,7 +9,7 @@ use kinds::info::ResourceInfo;
 use parking_lot::RwLock;
 
 use super::facts::CustomInfo;
-use crate::options::Place;
+use crate::config::BuiltInResource;
 
 /// Group, version and plural name.
 type OwnPlace = [String; 3];
@@ -33,12 +33,12 @@ pub(crate) struct ServedKinds {
     kinds: RwLock<BTreeMap<OwnPlace, Arc<ServedKind>>>,
     generation: AtomicU64,
     /// Built-in kinds that are not served.
-    disabled: BTreeSet<Place>,
+    disabled: BTreeSet<BuiltInResource>,
 }
 
 impl ServedKinds {
     /// No custom kinds yet, and all built-in ones but these.
-    pub(crate) fn without(disabled: &BTreeSet<Place>) -> Self {
+    pub(crate) fn without(disabled: &BTreeSet<BuiltInResource>) -> Self {
         Self { disabled: disabled.clone(), ..Self::default() }
     }
 
