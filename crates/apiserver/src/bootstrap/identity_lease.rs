@@ -12,7 +12,7 @@ use client::ClientError;
 
 use super::{namespaces, retry};
 use crate::cx::ApiCx;
-use crate::hooks::PostStartHook;
+use crate::hooks::{HookError, PostStartHook};
 use crate::server_id::{COMPONENT, HOSTNAME_FILE, host, server_id};
 
 const NAMESPACE: &str = "kube-system";
@@ -39,11 +39,11 @@ impl PostStartHook for IdentityLease {
         "start-kube-apiserver-identity-lease-controller"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         if cx.config().serving.is_none() {
             return Ok(());
         }
-        let host = host().map_err(|error| format!("{HOSTNAME_FILE}: {error}"))?;
+        let host = host().map_err(|source| HookError::Host { path: HOSTNAME_FILE, source })?;
         let own = Arc::new(Own::new(&host, &cx.rng().uuid()));
         let (context, keeper) = (Arc::clone(cx), Arc::clone(&own));
         cx.tasks().spawn_cancellable("identity-lease", async move { keeper.keep(&context).await });
@@ -144,7 +144,7 @@ impl PostStartHook for LeaseCollector {
         "start-kube-apiserver-identity-lease-garbage-collector"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         if cx.config().serving.is_none() {
             return Ok(());
         }

@@ -3,6 +3,7 @@
 mod authentication_info;
 mod ca_union;
 mod endpoints;
+mod error;
 mod identity_lease;
 mod kubernetes_service;
 mod legacy_tokens;

@@ -11,7 +11,7 @@ use registry::{RepairAction, RepairFinding};
 
 use super::retry;
 use crate::cx::ApiCx;
-use crate::hooks::PostStartHook;
+use crate::hooks::{HookError, PostStartHook};
 use crate::own_request::server_request;
 
 const WHAT: &str = "Comparing the allocated addresses and ports with the Services";
@@ -31,7 +31,7 @@ impl PostStartHook for ServiceRepair {
         "start-service-ip-repair-controllers"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let recorders = Recorders::new(cx);
         let first = async {
             while let Err(error) = pass(cx, &recorders).await {
@@ -40,7 +40,7 @@ impl PostStartHook for ServiceRepair {
             }
         };
         if tokio::time::timeout(FIRST_LIMIT, first).await.is_err() {
-            return Err("unable to perform initial IP and Port allocation check".to_owned());
+            return Err(HookError::Late("unable to perform initial IP and Port allocation check"));
         }
         let context = Arc::clone(cx);
         cx.tasks().spawn_cancellable("service-repair", async move {

@@ -15,7 +15,7 @@ use super::conditions::Conditions;
 use super::control::{Current, FlowControl};
 use crate::cx::ApiCx;
 use crate::follow::{Follower, follow};
-use crate::hooks::PostStartHook;
+use crate::hooks::{HookError, PostStartHook};
 
 /// How often seats are shared out anew.
 const BORROWING_PERIOD: Duration = Duration::from_secs(10);
@@ -71,7 +71,7 @@ impl PostStartHook for Consumer {
         "priority-and-fairness-config-consumer"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let (control, cx) = (Arc::clone(&self.0), Arc::clone(cx));
         let changed = Arc::new(Notify::new());
         let levels = Followed::<PriorityLevelConfiguration>::start(&cx, &changed);
@@ -126,7 +126,7 @@ impl PostStartHook for Filter {
         "priority-and-fairness-filter"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let control = Arc::clone(&self.0);
         cx.tasks().spawn_cancellable("flow-control-borrowing", async move {
             loop {
