@@ -15,7 +15,7 @@ use kinds::rules::Endpoint;
 use registry::{AdmitAll, Hooks, Registry, Replace, Resource, Stored};
 
 use crate::charged_quotas::Charged;
-use crate::cx::server_request;
+use crate::own_request::server_request;
 
 /// Whether admission looks at the resource of this name, such as `priorityclasses.scheduling.k8s.io`.
 pub(crate) fn looks_at(resource: &str) -> bool {

@@ -25,10 +25,10 @@ use crate::config::BackendConfig;
 use crate::cx::ApiCx;
 use crate::handlers::note_deprecation;
 use crate::negotiate::Offer;
+use crate::request::IncludeObject;
 use crate::request::list_options;
 use crate::respond::{self, Shown};
 use crate::routes::{Endpoint, Routes};
-use crate::table::IncludeObject;
 
 /// How long a component may take to answer.
 const LIMIT: Duration = Duration::from_secs(20);

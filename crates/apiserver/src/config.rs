@@ -12,6 +12,9 @@ use component_base::metrics::MetricsOptions;
 use component_base::serving::SecureServing;
 use storage::EtcdOptions;
 
+/// A resource that the server is built with: its group, version and plural name.
+pub type BuiltInResource = (&'static str, &'static str, &'static str);
+
 /// Everything about a server but the process it runs in.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
@@ -32,7 +35,7 @@ pub struct ServerConfig {
     /// Services and their addresses.
     pub services: ServicesConfig,
     /// `--runtime-config`: the resources that are not served, by group, version and plural name.
-    pub disabled: BTreeSet<(&'static str, &'static str, &'static str)>,
+    pub disabled: BTreeSet<BuiltInResource>,
     /// Limits of requests.
     pub requests: RequestConfig,
     /// The end of the server.

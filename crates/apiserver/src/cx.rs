@@ -1,5 +1,6 @@
 //! What handlers are given: everything that lives as long as the server.
 
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
 use authz::Authorizer;
@@ -7,19 +8,19 @@ use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
 use client::Client;
 use component_base::health::Health;
 use component_base::lifecycle::Lifecycle;
-use kinds::rules::RuleContext;
 use parking_lot::Mutex;
-use registry::{Registry, RequestCx};
+use registry::Registry;
 use storage::Backend;
 
 use crate::authentication::Authentication;
 use crate::authorization::RbacAuthorizer;
-use crate::chain::{Running, Seats};
 use crate::config::ServerConfig;
 use crate::custom_kinds::CustomKinds;
+use crate::limits::{Running, Seats};
 use crate::metrics::ApiMetrics;
-use crate::routes::Routes;
-use crate::server::PreShutdown;
+
+/// Work that runs at the beginning of the end, while requests are still served.
+type PreShutdown = Arc<dyn Fn(Arc<ApiCx>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// The server as handlers see it.
 pub(crate) struct ApiCx {
@@ -33,7 +34,6 @@ pub(crate) struct ApiCx {
     pub(crate) custom_kinds: Arc<CustomKinds>,
     pub(crate) metrics: ApiMetrics,
     pub(crate) health: Arc<Health>,
-    pub(crate) routes: Routes,
     pub(crate) seats: Arc<dyn Seats>,
     pub(crate) running: Running,
     /// Cancelled when endless streams must end.
@@ -143,13 +143,6 @@ impl ApiCx {
         self.failure.lock().get_or_insert(why);
         self.lifecycle.begin_shutdown();
     }
-}
-
-/// A request of the server itself, for reads that nobody asked for.
-pub(crate) fn server_request(now: RuleContext, namespace: &str) -> RequestCx {
-    let (user, groups) = (authn::API_SERVER_USER.to_owned(), vec![authn::MASTERS.to_owned()]);
-    let rules = RuleContext { user, groups, ..now };
-    RequestCx { rules, namespace: namespace.to_owned(), dry_run: false }
 }
 
 impl std::fmt::Debug for ApiCx {

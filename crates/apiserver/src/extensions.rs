@@ -4,14 +4,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::config::BuiltInResource;
 use crate::custom_resources::{self, ServedKinds};
 use crate::hooks::PostStartHook;
-use crate::options::Place;
 use crate::routes::Routes;
 use crate::{bootstrap, component_statuses, discovery, node_proxy, oidc, openapi, reviews, tokens};
 
 /// Adds every place and every hook.
-pub(crate) fn install(routes: &mut Routes, hooks: &mut Vec<Arc<dyn PostStartHook>>, disabled: &BTreeSet<Place>) {
+pub(crate) fn install(
+    routes: &mut Routes,
+    hooks: &mut Vec<Arc<dyn PostStartHook>>,
+    disabled: &BTreeSet<BuiltInResource>,
+) {
     let served = Arc::new(ServedKinds::without(disabled));
     discovery::install(routes, &served);
     openapi::install(routes, &served);

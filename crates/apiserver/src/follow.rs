@@ -9,7 +9,7 @@ use api_machinery::object::Object;
 use base::TaskGroup;
 use registry::{ChangeKind, Event, Registry, Resource};
 
-use crate::cx::server_request;
+use crate::own_request::server_request;
 
 /// Pause before a watch that ended is begun anew; it bounds the load of a store that cannot be read.
 const RESTART_DELAY: Duration = Duration::from_millis(500);

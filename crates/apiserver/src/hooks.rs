@@ -1,11 +1,61 @@
 //! Work that begins once the server serves, and that readiness waits for.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use client::ClientError;
 use component_base::health::{Endpoint, Health, Hook, Installed};
 
 use crate::cx::ApiCx;
+
+/// Why start-up work failed for good. What may pass is tried again before.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HookError {
+    /// A file that says what the host is.
+    #[error("{path}: {source}")]
+    Host {
+        /// The file.
+        path: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Services are given addresses of another family than the server is reached by.
+    #[error("service IP family \"{network}/{length}\" must match public address family \"{address}\"")]
+    Family {
+        /// The first range of Services.
+        network: IpAddr,
+        /// The length of its prefix.
+        length: u8,
+        /// Where the server is reached.
+        address: IpAddr,
+    },
+    /// It still failed when time was up.
+    #[error("{what}: {source}")]
+    Failing {
+        /// What could not be done.
+        what: &'static str,
+        /// Why the last try failed.
+        source: TryError,
+    },
+    /// It did not come to an end in time.
+    #[error("{0}")]
+    Late(&'static str),
+    /// The server ends before it has begun.
+    #[error("the server ends")]
+    Ending,
+}
+
+/// Why a try failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TryError {
+    /// It took too long.
+    #[error("timed out")]
+    TimedOut,
+    /// The server refused it.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
 
 /// One piece of start-up work.
 #[async_trait]
@@ -17,7 +67,7 @@ pub(crate) trait PostStartHook: Send + Sync + 'static {
     ///
     /// # Errors
     /// What makes it pointless to go on: the server ends.
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String>;
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError>;
 }
 
 /// The hooks of a server with their health checks.
@@ -43,7 +93,7 @@ impl Hooks {
                 match hook.run(&context).await {
                     Ok(()) => state.done(),
                     Err(error) => {
-                        tracing::error!(hook = hook.name(), error, "PostStartHook failed");
+                        tracing::error!(hook = hook.name(), %error, "PostStartHook failed");
                         context.fail(format!("PostStartHook {:?} failed: {error}", hook.name()));
                     }
                 }

@@ -1,11 +1,13 @@
 //! The API server: one road from a request to the store and back, and what else lives in the process. The road is
 //! `chain`, what requests come to is `handlers`, what plugs in beside them is listed in `extensions`.
 
+mod address;
 mod admission_lookup;
 mod admission_versions;
 mod authentication;
 mod authorization;
 mod bootstrap;
+mod build_error;
 mod chain;
 mod charged_quotas;
 mod component_statuses;
@@ -20,6 +22,7 @@ mod follow;
 mod gates;
 mod handlers;
 mod hooks;
+mod limits;
 mod metrics;
 mod mirror;
 mod negotiate;
@@ -28,18 +31,20 @@ mod object_counts;
 mod oidc;
 mod openapi;
 pub mod options;
+mod own_request;
 mod plugin_notes;
 mod request;
 mod respond;
 mod reviews;
 mod routes;
 mod server;
+mod server_id;
 mod storage_ready;
-mod table;
 #[cfg(test)]
 mod tests;
 mod tokens;
 mod warnings;
 mod webhooks;
 
-pub use server::{BuildError, Server};
+pub use build_error::BuildError;
+pub use server::Server;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::cx::ApiCx;
-use crate::hooks::PostStartHook;
+use crate::hooks::{HookError, PostStartHook};
 
 /// Upstream's default of `--etcd-count-metric-poll-period`.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ impl PostStartHook for ObjectCounts {
         "storage-object-count-tracker-hook"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let counting = Arc::clone(cx);
         cx.tasks().spawn_cancellable("object-counts", async move {
             loop {

@@ -10,10 +10,10 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Method, StatusCode, Uri};
 use pki::jwks;
 
+use crate::address::external_address;
 use crate::authentication::ServiceAccounts;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
-use crate::discovery::external_address;
 use crate::negotiate::routing;
 use crate::routes::{Endpoint, Routes};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::cx::ApiCx;
-use crate::hooks::PostStartHook;
+use crate::hooks::{HookError, PostStartHook};
 
 /// The hook `storage-readiness`.
 pub(crate) fn hook() -> Arc<dyn PostStartHook> {
@@ -20,7 +20,7 @@ impl PostStartHook for StorageReadiness {
         "storage-readiness"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let limit = cx.config().storage.initialization_timeout;
         if tokio::time::timeout(limit, cx.registry().ready()).await.is_err() {
             tracing::warn!(resources = ?cx.registry().not_ready(), "Storage readiness: caches are not filled yet, going on");

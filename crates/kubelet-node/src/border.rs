@@ -266,6 +266,7 @@ pub struct PodSettings {
     pub allowed_unsafe_sysctls: Vec<String>,
 }
 
+#[cfg(any(test, feature = "fake"))]
 impl Default for PodSettings {
     fn default() -> Self {
         Self {

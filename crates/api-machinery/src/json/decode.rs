@@ -4,19 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use base64::Engine as _;
+use serde_json::{Map as ValueMap, Number, Value};
 
-use crate::json::{DecodeError, Reader, Token};
-use crate::reflect::{Field, List, Map, Reflect, Shape, StructType, ViewMut};
-use crate::value::{Number, Value, ValueMap};
-
-/// What kind of object a document says it is.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TypeMeta {
-    /// `apiVersion`; empty when absent.
-    pub api_version: String,
-    /// `kind`; empty when absent.
-    pub kind: String,
-}
+use super::document::TypeMeta;
+use super::reader::{DecodeError, Named, Reader, Token};
+use crate::reflect::{Field, FieldType, List, Map, Reflect, Shape, StructType, ViewMut};
 
 /// The unnamed type that Go looks for a document's kind with, as its errors tell it.
 const TYPE_META: &str =
@@ -103,6 +95,15 @@ fn find(table: &'static StructType, name: &str, hint: usize) -> Place {
     fields.iter().position(|field| field.rest).map_or(Place::Unknown, Place::Rest)
 }
 
+impl Named for FieldType {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn go_type(&self) -> &'static str {
+        self.go_type()
+    }
+}
+
 impl<'a> Reader<'a> {
     /// Reads a struct; `null` leaves it as it is.
     ///
@@ -113,7 +114,7 @@ impl<'a> Reader<'a> {
         match self.token()? {
             Token::Null => return Ok(()),
             Token::Object => {}
-            other => return Err(self.mismatch(other.kind(), Shape::Struct(table))),
+            other => return Err(self.mismatch(other.kind(), &Shape::Struct(table).go_name())),
         }
         let outer = std::mem::replace(&mut self.within, table.name);
         let (mut first, mut next, mut seen) = (true, 0, Seen::default());
@@ -203,7 +204,7 @@ impl<'a> Reader<'a> {
             ViewMut::Bool(target) => match self.token()? {
                 Token::Null => {}
                 Token::Bool(value) => *target = value,
-                other => return Err(self.mismatch(other.kind(), Shape::Bool)),
+                other => return Err(self.mismatch(other.kind(), &Shape::Bool.go_name())),
             },
             ViewMut::Int32(target) => *target = self.read_number(*target, Shape::Int32)?,
             ViewMut::Int64(target) => *target = self.read_number(*target, Shape::Int64)?,
@@ -211,12 +212,12 @@ impl<'a> Reader<'a> {
             ViewMut::Str(target) => match self.token()? {
                 Token::Null => {}
                 Token::Str(text) => *target = text.into_owned(),
-                other => return Err(self.mismatch(other.kind(), Shape::Str)),
+                other => return Err(self.mismatch(other.kind(), &Shape::Str.go_name())),
             },
             ViewMut::Bytes(target) => match self.token()? {
                 Token::Null => target.clear(),
                 Token::Str(text) => *target = decode_base64(&text)?,
-                other => return Err(self.mismatch(other.kind(), Shape::Bytes)),
+                other => return Err(self.mismatch(other.kind(), &Shape::Bytes.go_name())),
             },
         }
         Ok(())
@@ -225,8 +226,8 @@ impl<'a> Reader<'a> {
     fn read_number<T: std::str::FromStr>(&mut self, old: T, shape: Shape) -> Result<T, DecodeError> {
         match self.token()? {
             Token::Null => Ok(old),
-            Token::Number(text) => text.parse().map_err(|_| self.mismatch_number(text, shape)),
-            other => Err(self.mismatch(other.kind(), shape)),
+            Token::Number(text) => text.parse().map_err(|_| self.mismatch_number(text, &shape.go_name())),
+            other => Err(self.mismatch(other.kind(), &shape.go_name())),
         }
     }
 
@@ -235,7 +236,7 @@ impl<'a> Reader<'a> {
         match self.token()? {
             Token::Null => return Ok(()),
             Token::Array => {}
-            other => return Err(self.mismatch(other.kind(), target.list_shape())),
+            other => return Err(self.mismatch(other.kind(), &target.list_shape().go_name())),
         }
         let (mut first, mut index) = (true, 0);
         while self.entry(&mut first)? {
@@ -254,7 +255,7 @@ impl<'a> Reader<'a> {
                 return Ok(());
             }
             Token::Object => {}
-            other => return Err(self.mismatch(other.kind(), target.map_shape())),
+            other => return Err(self.mismatch(other.kind(), &target.map_shape().go_name())),
         }
         // A name that came twice fills its map twice; what the first one left there was not told twice itself.
         let mut before = if self.is_strict() { keys(target) } else { BTreeSet::new() };

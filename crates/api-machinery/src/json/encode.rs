@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 
-use crate::json::Writer;
+use super::writer::Writer;
 use crate::reflect::{self, Field, Reflect, View};
 
 /// What is shown instead of a secret.

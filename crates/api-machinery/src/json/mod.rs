@@ -4,36 +4,21 @@
 //! unknown names are dropped; both are reported where strictness is asked for. Nesting is bounded.
 
 mod decode;
+mod document;
 mod encode;
-mod reader;
-mod writer;
+pub(crate) mod reader;
+pub(crate) mod writer;
 
-pub use decode::{TypeMeta, read_type_meta};
+pub use decode::read_type_meta;
+pub use document::{Decoded, MAX_DEPTH, MAX_PROBLEMS, Problems, TypeMeta};
 pub use reader::{DecodeError, Reader, Token};
 pub use writer::Writer;
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+
 use crate::reflect::Reflect;
-use crate::value::Value;
-
-/// The deepest nesting that is read. Deeper input is refused, so that recursion never exhausts the stack.
-pub const MAX_DEPTH: usize = 500;
-
-/// What a strict read had to report; empty otherwise. At most [`MAX_PROBLEMS`] are kept.
-pub type Problems = Vec<String>;
-
-/// How many unknown and duplicate fields are reported for one document.
-pub const MAX_PROBLEMS: usize = 100;
-
-/// What decoding a whole document gave besides the object.
-#[derive(Debug, Default)]
-pub struct Decoded {
-    /// The document's own `kind` and `apiVersion`, empty where it had none.
-    pub type_meta: TypeMeta,
-    /// Unknown and duplicate fields, each as upstream words it.
-    pub problems: Problems,
-}
 
 /// Decodes a document into `target`, which should be a default value.
 ///

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write as _};
 
-use crate::json::{Decoded, MAX_DEPTH, MAX_PROBLEMS, Problems, TypeMeta};
-use crate::reflect::{FieldType, Shape};
+use super::document::{Decoded, MAX_DEPTH, MAX_PROBLEMS, Problems, TypeMeta};
 
 /// Why a document was refused; the text is what upstream says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,10 +55,18 @@ const ENDS_PLAIN_TEXT: [bool; 256] = {
     table
 };
 
+/// A field as errors name it, whatever else is known of it.
+pub(super) trait Named {
+    /// Its name in JSON.
+    fn name(&self) -> &'static str;
+    /// What Go calls its type, where that has a name of its own; empty otherwise.
+    fn go_type(&self) -> &'static str;
+}
+
 /// One step of the path from the document's root.
 #[derive(Clone)]
 enum Step<'a> {
-    Field(&'static FieldType),
+    Field(&'static dyn Named),
     Name(&'static str),
     /// A struct whose members appear among those of the parent: errors name it, the document does not.
     Embedded(&'static str),
@@ -440,7 +447,7 @@ impl<'a> Reader<'a> {
         value
     }
 
-    pub(super) fn enter_field(&mut self, field: &'static FieldType) {
+    pub(super) fn enter_field(&mut self, field: &'static dyn Named) {
         self.path.push(Step::Field(field));
     }
 
@@ -491,7 +498,8 @@ impl<'a> Reader<'a> {
             let dot = if out.is_empty() { "" } else { "." };
             // Writing to a string cannot fail.
             let _ = match step {
-                Step::Field(FieldType { name, .. }) | Step::Name(name) => write!(out, "{dot}{name}"),
+                Step::Field(field) => write!(out, "{dot}{}", field.name()),
+                Step::Name(name) => write!(out, "{dot}{name}"),
                 Step::Embedded(_) => Ok(()),
                 Step::Key(key) => write!(out, "{dot}{key}"),
                 Step::Index(index) => write!(out, "[{index}]"),
@@ -500,32 +508,30 @@ impl<'a> Reader<'a> {
         out
     }
 
-    /// The error for a value of the wrong kind.
+    /// The error for a value of the wrong kind, where Go calls the type of the right one `wanted`.
     #[must_use]
-    pub fn mismatch(&self, found: &str, wanted: Shape) -> DecodeError {
-        self.mismatch_text(found, &self.wanted_name(wanted))
+    pub fn mismatch(&self, found: &str, wanted: &str) -> DecodeError {
+        self.mismatch_text(found, self.wanted_name(wanted))
     }
 
     /// The error for a number that does not fit.
     #[must_use]
-    pub fn mismatch_number(&self, text: &str, wanted: Shape) -> DecodeError {
-        self.mismatch_text(&format!("number {text}"), &self.wanted_name(wanted))
+    pub fn mismatch_number(&self, text: &str, wanted: &str) -> DecodeError {
+        self.mismatch_text(&format!("number {text}"), self.wanted_name(wanted))
     }
 
-    /// What Go calls the type that is wanted here: its own name where the field's table has one, for lists and maps also
+    /// What Go calls the type that is `wanted` here: its own name where the field's table has one, for lists and maps also
     /// that of what they hold.
-    fn wanted_name(&self, wanted: Shape) -> String {
+    fn wanted_name<'w>(&self, wanted: &'w str) -> &'w str {
         let mut depth = 0;
         for step in self.path.iter().rev() {
             match step {
                 Step::Key(_) | Step::Index(_) => depth += 1,
-                Step::Field(field) => {
-                    return held_name(field.go_type(), depth).map_or_else(|| wanted.go_name(), str::to_owned);
-                }
+                Step::Field(field) => return held_name(field.go_type(), depth).unwrap_or(wanted),
                 Step::Name(_) | Step::Embedded(_) => break,
             }
         }
-        wanted.go_name()
+        wanted
     }
 
     pub(super) fn mismatch_text(&self, found: &str, wanted: &str) -> DecodeError {
@@ -533,7 +539,8 @@ impl<'a> Reader<'a> {
             .path
             .iter()
             .filter_map(|step| match step {
-                Step::Field(FieldType { name, .. }) | Step::Name(name) | Step::Embedded(name) => Some(*name),
+                Step::Field(field) => Some(field.name()),
+                Step::Name(name) | Step::Embedded(name) => Some(*name),
                 Step::Key(_) | Step::Index(_) => None,
             })
             .collect();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::value::{Value, ValueMap};
+use serde_json::{Map as ValueMap, Value};
 
 /// Room for a small object; texts grow by doubling from here.
 const INITIAL_BYTES: usize = 1024;

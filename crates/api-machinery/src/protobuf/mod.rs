@@ -5,11 +5,13 @@
 //! message is known when its header is written and nothing is measured twice.
 
 mod decode;
+pub(crate) mod decoder;
 mod encode;
+pub(crate) mod encoder;
 mod envelope;
 
-pub use decode::{Decoder, WireError, WireValue};
-pub use encode::Encoder;
+pub use decoder::{Decoder, WireError, WireValue};
+pub use encoder::Encoder;
 pub use envelope::{Envelope, MAGIC, is_enveloped, open, seal};
 
 use crate::reflect::Reflect;

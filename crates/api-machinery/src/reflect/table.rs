@@ -1,8 +1,6 @@
 //! The static types: what is known of structs and fields without any value.
 
-use crate::leaf::LeafType;
-
-use super::Field;
+use crate::leaf::encoding::LeafType;
 
 /// Stands in [`StructType::by_number`] for a number that no field has.
 pub const NO_FIELD: u8 = u8::MAX;
@@ -163,7 +161,7 @@ impl FieldType {
         default: "",
         fill: "",
         named: None,
-        shape: <String as Field>::shape,
+        shape: || Shape::Str,
     };
 
     /// Its Go type as decode errors name it; empty where that is what the shape tells.

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::{Field, List, Map, Optional, Shape, View, ViewMut};
-use crate::value::Value;
+use serde_json::Value;
+
+use super::table::Shape;
+use super::value::{Field, List, Map, Optional, View, ViewMut};
 
 macro_rules! scalar_field {
     ($type:ty, $variant:ident, $read:expr) => {
@@ -242,4 +244,22 @@ impl<T: Field + Clone + Default> Field for Box<T> {
     fn shape() -> Shape {
         T::shape()
     }
+}
+
+/// Writes the [`Field`] implementation of a leaf.
+#[macro_export]
+macro_rules! leaf_field {
+    ($type:ty, $leaf_type:expr) => {
+        impl $crate::reflect::Field for $type {
+            fn view(&self) -> $crate::reflect::View<'_> {
+                $crate::reflect::View::Leaf(self)
+            }
+            fn view_mut(&mut self) -> $crate::reflect::ViewMut<'_> {
+                $crate::reflect::ViewMut::Leaf(self)
+            }
+            fn shape() -> $crate::reflect::Shape {
+                $crate::reflect::Shape::Leaf($leaf_type)
+            }
+        }
+    };
 }

@@ -2,7 +2,8 @@
 
 use std::any::Any;
 
-use super::{Field, List, Map, Presence, Reflect, View};
+use super::table::Presence;
+use super::value::{Field, List, Map, Reflect, View};
 
 /// Whether a value is Go's zero value, all the way down.
 #[must_use]

@@ -11,7 +11,7 @@ use component_helpers::legacy_tokens::LAST_USED;
 use kinds::rules::Endpoint;
 use registry::{AdmitAll, Hooks, Registry, Replace, Stored};
 
-use crate::cx::server_request;
+use crate::own_request::server_request;
 
 /// Reads core objects for authenticators.
 pub(crate) struct RegistryObjects {

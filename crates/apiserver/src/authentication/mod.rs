@@ -19,9 +19,9 @@ use component_base::tls::CaFile;
 use pki::{CaBundle, CaPool};
 use registry::Registry;
 
+use crate::build_error::BuildError;
 use crate::config::{AuthenticationConfig, ServerConfig, TokenWebhookConfig};
 use crate::gates;
-use crate::server::BuildError;
 
 pub(crate) use lookups::RegistryObjects;
 pub(crate) use service_accounts::ServiceAccounts;

@@ -3,8 +3,8 @@
 use authn::service_account::{ExpirationExtension, TokenIssuer};
 use pki::{PrivateKey, PublicKey};
 
+use crate::build_error::BuildError;
 use crate::config::ServiceAccountConfig;
-use crate::server::BuildError;
 
 /// Making and checking tokens.
 pub(crate) struct ServiceAccounts {

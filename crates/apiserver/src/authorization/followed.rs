@@ -12,8 +12,8 @@ use component_base::reload::ReloadError;
 use component_base::swappable::{Build, ReloadFamilies, ReloadMetrics, Swappable};
 
 use super::build::{Assembled, Builder};
-use crate::bootstrap::server_id_hash;
-use crate::server::BuildError;
+use crate::build_error::BuildError;
+use crate::server_id::server_id_hash;
 
 const RELOADS: Desc = Desc::new(
     "apiserver_authorization_config_controller_automatic_reloads_total",

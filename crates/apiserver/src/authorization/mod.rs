@@ -1,8 +1,10 @@
 //! The authorizers that the configuration asks for, and what follows its file.
 
+pub(crate) mod attributes;
 mod build;
 mod counted;
 mod followed;
+pub(crate) mod forbidden;
 mod nodes;
 mod roles;
 
@@ -19,9 +21,9 @@ use registry::Registry;
 
 pub(crate) use roles::MirroredRoles;
 
+use crate::build_error::BuildError;
 use crate::config::AuthorizationConfig;
 use crate::metrics::decisions;
-use crate::server::BuildError;
 use build::{Builder, BuiltIn};
 
 /// RBAC over what the server has seen of roles and bindings.

@@ -9,10 +9,11 @@ use api_machinery::meta::{DeleteOptions, ObjectMeta};
 use api_types::core_v1::ConfigMap;
 use async_trait::async_trait;
 
+use super::error::BootstrapError;
 use super::{ca_union, namespaces, retry};
 use crate::config::AuthenticationConfig;
 use crate::cx::ApiCx;
-use crate::hooks::PostStartHook;
+use crate::hooks::{HookError, PostStartHook};
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
@@ -30,7 +31,7 @@ impl PostStartHook for AuthenticationInfo {
         "start-cluster-authentication-info-controller"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let context = Arc::clone(cx);
         cx.tasks().spawn_cancellable("authentication-info", async move {
             let work = || publish(&context);
@@ -40,11 +41,11 @@ impl PostStartHook for AuthenticationInfo {
     }
 }
 
-async fn publish(cx: &ApiCx) -> Result<(), String> {
+async fn publish(cx: &ApiCx) -> Result<(), BootstrapError> {
     let client = cx.loopback();
-    namespaces::ensure(client, NAMESPACE).await.map_err(|error| error.to_string())?;
+    namespaces::ensure(client, NAMESPACE).await?;
     let api = client.namespaced::<ConfigMap>(NAMESPACE);
-    let stored = api.get_opt(NAME).await.map_err(|error| error.to_string())?;
+    let stored = api.get_opt(NAME).await?;
     let data = merged(stored.as_ref().map(|config| &config.data), &cx.config().authentication)?;
     let written = match stored {
         Some(config) if config.data == data => return Ok(()),
@@ -57,11 +58,13 @@ async fn publish(cx: &ApiCx) -> Result<(), String> {
     match written {
         Err(error) if error.api().is_some_and(|error| error.code == 413 || error.message.contains("Too long")) => {
             // It only ever grows; begun anew, every server adds what it still uses.
-            let deleted = api.delete(NAME, &DeleteOptions::default()).await;
-            deleted.map_err(|error| error.to_string())?;
-            Err(error.to_string())
+            api.delete(NAME, &DeleteOptions::default()).await?;
+            Err(error.into())
         }
-        written => written.map(drop).map_err(|error| error.to_string()),
+        written => {
+            written?;
+            Ok(())
+        }
     }
 }
 
@@ -69,7 +72,7 @@ async fn publish(cx: &ApiCx) -> Result<(), String> {
 fn merged(
     stored: Option<&BTreeMap<String, String>>,
     config: &AuthenticationConfig,
-) -> Result<BTreeMap<String, String>, String> {
+) -> Result<BTreeMap<String, String>, BootstrapError> {
     let mut data = stored.cloned().unwrap_or_default();
     if let Some(path) = &config.client_ca_file {
         join_bundle(&mut data, "client-ca-file", path)?;
@@ -90,15 +93,15 @@ fn merged(
                 continue;
             }
             let stored = data.get(key).map(String::as_str).unwrap_or_default();
-            let joined = ca_union::names(stored, own)?;
+            let joined = ca_union::names(stored, own).map_err(BootstrapError::Names)?;
             data.insert(key.to_owned(), joined);
         }
     }
     Ok(data)
 }
 
-fn join_bundle(data: &mut BTreeMap<String, String>, key: &str, path: &Path) -> Result<(), String> {
-    let own = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+fn join_bundle(data: &mut BTreeMap<String, String>, key: &str, path: &Path) -> Result<(), BootstrapError> {
+    let own = std::fs::read_to_string(path).map_err(|source| BootstrapError::Read { path: path.to_owned(), source })?;
     let stored = data.get(key).map(String::as_str).unwrap_or_default();
     let joined = ca_union::bundles(stored, &own);
     data.insert(key.to_owned(), joined);

@@ -26,13 +26,12 @@ fn certificates(pem: &str) -> impl Iterator<Item = &str> {
 ///
 /// # Errors
 /// When what is stored is no array of texts.
-pub(super) fn names(stored: &str, own: &[String]) -> Result<String, String> {
-    let mut names: Vec<String> =
-        if stored.is_empty() { Vec::new() } else { serde_json::from_str(stored).map_err(|error| error.to_string())? };
+pub(super) fn names(stored: &str, own: &[String]) -> Result<String, serde_json::Error> {
+    let mut names: Vec<String> = if stored.is_empty() { Vec::new() } else { serde_json::from_str(stored)? };
     names.extend(own.iter().cloned());
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
-    serde_json::to_string(&names).map_err(|error| error.to_string())
+    serde_json::to_string(&names)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Which API servers there are, for whom it matters: each keeps a Lease named after its host (KEP-1965), and collects
 //! those of servers that are gone. A server that does not listen, as in tests, is nobody's to find and has none.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,17 +9,15 @@ use api_machinery::time::MicroTime;
 use api_types::coordination_v1::{Lease, LeaseSpec};
 use async_trait::async_trait;
 use client::ClientError;
-use sha2::{Digest as _, Sha256};
 
 use super::{namespaces, retry};
 use crate::cx::ApiCx;
-use crate::hooks::PostStartHook;
+use crate::hooks::{HookError, PostStartHook};
+use crate::server_id::{COMPONENT, HOSTNAME_FILE, host, server_id};
 
 const NAMESPACE: &str = "kube-system";
-const COMPONENT: &str = "kube-apiserver";
 const IDENTITY_LABEL: &str = "apiserver.kubernetes.io/identity";
 const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
-const HOSTNAME_FILE: &str = "/proc/sys/kernel/hostname";
 /// How long a server is believed in that does not renew its lease.
 const LEASE_SECONDS: i32 = 3600;
 /// How often a lease is renewed, made longer by up to [`JITTER`] of it.
@@ -32,8 +29,6 @@ const COLLECT_PERIOD: Duration = Duration::from_secs(3600);
 const RETRY_PERIOD: Duration = Duration::from_secs(10);
 /// The longest that the deletion of the own lease may hold up the shutdown.
 const REMOVE_LIMIT: Duration = Duration::from_secs(5);
-/// How many bytes of a host's digest are its servers' names.
-const ID_BYTES: usize = 16;
 
 /// The hook `start-kube-apiserver-identity-lease-controller`.
 pub(super) struct IdentityLease;
@@ -44,11 +39,11 @@ impl PostStartHook for IdentityLease {
         "start-kube-apiserver-identity-lease-controller"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         if cx.config().serving.is_none() {
             return Ok(());
         }
-        let host = host().map_err(|error| format!("{HOSTNAME_FILE}: {error}"))?;
+        let host = host().map_err(|source| HookError::Host { path: HOSTNAME_FILE, source })?;
         let own = Arc::new(Own::new(&host, &cx.rng().uuid()));
         let (context, keeper) = (Arc::clone(cx), Arc::clone(&own));
         cx.tasks().spawn_cancellable("identity-lease", async move { keeper.keep(&context).await });
@@ -140,44 +135,6 @@ impl Own {
     }
 }
 
-fn host() -> std::io::Result<String> {
-    Ok(std::fs::read_to_string(HOSTNAME_FILE)?.trim().to_owned())
-}
-
-/// What metrics call this server: a digest of its name.
-pub(crate) fn server_id_hash() -> String {
-    let digest = Sha256::digest(server_id(&host().unwrap_or_default()));
-    digest.iter().fold("sha256:".to_owned(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-/// The name of the servers of a host, the same after a restart.
-fn server_id(host: &str) -> String {
-    let mut digest = Sha256::new();
-    for part in [host, COMPONENT] {
-        digest.update(u16::try_from(part.len()).unwrap_or(u16::MAX).to_be_bytes());
-        digest.update(part);
-    }
-    let digest = digest.finalize();
-    format!("apiserver-{}", base32(digest.get(..ID_BYTES).unwrap_or_default()))
-}
-
-/// RFC 4648 in small letters, without padding.
-fn base32(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-    let bits: String = bytes.iter().fold(String::new(), |mut bits, byte| {
-        let _ = write!(bits, "{byte:08b}");
-        bits
-    });
-    let letter = |chunk: &[u8]| {
-        let value = (0..5).fold(0, |value, bit| value * 2 + usize::from(chunk.get(bit) == Some(&b'1')));
-        char::from(LETTERS.get(value).copied().unwrap_or(b'a'))
-    };
-    bits.as_bytes().chunks(5).map(letter).collect()
-}
-
 /// The hook `start-kube-apiserver-identity-lease-garbage-collector`.
 pub(super) struct LeaseCollector;
 
@@ -187,7 +144,7 @@ impl PostStartHook for LeaseCollector {
         "start-kube-apiserver-identity-lease-garbage-collector"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         if cx.config().serving.is_none() {
             return Ok(());
         }
@@ -227,15 +184,6 @@ fn has_ended(lease: &Lease, now: MicroTime) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_base32() {
-        for (bytes, expected) in [("", ""), ("f", "my"), ("fo", "mzxq"), ("foobar", "mzxw6ytboi")] {
-            assert_eq!(base32(bytes.as_bytes()), expected, "{bytes}");
-        }
-        let id = server_id("master-1");
-        assert_eq!((id.len(), id == server_id("master-1"), id == server_id("master-2")), (36, true, false), "{id}");
-    }
 
     #[test]
     fn a_lease_ends_an_hour_after_it_was_renewed() {

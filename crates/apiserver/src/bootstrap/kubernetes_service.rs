@@ -13,12 +13,13 @@ use async_trait::async_trait;
 use client::Request;
 
 use super::endpoints::{self, NAME, NAMESPACE};
+use super::error::BootstrapError;
 use super::master_leases::MasterLeases;
 use super::namespaces;
+use crate::address::secure_port;
 use crate::config::EndpointReconciler;
 use crate::cx::ApiCx;
-use crate::discovery::secure_port;
-use crate::hooks::PostStartHook;
+use crate::hooks::{HookError, PostStartHook};
 
 /// How often Service and endpoints are looked at, and keys renewed.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -37,16 +38,14 @@ impl PostStartHook for BootstrapController {
         "bootstrap-controller"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let config = cx.config();
         let address = config.advertise_address;
         if let Some(service) = config.services.first_address()
             && service.is_ipv4() != address.is_ipv4()
         {
             let (network, length) = config.services.cluster_ip_ranges.first().copied().unwrap_or((service, 0));
-            let family =
-                format!("service IP family \"{network}/{length}\" must match public address family \"{address}\"");
-            return Err(family);
+            return Err(HookError::Family { network, length, address });
         }
         let keeper = Arc::new(Keeper {
             leases: MasterLeases::new(Arc::clone(cx.backend()), &config.storage.prefix),
@@ -81,28 +80,28 @@ struct Keeper {
 impl Keeper {
     async fn keep(&self, cx: &Arc<ApiCx>) {
         if let Err(error) = self.forget_former_run(cx).await {
-            tracing::warn!(error, "Removing the address of a former run failed");
+            tracing::warn!(%error, "Removing the address of a former run failed");
         }
         while !is_ready(cx).await {
             tokio::time::sleep(READY_PERIOD).await;
         }
         loop {
             if let Err(error) = self.pass(cx).await {
-                tracing::warn!(error, "Reconciling the Service kubernetes failed");
+                tracing::warn!(%error, "Reconciling the Service kubernetes failed");
             }
             tokio::time::sleep(PERIOD).await;
         }
     }
 
     /// An address that this server left behind must not be used before it is ready.
-    async fn forget_former_run(&self, cx: &ApiCx) -> Result<(), String> {
+    async fn forget_former_run(&self, cx: &ApiCx) -> Result<(), BootstrapError> {
         if cx.config().services.reconciler == EndpointReconciler::Lease {
-            self.leases.remove(self.address).await.map_err(|error| error.to_string())?;
+            self.leases.remove(self.address).await?;
         }
         Ok(())
     }
 
-    async fn pass(&self, cx: &ApiCx) -> Result<(), String> {
+    async fn pass(&self, cx: &ApiCx) -> Result<(), BootstrapError> {
         let _turn = self.turn.lock().await;
         if self.stopped.load(Ordering::Acquire) {
             return Ok(());
@@ -112,19 +111,20 @@ impl Keeper {
         let addresses = match cx.config().services.reconciler {
             EndpointReconciler::None => return Ok(()),
             EndpointReconciler::Lease => {
-                self.leases.renew(self.address).await.map_err(|error| error.to_string())?;
-                let addresses = self.leases.addresses().await.map_err(|error| error.to_string())?;
+                self.leases.renew(self.address).await?;
+                let addresses = self.leases.addresses().await?;
                 if addresses.is_empty() {
-                    return Err("no API server IP addresses were listed in storage, refusing to erase all endpoints for the kubernetes Service".to_owned());
+                    return Err(BootstrapError::NoAddresses);
                 }
                 addresses
             }
             EndpointReconciler::MasterCount => {
-                let published = endpoints::published(client).await.map_err(|error| error.to_string())?;
+                let published = endpoints::published(client).await?;
                 joined(published, &self.address.to_string(), cx.config().services.apiserver_count)
             }
         };
-        endpoints::publish(client, &addresses, secure_port(cx.config())).await.map_err(|error| error.to_string())
+        endpoints::publish(client, &addresses, secure_port(cx.config())).await?;
+        Ok(())
     }
 
     /// Takes the own address out, for good.
@@ -137,25 +137,25 @@ impl Keeper {
         let result = match left {
             Ok(Some(addresses)) => endpoints::publish(cx.loopback(), &addresses, secure_port(cx.config()))
                 .await
-                .map_err(|error| error.to_string()),
+                .map_err(BootstrapError::from),
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
         if let Err(error) = result {
-            tracing::warn!(error, "Removing the own address from the Service kubernetes failed");
+            tracing::warn!(%error, "Removing the own address from the Service kubernetes failed");
         }
     }
 
     /// The addresses without the own one; nothing where nobody keeps them.
-    async fn remaining(&self, cx: &ApiCx) -> Result<Option<BTreeSet<String>>, String> {
+    async fn remaining(&self, cx: &ApiCx) -> Result<Option<BTreeSet<String>>, BootstrapError> {
         match cx.config().services.reconciler {
             EndpointReconciler::None => Ok(None),
             EndpointReconciler::Lease => {
-                self.leases.remove(self.address).await.map_err(|error| error.to_string())?;
-                self.leases.addresses().await.map(Some).map_err(|error| error.to_string())
+                self.leases.remove(self.address).await?;
+                Ok(Some(self.leases.addresses().await?))
             }
             EndpointReconciler::MasterCount => {
-                let mut published = endpoints::published(cx.loopback()).await.map_err(|error| error.to_string())?;
+                let mut published = endpoints::published(cx.loopback()).await?;
                 published.remove(&self.address.to_string());
                 Ok(Some(published))
             }
@@ -182,15 +182,15 @@ async fn is_ready(cx: &ApiCx) -> bool {
 }
 
 /// Creates the Service unless it is there; one that is there is left as it is.
-async fn ensure_service(cx: &ApiCx) -> Result<(), String> {
+async fn ensure_service(cx: &ApiCx) -> Result<(), BootstrapError> {
     let client = cx.loopback();
-    namespaces::ensure(client, NAMESPACE).await.map_err(|error| error.to_string())?;
+    namespaces::ensure(client, NAMESPACE).await?;
     let api = client.namespaced::<Service>(NAMESPACE);
-    if api.get_opt(NAME).await.map_err(|error| error.to_string())?.is_some() {
+    if api.get_opt(NAME).await?.is_some() {
         return Ok(());
     }
     match api.create(&service(cx)).await {
-        Err(error) if !error.is_already_exists() => Err(error.to_string()),
+        Err(error) if !error.is_already_exists() => Err(error.into()),
         _ => Ok(()),
     }
 }

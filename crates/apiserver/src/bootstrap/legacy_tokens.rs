@@ -14,7 +14,7 @@ use component_helpers::legacy_tokens::{
 
 use super::retry;
 use crate::cx::ApiCx;
-use crate::hooks::PostStartHook;
+use crate::hooks::{HookError, PostStartHook};
 
 /// How often the ConfigMap is looked at.
 const PERIOD: Duration = Duration::from_secs(30 * 60);
@@ -30,7 +30,7 @@ impl PostStartHook for LegacyTokenTracking {
         "start-legacy-token-tracking-controller"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let context = Arc::clone(cx);
         cx.tasks().spawn_cancellable("legacy-token-tracking", async move {
             let work = || ensure(&context);

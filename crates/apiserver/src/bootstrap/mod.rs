@@ -3,6 +3,7 @@
 mod authentication_info;
 mod ca_union;
 mod endpoints;
+mod error;
 mod identity_lease;
 mod kubernetes_service;
 mod legacy_tokens;
@@ -15,8 +16,6 @@ mod service_cidr;
 mod service_repair;
 
 use std::sync::Arc;
-
-pub(crate) use identity_lease::server_id_hash;
 
 use crate::hooks::PostStartHook;
 

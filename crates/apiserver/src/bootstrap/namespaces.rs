@@ -10,7 +10,7 @@ use client::{Client, ClientError};
 
 use super::retry;
 use crate::cx::ApiCx;
-use crate::hooks::PostStartHook;
+use crate::hooks::{HookError, PostStartHook};
 
 const NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "default", "kube-node-lease"];
 /// How often they are looked at.
@@ -27,7 +27,7 @@ impl PostStartHook for SystemNamespaces {
         "start-system-namespaces-controller"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let client = cx.loopback().clone();
         cx.tasks().spawn_cancellable("system-namespaces", async move {
             let work = || ensure_all(&client);

@@ -9,7 +9,7 @@ use client::{Client, ClientError};
 
 use super::retry::until_done;
 use crate::cx::ApiCx;
-use crate::hooks::PostStartHook;
+use crate::hooks::{HookError, PostStartHook};
 
 const CLASSES: [(&str, i32, &str); 2] = [
     (
@@ -33,7 +33,7 @@ impl PostStartHook for SystemPriorityClasses {
         "scheduling/bootstrap-system-priority-classes"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let client = cx.loopback();
         until_done("unable to add default system priority classes", || ensure_all(client)).await
     }

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use client::ClientError;
+
+use crate::hooks::{HookError, TryError};
+
 /// Pause between two tries.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long work is tried; then the server ends.
@@ -13,22 +17,22 @@ const TRY_LIMIT: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// The last error, behind `what`, once time is up.
-pub(super) async fn until_done<F, A>(what: &str, work: F) -> Result<(), String>
+pub(super) async fn until_done<F, A>(what: &'static str, work: F) -> Result<(), HookError>
 where
     F: Fn() -> A,
-    A: Future<Output = Result<(), client::ClientError>>,
+    A: Future<Output = Result<(), ClientError>>,
 {
     let started = tokio::time::Instant::now();
     loop {
         let error = match tokio::time::timeout(TRY_LIMIT, work()).await {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "timed out".to_owned(),
+            Ok(Err(error)) => TryError::Client(error),
+            Err(_) => TryError::TimedOut,
         };
         if started.elapsed() >= LIMIT {
-            return Err(format!("{what}: {error}"));
+            return Err(HookError::Failing { what, source: error });
         }
-        tracing::debug!(error, "Start-up work failed; it will be tried again");
+        tracing::debug!(%error, "Start-up work failed; it will be tried again");
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -13,7 +13,7 @@ use client::{Api, ApiObject, Client, ClientError};
 use super::namespaces;
 use super::retry::until_done;
 use crate::cx::ApiCx;
-use crate::hooks::PostStartHook;
+use crate::hooks::{HookError, PostStartHook};
 
 /// The hook `rbac/bootstrap-roles`.
 pub(super) struct BootstrapRoles;
@@ -24,7 +24,7 @@ impl PostStartHook for BootstrapRoles {
         "rbac/bootstrap-roles"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let client = cx.loopback();
         until_done("unable to initialize roles", || reconcile_all(client)).await
     }

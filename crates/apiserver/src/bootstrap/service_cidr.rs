@@ -12,7 +12,7 @@ use client::{ClientError, EventRecorder, EventType, Patch};
 
 use super::retry;
 use crate::cx::ApiCx;
-use crate::hooks::PostStartHook;
+use crate::hooks::{HookError, PostStartHook};
 
 const NAME: &str = "kubernetes";
 const COMPONENT: &str = "kubernetes-service-cidr-controller";
@@ -34,7 +34,7 @@ impl PostStartHook for DefaultServiceCidr {
         "start-kubernetes-service-cidr-controller"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let ranges = cx.config().services.cluster_ip_ranges.iter();
         let keeper = Keeper {
             cidrs: ranges.map(|(network, bits)| format!("{network}/{bits}")).collect(),

@@ -10,8 +10,9 @@ use client::{EventType, SeriesEvent, SeriesRecorder};
 use registry::{RepairAction, RepairFinding};
 
 use super::retry;
-use crate::cx::{ApiCx, server_request};
-use crate::hooks::PostStartHook;
+use crate::cx::ApiCx;
+use crate::hooks::{HookError, PostStartHook};
+use crate::own_request::server_request;
 
 const WHAT: &str = "Comparing the allocated addresses and ports with the Services";
 /// How often the allocators are compared with the Services.
@@ -30,7 +31,7 @@ impl PostStartHook for ServiceRepair {
         "start-service-ip-repair-controllers"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let recorders = Recorders::new(cx);
         let first = async {
             while let Err(error) = pass(cx, &recorders).await {
@@ -39,7 +40,7 @@ impl PostStartHook for ServiceRepair {
             }
         };
         if tokio::time::timeout(FIRST_LIMIT, first).await.is_err() {
-            return Err("unable to perform initial IP and Port allocation check".to_owned());
+            return Err(HookError::Late("unable to perform initial IP and Port allocation check"));
         }
         let context = Arc::clone(cx);
         cx.tasks().spawn_cancellable("service-repair", async move {

@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use api_types::authentication_v1::UserInfo;
-use audit::{Context, Origin, Target};
+use audit::{Auditor, Context, Origin, Target};
 use component_base::flags::format_duration;
 use component_base::serving::{RemoteAddr, Response};
-use http::header::{AUTHORIZATION, USER_AGENT};
+use http::header::USER_AGENT;
 use http::request::Parts;
 use tokio::time::Instant;
 
-use super::{Authenticated, Received, Refusal, Request, audit_id, held};
-use crate::cx::ApiCx;
+use super::{audit_id, held};
 use crate::request::RequestInfo;
-use crate::respond;
 use crate::respond::path_and_query;
 
 /// What took longer is noted with how long it took.
@@ -39,10 +36,10 @@ impl Drop for Ending {
 
 impl Audited {
     /// Of a request that has just come.
-    pub(super) fn begin(cx: &ApiCx, parts: &Parts, info: &RequestInfo) -> Self {
-        let Some(auditor) = &cx.audit else { return Self::default() };
+    pub(super) fn begin(auditor: Option<&Arc<Auditor>>, now: Instant, parts: &Parts, info: &RequestInfo) -> Self {
+        let Some(auditor) = auditor else { return Self::default() };
         let context = auditor.request(&origin(parts), target(info));
-        Self(Some(Arc::new(Ending { context, began: cx.clock().monotonic() })))
+        Self(Some(Arc::new(Ending { context, began: now })))
     }
 
     /// Where to note something.
@@ -51,14 +48,14 @@ impl Audited {
     }
 
     /// The answer is made. One that comes in one piece is told of before anybody sees it.
-    pub(super) async fn answered(self, cx: &ApiCx, is_long_running: bool, response: Response) -> Response {
+    pub(super) async fn answered(self, now: Instant, is_long_running: bool, response: Response) -> Response {
         let Some(ending) = &self.0 else { return response };
         let code = response.status().as_u16();
         if is_long_running {
             ending.context.started(code).await;
             return held::hold(response, self);
         }
-        let took = (cx.clock().monotonic() - ending.began).as_nanos();
+        let took = (now - ending.began).as_nanos();
         if took > SLOW_NS {
             let text = format_duration(i64::try_from(took).unwrap_or(i64::MAX));
             ending.context.annotate(LATENCY, &text);
@@ -70,46 +67,6 @@ impl Audited {
         ending.context.sending(code);
         held::hold(response, self)
     }
-}
-
-/// It is known who sent the request; refuses it where that must be told, and cannot be.
-pub(super) async fn identified(
-    request: &Request<Authenticated>,
-    annotations: Vec<(String, String)>,
-) -> Result<(), Refusal> {
-    let told = request.audited().context().identified(request.sender(), annotations).await;
-    told.map_err(|error| respond::plain_error(request.uri(), &error.to_string()).into())
-}
-
-/// Nobody knows who sent the request.
-pub(super) async fn unidentified(request: &Request<Received>) {
-    let credentials = credentials(request);
-    let message = if credentials.is_empty() {
-        "Authentication failed, no credentials provided".to_owned()
-    } else {
-        format!("Authentication failed, attempted: {}", credentials.join(", "))
-    };
-    request.audited().context().refused(401, message).await;
-}
-
-/// The kinds of credentials that a request has.
-fn credentials(request: &Request<Received>) -> Vec<&'static str> {
-    let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let scheme = |scheme: &str| header.split(' ').next().is_some_and(|own| own.eq_ignore_ascii_case(scheme));
-    [
-        ("basic", scheme("basic")),
-        ("bearer", scheme("bearer")),
-        ("access_token", request.query().first("access_token").is_some()),
-        ("x509", !request.peer_certificates().is_empty()),
-    ]
-    .into_iter()
-    .filter_map(|(name, is_there)| is_there.then_some(name))
-    .collect()
-}
-
-/// On whose behalf the request runs.
-pub(super) fn impersonated(request: &Request<Authenticated>, user: &UserInfo) {
-    request.audited().context().impersonated(user, "");
 }
 
 fn origin(parts: &Parts) -> Origin {

@@ -1,11 +1,13 @@
 //! Who sent a request. Credentials do not travel any further than this.
 
+use api_machinery::status::ApiError;
 use authn::{Authenticator as _, ignored_header_warning, strip_credentials};
 use component_base::serving::Newcomer;
 
-use super::{Authenticated, Received, Refusal, Request, audited, go_away};
+use super::refusal::Refusal;
+use super::stages::{Authenticated, Received, Request};
+use super::{audit_identity, go_away};
 use crate::cx::ApiCx;
-use api_machinery::status::ApiError;
 
 /// The text of every 401: why a credential was refused is told to the log only.
 const UNAUTHORIZED: &str = "Unauthorized";
@@ -35,12 +37,12 @@ pub(super) async fn authenticate(
     let identity = match outcome {
         Ok(Some(identity)) => identity,
         Ok(None) => {
-            audited::unidentified(&request).await;
+            audit_identity::unidentified(&request).await;
             return Err(ApiError::unauthorized(UNAUTHORIZED).into());
         }
         Err(error) => {
             tracing::warn!(%error, path = request.info().path, "Unable to authenticate the request");
-            audited::unidentified(&request).await;
+            audit_identity::unidentified(&request).await;
             return Err(ApiError::unauthorized(UNAUTHORIZED).into());
         }
     };
@@ -52,7 +54,7 @@ pub(super) async fn authenticate(
     request.warnings().extend(identity.warnings);
     strip_credentials(request.headers_mut(), cx.authentication.proxy_headers.as_ref());
     let request = request.authenticated(identity.user);
-    audited::identified(&request, identity.audit_annotations).await?;
+    audit_identity::identified(&request, identity.audit_annotations).await?;
     Ok(request)
 }
 

@@ -7,8 +7,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use component_base::serving::{Response, empty};
-
-use crate::cx::ApiCx;
+use regex::Regex;
 
 const METHODS: HeaderValue = HeaderValue::from_static("POST, GET, OPTIONS, PUT, DELETE, PATCH");
 const HEADERS: HeaderValue = HeaderValue::from_static(
@@ -16,8 +15,7 @@ const HEADERS: HeaderValue = HeaderValue::from_static(
 );
 
 /// The site, where it is one that may.
-pub(super) fn allowed_origin(cx: &ApiCx, headers: &HeaderMap) -> Option<HeaderValue> {
-    let allowed = &cx.config.requests.cors_allowed_origins;
+pub(super) fn allowed_origin(allowed: &[Regex], headers: &HeaderMap) -> Option<HeaderValue> {
     if allowed.is_empty() {
         return None;
     }

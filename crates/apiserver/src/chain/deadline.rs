@@ -7,32 +7,38 @@ use std::time::Duration;
 use api_machinery::json;
 use api_machinery::meta::StatusDetails;
 use api_machinery::status::{ApiError, reason};
+use base::SharedClock;
 use component_base::flags::parse_duration;
 use component_base::serving::{Response, text};
 use http::StatusCode;
 use tokio::time::Instant;
 
 use super::observe::Labels;
-use super::{Received, Refusal, Request};
-use crate::cx::ApiCx;
+use super::refusal::Refusal;
+use super::stages::{Received, Request};
+use crate::metrics::ApiMetrics;
 use crate::request::{Query, RequestInfo};
 use crate::respond::status_of;
 
 const TIMEOUT_TEXT: &str = "Timeout: request did not complete within the allotted timeout";
 
 /// Sets the deadline of a request that is not to last.
-pub(super) async fn set(cx: &ApiCx, request: Request<Received>) -> Result<Request<Received>, Refusal> {
+pub(super) async fn set(
+    maximum: Duration,
+    clock: &SharedClock,
+    request: Request<Received>,
+) -> Result<Request<Received>, Refusal> {
     if request.info().is_long_running() {
         return Ok(request);
     }
-    let allowed = match allowed(request.query(), cx.config.requests.timeout) {
+    let allowed = match allowed(request.query(), maximum) {
         Ok(allowed) => allowed,
         Err(error) => {
             request.audited().context().refused(error.code, error.message.clone()).await;
             return Err(error.into());
         }
     };
-    let deadline = (!allowed.is_zero()).then(|| cx.clock().monotonic() + allowed);
+    let deadline = (!allowed.is_zero()).then(|| clock.monotonic() + allowed);
     Ok(request.with_deadline(deadline))
 }
 
@@ -50,7 +56,7 @@ fn allowed(query: &Query, maximum: Duration) -> Result<Duration, ApiError> {
 
 /// Runs the rest until the deadline. What was begun then ends where it next waits; a write may have happened.
 pub(super) async fn within(
-    cx: &ApiCx,
+    metrics: &ApiMetrics,
     deadline: Option<Instant>,
     info: Arc<RequestInfo>,
     rest: impl Future<Output = Result<Response, Refusal>>,
@@ -59,7 +65,7 @@ pub(super) async fn within(
     match tokio::time::timeout_at(deadline, rest).await {
         Ok(outcome) => outcome,
         Err(_) => {
-            Labels::of_request(&info).count_termination(cx, "504");
+            Labels::of_request(&info).count_termination(metrics, "504");
             Err(timed_out().into())
         }
     }

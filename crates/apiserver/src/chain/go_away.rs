@@ -1,16 +1,14 @@
 //! Asking clients of HTTP/2 for a new connection: at random, so that they spread over the servers, and where nobody
 //! knows them, so that one connection cannot be used for a flood.
 
+use base::SharedRng;
 use component_base::serving::GoAway;
 use http::Version;
 use http::request::Parts;
 
-use crate::cx::ApiCx;
-
-/// As often as `--goaway-chance` says.
-pub(super) fn at_random(cx: &ApiCx, parts: &Parts) {
-    let chance = cx.config.requests.goaway_chance;
-    if chance > 0.0 && cx.rng().unit() < chance {
+/// With a chance, that of `--goaway-chance`.
+pub(super) fn at_random(chance: f64, rng: &SharedRng, parts: &Parts) {
+    if chance > 0.0 && rng.unit() < chance {
         after(parts);
     }
 }

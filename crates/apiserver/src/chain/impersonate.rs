@@ -5,8 +5,10 @@ use api_machinery::status::ApiError;
 use authn::{Impersonation, ImpersonationCheck};
 use authz::{Attributes, Decision};
 
-use super::authorize::{describe_refusal, forbidden_text};
-use super::{Authenticated, Refusal, Request, audited};
+use super::audit_identity;
+use super::refusal::Refusal;
+use super::stages::{Authenticated, Request};
+use crate::authorization::forbidden::{describe_refusal, forbidden_text};
 use crate::cx::ApiCx;
 
 /// Continues as the user that the headers name, once each part of it is allowed.
@@ -30,7 +32,7 @@ pub(super) async fn impersonate(
     Impersonation::strip(request.headers_mut());
     cx.metrics.identity.impersonation_filter.observe((cx.clock().monotonic() - begun).as_secs_f64());
     let user = wish.target();
-    audited::impersonated(&request, &user);
+    audit_identity::impersonated(&request, &user);
     Ok(request.impersonating(user))
 }
 

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::held;
 use crate::cx::ApiCx;
+use crate::metrics::ApiMetrics;
 use crate::request::{Query, RequestInfo};
 use crate::respond::path_and_query;
 
@@ -59,10 +60,10 @@ impl Labels {
         Self { verb: verb(parts, info, query, labels.scope), ..labels }
     }
 
-    pub(super) fn count_termination(&self, cx: &ApiCx, code: &str) {
+    pub(super) fn count_termination(&self, metrics: &ApiMetrics, code: &str) {
         let values =
             [self.verb, &self.group, &self.version, &self.resource, &self.subresource, self.scope, COMPONENT, code];
-        cx.metrics.terminations.with(&values).inc();
+        metrics.terminations.with(&values).inc();
     }
 }
 

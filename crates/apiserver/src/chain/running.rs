@@ -1,73 +1,15 @@
-//! The requests that shutdown waits for, and the refusal of new ones once it has begun.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+//! The refusal of new requests once the shutdown has begun.
 
 use api_machinery::status::ApiError;
 use component_base::serving::text;
 use http::header::{CONNECTION, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, StatusCode};
-use tokio::sync::Notify;
 
-use super::{Received, Refusal, Request};
+use super::refusal::Refusal;
+use super::stages::{Received, Request};
 use crate::cx::ApiCx;
+use crate::limits::Runs;
 use crate::respond;
-
-/// Counts requests that are not to last.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Running(Arc<Shared>);
-
-#[derive(Debug, Default)]
-struct Shared {
-    count: AtomicUsize,
-    closed: AtomicBool,
-    ended: Notify,
-}
-
-/// One of them, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Runs(Option<Arc<Shared>>);
-
-impl Running {
-    /// Lets nobody in any more.
-    pub(crate) fn close(&self) {
-        self.0.closed.store(true, Ordering::SeqCst);
-    }
-
-    /// Waits until nobody is left.
-    pub(crate) async fn drained(&self) {
-        loop {
-            let ended = self.0.ended.notified();
-            if self.0.count.load(Ordering::SeqCst) == 0 {
-                return;
-            }
-            ended.await;
-        }
-    }
-
-    fn enter(&self) -> Option<Runs> {
-        // Counted before the look, so that nobody slips in between the close and the count of the drain.
-        self.0.count.fetch_add(1, Ordering::SeqCst);
-        let runs = Runs(Some(Arc::clone(&self.0)));
-        (!self.0.closed.load(Ordering::SeqCst)).then_some(runs)
-    }
-}
-
-impl Runs {
-    /// Whether shutdown waits for it.
-    pub(super) fn is_counted(&self) -> bool {
-        self.0.is_some()
-    }
-}
-
-impl Drop for Runs {
-    fn drop(&mut self) {
-        if let Some(shared) = self.0.take() {
-            shared.count.fetch_sub(1, Ordering::SeqCst);
-            shared.ended.notify_waiters();
-        }
-    }
-}
 
 /// Whether a request is answered whatever the stage: probes, metrics, and other API servers.
 fn is_exempt(request: &Request<Received>) -> bool {
@@ -90,7 +32,7 @@ pub(super) fn enter(cx: &ApiCx, request: &Request<Received>) -> Result<Runs, Ref
     let is_watch = request.info().verb == "watch";
     if request.info().is_long_running() || exempt {
         let ending = is_watch && cx.streams.is_cancelled();
-        return if ending { Err(shutting_down(request)) } else { Ok(Runs(None)) };
+        return if ending { Err(shutting_down(request)) } else { Ok(Runs::UNCOUNTED) };
     }
     cx.running.enter().ok_or_else(|| shutting_down(request))
 }
@@ -100,20 +42,4 @@ fn shutting_down(request: &Request<Received>) -> Refusal {
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response.into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn the_drain_waits_and_refuses() {
-        let running = Running::default();
-        let one = running.enter().unwrap();
-        running.close();
-        assert!(running.enter().is_none());
-        assert!(tokio::time::timeout(std::time::Duration::from_millis(1), running.drained()).await.is_err());
-        drop(one);
-        running.drained().await;
-    }
 }

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use rustls::pki_types::CertificateDer;
 use tokio::time::Instant;
 
-use super::Audited;
+use super::audited::Audited;
 use crate::negotiate::{Wish, body_type};
 use crate::request::{Query, RequestInfo, Strictness, decode_kind, read_limited};
 use crate::warnings::Warnings;

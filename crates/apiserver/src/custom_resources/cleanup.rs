@@ -10,7 +10,8 @@ use registry::{Event, Hooks, Resource, Stored};
 use tokio::sync::mpsc;
 
 use super::facts::CustomInfo;
-use crate::cx::{ApiCx, server_request};
+use crate::cx::ApiCx;
+use crate::own_request::server_request;
 
 /// How many objects are listed at a time.
 const PAGE_OBJECTS: i64 = 500;

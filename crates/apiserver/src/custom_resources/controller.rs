@@ -22,8 +22,9 @@ use super::install::Installed;
 use super::known::{Definitions, Known, NameKind};
 use super::served::ServedKinds;
 use super::{cleanup, conditions, install, names, standing};
-use crate::cx::{ApiCx, server_request};
-use crate::hooks::PostStartHook;
+use crate::cx::ApiCx;
+use crate::hooks::{HookError, PostStartHook};
+use crate::own_request::server_request;
 
 /// Pause before a watch that ended is begun anew, and before failed work is tried again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -61,7 +62,7 @@ impl PostStartHook for DefinitionController {
         "start-apiextensions-controllers"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let of = CustomResourceDefinition::TYPE;
         let Some(resource) = cx.registry().resource(of.group, of.version, of.resource) else { return Ok(()) };
         let (ready, synced) = tokio::sync::oneshot::channel();
@@ -76,7 +77,7 @@ impl PostStartHook for DefinitionController {
             ready: Mutex::new(Some(ready)),
         };
         cx.tasks().spawn_cancellable("custom-resource-definitions", follower.run(resource));
-        synced.await.map_err(|_| "the server ends".to_owned())
+        synced.await.map_err(|_| HookError::Ending)
     }
 }
 

@@ -21,7 +21,7 @@ use super::served::{ServedKind, ServedKinds};
 use super::version_rename::VersionRename;
 use crate::custom_kinds::{CustomKind, VersionSchema, VersionSchemas};
 use crate::cx::ApiCx;
-use crate::discovery::compare_versions;
+use crate::discovery::order::compare_versions;
 use crate::gates;
 
 /// One version, ready to be served.

@@ -8,8 +8,8 @@ use kinds::info::ResourceInfo;
 use parking_lot::RwLock;
 
 use super::facts::CustomInfo;
+use crate::config::BuiltInResource;
 use crate::custom_kinds::VersionSchema;
-use crate::options::Place;
 
 /// Group, version and plural name.
 type OwnPlace = [String; 3];
@@ -34,12 +34,12 @@ pub(crate) struct ServedKinds {
     /// The generation in which each version of a group changed last.
     changed: RwLock<HashMap<[String; 2], u64>>,
     /// Built-in kinds that are not served.
-    disabled: BTreeSet<Place>,
+    disabled: BTreeSet<BuiltInResource>,
 }
 
 impl ServedKinds {
     /// No custom kinds yet, and all built-in ones but these.
-    pub(crate) fn without(disabled: &BTreeSet<Place>) -> Self {
+    pub(crate) fn without(disabled: &BTreeSet<BuiltInResource>) -> Self {
         Self { disabled: disabled.clone(), ..Self::default() }
     }
 

@@ -1,9 +1,8 @@
 //! Discovery: what is served, as clients ask for it before anything else; in single documents, or in one.
 
-mod address;
 mod aggregated;
 mod catalog;
-mod order;
+pub(crate) mod order;
 mod wanted;
 
 use std::sync::Arc;
@@ -19,11 +18,10 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Method, StatusCode};
 use parking_lot::Mutex;
 
-pub(crate) use address::{external_address, secure_port};
 pub(crate) use aggregated::digest;
 pub(crate) use catalog::Catalog;
-pub(crate) use order::compare_versions;
 
+use crate::address::external_address;
 use crate::chain::{Authorized, Request};
 use crate::custom_resources::ServedKinds;
 use crate::cx::ApiCx;

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use client::{ApiObject, Client, ClientError};
 
 use crate::cx::ApiCx;
-use crate::hooks::PostStartHook;
+use crate::hooks::{HookError, PostStartHook};
 
 const MANAGER: &str = "api-priority-and-fairness-config-producer-v1";
 const PERIOD: Duration = Duration::from_secs(60);
@@ -30,7 +30,7 @@ impl PostStartHook for Producer {
         "priority-and-fairness-config-producer"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let client = cx.loopback();
         let first = async {
             while let Err(error) = keep_all(client).await {
@@ -39,7 +39,7 @@ impl PostStartHook for Producer {
             }
         };
         let made = tokio::time::timeout(START_LIMIT, first).await;
-        made.map_err(|_| "APF bootstrap ensurer timed out waiting for cache sync".to_owned())?;
+        made.map_err(|_| HookError::Late("APF bootstrap ensurer timed out waiting for cache sync"))?;
         let client = client.clone();
         cx.tasks().spawn_cancellable("flow-control-objects", async move {
             let mut pause = PERIOD;

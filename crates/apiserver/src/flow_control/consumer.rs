@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::conditions::Conditions;
-use super::{Current, FlowControl};
+use super::control::{Current, FlowControl};
 use crate::cx::ApiCx;
 use crate::follow::{Follower, follow};
-use crate::hooks::PostStartHook;
+use crate::hooks::{HookError, PostStartHook};
 
 /// How often seats are shared out anew.
 const BORROWING_PERIOD: Duration = Duration::from_secs(10);
@@ -71,7 +71,7 @@ impl PostStartHook for Consumer {
         "priority-and-fairness-config-consumer"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let (control, cx) = (Arc::clone(&self.0), Arc::clone(cx));
         let changed = Arc::new(Notify::new());
         let levels = Followed::<PriorityLevelConfiguration>::start(&cx, &changed);
@@ -116,7 +116,7 @@ impl FlowControl {
     fn release(&self) -> Option<tokio::time::Instant> {
         let levels: Vec<_> = self.controller.lock().states().map(|state| Arc::clone(&state.level)).collect();
         let next = levels.iter().filter_map(|level| level.queues().tick(self.now())).min()?;
-        Some(self.begun + next)
+        Some(self.shared.at(next))
     }
 }
 
@@ -126,7 +126,7 @@ impl PostStartHook for Filter {
         "priority-and-fairness-filter"
     }
 
-    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), String> {
+    async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let control = Arc::clone(&self.0);
         cx.tasks().spawn_cancellable("flow-control-borrowing", async move {
             loop {
@@ -143,9 +143,9 @@ impl PostStartHook for Filter {
                 match control.release() {
                     Some(next) => tokio::select! {
                         () = tokio::time::sleep_until(next) => {}
-                        () = control.held.notified() => {}
+                        () = control.shared.held().notified() => {}
                     },
-                    None => control.held.notified().await,
+                    None => control.shared.held().notified().await,
                 }
             }
         });

@@ -9,7 +9,7 @@ use component_base::serving::{Response, text};
 use flow_control::{LevelState, RequestRow};
 use http::StatusCode;
 
-use super::FlowControl;
+use super::control::FlowControl;
 use super::seat::Asker;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;

@@ -1,24 +1,23 @@
-//! What is counted, with upstream's names: per schema as it happens, per level when somebody looks.
+//! What is counted of each schema as it happens, with upstream's names.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Sample, Stability, Value};
-use flow_control::{LevelState, Reason, Utilization, Work};
-
-use super::FlowControl;
-use super::seat::Asker;
+use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability};
+use flow_control::{Reason, Work};
 
 const SECONDS: &[f64] = &[0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0];
 const FLOW: &[&str] = &["priority_level", "flow_schema"];
-const LEVEL: &[&str] = &["priority_level"];
 
+/// Declares families of the subsystem.
 macro_rules! families {
     ($($name:ident: $stability:ident $metric:literal $help:literal $labels:expr $(, $buckets:expr)?;)+) => {
         $(const $name: Desc = Desc::new(concat!("apiserver_flowcontrol_", $metric), $help, Stability::$stability)
             .labels($labels)$(.buckets($buckets))?;)+
     };
 }
+
+pub(super) use families;
 
 families! {
     REJECTED: Beta "rejected_requests_total" "Requests that were refused." &["priority_level", "flow_schema", "reason"];
@@ -35,26 +34,6 @@ families! {
     WORK: Alpha "work_estimated_seats" "Seats that requests were expected to need." FLOW,
         &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 100.0];
     NO_ROOM: Alpha "request_dispatch_no_accommodation_total" "Requests whose turn came too early for their seats." FLOW;
-    NOMINAL: Beta "nominal_limit_seats" "Seats that are the level's own." LEVEL;
-    LOWER: Alpha "lower_limit_seats" "Seats that the level keeps." LEVEL;
-    UPPER: Alpha "upper_limit_seats" "Seats that the level has at most." LEVEL;
-    CURRENT: Alpha "current_limit_seats" "Seats that the level has." LEVEL;
-    HIGHEST: Alpha "demand_seats_high_watermark" "The most seats that were needed lately." LEVEL;
-    AVERAGE: Alpha "demand_seats_average" "Seats that were needed lately, on average." LEVEL;
-    DEVIATION: Alpha "demand_seats_stdev" "Deviation of the seats that were needed lately." LEVEL;
-    SMOOTHED: Alpha "demand_seats_smoothed" "Seats needed, smoothed." LEVEL;
-    TARGET: Alpha "target_seats" "Seats that the level was to have." LEVEL;
-    CURRENT_R: Alpha "current_r" "Virtual time." LEVEL;
-    DISPATCH_R: Alpha "dispatch_r" "Virtual time of the last dispatch." LEVEL;
-    LATEST_S: Alpha "latest_s" "Start of the queue that was served last." LEVEL;
-    DEMAND: Alpha "demand_seats" "Seats needed to nominal ones, over nanoseconds." LEVEL;
-    SEATS: Alpha "priority_level_seat_utilization" "Seats in use to those there are, over nanoseconds."
-        &["priority_level", "phase"];
-    REQUESTS: Alpha "priority_level_request_utilization" "Requests to those there may be, over nanoseconds."
-        &["priority_level", "phase"];
-    EPOCHS: Alpha "epoch_advance_total" "How often virtual time was set back." &["priority_level", "success"];
-    BOUNDS: Alpha "next_s_bounds" "Least and greatest start of queues." &["priority_level", "bound"];
-    DISCOUNTED: Alpha "next_discounted_s_bounds" "The same without what runs." &["priority_level", "bound"];
 }
 
 /// The families that count as it happens.
@@ -179,85 +158,4 @@ impl Series {
         let [level, schema] = &self.names;
         self.rejected.with(&[level, schema, reason.label()]).inc();
     }
-}
-
-/// Shows the levels whenever somebody looks.
-pub(super) fn show_levels(control: &Arc<FlowControl>, metrics: &Metrics) {
-    type Look = fn(&LevelState<Asker>) -> f64;
-    let gauges: [(&'static Desc, Look); 12] = [
-        (&NOMINAL, |state| state.limits.nominal.into()),
-        (&LOWER, |state| state.limits.min.into()),
-        (&UPPER, |state| state.limits.max.into()),
-        (&CURRENT, |state| state.current.into()),
-        (&HIGHEST, |state| state.demand()[0]),
-        (&AVERAGE, |state| state.demand()[1]),
-        (&DEVIATION, |state| state.demand()[2]),
-        (&SMOOTHED, |state| state.demand()[3]),
-        (&TARGET, |state| state.target),
-        (&CURRENT_R, |state| state.level.queues().virtual_times().now.as_f64()),
-        (&DISPATCH_R, |state| state.level.queues().virtual_times().dispatched.as_f64()),
-        (&LATEST_S, |state| state.level.queues().virtual_times().latest_start.as_f64()),
-    ];
-    for (desc, look) in gauges {
-        let samples = each(control, move |_, state| vec![(vec![], Value::Gauge(look(state)))]);
-        metrics.computed_gauges(desc, samples);
-    }
-    metrics.computed_histograms(&DEMAND, ratios(control, |own| vec![(None, &mut own.demand)]));
-    metrics.computed_histograms(&SEATS, ratios(control, |own| vec![(Some("executing"), &mut own.seats)]));
-    metrics.computed_histograms(
-        &REQUESTS,
-        ratios(control, |own| vec![(Some("waiting"), &mut own.waiting), (Some("executing"), &mut own.executing)]),
-    );
-    let epochs = each(control, |_, state| {
-        let (exact, inexact) = state.level.queues().counts().epochs;
-        #[expect(clippy::cast_precision_loss, reason = "a counter")]
-        let sample = |name: &str, count: u64| (vec![name.to_owned()], Value::Counter(count as f64));
-        vec![sample("true", exact), sample("false", inexact)]
-    });
-    metrics.computed_counters(&EPOCHS, epochs);
-    let bounds = |(min, max): (flow_control::SeatSeconds, flow_control::SeatSeconds)| {
-        let sample = |name: &str, at: flow_control::SeatSeconds| (vec![name.to_owned()], Value::Gauge(at.as_f64()));
-        vec![sample("min", min), sample("max", max)]
-    };
-    let starts = each(control, move |_, state| bounds(state.level.queues().virtual_times().next_starts));
-    metrics.computed_gauges(&BOUNDS, starts);
-    let starts = each(control, move |_, state| bounds(state.level.queues().virtual_times().next_discounted_starts));
-    metrics.computed_gauges(&DISCOUNTED, starts);
-}
-
-type Samples = Box<dyn Fn() -> Vec<Sample> + Send + Sync>;
-
-/// Samples of each level, with its name before their own labels.
-fn each(
-    control: &Arc<FlowControl>,
-    look: impl Fn(flow_control::Moment, &LevelState<Asker>) -> Vec<Sample> + Send + Sync + 'static,
-) -> Samples {
-    let control: Weak<FlowControl> = Arc::downgrade(control);
-    Box::new(move || {
-        let Some(control) = control.upgrade() else { return Vec::new() };
-        let now = control.now();
-        let controller = control.controller.lock();
-        let of = |state: &LevelState<Asker>| {
-            let name = state.level.name().to_owned();
-            look(now, state)
-                .into_iter()
-                .map(move |(labels, value)| (std::iter::once(name.clone()).chain(labels).collect(), value))
-        };
-        controller.states().flat_map(of).collect()
-    })
-}
-
-/// A ratio and the phase that it is of, where there are several.
-type LabelledRatio<'a> = (Option<&'static str>, &'a mut flow_control::Ratio);
-
-fn ratios(control: &Arc<FlowControl>, of: fn(&mut Utilization) -> Vec<LabelledRatio<'_>>) -> Samples {
-    each(control, move |now, state| {
-        let mut queues = state.level.queues();
-        let sample = |(phase, ratio): (Option<&str>, &mut flow_control::Ratio)| {
-            let counts = ratio.counts(now);
-            let labels = phase.into_iter().map(str::to_owned).collect();
-            (labels, Value::Histogram(counts.buckets, counts.count, counts.sum))
-        };
-        of(queues.utilization()).into_iter().map(sample).collect()
-    })
 }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::SharedClock;
-use flow_control::{Caller, Level, Reason, Schema, Ticket};
+use flow_control::{Caller, Level, Moment, Reason, Schema, Ticket};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use super::FlowControl;
 use super::metrics::Series;
 use crate::request::RequestInfo;
 
@@ -70,13 +69,47 @@ impl Caller for Asker {
     }
 }
 
+/// What all requests have in common that take seats: the time, and who is told of what they do with them.
+pub(super) struct Shared {
+    clock: SharedClock,
+    /// The moment that [`Moment`]s count from.
+    begun: Instant,
+    /// Seats are held for a while; somebody has to see to it that they are freed.
+    held: Notify,
+    /// Requests that run: reads, and all others.
+    in_flight: [prometheus::Gauge; 2],
+}
+
+impl Shared {
+    pub(super) fn new(clock: &SharedClock, in_flight: [prometheus::Gauge; 2]) -> Self {
+        Self { clock: Arc::clone(clock), begun: clock.monotonic(), held: Notify::new(), in_flight }
+    }
+
+    pub(super) fn clock(&self) -> &SharedClock {
+        &self.clock
+    }
+
+    /// The moment that it is.
+    pub(super) fn now(&self) -> Moment {
+        self.clock.monotonic().saturating_duration_since(self.begun)
+    }
+
+    /// When a moment is.
+    pub(super) fn at(&self, moment: Moment) -> Instant {
+        self.begun + moment
+    }
+
+    /// Told of seats that are held for a while.
+    pub(super) fn held(&self) -> &Notify {
+        &self.held
+    }
+}
+
 /// The place of a request in its level, which is free again when this is dropped.
 pub(super) struct Turn {
     level: Arc<Level<Asker>>,
     ticket: Ticket,
-    clock: SharedClock,
-    begun: Instant,
-    held: Arc<Notify>,
+    shared: Arc<Shared>,
     stage: Stage,
 }
 
@@ -88,19 +121,18 @@ enum Stage {
 }
 
 impl Turn {
-    pub(super) fn waiting(control: &FlowControl, level: Arc<Level<Asker>>, ticket: Ticket) -> Self {
-        let (clock, held) = (Arc::clone(&control.clock), Arc::clone(&control.held));
-        Self { level, ticket, clock, begun: control.begun, held, stage: Stage::Waits }
+    pub(super) fn waiting(shared: &Arc<Shared>, level: Arc<Level<Asker>>, ticket: Ticket) -> Self {
+        Self { level, ticket, shared: Arc::clone(shared), stage: Stage::Waits }
     }
 
-    pub(super) fn new(control: &FlowControl, level: Arc<Level<Asker>>, ticket: Ticket, is_read_only: bool) -> Self {
-        let mut turn = Self::waiting(control, level, ticket);
-        turn.runs(control, is_read_only);
+    pub(super) fn new(shared: &Arc<Shared>, level: Arc<Level<Asker>>, ticket: Ticket, is_read_only: bool) -> Self {
+        let mut turn = Self::waiting(shared, level, ticket);
+        turn.runs(is_read_only);
         turn
     }
 
-    pub(super) fn runs(&mut self, control: &FlowControl, is_read_only: bool) {
-        let [reads, writes] = &control.in_flight;
+    pub(super) fn runs(&mut self, is_read_only: bool) {
+        let [reads, writes] = &self.shared.in_flight;
         let gauge = if is_read_only { reads } else { writes };
         gauge.inc();
         self.stage = Stage::Runs(gauge.clone());
@@ -108,15 +140,11 @@ impl Turn {
 
     /// Does not wait any longer; false where its turn has come.
     pub(super) fn give_up(&mut self, reason: Reason) -> bool {
-        let gave_up = self.level.queues().give_up(self.now(), self.ticket, reason);
+        let gave_up = self.level.queues().give_up(self.shared.now(), self.ticket, reason);
         if gave_up {
             self.stage = Stage::GaveUp;
         }
         gave_up
-    }
-
-    fn now(&self) -> flow_control::Moment {
-        self.clock.monotonic().saturating_duration_since(self.begun)
     }
 }
 
@@ -131,8 +159,8 @@ impl Drop for Turn {
             Stage::Waits => {}
             Stage::Runs(gauge) => gauge.dec(),
         }
-        if self.level.queues().finish(self.now(), self.ticket).is_some() {
-            self.held.notify_one();
+        if self.level.queues().finish(self.shared.now(), self.ticket).is_some() {
+            self.shared.held.notify_one();
         }
     }
 }

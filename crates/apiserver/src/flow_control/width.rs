@@ -2,8 +2,8 @@
 
 use flow_control::{ListSize, Source, Work, list_seats, write_work};
 
-use super::FlowControl;
-use crate::chain::Wanted;
+use super::control::FlowControl;
+use crate::limits::Wanted;
 use crate::request::Query;
 
 impl FlowControl {

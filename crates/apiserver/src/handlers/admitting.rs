@@ -16,10 +16,14 @@ use registry::{Admission, Operation};
 use tokio::time::Instant;
 
 use super::incoming::{When, drop_duplicate_owners};
-use super::{Target, claim_permissions, signing_permission};
-use crate::chain::{self, Authorized, Request};
-use crate::cx::{ApiCx, server_request};
+use super::target::Target;
+use super::{claim_permissions, signing_permission};
+use crate::authorization::attributes::attributes;
+use crate::authorization::forbidden::forbidden;
+use crate::chain::{Authorized, Request};
+use crate::cx::ApiCx;
 use crate::gates;
+use crate::own_request::server_request;
 use crate::plugin_notes;
 use crate::request::Query;
 use crate::warnings::Warnings;
@@ -54,7 +58,7 @@ impl<'a> Admitting<'a> {
             warnings: request.warnings(),
             audit: request.audited().context(),
             findings: admission::Findings::default(),
-            attributes: chain::attributes(request.user(), request.info()),
+            attributes: attributes(request.user(), request.info()),
             dry_run,
             subresource: target.subresource().map(|subresource| subresource.name).unwrap_or_default(),
             query: request.query(),
@@ -310,6 +314,6 @@ impl Admission for Admitting<'_> {
     async fn authorize_create(&self) -> Result<(), ApiError> {
         let attributes = Attributes { verb: "create".to_owned(), ..self.attributes.clone() };
         let outcome = self.cx.authorizer.authorize(&attributes).await;
-        if outcome.decision == Decision::Allow { Ok(()) } else { Err(chain::forbidden(&attributes, &outcome)) }
+        if outcome.decision == Decision::Allow { Ok(()) } else { Err(forbidden(&attributes, &outcome)) }
     }
 }

@@ -11,7 +11,7 @@ use api_types::resource_v1::{self, AllocatedDeviceStatus, AllocationResult, Reso
 use api_types::resource_v1beta1;
 use authz::{Attributes, Authorizer, Decision};
 
-use crate::chain;
+use crate::authorization::forbidden::forbidden;
 
 const BINDING: &str = "binding";
 const DRIVER: &str = "driver";
@@ -99,7 +99,7 @@ async fn ask(authorizer: &dyn Authorizer, wish: &Attributes) -> Result<(), Strin
     let outcome = authorizer.authorize(wish).await;
     match outcome.decision {
         Decision::Allow => Ok(()),
-        _ => Err(chain::forbidden(wish, &outcome).message),
+        _ => Err(forbidden(wish, &outcome).message),
     }
 }
 

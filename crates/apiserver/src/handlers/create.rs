@@ -8,11 +8,11 @@ use component_base::serving::Response;
 use http::StatusCode;
 use registry::Hooks;
 
-use super::Target;
 use super::admitting::Admitting;
 use super::bounded_write::bounded;
 use super::incoming::{self, When};
 use super::ownership::Ownership;
+use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::request::WriteOptions;

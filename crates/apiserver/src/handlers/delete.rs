@@ -7,9 +7,9 @@ use component_base::serving::Response;
 use http::StatusCode;
 use registry::{Deleted, Hooks};
 
-use super::Target;
 use super::admitting::Admitting;
 use super::bounded_write::bounded;
+use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::{MediaType, body_type};

@@ -6,9 +6,9 @@ use api_machinery::status::ApiError;
 use component_base::serving::Response;
 use registry::Hooks;
 
-use super::Target;
 use super::admitting::Admitting;
 use super::bounded_write::bounded;
+use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::{MediaType, body_type};

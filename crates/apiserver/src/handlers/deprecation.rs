@@ -2,7 +2,7 @@
 
 use kinds::rules::Rules;
 
-use super::Target;
+use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 

@@ -6,7 +6,7 @@ use api_machinery::status::ApiError;
 use component_base::serving::Response;
 use http::StatusCode;
 
-use super::Target;
+use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::respond;

@@ -4,7 +4,7 @@ use api_machinery::meta::{ObjectMeta, OwnerReference};
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 
-use super::Target;
+use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::negotiate::body_type;
 use crate::request::{Expected, WriteOptions, decode_object};

@@ -1,93 +1,42 @@
-//! Paths that the server itself answers: health, version, metrics, and the index of paths.
+//! The index of paths. It comes last, when all places are taken.
 
 use std::sync::Arc;
 
 use api_machinery::status::ApiError;
 use async_trait::async_trait;
-use component_base::flags::Versions;
-use component_base::health::Health;
-use component_base::serving::{Response, full, text};
-use component_base::version;
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Method, StatusCode};
+use component_base::serving::Response;
+use http::StatusCode;
+use registry::Registry;
 
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
-use crate::negotiate::routing;
 use crate::respond;
 use crate::routes::{Endpoint, Routes};
 
-const INDEX: [&str; 2] = ["/", "/index.html"];
-const HEALTH: [&str; 3] = ["/healthz", "/livez", "/readyz"];
-const HEALTH_BELOW: [&str; 3] = ["/healthz/", "/livez/", "/readyz/"];
-const VERSION: [&str; 2] = ["/version", "/version/"];
+const PATHS: [&str; 2] = ["/", "/index.html"];
 
-/// Adds the paths.
-pub(super) fn install(routes: &mut Routes) {
-    let own: Arc<dyn Endpoint> = Arc::new(Own);
-    for path in INDEX.into_iter().chain(HEALTH).chain(VERSION).chain(["/metrics", "/metrics/slis"]) {
-        routes.exact(path, Arc::clone(&own));
-    }
-    for prefix in HEALTH_BELOW {
-        routes.prefix(prefix, Arc::clone(&own));
+/// Adds the index of the paths that are there already.
+pub(crate) fn install(routes: &mut Routes) {
+    let index: Arc<dyn Endpoint> = Arc::new(Index(routes.paths().collect()));
+    for path in PATHS {
+        routes.exact(path, Arc::clone(&index));
     }
 }
 
-struct Own;
+/// The paths.
+struct Index(Vec<&'static str>);
 
 #[async_trait]
-impl Endpoint for Own {
+impl Endpoint for Index {
     async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
-        let path = request.info().path.as_str();
-        if HEALTH_BELOW.contains(&path) {
-            return Ok(not_found());
-        }
-        if Health::serves(path) {
-            return Ok(health(cx, path, &request).await);
-        }
-        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-        match path {
-            "/metrics" if request.method() == Method::DELETE && cx.config.profiling => {
-                cx.metrics.registry.reset();
-                Ok(text(StatusCode::OK, "metrics reset\n"))
-            }
-            "/metrics" if is_read => Ok(cx.metrics.registry.answer()),
-            "/metrics/slis" if is_read => Ok(cx.metrics.slis.answer()),
-            "/version" | "/version/" if request.method() == Method::GET => {
-                let produced = routing::Produced::Only("application/json");
-                routing::require_accepted(request.headers(), request.wish().forms(), produced)?;
-                Ok(version_document(cx.lifecycle.versions()))
-            }
-            path if INDEX.contains(&path) => Ok(index(cx, &request)),
-            _ => Err(ApiError::method_not_allowed()),
-        }
+        Ok(respond::json(request.wish(), StatusCode::OK, document(&self.0, cx.registry())))
     }
-}
-
-async fn health(cx: &ApiCx, path: &str, request: &Request<Authorized>) -> Response {
-    let answer = cx.health.answer(path, request.uri().query()).await;
-    let answer = answer.unwrap_or_else(not_found);
-    if path == "/readyz" && answer.status() == StatusCode::OK {
-        cx.lifecycle.events().has_been_ready.signal();
-    }
-    answer
-}
-
-/// No such path, not such an object: plain text.
-fn not_found() -> Response {
-    text(StatusCode::NOT_FOUND, "404 page not found\n")
-}
-
-fn version_document(versions: Versions) -> Response {
-    let mut response = Response::new(full(version::document(versions.emulated, versions.min_compatible)));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
 }
 
 /// Every path, sorted, in indented JSON.
-fn index(cx: &ApiCx, request: &Request<Authorized>) -> Response {
-    let mut paths: Vec<String> = cx.routes.paths().filter(|path| !INDEX.contains(path)).map(str::to_owned).collect();
-    for resource in cx.registry.resources() {
+fn document(routed: &[&str], registry: &Registry) -> String {
+    let mut paths: Vec<String> = routed.iter().copied().map(str::to_owned).collect();
+    for resource in registry.resources() {
         let info = resource.info();
         if !info.group.is_empty() {
             paths.push(format!("/apis/{}", info.group));
@@ -98,5 +47,5 @@ fn index(cx: &ApiCx, request: &Request<Authorized>) -> Response {
     paths.sort_unstable();
     paths.dedup();
     let quoted: Vec<String> = paths.iter().map(|path| format!("    {path:?}")).collect();
-    respond::json(request.wish(), StatusCode::OK, format!("{{\n  \"paths\": [\n{}\n  ]\n}}\n", quoted.join(",\n")))
+    format!("{{\n  \"paths\": [\n{}\n  ]\n}}\n", quoted.join(",\n"))
 }

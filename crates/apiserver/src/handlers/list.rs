@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api_machinery::status::ApiError;
 use component_base::serving::Response;
 
-use super::Target;
+use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::request::list_options;

@@ -11,6 +11,7 @@ mod get;
 mod incoming;
 mod index;
 mod list;
+mod own_paths;
 mod ownership;
 mod patch;
 mod patch_body;
@@ -22,6 +23,7 @@ mod update;
 mod watch;
 mod watch_frames;
 mod watch_socket;
+mod watch_stream;
 
 use std::sync::Arc;
 
@@ -31,6 +33,7 @@ use http::{Method, StatusCode};
 use kinds::rules::Endpoint;
 
 pub(crate) use deprecation::note_kind as note_deprecation;
+pub(crate) use index::install as index;
 pub(crate) use ownership::Ownership;
 pub(crate) use pods::BINDINGS;
 pub(crate) use target::Target;
@@ -42,14 +45,18 @@ use crate::routes::Routes;
 
 /// Adds the places that are answered here without a target.
 pub(crate) fn install(routes: &mut Routes) {
-    index::install(routes);
+    own_paths::install(routes);
     pods::install(routes);
 }
 
 /// Finds who answers a request, and lets it.
-pub(crate) async fn dispatch(cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
+pub(crate) async fn dispatch(
+    cx: &Arc<ApiCx>,
+    routes: &Routes,
+    request: Request<Authorized>,
+) -> Result<Response, ApiError> {
     let info = request.info();
-    if let Some(endpoint) = cx.routes.find(info) {
+    if let Some(endpoint) = routes.find(info) {
         if info.is_resource && !info.is_long_running() && request.method() == Method::POST {
             routing::require_accepted(request.headers(), request.wish().forms(), Produced::Documents)?;
         }

@@ -10,7 +10,7 @@ use kinds::rules::Rules;
 use schema::TypeNode;
 use schema::apply::{ApplyOptions, FieldManager, FieldSet, Versions};
 
-use super::Target;
+use super::target::Target;
 
 /// The ownership of the fields of one endpoint.
 pub(crate) struct Ownership<'a> {

@@ -9,12 +9,12 @@ use http::StatusCode;
 use kinds::rules::Endpoint;
 use registry::{Change, CreateWhenAbsent, Hooks, Track};
 
-use super::Target;
 use super::admitting::Admitting;
 use super::bounded_write::bounded;
 use super::incoming::{self, When};
 use super::ownership::Ownership;
 use super::patch_body::{Form, PatchBody, as_object};
+use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::patch_type;

@@ -15,7 +15,7 @@ use schema::TypeNode;
 use schema::json_patch::{JsonPatch, JsonPatchError};
 use schema::{merge_patch, strategic};
 
-use super::Target;
+use super::target::Target;
 use crate::negotiate::PatchType;
 use crate::request::{SCHEME, Strictness};
 use crate::warnings::Warnings;

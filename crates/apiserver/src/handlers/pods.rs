@@ -12,10 +12,10 @@ use http::{Method, StatusCode};
 use kinds::info::ResourceInfo;
 use registry::Hooks;
 
-use super::Target;
 use super::admitting::Admitting;
 use super::bounded_write::bounded;
 use super::incoming;
+use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::request::WriteOptions;

@@ -16,18 +16,18 @@ use schema::TypeNode;
 use schema::apply::ReplicasPath;
 use serde_json::json;
 
-use super::Target;
 use super::admitting::Admitting;
 use super::bounded_write::bounded;
 use super::incoming;
 use super::ownership::Ownership;
 use super::patch_body::{Form, PatchBody, as_scale};
+use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::{Offer, patch_type};
+use crate::request::IncludeObject;
 use crate::request::{PatchKind, WriteOptions};
 use crate::respond::{self, Shown};
-use crate::table::IncludeObject;
 
 pub(super) async fn get(cx: &Arc<ApiCx>, request: &Request<Authorized>, target: &Target) -> Result<Response, ApiError> {
     let shown = shown(cx, request)?;

@@ -14,9 +14,9 @@ use crate::chain::{Authorized, Request};
 use crate::custom_kinds::CustomKind;
 use crate::cx::ApiCx;
 use crate::negotiate::{Choice, Offer};
+use crate::request::IncludeObject;
 use crate::request::RequestInfo;
 use crate::respond::Shown;
-use crate::table::IncludeObject;
 
 /// The resource, the place and the object of a request.
 pub(crate) struct Target {

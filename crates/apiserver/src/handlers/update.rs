@@ -9,11 +9,11 @@ use http::StatusCode;
 use kinds::rules::Endpoint;
 use registry::{Hooks, Replace};
 
-use super::Target;
 use super::admitting::Admitting;
 use super::bounded_write::bounded;
 use super::incoming::{self, When};
 use super::ownership::Ownership;
+use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::request::WriteOptions;

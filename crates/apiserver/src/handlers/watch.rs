@@ -4,26 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::status::ApiError;
-use base::CancellationToken;
-use bytes::{Bytes, BytesMut};
 use component_base::serving::{BoxError, Response};
 use futures_util::stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
-use registry::Watch;
-use tokio::time::Instant;
 
+use super::target::Target;
 use super::watch_frames::Frames;
-use super::{Target, watch_socket};
+use super::watch_socket;
+use super::watch_stream::Streaming;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::{CBOR_SEQUENCE, Choice, MediaType, Offer};
 use crate::request::list_options;
-
-/// Events that are there at once are sent together up to this size.
-const FLUSH_BYTES: usize = 64 * 1024;
 
 pub(super) async fn watch(
     cx: &Arc<ApiCx>,
@@ -81,49 +76,5 @@ fn duration(cx: &ApiCx, asked_seconds: Option<i64>) -> Duration {
     match asked_seconds.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0) {
         Some(seconds) => Duration::from_secs(seconds.min(u64::from(u32::MAX))),
         None => cx.config.requests.min_watch_timeout.mul_f64(1.0 + cx.rng().unit()),
-    }
-}
-
-/// A watch that is under way.
-pub(super) struct Streaming {
-    events: Watch,
-    frames: Frames,
-    /// The end of all streams, when the server ends.
-    streams: CancellationToken,
-    deadline: Instant,
-    ended: bool,
-}
-
-impl Streaming {
-    /// Waits for an event; nothing at the end.
-    pub(super) async fn next_frame(&mut self) -> Option<Bytes> {
-        if self.ended {
-            return None;
-        }
-        let event = tokio::select! {
-            biased;
-            () = self.streams.cancelled() => return None,
-            event = self.events.next() => event?,
-            // The watch ends by itself then; this is for one that would not.
-            () = tokio::time::sleep_until(self.deadline + Duration::from_secs(1)) => return None,
-        };
-        Some(self.encode(&event))
-    }
-
-    /// Waits for an event, and takes what else is there.
-    async fn next_chunk(&mut self) -> Option<Bytes> {
-        let first = self.next_frame().await?;
-        let mut chunk: Option<BytesMut> = None;
-        while !self.ended && chunk.as_ref().map_or(first.len(), BytesMut::len) < FLUSH_BYTES {
-            let Some(event) = self.events.try_next() else { break };
-            let frame = self.encode(&event);
-            chunk.get_or_insert_with(|| BytesMut::from(first.as_ref())).extend_from_slice(&frame);
-        }
-        Some(chunk.map_or(first, BytesMut::freeze))
-    }
-
-    fn encode(&mut self, event: &registry::Event) -> Bytes {
-        self.ended |= matches!(event, registry::Event::Error(_));
-        self.frames.encode(event)
     }
 }

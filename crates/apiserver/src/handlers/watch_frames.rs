@@ -12,12 +12,12 @@ use bytes::Bytes;
 use registry::{Event, Resource, watch_fault};
 use tokio::time::Instant;
 
-use super::Target;
+use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::{Choice, MediaType, Target as Projection, Wish};
-use crate::respond::{Shown, cbor_of, metadata_json, metadata_protobuf, status_of};
-use crate::table::{self, IncludeObject};
+use crate::request::IncludeObject;
+use crate::respond::{Shown, cbor_of, metadata_json, metadata_protobuf, status_of, table};
 
 /// Encodes the events of one watch.
 pub(super) struct Frames {

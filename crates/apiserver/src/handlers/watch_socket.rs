@@ -7,7 +7,7 @@ use component_base::serving::{Response, empty, full};
 use futures_util::stream;
 use streaming::{Accepted, EventForm, accept_event_stream, send_events};
 
-use super::watch::Streaming;
+use super::watch_stream::Streaming;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::MediaType;

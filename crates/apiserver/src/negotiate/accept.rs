@@ -5,7 +5,8 @@ use api_machinery::status::ApiError;
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 
-use super::{Forms, MediaType};
+use super::Forms;
+use super::media_type::MediaType;
 use crate::request::Query;
 
 /// What an object is turned into before it is sent.

@@ -4,7 +4,8 @@ use api_machinery::status::ApiError;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
-use super::{Forms, MediaType};
+use super::Forms;
+use super::media_type::MediaType;
 
 /// The kind of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,8 +10,11 @@ use api_types::core_v1::{
 };
 use authz::{Attributes, Decision};
 
-use crate::chain::{self, Authorized, Request};
-use crate::cx::{ApiCx, server_request};
+use crate::authorization::attributes::attributes;
+use crate::authorization::forbidden::forbidden;
+use crate::chain::{Authorized, Request};
+use crate::cx::ApiCx;
+use crate::own_request::server_request;
 use crate::plugin_notes;
 
 /// Reads an object of the core group, from the cache where it may.
@@ -105,7 +108,7 @@ pub(super) async fn require_create(cx: &ApiCx, request: &Request<Authorized>) ->
     if request.info().verb == "create" {
         return Ok(());
     }
-    let attributes = Attributes { verb: "create".to_owned(), ..chain::attributes(request.user(), request.info()) };
+    let attributes = Attributes { verb: "create".to_owned(), ..attributes(request.user(), request.info()) };
     let outcome = cx.authorizer().authorize(&attributes).await;
-    if outcome.decision == Decision::Allow { Ok(()) } else { Err(chain::forbidden(&attributes, &outcome)) }
+    if outcome.decision == Decision::Allow { Ok(()) } else { Err(forbidden(&attributes, &outcome)) }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use authn::{ProxyHeaders, TokenReviewVersion};
 use component_base::flags::{Errors, Options};
 
-use super::complete::not_negative;
+use super::durations::not_negative;
 use crate::config::{
     AuthenticationConfig, AuthorizationConfig, FrontProxyConfig, ServiceAccountConfig, TokenWebhookConfig,
 };

@@ -8,6 +8,7 @@ use component_base::metrics::MetricsOptions;
 use component_base::serving::SecureServing;
 
 use super::admission_config::PluginFiles;
+use super::durations::not_negative;
 use super::{admission_config, audit, authentication, authorization, networking, runtime_config, storage, unsupported};
 use crate::config::{AdmissionConfig, KubeletConfig, OwnHost, RequestConfig, ServerConfig, ShutdownConfig};
 
@@ -48,12 +49,6 @@ pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
     };
     errors.into_result()?;
     Ok(config)
-}
-
-/// A duration that must not be negative.
-pub(super) fn not_negative(options: &Options, name: &str, errors: &mut Errors) -> Duration {
-    errors.check(options.duration_ns(name) >= 0, format!("--{name} can not be negative value"));
-    options.duration(name)
 }
 
 /// The one duration whose text is worded otherwise.

@@ -5,6 +5,7 @@ mod audit;
 mod authentication;
 mod authorization;
 mod complete;
+mod durations;
 mod flags;
 #[cfg(test)]
 mod hostile_tests;
@@ -23,7 +24,6 @@ use component_base::serving::BoxError;
 use component_base::{Component, no_config_file};
 
 pub use complete::complete;
-pub(crate) use runtime_config::Place;
 
 use crate::gates;
 use crate::server::Server;

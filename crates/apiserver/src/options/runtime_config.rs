@@ -6,11 +6,10 @@ use component_base::flags::{Errors, Options};
 use component_base::version::MinorVersion;
 use kinds::info::ResourceInfo;
 
-/// Groups of upstream that this server does not have. They can be switched off, as they are.
-const ABSENT: [&str; 2] = ["admissionregistration.k8s.io", "apiregistration.k8s.io"];
+use crate::config::BuiltInResource;
 
-/// Group, version and plural name of a resource.
-pub(crate) type Place = (&'static str, &'static str, &'static str);
+/// Groups of upstream that this server does not have. They can be switched off, as they are.
+const ABSENT: [&str; 1] = ["apiregistration.k8s.io"];
 
 /// How mature a version is, by its name.
 fn maturity(version: &str) -> &'static str {
@@ -97,7 +96,7 @@ fn check_introduced(settings: &BTreeMap<String, bool>, emulated: MinorVersion, e
 }
 
 /// The resources that are not to be served by a server that behaves like the release `emulated`.
-pub(super) fn disabled(options: &Options, emulated: MinorVersion, errors: &mut Errors) -> BTreeSet<Place> {
+pub(super) fn disabled(options: &Options, emulated: MinorVersion, errors: &mut Errors) -> BTreeSet<BuiltInResource> {
     let settings = settings(options, errors);
     check(&settings, errors);
     check_introduced(&settings, emulated, errors);
@@ -131,11 +130,11 @@ mod tests {
     use super::*;
     use crate::options::flags;
 
-    fn read(line: &str) -> Result<BTreeSet<Place>, String> {
+    fn read(line: &str) -> Result<BTreeSet<BuiltInResource>, String> {
         read_as_of(36, line)
     }
 
-    fn read_as_of(minor: u32, line: &str) -> Result<BTreeSet<Place>, String> {
+    fn read_as_of(minor: u32, line: &str) -> Result<BTreeSet<BuiltInResource>, String> {
         let options =
             parse(flags::ALL, [format!("--runtime-config={line}"), "--enable-priority-and-fairness=false".to_owned()])
                 .expect("the flags");
@@ -144,9 +143,9 @@ mod tests {
         errors.into_result().map(|()| disabled).map_err(|error| error.to_string())
     }
 
-    const JOBS: Place = ("batch", "v1", "jobs");
-    const BETA: Place = ("coordination.k8s.io", "v1beta1", "leasecandidates");
-    const ALPHA: Place = ("coordination.k8s.io", "v1alpha2", "leasecandidates");
+    const JOBS: BuiltInResource = ("batch", "v1", "jobs");
+    const BETA: BuiltInResource = ("coordination.k8s.io", "v1beta1", "leasecandidates");
+    const ALPHA: BuiltInResource = ("coordination.k8s.io", "v1alpha2", "leasecandidates");
 
     #[test]
     fn versions_and_resources_are_switched_off() {
@@ -167,7 +166,7 @@ mod tests {
     #[test]
     fn what_is_not_stable_is_switched_on() {
         for (line, off) in [
-            ("batch/v1=true", &[BETA, ALPHA] as &[Place]),
+            ("batch/v1=true", &[BETA, ALPHA] as &[BuiltInResource]),
             ("api/beta=true", &[ALPHA]),
             ("api/beta=true,coordination.k8s.io/v1beta1=false", &[BETA, ALPHA]),
             ("coordination.k8s.io/v1beta1=true", &[ALPHA]),

@@ -8,7 +8,7 @@ use component_base::flags::{Errors, Options};
 use registry::StorageMedia;
 use storage::{EtcdOptions, EtcdTls};
 
-use super::complete::not_negative;
+use super::durations::not_negative;
 use crate::config::{BackendConfig, EncryptionFile, StorageConfig};
 
 pub(super) fn read(options: &Options, errors: &mut Errors) -> StorageConfig {

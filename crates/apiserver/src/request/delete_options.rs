@@ -8,8 +8,8 @@ use api_machinery::protobuf;
 use api_machinery::status::ApiError;
 use api_machinery::yaml;
 
-use super::Query;
 use super::decode::SCHEME;
+use super::query::Query;
 use super::validation::{check_dry_run, refuse_options};
 use crate::negotiate::MediaType;
 

@@ -4,7 +4,8 @@
 use api_machinery::fields::FieldSelector;
 use http::Method;
 
-use super::{Query, percent};
+use super::percent;
+use super::query::Query;
 
 /// What a request asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

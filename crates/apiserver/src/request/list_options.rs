@@ -3,7 +3,7 @@
 use api_machinery::meta::ListOptions;
 use api_machinery::status::ApiError;
 
-use super::Query;
+use super::query::Query;
 
 /// Reads list options from a query.
 ///

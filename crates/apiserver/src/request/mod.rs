@@ -3,6 +3,7 @@
 mod body;
 mod decode;
 mod delete_options;
+mod include_object;
 mod info;
 mod list_options;
 pub(crate) mod percent;
@@ -14,6 +15,7 @@ pub(crate) use body::read_limited;
 pub(crate) use decode::{Expected, decode_object};
 pub(crate) use decode::{SCHEME, Strictness, decode_kind};
 pub(crate) use delete_options::{BodyVersions, delete_options};
+pub(crate) use include_object::IncludeObject;
 pub(crate) use info::RequestInfo;
 pub(crate) use list_options::list_options;
 pub(crate) use query::Query;

@@ -3,10 +3,11 @@
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::status::ApiError;
 
+use super::decode::Strictness;
+use super::query::Query;
 use super::validation::{
     FIELD_MANAGER_LIMIT_BYTES, check_dry_run, check_field_manager, check_field_validation, is_printable, refuse_options,
 };
-use super::{Query, Strictness};
 
 /// What kind of patch it is, as far as options go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

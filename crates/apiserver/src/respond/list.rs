@@ -16,9 +16,9 @@ use watch_cache::{Pace, Stored};
 use super::chunks::Chunks;
 use super::document::{cbor_document, json_document, protobuf_document, rewritten, sent};
 use super::projection::{metadata_json, metadata_message};
-use super::resource::Shown;
+use super::shown::Shown;
+use super::table;
 use crate::negotiate::{MediaType, Target};
-use crate::table;
 
 /// Lists from this size on are sent, and compressed, while they are put together; others in one piece.
 const STREAMED_BYTES: u64 = 256 * 1024;

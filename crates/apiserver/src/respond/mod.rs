@@ -6,13 +6,15 @@ mod indent;
 mod list;
 mod projection;
 mod resource;
+mod shown;
 mod status;
+pub(crate) mod table;
 
-pub(crate) use chunks::Chunks;
-pub(crate) use document::{cbor_of, cbor_of_json, error, json_document, path_and_query, plain_error};
-pub(crate) use document::{json, object};
-pub(crate) use document::{protobuf_document, success};
+pub(crate) use document::{
+    cbor_of, cbor_of_json, error, json, json_document, object, path_and_query, plain_error, protobuf_document, success,
+};
 pub(crate) use list::list;
 pub(crate) use projection::{metadata_json, metadata_protobuf};
-pub(crate) use resource::{Shown, stored, view};
+pub(crate) use resource::{stored, view};
+pub(crate) use shown::Shown;
 pub(crate) use status::status_of;

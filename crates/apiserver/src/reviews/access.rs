@@ -13,7 +13,8 @@ use component_base::serving::Response;
 use http::StatusCode;
 
 use super::evaluate::evaluate;
-use super::{admit, expect_post, validate};
+use super::validate;
+use super::virtual_write::{admit, expect_post};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::respond;

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use component_base::serving::Response;
 use http::StatusCode;
 
-use super::{admit, expect_post};
+use super::virtual_write::{admit, expect_post};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::respond;

@@ -11,11 +11,11 @@ mod virtual_write;
 use std::sync::Arc;
 
 use crate::routes::Routes;
+use validate::AUTHORIZATION;
 
 pub(crate) use virtual_write::{admit, expect_post};
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
-const AUTHORIZATION: &str = "authorization.k8s.io";
 
 /// Adds the resources.
 pub(crate) fn install(routes: &mut Routes) {

@@ -8,6 +8,9 @@ use api_machinery::names;
 use api_machinery::status::ApiError;
 use api_types::authorization_v1::{NonResourceAttributes, ResourceAttributes};
 
+/// The group of the reviews that are checked here.
+pub(super) const AUTHORIZATION: &str = "authorization.k8s.io";
+
 const BOTH: &str = "cannot be specified in combination with resourceAttributes";
 const NEITHER: &str = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
 const NEEDS_VALUES: &str = "must be specified when `operator` is 'In' or 'NotIn'";
@@ -15,7 +18,7 @@ const NO_VALUES: &str = "may not be specified when `operator` is 'Exists' or 'Do
 
 /// The answer to a review that breaks rules; upstream leaves out of which kind it is.
 pub(super) fn refuse(errors: &ErrorList) -> Result<(), ApiError> {
-    let kind = GroupKind { group: super::AUTHORIZATION.into(), kind: "".into() };
+    let kind = GroupKind { group: AUTHORIZATION.into(), kind: "".into() };
     if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(&kind, "", errors)) }
 }
 

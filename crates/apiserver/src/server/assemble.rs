@@ -18,30 +18,31 @@ use kinds::info::ResourceInfo;
 use parking_lot::Mutex;
 use registry::{Registry, RegistryOptions};
 
+use super::health;
 use super::store::Store;
-use super::{BuildError, health};
 use crate::admission_lookup::RegistryLookup;
 use crate::admission_versions::RegistryVersions;
 use crate::authentication::{Authentication, Parts};
 use crate::authorization::{self, MirroredRoles, RbacAuthorizer};
-use crate::chain::{InFlight, Running, Seats};
-use crate::config::{AuditConfig, EncryptionFile, ServerConfig};
+use crate::build_error::BuildError;
+use crate::config::{AuditConfig, BuiltInResource, EncryptionFile, ServerConfig};
 use crate::custom_kinds::CustomKinds;
 use crate::cx::ApiCx;
 use crate::flow_control::{self, FlowControl};
 use crate::hooks::{Hooks, PostStartHook};
+use crate::limits::{InFlight, Running, Seats};
 use crate::metrics::{AdmissionMetrics, ApiMetrics};
-use crate::options::Place;
 use crate::routes::Routes;
+use crate::server_id::server_id_hash;
 use crate::webhooks::{WebhookClients, WebhookCredentials};
-use crate::{admission_lookup, bootstrap, extensions, handlers, object_counts, storage_ready};
+use crate::{admission_lookup, extensions, handlers, object_counts, storage_ready};
 
-/// Makes the context of a server, and the work that follows its start.
+/// Makes the context of a server, the places that it serves, and the work that follows its start.
 pub(super) fn assemble(
     config: ServerConfig,
     lifecycle: Lifecycle,
     store: &Store,
-) -> Result<(Arc<ApiCx>, Hooks), BuildError> {
+) -> Result<(Arc<ApiCx>, Routes, Hooks), BuildError> {
     let metrics = Metrics::of_process(config.metrics.clone());
     metrics.show_gates(lifecycle.gates());
     let mut options = registry_options(&config, &lifecycle, store);
@@ -90,6 +91,7 @@ pub(super) fn assemble(
     if config.requests.fairness {
         hooks.push(Arc::new(flow_control::Producer));
     }
+    handlers::index(&mut routes);
     let hooks = Hooks::new(hooks, &health)?;
     let cx = ApiCx {
         registry,
@@ -101,7 +103,6 @@ pub(super) fn assemble(
         seats,
         metrics,
         health,
-        routes,
         running: Running::default(),
         streams: CancellationToken::new(),
         loopback: OnceLock::new(),
@@ -112,7 +113,7 @@ pub(super) fn assemble(
         config,
         lifecycle,
     };
-    Ok((Arc::new(cx), hooks))
+    Ok((Arc::new(cx), routes, hooks))
 }
 
 /// Who brings questions to the webhooks of admission.
@@ -152,7 +153,7 @@ fn seats(
 }
 
 /// The built-in kinds that are not served: those that the configuration says so of, and those whose features are off.
-fn not_served(config: &ServerConfig, gates: &Gates) -> BTreeSet<Place> {
+fn not_served(config: &ServerConfig, gates: &Gates) -> BTreeSet<BuiltInResource> {
     let off = |info: &&ResourceInfo<'_>| info.gates.iter().any(|feature| !gates.enabled(*feature));
     let gated = kinds::all().map(|rules| rules.info()).filter(off);
     gated.map(|info| (info.group, info.version, info.resource)).chain(config.disabled.iter().copied()).collect()
@@ -185,7 +186,7 @@ fn encrypt(
     options: &mut RegistryOptions,
 ) -> Result<(), BuildError> {
     let Some(EncryptionFile { path, follows }) = &config.storage.encryption else { return Ok(()) };
-    let metrics = EncryptionMetrics::new(metrics, bootstrap::server_id_hash());
+    let metrics = EncryptionMetrics::new(metrics, server_id_hash());
     let live = encryption::Live::load(path, *follows, Arc::clone(lifecycle.clock()), metrics)?;
     if *follows {
         spawn_reloader(lifecycle.tasks(), vec![Arc::clone(&live) as _]);

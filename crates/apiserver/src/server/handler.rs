@@ -1,29 +1,26 @@
 //! The two doors of the server: a listener's and a function's. Behind both is the same road.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use bytes::Bytes;
 use client::{ApiHandler, Peer};
 use component_base::serving::{Body, Handler, PeerCertificates, RemoteAddr, Request, Response, full};
 
-use crate::chain;
-use crate::cx::ApiCx;
+use crate::chain::road::Road;
 
 pub(super) struct HttpHandler {
-    cx: Arc<ApiCx>,
+    road: Road,
 }
 
 impl HttpHandler {
-    pub(super) fn new(cx: Arc<ApiCx>) -> Self {
-        Self { cx }
+    pub(super) fn new(road: Road) -> Self {
+        Self { road }
     }
 }
 
 #[async_trait]
 impl Handler for HttpHandler {
     async fn handle(&self, request: Request) -> Response {
-        chain::serve(&self.cx, request).await
+        self.road.serve(request).await
     }
 }
 
@@ -35,6 +32,6 @@ impl ApiHandler for HttpHandler {
         if !peer.certificates.is_empty() {
             request.extensions_mut().insert(PeerCertificates(peer.certificates.clone().into()));
         }
-        chain::serve(&self.cx, request).await
+        self.road.serve(request).await
     }
 }

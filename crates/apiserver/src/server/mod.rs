@@ -1,7 +1,6 @@
 //! The server as a whole: put together, called, served over HTTPS, and ended in stages.
 
 mod assemble;
-mod error;
 mod handler;
 mod health;
 pub(crate) mod self_signed;
@@ -15,11 +14,11 @@ use component_base::serving::{Handler, SecureServing, ServerHandle};
 use parking_lot::Mutex;
 use storage::Backend;
 
-pub use error::BuildError;
-pub(crate) use shutdown::PreShutdown;
 #[cfg(test)]
 pub(crate) use shutdown::shut_down;
 
+use crate::build_error::BuildError;
+use crate::chain::road::Road;
 use crate::config::ServerConfig;
 use crate::cx::ApiCx;
 use crate::hooks::Hooks;
@@ -58,8 +57,8 @@ impl Server {
 
     fn assemble(config: ServerConfig, lifecycle: Lifecycle, store: Store) -> Result<Self, BuildError> {
         lifecycle.tasks().spawn_cancellable("compacted", store.follow_compaction());
-        let (cx, hooks) = assemble::assemble(config, lifecycle, &store)?;
-        let handler = Arc::new(HttpHandler::new(Arc::clone(&cx)));
+        let (cx, routes, hooks) = assemble::assemble(config, lifecycle, &store)?;
+        let handler = Arc::new(HttpHandler::new(Road::new(Arc::clone(&cx), routes)));
         assemble::connect_loopback(&cx, Arc::clone(&handler) as _)?;
         Ok(Self { cx, handler, hooks: Mutex::new(Some(hooks)), store })
     }

@@ -1,15 +1,11 @@
 //! The end of a server, in stages that load balancers, clients and the process's supervisor can follow.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use component_base::serving::ServerHandle;
 
 use crate::cx::ApiCx;
-
-/// Work that runs at the beginning of the end, while requests are still served.
-pub(crate) type PreShutdown = Arc<dyn Fn(Arc<ApiCx>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// How long that work may take altogether.
 const HOOKS_DEADLINE: Duration = Duration::from_secs(20);

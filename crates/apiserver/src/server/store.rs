@@ -7,7 +7,7 @@ use std::time::Duration;
 use component_base::lifecycle::Lifecycle;
 use storage::{Backend, COMPACT_REVISION_KEY, Compactor, Embedded, EmbeddedOptions, Etcd, Memory, MemoryOptions};
 
-use super::BuildError;
+use crate::build_error::BuildError;
 use crate::config::{BackendConfig, StorageConfig};
 
 /// How long the embedded store may take to write what is queued.

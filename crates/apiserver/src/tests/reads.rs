@@ -153,7 +153,7 @@ async fn long_lists_give_others_their_turns() {
     const MOST_MS: u64 = 50;
     let api = Api::start().await;
     let maps = api.server.cx().registry().resource("", "v1", "configmaps").unwrap();
-    let request = crate::cx::server_request(api.server.cx().registry().rule_context(), "default");
+    let request = crate::own_request::server_request(api.server.cx().registry().rule_context(), "default");
     for number in 0..OBJECTS {
         let mut map = api_types::core_v1::ConfigMap::default();
         map.metadata.name = format!("map-{number:04}");

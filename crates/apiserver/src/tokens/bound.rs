@@ -6,32 +6,32 @@ use api_machinery::status::ApiError;
 use api_types::authentication_v1::BoundObjectReference;
 use api_types::core_v1::{Node, Pod, Secret};
 use authn::service_account::{BoundObject, ObjectRef, may_bind_to_pod, uid_conflict};
+use registry::Registry;
 
-use super::read;
-use crate::cx::ApiCx;
+use super::stored::read;
 
 /// Finds the object and checks that it is the one that was meant.
 pub(super) async fn find(
-    cx: &ApiCx,
+    registry: &Registry,
     reference: &BoundObjectReference,
     account: &ObjectMeta,
 ) -> Result<BoundObject, ApiError> {
     let name = reference.name.as_str();
     let bound = match (in_core(&reference.api_version), reference.kind.as_str()) {
         (true, "Pod") => {
-            let pod: Pod = read(cx, "pods", &account.namespace, name).await?;
+            let pod: Pod = read(registry, "pods", &account.namespace, name).await?;
             may_bind_to_pod(&account.name, &pod.spec.service_account_name).map_err(ApiError::bad_request)?;
             check_uid(reference, &pod.metadata)?;
-            let node = node_of(cx, &pod).await?;
+            let node = node_of(registry, &pod).await?;
             BoundObject::Pod { pod: reference_to(&pod.metadata), node }
         }
         (true, "Secret") => {
-            let secret: Secret = read(cx, "secrets", &account.namespace, name).await?;
+            let secret: Secret = read(registry, "secrets", &account.namespace, name).await?;
             check_uid(reference, &secret.metadata)?;
             BoundObject::Secret(reference_to(&secret.metadata))
         }
         (true, "Node") => {
-            let node: Node = read(cx, "nodes", "", name).await?;
+            let node: Node = read(registry, "nodes", "", name).await?;
             check_uid(reference, &node.metadata)?;
             BoundObject::Node(reference_to(&node.metadata))
         }
@@ -62,12 +62,12 @@ fn check_uid(reference: &BoundObjectReference, found: &ObjectMeta) -> Result<(),
 }
 
 /// The node of a scheduled pod; without uid when there is no such Node object.
-async fn node_of(cx: &ApiCx, pod: &Pod) -> Result<Option<ObjectRef>, ApiError> {
+async fn node_of(registry: &Registry, pod: &Pod) -> Result<Option<ObjectRef>, ApiError> {
     let name = pod.spec.node_name.as_str();
     if name.is_empty() {
         return Ok(None);
     }
-    match read::<Node>(cx, "nodes", "", name).await {
+    match read::<Node>(registry, "nodes", "", name).await {
         Ok(node) => Ok(Some(reference_to(&node.metadata))),
         Err(error) if error.is_not_found() => Ok(Some(ObjectRef { name: name.to_owned(), uid: String::new() })),
         Err(error) => Err(error),

@@ -2,12 +2,12 @@
 
 mod bound;
 mod check;
+mod stored;
 
 use std::sync::Arc;
 
-use api_machinery::gvk::GroupResource;
 use api_machinery::meta::ObjectMeta;
-use api_machinery::object::Object;
+use api_machinery::object::Object as _;
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::{TokenRequest, TokenRequestStatus};
 use api_types::core_v1::ServiceAccount;
@@ -17,10 +17,11 @@ use component_base::serving::Response;
 use http::StatusCode;
 
 use crate::chain::{Authorized, Request};
-use crate::cx::{ApiCx, server_request};
+use crate::cx::ApiCx;
 use crate::respond;
 use crate::reviews::{admit, expect_post};
 use crate::routes::{Endpoint, Routes};
+use stored::read;
 
 /// Adds the subresource.
 pub(crate) fn install(routes: &mut Routes) {
@@ -41,7 +42,7 @@ impl Endpoint for Tokens {
         let mut token: TokenRequest = request.decode().await?;
         api_machinery::defaults::fill(token.as_reflect_mut());
         check::names(&token.metadata, &info.name, &info.namespace)?;
-        let account: ServiceAccount = read(cx, "serviceaccounts", &info.namespace, &info.name).await?;
+        let account: ServiceAccount = read(cx.registry(), "serviceaccounts", &info.namespace, &info.name).await?;
         check::uid(&token.metadata.uid, &account.metadata)?;
         // Before the audiences are filled in: a node may leave them to the server, and only then get the server's.
         admit(cx, &request, &options, &mut token).await?;
@@ -75,7 +76,7 @@ async fn issue(
     account: &ObjectMeta,
 ) -> Result<IssuedToken, ApiError> {
     let bound = match &token.spec.bound_object_ref {
-        Some(reference) => Some(bound::find(cx, reference, account).await?),
+        Some(reference) => Some(bound::find(cx.registry(), reference, account).await?),
         None => None,
     };
     let wish = TokenWish {
@@ -87,13 +88,4 @@ async fn issue(
     };
     let issued = issuer.issue(&wish, cx.clock().wall(), cx.rng());
     issued.map_err(|error| ApiError::internal(format_args!("failed to generate token: {error}")))
-}
-
-/// Reads an object of the core group from the store, as tokens must not outlive what was deleted just now.
-async fn read<T: Object + Clone>(cx: &ApiCx, resource: &str, namespace: &str, name: &str) -> Result<T, ApiError> {
-    let missing =
-        || ApiError::not_found(&GroupResource { group: "".into(), resource: resource.to_owned().into() }, name);
-    let found = cx.registry().resource("", "v1", resource).ok_or_else(missing)?;
-    let stored = found.get(&server_request(found.rule_context(), namespace), name, "").await?;
-    stored.object().downcast_ref::<T>().cloned().ok_or_else(missing)
 }

@@ -82,7 +82,7 @@ pub(crate) fn plan(options: &Options, config: KubeletConfiguration, os_hostname:
         port: config.port,
         max_pods: config.max_pods.into(),
         pods_per_core: config.pods_per_core.into(),
-        max_images: config.node_status_max_images.unwrap_or(50),
+        max_images: config.node_status_max_images.unwrap_or_default(),
         controller_attaches: config.enable_controller_attach_detach != Some(false),
         update_frequency: config.node_status_update_frequency.to_std(),
         report_frequency: config.node_status_report_frequency.to_std(),
@@ -128,7 +128,7 @@ fn pod_settings(
     let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     let headers = config.static_pod_url_header.iter();
     let headers = headers.flat_map(|(name, values)| values.0.iter().map(move |value| (name.clone(), value.clone())));
-    let percent = |value: Option<i32>, default: u8| value.and_then(|value| u8::try_from(value).ok()).unwrap_or(default);
+    let percent = |value: Option<i32>| value.and_then(|value| u8::try_from(value).ok()).unwrap_or_default();
     let log_max_bytes = errors.ok(log_size(&config.container_log_max_size)).flatten();
     let number = |flag: &str| i32::try_from(options.int(flag)).unwrap_or(-1);
     let longest =
@@ -146,24 +146,27 @@ fn pod_settings(
         sync_frequency: config.sync_frequency.to_std(),
         serialize_image_pulls: config.serialize_image_pulls != Some(false),
         max_parallel_image_pulls: config.max_parallel_image_pulls.and_then(|pulls| usize::try_from(pulls).ok()),
-        registry_pull_qps: f64::from(config.registry_pull_qps.unwrap_or(5)),
-        registry_burst: u32::try_from(config.registry_burst).unwrap_or(10),
+        registry_pull_qps: f64::from(config.registry_pull_qps.unwrap_or_default()),
+        registry_burst: u32::try_from(config.registry_burst).unwrap_or_default(),
         crash_loop_initial: longest.min(Duration::from_secs(10)),
         crash_loop_max: longest,
-        image_gc_high_percent: percent(config.image_gc_high_threshold_percent, 85),
-        image_gc_low_percent: percent(config.image_gc_low_threshold_percent, 80),
+        image_gc_high_percent: percent(config.image_gc_high_threshold_percent),
+        image_gc_low_percent: percent(config.image_gc_low_threshold_percent),
         image_minimum_age: config.image_minimum_gc_age.to_std(),
         image_maximum_age: config.image_maximum_gc_age.to_std(),
         dead_container_min_age: options.duration("minimum-container-ttl-duration"),
         dead_per_container: number("maximum-dead-containers-per-container"),
         dead_total: number("maximum-dead-containers"),
         log_max_bytes,
-        log_max_files: usize::try_from(config.container_log_max_files.unwrap_or(5)).unwrap_or(5),
-        log_monitor_interval: config.container_log_monitor_interval.map_or(Duration::from_secs(10), GoDuration::to_std),
+        log_max_files: usize::try_from(config.container_log_max_files.unwrap_or_default()).unwrap_or_default(),
+        log_monitor_interval: config.container_log_monitor_interval.unwrap_or_default().to_std(),
         seccomp_default: config.seccomp_default == Some(true),
-        max_pods: usize::try_from(config.max_pods).unwrap_or(110),
+        max_pods: usize::try_from(config.max_pods).unwrap_or_default(),
         allowed_unsafe_sysctls: config.allowed_unsafe_sysctls.clone(),
-        ..PodSettings::default()
+        // What gates and the machine decide is set when they are known.
+        prevent_static_pod_api_references: true,
+        declared_features: None,
+        enforces_app_armor: false,
     }
 }
 
@@ -257,8 +260,8 @@ impl Plan {
         let config = &self.config;
         let root = if config.cgroup_root.is_empty() { "/" } else { &config.cgroup_root };
         let names = CgroupNames::new(driver, root)?;
-        let period = config.cpu_cfs_quota_period.map_or(Duration::from_millis(100), GoDuration::to_std);
+        let period = config.cpu_cfs_quota_period.unwrap_or_default().to_std();
         let (per_class, quota) = (config.cgroups_per_qos != Some(false), config.cpu_cfs_quota != Some(false));
-        Some(CgroupSettings::new(names, per_class, quota, period, config.pod_pids_limit.unwrap_or(-1)))
+        Some(CgroupSettings::new(names, per_class, quota, period, config.pod_pids_limit.unwrap_or_default()))
     }
 }

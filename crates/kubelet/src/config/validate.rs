@@ -35,18 +35,18 @@ fn numbers(config: &KubeletConfiguration, errors: &mut Errors) {
             format!("invalid configuration: {field} (--{flag}) {value} must be between {low} and {high}, inclusive");
         errors.check((low..=high).contains(&value), text);
     };
-    let high = i64::from(config.image_gc_high_threshold_percent.unwrap_or(85));
-    let low = i64::from(config.image_gc_low_threshold_percent.unwrap_or(80));
+    let high = i64::from(config.image_gc_high_threshold_percent.unwrap_or_default());
+    let low = i64::from(config.image_gc_low_threshold_percent.unwrap_or_default());
     between("port", "port", config.port.into(), 1, 65535);
     between("readOnlyPort", "read-only-port", config.read_only_port.into(), 0, 65535);
-    between("healthzPort", "healthz-port", config.healthz_port.unwrap_or(10248).into(), 0, 65535);
+    between("healthzPort", "healthz-port", config.healthz_port.unwrap_or_default().into(), 0, 65535);
     between("imageGCHighThresholdPercent", "image-gc-high-threshold", high, 0, 100);
     between("imageGCLowThresholdPercent", "image-gc-low-threshold", low, 0, 100);
-    between("oomScoreAdj", "oom-score-adj", config.oom_score_adj.unwrap_or(-999).into(), -1000, 1000);
+    between("oomScoreAdj", "oom-score-adj", config.oom_score_adj.unwrap_or_default().into(), -1000, 1000);
     between(
         "containerLogMaxFiles",
         "container-log-max-files",
-        config.container_log_max_files.unwrap_or(5).into(),
+        config.container_log_max_files.unwrap_or_default().into(),
         2,
         i32::MAX.into(),
     );
@@ -54,7 +54,7 @@ fn numbers(config: &KubeletConfiguration, errors: &mut Errors) {
     between(
         "nodeStatusMaxImages",
         "node-status-max-images",
-        config.node_status_max_images.unwrap_or(50).into(),
+        config.node_status_max_images.unwrap_or_default().into(),
         -1,
         i32::MAX.into(),
     );
@@ -62,9 +62,9 @@ fn numbers(config: &KubeletConfiguration, errors: &mut Errors) {
     at_least_zero("maxPods", config.max_pods.into());
     at_least_zero("podsPerCore", config.pods_per_core.into());
     at_least_zero("maxOpenFiles", config.max_open_files);
-    at_least_zero("registryPullQPS", config.registry_pull_qps.unwrap_or(5).into());
+    at_least_zero("registryPullQPS", config.registry_pull_qps.unwrap_or_default().into());
     at_least_zero("registryBurst", config.registry_burst.into());
-    at_least_zero("eventRecordQPS", config.event_record_qps.unwrap_or(50).into());
+    at_least_zero("eventRecordQPS", config.event_record_qps.unwrap_or_default().into());
     at_least_zero("eventBurst", config.event_burst.into());
     at_least_zero("kubeAPIBurst", config.kube_api_burst.into());
     at_least_zero("evictionMaxPodGracePeriod", config.eviction_max_pod_grace_period.into());
@@ -90,7 +90,7 @@ fn numbers(config: &KubeletConfiguration, errors: &mut Errors) {
 fn durations(config: &KubeletConfiguration, errors: &mut Errors) {
     const MILLISECOND: i64 = 1_000_000;
     const SECOND: i64 = 1_000 * MILLISECOND;
-    let period = config.cpu_cfs_quota_period.map_or(100_000_000, |period| period.nanos());
+    let period = config.cpu_cfs_quota_period.unwrap_or_default().nanos();
     errors.check(
         (MILLISECOND..=SECOND).contains(&period),
         "invalid configuration: cpuCFSQuotaPeriod (--cpu-cfs-quota-period) must be between 1ms and 1sec, inclusive",
@@ -100,7 +100,7 @@ fn durations(config: &KubeletConfiguration, errors: &mut Errors) {
         age == 0 || age > config.image_minimum_gc_age.nanos(),
         "invalid configuration: imageMaximumGCAge must be greater than imageMinimumGCAge",
     );
-    let interval = config.container_log_monitor_interval.map_or(10 * SECOND, |interval| interval.nanos());
+    let interval = config.container_log_monitor_interval.unwrap_or_default().nanos();
     errors.check(
         interval >= 3 * SECOND,
         "invalid configuration: containerLogMonitorInterval must be a positive time duration greater than or equal to 3s",

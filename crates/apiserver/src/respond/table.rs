@@ -8,7 +8,6 @@ use api_machinery::json;
 use api_machinery::leaf::RawJson;
 use api_machinery::meta::{ListMeta, Table, TableColumnDefinition, TableRow, TableRowCondition};
 use api_machinery::object::Object;
-use api_machinery::status::ApiError;
 use api_machinery::value::Value;
 use bytes::Bytes;
 use kinds::info::Column;
@@ -16,37 +15,10 @@ use kinds::rules::Rules;
 use registry::{List, Stored};
 use watch_cache::Pace;
 
-use crate::request::Query;
-use crate::respond::{Chunks, Shown, metadata_json};
-
-/// What each row carries of its object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum IncludeObject {
-    /// Nothing.
-    None,
-    /// The metadata.
-    #[default]
-    Metadata,
-    /// All of it.
-    Object,
-}
-
-impl IncludeObject {
-    /// Reads the parameter.
-    ///
-    /// # Errors
-    /// 400 for other words.
-    pub(crate) fn read(query: &Query) -> Result<Self, ApiError> {
-        match query.first("includeObject").unwrap_or_default() {
-            "" | "Metadata" => Ok(Self::Metadata),
-            "None" => Ok(Self::None),
-            "Object" => Ok(Self::Object),
-            other => Err(ApiError::bad_request(format!(
-                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', or empty"
-            ))),
-        }
-    }
-}
+use super::chunks::Chunks;
+use super::projection::metadata_json;
+use super::shown::Shown;
+use crate::request::IncludeObject;
 
 /// The table of one object, as JSON.
 pub(crate) fn of_object(shown: &Shown<'_>, object: &dyn Object, version: &str) -> String {

@@ -1,0 +1,24 @@
+//! Why a request goes no further.
+
+use api_machinery::status::ApiError;
+use component_base::serving::Response;
+
+/// Why a request goes no further.
+pub(super) enum Refusal {
+    /// As a `Status`.
+    Error(ApiError),
+    /// As it is.
+    Plain(Box<Response>),
+}
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Response> for Refusal {
+    fn from(response: Response) -> Self {
+        Self::Plain(Box::new(response))
+    }
+}

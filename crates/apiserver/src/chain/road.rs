@@ -1,0 +1,166 @@
+//! The road itself, from what came over the wire to what goes back.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use component_base::serving::{self, Response, TakenBy, full, text};
+use futures_util::FutureExt as _;
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, STRICT_TRANSPORT_SECURITY};
+use http::{HeaderValue, StatusCode};
+
+use super::audited::Audited;
+use super::refusal::Refusal;
+use super::stages::{Authenticated, Received, Request};
+use super::{audit_id, authenticate, authorize, cors, deadline, go_away, held, impersonate, observe, running, seats};
+use crate::cx::ApiCx;
+use crate::limits::Admitted;
+use crate::negotiate::{Forms, Wish};
+use crate::request::{Query, RequestInfo, percent};
+use crate::routes::Routes;
+use crate::{gates, handlers, respond};
+
+const PANIC_TEXT: &str = "This request caused apiserver to panic. Look in the logs for details.";
+
+/// The road that every request takes: what it passes, and where it ends.
+pub(crate) struct Road {
+    cx: Arc<ApiCx>,
+    routes: Routes,
+}
+
+impl Road {
+    /// Of a server, to these places.
+    pub(crate) fn new(cx: Arc<ApiCx>, routes: Routes) -> Self {
+        Self { cx, routes }
+    }
+
+    /// Answers a request.
+    pub(crate) async fn serve(&self, request: serving::Request) -> Response {
+        let cx = &self.cx;
+        let (mut parts, body) = request.into_parts();
+        if !percent::is_sound(parts.uri.path()) {
+            return malformed();
+        }
+        let audit_id = audit_id::adopt_or_make(&mut parts.headers, cx.rng());
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let origin = cors::allowed_origin(&cx.config.requests.cors_allowed_origins, &parts.headers);
+        let mut response = match RequestInfo::new(&parts.method, parts.uri.path(), &query) {
+            Ok(info) => {
+                let info = Arc::new(info);
+                go_away::at_random(cx.config.requests.goaway_chance, cx.rng(), &parts);
+                let observed = observe::Observation::begin(cx, &parts, &info, &query);
+                let switched = cx.lifecycle.gates();
+                let forms = if switched.enabled(gates::CBOR) { Forms::WithCbor } else { Forms::Usual };
+                let wish = Wish::new(&parts.headers, &query);
+                let wish = wish.compressing(switched.enabled(gates::COMPRESS)).among(forms);
+                let request = Request::received(parts, body, info, query, wish);
+                let response = match cors::preflight(origin.as_ref(), request.method()) {
+                    Some(response) => response,
+                    None => self.audited_answer(request).await,
+                };
+                observed.watch_over(response)
+            }
+            Err(error) => respond::plain_error(&parts.uri, &format!("failed to create RequestInfo: {error}")),
+        };
+        let headers = response.headers_mut();
+        headers.entry(audit_id::HEADER).or_insert(audit_id);
+        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+        if let Some(origin) = origin {
+            cors::allow(headers, origin);
+        }
+        let directives = &cx.config.requests.strict_transport_security;
+        if let (false, Ok(value)) = (directives.is_empty(), HeaderValue::from_str(&directives.join("; "))) {
+            headers.insert(STRICT_TRANSPORT_SECURITY, value);
+        }
+        response
+    }
+
+    /// The answer, which is told of for as long as it lasts, and of which something is told even where making it went
+    /// wrong.
+    async fn audited_answer(&self, mut request: Request<Received>) -> Response {
+        let (auditor, clock) = (self.cx.audit.as_ref(), self.cx.clock());
+        let audited = Audited::begin(auditor, clock.monotonic(), request.parts(), request.info());
+        request.note_in(audited.clone());
+        let is_long_running = request.info().is_long_running();
+        match AssertUnwindSafe(self.answer(request)).catch_unwind().await {
+            Ok(response) => audited.answered(clock.monotonic(), is_long_running, response).await,
+            Err(_) => {
+                audited.context().panicked().await;
+                text(StatusCode::INTERNAL_SERVER_ERROR, PANIC_TEXT)
+            }
+        }
+    }
+
+    /// From here on a refusal has a form that the client understands.
+    async fn answer(&self, request: Request<Received>) -> Response {
+        let (wish, warnings, audited) =
+            (Arc::clone(request.wish()), request.warnings().clone(), request.audited().clone());
+        let mut response = formed(&wish, &audited, self.bounded(request).await);
+        warnings.write(response.headers_mut());
+        response
+    }
+
+    /// Requests that are not to last are counted, so that shutdown can wait for them, and have a deadline.
+    async fn bounded(&self, request: Request<Received>) -> Result<Response, Refusal> {
+        let cx = &self.cx;
+        let running = running::enter(cx, &request)?;
+        let request = deadline::set(cx.config.requests.timeout, cx.clock(), request).await?;
+        let (info, deadline) = (Arc::clone(request.info()), request.deadline());
+        let mut response = deadline::within(&cx.metrics, deadline, info, self.identified(request)).await?;
+        if let Some(deadline) = deadline {
+            response.extensions_mut().insert(TakenBy(deadline));
+        }
+        // Shutdown waits for what is still being sent, too.
+        Ok(if running.is_counted() { held::hold(response, running) } else { response })
+    }
+
+    /// Who, whether there is room, whether they may, and then the work itself. Its seat is free again once the answer
+    /// is made: a client that is slow to read it must not keep others out.
+    async fn identified(&self, request: Request<Received>) -> Result<Response, Refusal> {
+        let cx = &self.cx;
+        let request = authenticate::authenticate(cx, request).await?;
+        let request = impersonate::impersonate(cx, request).await?;
+        let Admitted { classified, seat } = seats::take(&*cx.seats, &request).await;
+        let (wish, audited) = (Arc::clone(request.wish()), request.audited().clone());
+        let mut response = match seat {
+            Err(full) => seats::refusal(&cx.metrics, request.info(), full),
+            Ok(mut seat) => {
+                let response = formed(&wish, &audited, self.allowed(request).await);
+                match seat.take_stream_guard() {
+                    Some(guard) => held::hold(response, guard),
+                    None => response,
+                }
+            }
+        };
+        if let Some(classified) = classified {
+            classified.write(response.headers_mut());
+        }
+        Ok(response)
+    }
+
+    /// Whether they may, and then the work itself.
+    async fn allowed(&self, request: Request<Authenticated>) -> Result<Response, Refusal> {
+        let request = authorize::authorize(&self.cx, request).await?;
+        Ok(handlers::dispatch(&self.cx, &self.routes, request).await?)
+    }
+}
+
+/// What Go's HTTP server says of a path that it cannot read, before anything else is done.
+fn malformed() -> Response {
+    let mut response = Response::new(full("400 Bad Request"));
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// The answer, or the refusal in the form that the client understands.
+fn formed(wish: &Wish, audited: &Audited, outcome: Result<Response, Refusal>) -> Response {
+    match outcome {
+        Ok(response) => response,
+        Err(Refusal::Plain(response)) => *response,
+        Err(Refusal::Error(error)) => {
+            audited.context().answered(respond::status_of(&error));
+            respond::error(wish, &error)
+        }
+    }
+}
