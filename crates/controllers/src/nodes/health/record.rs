@@ -15,7 +15,7 @@ pub(super) struct Record {
     pub(super) heard: Instant,
     /// The node's word on its readiness at that time.
     pub(super) ready: Option<NodeCondition>,
-    /// The lease's last renewal, by the node's clock; only its growth counts.
+    /// The lease's last renewal, by the node's clock; that it changes counts, as a clock may be set back.
     renewed: Option<MicroTime>,
     /// For how long silence is allowed.
     pub(super) grace: Duration,
@@ -50,9 +50,9 @@ pub(super) fn hear(before: Option<&Record>, node: &Node, renewed: Option<MicroTi
         (Some(old), Some(new)) => old.last_heartbeat_time != new.last_heartbeat_time,
         _ => true,
     };
-    let lease_renewed = renewed.is_some_and(|renewed| before.renewed.is_none_or(|known| known < renewed));
+    let lease_renewed = renewed.is_some() && renewed != before.renewed;
     let heard = if spoke || lease_renewed { now.monotonic } else { before.heard };
-    Record { heard, ready: seen, renewed: renewed.max(before.renewed), grace }
+    Record { heard, ready: seen, renewed: renewed.or(before.renewed), grace }
 }
 
 impl Record {
