@@ -25,6 +25,10 @@ pub struct Expectations {
 
 struct Expected {
     creations: i64,
+    /// How many creations nobody has answered yet.
+    unanswered: i64,
+    /// The newest version that a creation was answered with.
+    newest: u64,
     deletions: BTreeSet<ObjectKey>,
     since: Instant,
 }
@@ -50,10 +54,40 @@ impl Expectations {
     pub fn expect(&self, owner: &ObjectKey, creations: usize, deletions: impl IntoIterator<Item = ObjectKey>) {
         let creations = i64::try_from(creations).unwrap_or(i64::MAX);
         let (deletions, since) = (deletions.into_iter().collect(), self.clock.monotonic());
-        self.open.lock().insert(owner.clone(), Expected { creations, deletions, since });
+        let expected = Expected { creations, unanswered: creations, newest: 0, deletions, since };
+        self.open.lock().insert(owner.clone(), expected);
     }
 
-    /// An object of the owner was seen, or creating it failed.
+    /// An object of the owner was created, at this version.
+    pub fn creation_answered(&self, owner: &ObjectKey, version: &str) {
+        if let Some(expected) = self.open.lock().get_mut(owner) {
+            // A version that cannot be compared leaves the creation unanswered.
+            let Ok(version) = version.parse::<u64>() else { return };
+            expected.unanswered -= 1;
+            expected.newest = expected.newest.max(version);
+        }
+    }
+
+    /// Creating an object of the owner failed, or was not tried.
+    pub fn creation_failed(&self, owner: &ObjectKey) {
+        if let Some(expected) = self.open.lock().get_mut(owner) {
+            expected.creations -= 1;
+            expected.unanswered -= 1;
+        }
+    }
+
+    /// The cache is at this version: what was created up to it is in there, or came and went between two lists, so that
+    /// nobody will ever tell of it.
+    pub fn caught_up(&self, owner: &ObjectKey, version: &str) {
+        if let Some(expected) = self.open.lock().get_mut(owner)
+            && expected.unanswered <= 0
+            && version.parse::<u64>().is_ok_and(|version| version >= expected.newest)
+        {
+            expected.creations = 0;
+        }
+    }
+
+    /// An object of the owner was seen.
     pub fn creation_observed(&self, owner: &ObjectKey) {
         if let Some(expected) = self.open.lock().get_mut(owner) {
             expected.creations -= 1;
@@ -98,6 +132,31 @@ mod tests {
     use base::TokioClock;
 
     use super::*;
+
+    #[test]
+    fn a_cache_that_is_as_new_as_the_answers_has_seen_all() {
+        // How many creations were answered, and at which version; how many failed; the cache; whether all was seen.
+        for (answered, failed, cache, expected) in [
+            (&["5", "7"][..], 0, "7", true),
+            (&["7", "5"], 0, "6", false),
+            (&["7", "5"], 0, "", false),
+            (&["5"], 0, "9", false),
+            (&["5", "?"], 0, "9", false),
+            (&["5"], 1, "9", true),
+            (&[], 2, "1", true),
+        ] {
+            let (expectations, owner) = (Expectations::new(TokioClock::shared()), ObjectKey::new("ns", "web"));
+            expectations.expect_creations(&owner, 2);
+            answered.iter().for_each(|version| expectations.creation_answered(&owner, version));
+            (0..failed).for_each(|_| expectations.creation_failed(&owner));
+            expectations.caught_up(&owner, cache);
+            assert_eq!(expectations.satisfied(&owner), expected, "{answered:?} {failed} {cache}");
+        }
+        let (expectations, owner) = (Expectations::new(TokioClock::shared()), ObjectKey::new("ns", "web"));
+        expectations.expect(&owner, 0, [ObjectKey::new("ns", "a")]);
+        expectations.caught_up(&owner, "9");
+        assert!(!expectations.satisfied(&owner), "a deletion is told of, also by a list");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn work_waits_until_all_was_seen_or_time_is_up() {

@@ -1,6 +1,7 @@
 //! Objects for tests of the workload controllers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api_machinery::meta::{LabelSelector, ListOptions, ObjectMeta, OwnerReference};
@@ -202,4 +203,37 @@ impl Transport for WithDiscovery {
 fn resource(resource: &str, kind: &str, scope: &str) -> String {
     let verbs = r#"["create","get","list","watch","delete"]"#;
     format!(r#"{{"resource":"{resource}","scope":"{scope}","responseKind":{{"kind":"{kind}"}},"verbs":{verbs}}}"#)
+}
+
+/// Takes the first pod away as soon as it is made, and has the server forget that: no watch ever tells of it.
+pub(crate) struct Swallow {
+    server: FakeServer,
+    inner: Arc<dyn Transport>,
+    is_done: AtomicBool,
+}
+
+impl Swallow {
+    pub(crate) fn over(server: &FakeServer) -> Arc<dyn Transport> {
+        Arc::new(Self { server: server.clone(), inner: server.transport(), is_done: AtomicBool::new(false) })
+    }
+}
+
+#[async_trait::async_trait]
+impl Transport for Swallow {
+    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
+        let makes_pod = request.method() == http::Method::POST && request.uri().path().ends_with("/pods");
+        let answer = self.inner.send(request).await;
+        if makes_pod && !self.is_done.swap(true, Ordering::SeqCst) {
+            for pod in self.server.objects("v1/pods") {
+                self.server.remove("v1/pods", "ns", pod["metadata"]["name"].as_str().unwrap_or_default());
+            }
+            self.server.compact();
+            self.server.cut_watches();
+        }
+        answer
+    }
+
+    fn server(&self) -> &str {
+        self.inner.server()
+    }
 }

@@ -124,6 +124,7 @@ impl Controller for DaemonSetController {
     async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
         let caches = [(PODS, self.pods.resource_version()), (SETS, self.sets.resource_version())];
         self.written.check(key, &caches)?;
+        self.expectations.caught_up(key, &self.pods.resource_version());
         let Some(set) = self.sets.get(key) else {
             self.expectations.forget(key);
             return Ok(Next::Done);

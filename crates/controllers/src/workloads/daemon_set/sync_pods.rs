@@ -42,10 +42,13 @@ impl DaemonSetController {
         let outcome = in_batches(nodes.len(), |index| async move {
             let Some(node) = nodes.get(index) else { return Ok(()) };
             match control.create(&pod_for(set, node, hash)).await {
-                Ok(made) => self.written.note(&set.metadata, PODS, &made.metadata.resource_version),
+                Ok(made) => {
+                    self.written.note(&set.metadata, PODS, &made.metadata.resource_version);
+                    self.expectations.creation_answered(owner, &made.metadata.resource_version);
+                }
                 Err(error) if error.is_namespace_terminating() => {}
                 Err(error) => {
-                    self.expectations.creation_observed(owner);
+                    self.expectations.creation_failed(owner);
                     return Err(error);
                 }
             }
@@ -53,7 +56,7 @@ impl DaemonSetController {
         })
         .await;
         for _ in 0..outcome.skipped {
-            self.expectations.creation_observed(owner);
+            self.expectations.creation_failed(owner);
         }
         outcome.errors.into_iter().map(ReconcileError::from).collect()
     }

@@ -2,7 +2,7 @@
 
 use api_types::apps_v1::RollingUpdateDaemonSet;
 
-use super::super::fixtures::{Running, at, dying, meta, pod, ready, run_until_idle, selector, template};
+use super::super::fixtures::{Running, Swallow, at, dying, meta, pod, ready, run_until_idle, selector, template};
 use super::*;
 
 const SETS_AT: &str = "apps/v1/daemonsets";
@@ -241,4 +241,13 @@ async fn a_revision_that_means_the_same_is_kept() {
         let pods = running.server.objects(PODS_AT);
         assert_eq!(pods[0]["metadata"]["labels"]["controller-revision-hash"] == "before", expected == 1);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_came_and_went_between_two_lists_is_waited_for_no_longer() {
+    let running = Running::start_over(&[DESCRIPTOR], Settings::default(), Swallow::over);
+    running.put("v1/nodes", &*node("a"));
+    running.put(SETS_AT, &set(1, 0));
+    run_until_idle().await;
+    assert_eq!((running.requests("POST", "pods"), running.count(PODS_AT)), (2, 1), "another was made in its place");
 }

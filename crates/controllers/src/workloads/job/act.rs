@@ -111,10 +111,13 @@ impl JobController {
                 None => pod_of(&view.job),
             };
             match control.create(&pod).await {
-                Ok(made) => written.note(&view.job.metadata, PODS, &made.metadata.resource_version),
+                Ok(made) => {
+                    written.note(&view.job.metadata, PODS, &made.metadata.resource_version);
+                    expectations.creation_answered(owner, &made.metadata.resource_version);
+                }
                 Err(error) if error.is_namespace_terminating() => {}
                 Err(error) => {
-                    expectations.creation_observed(owner);
+                    expectations.creation_failed(owner);
                     return Err(error);
                 }
             }
@@ -122,7 +125,7 @@ impl JobController {
         })
         .await;
         for _ in 0..outcome.skipped {
-            expectations.creation_observed(owner);
+            expectations.creation_failed(owner);
         }
         self.records.metrics.created(view, outcome.done, outcome.errors.len());
         managed.active += i32::try_from(outcome.done).unwrap_or(i32::MAX);

@@ -138,6 +138,7 @@ impl Controller for JobController {
     async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
         let caches = [(PODS, self.pods.resource_version()), (JOBS, self.jobs.resource_version())];
         self.records.written.check(key, &caches)?;
+        self.records.expectations.caught_up(key, &self.pods.resource_version());
         let Some(job) = self.jobs.get(key) else {
             self.records.forget(key);
             return Ok(Next::Done);

@@ -11,7 +11,7 @@ use api_types::batch_v1::{
 use api_types::core_v1::{ContainerStateTerminated, ContainerStatus};
 use component_helpers::conditions::is_true;
 
-use super::super::fixtures::{Running, at, dying, meta, pod, run_until_idle, selector, template};
+use super::super::fixtures::{Running, Swallow, at, dying, meta, pod, run_until_idle, selector, template};
 use super::back_off::Failures;
 use super::*;
 
@@ -380,4 +380,12 @@ async fn a_failing_server_is_asked_again() {
     let job = live(&running).await;
     assert_eq!((job.status.succeeded, tracked_pods(&running).await), (2, 0), "counted once each");
     assert!(is_true(&job.status.conditions, "Complete"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_came_and_went_between_two_lists_is_waited_for_no_longer() {
+    let running = Running::start_over(&[DESCRIPTOR], Settings::default(), Swallow::over);
+    running.put(JOBS_AT, &job(1, Some(1)));
+    run_until_idle().await;
+    assert_eq!((running.requests("POST", "pods"), running.count(PODS_AT)), (2, 1), "another was made in its place");
 }

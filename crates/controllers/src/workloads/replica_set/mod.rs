@@ -118,6 +118,7 @@ impl<O: Replicated> Controller for Replicator<O> {
     async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
         let caches = [(PODS, self.pods.resource_version()), (O::RESOURCE, self.sets.resource_version())];
         self.written.check(key, &caches)?;
+        self.expectations.caught_up(key, &self.pods.resource_version());
         let Some(set) = self.sets.get(key) else {
             self.expectations.forget(key);
             return Ok(Next::Done);
@@ -210,11 +211,14 @@ impl<O: Replicated> Replicator<O> {
         let (control, pod, owner) = (&control, &pod, &owner);
         let outcome = in_batches(count, |_| async move {
             match control.create(pod).await {
-                Ok(made) => self.written.note(set.meta(), PODS, &made.metadata.resource_version),
+                Ok(made) => {
+                    self.written.note(set.meta(), PODS, &made.metadata.resource_version);
+                    self.expectations.creation_answered(owner, &made.metadata.resource_version);
+                }
                 // Nothing can be made in there any more, and nothing needs to be.
                 Err(error) if error.is_namespace_terminating() => {}
                 Err(error) => {
-                    self.expectations.creation_observed(owner);
+                    self.expectations.creation_failed(owner);
                     return Err(error);
                 }
             }
@@ -222,7 +226,7 @@ impl<O: Replicated> Replicator<O> {
         })
         .await;
         for _ in 0..outcome.skipped {
-            self.expectations.creation_observed(owner);
+            self.expectations.creation_failed(owner);
         }
         outcome.errors.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
     }

@@ -2,7 +2,7 @@
 
 use api_types::apps_v1::ReplicaSetCondition;
 
-use super::super::fixtures::{Running, at, dying, meta, pod, ready, run_until_idle, selector, template};
+use super::super::fixtures::{Running, Swallow, at, dying, meta, pod, ready, run_until_idle, selector, template};
 use super::*;
 
 fn set(replicas: i32) -> ReplicaSet {
@@ -156,4 +156,12 @@ async fn a_set_that_is_deleted_makes_nothing() {
     running.put(SETS_AT, &going);
     run_until_idle().await;
     assert_eq!(running.count(PODS_AT), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_came_and_went_between_two_lists_is_waited_for_no_longer() {
+    let running = Running::start_over(KNOWN, Settings::default(), Swallow::over);
+    running.put(SETS_AT, &set(1));
+    run_until_idle().await;
+    assert_eq!((running.requests("POST", "pods"), running.count(PODS_AT)), (2, 1), "another was made in its place");
 }
