@@ -96,13 +96,18 @@ impl CustomKind {
         if self.preserve_unknown_fields {
             return Vec::new();
         }
-        let mut content = Value::Object(std::mem::take(&mut object.content).into_iter().collect());
-        let unknown = schema::structural::prune(&mut content, &self.schema);
-        if let Value::Object(content) = content {
-            object.content = content.into_iter().collect();
-        }
-        unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect()
+        prune(object, &self.schema).into_iter().map(|path| format!("unknown field {path:?}")).collect()
     }
+}
+
+/// Removes the fields that a schema does not know, and gives their paths.
+pub(crate) fn prune(object: &mut Unstructured, schema: &Structural) -> Vec<String> {
+    let mut content = Value::Object(std::mem::take(&mut object.content).into_iter().collect());
+    let unknown = schema::structural::prune(&mut content, schema);
+    if let Value::Object(content) = content {
+        object.content = content.into_iter().collect();
+    }
+    unknown
 }
 
 /// The custom kinds that are served, by group, version and resource.

@@ -32,6 +32,8 @@ pub(crate) struct ApiCx {
     pub(crate) rbac: Arc<RbacAuthorizer>,
     pub(crate) admission: Arc<admission::Chain>,
     pub(crate) custom_kinds: Arc<CustomKinds>,
+    /// Ways to the webhooks that convert custom objects.
+    pub(crate) conversion_webhooks: Arc<dyn admission::webhook::Caller>,
     pub(crate) metrics: ApiMetrics,
     pub(crate) health: Arc<Health>,
     pub(crate) seats: Arc<dyn Seats>,

@@ -10,6 +10,8 @@ use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stabi
 
 pub(crate) use admission::AdmissionMetrics;
 use identity::IdentityMetrics;
+
+use crate::custom_resources::ConversionMetrics;
 pub(crate) use identity::decisions;
 
 const SECONDS: &[f64] = &[
@@ -144,6 +146,7 @@ pub(crate) struct ApiMetrics {
     pub(crate) old_objects: Gauges,
     pub(crate) storage_size: Gauges,
     pub(crate) identity: IdentityMetrics,
+    pub(crate) conversions: ConversionMetrics,
     pub(crate) sli: Histograms,
     pub(crate) watch_sizes: Histograms,
     pub(crate) watch_lists: Histograms,
@@ -180,6 +183,7 @@ impl ApiMetrics {
             old_objects: registry.gauges(&OLD_OBJECTS),
             storage_size: registry.gauges(&STORAGE_SIZE),
             identity: IdentityMetrics::new(&registry),
+            conversions: ConversionMetrics::new(&registry),
             sli: registry.histograms(&SLI),
             watch_sizes: registry.histograms(&WATCH_SIZES),
             watch_lists: registry.histograms(&WATCH_LISTS),

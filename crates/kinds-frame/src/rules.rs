@@ -126,6 +126,10 @@ pub trait Rules: Send + Sync + 'static {
     fn table(&self) -> &'static StructType;
     /// Sets defaults, as the version declares them.
     fn set_defaults(&self, object: &mut dyn Object);
+    /// Makes of a stored object what is shown of it: it gets the defaults that the kind has now.
+    fn complete_stored(&self, object: &mut dyn Object) {
+        self.set_defaults(object);
+    }
     /// Prepares an object that is to be created: resets what clients may not set.
     fn prepare_create(&self, cx: &RuleContext, object: &mut dyn Object);
     /// Checks an object that is to be created, metadata left out.

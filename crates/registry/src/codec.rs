@@ -75,7 +75,7 @@ impl ObjectCodec {
                 self.bring_up_to_date(&mut *object, &stored)?;
             }
         }
-        self.rules.set_defaults(&mut *object);
+        self.rules.complete_stored(&mut *object);
         Ok(object)
     }
 

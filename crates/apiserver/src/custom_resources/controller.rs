@@ -11,7 +11,7 @@ use api_machinery::status::ApiError;
 use api_machinery::time::Time;
 use api_types::apiextensions_v1::{CustomResourceDefinition, CustomResourceDefinitionNames};
 use async_trait::async_trait;
-use kinds::apiextensions_v1::FINALIZER;
+use kinds::apiextensions_v1::{FINALIZER, has_readable_bundle};
 use parking_lot::Mutex;
 use registry::{ChangeKind, Event, Resource};
 use tokio::sync::mpsc;
@@ -365,8 +365,13 @@ fn with_status(
         }
         None => {
             conditions::set(&mut next, ("NamesAccepted", true), ("NoConflicts", "no conflicts found"), now);
-            let reason = ("InitialNamesAccepted", "the initial names have been accepted");
-            conditions::set(&mut next, ("Established", true), reason, now);
+            if was_established || has_readable_bundle(&definition.spec) {
+                let reason = ("InitialNamesAccepted", "the initial names have been accepted");
+                conditions::set(&mut next, ("Established", true), reason, now);
+            } else {
+                let reason = ("InvalidCABundle", "The conversion webhook CABundle is invalid");
+                conditions::set(&mut next, ("Established", false), reason, now);
+            }
         }
     }
     standing::judge(&mut next, now);

@@ -13,6 +13,7 @@ use schema::JsonPath;
 use sha2::{Digest as _, Sha256};
 
 use super::columns;
+use super::conversion::{Caller, Side, WebhookConversion};
 use super::facts::{CustomInfo, Declared};
 use super::known::Known;
 use super::rules::CustomRules;
@@ -41,6 +42,7 @@ struct StoredForm {
     version: String,
     kind: String,
     preserve_unknown_fields: bool,
+    converts: bool,
     /// That of the schema.
     digest: [u8; 32],
 }
@@ -73,14 +75,16 @@ pub(super) fn make(cx: &ApiCx, known: &Known, former: Option<&Installed>) -> Rea
         prepare(definition, version, stored, (schema, &schemas))
     };
     let prepared: Vec<Prepared> = versions.iter().zip(&schemas.0).map(prepare).collect();
-    let storage_rules = prepared.first().map(|first| Arc::clone(&first.rules));
-    let kept = prepared.first().map(|first| Arc::clone(&first.kind));
+    let storage_side =
+        prepared.first().map(|first| Side { kind: Arc::clone(&first.kind), rules: Arc::clone(&first.rules) });
+    let caller = Caller::of(cx, definition);
     let form = StoredForm {
         uid: definition.metadata.uid.clone(),
         storage_prefix: format!("{}/{}", spec.group, definition.status.accepted_names.plural),
         version: stored.to_owned(),
         kind: definition.status.accepted_names.kind.clone(),
         preserve_unknown_fields: spec.preserve_unknown_fields,
+        converts: has_webhook(spec),
         digest: versions.first().map(|first| digest(&schema_of(first))).unwrap_or_default(),
     };
     let same = former.and_then(|former| former.stored.as_ref()).filter(|(_, former)| *former == form);
@@ -92,13 +96,9 @@ pub(super) fn make(cx: &ApiCx, known: &Known, former: Option<&Installed>) -> Rea
         }
         let media = cx.lifecycle.gates().enabled(gates::CBOR).then_some(StorageMedia::Cbor);
         let mut setup = Setup { shared_with: shared.clone(), media, ..Setup::default() };
+        setup.conversion = conversion(spec, &own, (stored, storage_side.as_ref()), caller.as_ref());
         if own.version != stored {
-            setup.conversion = Some(Conversion::at_once(Arc::new(VersionRename {
-                served: format!("{}/{}", spec.group, own.version),
-                stored: format!("{}/{stored}", spec.group),
-                kept: kept.clone(),
-            })));
-            setup.storage_rules = storage_rules.clone().map(|rules| RulesRef::Shared(rules));
+            setup.storage_rules = storage_side.as_ref().map(|side| RulesRef::Shared(Arc::clone(&side.rules) as _));
         }
         let resource = cx.registry().make(RulesRef::Shared(own.rules), setup);
         shared.get_or_insert_with(|| Arc::clone(&resource));
@@ -107,6 +107,27 @@ pub(super) fn make(cx: &ApiCx, known: &Known, former: Option<&Installed>) -> Rea
         ready.push((resource, own.kind, shown));
     }
     Ready { versions: ready, form }
+}
+
+/// From the stored form to a version: by the definition's webhook if it has one, by name if not.
+fn conversion(
+    spec: &CustomResourceDefinitionSpec,
+    own: &Prepared,
+    (stored, storage_side): (&str, Option<&Side>),
+    caller: Option<&Arc<Caller>>,
+) -> Option<Arc<Conversion>> {
+    if let (Some(caller), Some(stored)) = (caller, storage_side) {
+        let served = Side { kind: Arc::clone(&own.kind), rules: Arc::clone(&own.rules) };
+        let conversion = WebhookConversion { caller: Arc::clone(caller), served, stored: stored.clone() };
+        return Some(Conversion::elsewhere(Arc::new(conversion)));
+    }
+    (own.version != stored).then(|| {
+        Conversion::at_once(Arc::new(VersionRename {
+            served: format!("{}/{}", spec.group, own.version),
+            stored: format!("{}/{stored}", spec.group),
+            kept: storage_side.map(|side| Arc::clone(&side.kind)),
+        }))
+    })
 }
 
 impl Ready {
@@ -199,6 +220,9 @@ fn prepare(
     let rules = CustomRules {
         info: Arc::clone(&info),
         schema: Arc::clone(structural),
+        versions: Arc::clone(versions),
+        converts: has_webhook(spec),
+        preserve_unknown_fields: spec.preserve_unknown_fields,
         cells,
         scale,
         has_status,
@@ -214,6 +238,11 @@ fn prepare(
         versions: Arc::clone(versions),
     };
     Prepared { version: version.name.clone(), info, rules: Arc::new(rules), kind: Arc::new(kind) }
+}
+
+/// Whether objects of one version become others by a webhook.
+fn has_webhook(spec: &CustomResourceDefinitionSpec) -> bool {
+    spec.conversion.as_ref().is_some_and(|conversion| conversion.strategy == "Webhook")
 }
 
 fn digest(schema: &Value) -> [u8; 32] {

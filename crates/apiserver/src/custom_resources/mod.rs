@@ -4,6 +4,7 @@ mod cleanup;
 mod columns;
 mod conditions;
 mod controller;
+mod conversion;
 mod embedded;
 mod facts;
 mod install;
@@ -17,6 +18,7 @@ mod version_rename;
 
 use std::sync::Arc;
 
+pub(crate) use conversion::ConversionMetrics;
 pub(crate) use facts::InfoRef;
 pub(crate) use served::{ServedKind, ServedKinds};
 

@@ -12,20 +12,26 @@ use api_machinery::value::Value;
 use kinds::info::{Column, ResourceInfo};
 use kinds::lifecycle::Lifecycle;
 use kinds::rules::{Endpoint, Grace, MetadataCheck, RuleContext, Rules, Scale};
-use schema::JsonPath;
+use schema::apply::CustomVersions as _;
 use schema::structural::{check_list_types, drop_nulls, fill_defaults, validate, validate_update};
+use schema::{JsonPath, Structural};
 use schema_rules::{RUNTIME_BUDGET, RuleTree, Subject};
 
 use super::columns::{self, Cell};
 use super::embedded;
 use super::facts::CustomInfo;
 use super::scale::ScalePaths;
-use crate::custom_kinds::VersionSchema;
+use crate::custom_kinds::{VersionSchema, VersionSchemas, prune};
 
 /// The rules.
 pub(super) struct CustomRules {
     pub(super) info: Arc<CustomInfo>,
     pub(super) schema: Arc<VersionSchema>,
+    /// Those of all versions.
+    pub(super) versions: Arc<VersionSchemas>,
+    /// Whether objects of other versions have to be converted; else these differ in nothing but their names.
+    pub(super) converts: bool,
+    pub(super) preserve_unknown_fields: bool,
     pub(super) cells: Vec<Cell>,
     pub(super) scale: Option<ScalePaths>,
     pub(super) has_status: bool,
@@ -72,6 +78,17 @@ fn finalizer_warnings(finalizer: &str) -> Vec<String> {
 }
 
 impl CustomRules {
+    /// `group/version`
+    pub(super) fn api_version(&self) -> String {
+        let info = self.info.get();
+        format!("{}/{}", info.group, info.version)
+    }
+
+    /// The schema of the version that an object is of: what is stored may be of another one than this.
+    fn schema_of(&self, object: &Unstructured) -> &Structural {
+        self.versions.schema(&object.type_meta.api_version).unwrap_or(&self.schema)
+    }
+
     fn check(&self, cx: &RuleContext, object: &dyn Object, old: Option<&dyn Object>) -> ErrorList {
         let (root, value) = (Path::default(), object.to_value());
         let old = old.map(<dyn Object>::to_value);
@@ -128,14 +145,24 @@ impl Rules for CustomRules {
         }
     }
 
-    /// The versions of a definition without a webhook differ in nothing but their names.
+    /// The versions of a definition without a webhook differ in nothing but their names. With one, an object stays what
+    /// it is until somebody asks for it.
     fn bring_up_to_date(&self, object: &mut dyn Object, stored: &str) -> bool {
-        let info = self.info();
-        let is_own = stored.split_once('/').is_some_and(|(group, _)| group == info.group);
+        let is_own = stored.split_once('/').is_some_and(|(group, _)| group == self.info().group);
         if is_own {
-            custom_mut(object).type_meta.api_version = format!("{}/{}", info.group, info.version);
+            let keeps = self.converts && self.versions.has(stored);
+            custom_mut(object).type_meta.api_version = if keeps { stored.to_owned() } else { self.api_version() };
         }
         is_own
+    }
+
+    fn complete_stored(&self, object: &mut dyn Object) {
+        let custom = custom_mut(object);
+        if !self.preserve_unknown_fields {
+            prune(custom, self.schema_of(custom));
+        }
+        custom.metadata.generation = custom.metadata.generation.max(1);
+        self.set_defaults(object);
     }
 
     fn unknown_field(&self, field: &str) -> String {
@@ -152,9 +179,11 @@ impl Rules for CustomRules {
     }
 
     fn set_defaults(&self, object: &mut dyn Object) {
-        with_content(custom_mut(object), |content| {
-            drop_nulls(content, &self.schema);
-            fill_defaults(content, &self.schema);
+        let custom = custom_mut(object);
+        let schema = self.schema_of(custom);
+        with_content(custom, |content| {
+            drop_nulls(content, schema);
+            fill_defaults(content, schema);
         });
     }
 

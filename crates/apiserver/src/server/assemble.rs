@@ -34,7 +34,7 @@ use crate::limits::{InFlight, Running, Seats};
 use crate::metrics::{AdmissionMetrics, ApiMetrics};
 use crate::routes::Routes;
 use crate::server_id::server_id_hash;
-use crate::webhooks::{WebhookClients, WebhookCredentials};
+use crate::webhooks::{ADMISSION_ANSWER_BYTES, CONVERSION_ANSWER_BYTES, WebhookClients, WebhookCredentials};
 use crate::{admission_lookup, extensions, handlers, object_counts, storage_ready};
 
 /// Makes the context of a server, the places that it serves, and the work that follows its start.
@@ -68,15 +68,10 @@ pub(super) fn assemble(
     let authorizer = authorization::build(&parts, &metrics)?;
     let custom_kinds = Arc::<CustomKinds>::default();
     let lookup: Arc<dyn admission::Lookup> = Arc::new(RegistryLookup::new(&registry, Arc::clone(&authorizer)));
-    let admission = admission::Context {
-        versions: Arc::new(RegistryVersions::new(&registry, &custom_kinds)),
-        callers: webhook_callers(&config, &lifecycle, &lookup)?,
-        lookup,
-        clock: Arc::clone(clock),
-        rng: Arc::clone(rng),
-        recorder: Arc::new(AdmissionMetrics::new(&metrics)),
-    };
-    let admission = admission::Chain::new(&config.admission.selection, &config.admission.settings, admission);
+    let conversion_webhooks = conversion_webhooks(&lifecycle, &lookup);
+    let recorder = Arc::new(AdmissionMetrics::new(&metrics));
+    let versions = Arc::new(RegistryVersions::new(&registry, &custom_kinds));
+    let admission = admission(&config, &lifecycle, lookup, versions, recorder)?;
 
     let (mut routes, mut hooks) = (Routes::default(), Vec::new());
     handlers::install(&mut routes);
@@ -100,6 +95,7 @@ pub(super) fn assemble(
         rbac,
         admission: Arc::new(admission),
         custom_kinds,
+        conversion_webhooks,
         seats,
         metrics,
         health,
@@ -116,20 +112,48 @@ pub(super) fn assemble(
     Ok((Arc::new(cx), routes, hooks))
 }
 
+/// The admission plugins with what they are given.
+fn admission(
+    config: &ServerConfig,
+    lifecycle: &Lifecycle,
+    lookup: Arc<dyn admission::Lookup>,
+    versions: Arc<RegistryVersions>,
+    recorder: Arc<AdmissionMetrics>,
+) -> Result<admission::Chain, BuildError> {
+    let cx = admission::Context {
+        versions,
+        callers: webhook_callers(config, lifecycle, &lookup)?,
+        lookup,
+        clock: Arc::clone(lifecycle.clock()),
+        rng: Arc::clone(lifecycle.rng()),
+        recorder,
+    };
+    Ok(admission::Chain::new(&config.admission.selection, &config.admission.settings, cx))
+}
+
 /// Who brings questions to the webhooks of admission.
 fn webhook_callers(
     config: &ServerConfig,
     lifecycle: &Lifecycle,
     lookup: &Arc<dyn admission::Lookup>,
 ) -> Result<Callers, BuildError> {
-    let tasks = lifecycle.tasks().child("admission-webhooks");
-    let cx = ClientCx::new(Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()), tasks);
+    let cx = webhook_cx(lifecycle, "admission-webhooks");
     let caller = |file: &Option<PathBuf>| -> Result<Arc<dyn Caller>, BuildError> {
         let credentials = WebhookCredentials::read(file.as_deref()).map_err(BuildError::AdmissionWebhooks)?;
-        Ok(Arc::new(WebhookClients::new(Arc::clone(lookup), credentials, cx.clone())))
+        Ok(Arc::new(WebhookClients::new(lookup, credentials, cx.clone(), ADMISSION_ANSWER_BYTES)))
     };
     let files = &config.admission.webhook_kubeconfigs;
     Ok(Callers { mutating: caller(&files.mutating)?, validating: caller(&files.validating)? })
+}
+
+/// Who brings questions to the webhooks of definitions, which the server shows no credentials.
+fn conversion_webhooks(lifecycle: &Lifecycle, lookup: &Arc<dyn admission::Lookup>) -> Arc<dyn Caller> {
+    let cx = webhook_cx(lifecycle, "conversion-webhooks");
+    Arc::new(WebhookClients::new(lookup, WebhookCredentials::default(), cx, CONVERSION_ANSWER_BYTES))
+}
+
+fn webhook_cx(lifecycle: &Lifecycle, tasks: &'static str) -> ClientCx {
+    ClientCx::new(Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()), lifecycle.tasks().child(tasks))
 }
 
 /// Who gives seats to requests: priority levels, or two plain bounds.

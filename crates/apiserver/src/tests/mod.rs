@@ -5,6 +5,7 @@ mod admitted;
 mod adopted;
 mod audited;
 mod cbor;
+mod converted;
 mod custom;
 mod device_claims;
 mod encrypted;

@@ -1,4 +1,4 @@
-//! An admission webhook: a real HTTPS server that answers reviews as a test says.
+//! A webhook of admission or conversion: a real HTTPS server that answers reviews as a test says.
 
 use std::sync::Arc;
 
@@ -99,11 +99,16 @@ impl ReviewServer {
         format!("https://{}/review", self.handle.address())
     }
 
+    /// How it is reached, as configurations say it.
+    pub(super) fn client_config(&self) -> Value {
+        json!({"url": self.url(), "caBundle": self.ca_bundle})
+    }
+
     /// A webhook of this name that is asked about config maps, with some members changed.
     pub(super) fn webhook(&self, name: &str, changed: &Value) -> Value {
         let mut webhook = json!({
             "name": format!("{name}.example.com"),
-            "clientConfig": {"url": self.url(), "caBundle": self.ca_bundle},
+            "clientConfig": self.client_config(),
             "rules": [{
                 "operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
             }],

@@ -20,7 +20,9 @@ use super::{failure, service};
 /// As many clients are kept as upstream keeps; the one that was not used for longest goes.
 const MAX_CLIENTS: usize = 200;
 /// An object of the largest size that the store takes, as a patch in base64, twice over.
-const MAX_ANSWER_BYTES: usize = 8 << 20;
+pub(crate) const ADMISSION_ANSWER_BYTES: usize = 8 << 20;
+/// Some times what conversion asks about at once, as objects may grow.
+pub(crate) const CONVERSION_ANSWER_BYTES: usize = 64 << 20;
 /// No question may take longer, whatever is asked for.
 const MAX_TIME: Duration = Duration::from_secs(30);
 const COMPONENT: &str = "kube-apiserver-admission";
@@ -30,6 +32,7 @@ pub(crate) struct WebhookClients {
     lookup: Arc<dyn Lookup>,
     credentials: WebhookCredentials,
     cx: ClientCx,
+    max_answer_bytes: usize,
     clients: Mutex<HashMap<Key, Kept>>,
 }
 
@@ -59,8 +62,14 @@ struct Place {
 }
 
 impl WebhookClients {
-    pub(crate) fn new(lookup: Arc<dyn Lookup>, credentials: WebhookCredentials, cx: ClientCx) -> Self {
-        Self { lookup, credentials, cx, clients: Mutex::default() }
+    /// `max_answer_bytes` are read of an answer, and no more.
+    pub(crate) fn new(
+        lookup: &Arc<dyn Lookup>,
+        credentials: WebhookCredentials,
+        cx: ClientCx,
+        max_answer_bytes: usize,
+    ) -> Self {
+        Self { lookup: Arc::clone(lookup), credentials, cx, max_answer_bytes, clients: Mutex::default() }
     }
 
     fn client(&self, key: Key) -> Result<Client, CallError> {
@@ -86,7 +95,7 @@ impl WebhookClients {
         let config = self.credentials.apply(config, &key.host, key.port)?;
         let trust = if key.ca_bundle.is_empty() { Trust::System } else { Trust::Pem(key.ca_bundle.clone()) };
         let config =
-            ClientConfig { trust, connect_to: key.dialled.clone(), max_answer_bytes: MAX_ANSWER_BYTES, ..config };
+            ClientConfig { trust, connect_to: key.dialled.clone(), max_answer_bytes: self.max_answer_bytes, ..config };
         let client = Client::new(config.with_component(COMPONENT).with_rate(-1.0, 0), self.cx.clone());
         client.map_err(|error| format!("unable to load root certificates: {error}"))
     }

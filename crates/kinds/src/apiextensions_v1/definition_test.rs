@@ -273,7 +273,28 @@ fn columns_scales_and_selectable_fields() {
 fn conversions() {
     check(
         spec("conversion", json!({"strategy": "Webhook"})),
-        &["spec.conversion.strategy: Forbidden: conversion by webhook is not supported by this server: use None"],
+        &[
+            "spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook",
+            "spec.conversion.conversionReviewVersions: Required value",
+        ],
+    );
+    let with = |config: Value, versions: Value| {
+        let webhook = json!({"clientConfig": config, "conversionReviewVersions": versions});
+        spec("conversion", json!({"strategy": "Webhook", "webhook": webhook}))
+    };
+    check(with(json!({"url": "https://a"}), json!(["v1"])), &[]);
+    check(
+        with(json!({"url": "http://a", "caBundle": "Z2FyYmFnZQ=="}), json!(["v2", "v2"])),
+        &[
+            "spec.conversion.webhookClientConfig.url: Invalid value: \"http\": 'https' is the only allowed URL scheme; \
+             desired format: https://host[/path]",
+            "spec.conversion.conversionReviewVersions[1]: Invalid value: \"v2\": duplicate version",
+            "spec.conversion.conversionReviewVersions: Invalid value: [\"v2\",\"v2\"]: must include at least one of v1, v1beta1",
+        ],
+    );
+    check(
+        with(json!({"url": "https://a", "service": {"namespace": "a", "name": "b"}}), json!(["v1"])),
+        &["spec.conversion.webhookClientConfig: Required value: exactly one of url or service is required"],
     );
     let webhook = json!({"clientConfig": {"url": "https://a"}, "conversionReviewVersions": ["v1"]});
     check(

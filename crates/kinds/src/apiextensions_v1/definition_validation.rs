@@ -6,19 +6,17 @@
 use std::collections::BTreeSet;
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
-use api_types::apiextensions_v1::constants::{conversion_strategy_type, resource_scope};
+use api_types::apiextensions_v1::constants::resource_scope;
 use api_types::apiextensions_v1::{
-    CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
+    CustomResourceDefinition, CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
 };
 use schema::Structural;
 
 use super::approval::{APPROVED, Approval};
 use super::definition_schema::{self, Former, Look};
-use super::{definition_names as names, definition_parts as parts};
+use super::{definition_conversion, definition_names as names, definition_parts as parts};
 use crate::field_rules::{self as rules, IMMUTABLE};
 use crate::internal_json;
-
-const NO_WEBHOOK: &str = "conversion by webhook is not supported by this server: use None";
 
 /// What all versions declare alike.
 struct Alike {
@@ -86,7 +84,7 @@ pub(super) fn validate(definition: &CustomResourceDefinition) -> ErrorList {
 /// Checks a definition that is to replace `old`.
 pub(super) fn validate_update(definition: &CustomResourceDefinition, old: &CustomResourceDefinition) -> ErrorList {
     let mut errors = ErrorList::new();
-    check_spec(&definition.spec, Some(&old.spec), &mut errors);
+    check_spec(&definition.spec, Some(old), &mut errors);
     check_immutable(definition, old, &mut errors);
     check_rest(definition, Some(old), &mut errors);
     errors
@@ -100,7 +98,12 @@ pub(super) fn validate_status(definition: &CustomResourceDefinition) -> ErrorLis
     errors
 }
 
-fn check_spec(spec: &CustomResourceDefinitionSpec, old: Option<&CustomResourceDefinitionSpec>, errors: &mut ErrorList) {
+fn check_spec(
+    spec: &CustomResourceDefinitionSpec,
+    definition: Option<&CustomResourceDefinition>,
+    errors: &mut ErrorList,
+) {
+    let old = definition.map(|definition| &definition.spec);
     let at = Path::new("spec");
     names::check_group(&spec.group, &at.child("group"), errors);
     rules::choice(&at.child("scope"), &spec.scope, resource_scope::ALL, errors);
@@ -119,9 +122,7 @@ fn check_spec(spec: &CustomResourceDefinitionSpec, old: Option<&CustomResourceDe
         let chosen = Chosen { parts: &alike, holder: "validation", look, before: &before };
         check_parts(first, &chosen, &at, errors);
     }
-    if let Some(conversion) = &spec.conversion {
-        check_conversion(conversion, &at.child("conversion"), errors);
-    }
+    definition_conversion::check(spec, definition, &at.child("conversion"), errors);
 }
 
 /// Every version has a schema; of definitions that had none before, only those that are served.
@@ -233,23 +234,6 @@ fn check_parts(version: &CustomResourceDefinitionVersion, chosen: &Chosen<'_>, a
         let former = chosen.before.version(&version.name).map_or(&[][..], |former| &former.selectable_fields);
         let at = at.child("selectableFields");
         parts::check_selectable(&version.selectable_fields, former, &schema, &at, errors);
-    }
-}
-
-fn check_conversion(conversion: &CustomResourceConversion, at: &Path, errors: &mut ErrorList) {
-    const ONLY_WEBHOOK: &str = "should not be set when strategy is not set to Webhook";
-    let path = at.child("strategy");
-    rules::choice(&path, &conversion.strategy, conversion_strategy_type::ALL, errors);
-    if conversion.strategy == "Webhook" {
-        errors.push(path.forbidden(NO_WEBHOOK));
-        return;
-    }
-    let Some(webhook) = &conversion.webhook else { return };
-    if webhook.client_config.is_some() {
-        errors.push(at.child("webhookClientConfig").forbidden(ONLY_WEBHOOK));
-    }
-    if !webhook.conversion_review_versions.is_empty() {
-        errors.push(at.child("conversionReviewVersions").forbidden(ONLY_WEBHOOK));
     }
 }
 
