@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use api_types::core_v1::{Node, NodeAddress};
 use async_trait::async_trait;
-use sys::net::Network;
+use sys::net::{NetError, Network};
 
 use super::NodeSettings;
 
@@ -19,7 +19,7 @@ pub trait AddressSource: Send + Sync + 'static {
     async fn look_up(&self, name: &str) -> Vec<IpAddr>;
 
     /// The addresses of all interfaces.
-    async fn own(&self) -> Result<Vec<IpAddr>, String>;
+    async fn own(&self) -> Result<Vec<IpAddr>, NetError>;
 
     /// The address of the default route.
     async fn of_default_route(&self, v6: bool) -> Option<IpAddr>;
@@ -32,8 +32,8 @@ impl AddressSource for Arc<dyn Network> {
         found.map(|addresses| addresses.map(|address| address.ip()).collect()).unwrap_or_default()
     }
 
-    async fn own(&self) -> Result<Vec<IpAddr>, String> {
-        let interfaces = self.interfaces().await.map_err(|error| error.to_string())?;
+    async fn own(&self) -> Result<Vec<IpAddr>, NetError> {
+        let interfaces = self.interfaces().await?;
         Ok(interfaces.into_iter().flat_map(|interface| interface.addresses).map(|address| address.ip).collect())
     }
 
@@ -42,12 +42,38 @@ impl AddressSource for Arc<dyn Network> {
     }
 }
 
+/// Why nobody knows by which addresses the node is reached. The machine's network may change: the next report looks again.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AddressError {
+    #[error(transparent)]
+    Interfaces(#[from] NetError),
+    #[error("failed to validate nodeIP: {0}")]
+    NodeIp(#[from] NodeIpError),
+    #[error("can't get ip address of node {node}. error: no default routes found")]
+    NoRoute { node: String },
+}
+
+/// Why an address cannot be the node's, in upstream's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NodeIpError {
+    #[error("nodeIP can't be loopback address")]
+    Loopback,
+    #[error("nodeIP can't be a multicast address")]
+    Multicast,
+    #[error("nodeIP can't be a link-local unicast address")]
+    LinkLocal,
+    #[error("nodeIP can't be an all zeros address")]
+    Unspecified,
+    #[error("node IP: \"{0}\" not found in the host's network interfaces")]
+    Foreign(IpAddr),
+}
+
 /// The node's addresses; with an external cloud those that its controller wrote stay.
 pub(super) async fn of_node(
     settings: &NodeSettings,
     source: &dyn AddressSource,
     present: Option<&Node>,
-) -> Result<Vec<NodeAddress>, String> {
+) -> Result<Vec<NodeAddress>, AddressError> {
     if settings.external_cloud {
         let written = present.map(|node| node.status.addresses.clone()).unwrap_or_default();
         if !written.is_empty() {
@@ -60,7 +86,7 @@ pub(super) async fn of_node(
     let own = source.own().await?;
     let mut ips = Vec::new();
     for ip in settings.node_ips.iter().filter(|ip| !ip.is_unspecified()) {
-        validate(*ip, &own).map_err(|error| format!("failed to validate nodeIP: {error}"))?;
+        validate(*ip, &own)?;
         ips.push(*ip);
     }
     if ips.is_empty() {
@@ -76,7 +102,7 @@ fn address(type_: &str, address: &str) -> NodeAddress {
 }
 
 /// The host name's address, else that of the default route.
-async fn guess(settings: &NodeSettings, source: &dyn AddressSource, own: &[IpAddr]) -> Result<IpAddr, String> {
+async fn guess(settings: &NodeSettings, source: &dyn AddressSource, own: &[IpAddr]) -> Result<IpAddr, AddressError> {
     if let Ok(ip) = settings.hostname.parse() {
         return Ok(ip);
     }
@@ -91,31 +117,27 @@ async fn guess(settings: &NodeSettings, source: &dyn AddressSource, own: &[IpAdd
             return Ok(ip);
         }
     }
-    Err(format!("can't get ip address of node {}. error: no default routes found", settings.name))
+    Err(AddressError::NoRoute { node: settings.name.clone() })
 }
 
-fn validate(ip: IpAddr, own: &[IpAddr]) -> Result<(), String> {
+fn validate(ip: IpAddr, own: &[IpAddr]) -> Result<(), NodeIpError> {
     let link_local = match ip {
         IpAddr::V4(ip) => ip.is_link_local(),
         IpAddr::V6(ip) => ip.is_unicast_link_local(),
     };
-    let refuse = |why: &str| Err(format!("nodeIP {why}"));
     if ip.is_loopback() {
-        return refuse("can't be loopback address");
+        return Err(NodeIpError::Loopback);
     }
     if ip.is_multicast() {
-        return refuse("can't be a multicast address");
+        return Err(NodeIpError::Multicast);
     }
     if link_local {
-        return refuse("can't be a link-local unicast address");
+        return Err(NodeIpError::LinkLocal);
     }
     if ip.is_unspecified() {
-        return refuse("can't be an all zeros address");
+        return Err(NodeIpError::Unspecified);
     }
-    if !own.contains(&ip) {
-        return Err(format!("node IP: {:?} not found in the host's network interfaces", ip.to_string()));
-    }
-    Ok(())
+    if own.contains(&ip) { Ok(()) } else { Err(NodeIpError::Foreign(ip)) }
 }
 
 /// The addresses that pods see as the host's: the first of each family, internal before external ones.
@@ -149,7 +171,7 @@ mod tests {
             self.look_up.iter().map(|ip| ip.parse().unwrap()).collect()
         }
 
-        async fn own(&self) -> Result<Vec<IpAddr>, String> {
+        async fn own(&self) -> Result<Vec<IpAddr>, NetError> {
             Ok(self.own.iter().map(|ip| ip.parse().unwrap()).collect())
         }
 
@@ -158,7 +180,7 @@ mod tests {
         }
     }
 
-    async fn found(node_ips: &[&str], source: &Made) -> Result<String, String> {
+    async fn found(node_ips: &[&str], source: &Made) -> Result<String, AddressError> {
         let settings = NodeSettings {
             name: "n1".into(),
             hostname: "n1".into(),
@@ -187,12 +209,13 @@ mod tests {
             ),
         ];
         for (ips, expected) in cases {
-            let result = found(ips, &source).await;
+            let result = found(ips, &source).await.map_err(|error| error.to_string());
             assert_eq!(result.as_deref().map_err(String::as_str), expected, "{ips:?}");
         }
         let routed = Made { look_up: vec![], ..source };
-        assert_eq!(found(&[], &routed).await.as_deref(), Ok("InternalIP=10.0.0.9 Hostname=n1"));
+        assert_eq!(found(&[], &routed).await.unwrap(), "InternalIP=10.0.0.9 Hostname=n1");
         let lost = Made { look_up: vec![], own: vec![], route: None };
-        assert!(found(&[], &lost).await.unwrap_err().starts_with("can't get ip address of node n1. error: "));
+        let error = found(&[], &lost).await.unwrap_err().to_string();
+        assert_eq!(error, "can't get ip address of node n1. error: no default routes found");
     }
 }

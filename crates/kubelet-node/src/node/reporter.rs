@@ -231,7 +231,7 @@ impl Reporter {
         let addresses = addresses::of_node(&self.settings, self.addresses.as_ref(), present).await;
         let (addresses, address_error) = match addresses {
             Ok(addresses) => (addresses, None),
-            Err(error) => (Vec::new(), Some(error)),
+            Err(error) => (Vec::new(), Some(error.to_string())),
         };
         let health = self.state.health();
         Observed {

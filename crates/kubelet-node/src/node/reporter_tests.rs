@@ -9,6 +9,7 @@ use client::{InformerOptions, Informers, Scope};
 use node_api::cri::fake::FakeRuntime;
 use node_api::cri::v1::StatusResponse;
 use serde_json::{Value, json};
+use sys::net::NetError;
 
 use super::super::RuntimeHealth;
 use super::*;
@@ -22,7 +23,7 @@ impl AddressSource for OneAddress {
         vec!["10.0.0.5".parse().unwrap()]
     }
 
-    async fn own(&self) -> Result<Vec<IpAddr>, String> {
+    async fn own(&self) -> Result<Vec<IpAddr>, NetError> {
         Ok(vec!["10.0.0.5".parse().unwrap()])
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api_machinery::quantity::Quantity;
+use api_machinery::quantity::{Quantity, QuantityError};
 use api_types::core_v1::ResourceList;
 
 use super::thresholds::{Amount, Signal, Threshold};
@@ -21,17 +21,44 @@ pub struct Reservations {
     pub hard: Vec<Threshold>,
 }
 
+/// Why a reservation map is none, in upstream's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReserveError {
+    #[error("cannot reserve {0:?} resource")]
+    Resource(String),
+    #[error("failed to parse quantity {text:?} for {name:?} resource: {source}")]
+    Quantity { name: String, text: String, source: QuantityError },
+    #[error("resource quantity for {name:?} cannot be negative: {text}")]
+    Negative { name: String, text: String },
+}
+
+/// More is kept than there is. The machine would have to grow.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "invalid Node Allocatable configuration. Resource {name:?} has a reservation of {kept} but capacity of {capacity}. \
+     Expected capacity >= reservation."
+)]
+pub struct Overcommitted {
+    name: String,
+    kept: String,
+    capacity: String,
+}
+
 /// Reads one of the reservation maps.
-pub fn parse(map: &BTreeMap<String, String>) -> Result<BTreeMap<String, Quantity>, String> {
+pub fn parse(map: &BTreeMap<String, String>) -> Result<BTreeMap<String, Quantity>, ReserveError> {
     let mut list = BTreeMap::new();
     for (name, text) in map {
         if !RESERVABLE.contains(&name.as_str()) {
-            return Err(format!("cannot reserve {name:?} resource"));
+            return Err(ReserveError::Resource(name.clone()));
         }
-        let amount = Quantity::parse(text)
-            .map_err(|error| format!("failed to parse quantity {text:?} for {name:?} resource: {error}"))?;
+        let (named, written) = (|| name.clone(), || text.clone());
+        let amount = Quantity::parse(text).map_err(|source| ReserveError::Quantity {
+            name: named(),
+            text: written(),
+            source,
+        })?;
         if amount.sign() < 0 {
-            return Err(format!("resource quantity for {name:?} cannot be negative: {text}"));
+            return Err(ReserveError::Negative { name: named(), text: written() });
         }
         list.insert(name.clone(), amount);
     }
@@ -86,14 +113,11 @@ impl Reservations {
     }
 
     /// Fails when more is kept than there is.
-    pub fn check(&self, capacity: &ResourceList) -> Result<(), String> {
+    pub fn check(&self, capacity: &ResourceList) -> Result<(), Overcommitted> {
         for (name, amount) in capacity {
             let Some(kept) = self.reserved.get(name) else { continue };
             if kept > amount {
-                return Err(format!(
-                    "invalid Node Allocatable configuration. Resource {name:?} has a reservation of {kept} but capacity \
-                     of {amount}. Expected capacity >= reservation."
-                ));
+                return Err(Overcommitted { name: name.clone(), kept: kept.to_string(), capacity: amount.to_string() });
             }
         }
         Ok(())
@@ -167,15 +191,20 @@ mod tests {
         assert_eq!(own.enforced(&capacity), (3000, 7 << 30));
         assert_eq!(own.pids, 100);
         assert!(own.check(&capacity).is_ok());
-        let error = own.check(&list(&[("cpu", "500m")])).unwrap_err();
+        let error = own.check(&list(&[("cpu", "500m")])).unwrap_err().to_string();
         assert!(error.contains("Resource \"cpu\" has a reservation of 1 but capacity of 500m."), "{error}");
         assert_eq!(own.allocatable(&list(&[("cpu", "500m")]))["cpu"].milli_value(), 0);
     }
 
     #[test]
     fn only_some_resources_can_be_kept() {
-        assert_eq!(parse(&[("gpu".into(), "1".into())].into()), Err("cannot reserve \"gpu\" resource".into()));
-        assert!(parse(&[("cpu".into(), "-1".into())].into()).is_err());
-        assert!(parse(&[("cpu".into(), "x".into())].into()).is_err());
+        for (name, text, expected) in [
+            ("gpu", "1", "cannot reserve \"gpu\" resource"),
+            ("cpu", "-1", "resource quantity for \"cpu\" cannot be negative: -1"),
+            ("cpu", "x", "failed to parse quantity \"x\" for \"cpu\" resource: "),
+        ] {
+            let error = parse(&[(name.to_owned(), text.to_owned())].into()).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
     }
 }

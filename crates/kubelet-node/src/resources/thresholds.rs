@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api_machinery::quantity::Quantity;
+use api_machinery::quantity::{Quantity, QuantityError};
 use api_machinery::time::GoDuration;
 
 /// What is watched.
@@ -104,8 +104,33 @@ pub struct Maps<'a> {
     pub reclaim: &'a BTreeMap<String, String>,
 }
 
+/// Why the configuration's thresholds are none, in upstream's words.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ThresholdError {
+    #[error("unsupported eviction signal {0}")]
+    Signal(String),
+    #[error("invalid percentage {0:?}")]
+    Percentage(String),
+    #[error(transparent)]
+    Quantity(#[from] QuantityError),
+    #[error("eviction percentage threshold {name} must be >= 0%: {value}")]
+    BelowNothing { name: String, value: String },
+    #[error("eviction percentage threshold {name} must be <= 100%: {value}")]
+    AboveAll { name: String, value: String },
+    #[error("eviction threshold {name} must be positive: {value}")]
+    NotPositive { name: String, value: String },
+    #[error("grace period must be specified for the soft eviction threshold {0}")]
+    NoGrace(String),
+    #[error("invalid eviction grace period specified: {0}, must be a positive value")]
+    Grace(String),
+    #[error("eviction percentage minimum reclaim {name} must be positive: {value}")]
+    ReclaimNotPositive { name: String, value: String },
+    #[error("negative eviction minimum reclaim specified for {0}")]
+    NegativeReclaim(String),
+}
+
 /// The thresholds: hard ones first, then soft ones.
-pub fn parse(maps: &Maps<'_>) -> Result<Vec<Threshold>, String> {
+pub fn parse(maps: &Maps<'_>) -> Result<Vec<Threshold>, ThresholdError> {
     let reclaim = reclaims(maps.reclaim)?;
     let mut thresholds = Vec::new();
     for (name, value) in maps.hard {
@@ -125,11 +150,9 @@ pub fn parse(maps: &Maps<'_>) -> Result<Vec<Threshold>, String> {
     }
     for (name, value) in maps.soft {
         let Some((signal, amount)) = threshold(name, value)? else { continue };
-        let missing = || format!("grace period must be specified for the soft eviction threshold {name}");
-        let text = maps.grace.get(name).ok_or_else(missing)?;
+        let text = maps.grace.get(name).ok_or_else(|| ThresholdError::NoGrace(name.clone()))?;
         let grace = GoDuration::parse(text).ok().filter(|grace| grace.nanos() > 0);
-        let grace = grace
-            .ok_or_else(|| format!("invalid eviction grace period specified: {text}, must be a positive value"))?;
+        let grace = grace.ok_or_else(|| ThresholdError::Grace(text.clone()))?;
         let reclaim = reclaim.get(&signal).copied();
         thresholds.push(Threshold { signal, amount, grace: grace.to_std(), reclaim });
     }
@@ -137,38 +160,39 @@ pub fn parse(maps: &Maps<'_>) -> Result<Vec<Threshold>, String> {
 }
 
 /// A threshold; nothing where it is turned off.
-fn threshold(name: &str, value: &str) -> Result<Option<(Signal, Amount)>, String> {
-    let signal = Signal::from_name(name).ok_or_else(|| format!("unsupported eviction signal {name}"))?;
+fn threshold(name: &str, value: &str) -> Result<Option<(Signal, Amount)>, ThresholdError> {
+    let signal = Signal::from_name(name).ok_or_else(|| ThresholdError::Signal(name.to_owned()))?;
+    let (named, valued) = (|| name.to_owned(), || value.to_owned());
     if let Some(percent) = percentage(value)? {
         if percent < 0.0 {
-            return Err(format!("eviction percentage threshold {name} must be >= 0%: {value}"));
+            return Err(ThresholdError::BelowNothing { name: named(), value: valued() });
         }
         if percent > 100.0 {
-            return Err(format!("eviction percentage threshold {name} must be <= 100%: {value}"));
+            return Err(ThresholdError::AboveAll { name: named(), value: valued() });
         }
         let off = percent == 0.0 || percent >= 100.0;
         return Ok((!off).then_some((signal, Amount::Percent(percent))));
     }
-    let amount = Quantity::parse(value).map_err(|error| error.to_string())?;
+    let amount = Quantity::parse(value)?;
     if amount.sign() <= 0 {
-        return Err(format!("eviction threshold {name} must be positive: {value}"));
+        return Err(ThresholdError::NotPositive { name: named(), value: valued() });
     }
     Ok(Some((signal, Amount::Bytes(amount.value()))))
 }
 
-fn reclaims(map: &BTreeMap<String, String>) -> Result<BTreeMap<Signal, Amount>, String> {
+fn reclaims(map: &BTreeMap<String, String>) -> Result<BTreeMap<Signal, Amount>, ThresholdError> {
     let mut reclaims = BTreeMap::new();
     for (name, value) in map {
-        let signal = Signal::from_name(name).ok_or_else(|| format!("unsupported eviction signal {name}"))?;
+        let signal = Signal::from_name(name).ok_or_else(|| ThresholdError::Signal(name.clone()))?;
         let amount = match percentage(value)? {
             Some(percent) if percent <= 0.0 => {
-                return Err(format!("eviction percentage minimum reclaim {name} must be positive: {value}"));
+                return Err(ThresholdError::ReclaimNotPositive { name: name.clone(), value: value.clone() });
             }
             Some(percent) => Amount::Percent(percent),
             None => {
-                let amount = Quantity::parse(value).map_err(|error| error.to_string())?;
+                let amount = Quantity::parse(value)?;
                 if amount.sign() < 0 {
-                    return Err(format!("negative eviction minimum reclaim specified for {name}"));
+                    return Err(ThresholdError::NegativeReclaim(name.clone()));
                 }
                 Amount::Bytes(amount.value())
             }
@@ -178,9 +202,9 @@ fn reclaims(map: &BTreeMap<String, String>) -> Result<BTreeMap<Signal, Amount>, 
     Ok(reclaims)
 }
 
-fn percentage(value: &str) -> Result<Option<f64>, String> {
+fn percentage(value: &str) -> Result<Option<f64>, ThresholdError> {
     let Some(number) = value.strip_suffix('%') else { return Ok(None) };
-    number.parse().map(Some).map_err(|_| format!("invalid percentage {value:?}"))
+    number.parse().map(Some).map_err(|_| ThresholdError::Percentage(value.to_owned()))
 }
 
 #[cfg(test)]
@@ -191,7 +215,11 @@ mod tests {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     }
 
-    fn parsed(hard: &[(&str, &str)], soft: &[(&str, &str)], grace: &[(&str, &str)]) -> Result<Vec<Threshold>, String> {
+    fn parsed(
+        hard: &[(&str, &str)],
+        soft: &[(&str, &str)],
+        grace: &[(&str, &str)],
+    ) -> Result<Vec<Threshold>, ThresholdError> {
         let none = BTreeMap::new();
         parse(&Maps { hard: &map(hard), soft: &map(soft), grace: &map(grace), reclaim: &none })
     }
@@ -239,7 +267,7 @@ mod tests {
             ),
         ];
         for (found, expected) in cases {
-            assert_eq!(found, Err(expected.to_owned()));
+            assert_eq!(found.map_err(|error| error.to_string()), Err(expected.to_owned()));
         }
     }
 }
