@@ -18,6 +18,7 @@ use crate::runtime::cache::{Outline, RuntimeCache};
 use crate::runtime::inspect::inspect_listed;
 use crate::runtime::labels;
 use crate::runtime::record::RecordState;
+use crate::runtime::text::go_duration;
 
 /// Time between two complete looks.
 const RELIST_PERIOD: Duration = Duration::from_secs(1);
@@ -34,6 +35,15 @@ pub(crate) struct PodChange {
     pub uid: String,
     /// Names of the containers that ended.
     pub died: Vec<String>,
+}
+
+/// Why the generator is not healthy, as the node's Ready condition tells it. It is, again, after one complete look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PlegError {
+    #[error("pleg has yet to be successful")]
+    NeverLooked,
+    #[error("pleg was last seen active {} ago; threshold is {}", go_duration(*.ago), go_duration(HEALTH_THRESHOLD))]
+    Late { ago: Duration },
 }
 
 /// Asks for a look at one pod, soon.
@@ -159,16 +169,9 @@ impl Pleg {
     }
 
     /// Whether complete looks succeed.
-    pub(crate) fn health(&self) -> Result<(), String> {
-        let Some(last) = self.cache.last_relist() else {
-            return Err("pleg has yet to be successful".to_owned());
-        };
-        let ago = last.elapsed();
-        if ago <= HEALTH_THRESHOLD {
-            return Ok(());
-        }
-        let ago = crate::runtime::text::go_duration(ago);
-        Err(format!("pleg was last seen active {ago} ago; threshold is 3m0s"))
+    pub(crate) fn health(&self) -> Result<(), PlegError> {
+        let ago = self.cache.last_relist().ok_or(PlegError::NeverLooked)?.elapsed();
+        if ago <= HEALTH_THRESHOLD { Ok(()) } else { Err(PlegError::Late { ago }) }
     }
 }
 
@@ -238,7 +241,7 @@ mod tests {
         let (events, mut changes) = mpsc::channel(EVENT_QUEUE);
         let cache = Arc::new(RuntimeCache::default());
         let pleg = Pleg::new(Arc::new(runtime.clone()), Arc::clone(&cache), events, KubeletMetrics::unseen());
-        assert_eq!(pleg.health(), Err("pleg has yet to be successful".to_owned()));
+        assert_eq!(pleg.health(), Err(PlegError::NeverLooked));
         let id = runtime.run_pod_sandbox(sandbox(), "").await.unwrap();
         pleg.relist().await.unwrap();
         assert_eq!(changes.try_recv().unwrap().uid, "u");
@@ -251,6 +254,7 @@ mod tests {
         assert!(!cache.get("u").unwrap().has_ready_sandbox());
         assert_eq!(pleg.health(), Ok(()));
         tokio::time::sleep(Duration::from_secs(200)).await;
-        assert_eq!(pleg.health(), Err("pleg was last seen active 3m20s ago; threshold is 3m0s".to_owned()));
+        let late = pleg.health().unwrap_err().to_string();
+        assert_eq!(late, "pleg was last seen active 3m20s ago; threshold is 3m0s");
     }
 }

@@ -484,7 +484,8 @@ fn api(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxErro
     metrics.show_gates(lifecycle.gates());
     let health = Health::new(&slis, Duration::ZERO);
     let engine = parts.engine.clone();
-    health.add(&[Endpoint::Healthz], &Check::instant("syncloop", move || engine.sync_loop_health()))?;
+    let sync_loop = move || engine.sync_loop_health().map_err(|error| error.to_string());
+    health.add(&[Endpoint::Healthz], &Check::instant("syncloop", sync_loop))?;
     let logging = lifecycle.logging().cloned();
     if let Some(logging) = logging.clone() {
         health.add(&[Endpoint::Healthz], &Check::instant("log", move || logging.check()))?;

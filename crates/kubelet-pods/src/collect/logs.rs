@@ -6,12 +6,24 @@ use std::time::SystemTime;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use node_api::cri::Runtime;
+use node_api::cri::{CriError, Runtime};
 
 use crate::runtime::record::ContainerRecord;
 
 /// Rotated files looked at, a bound.
 const MAX_ROTATED: usize = 1000;
+
+/// Why a log was not rotated. The next look tries it again, whatever it was.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RotateError {
+    #[error(transparent)]
+    File(#[from] io::Error),
+    #[error(transparent)]
+    Runtime(#[from] CriError),
+    /// The thread that tidies up was lost.
+    #[error(transparent)]
+    Lost(#[from] tokio::task::JoinError),
+}
 
 /// Rotates the log of a running container where it is due.
 ///
@@ -23,7 +35,7 @@ pub(crate) async fn rotate(
     limit_bytes: u64,
     max_files: usize,
     now: SystemTime,
-) -> Result<(), String> {
+) -> Result<(), RotateError> {
     let path = PathBuf::from(&record.log_path);
     if record.log_path.is_empty() {
         return Ok(());
@@ -32,19 +44,18 @@ pub(crate) async fn rotate(
         Ok(metadata) if metadata.len() < limit_bytes => return Ok(()),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return runtime.reopen_container_log(&record.id).await.map_err(|error| error.to_string());
+            return Ok(runtime.reopen_container_log(&record.id).await?);
         }
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(error.into()),
     }
     let tidied = path.clone();
-    let tidying = tokio::task::spawn_blocking(move || tidy(&tidied, max_files)).await;
-    tidying.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+    tokio::task::spawn_blocking(move || tidy(&tidied, max_files)).await??;
     let rotated = PathBuf::from(format!("{}.{}", path.display(), stamp(now)));
-    std::fs::rename(&path, &rotated).map_err(|error| error.to_string())?;
+    std::fs::rename(&path, &rotated)?;
     if let Err(error) = runtime.reopen_container_log(&record.id).await {
         // The runtime still writes to the old file: give it its name back.
         let _ = std::fs::rename(&rotated, &path);
-        return Err(error.to_string());
+        return Err(error.into());
     }
     Ok(())
 }

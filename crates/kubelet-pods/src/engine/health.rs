@@ -8,6 +8,8 @@ use node_api::cri::v1::{RuntimeCondition, StatusResponse};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::pleg::PlegError;
+
 const POLL: Duration = Duration::from_secs(5);
 /// The runtime counts as down when its last good answer is older.
 const DOWN_AFTER: Duration = Duration::from_secs(30);
@@ -78,7 +80,7 @@ impl RuntimeHealth {
     }
 
     /// Why the runtime cannot be used, if it cannot; `pleg` is what the generator of pod events has to say.
-    pub(super) fn runtime_errors(&self, pleg: Result<(), String>) -> Vec<String> {
+    pub(super) fn runtime_errors(&self, pleg: Result<(), PlegError>) -> Vec<String> {
         let state = self.state.lock();
         let mut out = Vec::new();
         match state.ready {
@@ -123,7 +125,7 @@ mod tests {
         health.poll(&runtime).await;
         assert_eq!((errors().as_str(), health.network_error()), ("", None));
         assert_eq!(
-            health.runtime_errors(Err("pleg has yet to be successful".into())),
+            health.runtime_errors(Err(PlegError::NeverLooked)),
             ["PLEG is not healthy: pleg has yet to be successful"]
         );
 

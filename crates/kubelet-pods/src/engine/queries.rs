@@ -9,6 +9,7 @@ use api_types::core_v1::{Container, ContainerStatus, Pod};
 use node_api::cri::v1::{ContainerFilter, ContainerState, ContainerStateValue, StatusResponse};
 
 use super::state::Input;
+use super::sync_loop::LoopStuck;
 use super::{Inner, PodEngine};
 use crate::border::{Level, SideError};
 use crate::pod::containers::member;
@@ -177,7 +178,7 @@ impl PodEngine {
     ///
     /// # Errors
     /// The loop is stuck.
-    pub fn sync_loop_health(&self) -> Result<(), String> {
+    pub fn sync_loop_health(&self) -> Result<(), LoopStuck> {
         self.inner.loop_health()
     }
 

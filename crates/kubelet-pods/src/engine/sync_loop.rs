@@ -25,6 +25,11 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(5);
 /// The loop counts as stuck after twice the sync frequency, but never earlier than this.
 const STUCK_AFTER: Duration = Duration::from_secs(300);
 
+/// The sync loop hangs; the kubelet says so until it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("sync Loop took longer than expected")]
+pub struct LoopStuck;
+
 impl Inner {
     pub(super) async fn sync_loop(self: Arc<Self>, mut channels: Channels) {
         let mut merger = Merger::default();
@@ -58,10 +63,10 @@ impl Inner {
     }
 
     /// `/healthz` check `syncloop`.
-    pub(super) fn loop_health(&self) -> Result<(), String> {
+    pub(super) fn loop_health(&self) -> Result<(), LoopStuck> {
         let limit = STUCK_AFTER.max(self.settings.sync_frequency * 2);
         if self.loop_seen.lock().elapsed() > limit {
-            return Err("sync Loop took longer than expected".to_owned());
+            return Err(LoopStuck);
         }
         Ok(())
     }

@@ -154,24 +154,24 @@ impl Inner {
         let results = Arc::clone(self.probes.results());
         let terms =
             Terms { verdicts: &*results, keyring: &keyring, interrupt: &job.interrupt, on_sandbox: &on_sandbox };
-        let outcome = self.runtime.sync(pod, seen, terms).await;
+        let result = self.runtime.sync(pod, seen, terms).await;
         if job.interrupt.is_cancelled() {
             return Ran::Again(Duration::ZERO);
         }
-        if outcome.errors.is_empty() {
-            if outcome.acted {
+        if result.errors.is_empty() {
+            if result.acted {
                 self.pleg.relist_handle().request(&pod.metadata.uid);
             }
             return Ran::Again(self.jittered(self.settings.sync_frequency));
         }
-        tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, errors = ?outcome.errors, "Error syncing pod");
+        let errors: Vec<String> = result.errors.iter().map(ToString::to_string).collect();
+        tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, ?errors, "Error syncing pod");
         // What went wrong shows at once, not only at the next try.
         let uid = &pod.metadata.uid;
         if let Ok(seen) = self.runtime.cache.newer_than(&*self.runtime.runtime, uid, Some(Instant::now())).await {
             self.set_status(pod, &job.state, &seen, false);
         }
-        // A back-off knows when it ends; anything else is tried again after a while.
-        let after = outcome.retry_after.unwrap_or_else(|| self.jittered(RETRY));
+        let after = result.retry_after().unwrap_or_else(|| self.jittered(RETRY));
         Ran::Again(after.min(self.settings.sync_frequency))
     }
 

@@ -8,6 +8,19 @@ use crate::border::SideError;
 /// The largest file that is read, as upstream bounds it.
 const MAX_BYTES: u64 = 64 * 1024;
 
+/// Why the text of a file gives no values.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid environment variable format: {line}")]
+struct LineError {
+    line: String,
+}
+
+impl LineError {
+    fn of(line: &str) -> Self {
+        Self { line: line.to_owned() }
+    }
+}
+
 /// The value of `key` in the file `relative` below `volume`, which pods write and must not lead out of.
 pub(super) fn read(volume: &Path, relative: &Path, key: &str) -> Result<Option<String>, SideError> {
     let bad = |error: &dyn std::fmt::Display| SideError(format!("couldn't parse env file: {error}"));
@@ -26,7 +39,7 @@ pub(super) fn read(volume: &Path, relative: &Path, key: &str) -> Result<Option<S
 }
 
 /// The last value that the text gives to `key`.
-fn find(text: &str, key: &str) -> Result<Option<String>, String> {
+fn find(text: &str, key: &str) -> Result<Option<String>, LineError> {
     let (mut rest, mut found) = (text, None);
     loop {
         rest = rest.trim_start();
@@ -39,9 +52,9 @@ fn find(text: &str, key: &str) -> Result<Option<String>, String> {
         }
         let line = rest.lines().next().unwrap_or_default();
         let (name, after) =
-            rest.split_once('=').filter(|(name, _)| !name.contains('\n')).ok_or_else(|| invalid(line))?;
+            rest.split_once('=').filter(|(name, _)| !name.contains('\n')).ok_or_else(|| LineError::of(line))?;
         if name.ends_with(char::is_whitespace) || name.is_empty() {
-            return Err(invalid(line));
+            return Err(LineError::of(line));
         }
         let value;
         (value, rest) = quoted(after, line)?;
@@ -52,23 +65,19 @@ fn find(text: &str, key: &str) -> Result<Option<String>, String> {
 }
 
 /// A value in single quotes and what follows its line. A blank after `=` makes the value empty.
-fn quoted<'a>(text: &'a str, line: &str) -> Result<(String, &'a str), String> {
+fn quoted<'a>(text: &'a str, line: &str) -> Result<(String, &'a str), LineError> {
     let end_of_line = |text: &'a str| text.split_once('\n').map_or((text, ""), |(line, after)| (line, after));
     if text.starts_with([' ', '\t', '\n']) || text.is_empty() {
         return Ok((String::new(), end_of_line(text).1));
     }
-    let inner = text.strip_prefix('\'').ok_or_else(|| invalid(line))?;
-    let (value, after) = inner.split_once('\'').ok_or_else(|| invalid(line))?;
+    let inner = text.strip_prefix('\'').ok_or_else(|| LineError::of(line))?;
+    let (value, after) = inner.split_once('\'').ok_or_else(|| LineError::of(line))?;
     let (tail, rest) = end_of_line(after);
     let tail = tail.trim();
     if !tail.is_empty() && !tail.starts_with('#') {
-        return Err(invalid(line));
+        return Err(LineError::of(line));
     }
     Ok((value.to_owned(), rest))
-}
-
-fn invalid(line: &str) -> String {
-    format!("invalid environment variable format: {line}")
 }
 
 #[cfg(test)]
@@ -83,7 +92,7 @@ mod tests {
         assert_eq!(find(text, "C"), Ok(Some(String::new())));
         assert_eq!(find(text, "D"), Ok(None));
         for bad in ["A =1", "A=1", "A='x", "nothing", "A='x' y", "='x'"] {
-            assert!(find(bad, "A").is_err(), "{bad}");
+            assert_eq!(find(bad, "A"), Err(LineError::of(bad)));
         }
     }
 }

@@ -10,7 +10,7 @@ use api_types::core_v1::Pod;
 use async_trait::async_trait;
 use base::SharedClock;
 use node_api::cri::v1::{ContainerStats, FilesystemUsage};
-use node_api::cri::{Images, Runtime};
+use node_api::cri::{CriError, Images, Runtime};
 use parking_lot::Mutex;
 use sys::proc::Proc;
 
@@ -59,9 +59,9 @@ pub struct Walked(Disk);
 
 #[async_trait]
 impl Gauge for Measure {
-    async fn read(&self) -> Result<Snapshot, String> {
-        let stats = self.runtime.list_container_stats(None).await.map_err(|error| error.to_string())?;
-        let info = self.images.image_fs_info().await.map_err(|error| error.to_string())?;
+    async fn read(&self) -> Result<Snapshot, CriError> {
+        let stats = self.runtime.list_container_stats(None).await?;
+        let info = self.images.image_fs_info().await?;
         let at = self.clock.wall();
         let place = |list: &[FilesystemUsage]| {
             list.first().and_then(|usage| usage.fs_id.as_ref()).map(|id| PathBuf::from(&id.mountpoint))

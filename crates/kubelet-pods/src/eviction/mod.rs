@@ -135,7 +135,7 @@ impl Evictor {
         match self.gauge.read().await {
             Ok(snapshot) => Some(snapshot),
             Err(error) => {
-                tracing::error!(error, "Eviction manager: failed to get summary stats");
+                tracing::error!(%error, "Eviction manager: failed to get summary stats");
                 None
             }
         }

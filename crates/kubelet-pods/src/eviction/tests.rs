@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::Container;
 use base::TokioClock;
+use node_api::cri::CriError;
 use parking_lot::Mutex;
 
 use super::usage::{ContainerUse, Observation, Observations, PodUse, Room};
@@ -25,7 +26,7 @@ struct Node {
 
 #[async_trait]
 impl Gauge for Node {
-    async fn read(&self) -> Result<Snapshot, String> {
+    async fn read(&self) -> Result<Snapshot, CriError> {
         let (memory, disk) = *self.free.lock();
         let at = self.clock.wall();
         let seen = |available| Observation { available, capacity: 1000, at };

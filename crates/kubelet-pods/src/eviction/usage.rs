@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use node_api::cri::CriError;
 
 use crate::resources::thresholds::Signal;
 
@@ -147,5 +148,8 @@ pub struct Snapshot {
 #[async_trait]
 pub trait Gauge: Send + Sync + 'static {
     /// Measures anew.
-    async fn read(&self) -> Result<Snapshot, String>;
+    ///
+    /// # Errors
+    /// The runtime does not tell what its containers use; it may the next time.
+    async fn read(&self) -> Result<Snapshot, CriError>;
 }

@@ -16,7 +16,7 @@ use inotify::{Inotify, WatchMask};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use super::manifest::{self, MAX_MANIFEST_BYTES, Reading};
+use super::manifest::{self, MAX_MANIFEST_BYTES, ManifestError, Reading};
 use super::{Delivery, Source, SourceSet};
 
 /// Files of a directory looked at, a bound.
@@ -48,14 +48,23 @@ struct Manifest {
 }
 
 /// Why a file has no pod.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error)]
 enum NoPod {
     /// It went while it was looked for.
+    #[error("the file is gone")]
     Gone,
     /// What it says is not a valid pod.
-    Invalid(String),
-    /// It may hold a pod; the machine does not say.
-    Unreadable(String),
+    #[error(transparent)]
+    Invalid(#[from] ManifestError),
+    /// It is no text.
+    #[error(transparent)]
+    Binary(io::Error),
+    /// It is not read to its end.
+    #[error("the file is larger than {MAX_MANIFEST_BYTES} bytes")]
+    TooLarge,
+    /// It may hold a pod; the machine does not say, and may at the next look.
+    #[error(transparent)]
+    Unreadable(io::Error),
 }
 
 impl FileSource {
@@ -128,15 +137,15 @@ impl Reader {
             let pod = match self.source.read_file(&file) {
                 Ok(pod) => Some(pod),
                 Err(NoPod::Gone) => None,
-                Err(NoPod::Invalid(error)) => {
-                    tracing::error!(path = %file.display(), %error, "Could not process manifest file");
-                    None
-                }
                 Err(NoPod::Unreadable(error)) => {
                     let before = last.get(&file).cloned();
                     whole &= before.is_some();
                     tracing::error!(path = %file.display(), %error, stays = before.is_some(), "Unable to read a manifest file");
                     before
+                }
+                Err(error) => {
+                    tracing::error!(path = %file.display(), %error, "Could not process manifest file");
+                    None
                 }
             };
             if let Some(pod) = pod {
@@ -161,15 +170,13 @@ impl FileSource {
             file.take(MAX_MANIFEST_BYTES + 1).read_to_string(&mut text)
         });
         match read {
-            Ok(read) if read as u64 > MAX_MANIFEST_BYTES => {
-                return Err(NoPod::Invalid(format!("the file is larger than {MAX_MANIFEST_BYTES} bytes")));
-            }
+            Ok(read) if read as u64 > MAX_MANIFEST_BYTES => return Err(NoPod::TooLarge),
             Ok(_) => {}
             Err(error) => {
                 return Err(match error.kind() {
                     io::ErrorKind::NotFound => NoPod::Gone,
-                    io::ErrorKind::InvalidData => NoPod::Invalid(error.to_string()),
-                    _ => NoPod::Unreadable(error.to_string()),
+                    io::ErrorKind::InvalidData => NoPod::Binary(error),
+                    _ => NoPod::Unreadable(error),
                 });
             }
         }
@@ -179,7 +186,7 @@ impl FileSource {
             node_name: &self.node_name,
             refuse_references: self.refuse_references,
         };
-        let pod = manifest::read(&text, &reading).map_err(NoPod::Invalid)?;
+        let pod = manifest::read(&text, &reading)?;
         let written = UNIX_EPOCH + Duration::from_secs(u64::try_from(changed.0).unwrap_or_default());
         let written = written + Duration::from_nanos(u64::try_from(changed.1).unwrap_or_default());
         Ok(Manifest { pod: Arc::new(pod), written })

@@ -7,18 +7,39 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use component_base::tls::{ClientTls, ServerTrust, SharedCaBundle};
+use component_base::tls::{ClientTls, ServerTrust, SharedCaBundle, TlsError};
+use http::uri::InvalidUri;
 use tokio::sync::mpsc;
 
-use super::manifest::{Reading, read_list};
+use super::manifest::{ManifestError, Reading, read_list};
 use super::{Delivery, Source, SourceSet};
-use crate::probe::http::{Get, get_up_to};
+use crate::probe::http::{Get, HttpError, get_up_to};
 use crate::probe::tls::Trust;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Failures that are logged loudly before the log goes quiet.
 const LOUD_FAILURES: u32 = 3;
 const MAX_BODY_BYTES: usize = 10 * 1024 * 1024;
+
+/// Why a URL told no pods. It is asked again when its time comes, whatever it was: what it says may have changed.
+#[derive(Debug, thiserror::Error)]
+enum LookError {
+    #[error(transparent)]
+    Url(#[from] InvalidUri),
+    #[error("the URL has no host")]
+    NoHost,
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    #[error("{url}: {status}")]
+    Status { url: String, status: u16 },
+    /// Half a set would end the pods of the other half.
+    #[error("{url}: the answer is cut short, or larger than {MAX_BODY_BYTES} bytes")]
+    Incomplete { url: String },
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+}
 
 /// Where static pods are asked for.
 pub(crate) struct HttpSource {
@@ -59,21 +80,21 @@ impl HttpSource {
     }
 
     /// `None` where nothing changed since the last time.
-    async fn look(&self, last: &mut Option<String>) -> Result<Option<SourceSet>, String> {
-        let uri: http::Uri = self.url.parse().map_err(|error: http::uri::InvalidUri| error.to_string())?;
+    async fn look(&self, last: &mut Option<String>) -> Result<Option<SourceSet>, LookError> {
+        let uri: http::Uri = self.url.parse()?;
         let scheme = uri.scheme_str().unwrap_or("http");
         let port = uri.port_u16().unwrap_or(if scheme == "https" { 443 } else { 80 });
         let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-        let host = uri.host().ok_or("the URL has no host")?.trim_matches(['[', ']']);
+        let host = uri.host().ok_or(LookError::NoHost)?.trim_matches(['[', ']']);
         let request = Get::new(scheme, host, port, path, self.headers.clone(), "kubelet/v1.36.0");
         let tls = ClientTls { alpn: Vec::new(), ..ClientTls::new(ServerTrust::Bundle(self.roots.clone())) };
-        let trust = Trust::Judged(tls.config().map_err(|error| error.to_string())?);
-        let answer = get_up_to(&request, TIMEOUT, MAX_BODY_BYTES, &trust).await.map_err(|error| error.to_string())?;
+        let trust = Trust::Judged(tls.config()?);
+        let answer = get_up_to(&request, TIMEOUT, MAX_BODY_BYTES, &trust).await?;
         if answer.status != 200 {
-            return Err(format!("{}: {}", self.url, answer.status));
+            return Err(LookError::Status { url: self.url.clone(), status: answer.status });
         }
         if !answer.complete {
-            return Err(format!("{}: the answer is cut short, or larger than {MAX_BODY_BYTES} bytes", self.url));
+            return Err(LookError::Incomplete { url: self.url.clone() });
         }
         if last.as_ref() == Some(&answer.body) {
             return Ok(None);
@@ -174,7 +195,7 @@ mod tests {
         assert_eq!(set.pods[0].metadata.name, "web-n");
         let (stranger, _) = vouched();
         for roots in [CaBundle::empty(), stranger] {
-            let refused = source(url.clone(), roots).look(&mut None).await.unwrap_err();
+            let refused = source(url.clone(), roots).look(&mut None).await.unwrap_err().to_string();
             assert!(refused.contains("certificate"), "{refused}");
         }
     }
@@ -187,7 +208,7 @@ mod tests {
         let away = format!("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:{plain}/\r\ncontent-length: 0\r\n\r\n");
         let port = serve(&tasks, Some(config), away).await;
         let refused = source(format!("https://127.0.0.1:{port}/pods"), authority).look(&mut None).await.unwrap_err();
-        assert!(refused.ends_with(": 302"), "{refused}");
+        assert!(matches!(refused, LookError::Status { status: 302, .. }), "{refused}");
     }
 
     #[tokio::test]
@@ -195,6 +216,6 @@ mod tests {
         let tasks = base::TaskGroup::new("servers");
         let port = serve(&tasks, None, answer(POD, POD.len() + 100)).await;
         let cut = source(format!("http://127.0.0.1:{port}/"), CaBundle::empty()).look(&mut None).await.unwrap_err();
-        assert!(cut.contains("cut short"), "{cut}");
+        assert!(matches!(cut, LookError::Incomplete { .. }), "{cut}");
     }
 }

@@ -1,8 +1,10 @@
 //! Static pods: reading a manifest, naming the pod after the node, and the rules that only such pods have.
 
+use api_machinery::field_path::ErrorList;
+use api_machinery::json::DecodeError;
 use api_machinery::object;
 use api_machinery::value::Value;
-use api_machinery::yaml;
+use api_machinery::yaml::{self, YamlError};
 use api_types::core_v1::{Pod, Toleration};
 use kinds::rules::RuleContext;
 
@@ -10,6 +12,32 @@ use super::{CONFIG_HASH, Source, uid};
 
 /// Manifests are not read beyond this.
 pub(crate) const MAX_MANIFEST_BYTES: u64 = 10 * 1024 * 1024;
+
+/// Why a manifest is no static pod, in upstream's words. Reading the same manifest again is no use.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ManifestError {
+    /// It is neither YAML nor JSON.
+    #[error("couldn't parse as pod: {0}")]
+    Syntax(#[from] YamlError),
+    /// It is another kind of object.
+    #[error("invalid pod: {api_version:?}, {kind:?} is not a v1 Pod")]
+    Kind { api_version: String, kind: String },
+    /// A field holds something else than its type says.
+    #[error("invalid pod: {0}")]
+    Type(#[from] DecodeError),
+    /// Nobody can call it by its name.
+    #[error("invalid pod: name is needed for the pod")]
+    Unnamed,
+    /// The rules for pods are broken.
+    #[error("invalid pod: {0}")]
+    Rules(ErrorList),
+    /// It refers to objects of the API: a static pod stands on its own.
+    #[error("static pods may not reference {0}")]
+    Reference(&'static str),
+    /// The same, where references as such are not refused.
+    #[error("static pods may not use {0}")]
+    Use(&'static str),
+}
 
 /// What a manifest is read with.
 pub(crate) struct Reading<'a> {
@@ -24,18 +52,17 @@ pub(crate) struct Reading<'a> {
 /// The pod of a manifest.
 ///
 /// # Errors
-/// It is not one pod, or not a valid one; the text is upstream's.
-pub(crate) fn read(text: &str, reading: &Reading<'_>) -> Result<Pod, String> {
-    let document = yaml::parse(text).map_err(|error| format!("couldn't parse as pod: {error}"))?;
-    from_value(&document.value, reading)
+/// It is not one pod, or not a valid one.
+pub(crate) fn read(text: &str, reading: &Reading<'_>) -> Result<Pod, ManifestError> {
+    from_value(&yaml::parse(text)?.value, reading)
 }
 
 /// The pods of what a URL answered: one pod or a list of pods.
 ///
 /// # Errors
 /// As for [`read`], of the first bad pod.
-pub(crate) fn read_list(text: &str, reading: &Reading<'_>) -> Result<Vec<Pod>, String> {
-    let document = yaml::parse(text).map_err(|error| format!("couldn't parse as pod: {error}"))?;
+pub(crate) fn read_list(text: &str, reading: &Reading<'_>) -> Result<Vec<Pod>, ManifestError> {
+    let document = yaml::parse(text)?;
     let kind = document.value.get("kind").and_then(Value::as_str);
     let Some(items) =
         document.value.get("items").and_then(Value::as_array).filter(|_| matches!(kind, Some("PodList" | "List")))
@@ -53,14 +80,15 @@ pub(crate) fn read_list(text: &str, reading: &Reading<'_>) -> Result<Vec<Pod>, S
     items.iter().map(typed).collect()
 }
 
-fn from_value(value: &Value, reading: &Reading<'_>) -> Result<Pod, String> {
+fn from_value(value: &Value, reading: &Reading<'_>) -> Result<Pod, ManifestError> {
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
-    if (text("apiVersion"), text("kind")) != ("v1", "Pod") {
-        return Err(format!("invalid pod: {:?}, {:?} is not a v1 Pod", text("apiVersion"), text("kind")));
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if (api_version, kind) != ("v1", "Pod") {
+        return Err(ManifestError::Kind { api_version: api_version.to_owned(), kind: kind.to_owned() });
     }
-    let mut pod: Pod = object::from_value(value).map_err(|error| format!("invalid pod: {error}"))?;
+    let mut pod: Pod = object::from_value(value)?;
     if pod.metadata.name.is_empty() {
-        return Err("invalid pod: name is needed for the pod".to_owned());
+        return Err(ManifestError::Unnamed);
     }
     let Some(rules) = kinds::find("", "v1", "pods") else { return Ok(pod) };
     rules.set_defaults(&mut pod);
@@ -70,15 +98,7 @@ fn from_value(value: &Value, reading: &Reading<'_>) -> Result<Pod, String> {
     make_own(&mut pod, reading);
     check_references(&pod, reading.refuse_references)?;
     let errors = rules.validate_create(&RuleContext::default(), &pod);
-    if errors.is_empty() { Ok(pod) } else { Err(format!("invalid pod: {}", errors_text(&errors))) }
-}
-
-fn errors_text(errors: &api_machinery::field_path::ErrorList) -> String {
-    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    match texts.as_slice() {
-        [one] => one.clone(),
-        many => format!("[{}]", many.join(", ")),
-    }
+    if errors.is_empty() { Ok(pod) } else { Err(ManifestError::Rules(errors)) }
 }
 
 /// What makes a pod this node's: named after the node, bound to it, and tolerant of what befalls it.
@@ -100,16 +120,17 @@ fn make_own(pod: &mut Pod, reading: &Reading<'_>) {
 }
 
 /// Static pods stand on their own: nothing they need may live in the API.
-fn check_references(pod: &Pod, all: bool) -> Result<(), String> {
-    let refuse = |what: &str| Err(format!("static pods may not reference {what}"));
+fn check_references(pod: &Pod, all: bool) -> Result<(), ManifestError> {
+    let refuse = |what: &'static str| Err(ManifestError::Reference(what));
+    let either =
+        |reference, used| Err(if all { ManifestError::Reference(reference) } else { ManifestError::Use(used) });
     let spec = &pod.spec;
     if !spec.resource_claims.is_empty() {
-        return if all { refuse("resourceclaims") } else { Err("static pods may not use ResourceClaims".to_owned()) };
+        return either("resourceclaims", "ResourceClaims");
     }
     let projected = spec.volumes.iter().filter_map(|volume| volume.volume_source.projected.as_ref());
     if projected.flat_map(|projected| &projected.sources).any(|source| source.cluster_trust_bundle.is_some()) {
-        let text = "static pods may not use ClusterTrustBundle projected volume sources";
-        return if all { refuse("clustertrustbundles") } else { Err(text.to_owned()) };
+        return either("clustertrustbundles", "ClusterTrustBundle projected volume sources");
     }
     if !all {
         return Ok(());
@@ -205,7 +226,7 @@ mod tests {
                 "static pods may not reference configmaps",
             ),
         ] {
-            let error = read(text, &reading(Source::File)).unwrap_err();
+            let error = read(text, &reading(Source::File)).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }

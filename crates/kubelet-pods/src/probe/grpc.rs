@@ -7,31 +7,58 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use node_api::cri::{Code, CriError};
 
-use super::http::connect;
+use super::dial::{DialError, authority, dial};
+use crate::runtime::text::go_duration;
 
 /// An answer is one byte of status in a short message.
 const MESSAGE_LIMIT_BYTES: usize = 4096;
 const UNIMPLEMENTED: &str = "12";
+/// `HealthCheckResponse.ServingStatus` of a service that is well.
+const SERVING: u64 = 1;
 
-/// Asks `host:port` for the health of `service`. `Ok` is a healthy one; both sides carry the probe's output.
-pub(crate) async fn check(host: &str, port: u16, service: &str, limit: Duration) -> Result<String, String> {
-    let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-    let shown = crate::runtime::text::go_duration(limit);
+/// Why a service is not healthy: the probe's output, in upstream's words.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum GrpcError {
+    #[error("error: failed to connect service at {address:?}: {source}")]
+    Connect { address: String, source: DialError },
+    #[error("timeout: failed to connect service {address:?} within {}: context deadline exceeded", go_duration(*.limit))]
+    ConnectLate { address: String, limit: Duration },
+    #[error("timeout: health rpc did not complete within {}", go_duration(*.limit))]
+    AnswerLate { limit: Duration },
+    #[error(transparent)]
+    Call(#[from] CallError),
+    #[error("service unhealthy (responded with {:?})", status_name(*.status))]
+    Unhealthy { status: u64 },
+}
+
+/// Why a service does not say how it is.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    #[error("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): {0}")]
+    Unimplemented(String),
+    #[error("error: health rpc probe failed: {0}")]
+    Refused(CriError),
+    #[error("error: health rpc probe failed: {0}")]
+    Exchange(#[from] hyper::Error),
+    #[error("error: health rpc probe failed: {0}")]
+    Message(#[from] http::Error),
+    #[error("error: health rpc probe failed: the answer is too large")]
+    TooLarge,
+}
+
+/// Asks `host:port` for the health of `service`.
+pub(super) async fn check(host: &str, port: u16, service: &str, limit: Duration) -> Result<(), GrpcError> {
+    let address = authority(host, port);
     let deadline = tokio::time::Instant::now() + limit;
-    let stream = match tokio::time::timeout_at(deadline, connect(host, port)).await {
+    let stream = match tokio::time::timeout_at(deadline, dial(host, port)).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return Err(format!("error: failed to connect service at {address:?}: {error}")),
-        Err(_) => {
-            return Err(format!(
-                "timeout: failed to connect service {address:?} within {shown}: context deadline exceeded"
-            ));
-        }
+        Ok(Err(source)) => return Err(GrpcError::Connect { address, source }),
+        Err(_) => return Err(GrpcError::ConnectLate { address, limit }),
     };
-    match tokio::time::timeout_at(deadline, call(stream, &address, service)).await {
-        Ok(Ok(1)) => Ok("service healthy".to_owned()),
-        Ok(Ok(status)) => Err(format!("service unhealthy (responded with {:?})", status_name(status))),
-        Ok(Err(error)) => Err(error),
-        Err(_) => Err(format!("timeout: health rpc did not complete within {shown}")),
+    let answered = tokio::time::timeout_at(deadline, call(stream, &address, service)).await;
+    match answered.map_err(|_| GrpcError::AnswerLate { limit })?? {
+        SERVING => Ok(()),
+        status => Err(GrpcError::Unhealthy { status }),
     }
 }
 
@@ -44,39 +71,32 @@ fn status_name(status: u64) -> String {
     }
 }
 
-async fn call(stream: tokio::net::TcpStream, address: &str, service: &str) -> Result<u64, String> {
-    let failed = |error: &dyn std::fmt::Display| format!("error: health rpc probe failed: {error}");
-    let (mut sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-        .await
-        .map_err(|error| failed(&error))?;
+async fn call(stream: tokio::net::TcpStream, address: &str, service: &str) -> Result<u64, CallError> {
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
     let request = http::Request::post(format!("http://{address}/grpc.health.v1.Health/Check"))
         .header("content-type", "application/grpc")
         .header("te", "trailers")
         .header("user-agent", "kube-probe/1.36")
-        .body(Full::new(request_message(service)))
-        .map_err(|error| failed(&error))?;
+        .body(Full::new(request_message(service)))?;
     let asking = async {
-        let response = sender.send_request(request).await.map_err(|error| failed(&error))?;
+        let response = sender.send_request(request).await?;
         let (parts, mut body) = response.into_parts();
         let (mut data, mut trailers) = (BytesMut::new(), parts.headers);
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| failed(&error))?;
-            match frame.into_data() {
+            match frame?.into_data() {
                 Ok(more) if data.len() + more.len() <= MESSAGE_LIMIT_BYTES => data.extend_from_slice(&more),
-                Ok(_) => return Err(failed(&"the answer is too large")),
+                Ok(_) => return Err(CallError::TooLarge),
                 Err(frame) => trailers.extend(frame.into_trailers().unwrap_or_default()),
             }
         }
         let text = |name: &str| trailers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
         match text("grpc-status").as_str() {
             "0" => Ok(answer_status(&data)),
-            UNIMPLEMENTED => Err(format!(
-                "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): {}",
-                text("grpc-message")
-            )),
+            UNIMPLEMENTED => Err(CallError::Unimplemented(text("grpc-message"))),
             code => {
                 let code = Code::from_bytes(code.as_bytes());
-                Err(failed(&CriError::rpc("health_check", code, text("grpc-message"))))
+                Err(CallError::Refused(CriError::rpc("health_check", code, text("grpc-message"))))
             }
         }
     };
@@ -135,7 +155,7 @@ mod tests {
     #[tokio::test]
     async fn a_closed_port_is_an_error() {
         let port = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-        let error = check("127.0.0.1", port, "", Duration::from_secs(5)).await.unwrap_err();
+        let error = check("127.0.0.1", port, "", Duration::from_secs(5)).await.unwrap_err().to_string();
         assert!(error.starts_with("error: failed to connect service at \"127.0.0.1:"), "{error}");
     }
 
@@ -170,7 +190,7 @@ mod tests {
     #[tokio::test]
     async fn services_are_healthy_or_not() {
         for (status, code, expected) in [
-            (1, "0", Ok("service healthy")),
+            (1, "0", Ok(())),
             (2, "0", Err("service unhealthy (responded with \"NOT_SERVING\")")),
             (
                 0,
@@ -182,7 +202,7 @@ mod tests {
         ] {
             let port = serve(status, code).await;
             let found = check("127.0.0.1", port, "web", Duration::from_secs(5)).await;
-            assert_eq!(found.as_deref().map_err(String::as_str), expected);
+            assert_eq!(found.map_err(|error| error.to_string()), expected.map_err(str::to_owned));
         }
     }
 }

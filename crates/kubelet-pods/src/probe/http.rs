@@ -6,17 +6,15 @@ use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, HOST, HeaderName, HeaderValue, LOCATION, USER_AGENT};
 use http_body_util::{BodyExt as _, Empty};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
+use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use tokio_rustls::TlsConnector;
 
+use super::dial::{DialError, authority, dial};
 use super::tls::Trust;
 
 /// What is read of an answer's body.
 const BODY_LIMIT_BYTES: usize = 10 * 1024;
 const MAX_REDIRECTS: usize = 10;
-/// Closed connections of probes do not stay in TIME_WAIT for longer.
-const LINGER: Duration = Duration::from_secs(1);
 
 /// What to ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,17 +43,8 @@ impl Get {
         Self { scheme: scheme.to_owned(), host: host.to_owned(), port, path, headers, user_agent }
     }
 
-    /// Host and port, brackets around IPv6 addresses.
-    fn authority(&self) -> String {
-        if self.host.contains(':') {
-            format!("[{}]:{}", self.host, self.port)
-        } else {
-            format!("{}:{}", self.host, self.port)
-        }
-    }
-
     fn url(&self) -> String {
-        format!("{}://{}{}", self.scheme, self.authority(), self.path)
+        format!("{}://{}{}", self.scheme, authority(&self.host, self.port), self.path)
     }
 }
 
@@ -71,17 +60,37 @@ pub(crate) struct Answer {
 }
 
 /// Why there is no answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// The server answered a TLS handshake in plain HTTP.
+    /// The server answered a TLS handshake in plain HTTP, and would answer a plain request.
     #[error("http: server gave HTTP response to HTTPS client")]
     PlainAnswerToTls,
     /// No connection, no answer in time, or a broken one.
-    #[error("Get {url:?}: {what}")]
-    Transport { url: String, what: String },
+    #[error("Get {url:?}: {source}")]
+    Transport { url: String, source: TransportError },
     /// Redirects without end.
     #[error("Get {url:?}: stopped after 10 redirects")]
     Redirects { url: String },
+}
+
+/// Why nothing came back.
+#[derive(Debug, thiserror::Error)]
+pub enum TransportError {
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+    #[error(transparent)]
+    ServerName(#[from] InvalidDnsNameError),
+    #[error(transparent)]
+    Handshake(std::io::Error),
+    /// The request cannot be written down.
+    #[error(transparent)]
+    Message(#[from] http::Error),
+    #[error(transparent)]
+    Exchange(#[from] hyper::Error),
+    #[error("context deadline exceeded (Client.Timeout exceeded while awaiting headers)")]
+    Late,
 }
 
 /// Asks, following redirects within the host, all within `limit`; of the body what a probe looks at.
@@ -96,11 +105,7 @@ pub(crate) async fn get_up_to(
     body_bytes: usize,
     trust: &Trust,
 ) -> Result<Answer, HttpError> {
-    let url = request.url();
-    let late = |_| HttpError::Transport {
-        url: url.clone(),
-        what: "context deadline exceeded (Client.Timeout exceeded while awaiting headers)".to_owned(),
-    };
+    let late = |_| HttpError::Transport { url: request.url(), source: TransportError::Late };
     tokio::time::timeout(limit, follow(request, body_bytes, trust)).await.map_err(late)?
 }
 
@@ -140,48 +145,31 @@ fn redirected(request: &Get, location: &str) -> Option<Get> {
 }
 
 async fn ask(request: &Get, body_bytes: usize, trust: &Trust) -> Result<(Answer, Option<String>), HttpError> {
-    let failed = |what: String| HttpError::Transport { url: request.url(), what };
-    let stream = connect(&request.host, request.port).await.map_err(failed)?;
+    let failed = |source| HttpError::Transport { url: request.url(), source };
+    let stream = dial(&request.host, request.port).await.map_err(|error| failed(error.into()))?;
     if request.scheme == "http" {
         return exchange(request, stream, body_bytes).await;
     }
-    let config = trust.config().map_err(|error| failed(error.to_string()))?;
-    let name = ServerName::try_from(request.host.clone()).map_err(|error| failed(error.to_string()))?;
+    let config = trust.config().map_err(|error| failed(error.into()))?;
+    let name = ServerName::try_from(request.host.clone()).map_err(|error| failed(error.into()))?;
     match TlsConnector::from(config).connect(name, stream).await {
         Ok(stream) => exchange(request, stream, body_bytes).await,
         // The first byte of a plain answer ('H') is no TLS record type.
         Err(error) if error.to_string().contains("InvalidContentType") => Err(HttpError::PlainAnswerToTls),
-        Err(error) => Err(failed(error.to_string())),
+        Err(error) => Err(failed(TransportError::Handshake(error))),
     }
-}
-
-/// A TCP connection that does not linger once closed. The error is what Go's dialler says.
-pub(crate) async fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
-    let place = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-    let stream = TcpStream::connect((host, port)).await.map_err(|error| {
-        let what = match error.kind() {
-            std::io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
-            std::io::ErrorKind::HostUnreachable => "connect: no route to host".to_owned(),
-            std::io::ErrorKind::NetworkUnreachable => "connect: network is unreachable".to_owned(),
-            _ => error.to_string(),
-        };
-        format!("dial tcp {place}: {what}")
-    })?;
-    // Without it the socket is only kept a little longer by the kernel.
-    let _ = socket2::SockRef::from(&stream).set_linger(Some(LINGER));
-    Ok(stream)
 }
 
 async fn exchange<S>(request: &Get, stream: S, body_bytes: usize) -> Result<(Answer, Option<String>), HttpError>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
-    let failed = |error: &dyn std::fmt::Display| HttpError::Transport { url: request.url(), what: error.to_string() };
+    let failed = |source| HttpError::Transport { url: request.url(), source };
     let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
-    let message = message(request).map_err(|error| failed(&error))?;
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(error.into()))?;
+    let message = message(request).map_err(|error| failed(error.into()))?;
     let asking = async {
-        let response = sender.send_request(message).await.map_err(|error| failed(&error))?;
+        let response = sender.send_request(message).await.map_err(|error| failed(error.into()))?;
         let status = response.status().as_u16();
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let mut body = response.into_body();
@@ -213,7 +201,7 @@ where
 fn message(request: &Get) -> Result<http::Request<Empty<Bytes>>, http::Error> {
     let mut message = http::Request::get(&request.path).body(Empty::new())?;
     let headers = message.headers_mut();
-    headers.insert(HOST, HeaderValue::try_from(request.authority())?);
+    headers.insert(HOST, HeaderValue::try_from(authority(&request.host, request.port))?);
     headers.insert(USER_AGENT, HeaderValue::from_static(request.user_agent));
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
     headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
@@ -317,7 +305,7 @@ mod tests {
         let secure = |port| Get { scheme: "https".into(), ..request(port, &[]) };
         assert_eq!(get(&secure(port), LIMIT).await.unwrap().body, "ok");
         let (port, _task) = serve(vec!["HTTP/1.0 400 Bad Request\r\n\r\nno TLS here".to_owned()]).await;
-        assert_eq!(get(&secure(port), LIMIT).await, Err(HttpError::PlainAnswerToTls));
+        assert!(matches!(get(&secure(port), LIMIT).await, Err(HttpError::PlainAnswerToTls)));
     }
 
     /// A server with a certificate that nobody vouches for and whose time is over.

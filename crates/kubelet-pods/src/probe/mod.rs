@@ -1,6 +1,7 @@
 //! Probes: is a container started, alive, ready? One worker for each container and kind; their verdicts are kept by
 //! container id and change what the pod's sync does and what its status says.
 
+mod dial;
 pub(crate) mod exec;
 pub(crate) mod grpc;
 pub(crate) mod http;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use api_types::core_v1::{Container, Pod, Probe};
 use node_api::cri::Runtime;
 
-use super::http::{Get, connect, get};
+use super::dial::dial;
+use super::http::{Get, get};
 use super::{exec, grpc, ports};
 
 /// The first two parts of the version that probes call themselves.
@@ -58,9 +59,9 @@ pub(super) async fn run(runtime: &dyn Runtime, target: &Target<'_>, probe: &Prob
             Err(error) => return Outcome::Error(error.to_string()),
         };
         let host = if action.host.is_empty() { target.ip } else { &action.host };
-        return match tokio::time::timeout(limit, connect(host, port)).await {
+        return match tokio::time::timeout(limit, dial(host, port)).await {
             Ok(Ok(_)) => Outcome::Success,
-            Ok(Err(error)) => Outcome::Failure(error),
+            Ok(Err(error)) => Outcome::Failure(error.to_string()),
             Err(_) => Outcome::Failure(format!("dial tcp {host}:{port}: i/o timeout")),
         };
     }
@@ -70,8 +71,8 @@ pub(super) async fn run(runtime: &dyn Runtime, target: &Target<'_>, probe: &Prob
         };
         let service = action.service.as_deref().unwrap_or_default();
         return match grpc::check(target.ip, port, service, limit).await {
-            Ok(_) => Outcome::Success,
-            Err(output) => Outcome::Failure(output),
+            Ok(()) => Outcome::Success,
+            Err(error) => Outcome::Failure(error.to_string()),
         };
     }
     Outcome::Error(format!("missing probe handler for {}:{}", target.pod.metadata.name, target.container.name))

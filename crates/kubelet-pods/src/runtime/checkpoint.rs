@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use api_machinery::json;
+use api_machinery::json::{self, DecodeError};
 use api_types::core_v1::ResourceRequirements;
 use serde_json::{Value, json};
 
@@ -53,8 +53,28 @@ pub enum CheckpointError {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        why: String,
+        why: Corruption,
     },
+}
+
+/// What is wrong with a checkpoint's content.
+#[derive(Debug, thiserror::Error)]
+pub enum Corruption {
+    /// It is no JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// The text that has been summed up is not there.
+    #[error("it has no data")]
+    NoData,
+    /// It says that it has another form.
+    #[error("its version is not known")]
+    Version,
+    /// It is not what was summed up.
+    #[error("its checksum does not match")]
+    Checksum,
+    /// What a pod was given is none of that type.
+    #[error(transparent)]
+    Type(#[from] DecodeError),
 }
 
 /// One such file.
@@ -120,29 +140,29 @@ fn member<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     members.get(name).or_else(|| members.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value))
 }
 
-fn decode(bytes: &[u8]) -> Result<Entries, String> {
-    let outer: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    let data = outer.get("data").and_then(Value::as_str).ok_or("it has no data")?;
-    let inner: Value = serde_json::from_str(data).map_err(|error| error.to_string())?;
+fn decode(bytes: &[u8]) -> Result<Entries, Corruption> {
+    let outer: Value = serde_json::from_slice(bytes)?;
+    let data = outer.get("data").and_then(Value::as_str).ok_or(Corruption::NoData)?;
+    let inner: Value = serde_json::from_str(data)?;
     let checksum = match inner.get("version").map(Value::as_u64) {
         None => text_checksum(data),
         Some(Some(OWN_VERSION)) => fnv32(data.as_bytes()),
-        Some(_) => return Err("its version is not known".to_owned()),
+        Some(_) => return Err(Corruption::Version),
     };
     if outer.get("checksum").and_then(Value::as_u64) != Some(u64::from(checksum)) {
-        return Err("its checksum does not match".to_owned());
+        return Err(Corruption::Checksum);
     }
     let all = member(&inner, ENTRIES).and_then(Value::as_object);
     all.into_iter().flatten().map(|(uid, pod)| Ok((uid.clone(), decode_pod(pod)?))).collect()
 }
 
-fn decode_pod(pod: &Value) -> Result<Given, String> {
+fn decode_pod(pod: &Value) -> Result<Given, Corruption> {
     let mut out = Given::new();
     let mut take = |name: &str, value: &Value| {
         let mut given = ResourceRequirements::default();
-        json::decode(value.to_string().as_bytes(), &mut given).map_err(|error| error.to_string())?;
+        json::decode(value.to_string().as_bytes(), &mut given)?;
         out.insert(name.to_owned(), given);
-        Ok::<_, String>(())
+        Ok::<_, DecodeError>(())
     };
     let containers = member(pod, OF_CONTAINERS);
     // The older form has the containers where the newer one says what they are.

@@ -9,6 +9,25 @@ pub struct ImageName {
     pub digest: Option<String>,
 }
 
+/// Why a text is no name of an image, in the words of upstream's parser.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("couldn't parse image name {name:?}: {fault}")]
+pub struct ImageNameError {
+    name: String,
+    fault: NameFault,
+}
+
+/// What is wrong with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum NameFault {
+    #[error("invalid reference format")]
+    Format,
+    #[error("invalid reference format: repository name must be lowercase")]
+    Uppercase,
+    #[error("repository name must not be more than {MAX_REPOSITORY_CHARS} characters")]
+    TooLong,
+}
+
 /// Longest repository name, as the distribution reference grammar has it.
 const MAX_REPOSITORY_CHARS: usize = 255;
 const MAX_TAG_CHARS: usize = 128;
@@ -17,18 +36,21 @@ impl ImageName {
     /// Reads a name by the distribution reference grammar.
     ///
     /// # Errors
-    /// What upstream's parser says.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let invalid = |what: &str| format!("couldn't parse image name {text:?}: {what}");
+    /// It is not well formed.
+    pub fn parse(text: &str) -> Result<Self, ImageNameError> {
+        Self::take_apart(text).map_err(|fault| ImageNameError { name: text.to_owned(), fault })
+    }
+
+    fn take_apart(text: &str) -> Result<Self, NameFault> {
         if text.is_empty() {
-            return Err(invalid("invalid reference format"));
+            return Err(NameFault::Format);
         }
         let (rest, digest) = match text.split_once('@') {
             Some((rest, digest)) => (rest, Some(digest)),
             None => (text, None),
         };
         if digest.is_some_and(|digest| !is_digest(digest)) {
-            return Err(invalid("invalid reference format"));
+            return Err(NameFault::Format);
         }
         let slash = rest.rfind('/').map_or(0, |at| at + 1);
         let (repository, tag) = match rest.get(slash..).and_then(|last| last.find(':')) {
@@ -38,12 +60,10 @@ impl ImageName {
         if tag.is_some_and(|tag| !is_tag(tag)) || !is_repository(repository) {
             let lower = repository.to_lowercase();
             let upper = repository != lower && is_repository(&lower);
-            let what = "invalid reference format";
-            let detail = if upper { format!("{what}: repository name must be lowercase") } else { what.to_owned() };
-            return Err(invalid(&detail));
+            return Err(if upper { NameFault::Uppercase } else { NameFault::Format });
         }
         if repository.len() > MAX_REPOSITORY_CHARS {
-            return Err(invalid("repository name must not be more than 255 characters"));
+            return Err(NameFault::TooLong);
         }
         Ok(Self { repository: repository.to_owned(), tag: tag.map(str::to_owned), digest: digest.map(str::to_owned) })
     }
@@ -171,7 +191,11 @@ mod tests {
             let parsed = ImageName::parse(text).map(|name| name.with_default_tag()).map_err(|_| ());
             assert_eq!(parsed, expected, "{text}");
         }
-        assert!(ImageName::parse("A").unwrap_err().ends_with("repository name must be lowercase"));
+        let refused = ImageName::parse("A").unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            r#"couldn't parse image name "A": invalid reference format: repository name must be lowercase"#
+        );
         assert!(ImageName::parse("a").unwrap().is_latest());
         assert!(!ImageName::parse("a:1").unwrap().is_latest());
     }

@@ -22,6 +22,7 @@ pub mod sandbox;
 pub mod security;
 pub mod start;
 pub mod sync;
+mod sync_error;
 pub mod termination;
 pub mod text;
 

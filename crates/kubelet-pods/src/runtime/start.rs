@@ -14,7 +14,7 @@ use super::images::{Ready, Wanted};
 use super::kill::Grace;
 use super::record::{RecordState, RuntimePod};
 use super::security::SecurityError;
-use super::sync::{Place, Terms};
+use super::sync::{ReadySandbox, Terms};
 use super::text::{self, go_duration};
 use super::{PodRuntime, inspect, labels, security, termination};
 use crate::border::{ContainerFacts, Level, SideError};
@@ -52,24 +52,24 @@ impl PodRuntime {
         member: &Member<'_>,
         seen: &RuntimePod,
         terms: Terms<'_>,
-        place: &Place,
+        sandbox: &ReadySandbox,
     ) -> Result<(), Failure> {
         let container = member.container.as_ref();
         let about = self.about(pod, member.field_path());
         self.check_back_off(pod, container, seen, &about)?;
-        let wanted = Wanted { pod, container, about: &about, keyring: terms.keyring, sandbox: &place.config };
+        let wanted = Wanted { pod, container, about: &about, keyring: terms.keyring, sandbox: &sandbox.config };
         let image = tokio::select! {
             biased;
             () = terms.interrupt.cancelled() => return Err(Failure::new(WaitingReason::ErrImagePull, "context canceled")),
             image = self.ensure_images(&wanted) => image?,
         };
         let count = self.restart_count(pod, container, seen);
-        let made = self.container_config(pod, member, &image, count, seen, place).await.map_err(|error| {
+        let made = self.container_config(pod, member, &image, count, seen, sandbox).await.map_err(|error| {
             let message = error.to_string();
             self.failed(&about, &message);
             Failure::new(WaitingReason::CreateContainerConfigError, message)
         })?;
-        let id = self.create(made, place, &about).await?;
+        let id = self.create(made, sandbox, &about).await?;
         self.actuated.set(&pod.metadata.uid, &container.name, &container.resources);
         self.side.events.event(about.clone(), Level::Normal, "Created", "Container created");
         self.runtime.start_container(&id).await.map_err(|error| {
@@ -78,7 +78,7 @@ impl PodRuntime {
             Failure::new(WaitingReason::RunContainerError, message)
         })?;
         self.side.events.event(about.clone(), Level::Normal, "Started", "Container started");
-        self.link_log(pod, container, count, &id, Path::new(&place.config.log_directory));
+        self.link_log(pod, container, count, &id, Path::new(&sandbox.config.log_directory));
         tokio::select! {
             biased;
             // The container runs; whoever ends the pod stops it.
@@ -162,7 +162,7 @@ impl PodRuntime {
         image: &Ready,
         restart_count: u32,
         seen: &RuntimePod,
-        place: &Place,
+        sandbox: &ReadySandbox,
     ) -> Result<ContainerConfig, ConfigError> {
         let container = member.container.as_ref();
         let seccomp_root = self.settings.root_dir.join("seccomp");
@@ -171,9 +171,9 @@ impl PodRuntime {
         if member.role == Role::Ephemeral && !member.target.is_empty() {
             self.target(member.target, seen, &mut context)?;
         }
-        let facts = ContainerFacts { pod_ips: place.ips.clone(), image_id: image.reference.clone() };
+        let facts = ContainerFacts { pod_ips: sandbox.ips.clone(), image_id: image.reference.clone() };
         let inputs = self.side.setup.container(pod, container, &facts).await?;
-        let directory = Path::new(&place.config.log_directory).join(&container.name);
+        let directory = Path::new(&sandbox.config.log_directory).join(&container.name);
         std::fs::create_dir_all(&directory).map_err(ConfigError::LogDirectory)?;
         Ok(config(Parts {
             pod,
@@ -221,9 +221,14 @@ impl PodRuntime {
         }))
     }
 
-    async fn create(&self, made: ContainerConfig, place: &Place, about: &ObjectReference) -> Result<String, Failure> {
+    async fn create(
+        &self,
+        made: ContainerConfig,
+        sandbox: &ReadySandbox,
+        about: &ObjectReference,
+    ) -> Result<String, Failure> {
         let images = made.mounts.iter().filter(|mount| mount.image.is_some()).count();
-        let created = self.runtime.create_container(&place.sandbox_id, made, place.config.clone()).await;
+        let created = self.runtime.create_container(&sandbox.id, made, sandbox.config.clone()).await;
         self.metrics.image_volumes(images, created.is_ok());
         created.map_err(|error| {
             self.failed(about, &error.message());

@@ -10,36 +10,29 @@ use tokio::time::Instant;
 
 use super::PodRuntime;
 use super::failure::{Failure, WaitingReason};
-use super::kill::Grace;
+use super::kill::{Grace, KillError};
 use super::plan::{Plan, Verdicts, plan};
 use super::record::{RuntimePod, SandboxRecord};
 use super::registry_auth::Keyring;
 use super::sandbox;
 use super::security::Defaults;
-use crate::border::{Level, SideError};
+use super::sync_error::{SandboxError, SyncError};
+use crate::border::Level;
 use crate::pod::containers::{Member, Role, member};
 
 /// How a sync of a pod with the runtime went.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct PodSyncResult {
     /// Whether anything was done.
     pub acted: bool,
-    /// What went wrong, for the log.
-    pub errors: Vec<String>,
-    /// The earliest moment at which a failed container is worth another try.
-    pub retry_after: Option<Duration>,
+    /// What could not be done.
+    pub errors: Vec<SyncError>,
 }
 
-impl Outcome {
-    fn fail(&mut self, error: impl Into<String>) {
-        self.errors.push(error.into());
-    }
-
-    fn fail_container(&mut self, name: &str, failure: &Failure) {
-        self.errors.push(format!("failed to start container {name:?}: {}: {}", failure.reason, failure.message));
-        if let Some(after) = failure.retry_after {
-            self.retry_after = Some(self.retry_after.map_or(after, |earlier| earlier.min(after)));
-        }
+impl PodSyncResult {
+    /// After how long the first of what failed is worth another try, where that is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.errors.iter().filter_map(SyncError::retry_after).min()
     }
 }
 
@@ -54,58 +47,66 @@ pub struct Terms<'a> {
     pub on_sandbox: &'a (dyn Fn(&RuntimePod) + Sync),
 }
 
-/// A good sandbox and what belongs to it.
-pub struct Place {
-    pub sandbox_id: String,
+/// A sandbox that containers can be started in.
+pub struct ReadySandbox {
+    pub id: String,
     pub config: PodSandboxConfig,
     pub ips: Vec<String>,
 }
 
 impl PodRuntime {
     /// Brings the runtime closer to the pod's spec. Failures of containers are remembered for the pod's status.
-    pub async fn sync(&self, pod: &Arc<Pod>, seen: &RuntimePod, terms: Terms<'_>) -> Outcome {
+    pub async fn sync(&self, pod: &Arc<Pod>, seen: &RuntimePod, terms: Terms<'_>) -> PodSyncResult {
         let actions = plan(pod, seen, terms.verdicts);
-        let mut outcome = Outcome { acted: !actions.is_idle(), ..Outcome::default() };
-        if !self.stop_first(pod, seen, &actions, &mut outcome).await || (actions.kill_pod && !actions.create_sandbox) {
-            return outcome;
-        }
-        self.prune_init(pod, seen, &actions).await;
-        if actions.is_idle() {
-            return outcome;
-        }
-        match self.place(pod, seen, &actions, terms.on_sandbox).await {
-            Ok(Some(place)) => self.start_all(pod, seen, &actions, terms, &place, &mut outcome).await,
-            Ok(None) => {}
-            Err(error) => outcome.fail(error),
-        }
-        outcome
+        let acted = !actions.is_idle();
+        let errors = match self.carry_out(pod, seen, &actions, terms).await {
+            Ok(errors) => errors,
+            Err(error) => vec![error],
+        };
+        PodSyncResult { acted, errors }
     }
 
-    /// Stops what the plan wants stopped. Returns whether that worked.
-    async fn stop_first(&self, pod: &Arc<Pod>, seen: &RuntimePod, actions: &Plan, outcome: &mut Outcome) -> bool {
+    /// What fails ends it, but for containers that do without each other: their failures are given back together.
+    async fn carry_out(
+        &self,
+        pod: &Arc<Pod>,
+        seen: &RuntimePod,
+        actions: &Plan,
+        terms: Terms<'_>,
+    ) -> Result<Vec<SyncError>, SyncError> {
+        self.stop_first(pod, seen, actions).await?;
+        if actions.kill_pod && !actions.create_sandbox {
+            return Ok(Vec::new());
+        }
+        self.prune_init(pod, seen, actions).await;
+        if actions.is_idle() {
+            return Ok(Vec::new());
+        }
+        match self.ready_sandbox(pod, seen, actions, terms.on_sandbox).await? {
+            Some(sandbox) => Ok(self.start_all(pod, seen, actions, terms, &sandbox).await),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Stops what the plan wants stopped.
+    async fn stop_first(&self, pod: &Arc<Pod>, seen: &RuntimePod, actions: &Plan) -> Result<(), KillError> {
         if actions.kill_pod {
             if actions.create_sandbox && actions.sandbox_id.is_some() {
                 let text = "Pod sandbox changed, it will be killed and re-created.";
                 self.pod_event(pod, Level::Normal, "SandboxChanged", text);
             }
-            if let Err(error) = self.kill_pod(pod, seen, Grace::OfPod).await {
-                outcome.fail(error.to_string());
-                return false;
-            }
+            self.kill_pod(pod, seen, Grace::OfPod).await?;
             if actions.create_sandbox {
                 self.remove_init_records(pod, seen).await;
             }
-            return true;
+            return Ok(());
         }
         for kill in &actions.kill {
             let Some(record) = seen.containers.iter().find(|record| record.id == kill.id) else { continue };
             let grace = kill.probe.map_or(Grace::OfPod, Grace::OfProbe);
-            if let Err(error) = self.kill_container(pod, record, &kill.message, grace).await {
-                outcome.fail(error.to_string());
-                return false;
-            }
+            self.kill_container(pod, record, &kill.message, grace).await?;
         }
-        true
+        Ok(())
     }
 
     /// Forgets all init containers, so that a new sandbox starts with the first.
@@ -134,17 +135,17 @@ impl PodRuntime {
     }
 
     /// The sandbox to start in, made if need be. `None` where the pod is going anyway.
-    async fn place(
+    async fn ready_sandbox(
         &self,
         pod: &Arc<Pod>,
         seen: &RuntimePod,
         actions: &Plan,
         on_sandbox: &(dyn Fn(&RuntimePod) + Sync),
-    ) -> Result<Option<Place>, String> {
-        let failed = |error: &SideError| {
-            let text = format!("Failed to create pod sandbox: {error}");
-            self.pod_event(pod, Level::Warning, "FailedCreatePodSandBox", &text);
-            text
+    ) -> Result<Option<ReadySandbox>, SyncError> {
+        let failed = |error: SandboxError| {
+            let error = SyncError::from(error);
+            self.pod_event(pod, Level::Warning, "FailedCreatePodSandBox", &error.to_string());
+            error
         };
         if !pod.spec.resource_claims.is_empty() {
             let text = "Failed to prepare dynamic resources: this kubelet has no dynamic resource allocation";
@@ -152,18 +153,17 @@ impl PodRuntime {
             return Ok(None);
         }
         if pod.spec.host_users == Some(false) {
-            let text = "can't set `spec.hostUsers: false`, runtime does not support user namespaces";
-            return Err(failed(&SideError::new(text)));
+            return Err(failed(SandboxError::UserNamespaces));
         }
-        let setup = self.side.setup.sandbox(pod).await.map_err(|error| failed(&error))?;
+        let setup = self.side.setup.sandbox(pod).await.map_err(|error| failed(error.into()))?;
         let logs = sandbox::log_directory(&self.settings.pod_logs_dir, pod);
         let seccomp_root = self.settings.root_dir.join("seccomp");
         let defaults = self.security_defaults(pod, &seccomp_root);
         let config = sandbox::config(pod, actions.attempt, &setup, &logs, &defaults);
         if let (false, Some(id)) = (actions.create_sandbox, &actions.sandbox_id) {
-            return Ok(Some(Place { sandbox_id: id.clone(), config, ips: seen.ips.clone() }));
+            return Ok(Some(ReadySandbox { id: id.clone(), config, ips: seen.ips.clone() }));
         }
-        make_log_directory(&logs).map_err(|error| failed(&SideError::new(error.to_string())))?;
+        make_log_directory(&logs).map_err(|error| failed(SandboxError::LogDirectory(error)))?;
         let began = Instant::now();
         let made = self.runtime.run_pod_sandbox(config.clone(), &setup.runtime_handler).await;
         self.metrics.sandbox(&setup.runtime_handler, began.elapsed(), made.is_ok());
@@ -171,18 +171,18 @@ impl PodRuntime {
             Ok(id) => id,
             // The pod was asked to go while the sandbox was made: nobody wants to hear of it.
             Err(_) if pod.metadata.deletion_timestamp.is_some() => return Ok(None),
-            Err(error) => return Err(failed(&SideError::new(error.to_string()))),
+            Err(error) => return Err(failed(error.into())),
         };
         let status = self.runtime.pod_sandbox_status(&id, false).await.map_err(|error| {
-            let text = format!("Unable to get pod sandbox status: {error}");
-            self.pod_event(pod, Level::Warning, "FailedPodSandBoxStatus", &text);
-            text
+            let error = SyncError::SandboxStatus(error);
+            self.pod_event(pod, Level::Warning, "FailedPodSandBoxStatus", &error.to_string());
+            error
         })?;
         let record = status.status.as_ref().map(SandboxRecord::from_status);
         let ips = record.as_ref().map(|record| record.ips.clone()).unwrap_or_default();
         let sandboxes = record.into_iter().chain(seen.sandboxes.iter().cloned()).collect();
         on_sandbox(&RuntimePod { sandboxes, ips: ips.clone(), ..seen.clone() });
-        Ok(Some(Place { sandbox_id: id, config, ips }))
+        Ok(Some(ReadySandbox { id, config, ips }))
     }
 
     pub fn security_defaults<'a>(&self, pod: &Pod, seccomp_root: &'a std::path::Path) -> Defaults<'a> {
@@ -194,29 +194,30 @@ impl PodRuntime {
     }
 
     /// Ephemeral containers, then init containers, then regular ones. A failed init container ends the run; a failed
-    /// sidecar or regular container does not.
+    /// sidecar or regular container does not. Gives back what failed.
     async fn start_all(
         &self,
         pod: &Arc<Pod>,
         seen: &RuntimePod,
         actions: &Plan,
         terms: Terms<'_>,
-        place: &Place,
-        outcome: &mut Outcome,
-    ) {
+        sandbox: &ReadySandbox,
+    ) -> Vec<SyncError> {
+        let mut errors = Vec::new();
         for name in actions.start_ephemeral.iter().chain(&actions.start_init).chain(&actions.start) {
             let Some(member) = member(pod, name) else { continue };
-            let started = self.start_and_remember(pod, &member, seen, terms, place).await;
+            let started = self.start_and_remember(pod, &member, seen, terms, sandbox).await;
             if terms.interrupt.is_cancelled() {
-                return;
+                break;
             }
             if let Err(failure) = started {
-                outcome.fail_container(name, &failure);
+                errors.push(SyncError::Container { name: name.clone(), failure });
                 if member.role == Role::Init {
-                    return;
+                    break;
                 }
             }
         }
+        errors
     }
 
     async fn start_and_remember(
@@ -225,10 +226,10 @@ impl PodRuntime {
         member: &Member<'_>,
         seen: &RuntimePod,
         terms: Terms<'_>,
-        place: &Place,
+        sandbox: &ReadySandbox,
     ) -> Result<(), Failure> {
         let (uid, name) = (&pod.metadata.uid, &member.container.name);
-        let started = self.start(pod, member, seen, terms, place).await;
+        let started = self.start(pod, member, seen, terms, sandbox).await;
         if terms.interrupt.is_cancelled() {
             // What was broken off has not failed.
             return started;

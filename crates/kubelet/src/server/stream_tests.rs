@@ -36,8 +36,8 @@ struct Nothing;
 
 #[async_trait]
 impl Gauge for Nothing {
-    async fn read(&self) -> Result<Snapshot, String> {
-        Err("not measured here".to_owned())
+    async fn read(&self) -> Result<Snapshot, CriError> {
+        Err(CriError::rpc("list_container_stats", Code::Unimplemented, "not measured here"))
     }
 }
 

@@ -1,0 +1,58 @@
+//! What goes wrong in a sync, and when it is worth another try.
+
+use std::time::Duration;
+
+use node_api::cri::CriError;
+
+use super::failure::Failure;
+use super::kill::KillError;
+use crate::border::SideError;
+
+/// What a sync could not do. The next one tries all of it again.
+#[derive(Debug, thiserror::Error)]
+pub enum SyncError {
+    /// Something that is to go is still there.
+    #[error(transparent)]
+    Kill(#[from] KillError),
+    /// There is no sandbox to start anything in.
+    #[error("Failed to create pod sandbox: {0}")]
+    Sandbox(#[from] SandboxError),
+    /// There is one, and nobody knows its addresses.
+    #[error("Unable to get pod sandbox status: {0}")]
+    SandboxStatus(CriError),
+    /// A container did not start.
+    #[error("failed to start container {name:?}: {}: {}", .failure.reason, .failure.message)]
+    Container {
+        /// Which one.
+        name: String,
+        /// Why.
+        failure: Failure,
+    },
+}
+
+impl SyncError {
+    /// After how long that makes sense, where it is known: a back-off knows when it ends.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Container { failure, .. } => failure.retry_after,
+            Self::Kill(_) | Self::Sandbox(_) | Self::SandboxStatus(_) => None,
+        }
+    }
+}
+
+/// Why a pod has no sandbox.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The pod wants what the runtime does not have.
+    #[error("can't set `spec.hostUsers: false`, runtime does not support user namespaces")]
+    UserNamespaces,
+    /// The node cannot say what the sandbox is made with.
+    #[error(transparent)]
+    Node(#[from] SideError),
+    /// Its logs have no place.
+    #[error(transparent)]
+    LogDirectory(std::io::Error),
+    /// The runtime refuses.
+    #[error(transparent)]
+    Runtime(#[from] CriError),
+}
