@@ -1,10 +1,13 @@
 //! systemd's watchdog: as long as the kubelet is well it says so in time; when it falls silent, systemd starts it anew.
 
+use std::num::ParseIntError;
 use std::sync::Arc;
 use std::time::Duration;
 
 use component_base::health::Health;
 use http::StatusCode;
+
+use crate::runtime::text::go_duration;
 
 /// Shorter intervals would end a kubelet that is only busy.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -12,21 +15,26 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const TRIES: u32 = 2;
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Why systemd's wish cannot be met.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum WatchdogError {
+    #[error("configure watchdog: WATCHDOG_USEC {text:?}: {source}")]
+    NoNumber { text: String, source: ParseIntError },
+    #[error("configure watchdog timeout too small: {}", go_duration(*.0))]
+    TooShort(Duration),
+}
+
 /// How often systemd wants to hear of this process; nothing where it does not watch it.
 ///
 /// # Errors
 /// The interval is too short, or no number.
-pub(crate) fn interval(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Duration>, String> {
+pub(crate) fn interval(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Duration>, WatchdogError> {
     let own = std::process::id().to_string();
     let meant = variable("WATCHDOG_PID").is_none_or(|pid| pid.is_empty() || pid == own);
     let Some(text) = variable("WATCHDOG_USEC").filter(|text| meant && !text.is_empty()) else { return Ok(None) };
-    let micros: u64 = text.parse().map_err(|error| format!("configure watchdog: WATCHDOG_USEC {text:?}: {error}"))?;
+    let micros = text.parse().map_err(|source| WatchdogError::NoNumber { text: text.clone(), source })?;
     let interval = Duration::from_micros(micros);
-    if interval <= SHORTEST {
-        let shown = crate::runtime::text::go_duration(interval);
-        return Err(format!("configure watchdog timeout too small: {shown}"));
-    }
-    Ok(Some(interval))
+    if interval <= SHORTEST { Err(WatchdogError::TooShort(interval)) } else { Ok(Some(interval)) }
 }
 
 /// Tells systemd at each half interval, if all checks pass, until the caller drops the future.
@@ -70,7 +78,8 @@ mod tests {
         assert_eq!(read("", "30000000"), Ok(Some(Duration::from_secs(30))));
         assert_eq!(read(&own, "30000000"), Ok(Some(Duration::from_secs(30))));
         assert_eq!(read("1", "30000000"), Ok(None), "another process is meant");
-        assert_eq!(read(&own, "1000000"), Err("configure watchdog timeout too small: 1s".to_owned()));
+        let refused = read(&own, "1000000").unwrap_err().to_string();
+        assert_eq!(refused, "configure watchdog timeout too small: 1s");
         assert!(read(&own, "soon").is_err());
     }
 

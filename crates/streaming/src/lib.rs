@@ -52,6 +52,7 @@ pub use proxy::{
 pub use remote_client::{ClientCommand, OutcomeError};
 pub use remote_command::{RemoteCommand, SessionError};
 pub use resize::{ResizeEvents, ResizeSender, TerminalSize};
+pub use spdy::SpdyError;
 pub use websocket::{Encoding, WebSocketError, WebSocketIo};
 
 /// The usual idle timeout of streaming connections.

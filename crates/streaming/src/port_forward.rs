@@ -241,13 +241,6 @@ pub enum PortError {
     TooMany,
 }
 
-/// For servers that answer with the text.
-impl From<PortError> for String {
-    fn from(error: PortError) -> Self {
-        error.to_string()
-    }
-}
-
 /// Whether it is an error stream, and its port; or why it is refused.
 fn check(stream: &IncomingStream) -> Result<(bool, u16), PortError> {
     let port = stream.header("port").filter(|text| !text.is_empty()).ok_or(PortError::NoHeader("port"))?;

@@ -108,15 +108,28 @@ pub(super) const PATHS: &[(&str, &str)] = &[
     ("volume-stats-agg-period", "volumeStatsAggPeriod"),
 ];
 
+/// Why a flag cannot stand in the configuration, in upstream's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum FlagError {
+    #[error("invalid taint spec: {0}")]
+    Taint(String),
+    #[error("invalid taint effect: {0}, unsupported taint effect")]
+    TaintEffect(String),
+    #[error("malformed pair, expect string:string")]
+    Header,
+    #[error("--{0} is not supported by this kubelet")]
+    Unsupported(&'static str),
+}
+
 /// Writes the flags that the user gave into the document.
-pub(super) fn apply(options: &Options, document: &mut Map<String, Value>) -> Result<(), String> {
+pub(super) fn apply(options: &Options, document: &mut Map<String, Value>) -> Result<(), FlagError> {
     let given: BTreeMap<&str, &FlagValue> = options.iter().map(|(flag, value)| (flag.name, value)).collect();
     for (flag, path) in PATHS.iter().filter(|(flag, _)| options.is_set(flag)) {
         let Some(value) = given.get(flag) else { continue };
         let value = match *flag {
             "register-with-taints" => taints(options.strings(flag))?,
             "manifest-url-header" => headers(options.strings(flag))?,
-            "reserved-memory" => return Err("--reserved-memory is not supported by this kubelet".to_owned()),
+            "reserved-memory" => return Err(FlagError::Unsupported(flag)),
             _ => json_of(value),
         };
         put(document, path, value);
@@ -158,12 +171,12 @@ pub(super) fn put(document: &mut Map<String, Value>, path: &str, value: Value) {
 }
 
 /// `key=value:effect` or `key:effect`.
-fn taints(texts: &[String]) -> Result<Value, String> {
+fn taints(texts: &[String]) -> Result<Value, FlagError> {
     let parse = |text: &String| {
-        let (name, effect) = text.rsplit_once(':').ok_or_else(|| format!("invalid taint spec: {text}"))?;
+        let (name, effect) = text.rsplit_once(':').ok_or_else(|| FlagError::Taint(text.clone()))?;
         let (key, value) = name.split_once('=').unwrap_or((name, ""));
         if !matches!(effect, "NoSchedule" | "PreferNoSchedule" | "NoExecute") {
-            return Err(format!("invalid taint effect: {effect}, unsupported taint effect"));
+            return Err(FlagError::TaintEffect(effect.to_owned()));
         }
         Ok(json!({"key": key, "value": value, "effect": effect}))
     };
@@ -171,10 +184,10 @@ fn taints(texts: &[String]) -> Result<Value, String> {
 }
 
 /// `name:value`, comma separated; a name may be there several times.
-fn headers(texts: &[String]) -> Result<Value, String> {
+fn headers(texts: &[String]) -> Result<Value, FlagError> {
     let mut headers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for pair in texts.iter().flat_map(|text| text.split(',')).filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once(':').ok_or("malformed pair, expect string:string")?;
+        let (name, value) = pair.split_once(':').ok_or(FlagError::Header)?;
         headers.entry(name.trim()).or_default().push(value.trim());
     }
     Ok(json!(headers))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use api_machinery::leaf::RawJson;
 use api_machinery::{defaults, json};
 use api_types::kubelet_config_v1beta1::{API_VERSION, KIND, KubeletConfiguration};
-use component_base::config_file;
+use component_base::config_file::{self, ConfigFileError};
 use component_base::flags::{Invalid, Options, format_duration};
 use serde_json::{Map, Value};
 
@@ -39,13 +39,41 @@ const HARD_EVICTION: [(&str, &str); 5] = [
 /// Drop-ins that are read, and directories that are looked into.
 const MAX_DROP_INS: usize = 1000;
 
+/// Why there is no configuration, in upstream's words.
+#[derive(Debug, thiserror::Error)]
+enum LoadError {
+    #[error("failed to load kubelet config file, path: {}, error: {source}", .path.display())]
+    File { path: PathBuf, source: FileError },
+    #[error("failed to load kubelet dropin file, path: {}, {source}", .path.display())]
+    DropIn { path: PathBuf, source: FileError },
+    #[error("failed to walk through kubelet dropin directory {path:?}: {source}")]
+    Directory { path: PathBuf, source: std::io::Error },
+    #[error("more than {MAX_DROP_INS} kubelet dropin files")]
+    TooMany,
+}
+
+/// Why a file holds no configuration of a kubelet.
+#[derive(Debug, thiserror::Error)]
+enum FileError {
+    #[error(transparent)]
+    Load(#[from] ConfigFileError),
+    #[error("kubelet config file was empty")]
+    Empty,
+    #[error("the file is not an object")]
+    NoObject,
+    #[error("no apiVersion/kind")]
+    Unnamed,
+    #[error("unknown apiVersion/kind: {version}, Kind={kind}")]
+    Kind { version: String, kind: String },
+}
+
 /// The configuration in effect.
 ///
 /// # Errors
 /// Everything that is wrong with it.
 pub(crate) fn load(options: &Options) -> Result<KubeletConfiguration, Invalid> {
-    let mut document = base(options).map_err(Invalid::one)?;
-    fields::apply(options, &mut document).map_err(Invalid::one)?;
+    let mut document = base(options).map_err(|error| Invalid::one(error.to_string()))?;
+    fields::apply(options, &mut document).map_err(|error| Invalid::one(error.to_string()))?;
     // Nothing of this project leans on iptables, so its chains are only made where somebody asks for them.
     document.entry("makeIPTablesUtilChains").or_insert(Value::Bool(false));
     // Checked file by file; the type itself has no such fields.
@@ -66,7 +94,7 @@ pub(crate) fn load(options: &Options) -> Result<KubeletConfiguration, Invalid> {
 }
 
 /// The file with its drop-ins, or the defaults of the flags.
-fn base(options: &Options) -> Result<Map<String, Value>, String> {
+fn base(options: &Options) -> Result<Map<String, Value>, LoadError> {
     let (file, dir) = (options.string("config"), options.string("config-dir"));
     let mut document = Map::new();
     if file.is_empty() && dir.is_empty() {
@@ -77,54 +105,50 @@ fn base(options: &Options) -> Result<Map<String, Value>, String> {
     }
     if !file.is_empty() {
         let path = Path::new(file);
-        let failed = |error: String| format!("failed to load kubelet config file, path: {file}, error: {error}");
-        document = read(path).map_err(failed)?;
-        check_kind(&document).map_err(failed)?;
-        resolve(&mut document, path.parent().unwrap_or(Path::new("")));
+        document = read(path).map_err(|source| LoadError::File { path: path.to_owned(), source })?;
     }
     if !dir.is_empty() {
         for path in drop_ins(Path::new(dir))? {
-            let failed =
-                |error: String| format!("failed to load kubelet dropin file, path: {}, {error}", path.display());
-            let mut part = read(&path).map_err(failed)?;
-            check_kind(&part).map_err(failed)?;
-            resolve(&mut part, path.parent().unwrap_or(Path::new("")));
+            let part = read(&path).map_err(|source| LoadError::DropIn { path, source })?;
             merge(&mut document, part);
         }
     }
     Ok(document)
 }
 
-fn read(path: &Path) -> Result<Map<String, Value>, String> {
-    match config_file::load(path).map_err(|error| error.to_string())? {
-        Value::Object(document) => Ok(document),
-        Value::Null => Err("kubelet config file was empty".to_owned()),
-        _ => Err("the file is not an object".to_owned()),
-    }
+/// A file, its paths resolved.
+fn read(path: &Path) -> Result<Map<String, Value>, FileError> {
+    let mut document = match config_file::load(path)? {
+        Value::Object(document) => document,
+        Value::Null => return Err(FileError::Empty),
+        _ => return Err(FileError::NoObject),
+    };
+    check_kind(&document)?;
+    resolve(&mut document, path.parent().unwrap_or(Path::new("")));
+    Ok(document)
 }
 
-fn check_kind(document: &Map<String, Value>) -> Result<(), String> {
+fn check_kind(document: &Map<String, Value>) -> Result<(), FileError> {
     let text = |name: &str| document.get(name).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
     if version.is_empty() || kind.is_empty() {
-        return Err("no apiVersion/kind".to_owned());
+        return Err(FileError::Unnamed);
     }
     if (version, kind) != (API_VERSION, KIND) {
-        return Err(format!("unknown apiVersion/kind: {version}, Kind={kind}"));
+        return Err(FileError::Kind { version: version.to_owned(), kind: kind.to_owned() });
     }
     Ok(())
 }
 
 /// All `*.conf` below a directory, in lexical order.
-fn drop_ins(dir: &Path) -> Result<Vec<PathBuf>, String> {
+fn drop_ins(dir: &Path) -> Result<Vec<PathBuf>, LoadError> {
     let (mut open, mut found) = (vec![dir.to_owned()], Vec::new());
     while let Some(dir) = open.pop() {
-        let failed =
-            |error: std::io::Error| format!("failed to walk through kubelet dropin directory {dir:?}: {error}");
+        let failed = |source| LoadError::Directory { path: dir.clone(), source };
         for entry in std::fs::read_dir(&dir).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             if open.len() + found.len() >= MAX_DROP_INS {
-                return Err(format!("more than {MAX_DROP_INS} kubelet dropin files"));
+                return Err(LoadError::TooMany);
             }
             if path.is_dir() {
                 open.push(path);

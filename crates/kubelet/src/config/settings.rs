@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use api_machinery::quantity::Quantity;
+use api_machinery::quantity::{Quantity, QuantityError};
 use api_machinery::time::GoDuration;
 use api_types::kubelet_config_v1beta1::KubeletConfiguration;
 use component_base::flags::{Errors, Invalid, Options};
@@ -17,8 +17,9 @@ use crate::dns::Dns;
 use crate::eviction::EvictionSettings;
 use crate::node::NodeSettings;
 use crate::objects::Strategy;
-use crate::resources::thresholds::{self, Maps};
-use crate::resources::{CgroupNames, CgroupSettings, Driver, reserve};
+use crate::resources::reserve::{self, ReserveError};
+use crate::resources::thresholds::{self, Maps, Threshold, ThresholdError};
+use crate::resources::{CgroupNames, CgroupSettings, Driver};
 
 /// Where the links of the old log layout are.
 const CONTAINER_LOGS: &str = "/var/log/containers";
@@ -170,13 +171,30 @@ fn pod_settings(
     }
 }
 
+/// Why a setting is none, in upstream's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum SettingError {
+    #[error("invalid containerLogMaxSize {text:?}: {source}")]
+    LogSize { text: String, source: QuantityError },
+    #[error("bad --node-ip {0:?}: must contain either a single IP or a dual-stack pair of IPs")]
+    NodeIps(String),
+    #[error("bad --node-ip {0:?}: dual-stack node IP cannot include '0.0.0.0' or '::'")]
+    UnspecifiedNodeIp(String),
+    #[error(
+        "unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels: [{}]\n--node-labels in the 'kubernetes.io' \
+         namespace must begin with an allowed prefix ({}) or be in the specifically allowed set ({})",
+        .0.join(" "), LABEL_PREFIXES.join(", "), LABELS.join(", ")
+    )]
+    Labels(Vec<String>),
+}
+
 /// The size at which logs are rotated; negative for never.
-fn log_size(text: &str) -> Result<Option<u64>, String> {
-    let size = Quantity::parse(text).map_err(|error| format!("invalid containerLogMaxSize {text:?}: {error}"))?;
+fn log_size(text: &str) -> Result<Option<u64>, SettingError> {
+    let size = Quantity::parse(text).map_err(|source| SettingError::LogSize { text: text.to_owned(), source })?;
     Ok(u64::try_from(size.value()).ok().filter(|size| *size > 0))
 }
 
-fn thresholds_of(config: &KubeletConfiguration) -> Result<Vec<thresholds::Threshold>, String> {
+fn thresholds_of(config: &KubeletConfiguration) -> Result<Vec<Threshold>, ThresholdError> {
     thresholds::parse(&Maps {
         hard: &config.eviction_hard,
         soft: &config.eviction_soft,
@@ -187,15 +205,15 @@ fn thresholds_of(config: &KubeletConfiguration) -> Result<Vec<thresholds::Thresh
 
 fn reservations_of(
     config: &KubeletConfiguration,
-    thresholds: &[thresholds::Threshold],
-) -> Result<reserve::Reservations, String> {
+    thresholds: &[Threshold],
+) -> Result<reserve::Reservations, ReserveError> {
     let hard = thresholds.iter().filter(|threshold| threshold.grace.is_zero()).cloned().collect();
     let (kube, system) = (reserve::parse(&config.kube_reserved)?, reserve::parse(&config.system_reserved)?);
     Ok(reserve::Reservations::new(kube, system, hard))
 }
 
 /// None, one, or one of each family.
-fn node_ips(text: &str) -> Result<Vec<IpAddr>, String> {
+fn node_ips(text: &str) -> Result<Vec<IpAddr>, SettingError> {
     let mut ips = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         match part.parse::<IpAddr>() {
@@ -203,38 +221,25 @@ fn node_ips(text: &str) -> Result<Vec<IpAddr>, String> {
             Err(_) => tracing::warn!(value = part, "Could not parse some node IP(s), ignoring them"),
         }
     }
-    let bad = |why: &str| Err(format!("bad --node-ip {text:?}: {why}"));
     match ips.as_slice() {
         [] | [_] => Ok(ips),
-        [one, other] if one.is_ipv4() == other.is_ipv4() => {
-            bad("must contain either a single IP or a dual-stack pair of IPs")
+        [one, other] if one.is_ipv4() != other.is_ipv4() => {
+            let any = one.is_unspecified() || other.is_unspecified();
+            if any { Err(SettingError::UnspecifiedNodeIp(text.to_owned())) } else { Ok(ips) }
         }
-        [one, other] if one.is_unspecified() || other.is_unspecified() => {
-            bad("dual-stack node IP cannot include '0.0.0.0' or '::'")
-        }
-        [_, _] => Ok(ips),
-        _ => bad("must contain either a single IP or a dual-stack pair of IPs"),
+        _ => Err(SettingError::NodeIps(text.to_owned())),
     }
 }
 
-fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), String> {
+fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), SettingError> {
     let is_unknown = |label: &&String| {
         let domain = label.split_once('/').map_or("", |(domain, _)| domain);
         let within = |suffix: &str| domain == suffix || domain.ends_with(&format!(".{suffix}"));
         let reserved = within("kubernetes.io") || within("k8s.io");
         reserved && !LABELS.contains(&label.as_str()) && !LABEL_PREFIXES.iter().any(|prefix| within(prefix))
     };
-    let unknown: Vec<&str> = labels.keys().filter(is_unknown).map(String::as_str).collect();
-    if unknown.is_empty() {
-        return Ok(());
-    }
-    Err(format!(
-        "unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels: [{}]\n--node-labels in the 'kubernetes.io' \
-         namespace must begin with an allowed prefix ({}) or be in the specifically allowed set ({})",
-        unknown.join(" "),
-        LABEL_PREFIXES.join(", "),
-        LABELS.join(", ")
-    ))
+    let unknown: Vec<String> = labels.keys().filter(is_unknown).cloned().collect();
+    if unknown.is_empty() { Ok(()) } else { Err(SettingError::Labels(unknown)) }
 }
 
 /// Features that pods may need of a node, in the order of their names. Each stands for a gate that is on, and for what

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use api_types::authentication_v1::UserInfo;
 use async_trait::async_trait;
 use authn::{Authenticator, Chain};
+use client::ClientError;
 use component_base::serving::{PeerCertificates, Request, Response, text};
 use http::{Method, StatusCode};
 
@@ -19,7 +20,10 @@ pub(crate) struct Attributes {
 #[async_trait]
 pub(crate) trait Authorizer: Send + Sync + 'static {
     /// Whether the user may use a subresource of the node with this verb.
-    async fn allows(&self, user: &UserInfo, verb: &str, subresource: &str, path: &str) -> Result<bool, String>;
+    ///
+    /// # Errors
+    /// The API server does not say, however often it was asked.
+    async fn allows(&self, user: &UserInfo, verb: &str, subresource: &str, path: &str) -> Result<bool, ClientError>;
 }
 
 /// Lets everyone do everything (`AlwaysAllow`).
@@ -27,7 +31,7 @@ pub(crate) struct Everyone;
 
 #[async_trait]
 impl Authorizer for Everyone {
-    async fn allows(&self, _: &UserInfo, _: &str, _: &str, _: &str) -> Result<bool, String> {
+    async fn allows(&self, _: &UserInfo, _: &str, _: &str, _: &str) -> Result<bool, ClientError> {
         Ok(true)
     }
 }

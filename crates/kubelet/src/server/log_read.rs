@@ -35,18 +35,29 @@ pub(super) struct Wish {
 }
 
 /// Where output goes; a closed channel means that nobody reads any more.
-pub(super) type Sink = mpsc::Sender<Result<Bytes, String>>;
+pub(super) type Sink = mpsc::Sender<Result<Bytes, LogError>>;
+
+/// Why a log cannot be read on, as the client is told. What it has not got it may ask for again.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LogError {
+    #[error(transparent)]
+    Read(#[from] io::Error),
+    #[error("a line of the log is too long")]
+    LongLine,
+    #[error("unsupported log format: {0:?}")]
+    Format(String),
+}
 
 /// Why reading ended early.
 enum End {
     /// The client is gone or has all it wanted.
     Done,
-    Failed(String),
+    Failed(LogError),
 }
 
-impl From<io::Error> for End {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error.to_string())
+impl<E: Into<LogError>> From<E> for End {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
     }
 }
 
@@ -54,7 +65,7 @@ impl From<io::Error> for End {
 pub(super) async fn read(engine: PodEngine, path: PathBuf, container: String, wish: Wish, sink: Sink) {
     let mut reader = match Reader::open(path, &wish) {
         Ok(reader) => reader,
-        Err(error) => return drop(sink.send(Err(error.to_string())).await),
+        Err(error) => return drop(sink.send(Err(error.into())).await),
     };
     let outcome = reader.all(&engine, &container, &wish, &sink).await;
     if let Err(End::Failed(error)) = outcome {
@@ -160,7 +171,7 @@ impl Reader {
             text.drain(..whole);
             self.rest = text;
             if self.rest.len() > MAX_LINE {
-                return Err(End::Failed("a line of the log is too long".to_owned()));
+                return Err(LogError::LongLine.into());
             }
             self.send(out, sink).await?;
         }
@@ -183,7 +194,7 @@ impl Reader {
                 // A later record that cannot be read is left out.
                 return Ok(());
             }
-            return Err(End::Failed(format!("unsupported log format: {:?}", String::from_utf8_lossy(line))));
+            return Err(LogError::Format(String::from_utf8_lossy(line).into_owned()).into());
         };
         self.known = true;
         if wish.since.is_some_and(|since| Time::parse(record.time).is_ok_and(|time| time < since)) {
@@ -272,7 +283,7 @@ mod tests {
                 String::from_utf8(text).unwrap()
             };
             match tokio::join!(outcome, received) {
-                (Err(End::Failed(error)), _) => Err(error),
+                (Err(End::Failed(error)), _) => Err(error.to_string()),
                 (_, text) => Ok(text),
             }
         })

@@ -13,7 +13,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use tokio::sync::mpsc;
 
 use super::Api;
-use super::log_read::{self, Wish};
+use super::log_read::{self, LogError, Wish};
 use super::query::Query;
 use crate::engine::LookupError;
 
@@ -110,7 +110,7 @@ fn wish(query: &Query, now: Time) -> Result<Wish, Mistake> {
 }
 
 /// A body that grows as the log is read.
-fn streamed(pieces: mpsc::Receiver<Result<Bytes, String>>) -> Response {
+fn streamed(pieces: mpsc::Receiver<Result<Bytes, LogError>>) -> Response {
     let frames = stream::unfold(pieces, |mut pieces| async move { pieces.recv().await.map(|piece| (piece, pieces)) });
     let frames = frames.map(|piece| piece.map(Frame::data).map_err(BoxError::from));
     let mut response = Response::new(StreamBody::new(frames).boxed_unsync());

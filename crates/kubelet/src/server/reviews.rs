@@ -112,15 +112,14 @@ impl ReviewAuthorizer {
 
 #[async_trait]
 impl Authorizer for ReviewAuthorizer {
-    async fn allows(&self, user: &UserInfo, verb: &str, subresource: &str, _: &str) -> Result<bool, String> {
+    async fn allows(&self, user: &UserInfo, verb: &str, subresource: &str, _: &str) -> Result<bool, ClientError> {
         let review = self.review(user, verb, subresource);
         let key = api_machinery::json::encode(&review.spec);
         if let Some(allowed) = self.remembered(&key) {
             return Ok(allowed);
         }
-        let answer = ask(&self.client, &review).await;
-        let status = answer.map_err(|error| error.to_string())?.status;
-        self.remember(key, status.allowed);
-        Ok(status.allowed)
+        let allowed = ask(&self.client, &review).await?.status.allowed;
+        self.remember(key, allowed);
+        Ok(allowed)
     }
 }

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use api_types::core_v1::Pod;
 use component_base::serving::{self, Request, Response, empty, text};
+use http::uri::InvalidUri;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use node_api::cri::v1::{AttachRequest, ExecRequest, PortForwardRequest};
 use node_api::cri::{Code, CriError};
 use streaming::{
-    ClientCommand, Dialect, Protocol, Proxied, ProxyError, RemoteCommand, SessionOptions, StreamSet, Subprotocol,
-    accept_remote_command, dial_spdy, is_tunnel, is_upgrade, is_websocket, proxy_tunnel_while_used,
-    proxy_upgrade_while_used, query_ports, spdy_request, subprotocols, translate,
+    ClientCommand, DialError, Dialect, PortError, Protocol, Proxied, ProxyError, RemoteCommand, SessionError,
+    SessionOptions, SpdyError, StreamSet, Subprotocol, accept_remote_command, dial_spdy, is_tunnel, is_upgrade,
+    is_websocket, proxy_tunnel_while_used, proxy_upgrade_while_used, query_ports, spdy_request, subprotocols,
+    translate,
 };
 use tokio::net::TcpStream;
 
@@ -92,7 +94,7 @@ pub(super) async fn port_forward(api: Arc<Api>, mut request: Request, path: &[&s
     };
     let port = match ports_of(request.headers(), query) {
         Ok(ports) => ports,
-        Err(why) => return text(StatusCode::BAD_REQUEST, why),
+        Err(error) => return text(StatusCode::BAD_REQUEST, error.to_string()),
     };
     let pod_sandbox_id = match api.engine.sandbox_id(&pod) {
         Ok(id) => id,
@@ -104,7 +106,7 @@ pub(super) async fn port_forward(api: Arc<Api>, mut request: Request, path: &[&s
     };
     let backend = match Backend::dial(&url).await {
         Ok(backend) => backend,
-        Err(why) => return text(StatusCode::INTERNAL_SERVER_ERROR, why),
+        Err(error) => return text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
     };
     let Backend { io, target, host } = backend;
     let passed = if api.translates && is_websocket(request.headers()) && is_tunnel(request.headers()) {
@@ -121,7 +123,7 @@ fn idle_timeout(api: &Api) -> Option<Duration> {
 }
 
 /// The ports of the query: only the old WebSocket form names them there, SPDY names one with each stream.
-fn ports_of(headers: &HeaderMap, query: &Query) -> Result<Vec<i32>, String> {
+fn ports_of(headers: &HeaderMap, query: &Query) -> Result<Vec<i32>, PortError> {
     if !is_websocket(headers) || is_tunnel(headers) {
         return Ok(Vec::new());
     }
@@ -191,19 +193,52 @@ struct Backend {
     host: String,
 }
 
+/// Why the runtime's streaming server is not reached. The client has to ask the runtime for another URL.
+#[derive(Debug, thiserror::Error)]
+enum BackendError {
+    #[error("the runtime's streaming URL {url:?}: {source}")]
+    Url { url: String, source: InvalidUri },
+    #[error("the runtime's streaming URL {0:?} has no host")]
+    NoHost(String),
+    #[error("the runtime's streaming URL {0:?} is not http")]
+    NotHttp(String),
+    #[error("error dialing backend: {0}")]
+    Dial(#[from] std::io::Error),
+}
+
 impl Backend {
-    async fn dial(url: &str) -> Result<Self, String> {
-        let uri: Uri = url.parse().map_err(|error| format!("the runtime's streaming URL {url:?}: {error}"))?;
-        let authority = uri.authority().ok_or_else(|| format!("the runtime's streaming URL {url:?} has no host"))?;
+    async fn dial(url: &str) -> Result<Self, BackendError> {
+        let own = || url.to_owned();
+        let uri: Uri = url.parse().map_err(|source| BackendError::Url { url: own(), source })?;
+        let authority = uri.authority().ok_or_else(|| BackendError::NoHost(own()))?;
         if uri.scheme_str() != Some("http") {
-            return Err(format!("the runtime's streaming URL {url:?} is not http"));
+            return Err(BackendError::NotHttp(own()));
         }
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-        let io = TcpStream::connect((host, authority.port_u16().unwrap_or(80))).await;
-        let io = io.map_err(|error| format!("error dialing backend: {error}"))?;
+        let io = TcpStream::connect((host, authority.port_u16().unwrap_or(80))).await?;
         let target = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str).to_owned();
         Ok(Self { io, target, host: authority.as_str().to_owned() })
     }
+
+    /// Runs a command there.
+    async fn command(self, set: StreamSet, group: &base::TaskGroup) -> Result<ClientCommand, CommandError> {
+        let offered = Protocol::SPDY_SERVER.map(Protocol::name);
+        let request = spdy_request(&self.target, &self.host, &offered)?;
+        let (io, chosen) = dial_spdy(self.io, request).await?;
+        let protocol = Protocol::from_name(&chosen).unwrap_or(Protocol::V1);
+        Ok(ClientCommand::over_spdy(io, protocol, set, group).await?)
+    }
+}
+
+/// Why the runtime does not run a command, as the client is told.
+#[derive(Debug, thiserror::Error)]
+enum CommandError {
+    #[error(transparent)]
+    Request(#[from] http::Error),
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    #[error(transparent)]
+    Streams(#[from] SpdyError),
 }
 
 /// A command's streams: translated for clients of the newest WebSocket protocol, passed on for all others.
@@ -213,7 +248,7 @@ async fn pass_command(api: Arc<Api>, mut request: Request, url: &str, set: Strea
     }
     let backend = match Backend::dial(url).await {
         Ok(backend) => backend,
-        Err(why) => return text(StatusCode::INTERNAL_SERVER_ERROR, why),
+        Err(error) => return text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
     };
     let newest = Subprotocol::TRANSLATED;
     let wants = |name: &str| newest.iter().any(|served| served.name == name);
@@ -240,7 +275,7 @@ fn translated(
     tasks.spawn_cancellable("remote-command", async move {
         let Ok(io) = accepted.upgrade.io().await else { return };
         if let Err(error) = join(io, dialect, backend, set, options, &group).await {
-            tracing::debug!(error, "A remote command could not be translated");
+            tracing::debug!(%error, "A remote command could not be translated");
         }
     });
     accepted.response.map(|()| empty())
@@ -253,19 +288,13 @@ async fn join(
     set: StreamSet,
     options: SessionOptions,
     group: &base::TaskGroup,
-) -> Result<(), String> {
-    let front = RemoteCommand::start(io, dialect, set, options, group).await;
-    let front = front.map_err(|error| error.to_string())?;
-    let back = async {
-        let offered = Protocol::SPDY_SERVER.map(Protocol::name);
-        let request = spdy_request(&backend.target, &backend.host, &offered).map_err(|error| error.to_string())?;
-        let (io, chosen) = dial_spdy(backend.io, request).await.map_err(|error| error.to_string())?;
-        let protocol = Protocol::from_name(&chosen).unwrap_or(Protocol::V1);
-        ClientCommand::over_spdy(io, protocol, set, group).await.map_err(|error| error.to_string())
-    };
-    match back.await {
+) -> Result<(), SessionError> {
+    let front = RemoteCommand::start(io, dialect, set, options, group).await?;
+    match backend.command(set, group).await {
         Ok(back) => drop(translate(front, back).await),
-        Err(error) => front.finish(&streaming::Outcome::Failure(error), streaming::StatusForm::Full).await,
+        Err(error) => {
+            front.finish(&streaming::Outcome::Failure(error.to_string()), streaming::StatusForm::Full).await;
+        }
     }
     Ok(())
 }
@@ -301,7 +330,7 @@ mod tests {
             headers
         };
         let (old, tunnel) = ("v4.channel.k8s.io", "SPDY/3.1+portforward.k8s.io");
-        let required = Err("query parameter \"port\" is required".to_owned());
+        let required = Err(PortError::NoParameter);
         let cases = [
             ("SPDY/3.1", "", "", Ok(vec![])),
             ("websocket", tunnel, "", Ok(vec![])),

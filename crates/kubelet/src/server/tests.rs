@@ -2,6 +2,7 @@
 
 use api_types::authentication_v1::UserInfo;
 use authn::Anonymous;
+use client::ClientError;
 use component_base::serving::empty;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
@@ -14,8 +15,8 @@ struct Only(&'static str);
 
 #[async_trait]
 impl Authorizer for Only {
-    async fn allows(&self, _: &UserInfo, verb: &str, subresource: &str, _: &str) -> Result<bool, String> {
-        if verb == "delete" { Err("down".to_owned()) } else { Ok(subresource == self.0) }
+    async fn allows(&self, _: &UserInfo, verb: &str, subresource: &str, _: &str) -> Result<bool, ClientError> {
+        if verb == "delete" { Err(ClientError::Body("down".to_owned())) } else { Ok(subresource == self.0) }
     }
 }
 
