@@ -56,7 +56,7 @@ use crate::pod::http_source::HttpSource;
 use crate::pod::publish::{Liveness, StatusBoard};
 use crate::pod::store::PodStore;
 use crate::pod::{Delivery, Source, api_source};
-use crate::probe::{News, ProbeParts, Probes, Results, Statuses, VERDICT_QUEUE};
+use crate::probe::{News, ProbeParts, Probes, RESULT_QUEUE, Results, Statuses};
 use crate::runtime::PodRuntime;
 use crate::runtime::back_off::KeyedBackOff;
 use crate::runtime::checkpoint::CheckpointError;
@@ -163,7 +163,7 @@ impl PodEngine {
         let settings = Arc::new(settings);
         let (delivery_sender, deliveries) = mpsc::channel(crate::pod::DELIVERY_QUEUE);
         let (change_sender, changes) = mpsc::channel(pleg::EVENT_QUEUE);
-        let (news_sender, news) = mpsc::channel(VERDICT_QUEUE);
+        let (news_sender, news) = mpsc::channel(RESULT_QUEUE);
         let store = Arc::new(PodStore::default());
         let board = Arc::new(StatusBoard::new(Arc::clone(&clock), Arc::clone(&metrics)));
         let pods = PodRuntime::new(

@@ -15,7 +15,7 @@ use crate::collect;
 use crate::pleg::PodChange;
 use crate::pod::merge::{Merger, Op};
 use crate::pod::{Delivery, Source, is_mirror};
-use crate::probe::{News, ProbeKind, Verdict};
+use crate::probe::{News, ProbeKind, ProbeResult};
 use crate::runtime::text;
 
 const TICK: Duration = Duration::from_secs(1);
@@ -186,10 +186,10 @@ impl Inner {
     }
 
     fn probe_news(&self, news: &News) {
-        if news.kind == ProbeKind::Liveness && news.verdict != Verdict::Failure {
+        if news.kind == ProbeKind::Liveness && news.result != ProbeResult::Failure {
             return;
         }
-        tracing::info!(uid = %news.uid, probe = news.kind.name(), container = %news.container_id, verdict = ?news.verdict, "Probe verdict");
+        tracing::info!(uid = %news.uid, probe = news.kind.name(), container = %news.container_id, result = ?news.result, "Probe result");
         self.workers.wake(&news.uid);
     }
 

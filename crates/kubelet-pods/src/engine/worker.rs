@@ -15,7 +15,7 @@ use super::workers::Job;
 use crate::border::{Level, MountError, SideError};
 use crate::pod::status::{self, Forced, Inputs, ProbeView, is_terminal};
 use crate::pod::{is_static, mirror};
-use crate::probe::{ProbeKind, Probes, Verdict};
+use crate::probe::{ProbeKind, ProbeResult, Probes};
 use crate::runtime::kill::Grace;
 use crate::runtime::record::RuntimePod;
 use crate::runtime::registry_auth::{CredentialsError, Keyring};
@@ -152,8 +152,7 @@ impl Inner {
         self.probes.add(pod);
         let on_sandbox = |seen: &RuntimePod| drop(self.set_status(pod, &job.state, seen, false));
         let results = Arc::clone(self.probes.results());
-        let terms =
-            Terms { verdicts: &*results, keyring: &keyring, interrupt: &job.interrupt, on_sandbox: &on_sandbox };
+        let terms = Terms { results: &*results, keyring: &keyring, interrupt: &job.interrupt, on_sandbox: &on_sandbox };
         let result = self.runtime.sync(pod, seen, terms).await;
         if job.interrupt.is_cancelled() {
             return Ran::Again(Duration::ZERO);
@@ -380,7 +379,7 @@ struct OfPod<'a> {
 }
 
 impl ProbeView for OfPod<'_> {
-    fn verdict(&self, kind: ProbeKind, container_id: &str) -> Option<Verdict> {
+    fn result(&self, kind: ProbeKind, container_id: &str) -> Option<ProbeResult> {
         self.probes.results().get(kind, container_id)
     }
 

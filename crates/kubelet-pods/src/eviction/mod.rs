@@ -114,13 +114,15 @@ impl Evictor {
         *layout = Some(known);
         let thresholds = pressure::all(&self.settings.thresholds, known, self.settings.pods_are_limited);
         let now = self.clock.monotonic();
-        let verdict = pressure.step(&thresholds, &snapshot.observations, now, self.settings.hold);
-        self.state.set_pressures(verdict.conditions);
+        let assessment = pressure.step(&thresholds, &snapshot.observations, now, self.settings.hold);
+        self.state.set_pressures(assessment.conditions);
         let over = self.evict_over_limits(&snapshot, known).await;
         if !over.is_empty() {
             return over;
         }
-        let Some(threshold) = verdict.due.first().and_then(|index| thresholds.get(*index)) else { return Vec::new() };
+        let Some(threshold) = assessment.due.first().and_then(|index| thresholds.get(*index)) else {
+            return Vec::new();
+        };
         let resource = threshold.signal.resource();
         tracing::warn!(resource, signal = threshold.signal.name(), "Eviction manager: attempting to reclaim");
         let text = format!("Attempting to reclaim {resource}");

@@ -19,7 +19,7 @@ pub(super) struct Pressure {
 
 /// What a pass comes to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct Assessment {
     /// Thresholds to act upon, memory first.
     pub(super) due: Vec<usize>,
     /// The node's pressure conditions.
@@ -52,7 +52,7 @@ impl Pressure {
         seen: &Observations,
         now: Instant,
         hold: Duration,
-    ) -> Verdict {
+    ) -> Assessment {
         let left: BTreeSet<usize> = met(thresholds, seen, true).intersection(&self.met).copied().collect();
         let met: BTreeSet<usize> = met(thresholds, seen, false).union(&left).copied().collect();
         self.since.retain(|index, _| met.contains(index));
@@ -76,7 +76,7 @@ impl Pressure {
         self.met = due.iter().copied().collect();
         self.read = seen.iter().map(|(signal, seen)| (*signal, seen.at)).collect();
         due.sort_by_key(|index| thresholds.get(*index).is_none_or(|threshold| threshold.signal.resource() != "memory"));
-        Verdict { due, conditions: self.conditions.keys().map(|name| (*name).to_owned()).collect() }
+        Assessment { due, conditions: self.conditions.keys().map(|name| (*name).to_owned()).collect() }
     }
 }
 
@@ -152,9 +152,9 @@ mod tests {
             let seen = |available| Observation { available, capacity: 1000, at: at(second) };
             let observations =
                 [(Signal::MemoryAvailable, seen(free_memory)), (Signal::NodefsAvailable, seen(free_disk))].into();
-            let verdict = pressure.step(&thresholds(), &observations, start + Duration::from_secs(second), hold);
-            let shown: Vec<&str> = verdict.conditions.iter().map(String::as_str).collect();
-            assert_eq!((verdict.due.as_slice(), shown.as_slice()), (due, conditions), "after {second} s");
+            let assessment = pressure.step(&thresholds(), &observations, start + Duration::from_secs(second), hold);
+            let shown: Vec<&str> = assessment.conditions.iter().map(String::as_str).collect();
+            assert_eq!((assessment.due.as_slice(), shown.as_slice()), (due, conditions), "after {second} s");
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use api_types::core_v1::Container;
 use node_api::cri::{CriError, Runtime};
 
-use super::run::Outcome;
+use super::run::ProbeAttempt;
 
 /// What is kept of a command's output.
 const OUTPUT_LIMIT_BYTES: usize = 10 * 1024;
@@ -18,7 +18,7 @@ pub(super) async fn run(
     id: &str,
     command: &[String],
     limit: Duration,
-) -> Outcome {
+) -> ProbeAttempt {
     // Only literal values are known here.
     let literals = container.env.iter().filter(|variable| variable.value_from.is_none());
     let env: BTreeMap<&str, &str> =
@@ -28,10 +28,10 @@ pub(super) async fn run(
     match runtime.exec_sync(id, command, limit).await {
         Ok(answer) => {
             let output = cut(&[answer.stdout, answer.stderr].concat());
-            if answer.exit_code == 0 { Outcome::Success } else { Outcome::Failure(output) }
+            if answer.exit_code == 0 { ProbeAttempt::Success } else { ProbeAttempt::Failure(output) }
         }
-        Err(error @ CriError::CommandTimeout { .. }) => Outcome::Failure(error.to_string()),
-        Err(error) => Outcome::Error(error.to_string()),
+        Err(error @ CriError::CommandTimeout { .. }) => ProbeAttempt::Failure(error.to_string()),
+        Err(error) => ProbeAttempt::Error(error.to_string()),
     }
 }
 

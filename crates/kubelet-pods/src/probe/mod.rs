@@ -1,4 +1,4 @@
-//! Probes: is a container started, alive, ready? One worker for each container and kind; their verdicts are kept by
+//! Probes: is a container started, alive, ready? One worker for each container and kind; their results are kept by
 //! container id and change what the pod's sync does and what its status says.
 
 mod dial;
@@ -16,9 +16,9 @@ use std::collections::HashMap;
 use api_types::core_v1::{Container, Probe};
 use parking_lot::RwLock;
 
-use crate::runtime::plan::Verdicts;
+use crate::runtime::plan::ProbeResults;
 
-pub(crate) use workers::{News, Parts as ProbeParts, Probes, Statuses, VERDICT_QUEUE};
+pub(crate) use workers::{News, Parts as ProbeParts, Probes, RESULT_QUEUE, Statuses};
 
 /// What a probe is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,47 +49,47 @@ impl ProbeKind {
         }
     }
 
-    /// What counts before the first verdict.
-    fn initial(self) -> Verdict {
+    /// What counts before the first result.
+    fn initial(self) -> ProbeResult {
         match self {
-            Self::Startup => Verdict::Unknown,
-            Self::Readiness => Verdict::Failure,
-            Self::Liveness => Verdict::Success,
+            Self::Startup => ProbeResult::Unknown,
+            Self::Readiness => ProbeResult::Failure,
+            Self::Liveness => ProbeResult::Success,
         }
     }
 }
 
 /// What a probe has come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ProbeResult {
     Unknown,
     Success,
     Failure,
 }
 
-/// The verdicts on running containers, by kind and container id.
+/// The results on running containers, by kind and container id.
 #[derive(Default)]
 pub(crate) struct Results {
-    verdicts: RwLock<HashMap<(ProbeKind, String), Verdict>>,
+    by_container: RwLock<HashMap<(ProbeKind, String), ProbeResult>>,
 }
 
 impl Results {
     /// Returns whether that is news.
-    pub(crate) fn set(&self, kind: ProbeKind, container_id: &str, verdict: Verdict) -> bool {
-        self.verdicts.write().insert((kind, container_id.to_owned()), verdict) != Some(verdict)
+    pub(crate) fn set(&self, kind: ProbeKind, container_id: &str, result: ProbeResult) -> bool {
+        self.by_container.write().insert((kind, container_id.to_owned()), result) != Some(result)
     }
 
-    pub(crate) fn get(&self, kind: ProbeKind, container_id: &str) -> Option<Verdict> {
-        self.verdicts.read().get(&(kind, container_id.to_owned())).copied()
+    pub(crate) fn get(&self, kind: ProbeKind, container_id: &str) -> Option<ProbeResult> {
+        self.by_container.read().get(&(kind, container_id.to_owned())).copied()
     }
 
     pub(crate) fn remove(&self, kind: ProbeKind, container_id: &str) {
-        self.verdicts.write().remove(&(kind, container_id.to_owned()));
+        self.by_container.write().remove(&(kind, container_id.to_owned()));
     }
 }
 
-impl Verdicts for Results {
-    fn verdict(&self, kind: ProbeKind, container_id: &str) -> Option<Verdict> {
+impl ProbeResults for Results {
+    fn result(&self, kind: ProbeKind, container_id: &str) -> Option<ProbeResult> {
         self.get(kind, container_id)
     }
 }

@@ -14,7 +14,7 @@ const USER_AGENT: &str = "kube-probe/1.36";
 
 /// How one attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ProbeAttempt {
     Success,
     /// A success that people should hear of.
     Warning(String),
@@ -24,7 +24,7 @@ pub(super) enum Outcome {
     Error(String),
 }
 
-impl Outcome {
+impl ProbeAttempt {
     /// As metrics call it.
     pub(super) fn metric(&self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ pub(super) struct Target<'a> {
     pub(super) ip: &'a str,
 }
 
-pub(super) async fn run(runtime: &dyn Runtime, target: &Target<'_>, probe: &Probe) -> Outcome {
+pub(super) async fn run(runtime: &dyn Runtime, target: &Target<'_>, probe: &Probe) -> ProbeAttempt {
     let limit = Duration::from_secs(u64::try_from(probe.timeout_seconds.max(1)).unwrap_or(1));
     let handler = &probe.probe_handler;
     if let Some(action) = &handler.exec {
@@ -56,42 +56,42 @@ pub(super) async fn run(runtime: &dyn Runtime, target: &Target<'_>, probe: &Prob
     if let Some(action) = &handler.tcp_socket {
         let port = match ports::resolve(&action.port, target.container) {
             Ok(port) => port,
-            Err(error) => return Outcome::Error(error.to_string()),
+            Err(error) => return ProbeAttempt::Error(error.to_string()),
         };
         let host = if action.host.is_empty() { target.ip } else { &action.host };
         return match tokio::time::timeout(limit, dial(host, port)).await {
-            Ok(Ok(_)) => Outcome::Success,
-            Ok(Err(error)) => Outcome::Failure(error.to_string()),
-            Err(_) => Outcome::Failure(format!("dial tcp {host}:{port}: i/o timeout")),
+            Ok(Ok(_)) => ProbeAttempt::Success,
+            Ok(Err(error)) => ProbeAttempt::Failure(error.to_string()),
+            Err(_) => ProbeAttempt::Failure(format!("dial tcp {host}:{port}: i/o timeout")),
         };
     }
     if let Some(action) = &handler.grpc {
         let Ok(port) = u16::try_from(action.port) else {
-            return Outcome::Error(format!("invalid port number: {}", action.port));
+            return ProbeAttempt::Error(format!("invalid port number: {}", action.port));
         };
         let service = action.service.as_deref().unwrap_or_default();
         return match grpc::check(target.ip, port, service, limit).await {
-            Ok(()) => Outcome::Success,
-            Err(error) => Outcome::Failure(error.to_string()),
+            Ok(()) => ProbeAttempt::Success,
+            Err(error) => ProbeAttempt::Failure(error.to_string()),
         };
     }
-    Outcome::Error(format!("missing probe handler for {}:{}", target.pod.metadata.name, target.container.name))
+    ProbeAttempt::Error(format!("missing probe handler for {}:{}", target.pod.metadata.name, target.container.name))
 }
 
-async fn http(target: &Target<'_>, action: &api_types::core_v1::HTTPGetAction, limit: Duration) -> Outcome {
+async fn http(target: &Target<'_>, action: &api_types::core_v1::HTTPGetAction, limit: Duration) -> ProbeAttempt {
     let port = match ports::resolve(&action.port, target.container) {
         Ok(port) => port,
-        Err(error) => return Outcome::Error(error.to_string()),
+        Err(error) => return ProbeAttempt::Error(error.to_string()),
     };
     let host = if action.host.is_empty() { target.ip } else { &action.host };
     let headers = action.http_headers.iter().map(|header| (header.name.clone(), header.value.clone())).collect();
     let request = Get::new(&action.scheme, host, port, &action.path, headers, USER_AGENT);
     match get(&request, limit).await {
-        Err(error) => Outcome::Failure(error.to_string()),
+        Err(error) => ProbeAttempt::Failure(error.to_string()),
         Ok(answer) if answer.foreign_redirect => {
-            Outcome::Warning(format!("Probe terminated redirects, Response body: {}", answer.body))
+            ProbeAttempt::Warning(format!("Probe terminated redirects, Response body: {}", answer.body))
         }
-        Ok(answer) if (200..400).contains(&answer.status) => Outcome::Success,
-        Ok(answer) => Outcome::Failure(format!("HTTP probe failed with statuscode: {}", answer.status)),
+        Ok(answer) if (200..400).contains(&answer.status) => ProbeAttempt::Success,
+        Ok(answer) => ProbeAttempt::Failure(format!("HTTP probe failed with statuscode: {}", answer.status)),
     }
 }

@@ -3,15 +3,15 @@
 use api_machinery::time::Time;
 use api_types::core_v1::{ContainerStatus, Probe};
 
-use super::run::Outcome;
-use super::{ProbeKind, Verdict};
+use super::run::ProbeAttempt;
+use super::{ProbeKind, ProbeResult};
 
 /// What a worker remembers between ticks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct State {
     /// The container it probes now.
     pub(super) id: String,
-    /// Set after a verdict that restarts the container (or a startup verdict): nothing until a new container is there.
+    /// Set after a result that restarts the container (or a startup result): nothing until a new container is there.
     on_hold: bool,
     /// How often the last kind of outcome came in a row, and which it was.
     run: i32,
@@ -37,22 +37,22 @@ pub(super) enum Action {
     /// Nothing this time.
     Skip,
     /// Publish this, then nothing.
-    Publish(Verdict),
+    Publish(ProbeResult),
     /// Publish this if set and end the worker.
-    End(Option<Verdict>),
+    End(Option<ProbeResult>),
     /// Run the probe.
     Probe,
 }
 
 impl State {
-    /// Looks at the container. A new one gets the initial verdict, given through `initial`, unless it is only new to
+    /// Looks at the container. A new one gets the initial result, given through `initial`, unless it is only new to
     /// this kubelet.
     pub(super) fn tick(
         &mut self,
         kind: ProbeKind,
         probe: &Probe,
         tick: &Tick<'_>,
-        initial: &mut Option<Verdict>,
+        initial: &mut Option<ProbeResult>,
     ) -> Action {
         let Some(status) = tick.status else { return Action::Skip };
         if tick.pod_ended {
@@ -67,7 +67,7 @@ impl State {
             let started = status.started == Some(true);
             *initial = match (tick.precedes_kubelet, kind) {
                 (false, _) => Some(kind.initial()),
-                (true, ProbeKind::Startup) if started => Some(Verdict::Success),
+                (true, ProbeKind::Startup) if started => Some(ProbeResult::Success),
                 // What an earlier kubelet found holds until this one has probed: a restart must not make pods unready.
                 (true, _) => None,
             };
@@ -77,10 +77,10 @@ impl State {
         }
         let Some(running) = &status.state.running else {
             let ended = status.state.terminated.is_some() && !tick.restartable;
-            return if ended { Action::End(Some(Verdict::Failure)) } else { Action::Publish(Verdict::Failure) };
+            return if ended { Action::End(Some(ProbeResult::Failure)) } else { Action::Publish(ProbeResult::Failure) };
         };
         if tick.pod_deleted && kind != ProbeKind::Readiness {
-            return Action::End(Some(Verdict::Success));
+            return Action::End(Some(ProbeResult::Success));
         }
         if tick.now.seconds_since(running.started_at) < i64::from(probe.initial_delay_seconds) {
             return Action::Skip;
@@ -92,12 +92,12 @@ impl State {
         Action::Probe
     }
 
-    /// Counts an attempt; returns a verdict once a threshold is reached.
-    pub(super) fn count(&mut self, kind: ProbeKind, probe: &Probe, outcome: &Outcome) -> Option<Verdict> {
-        let good = match outcome {
-            Outcome::Success | Outcome::Warning(_) => true,
-            Outcome::Failure(_) => false,
-            Outcome::Error(_) => return None,
+    /// Counts an attempt; returns a result once a threshold is reached.
+    pub(super) fn count(&mut self, kind: ProbeKind, probe: &Probe, attempt: &ProbeAttempt) -> Option<ProbeResult> {
+        let good = match attempt {
+            ProbeAttempt::Success | ProbeAttempt::Warning(_) => true,
+            ProbeAttempt::Failure(_) => false,
+            ProbeAttempt::Error(_) => return None,
         };
         self.run = if self.last == Some(good) { self.run.saturating_add(1) } else { 1 };
         self.last = Some(good);
@@ -110,7 +110,7 @@ impl State {
             self.run = 0;
             self.last = None;
         }
-        Some(if good { Verdict::Success } else { Verdict::Failure })
+        Some(if good { ProbeResult::Success } else { ProbeResult::Failure })
     }
 }
 
@@ -157,11 +157,11 @@ mod tests {
         let mut initial = None;
         let status = running("a", true);
         assert_eq!(state.tick(liveness, &probe(10), &tick(&status, 105), &mut initial), Action::Skip, "delay");
-        assert_eq!(initial.take(), Some(Verdict::Success));
+        assert_eq!(initial.take(), Some(ProbeResult::Success));
         assert_eq!(state.tick(liveness, &probe(10), &tick(&status, 110), &mut initial), Action::Probe);
         assert_eq!(initial, None, "only once");
         let deleted = Tick { pod_deleted: true, ..tick(&status, 110) };
-        assert_eq!(state.tick(liveness, &probe(0), &deleted, &mut initial), Action::End(Some(Verdict::Success)));
+        assert_eq!(state.tick(liveness, &probe(0), &deleted, &mut initial), Action::End(Some(ProbeResult::Success)));
         let starting = running("a", false);
         assert_eq!(state.tick(liveness, &probe(0), &tick(&starting, 110), &mut initial), Action::Skip, "not started");
         assert_eq!(
@@ -173,18 +173,18 @@ mod tests {
         ended.state.terminated = Some(ContainerStateTerminated::default());
         assert_eq!(
             state.tick(liveness, &probe(0), &tick(&ended, 110), &mut initial),
-            Action::Publish(Verdict::Failure)
+            Action::Publish(ProbeResult::Failure)
         );
         let last = Tick { restartable: false, ..tick(&ended, 110) };
-        assert_eq!(state.tick(liveness, &probe(0), &last, &mut initial), Action::End(Some(Verdict::Failure)));
+        assert_eq!(state.tick(liveness, &probe(0), &last, &mut initial), Action::End(Some(ProbeResult::Failure)));
     }
 
     #[test]
-    fn what_ran_before_the_kubelet_did_gets_no_first_verdict() {
+    fn what_ran_before_the_kubelet_did_gets_no_first_result() {
         for (kind, started, expected) in [
             (ProbeKind::Liveness, true, None),
             (ProbeKind::Readiness, true, None),
-            (ProbeKind::Startup, true, Some(Verdict::Success)),
+            (ProbeKind::Startup, true, Some(ProbeResult::Success)),
             (ProbeKind::Startup, false, None),
         ] {
             let (status, mut initial) = (running("a", started), None);
@@ -196,25 +196,25 @@ mod tests {
 
     #[test]
     fn thresholds_and_hold() {
-        let (liveness, bad) = (ProbeKind::Liveness, Outcome::Failure(String::new()));
+        let (liveness, bad) = (ProbeKind::Liveness, ProbeAttempt::Failure(String::new()));
         let status = running("a", true);
         let mut state = State::default();
         let mut initial = None;
         state.tick(liveness, &probe(0), &tick(&status, 100), &mut initial);
         assert_eq!(state.count(liveness, &probe(0), &bad), None);
-        assert_eq!(state.count(liveness, &probe(0), &Outcome::Error(String::new())), None, "errors do not count");
+        assert_eq!(state.count(liveness, &probe(0), &ProbeAttempt::Error(String::new())), None, "errors do not count");
         assert_eq!(state.count(liveness, &probe(0), &bad), None);
-        assert_eq!(state.count(liveness, &probe(0), &bad), Some(Verdict::Failure));
+        assert_eq!(state.count(liveness, &probe(0), &bad), Some(ProbeResult::Failure));
         assert_eq!(state.tick(liveness, &probe(0), &tick(&status, 110), &mut initial), Action::Skip, "on hold");
         let next = running("b", true);
         assert_eq!(state.tick(liveness, &probe(0), &tick(&next, 110), &mut initial), Action::Probe);
-        assert_eq!(state.count(ProbeKind::Readiness, &probe(0), &Outcome::Success), Some(Verdict::Success));
+        assert_eq!(state.count(ProbeKind::Readiness, &probe(0), &ProbeAttempt::Success), Some(ProbeResult::Success));
     }
 
     #[test]
     fn only_what_comes_in_a_row_counts() {
         let probe = Probe { success_threshold: 2, failure_threshold: 3, ..Probe::default() };
-        let (yes, no) = (Some(Verdict::Success), Some(Verdict::Failure));
+        let (yes, no) = (Some(ProbeResult::Success), Some(ProbeResult::Failure));
         let mut state = State::default();
         for (at, (good, expected)) in [
             (false, None),
@@ -231,7 +231,7 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            let outcome = if good { Outcome::Success } else { Outcome::Failure(String::new()) };
+            let outcome = if good { ProbeAttempt::Success } else { ProbeAttempt::Failure(String::new()) };
             assert_eq!(state.count(ProbeKind::Readiness, &probe, &outcome), expected, "attempt {at}");
         }
     }

@@ -13,9 +13,9 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
-use super::run::{Outcome, Target, run};
+use super::run::{ProbeAttempt, Target, run};
 use super::step::{Action, State, Tick};
-use super::{ProbeKind, Results, Verdict};
+use super::{ProbeKind, ProbeResult, Results};
 use crate::border::{Events, Level, NodeView};
 use crate::metrics::{KubeletMetrics, Probed};
 use crate::pod::containers::{long_running, member};
@@ -25,16 +25,16 @@ use crate::pod::restart;
 const TRIES: usize = 3;
 /// How much older than the kubelet a container must be to count as one that an earlier kubelet knew.
 const RESTART_MARGIN_SECONDS: i64 = 10;
-/// Verdicts that may wait for the sync loop.
-pub(crate) const VERDICT_QUEUE: usize = 1000;
+/// Results that may wait for the sync loop.
+pub(crate) const RESULT_QUEUE: usize = 1000;
 
-/// A verdict that the sync loop must know of.
+/// A result that the sync loop must know of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct News {
     pub uid: String,
     pub kind: ProbeKind,
     pub container_id: String,
-    pub verdict: Verdict,
+    pub result: ProbeResult,
 }
 
 /// Where workers read the pod and its status.
@@ -224,10 +224,10 @@ impl Shared {
         }
         match action {
             Action::Skip => {}
-            Action::Publish(verdict) => self.publish(uid, *kind, &state.id, verdict),
-            Action::End(verdict) => {
-                if let Some(verdict) = verdict {
-                    self.publish(uid, *kind, &state.id, verdict);
+            Action::Publish(result) => self.publish(uid, *kind, &state.id, result),
+            Action::End(result) => {
+                if let Some(result) = result {
+                    self.publish(uid, *kind, &state.id, result);
                 }
                 return Next::End;
             }
@@ -239,8 +239,8 @@ impl Shared {
                 let outcome = self.attempt(&target, probe).await;
                 self.metrics.probed(&probed(&pod, name, *kind), outcome.metric(), began.elapsed());
                 self.tell(&pod, &found.field_path(), *kind, &outcome);
-                if let Some(verdict) = state.count(*kind, probe, &outcome) {
-                    self.publish(uid, *kind, &state.id, verdict);
+                if let Some(result) = state.count(*kind, probe, &outcome) {
+                    self.publish(uid, *kind, &state.id, result);
                 }
             }
         }
@@ -248,10 +248,12 @@ impl Shared {
     }
 
     /// Notes what a container counts as until its probe has spoken.
-    fn begin(&self, uid: &str, kind: ProbeKind, id: &str, initial: Option<Verdict>) {
+    fn begin(&self, uid: &str, kind: ProbeKind, id: &str, initial: Option<ProbeResult>) {
         match initial {
             // Taken over from an earlier kubelet: what waits for a sidecar to be started may go on.
-            Some(Verdict::Success) if kind == ProbeKind::Startup => self.publish(uid, kind, id, Verdict::Success),
+            Some(ProbeResult::Success) if kind == ProbeKind::Startup => {
+                self.publish(uid, kind, id, ProbeResult::Success)
+            }
             Some(initial) => drop(self.results.set(kind, id, initial)),
             None => {}
         }
@@ -270,24 +272,24 @@ impl Shared {
         pod_ip
     }
 
-    async fn attempt(&self, target: &Target<'_>, probe: &Probe) -> Outcome {
-        let mut outcome = Outcome::Error(String::new());
+    async fn attempt(&self, target: &Target<'_>, probe: &Probe) -> ProbeAttempt {
+        let mut outcome = ProbeAttempt::Error(String::new());
         for _ in 0..TRIES {
             outcome = run(&*self.runtime, target, probe).await;
-            if !matches!(outcome, Outcome::Error(_)) {
+            if !matches!(outcome, ProbeAttempt::Error(_)) {
                 break;
             }
         }
         outcome
     }
 
-    fn tell(&self, pod: &Pod, field: &str, kind: ProbeKind, outcome: &Outcome) {
+    fn tell(&self, pod: &Pod, field: &str, kind: ProbeKind, outcome: &ProbeAttempt) {
         let name = kind.name();
         let (reason, message) = match outcome {
-            Outcome::Success => return,
-            Outcome::Warning(output) => ("ProbeWarning", format!("{name} probe warning: {output}")),
-            Outcome::Failure(output) => ("Unhealthy", format!("{name} probe failed: {output}")),
-            Outcome::Error(error) => {
+            ProbeAttempt::Success => return,
+            ProbeAttempt::Warning(output) => ("ProbeWarning", format!("{name} probe warning: {output}")),
+            ProbeAttempt::Failure(output) => ("Unhealthy", format!("{name} probe failed: {output}")),
+            ProbeAttempt::Error(error) => {
                 ("Unhealthy", format!("{name} probe errored and resulted in unknown state: {error}"))
             }
         };
@@ -295,13 +297,13 @@ impl Shared {
         self.events.event(about, Level::Warning, reason, &message);
     }
 
-    fn publish(&self, uid: &str, kind: ProbeKind, id: &str, verdict: Verdict) {
-        if !self.results.set(kind, id, verdict) {
+    fn publish(&self, uid: &str, kind: ProbeKind, id: &str, result: ProbeResult) {
+        if !self.results.set(kind, id, result) {
             return;
         }
-        let news = News { uid: uid.to_owned(), kind, container_id: id.to_owned(), verdict };
+        let news = News { uid: uid.to_owned(), kind, container_id: id.to_owned(), result };
         if self.news.try_send(news).is_err() {
-            tracing::warn!(uid, kind = kind.name(), "Probe verdict not told, the sync loop is behind");
+            tracing::warn!(uid, kind = kind.name(), "Probe result not told, the sync loop is behind");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What to do to a pod so that the runtime comes closer to its spec. Pure: records and probe verdicts in, actions out.
+//! What to do to a pod so that the runtime comes closer to its spec. Pure: records and probe results in, actions out.
 
 use api_types::core_v1::{Container, Pod};
 use component_helpers::pod_state::is_sidecar;
@@ -6,11 +6,11 @@ use component_helpers::pod_state::is_sidecar;
 use super::labels;
 use super::record::{ContainerRecord, RecordState, RuntimePod};
 use crate::pod::restart;
-use crate::probe::{ProbeKind, Verdict};
+use crate::probe::{ProbeKind, ProbeResult};
 
 /// What probes say of a running container, by id.
-pub trait Verdicts {
-    fn verdict(&self, kind: ProbeKind, container_id: &str) -> Option<Verdict>;
+pub trait ProbeResults {
+    fn result(&self, kind: ProbeKind, container_id: &str) -> Option<ProbeResult>;
 }
 
 /// A container that must be stopped.
@@ -49,7 +49,7 @@ impl Plan {
 }
 
 /// The actions for a pod that shall run.
-pub fn plan(pod: &Pod, seen: &RuntimePod, verdicts: &dyn Verdicts) -> Plan {
+pub fn plan(pod: &Pod, seen: &RuntimePod, results: &dyn ProbeResults) -> Plan {
     let (create_sandbox, attempt, sandbox_id) = sandbox_changed(pod, seen);
     let mut plan = Plan { kill_pod: create_sandbox, create_sandbox, attempt, sandbox_id, ..Plan::default() };
     if create_sandbox {
@@ -58,13 +58,13 @@ pub fn plan(pod: &Pod, seen: &RuntimePod, verdicts: &dyn Verdicts) -> Plan {
     }
     let ephemeral = pod.spec.ephemeral_containers.iter().map(|container| &container.ephemeral_container_common.name);
     plan.start_ephemeral = ephemeral.filter(|name| seen.container(name).is_none()).cloned().collect();
-    let initialized = plan_init(&mut plan, pod, seen, verdicts);
+    let initialized = plan_init(&mut plan, pod, seen, results);
     if plan.kill_pod || !initialized {
         return plan;
     }
     let mut kept = 0;
     for container in &pod.spec.containers {
-        kept += usize::from(plan_regular(&mut plan, pod, container, seen, verdicts));
+        kept += usize::from(plan_regular(&mut plan, pod, container, seen, results));
     }
     if kept == 0 && plan.start.is_empty() {
         plan.kill_pod = true;
@@ -133,7 +133,7 @@ pub fn any_regular_seen(pod: &Pod, seen: &RuntimePod) -> bool {
 
 /// Goes through the init containers from the last to the first; the last one with a record decides how far the pod has
 /// come. Returns whether regular containers may run.
-fn plan_init(plan: &mut Plan, pod: &Pod, seen: &RuntimePod, verdicts: &dyn Verdicts) -> bool {
+fn plan_init(plan: &mut Plan, pod: &Pod, seen: &RuntimePod, results: &dyn ProbeResults) -> bool {
     let containers = &pod.spec.init_containers;
     if containers.is_empty() {
         return true;
@@ -153,7 +153,7 @@ fn plan_init(plan: &mut Plan, pod: &Pod, seen: &RuntimePod, verdicts: &dyn Verdi
         if passed && !sidecar {
             continue;
         }
-        match judge_init(plan, pod, container, record, verdicts) {
+        match judge_init(plan, pod, container, record, results) {
             InitStep::Wait => {}
             InitStep::StartAgain => starts.push(container.name.clone()),
             InitStep::GiveUp => {
@@ -202,13 +202,13 @@ fn judge_init(
     pod: &Pod,
     container: &Container,
     record: &ContainerRecord,
-    verdicts: &dyn Verdicts,
+    results: &dyn ProbeResults,
 ) -> InitStep {
     let sidecar = is_sidecar(container);
     match record.state {
         RecordState::Created => InitStep::StartAgain,
         RecordState::Running if !sidecar => InitStep::Wait,
-        RecordState::Running => judge_running_sidecar(plan, container, record, verdicts),
+        RecordState::Running => judge_running_sidecar(plan, container, record, results),
         RecordState::Exited if sidecar => InitStep::StartAgain,
         RecordState::Exited if record.exit_code == 0 && record.reason != "OOMKilled" => InitStep::Done { again: false },
         RecordState::Exited if restart::restarts_after(pod, container, record.exit_code) => InitStep::StartAgain,
@@ -228,13 +228,13 @@ fn judge_running_sidecar(
     plan: &mut Plan,
     container: &Container,
     record: &ContainerRecord,
-    verdicts: &dyn Verdicts,
+    results: &dyn ProbeResults,
 ) -> InitStep {
     let name = &container.name;
     if container.startup_probe.is_some() {
-        match verdicts.verdict(ProbeKind::Startup, &record.id) {
-            Some(Verdict::Success) => {}
-            Some(Verdict::Failure) => {
+        match results.result(ProbeKind::Startup, &record.id) {
+            Some(ProbeResult::Success) => {}
+            Some(ProbeResult::Failure) => {
                 let message = format!("Init container {name} failed startup probe");
                 plan.kill.push(kill(record, &message, Some(ProbeKind::Startup)));
                 return InitStep::StartAgain;
@@ -242,7 +242,7 @@ fn judge_running_sidecar(
             _ => return InitStep::Wait,
         }
     }
-    if let Some((message, probe)) = reason_to_kill(container, record, verdicts, "Init container") {
+    if let Some((message, probe)) = reason_to_kill(container, record, results, "Init container") {
         plan.kill.push(kill(record, &message, probe));
         return InitStep::Done { again: true };
     }
@@ -250,7 +250,13 @@ fn judge_running_sidecar(
 }
 
 /// Plans a regular container; returns whether it runs and is left alone.
-fn plan_regular(plan: &mut Plan, pod: &Pod, container: &Container, seen: &RuntimePod, verdicts: &dyn Verdicts) -> bool {
+fn plan_regular(
+    plan: &mut Plan,
+    pod: &Pod,
+    container: &Container,
+    seen: &RuntimePod,
+    results: &dyn ProbeResults,
+) -> bool {
     let Some(record) = seen.container(&container.name) else {
         if pod.metadata.deletion_timestamp.is_none() {
             plan.start.push(container.name.clone());
@@ -274,7 +280,7 @@ fn plan_regular(plan: &mut Plan, pod: &Pod, container: &Container, seen: &Runtim
             }
             false
         }
-        RecordState::Running => plan_running(plan, pod, container, record, verdicts),
+        RecordState::Running => plan_running(plan, pod, container, record, results),
     }
 }
 
@@ -283,10 +289,10 @@ fn plan_running(
     pod: &Pod,
     container: &Container,
     record: &ContainerRecord,
-    verdicts: &dyn Verdicts,
+    results: &dyn ProbeResults,
 ) -> bool {
-    let startup = verdicts.verdict(ProbeKind::Startup, &record.id) == Some(Verdict::Failure);
-    let found = reason_to_kill(container, record, verdicts, "Container").or_else(|| {
+    let startup = results.result(ProbeKind::Startup, &record.id) == Some(ProbeResult::Failure);
+    let found = reason_to_kill(container, record, results, "Container").or_else(|| {
         startup.then(|| (format!("Container {} failed startup probe", container.name), Some(ProbeKind::Startup)))
     });
     let Some((mut message, probe)) = found else { return true };
@@ -302,7 +308,7 @@ fn plan_running(
 fn reason_to_kill(
     container: &Container,
     record: &ContainerRecord,
-    verdicts: &dyn Verdicts,
+    results: &dyn ProbeResults,
     what: &str,
 ) -> Option<(String, Option<ProbeKind>)> {
     let name = &container.name;
@@ -310,7 +316,7 @@ fn reason_to_kill(
     if !hash.is_empty() && hash != labels::definition_hash(container) {
         return Some((format!("{what} {name} definition changed"), None));
     }
-    if verdicts.verdict(ProbeKind::Liveness, &record.id) == Some(Verdict::Failure) {
+    if results.result(ProbeKind::Liveness, &record.id) == Some(ProbeResult::Failure) {
         return Some((format!("{what} {name} failed liveness probe"), Some(ProbeKind::Liveness)));
     }
     None

@@ -5,17 +5,17 @@ use std::collections::HashMap;
 use api_types::core_v1::{Container, Pod};
 
 use super::labels;
-use super::plan::{Plan, Verdicts, plan};
+use super::plan::{Plan, ProbeResults, plan};
 use super::record::{ContainerRecord, RecordState, RuntimePod, SandboxRecord};
-use crate::probe::{ProbeKind, Verdict};
+use crate::probe::{ProbeKind, ProbeResult};
 
-/// Verdicts by container id.
+/// Results by container id.
 #[derive(Default)]
-struct Said(HashMap<(ProbeKind, &'static str), Verdict>);
+struct Said(HashMap<(ProbeKind, &'static str), ProbeResult>);
 
-impl Verdicts for Said {
-    fn verdict(&self, kind: ProbeKind, container_id: &str) -> Option<Verdict> {
-        self.0.iter().find(|((of, id), _)| *of == kind && *id == container_id).map(|(_, verdict)| *verdict)
+impl ProbeResults for Said {
+    fn result(&self, kind: ProbeKind, container_id: &str) -> Option<ProbeResult> {
+        self.0.iter().find(|((of, id), _)| *of == kind && *id == container_id).map(|(_, result)| *result)
     }
 }
 
@@ -121,7 +121,7 @@ fn regular_containers_follow_their_policy() {
 #[test]
 fn probes_and_changes_restart() {
     let running = seen(vec![record("a", Running, 0)]);
-    let said = |kind| Said(HashMap::from([((kind, "a-id"), Verdict::Failure)]));
+    let said = |kind| Said(HashMap::from([((kind, "a-id"), ProbeResult::Failure)]));
     for (policy, kind, expected) in [
         ("Always", ProbeKind::Liveness, "kill a: Container a failed liveness probe, will be restarted; start a"),
         ("OnFailure", ProbeKind::Startup, "kill a: Container a failed startup probe, will be restarted; start a"),
@@ -176,9 +176,9 @@ fn a_sidecar_holds_the_next_up_until_it_is_started() {
     waits.spec.init_containers[0].startup_probe = Some(Box::default());
     let running = seen(vec![record("s", Running, 0)]);
     assert_eq!(planned(&waits, &running), "");
-    let started = Said(HashMap::from([((ProbeKind::Startup, "s-id"), Verdict::Success)]));
+    let started = Said(HashMap::from([((ProbeKind::Startup, "s-id"), ProbeResult::Success)]));
     assert_eq!(short(&plan(&waits, &running, &started)), "start a");
-    let failed = Said(HashMap::from([((ProbeKind::Startup, "s-id"), Verdict::Failure)]));
+    let failed = Said(HashMap::from([((ProbeKind::Startup, "s-id"), ProbeResult::Failure)]));
     assert_eq!(short(&plan(&waits, &running, &failed)), "kill s: Init container s failed startup probe; init s");
 }
 

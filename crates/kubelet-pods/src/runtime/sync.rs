@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::PodRuntime;
 use super::failure::{Failure, WaitingReason};
 use super::kill::{Grace, KillError};
-use super::plan::{Plan, Verdicts, plan};
+use super::plan::{Plan, ProbeResults, plan};
 use super::record::{RuntimePod, SandboxRecord};
 use super::registry_auth::Keyring;
 use super::sandbox;
@@ -39,7 +39,7 @@ impl PodSyncResult {
 /// What a sync goes by, beside the pod and what the runtime has of it.
 #[derive(Clone, Copy)]
 pub struct Terms<'a> {
-    pub verdicts: &'a (dyn Verdicts + Sync),
+    pub results: &'a (dyn ProbeResults + Sync),
     pub keyring: &'a Keyring,
     /// Cancelled when the pod is to end: nobody waits for its images and hooks any more, which may take for ever.
     pub interrupt: &'a CancellationToken,
@@ -57,7 +57,7 @@ pub struct ReadySandbox {
 impl PodRuntime {
     /// Brings the runtime closer to the pod's spec. Failures of containers are remembered for the pod's status.
     pub async fn sync(&self, pod: &Arc<Pod>, seen: &RuntimePod, terms: Terms<'_>) -> PodSyncResult {
-        let actions = plan(pod, seen, terms.verdicts);
+        let actions = plan(pod, seen, terms.results);
         let acted = !actions.is_idle();
         let errors = match self.carry_out(pod, seen, &actions, terms).await {
             Ok(errors) => errors,

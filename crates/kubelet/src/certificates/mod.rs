@@ -52,8 +52,8 @@ pub(crate) enum CertificateError {
     #[error("cannot create certificate signing request: {0}")]
     Client(#[from] ::client::ClientError),
     /// The signer said no.
-    #[error("certificate signing request is {verdict}: {reason} {message}")]
-    Refused { verdict: &'static str, reason: String, message: String },
+    #[error("certificate signing request is {refusal}: {reason} {message}")]
+    Refused { refusal: &'static str, reason: String, message: String },
     /// Nobody signed in time.
     #[error("timed out waiting for the certificate")]
     Timeout,

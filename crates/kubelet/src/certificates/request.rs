@@ -60,7 +60,7 @@ pub(super) async fn obtain(client: &Client, wish: &Wish) -> Result<Pair, Certifi
 async fn signed(client: &Client, name: &str) -> Result<Vec<u8>, CertificateError> {
     loop {
         match follow(client, name).await {
-            Ok(Some(verdict)) => return verdict,
+            Ok(Some(signed)) => return signed,
             Ok(None) => {}
             Err(error) => tracing::debug!(%error, name, "Watching a certificate signing request failed"),
         }
@@ -68,22 +68,23 @@ async fn signed(client: &Client, name: &str) -> Result<Vec<u8>, CertificateError
     }
 }
 
-type Verdict = Result<Vec<u8>, CertificateError>;
+/// What the signer made of it: a chain, or why not.
+type Signed = Result<Vec<u8>, CertificateError>;
 
-async fn follow(client: &Client, name: &str) -> Result<Option<Verdict>, ClientError> {
+async fn follow(client: &Client, name: &str) -> Result<Option<Signed>, ClientError> {
     let api = client.all::<CertificateSigningRequest>();
     let mut options = ListOptions { field_selector: format!("metadata.name={name}"), ..ListOptions::default() };
     let list = api.list(&options).await?;
-    if let Some(verdict) = list.items.iter().find_map(verdict) {
-        return Ok(Some(verdict));
+    if let Some(signed) = list.items.iter().find_map(signed_or_refused) {
+        return Ok(Some(signed));
     }
     options.resource_version = list.metadata.resource_version;
     let mut stream = api.watch(&options).await?;
     while let Some(event) = stream.next().await {
         match event? {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                if let Some(verdict) = verdict(&object) {
-                    return Ok(Some(verdict));
+                if let Some(signed) = signed_or_refused(&object) {
+                    return Ok(Some(signed));
                 }
             }
             WatchEvent::Error(error) => return Err(ClientError::Api(error)),
@@ -93,11 +94,11 @@ async fn follow(client: &Client, name: &str) -> Result<Option<Verdict>, ClientEr
     Ok(None)
 }
 
-fn verdict(object: &CertificateSigningRequest) -> Option<Verdict> {
-    let refused = |type_: &str, verdict: &'static str| {
+fn signed_or_refused(object: &CertificateSigningRequest) -> Option<Signed> {
+    let refused = |type_: &str, refusal: &'static str| {
         let condition = object.status.conditions.iter().find(|condition| condition.type_ == type_)?;
         let (reason, message) = (condition.reason.clone(), condition.message.clone());
-        Some(Err(CertificateError::Refused { verdict, reason, message }))
+        Some(Err(CertificateError::Refused { refusal, reason, message }))
     };
     let approved = object.status.conditions.iter().any(|condition| condition.type_ == "Approved");
     refused("Denied", "denied")

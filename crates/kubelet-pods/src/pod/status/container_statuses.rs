@@ -9,7 +9,7 @@ use api_types::core_v1::{
 use super::Inputs;
 use crate::pod::containers::{Member, Role, members};
 use crate::pod::restart;
-use crate::probe::{ProbeKind, Verdict};
+use crate::probe::{ProbeKind, ProbeResult};
 use crate::runtime::failure::WaitingReason;
 use crate::runtime::record::{ContainerRecord, RecordState};
 
@@ -256,9 +256,9 @@ fn bare_id(status: &ContainerStatus) -> &str {
 }
 
 fn is_started(inputs: &Inputs<'_>, container: &Container, status: &ContainerStatus) -> bool {
-    match (&container.startup_probe, inputs.probes.verdict(ProbeKind::Startup, bare_id(status))) {
+    match (&container.startup_probe, inputs.probes.result(ProbeKind::Startup, bare_id(status))) {
         (None, _) => true,
-        (Some(_), Some(verdict)) => verdict == Verdict::Success,
+        (Some(_), Some(result)) => result == ProbeResult::Success,
         (Some(_), None) => before(inputs, status)
             .and_then(|old| old.started)
             .unwrap_or_else(|| !inputs.probes.has_worker(&container.name, ProbeKind::Startup)),
@@ -269,8 +269,8 @@ fn is_ready(inputs: &Inputs<'_>, container: &Container, status: &ContainerStatus
     if container.readiness_probe.is_none() {
         return true;
     }
-    let verdict = inputs.probes.verdict(ProbeKind::Readiness, bare_id(status));
-    if verdict == Some(Verdict::Success) {
+    let result = inputs.probes.result(ProbeKind::Readiness, bare_id(status));
+    if result == Some(ProbeResult::Success) {
         return true;
     }
     let worker = inputs.probes.has_worker(&container.name, ProbeKind::Readiness);
@@ -278,10 +278,10 @@ fn is_ready(inputs: &Inputs<'_>, container: &Container, status: &ContainerStatus
         inputs.probes.poke(&container.name);
     }
     // No word of the probe yet, though the pod was ready: the kubelet is new, not the container.
-    let was_ready = verdict.is_none()
+    let was_ready = result.is_none()
         && before(inputs, status).is_some_and(|old| old.ready)
         && component_helpers::conditions::is_true(&inputs.old.conditions, "Ready");
-    let none_yet = verdict.is_none() || verdict == Some(Verdict::Unknown);
+    let none_yet = result.is_none() || result == Some(ProbeResult::Unknown);
     was_ready || (none_yet && !worker && inputs.ended)
 }
 

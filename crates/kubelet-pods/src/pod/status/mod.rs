@@ -12,7 +12,7 @@ use api_machinery::time::Time;
 use api_types::core_v1::{HostIP, Pod, PodIP, PodStatus, ResourceRequirements};
 use component_helpers::qos;
 
-use crate::probe::{ProbeKind, Verdict};
+use crate::probe::{ProbeKind, ProbeResult};
 use crate::runtime::failure::Failure;
 use crate::runtime::record::RuntimePod;
 
@@ -21,7 +21,7 @@ pub(crate) use phase::is_terminal;
 
 /// What probes say, and whether they are at work.
 pub(crate) trait ProbeView {
-    fn verdict(&self, kind: ProbeKind, container_id: &str) -> Option<Verdict>;
+    fn result(&self, kind: ProbeKind, container_id: &str) -> Option<ProbeResult>;
     fn has_worker(&self, container: &str, kind: ProbeKind) -> bool;
     /// The readiness probe of a container has not succeeded yet.
     fn poke(&self, container: &str);

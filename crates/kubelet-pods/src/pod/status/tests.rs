@@ -10,13 +10,13 @@ use crate::runtime::record::{ContainerRecord, RecordState, SandboxRecord};
 
 #[derive(Default)]
 struct NoProbes {
-    verdicts: HashMap<(ProbeKind, &'static str), Verdict>,
+    results: HashMap<(ProbeKind, &'static str), ProbeResult>,
     workers: bool,
 }
 
 impl ProbeView for NoProbes {
-    fn verdict(&self, kind: ProbeKind, container_id: &str) -> Option<Verdict> {
-        self.verdicts.iter().find(|((of, id), _)| *of == kind && *id == container_id).map(|(_, verdict)| *verdict)
+    fn result(&self, kind: ProbeKind, container_id: &str) -> Option<ProbeResult> {
+        self.results.iter().find(|((of, id), _)| *of == kind && *id == container_id).map(|(_, result)| *result)
     }
 
     fn has_worker(&self, _container: &str, _kind: ProbeKind) -> bool {
@@ -198,15 +198,15 @@ fn probes_decide_readiness() {
     pod.spec.containers[0].startup_probe = Some(Box::default());
     for (startup, readiness, expected) in [
         (None, None, (false, false)),
-        (Some(Verdict::Unknown), None, (false, false)),
-        (Some(Verdict::Success), Some(Verdict::Failure), (true, false)),
-        (Some(Verdict::Success), Some(Verdict::Success), (true, true)),
-        (Some(Verdict::Failure), Some(Verdict::Success), (false, false)),
+        (Some(ProbeResult::Unknown), None, (false, false)),
+        (Some(ProbeResult::Success), Some(ProbeResult::Failure), (true, false)),
+        (Some(ProbeResult::Success), Some(ProbeResult::Success), (true, true)),
+        (Some(ProbeResult::Failure), Some(ProbeResult::Success), (false, false)),
     ] {
         let mut case = Case::new(&pod, vec![record("a", Running, 0)]);
         case.probes.workers = true;
-        case.probes.verdicts.extend(startup.map(|verdict| ((ProbeKind::Startup, "a-id"), verdict)));
-        case.probes.verdicts.extend(readiness.map(|verdict| ((ProbeKind::Readiness, "a-id"), verdict)));
+        case.probes.results.extend(startup.map(|result| ((ProbeKind::Startup, "a-id"), result)));
+        case.probes.results.extend(readiness.map(|result| ((ProbeKind::Readiness, "a-id"), result)));
         let status = case.status();
         let own = &status.container_statuses[0];
         assert_eq!((own.started == Some(true), own.ready), expected, "{startup:?} {readiness:?}");
@@ -240,8 +240,8 @@ fn what_ran_before_the_kubelet_did_stays_what_it_was() {
             let own = case.status().container_statuses.remove(0);
             assert_eq!((own.started == Some(true), own.ready), expected, "{id} {was:?} {pod_ready} {workers}");
             // Once a probe has spoken, its word counts.
-            case.probes.verdicts.insert((ProbeKind::Startup, "a-id"), Verdict::Success);
-            case.probes.verdicts.insert((ProbeKind::Readiness, "a-id"), Verdict::Failure);
+            case.probes.results.insert((ProbeKind::Startup, "a-id"), ProbeResult::Success);
+            case.probes.results.insert((ProbeKind::Readiness, "a-id"), ProbeResult::Failure);
             let own = case.status().container_statuses.remove(0);
             assert_eq!((own.started, own.ready), (Some(true), false));
         }
