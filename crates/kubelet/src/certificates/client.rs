@@ -10,7 +10,7 @@ use client::{
 use component_base::Lifecycle;
 use pki::{AltNames, Certificate, Name};
 
-use super::request::Wish;
+use super::request::Template;
 use super::rotation::{Rotation, obtain_surely};
 use super::store::{Pair, Store};
 use super::{CLIENT, CertificateError};
@@ -55,12 +55,12 @@ pub(crate) async fn client_config(
     if store.load().is_some() {
         config.identity = CertSource::Files { cert: store.current(), key: store.current() };
     }
-    let rotation = Rotation { store, wish: wish(&plan.node.name, metrics) };
+    let rotation = Rotation { store, template: template(&plan.node.name, metrics) };
     Ok(Some(ClientAccess { config, rotation: Some(rotation) }))
 }
 
-fn wish(node: &str, metrics: &Arc<KubeletMetrics>) -> Wish {
-    Wish {
+fn template(node: &str, metrics: &Arc<KubeletMetrics>) -> Template {
+    Template {
         signer: SIGNER,
         subject: Name::new(&format!("system:node:{node}"), &[GROUP.to_owned()]),
         alt_names: AltNames::default(),
@@ -105,7 +105,7 @@ async fn bootstrap(
     let tasks = lifecycle.tasks().child("bootstrap");
     let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), tasks.clone());
     let client = Client::new(config.clone(), cx)?;
-    let pair = obtain_surely(&client, &wish(&plan.node.name, metrics)).await;
+    let pair = obtain_surely(&client, &template(&plan.node.name, metrics)).await;
     store.save(&pair, lifecycle.clock().wall())?;
     tasks.cancel();
     write_kubeconfig(Path::new(&plan.kubeconfig), &config, &store.current())?;

@@ -18,7 +18,7 @@ pub(super) const SIGNATURE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 const WATCH_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is asked for.
-pub(super) struct Wish {
+pub(super) struct Template {
     pub(super) signer: &'static str,
     pub(super) subject: Name,
     pub(super) alt_names: AltNames,
@@ -28,7 +28,7 @@ pub(super) struct Wish {
     pub(super) metrics: Arc<KubeletMetrics>,
 }
 
-impl Wish {
+impl Template {
     /// An attempt to fulfil it failed.
     pub(super) fn count_failure(&self) {
         let family = match self.usage {
@@ -40,16 +40,16 @@ impl Wish {
 }
 
 /// Makes a key, asks for its certificate and waits until it is there.
-pub(super) async fn obtain(client: &Client, wish: &Wish) -> Result<Pair, CertificateError> {
+pub(super) async fn obtain(client: &Client, template: &Template) -> Result<Pair, CertificateError> {
     let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256)?;
-    let request = CertificateRequest::create(&key, &wish.subject, &wish.alt_names)?;
+    let request = CertificateRequest::create(&key, &template.subject, &template.alt_names)?;
     let mut object = CertificateSigningRequest::default();
     object.metadata.generate_name = "csr-".to_owned();
     object.spec.request = request.to_pem().into_bytes().into();
-    object.spec.signer_name = wish.signer.to_owned();
-    object.spec.usages = vec!["digital signature".to_owned(), wish.usage.to_owned()];
+    object.spec.signer_name = template.signer.to_owned();
+    object.spec.usages = vec!["digital signature".to_owned(), template.usage.to_owned()];
     let made = client.all::<CertificateSigningRequest>().create(&object).await?;
-    tracing::info!(name = made.metadata.name, signer = wish.signer, "Certificate signing request created, waiting");
+    tracing::info!(name = made.metadata.name, signer = template.signer, "Certificate signing request created, waiting");
     let wait = signed(client, &made.metadata.name);
     let chain = tokio::time::timeout(SIGNATURE_TIMEOUT, wait).await.map_err(|_| CertificateError::Timeout)??;
     Certificate::one_from_pem(&chain)?;

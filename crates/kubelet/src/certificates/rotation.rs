@@ -7,7 +7,7 @@ use client::Client;
 use pki::Certificate;
 
 use super::CertificateError;
-use super::request::{Wish, obtain};
+use super::request::{Template, obtain};
 use super::store::{Pair, Store};
 
 /// Pauses after failures.
@@ -33,14 +33,14 @@ pub(super) async fn wait_until(clock: &SharedClock, moment: SystemTime) {
 }
 
 /// Asks until there is a certificate.
-pub(super) async fn obtain_surely(client: &Client, wish: &Wish) -> Pair {
+pub(super) async fn obtain_surely(client: &Client, template: &Template) -> Pair {
     let mut pause = Backoff::new(RETRY_FIRST, 2.0, RETRY_LAST, 0.1);
     loop {
-        match obtain(client, wish).await {
+        match obtain(client, template).await {
             Ok(pair) => return pair,
             Err(error) => {
-                wish.count_failure();
-                tracing::error!(%error, signer = wish.signer, "Failed while requesting a signed certificate from the control plane");
+                template.count_failure();
+                tracing::error!(%error, signer = template.signer, "Failed while requesting a signed certificate from the control plane");
                 tokio::time::sleep(pause.step(client.rng())).await;
             }
         }
@@ -50,7 +50,7 @@ pub(super) async fn obtain_surely(client: &Client, wish: &Wish) -> Pair {
 /// The client certificate, renewed.
 pub(crate) struct Rotation {
     pub(super) store: Store,
-    pub(super) wish: Wish,
+    pub(super) template: Template,
 }
 
 impl Rotation {
@@ -65,7 +65,7 @@ impl Rotation {
                     None => {}
                 }
                 tracing::info!("Rotating certificates");
-                let pair = obtain_surely(&own, &self.wish).await;
+                let pair = obtain_surely(&own, &self.template).await;
                 if let Err(error) = self.save(&pair, own.clock().wall()) {
                     tracing::error!(%error, "The new client certificate could not be kept");
                     tokio::time::sleep(RETRY_LAST).await;

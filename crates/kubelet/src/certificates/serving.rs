@@ -11,7 +11,7 @@ use component_base::Lifecycle;
 use component_base::tls::{CertFiles, ServingCerts};
 use pki::{AltNames, Certificate, CertificateAuthority, CertificateSpec, KeyAlgorithm, Name, PrivateKey};
 
-use super::request::Wish;
+use super::request::Template;
 use super::rotation::{deadline, obtain_surely, wait_until};
 use super::store::Store;
 use super::{CertificateError, SERVER};
@@ -104,14 +104,14 @@ impl Keeper {
                     () = self.changed(&wanted) => continue,
                 }
             }
-            let wish = Wish {
+            let template = Template {
                 signer: SIGNER,
                 subject: Name::new(&format!("system:node:{}", self.name), &["system:nodes".to_owned()]),
                 alt_names: wanted,
                 usage: "server auth",
                 metrics: self.metrics.clone(),
             };
-            let pair = obtain_surely(&self.client, &wish).await;
+            let pair = obtain_surely(&self.client, &template).await;
             if let Some(lived) = before.and_then(|from| self.client.clock().wall().duration_since(from).ok()) {
                 self.metrics.serving_certificate_life.with(&[]).observe(lived.as_secs_f64());
             }

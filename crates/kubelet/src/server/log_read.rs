@@ -23,7 +23,7 @@ const ALIVE_EVERY: u32 = 4;
 
 /// What is asked for.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Wish {
+pub(super) struct LogOptions {
     pub(super) follow: bool,
     pub(super) timestamps: bool,
     /// Lines before this time are left out.
@@ -62,12 +62,12 @@ impl<E: Into<LogError>> From<E> for End {
 }
 
 /// Reads a log into `sink`; `container` is looked at to know when following ends.
-pub(super) async fn read(engine: PodEngine, path: PathBuf, container: String, wish: Wish, sink: Sink) {
-    let mut reader = match Reader::open(path, &wish) {
+pub(super) async fn read(engine: PodEngine, path: PathBuf, container: String, options: LogOptions, sink: Sink) {
+    let mut reader = match Reader::open(path, &options) {
         Ok(reader) => reader,
         Err(error) => return drop(sink.send(Err(error.into())).await),
     };
-    let outcome = reader.all(&engine, &container, &wish, &sink).await;
+    let outcome = reader.all(&engine, &container, &options, &sink).await;
     if let Err(End::Failed(error)) = outcome {
         let _ = sink.send(Err(error)).await;
     }
@@ -88,27 +88,27 @@ struct Reader {
 }
 
 impl Reader {
-    fn open(path: PathBuf, wish: &Wish) -> io::Result<Self> {
+    fn open(path: PathBuf, options: &LogOptions) -> io::Result<Self> {
         let path = path.canonicalize()?;
         let mut file = File::open(&path)?;
-        if let Some(tail) = wish.tail {
+        if let Some(tail) = options.tail {
             let start = tail_start(&mut file, tail)?;
             file.seek(SeekFrom::Start(start))?;
         }
-        Ok(Self { path, file, next: None, rest: Vec::new(), known: false, left: wish.limit, at_start: true })
+        Ok(Self { path, file, next: None, rest: Vec::new(), known: false, left: options.limit, at_start: true })
     }
 
-    async fn all(&mut self, engine: &PodEngine, container: &str, wish: &Wish, sink: &Sink) -> Result<(), End> {
+    async fn all(&mut self, engine: &PodEngine, container: &str, options: &LogOptions, sink: &Sink) -> Result<(), End> {
         loop {
-            self.read_to_end(wish, sink).await?;
-            if !wish.follow {
-                return self.last_line(wish, sink).await;
+            self.read_to_end(options, sink).await?;
+            if !options.follow {
+                return self.last_line(options, sink).await;
             }
             // Output that came before the container ended is there when it is seen to have ended.
             let alive = self.wait(engine, container, sink).await?;
             if !alive {
-                self.read_to_end(wish, sink).await?;
-                return self.last_line(wish, sink).await;
+                self.read_to_end(options, sink).await?;
+                return self.last_line(options, sink).await;
             }
         }
     }
@@ -150,7 +150,7 @@ impl Reader {
         Ok(self.next.is_some())
     }
 
-    async fn read_to_end(&mut self, wish: &Wish, sink: &Sink) -> Result<(), End> {
+    async fn read_to_end(&mut self, options: &LogOptions, sink: &Sink) -> Result<(), End> {
         let mut block = vec![0; BLOCK];
         loop {
             let read = self.file.read(&mut block)?;
@@ -164,7 +164,7 @@ impl Reader {
             let (mut out, mut lines) = (Vec::new(), text.as_slice());
             while let Some(end) = lines.iter().position(|byte| *byte == b'\n') {
                 let (line, others) = lines.split_at(end);
-                self.take(line, wish, &mut out)?;
+                self.take(line, options, &mut out)?;
                 lines = others.get(1..).unwrap_or_default();
             }
             let whole = text.len() - lines.len();
@@ -178,17 +178,17 @@ impl Reader {
     }
 
     /// A last line without a line break.
-    async fn last_line(&mut self, wish: &Wish, sink: &Sink) -> Result<(), End> {
+    async fn last_line(&mut self, options: &LogOptions, sink: &Sink) -> Result<(), End> {
         let line = std::mem::take(&mut self.rest);
         if line.is_empty() {
             return Ok(());
         }
         let mut out = Vec::new();
-        self.take(&line, wish, &mut out)?;
+        self.take(&line, options, &mut out)?;
         self.send(out, sink).await
     }
 
-    fn take(&mut self, line: &[u8], wish: &Wish, out: &mut Vec<u8>) -> Result<(), End> {
+    fn take(&mut self, line: &[u8], options: &LogOptions, out: &mut Vec<u8>) -> Result<(), End> {
         let Some(record) = log_format::parse(line) else {
             if self.known {
                 // A later record that cannot be read is left out.
@@ -197,10 +197,10 @@ impl Reader {
             return Err(LogError::Format(String::from_utf8_lossy(line).into_owned()).into());
         };
         self.known = true;
-        if wish.since.is_some_and(|since| Time::parse(record.time).is_ok_and(|time| time < since)) {
+        if options.since.is_some_and(|since| Time::parse(record.time).is_ok_and(|time| time < since)) {
             return Ok(());
         }
-        if wish.timestamps && self.at_start {
+        if options.timestamps && self.at_start {
             out.extend_from_slice(shown_time(record.time).as_bytes());
             out.push(b' ');
         }
@@ -258,18 +258,18 @@ fn tail_start(file: &mut File, lines: u64) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    fn lines(wish: &Wish, content: &str) -> Result<String, String> {
+    fn lines(options: &LogOptions, content: &str) -> Result<String, String> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("0.log");
         std::fs::write(&path, content).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let (sink, mut source) = mpsc::channel(16);
-            let mut reader = Reader::open(path, wish).unwrap();
+            let mut reader = Reader::open(path, options).unwrap();
             let outcome = async {
-                let read = reader.read_to_end(wish, &sink).await;
+                let read = reader.read_to_end(options, &sink).await;
                 let read = match read {
-                    Ok(()) => reader.last_line(wish, &sink).await,
+                    Ok(()) => reader.last_line(options, &sink).await,
                     ended => ended,
                 };
                 drop(sink);
@@ -293,21 +293,24 @@ mod tests {
                        2024-01-01T00:00:02Z stderr F o\n2024-01-01T00:00:03Z stdout F three\n";
 
     #[test]
-    fn wishes_are_granted() {
+    fn options_are_obeyed() {
         let cases = [
-            (Wish::default(), "one\ntwo\nthree\n"),
-            (Wish { tail: Some(1), ..Wish::default() }, "three\n"),
-            (Wish { tail: Some(0), ..Wish::default() }, ""),
-            (Wish { tail: Some(9), ..Wish::default() }, "one\ntwo\nthree\n"),
-            (Wish { limit: Some(5), ..Wish::default() }, "one\nt"),
-            (Wish { since: Some(Time::parse("2024-01-01T00:00:03Z").unwrap()), ..Wish::default() }, "three\n"),
+            (LogOptions::default(), "one\ntwo\nthree\n"),
+            (LogOptions { tail: Some(1), ..LogOptions::default() }, "three\n"),
+            (LogOptions { tail: Some(0), ..LogOptions::default() }, ""),
+            (LogOptions { tail: Some(9), ..LogOptions::default() }, "one\ntwo\nthree\n"),
+            (LogOptions { limit: Some(5), ..LogOptions::default() }, "one\nt"),
             (
-                Wish { timestamps: true, tail: Some(3), ..Wish::default() },
+                LogOptions { since: Some(Time::parse("2024-01-01T00:00:03Z").unwrap()), ..LogOptions::default() },
+                "three\n",
+            ),
+            (
+                LogOptions { timestamps: true, tail: Some(3), ..LogOptions::default() },
                 "2024-01-01T00:00:02.000000000Z two\n2024-01-01T00:00:03.000000000Z three\n",
             ),
         ];
-        for (wish, expected) in cases {
-            assert_eq!(lines(&wish, LOG).as_deref(), Ok(expected), "{wish:?}");
+        for (options, expected) in cases {
+            assert_eq!(lines(&options, LOG).as_deref(), Ok(expected), "{options:?}");
         }
     }
 
@@ -316,16 +319,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("0.log");
         std::fs::write(&path, LOG).unwrap();
-        let wish = Wish { tail: Some(0), ..Wish::default() };
+        let options = LogOptions { tail: Some(0), ..LogOptions::default() };
         let (sink, mut source) = mpsc::channel(16);
-        let mut reader = Reader::open(path.clone(), &wish).unwrap();
+        let mut reader = Reader::open(path.clone(), &options).unwrap();
         let late = "2024-01-01T00:00:04Z stdout F late\n";
         std::fs::write(&path, LOG.to_owned() + late).unwrap();
         std::fs::rename(&path, dir.path().join("0.log.1")).unwrap();
         assert!(!reader.is_replaced().unwrap(), "nothing is there under its name yet");
         std::fs::write(&path, "2024-01-01T00:00:05Z stdout F new\n").unwrap();
         assert!(reader.is_replaced().unwrap());
-        assert!(reader.read_to_end(&wish, &sink).await.is_ok());
+        assert!(reader.read_to_end(&options, &sink).await.is_ok());
         drop(sink);
         let mut text = Vec::new();
         while let Some(Ok(part)) = source.recv().await {
@@ -336,18 +339,18 @@ mod tests {
 
     #[test]
     fn odd_files_are_handled() {
-        assert_eq!(lines(&Wish::default(), "").as_deref(), Ok(""));
-        assert_eq!(lines(&Wish::default(), "hello\n"), Err("unsupported log format: \"hello\"".into()));
+        assert_eq!(lines(&LogOptions::default(), "").as_deref(), Ok(""));
+        assert_eq!(lines(&LogOptions::default(), "hello\n"), Err("unsupported log format: \"hello\"".into()));
         let broken = "2024-01-01T00:00:01Z stdout F a\ngarbage\n2024-01-01T00:00:02Z stdout F b";
-        assert_eq!(lines(&Wish::default(), broken).as_deref(), Ok("a\nb\n"));
+        assert_eq!(lines(&LogOptions::default(), broken).as_deref(), Ok("a\nb\n"));
     }
 
     #[test]
     fn tails_are_found_in_large_files() {
         let record = format!("2024-01-01T00:00:01Z stdout F {}\n", "x".repeat(1000));
         let content = record.repeat(300) + "2024-01-01T00:00:02Z stdout F end\n";
-        assert_eq!(lines(&Wish { tail: Some(1), ..Wish::default() }, &content).as_deref(), Ok("end\n"));
-        let many = lines(&Wish { tail: Some(200), ..Wish::default() }, &content).unwrap();
+        assert_eq!(lines(&LogOptions { tail: Some(1), ..LogOptions::default() }, &content).as_deref(), Ok("end\n"));
+        let many = lines(&LogOptions { tail: Some(200), ..LogOptions::default() }, &content).unwrap();
         assert_eq!(many.lines().count(), 200);
     }
 }

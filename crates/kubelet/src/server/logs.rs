@@ -13,7 +13,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use tokio::sync::mpsc;
 
 use super::Api;
-use super::log_read::{self, LogError, Wish};
+use super::log_read::{self, LogError, LogOptions};
 use super::query::Query;
 use crate::engine::LookupError;
 
@@ -31,8 +31,8 @@ pub(super) fn answer(api: &Arc<Api>, path: &[&str], query: Option<Query>) -> Res
     };
     let Some(query) = query else { return bad("Unable to decode query.") };
     let now = Time::from(api.clock.wall());
-    let wish = match wish(&query, now) {
-        Ok(wish) => wish,
+    let options = match options_of(&query, now) {
+        Ok(options) => options,
         Err(Mistake::Query) => return bad("Unable to decode query."),
         Err(Mistake::Options) => {
             return text(StatusCode::UNPROCESSABLE_ENTITY, "{\"message\": \"Invalid request.\"}");
@@ -54,7 +54,7 @@ pub(super) fn answer(api: &Arc<Api>, path: &[&str], query: Option<Query>) -> Res
     match api.engine.log_source(&pod, container, query.is_on("previous")) {
         Ok(source) => {
             let (sink, pieces) = mpsc::channel(PIECES);
-            let read = log_read::read(api.engine.clone(), source.path, source.container_id, wish, sink);
+            let read = log_read::read(api.engine.clone(), source.path, source.container_id, options, sink);
             api.tasks.spawn_cancellable("container-log", read);
             streamed(pieces)
         }
@@ -75,7 +75,7 @@ enum Mistake {
     Options,
 }
 
-fn wish(query: &Query, now: Time) -> Result<Wish, Mistake> {
+fn options_of(query: &Query, now: Time) -> Result<LogOptions, Mistake> {
     let number = |name: &str| match query.get(name) {
         None => Ok(None),
         Some(text) => text.parse::<i64>().map(Some).map_err(|_| Mistake::Query),
@@ -100,7 +100,7 @@ fn wish(query: &Query, now: Time) -> Result<Wish, Mistake> {
         let now = std::time::SystemTime::from(now);
         Time::from(now.checked_sub(Duration::from_secs(seconds)).unwrap_or(std::time::UNIX_EPOCH))
     });
-    Ok(Wish {
+    Ok(LogOptions {
         follow: query.is_on("follow"),
         timestamps: query.is_on("timestamps"),
         since: from_seconds.or(since_time),
@@ -123,18 +123,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_become_wishes() {
+    fn parameters_become_options() {
         let now = Time::from_unix_seconds(1000);
-        let of = |text: &str| wish(&Query::parse(text).unwrap(), now);
+        let of = |text: &str| options_of(&Query::parse(text).unwrap(), now);
         let since = |seconds| Some(Time::from_unix_seconds(seconds));
         let cases = [
-            ("", Ok(Wish::default())),
-            ("follow=true&timestamps=1", Ok(Wish { follow: true, timestamps: true, ..Wish::default() })),
-            ("tailLines=5&limitBytes=10", Ok(Wish { tail: Some(5), limit: Some(10), ..Wish::default() })),
-            ("tailLines=5&tail=all", Ok(Wish::default())),
-            ("tail=7", Ok(Wish { tail: Some(7), ..Wish::default() })),
-            ("sinceSeconds=10", Ok(Wish { since: since(990), ..Wish::default() })),
-            ("sinceTime=1970-01-01T00:01:00Z", Ok(Wish { since: since(60), ..Wish::default() })),
+            ("", Ok(LogOptions::default())),
+            ("follow=true&timestamps=1", Ok(LogOptions { follow: true, timestamps: true, ..LogOptions::default() })),
+            ("tailLines=5&limitBytes=10", Ok(LogOptions { tail: Some(5), limit: Some(10), ..LogOptions::default() })),
+            ("tailLines=5&tail=all", Ok(LogOptions::default())),
+            ("tail=7", Ok(LogOptions { tail: Some(7), ..LogOptions::default() })),
+            ("sinceSeconds=10", Ok(LogOptions { since: since(990), ..LogOptions::default() })),
+            ("sinceTime=1970-01-01T00:01:00Z", Ok(LogOptions { since: since(60), ..LogOptions::default() })),
             ("tailLines=x", Err(Mistake::Query)),
             ("tailLines=-1", Err(Mistake::Options)),
             ("limitBytes=0", Err(Mistake::Options)),
