@@ -73,28 +73,28 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), lifecycle.tasks().clone())
         .with_metrics(RequestMetrics::new(&metrics.all));
     let clients = access.map(|access| Clients::new(access, &plan, cx)).transpose()?;
-    let parts = Parts::new(&plan, &lifecycle, facts, cgroups, clients, metrics).await?;
+    let dependencies = Dependencies::new(&plan, &lifecycle, facts, cgroups, clients, metrics).await?;
     for (reason, message) in warnings {
-        parts.events.event(node::reference(&plan.node.name), Level::Warning, reason, &message);
+        dependencies.events.event(node::reference(&plan.node.name), Level::Warning, reason, &message);
     }
     for message in crate::dns::check_machine_file(&plan.dns) {
         let about = node::reference(&plan.node.name);
-        parts.events.event(about, Level::Warning, "CheckLimitsForResolvConf", &message);
+        dependencies.events.event(about, Level::Warning, "CheckLimitsForResolvConf", &message);
     }
-    if let Err(error) = parts.start(&plan, &lifecycle).await {
+    if let Err(error) = dependencies.start(&plan, &lifecycle).await {
         let about = node::reference(&plan.node.name);
-        parts.events.event(about, Level::Warning, "KubeletSetupFailed", &error.to_string());
+        dependencies.events.event(about, Level::Warning, "KubeletSetupFailed", &error.to_string());
         // So that somebody hears of it.
         tokio::time::sleep(LAST_WORDS).await;
         return Err(error);
     }
-    let api = Arc::new(api(&parts, &plan, &lifecycle)?);
-    let servers = serve(&parts, &plan, &lifecycle, &api).await?;
+    let api = Arc::new(api(&dependencies, &plan, &lifecycle)?);
+    let servers = serve(&dependencies, &plan, &lifecycle, &api).await?;
     if let Some(interval) = watchdog {
         let tell = || component_base::notify::notify("WATCHDOG=1");
         lifecycle.tasks().spawn_cancellable("watchdog", watchdog::run(interval, api.health.clone(), tell));
     }
-    parts.events.event(node::reference(&plan.node.name), Level::Normal, "Starting", "Starting kubelet.");
+    dependencies.events.event(node::reference(&plan.node.name), Level::Normal, "Starting", "Starting kubelet.");
     component_base::notify::ready();
     lifecycle.shutdown_requested().await;
     for server in servers {
@@ -160,7 +160,7 @@ impl RuntimeHealth for EngineHealth {
 }
 
 /// Everything that is made before something runs.
-struct Parts {
+struct Dependencies {
     metrics: Registries,
     clients: Option<Clients>,
     informers: Option<Informers>,
@@ -175,7 +175,7 @@ struct Parts {
     facts: Facts,
 }
 
-impl Parts {
+impl Dependencies {
     async fn new(
         plan: &Plan,
         lifecycle: &Lifecycle,
@@ -332,7 +332,7 @@ impl Parts {
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "the parts are named here once and nowhere else")]
+#[expect(clippy::too_many_arguments, reason = "the dependencies are named here once and nowhere else")]
 fn node_side(
     plan: &Plan,
     lifecycle: &Lifecycle,
@@ -443,7 +443,7 @@ async fn cgroup_driver(runtime: &CriClient, plan: &Plan, metrics: &KubeletMetric
 
 /// Starts the servers that the configuration asks for.
 async fn serve(
-    parts: &Parts,
+    dependencies: &Dependencies,
     plan: &Plan,
     lifecycle: &Lifecycle,
     api: &Arc<Api>,
@@ -451,8 +451,8 @@ async fn serve(
     let (config, tasks) = (&plan.config, lifecycle.tasks());
     let mut servers = Vec::new();
     if config.enable_server != Some(false) {
-        let (tls, authentication) = secure(parts, plan, lifecycle).await?;
-        let access = Access { authentication, authorizer: authorizer(parts, plan)? };
+        let (tls, authentication) = secure(dependencies, plan, lifecycle).await?;
+        let access = Access { authentication, authorizer: authorizer(dependencies, plan)? };
         let listener =
             bind(SocketAddr::new(config.address.parse()?, u16::try_from(config.port)?), PortSharing::Exclusive)?;
         let secured = Arc::new(Secured { api: api.clone(), access });
@@ -478,32 +478,32 @@ async fn serve(
     Ok(servers)
 }
 
-fn api(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxError> {
-    let volumes = parts.volumes.clone();
-    let (metrics, slis) = (parts.metrics.all.clone(), Metrics::new(MetricsOptions::default()));
+fn api(dependencies: &Dependencies, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxError> {
+    let volumes = dependencies.volumes.clone();
+    let (metrics, slis) = (dependencies.metrics.all.clone(), Metrics::new(MetricsOptions::default()));
     metrics.show_gates(lifecycle.gates());
     let health = Health::new(&slis, Duration::ZERO);
-    let engine = parts.engine.clone();
+    let engine = dependencies.engine.clone();
     let sync_loop = move || engine.sync_loop_health().map_err(|error| error.to_string());
     health.add(&[Endpoint::Healthz], &Check::instant("syncloop", sync_loop))?;
     let logging = lifecycle.logging().cloned();
     if let Some(logging) = logging.clone() {
         health.add(&[Endpoint::Healthz], &Check::instant("log", move || logging.check()))?;
     }
-    let boot = parts.facts.proc().boot_time_seconds().ok().and_then(|seconds| i64::try_from(seconds).ok());
-    let memory = parts.facts.proc().memory().map(|memory| memory.total_bytes).unwrap_or_default();
+    let boot = dependencies.facts.proc().boot_time_seconds().ok().and_then(|seconds| i64::try_from(seconds).ok());
+    let memory = dependencies.facts.proc().memory().map(|memory| memory.total_bytes).unwrap_or_default();
     let boot = Time::from_unix_seconds(boot.unwrap_or_default());
     let set_verbosity = logging
         .map(|logging| -> Arc<dyn Fn(i32) + Send + Sync> { Arc::new(move |level| logging.set_verbosity(level)) });
     Ok(Api {
-        engine: parts.engine.clone(),
-        runtime: parts.runtime.clone(),
+        engine: dependencies.engine.clone(),
+        runtime: dependencies.runtime.clone(),
         config: Arc::new(plan.config.clone()),
         health,
         metrics,
         slis,
-        probes: parts.metrics.probes.clone(),
-        own: parts.metrics.own.clone(),
+        probes: dependencies.metrics.probes.clone(),
+        own: dependencies.metrics.own.clone(),
         claims: Box::new(move |pods| {
             let volumes = volumes.clone();
             Box::pin(async move { volumes.claimed_rooms(&pods).await })
@@ -513,11 +513,11 @@ fn api(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxErro
         stats: Stats::new(
             &plan.node.name,
             &plan.node.root_dir,
-            parts.groups.clone(),
-            parts.images.clone(),
+            dependencies.groups.clone(),
+            dependencies.images.clone(),
             boot,
             memory,
-            parts.gauge.clone(),
+            dependencies.gauge.clone(),
         ),
         clock: lifecycle.clock().clone(),
         tasks: lifecycle.tasks().clone(),
@@ -527,9 +527,13 @@ fn api(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxErro
 }
 
 /// The certificate that is shown, and who is recognised.
-async fn secure(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Result<(Arc<ServerTls>, Chain), BoxError> {
+async fn secure(
+    dependencies: &Dependencies,
+    plan: &Plan,
+    lifecycle: &Lifecycle,
+) -> Result<(Arc<ServerTls>, Chain), BoxError> {
     let config = &plan.config;
-    let certs = serving_certs(parts, plan, lifecycle).await?;
+    let certs = serving_certs(dependencies, plan, lifecycle).await?;
     let options = TlsOptions {
         min_version: config.tls_min_version.clone(),
         cipher_suites: config.tls_cipher_suites.clone(),
@@ -549,7 +553,7 @@ async fn secure(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Result<(Ar
         targets.push(file);
     }
     if config.authentication.webhook.enabled == Some(true) {
-        let client = parts.clients.as_ref().ok_or("no client provided, cannot use webhook authentication")?;
+        let client = dependencies.clients.as_ref().ok_or("no client provided, cannot use webhook authentication")?;
         let tokens = Arc::new(ReviewTokens(client.main.clone()));
         let ttl = config.authentication.webhook.cache_ttl.to_std();
         let cache = TokenCache::new(tokens, ttl, lifecycle.clock().clone(), lifecycle.rng(), lifecycle.tasks().clone());
@@ -574,7 +578,11 @@ fn follow(file: &Arc<CaFile>, pool: &Arc<CaPool>, tls: &Arc<ServerTls>, path: &s
     });
 }
 
-async fn serving_certs(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Result<Arc<ServingCerts>, BoxError> {
+async fn serving_certs(
+    dependencies: &Dependencies,
+    plan: &Plan,
+    lifecycle: &Lifecycle,
+) -> Result<Arc<ServingCerts>, BoxError> {
     let config = &plan.config;
     if !config.tls_cert_file.is_empty() {
         let files =
@@ -582,25 +590,25 @@ async fn serving_certs(parts: &Parts, plan: &Plan, lifecycle: &Lifecycle) -> Res
         return Ok(ServingCerts::load(Some(&files), &[])?);
     }
     let requested = config.server_tls_bootstrap && lifecycle.gates().enabled(gates::ROTATE_SERVER_CERTIFICATE);
-    if let (true, Some(clients)) = (requested, &parts.clients) {
+    if let (true, Some(clients)) = (requested, &dependencies.clients) {
         return Ok(certificates::request_serving(
             plan,
             lifecycle,
             &clients.main,
-            parts.state.clone(),
-            &parts.metrics.own,
+            dependencies.state.clone(),
+            &dependencies.metrics.own,
         )?);
     }
     let now: SystemTime = lifecycle.clock().wall();
     Ok(certificates::self_signed(plan, lifecycle.rng(), now)?)
 }
 
-fn authorizer(parts: &Parts, plan: &Plan) -> Result<Arc<dyn Authorizer>, BoxError> {
+fn authorizer(dependencies: &Dependencies, plan: &Plan) -> Result<Arc<dyn Authorizer>, BoxError> {
     let settings = &plan.config.authorization;
     if settings.mode == "AlwaysAllow" {
         return Ok(Arc::new(Everyone));
     }
-    let clients = parts.clients.as_ref().ok_or("no client provided, cannot use webhook authorization")?;
+    let clients = dependencies.clients.as_ref().ok_or("no client provided, cannot use webhook authorization")?;
     let (yes, no) = (settings.webhook.cache_authorized_ttl.to_std(), settings.webhook.cache_unauthorized_ttl.to_std());
     Ok(Arc::new(ReviewAuthorizer::new(&clients.main, &plan.node.name, yes, no)))
 }

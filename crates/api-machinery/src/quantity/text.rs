@@ -25,7 +25,7 @@ enum Unit {
 }
 
 /// The pieces of a text; leading zeros of the integer digits are gone.
-struct Parts<'a> {
+struct Pieces<'a> {
     negative: bool,
     integer: &'a str,
     fraction: &'a str,
@@ -33,10 +33,10 @@ struct Parts<'a> {
 }
 
 pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
-    let parts = split(text)?;
-    let unit = read_unit(parts.suffix)?;
-    let mantissa = read_digits(&parts)?;
-    let fraction_digits = i32::try_from(parts.fraction.len()).map_err(|_| QuantityError::Numeric)?;
+    let pieces = split(text)?;
+    let unit = read_unit(pieces.suffix)?;
+    let mantissa = read_digits(&pieces)?;
+    let fraction_digits = i32::try_from(pieces.fraction.len()).map_err(|_| QuantityError::Numeric)?;
     let (magnitude, scale, format) = match unit {
         Unit::Decimal { exponent, format } => {
             let (mantissa, scale) = at_least_nano(mantissa, exponent.saturating_sub(fraction_digits));
@@ -44,12 +44,12 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
         }
         Unit::Binary { steps } => read_binary(mantissa, fraction_digits, steps),
     };
-    let signed = if parts.negative { -magnitude } else { magnitude };
-    let keeps_text = keeps_typed_text(&parts, unit, mantissa);
+    let signed = if pieces.negative { -magnitude } else { magnitude };
+    let keeps_text = keeps_typed_text(&pieces, unit, mantissa);
     Ok(Quantity { mantissa: signed, scale, format, typed: keeps_text.then(|| text.into()) })
 }
 
-fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
+fn split(text: &str) -> Result<Pieces<'_>, QuantityError> {
     let (negative, rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -74,7 +74,7 @@ fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
     if integer.is_empty() && fraction.is_empty() {
         return Err(QuantityError::Numeric);
     }
-    Ok(Parts { negative, integer: integer.trim_start_matches('0'), fraction, suffix })
+    Ok(Pieces { negative, integer: integer.trim_start_matches('0'), fraction, suffix })
 }
 
 fn split_digits(text: &str) -> (&str, &str) {
@@ -97,8 +97,8 @@ fn read_unit(suffix: &str) -> Result<Unit, QuantityError> {
 }
 
 /// All digits as one integer.
-fn read_digits(parts: &Parts<'_>) -> Result<i128, QuantityError> {
-    let mut digits = parts.integer.bytes().chain(parts.fraction.bytes());
+fn read_digits(pieces: &Pieces<'_>) -> Result<i128, QuantityError> {
+    let mut digits = pieces.integer.bytes().chain(pieces.fraction.bytes());
     let append = |sum: i128, byte: u8| sum.checked_mul(10)?.checked_add(i128::from(byte - b'0'));
     digits.try_fold(0, append).ok_or(QuantityError::Numeric)
 }
@@ -127,21 +127,21 @@ fn read_binary(mantissa: i128, fraction_digits: i32, steps: u32) -> (i128, i32, 
 }
 
 /// Whether upstream writes this text back as typed instead of canonically.
-fn keeps_typed_text(parts: &Parts<'_>, unit: Unit, mantissa: i128) -> bool {
+fn keeps_typed_text(pieces: &Pieces<'_>, unit: Unit, mantissa: i128) -> bool {
     // Upstream counts a missing integer part as the digit 0.
-    let digits = parts.integer.len().max(1) + parts.fraction.len();
+    let digits = pieces.integer.len().max(1) + pieces.fraction.len();
     match unit {
         Unit::Decimal { exponent, .. } => {
-            let scale = i64::from(exponent) - parts.fraction.len() as i64;
+            let scale = i64::from(exponent) - pieces.fraction.len() as i64;
             digits <= MAX_TYPED_DIGITS
                 && scale >= i64::from(NANO)
                 && scale % 3 == 0
-                && !parts.integer.is_empty()
-                && !parts.integer.chars().chain(parts.fraction.chars()).rev().take(3).eq("000".chars())
+                && !pieces.integer.is_empty()
+                && !pieces.integer.chars().chain(pieces.fraction.chars()).rev().take(3).eq("000".chars())
         }
         Unit::Binary { steps } => {
             let room = 14_i64 - digits as i64 - i64::from(steps) * 3;
-            parts.fraction.is_empty() && room >= 0 && mantissa % 8 != 0
+            pieces.fraction.is_empty() && room >= 0 && mantissa % 8 != 0
         }
     }
 }

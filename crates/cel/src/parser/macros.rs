@@ -195,17 +195,17 @@ impl Parser<'_> {
         Ok((args.pop(), body))
     }
 
-    fn fold(&mut self, at: usize, range: Expr, names: &[Name], parts: Parts) -> Parse<Expr> {
+    fn fold(&mut self, at: usize, range: Expr, names: &[Name], accumulation: Accumulation) -> Parse<Expr> {
         let mut names = names.iter().map(Name::clone);
         let fold = Comprehension {
             iter_range: range,
             iter_var: names.next().unwrap_or_else(|| UNUSED.into()),
             iter_var2: names.next(),
             accu_var: ACCUMULATOR.into(),
-            accu_init: parts.init,
-            loop_condition: parts.condition,
-            loop_step: parts.step,
-            result: parts.result,
+            accu_init: accumulation.init,
+            loop_condition: accumulation.condition,
+            loop_step: accumulation.step,
+            result: accumulation.result,
         };
         self.node(at, Kind::Comprehension(Box::new(fold)))
     }
@@ -225,7 +225,8 @@ impl Parser<'_> {
     }
 }
 
-struct Parts {
+/// What a comprehension gathers, from its first value to its last.
+struct Accumulation {
     init: Expr,
     condition: Expr,
     step: Expr,
@@ -248,13 +249,13 @@ fn all(p: &mut Parser<'_>, at: usize, range: Expr, args: Vec<Expr>) -> Parse<Exp
     let accu = p.accu(at)?;
     let condition = p.call(at, "@not_strictly_false", vec![accu])?;
     let accu = p.accu(at)?;
-    let parts = Parts {
+    let accumulation = Accumulation {
         init: p.literal(at, Literal::Bool(true))?,
         condition,
         step: p.call(at, "_&&_", vec![accu, test])?,
         result: p.accu(at)?,
     };
-    p.fold(at, range, &names, parts)
+    p.fold(at, range, &names, accumulation)
 }
 
 fn exists(p: &mut Parser<'_>, at: usize, range: Expr, args: Vec<Expr>) -> Parse<Expr> {
@@ -265,13 +266,13 @@ fn exists(p: &mut Parser<'_>, at: usize, range: Expr, args: Vec<Expr>) -> Parse<
     let not = p.call(at, "!_", vec![accu])?;
     let condition = p.call(at, "@not_strictly_false", vec![not])?;
     let accu = p.accu(at)?;
-    let parts = Parts {
+    let accumulation = Accumulation {
         init: p.literal(at, Literal::Bool(false))?,
         condition,
         step: p.call(at, "_||_", vec![accu, test])?,
         result: p.accu(at)?,
     };
-    p.fold(at, range, &names, parts)
+    p.fold(at, range, &names, accumulation)
 }
 
 fn exists_one(p: &mut Parser<'_>, at: usize, range: Expr, args: Vec<Expr>) -> Parse<Expr> {
@@ -283,13 +284,13 @@ fn exists_one(p: &mut Parser<'_>, at: usize, range: Expr, args: Vec<Expr>) -> Pa
     let accu = p.accu(at)?;
     let step = p.call(at, "_?_:_", vec![test, more, accu])?;
     let (accu, one) = (p.accu(at)?, p.literal(at, Literal::Int(1))?);
-    let parts = Parts {
+    let accumulation = Accumulation {
         init: p.literal(at, Literal::Int(0))?,
         condition: p.literal(at, Literal::Bool(true))?,
         step,
         result: p.call(at, "_==_", vec![accu, one])?,
     };
-    p.fold(at, range, &names, parts)
+    p.fold(at, range, &names, accumulation)
 }
 
 /// A fold that appends `value` for each element that passes `test`.
@@ -317,8 +318,8 @@ fn conditionally(
             p.call(at, "_?_:_", vec![test, step, accu])?
         }
     };
-    let parts = Parts { init, condition: p.literal(at, Literal::Bool(true))?, step, result: p.accu(at)? };
-    p.fold(at, range, names, parts)
+    let accumulation = Accumulation { init, condition: p.literal(at, Literal::Bool(true))?, step, result: p.accu(at)? };
+    p.fold(at, range, names, accumulation)
 }
 
 fn map(p: &mut Parser<'_>, at: usize, range: Expr, args: Vec<Expr>) -> Parse<Expr> {

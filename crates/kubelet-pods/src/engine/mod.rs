@@ -56,7 +56,7 @@ use crate::pod::http_source::HttpSource;
 use crate::pod::publish::{Liveness, StatusBoard};
 use crate::pod::store::PodStore;
 use crate::pod::{Delivery, Source, api_source};
-use crate::probe::{News, ProbeParts, Probes, RESULT_QUEUE, Results, Statuses};
+use crate::probe::{News, ProbeDependencies, Probes, RESULT_QUEUE, Results, Statuses};
 use crate::runtime::PodRuntime;
 use crate::runtime::back_off::KeyedBackOff;
 use crate::runtime::checkpoint::CheckpointError;
@@ -176,7 +176,7 @@ impl PodEngine {
             Arc::clone(&metrics),
         );
         let pods = Arc::new(pods);
-        let probes = Probes::new(ProbeParts {
+        let probes = Probes::new(ProbeDependencies {
             runtime: Arc::clone(&runtime),
             node: Arc::clone(&side.node),
             events: Arc::clone(&side.events),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use api_types::core_v1::Pod;
 use component_helpers::pod_requests;
 
-use super::usage::{FileSystems, Parts, PodUse};
+use super::usage::{FileSystems, FsStatsTypes, PodUse};
 use crate::resources::thresholds::Signal;
 
 /// Sorts pods so that the first one should go first.
@@ -23,20 +23,20 @@ pub(super) fn rank(pods: &mut [Arc<Pod>], uses: &HashMap<String, PodUse>, signal
         "pids" => pods
             .sort_by(|one, other| priority(one, other).then_with(|| used(other).processes.cmp(&used(one).processes))),
         "inodes" => {
-            let parts = Parts::of(signal, layout);
+            let types = FsStatsTypes::of(signal, layout);
             pods.sort_by(|one, other| {
                 // Compared with a request in bytes, as upstream does: in effect, pods without one go first.
                 let key = |pod: &Pod| {
-                    let inodes = used(pod).on(parts).inodes;
+                    let inodes = used(pod).on(types).inodes;
                     Excess { unknown: false, exceeds: inodes > 0, by: signed(inodes) - request(pod, STORAGE) }
                 };
                 by_excess(&key(one), &key(other), || priority(one, other))
             });
         }
         _ => {
-            let parts = Parts::of(signal, layout);
+            let types = FsStatsTypes::of(signal, layout);
             pods.sort_by(|one, other| {
-                let known = |pod: &Pod| uses.get(&pod.metadata.uid).map(|used| used.on(parts).bytes);
+                let known = |pod: &Pod| uses.get(&pod.metadata.uid).map(|used| used.on(types).bytes);
                 let key = |pod: &Pod| Excess::new(known(pod), request(pod, STORAGE));
                 by_excess(&key(one), &key(other), || priority(one, other))
             });

@@ -86,13 +86,13 @@ pub enum FileSystems {
 
 /// Which parts of a pod's use count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Parts {
+pub(super) struct FsStatsTypes {
     logs: bool,
     volumes: bool,
     layers: bool,
 }
 
-impl Parts {
+impl FsStatsTypes {
     /// What lies on the file system of a signal.
     pub(super) fn of(signal: Signal, layout: FileSystems) -> Self {
         use Signal::{ContainerfsAvailable, ContainerfsInodesFree, ImagefsAvailable, ImagefsInodesFree};
@@ -113,17 +113,17 @@ impl Parts {
 impl PodUse {
     /// Local ephemeral storage of all kinds.
     pub fn ephemeral(&self) -> Room {
-        self.on(Parts { logs: true, volumes: true, layers: true }) + self.other
+        self.on(FsStatsTypes { logs: true, volumes: true, layers: true }) + self.other
     }
 
     /// What counts for a disk signal.
-    pub(super) fn on(&self, parts: Parts) -> Room {
+    pub(super) fn on(&self, types: FsStatsTypes) -> Room {
         let mut sum = Room::default();
         for container in &self.containers {
-            sum = sum + if parts.logs { container.logs } else { Room::default() };
-            sum = sum + if parts.layers { container.layer } else { Room::default() };
+            sum = sum + if types.logs { container.logs } else { Room::default() };
+            sum = sum + if types.layers { container.layer } else { Room::default() };
         }
-        if parts.volumes {
+        if types.volumes {
             sum = sum + self.volumes.iter().filter(|volume| !volume.in_memory).map(|volume| volume.used).sum();
         }
         sum

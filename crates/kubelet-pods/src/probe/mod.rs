@@ -18,7 +18,7 @@ use parking_lot::RwLock;
 
 use crate::runtime::plan::ProbeResults;
 
-pub(crate) use workers::{News, Parts as ProbeParts, Probes, RESULT_QUEUE, Statuses};
+pub(crate) use workers::{News, ProbeDependencies, Probes, RESULT_QUEUE, Statuses};
 
 /// What a probe is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

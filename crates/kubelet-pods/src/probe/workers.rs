@@ -73,7 +73,7 @@ struct Shared {
 }
 
 /// What the workers share.
-pub(crate) struct Parts {
+pub(crate) struct ProbeDependencies {
     pub runtime: Arc<dyn Runtime>,
     pub node: Arc<dyn NodeView>,
     pub events: Arc<dyn Events>,
@@ -87,8 +87,8 @@ pub(crate) struct Parts {
 }
 
 impl Probes {
-    pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { runtime, node, events, statuses, results, news, metrics, clock, rng, tasks } = parts;
+    pub(crate) fn new(given: ProbeDependencies) -> Self {
+        let ProbeDependencies { runtime, node, events, statuses, results, news, metrics, clock, rng, tasks } = given;
         let (started, started_at) = (clock.monotonic(), Time::from(clock.wall()));
         let shared =
             Shared { runtime, node, events, results, statuses, news, metrics, clock, rng, tasks, started, started_at };

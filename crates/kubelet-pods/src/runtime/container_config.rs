@@ -11,7 +11,7 @@ use super::labels;
 use crate::border::ContainerInputs;
 
 /// Everything that goes into the config of one instance of a container.
-pub struct Parts<'a> {
+pub struct ContainerConfigInputs<'a> {
     pub pod: &'a Pod,
     pub container: &'a Container,
     pub restart_count: u32,
@@ -27,8 +27,9 @@ pub fn log_path(container: &str, restart_count: u32) -> String {
     format!("{container}/{restart_count}.log")
 }
 
-pub fn config(parts: Parts<'_>) -> ContainerConfig {
-    let Parts { pod, container, restart_count, image, inputs, termination_log, resources, security } = parts;
+pub fn config(from: ContainerConfigInputs<'_>) -> ContainerConfig {
+    let ContainerConfigInputs { pod, container, restart_count, image, inputs, termination_log, resources, security } =
+        from;
     let lookup = |name: &str| inputs.env.get(name).cloned();
     let expand = |texts: &[String]| texts.iter().map(|text| crate::env::expand(text, &lookup)).collect();
     ContainerConfig {

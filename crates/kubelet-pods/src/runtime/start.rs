@@ -8,7 +8,7 @@ use api_types::core_v1::{Container, ObjectReference, Pod};
 use node_api::cri::CriError;
 use node_api::cri::v1::{ContainerConfig, Mount, NamespaceMode};
 
-use super::container_config::{Parts, config, log_path};
+use super::container_config::{ContainerConfigInputs, config, log_path};
 use super::failure::{Failure, WaitingReason};
 use super::images::{Ready, Wanted};
 use super::kill::Grace;
@@ -175,7 +175,7 @@ impl PodRuntime {
         let inputs = self.side.setup.container(pod, container, &facts).await?;
         let directory = Path::new(&sandbox.config.log_directory).join(&container.name);
         std::fs::create_dir_all(&directory).map_err(ConfigError::LogDirectory)?;
-        Ok(config(Parts {
+        Ok(config(ContainerConfigInputs {
             pod,
             container,
             restart_count,
