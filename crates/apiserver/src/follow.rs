@@ -15,7 +15,7 @@ use crate::own_request::server_request;
 const RESTART_DELAY: Duration = Duration::from_millis(500);
 
 /// Namespace and name.
-type Place = (String, String);
+type NamespacedName = (String, String);
 
 /// Somebody who follows a resource.
 pub(crate) trait Follower: Send + Sync + 'static {
@@ -47,7 +47,7 @@ pub(crate) fn follow(
 
 /// Follows one watch to its end: first everything there is, then the changes. What a former watch had shown and this
 /// one does not was deleted in between.
-async fn follow_once(resource: &Arc<Resource>, follower: &dyn Follower, known: &mut BTreeSet<Place>) {
+async fn follow_once(resource: &Arc<Resource>, follower: &dyn Follower, known: &mut BTreeSet<NamespacedName>) {
     let options = ListOptions {
         watch: true,
         allow_watch_bookmarks: true,
@@ -68,22 +68,22 @@ async fn follow_once(resource: &Arc<Resource>, follower: &dyn Follower, known: &
         match event {
             Event::Change(change) => {
                 let object = change.item.object();
-                let place = (object.meta().namespace.clone(), object.meta().name.clone());
+                let name = (object.meta().namespace.clone(), object.meta().name.clone());
                 if change.kind == ChangeKind::Deleted {
-                    known.remove(&place);
-                    follower.gone(&place.0, &place.1);
+                    known.remove(&name);
+                    follower.gone(&name.0, &name.1);
                 } else {
                     if let Some(unseen) = &mut unseen {
-                        unseen.remove(&place);
+                        unseen.remove(&name);
                     }
-                    known.insert(place);
+                    known.insert(name);
                     follower.set(object);
                 }
             }
             Event::Bookmark { initial_events_end: true, .. } => {
-                for place in unseen.take().unwrap_or_default() {
-                    known.remove(&place);
-                    follower.gone(&place.0, &place.1);
+                for name in unseen.take().unwrap_or_default() {
+                    known.remove(&name);
+                    follower.gone(&name.0, &name.1);
                 }
                 follower.complete();
             }

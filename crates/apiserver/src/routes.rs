@@ -20,14 +20,14 @@ pub(crate) trait Endpoint: Send + Sync + 'static {
 }
 
 /// Group, version, resource, subresource.
-type Place = (&'static str, &'static str, &'static str, &'static str);
+type RouteKey = (&'static str, &'static str, &'static str, &'static str);
 
 /// The table of places. Each is taken once; it is an error of the program to take one twice.
 #[derive(Default)]
 pub(crate) struct Routes {
     exact: BTreeMap<&'static str, Arc<dyn Endpoint>>,
     prefixes: BTreeMap<&'static str, Arc<dyn Endpoint>>,
-    resources: HashMap<Place, Arc<dyn Endpoint>>,
+    resources: HashMap<RouteKey, Arc<dyn Endpoint>>,
 }
 
 impl Routes {

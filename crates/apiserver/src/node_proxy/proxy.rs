@@ -43,13 +43,13 @@ impl Endpoint for Proxy {
         let info = Arc::clone(request.info());
         admit_connect(cx, &request).await?;
         let raw = request.uri().path().to_owned();
-        let place = Place::of(&raw, &info);
+        let own = ProxyPath::of(&raw, &info);
         let backend = self.backend(cx, &info).await?;
-        if place.rest.is_empty() && matches!(*request.method(), Method::GET | Method::HEAD) {
+        if own.rest.is_empty() && matches!(*request.method(), Method::GET | Method::HEAD) {
             return redirect_to_root(&raw, request.uri());
         }
         let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
-        let path = if place.rest.is_empty() { "/" } else { place.rest };
+        let path = if own.rest.is_empty() { "/" } else { own.rest };
         let target = format!("{path}{query}");
         if streaming::is_upgrade(request.headers()) {
             let io = backend.dial().await.map_err(|error| unavailable(&error))?;
@@ -57,8 +57,8 @@ impl Endpoint for Proxy {
             let mut request = upgrade::prepared(request);
             return upgrade::answer(cx, audited, proxy_upgrade(&mut request, io, &target, &backend.authority).await);
         }
-        let response = pass_on(cx, request, &backend, &target, place.prefix).await?;
-        let (authority, prefix) = (backend.authority.clone(), place.prefix.to_owned());
+        let response = pass_on(cx, request, &backend, &target, own.prefix).await?;
+        let (authority, prefix) = (backend.authority.clone(), own.prefix.to_owned());
         self.pages.with_links(response, move |link| rewritten(link, &authority, &prefix))
     }
 }
@@ -77,14 +77,14 @@ impl Proxy {
 }
 
 /// A path cut behind `proxy`.
-struct Place<'a> {
+struct ProxyPath<'a> {
     /// Up to and with `proxy`.
     prefix: &'a str,
     /// The backend's path, with its slash; empty where there is none.
     rest: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ProxyPath<'a> {
     /// The path as sent, since decoding it would change what the backend gets.
     fn of(raw: &'a str, info: &RequestInfo) -> Self {
         // "", api, v1, [namespaces, ns,] resource, id, proxy
@@ -183,8 +183,8 @@ mod tests {
         ];
         for (path, prefix, rest) in cases {
             let info = RequestInfo::new(&Method::GET, path, &Query::default()).unwrap();
-            let place = Place::of(path, &info);
-            assert_eq!((place.prefix, place.rest), (prefix, rest));
+            let own = ProxyPath::of(path, &info);
+            assert_eq!((own.prefix, own.rest), (prefix, rest));
         }
     }
 
