@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use crate::delivery::Delivery;
 use crate::event::{self, Origin, Stage, Target};
 use crate::metrics::AuditMetrics;
-use crate::policy::{Asked, Policy, Told};
+use crate::policy::{Asked, Policy, RequestAuditConfig};
 
 /// A request that could not be told of, where that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +41,7 @@ impl Auditor {
         let received = MicroTime::from(self.clock.wall());
         let mut event = event::begin(origin, &target);
         event.request_received_timestamp = received;
-        let notes = Notes { event, target, told: None, is_over: false };
+        let notes = Notes { event, target, config: None, is_over: false };
         Context(Some(Arc::new(Record { auditor: Arc::clone(self), notes: Mutex::new(notes) })))
     }
 }
@@ -59,7 +59,7 @@ struct Notes {
     event: Event,
     target: Target,
     /// Nothing until the policy was asked, and where it wants nothing.
-    told: Option<Told>,
+    config: Option<RequestAuditConfig>,
     is_over: bool,
 }
 
@@ -196,7 +196,7 @@ impl Context {
     fn note(&self, change: impl FnOnce(&mut Event)) {
         if let Some(record) = &self.0 {
             let mut notes = record.notes.lock();
-            if notes.told.is_some() && !notes.is_over {
+            if notes.config.is_some() && !notes.is_over {
                 change(&mut notes.event);
             }
         }
@@ -212,12 +212,12 @@ impl Notes {
 impl Record {
     fn ask_policy(&self, user: &UserInfo) {
         let mut notes = self.notes.lock();
-        let told = self.auditor.policy.told(Asked { user, target: &notes.target });
-        let level = told.as_ref().map_or("None", |told| told.level.as_str());
+        let config = self.auditor.policy.evaluate(Asked { user, target: &notes.target });
+        let level = config.as_ref().map_or("None", |config| config.level.as_str());
         self.auditor.metrics.levels.with(&[level]).inc();
         notes.event.level = level.to_owned();
         notes.event.user = user.clone();
-        notes.told = told;
+        notes.config = config;
     }
 
     /// Nothing is noted any more; gives whether something was.
@@ -247,7 +247,7 @@ impl Record {
     /// The event of a stage as a line; nothing where the policy does not want it.
     fn line(&self, stage: Stage, time: Option<MicroTime>) -> Option<String> {
         let notes = self.notes.lock();
-        notes.told.as_ref().filter(|told| !told.omitted.contains(&stage))?;
+        notes.config.as_ref().filter(|config| !config.omitted.contains(&stage))?;
         let mut event = notes.event.clone();
         drop(notes);
         event.stage = stage.name().to_owned();

@@ -61,17 +61,17 @@ impl Policy {
         if problems.is_empty() { Ok(Self(policy)) } else { Err(PolicyError(problems.join("; "))) }
     }
 
-    /// The stages of a request that are told; nothing where none is.
-    pub(crate) fn told(&self, asked: Asked<'_>) -> Option<Told> {
+    /// What is to be told of a request; nothing where nothing is.
+    pub(crate) fn evaluate(&self, asked: Asked<'_>) -> Option<RequestAuditConfig> {
         let rule = self.0.rules.iter().find(|rule| fits(rule, asked)).filter(|rule| rule.level != "None")?;
         let omitted = self.0.omit_stages.iter().chain(&rule.omit_stages).filter_map(|name| Stage::find(name)).collect();
-        Some(Told { level: rule.level.clone(), omitted })
+        Some(RequestAuditConfig { level: rule.level.clone(), omitted })
     }
 }
 
 /// How a request is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct RequestAuditConfig {
     pub(crate) level: String,
     pub(crate) omitted: Vec<Stage>,
 }

@@ -78,8 +78,8 @@ fn the_first_rule_that_fits_decides() {
         (json!([{"level": "Metadata", "nonResourceURLs": ["*"]}]), "get ns pods a", false),
     ] {
         let (user, target) = (user("jane", &["devs"]), target(request));
-        let told = policy(&rules).told(Asked { user: &user, target: &target });
-        assert_eq!(told.is_some(), expected, "{rules} {request}");
+        let config = policy(&rules).evaluate(Asked { user: &user, target: &target });
+        assert_eq!(config.is_some(), expected, "{rules} {request}");
     }
 }
 

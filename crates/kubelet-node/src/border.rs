@@ -39,6 +39,14 @@ impl SideError {
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
+
+    /// An error with its cause.
+    pub fn of(error: &dyn std::error::Error) -> Self {
+        match error.source() {
+            Some(cause) => Self(format!("{error}: {cause}")),
+            None => Self(error.to_string()),
+        }
+    }
 }
 
 /// Why a pod's volumes are not all in place.

@@ -114,7 +114,7 @@ impl Pleg {
                 containers.entry(uid.clone()).or_insert_with(Vec::new).push(container);
             }
         }
-        let known = self.cache.told_of();
+        let known = self.cache.outlined();
         let uids: BTreeSet<_> = sandboxes.keys().chain(containers.keys()).chain(&known).cloned().collect();
         for uid in uids {
             let sandboxes = sandboxes.get(&uid).map_or(&[][..], Vec::as_slice);
@@ -146,7 +146,7 @@ impl Pleg {
     /// Compares a pod with how it was; on a change (or when asked) reads it in full and tells the loop.
     async fn compare(&self, uid: &str, sandboxes: &[PodSandbox], containers: &[Container], at: Instant, asked: bool) {
         let now = outline(sandboxes, containers);
-        let before = self.cache.told(uid);
+        let before = self.cache.outline(uid);
         if now == before && !asked {
             return;
         }

@@ -11,7 +11,7 @@ use component_helpers::{pod_requests, qos};
 use parking_lot::Mutex;
 use sys::cgroups::{CgroupPath, Cgroups, Limit, Limits};
 
-use super::keeper::{Files, KeepError, Keeper, Slices};
+use super::keeper::{Files, Keeper, Slices};
 use super::pod::PodLimits;
 use super::units::Units;
 use super::{CgroupNames, cpu};
@@ -87,7 +87,7 @@ impl PodGroups {
     }
 
     async fn put(&self, group: &CgroupPath, limits: &Limits) -> Result<(), SideError> {
-        self.keeper.put(group, limits).await.map_err(|error| told(&error))
+        self.keeper.put(group, limits).await.map_err(|error| SideError::of(&error))
     }
 
     /// The group of a pod, as the runtime is told it.
@@ -142,14 +142,7 @@ impl PodGroups {
     }
 
     async fn destroy(&self, group: &CgroupPath) -> Result<(), SideError> {
-        self.keeper.remove(group).await.map_err(|error| told(&error))
-    }
-}
-
-fn told(error: &KeepError) -> SideError {
-    match std::error::Error::source(error) {
-        Some(cause) => SideError(format!("{error}: {cause}")),
-        None => SideError(error.to_string()),
+        self.keeper.remove(group).await.map_err(|error| SideError::of(&error))
     }
 }
 

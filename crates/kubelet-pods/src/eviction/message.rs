@@ -11,13 +11,18 @@ use super::usage::{Observation, PodUse};
 use crate::resources::thresholds::{Signal, Threshold};
 
 /// A message and what the event carries beside it.
-pub(super) struct Told {
+pub(super) struct EvictionMessage {
     pub(super) message: String,
     pub(super) annotations: BTreeMap<String, String>,
 }
 
 /// Why a pod goes when `threshold` is met.
-pub(super) fn told(pod: &Pod, used: Option<&PodUse>, threshold: &Threshold, seen: Option<&Observation>) -> Told {
+pub(super) fn of(
+    pod: &Pod,
+    used: Option<&PodUse>,
+    threshold: &Threshold,
+    seen: Option<&Observation>,
+) -> EvictionMessage {
     let resource = threshold.signal.resource();
     let mut message = format!("The node was low on resource: {resource}. ");
     let mut annotations = BTreeMap::from([("starved_resource".to_owned(), resource.to_owned())]);
@@ -54,7 +59,7 @@ pub(super) fn told(pod: &Pod, used: Option<&PodUse>, threshold: &Threshold, seen
         annotations.insert("offending_containers".to_owned(), names.join(","));
         annotations.insert("offending_containers_usage".to_owned(), amounts.join(","));
     }
-    Told { message, annotations }
+    EvictionMessage { message, annotations }
 }
 
 /// Use and request of a container that uses more than it asked for.
@@ -129,10 +134,10 @@ mod tests {
             ),
         ];
         for (threshold, seen, expected, offending) in cases {
-            let told = told(&pod, Some(&used), &threshold, Some(&seen));
-            assert_eq!(told.message, expected);
-            assert_eq!(told.annotations["starved_resource"], threshold.signal.resource());
-            let found = told.annotations.get("offending_containers").map_or("", String::as_str);
+            let made = of(&pod, Some(&used), &threshold, Some(&seen));
+            assert_eq!(made.message, expected);
+            assert_eq!(made.annotations["starved_resource"], threshold.signal.resource());
+            let found = made.annotations.get("offending_containers").map_or("", String::as_str);
             assert_eq!(found, offending);
         }
     }

@@ -186,11 +186,11 @@ impl Evictor {
         let pod = pods.into_iter().find(|pod| !is_critical(pod))?;
         let uid = pod.metadata.uid.clone();
         let seen = snapshot.observations.get(&threshold.signal);
-        let told = message::told(&pod, snapshot.pods.get(&uid), threshold, seen);
+        let made = message::of(&pod, snapshot.pods.get(&uid), threshold, seen);
         let grace = if threshold.grace.is_zero() { AT_ONCE } else { self.soft_grace(&pod) };
         let age = seen.map(|seen| self.clock.wall().duration_since(seen.at).unwrap_or_default());
         (self.count)(threshold.signal.name(), age);
-        self.evict(&pod, grace, told.message.clone(), Some(told.message), told.annotations).await;
+        self.evict(&pod, grace, made.message.clone(), Some(made.message), made.annotations).await;
         Some(uid)
     }
 

@@ -33,7 +33,7 @@ struct Known {
     pod: Arc<RuntimePod>,
     at: Instant,
     /// What the sync loop was told last.
-    told: Outline,
+    outline: Outline,
     /// Nobody needs the addresses that it had.
     released: bool,
 }
@@ -42,7 +42,7 @@ impl Known {
     /// Whether the runtime shows nothing of the pod and nobody remembers it.
     fn is_over(&self) -> bool {
         let remembered = !self.released && !self.pod.ips.is_empty();
-        self.pod.is_empty() && self.told.is_empty() && !remembered
+        self.pod.is_empty() && self.outline.is_empty() && !remembered
     }
 }
 
@@ -71,11 +71,11 @@ impl RuntimeCache {
             return Arc::clone(&newer.pod);
         }
         let pod = Arc::new(pod);
-        let (told, released) = match state.pods.remove(uid) {
-            Some(before) => (before.told, before.released && !pod.is_alive()),
+        let (outline, released) = match state.pods.remove(uid) {
+            Some(before) => (before.outline, before.released && !pod.is_alive()),
             None => (Outline::new(), false),
         };
-        state.keep(uid, Known { pod: Arc::clone(&pod), at, told, released });
+        state.keep(uid, Known { pod: Arc::clone(&pod), at, outline, released });
         pod
     }
 
@@ -88,21 +88,21 @@ impl RuntimeCache {
     }
 
     /// What the sync loop was told last of a pod.
-    pub fn told(&self, uid: &str) -> Outline {
-        self.state.lock().pods.get(uid).map(|known| known.told.clone()).unwrap_or_default()
+    pub fn outline(&self, uid: &str) -> Outline {
+        self.state.lock().pods.get(uid).map(|known| known.outline.clone()).unwrap_or_default()
     }
 
     /// The pods of which the sync loop was told that there is something.
-    pub fn told_of(&self) -> Vec<String> {
+    pub fn outlined(&self) -> Vec<String> {
         let state = self.state.lock();
-        state.pods.iter().filter(|(_, known)| !known.told.is_empty()).map(|(uid, _)| uid.clone()).collect()
+        state.pods.iter().filter(|(_, known)| !known.outline.is_empty()).map(|(uid, _)| uid.clone()).collect()
     }
 
     /// Remembers what the sync loop is told of a pod that was [`put`](Self::put).
     pub fn tell(&self, uid: &str, outline: Outline) {
         let mut state = self.state.lock();
         if let Some(known) = state.pods.remove(uid) {
-            state.keep(uid, Known { told: outline, ..known });
+            state.keep(uid, Known { outline, ..known });
         }
     }
 

@@ -10,7 +10,7 @@ use base::{SharedClock, SharedRng};
 use sys::mounts::{Depth, Mount, Mounts, Restrictions, Unmount};
 
 use super::claims::Resolved;
-use super::empty_dir::{self, in_memory, make_directory, mount_once, told};
+use super::empty_dir::{self, in_memory, make_directory, mount_once};
 use super::layout::{Layout, Plugin};
 use super::ownership::{Access, When, give_to_group};
 use super::spec::nested_mount_points;
@@ -42,7 +42,7 @@ impl Disk {
         if self.is_marked(uid, &volume.name) && path.is_dir() {
             let on_disk = source.medium.is_empty();
             // Memory is gone after a reboot, its directory is not.
-            if on_disk || self.mounts.is_mount_point(path).map_err(|error| told(&error))? {
+            if on_disk || self.mounts.is_mount_point(path).map_err(|error| SideError::of(&error))? {
                 return Ok(());
             }
         }
@@ -78,12 +78,12 @@ impl Disk {
         let path = self.layout.volume(uid, Plugin::Local, &resolved.volume);
         let mark = self.layout.given_mark(uid, &resolved.volume);
         make_directory(&path, 0o750)?;
-        if !self.mounts.is_mount_point(&path).map_err(|error| told(&error))? {
+        if !self.mounts.is_mount_point(&path).map_err(|error| SideError::of(&error))? {
             // Left by a machine that was started anew since.
             let _ = std::fs::remove_file(&mark);
             let mut mount = Mount::bind(&resolved.source, &path, Depth::One);
             mount.read_only = read_only;
-            self.mounts.mount(&mount).map_err(|error| told(&error))?;
+            self.mounts.mount(&mount).map_err(|error| SideError::of(&error))?;
         }
         if let (Some(group), false, false) = (fs_group(pod), read_only, mark.exists()) {
             let policy = pod.spec.security_context.as_ref().and_then(|c| c.fs_group_change_policy.as_deref());
@@ -191,7 +191,7 @@ impl Disk {
             match gone.or_else(|_| self.mounts.unmount_below(root, Unmount::Lazy)) {
                 Ok(0) => return Ok(()),
                 Ok(_) => {}
-                Err(error) => return Err(told(&error)),
+                Err(error) => return Err(SideError::of(&error)),
             }
         }
         Err(SideError(format!("{} is still mounted", root.display())))

@@ -63,18 +63,10 @@ pub(super) fn in_memory(mounts: &dyn Mounts, directory: &Path, size: Option<u64>
 
 /// Mounts unless something is mounted there already, by this process or by one before it.
 pub(super) fn mount_once(mounts: &dyn Mounts, mount: &Mount, at: &Path) -> Result<(), SideError> {
-    if mounts.is_mount_point(at).map_err(|error| told(&error))? {
+    if mounts.is_mount_point(at).map_err(|error| SideError::of(&error))? {
         return Ok(());
     }
-    mounts.mount(mount).map_err(|error| told(&error))
-}
-
-/// An error with its cause.
-pub(super) fn told(error: &dyn std::error::Error) -> SideError {
-    match error.source() {
-        Some(cause) => SideError(format!("{error}: {cause}")),
-        None => SideError(error.to_string()),
-    }
+    mounts.mount(mount).map_err(|error| SideError::of(&error))
 }
 
 /// The smallest positive one of what the volume, the pod and the node allow.

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use sys::fs::{Beneath, create_beneath, open_beneath};
 use sys::mounts::{Depth, Mount, Mounts, Unmount};
 
-use super::empty_dir::{make_directory, told};
+use super::empty_dir::make_directory;
 use crate::border::SideError;
 
 /// Puts what `relative` names below `volume` at `target`, making a missing directory first. Someone who changes the
@@ -23,12 +23,12 @@ pub(super) fn bind(
     let held = open(volume, Path::new(relative), read_only)?;
     let source = held.path();
     let meta = fs::metadata(&source).map_err(|error| SideError(error.to_string()))?;
-    if mounts.is_mount_point(target).map_err(|error| told(&error))? {
+    if mounts.is_mount_point(target).map_err(|error| SideError::of(&error))? {
         let same = fs::metadata(target).is_ok_and(|old| (old.dev(), old.ino()) == (meta.dev(), meta.ino()));
         if same {
             return Ok(target.to_owned());
         }
-        mounts.unmount(target, Unmount::Lazy).map_err(|error| told(&error))?;
+        mounts.unmount(target, Unmount::Lazy).map_err(|error| SideError::of(&error))?;
     }
     if meta.is_dir() {
         make_directory(target, 0o750)?;
@@ -39,7 +39,7 @@ pub(super) fn bind(
         let made = fs::OpenOptions::new().create(true).append(true).open(target);
         made.map_err(|error| SideError(format!("open {}: {error}", target.display())))?;
     }
-    mounts.mount(&Mount::bind(source, target, Depth::Recursive)).map_err(|error| told(&error))?;
+    mounts.mount(&Mount::bind(source, target, Depth::Recursive)).map_err(|error| SideError::of(&error))?;
     Ok(target.to_owned())
 }
 
@@ -79,7 +79,7 @@ pub(super) fn clean(mounts: &dyn Mounts, root: &Path) -> Result<(), SideError> {
     if !root.exists() {
         return Ok(());
     }
-    mounts.unmount_below(root, Unmount::Lazy).map_err(|error| told(&error))?;
+    mounts.unmount_below(root, Unmount::Lazy).map_err(|error| SideError::of(&error))?;
     sys::fs::remove_tree(root).map_err(|error| SideError(format!("remove {}: {error}", root.display())))
 }
 
