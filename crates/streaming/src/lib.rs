@@ -11,12 +11,12 @@
 //! <https://kubernetes.io/blog/2024/08/20/websockets-transition/> and KEP-4006.
 
 mod activity;
+mod command_status;
 mod dial;
 mod event_stream;
 mod handshake;
 mod log_stream;
 mod one_way;
-mod outcome;
 mod pipe;
 mod port_forward;
 mod port_forward_client;
@@ -34,6 +34,7 @@ mod session_tests;
 
 use std::time::Duration;
 
+pub use command_status::{CommandStatus, ErrorStreamError, StatusForm};
 pub use dial::{DialError, Refused, dial_spdy, dial_websocket, pass_on, spdy_request, upgrade, websocket_request};
 pub use event_stream::{EventForm, accept_event_stream, send_events};
 pub use handshake::{
@@ -41,7 +42,6 @@ pub use handshake::{
     is_spdy, is_tunnel, is_upgrade, is_websocket, subprotocols,
 };
 pub use log_stream::{accept_log_stream, send_log};
-pub use outcome::{ErrorStreamError, Outcome, StatusForm};
 pub use pipe::{BoxRead, BoxWrite, PipeReader};
 pub use port_forward::{Forward, ForwardData, PortError, PortForward, query_ports};
 pub use port_forward_client::{Carrier, ClientForward, ForwardErrorReader, PortForwardClient};
@@ -49,7 +49,7 @@ pub use protocol::{PORT_FORWARD, Protocol, SPDY, STREAM_PROTOCOL_VERSION, Stream
 pub use proxy::{
     Proxied, ProxyError, proxy_tunnel, proxy_tunnel_while_used, proxy_upgrade, proxy_upgrade_while_used, translate,
 };
-pub use remote_client::{ClientCommand, OutcomeError};
+pub use remote_client::{ClientCommand, CommandStatusError};
 pub use remote_command::{RemoteCommand, SessionError};
 pub use resize::{ResizeEvents, ResizeSender, TerminalSize};
 pub use spdy::SpdyError;

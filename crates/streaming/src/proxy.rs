@@ -10,11 +10,11 @@ use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderName, Method, Request, Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
+use crate::command_status::{CommandStatus, StatusForm};
 use crate::dial::{DialError, Refused, dial_spdy, pass_on, set_host, upgrade};
 use crate::handshake::{PendingUpgrade, Refusal, tunnelled_protocols, value, websocket_response};
-use crate::outcome::{Outcome, StatusForm};
 use crate::protocol::{SPDY, STREAM_PROTOCOL_VERSION, TUNNEL_PREFIX};
-use crate::remote_client::{ClientCommand, OutcomeError};
+use crate::remote_client::{ClientCommand, CommandStatusError};
 use crate::remote_command::RemoteCommand;
 use crate::splice::splice;
 use crate::websocket::WebSocketIo;
@@ -178,7 +178,7 @@ fn onward_request<B>(request: &Request<B>, target: &str, host: &str) -> Result<R
 
 /// Joins a WebSocket session with a SPDY one until the command ends or either side goes away, and reports the end, which
 /// it returns where there was one.
-pub async fn translate(mut front: RemoteCommand, mut back: ClientCommand) -> Option<Outcome> {
+pub async fn translate(mut front: RemoteCommand, mut back: ClientCommand) -> Option<CommandStatus> {
     let closed = front.closed();
     let (stdin, stdout, stderr) = (front.stdin.take(), front.stdout.take(), front.stderr.take());
     let (back_stdin, mut back_stdout, mut back_stderr) = (back.stdin.take(), back.stdout.take(), back.stderr.take());
@@ -203,16 +203,16 @@ pub async fn translate(mut front: RemoteCommand, mut back: ClientCommand) -> Opt
     };
     let output = async {
         let outputs = (drain(&mut back_stdout, stdout), drain(&mut back_stderr, stderr));
-        let outcome = tokio::join!(outputs.0, outputs.1, back.outcome()).2;
+        let outcome = tokio::join!(outputs.0, outputs.1, back.status()).2;
         Some(outcome)
     };
-    let outcome: Option<Result<Outcome, OutcomeError>> = tokio::select! {
+    let outcome: Option<Result<CommandStatus, CommandStatusError>> = tokio::select! {
         outcome = output => outcome,
         () = input => None,
         () = resizing => None,
         () = closed.cancelled() => None,
     };
-    let outcome = outcome.map(|outcome| outcome.unwrap_or_else(|error| Outcome::Failure(error.to_string())));
+    let outcome = outcome.map(|outcome| outcome.unwrap_or_else(|error| CommandStatus::Failure(error.to_string())));
     if let Some(outcome) = &outcome {
         front.finish(outcome, StatusForm::Full).await;
     }

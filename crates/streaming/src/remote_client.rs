@@ -6,7 +6,7 @@ use base::TaskGroup;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_tungstenite::tungstenite::protocol::Role as SocketRole;
 
-use crate::outcome::Outcome;
+use crate::command_status::CommandStatus;
 use crate::pipe::{BoxRead, BoxWrite};
 use crate::protocol::{Protocol, StreamSet, Subprotocol};
 use crate::remote_command::{ERROR, RESIZE, STDERR, STDIN, STDOUT};
@@ -47,13 +47,13 @@ enum Link {
 
 /// Why the end of a command could not be learnt.
 #[derive(Debug, thiserror::Error)]
-pub enum OutcomeError {
+pub enum CommandStatusError {
     /// The connection was lost.
     #[error("error reading from error stream: {0}")]
     Lost(#[from] std::io::Error),
     /// The server wrote something else than a status.
     #[error(transparent)]
-    Protocol(#[from] crate::outcome::ErrorStreamError),
+    Protocol(#[from] crate::command_status::ErrorStreamError),
 }
 
 impl ClientCommand {
@@ -140,10 +140,10 @@ impl ClientCommand {
     ///
     /// # Errors
     /// When the connection is lost first, or the word is not understood.
-    pub async fn outcome(&mut self) -> Result<Outcome, OutcomeError> {
+    pub async fn status(&mut self) -> Result<CommandStatus, CommandStatusError> {
         let mut bytes = Vec::new();
         (&mut self.error).take(MAX_ERROR_BYTES).read_to_end(&mut bytes).await?;
-        Ok(Outcome::from_error_stream(self.protocol, &bytes)?)
+        Ok(CommandStatus::from_error_stream(self.protocol, &bytes)?)
     }
 
     /// Ends the connection in good order.

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::Role as SocketRole;
 use tokio_util::sync::DropGuard;
 
-use crate::outcome::{Outcome, StatusForm};
+use crate::command_status::{CommandStatus, StatusForm};
 use crate::pipe::{BoxRead, BoxWrite};
 use crate::protocol::{Protocol, StreamSet, Subprotocol};
 use crate::resize::ResizeEvents;
@@ -176,7 +176,7 @@ impl RemoteCommand {
 
     /// Reports how the command ended and closes the connection. What was written to the outputs before gets to the
     /// client first.
-    pub async fn finish(self, outcome: &Outcome, form: StatusForm) {
+    pub async fn finish(self, outcome: &CommandStatus, form: StatusForm) {
         let Self { abort, protocol, stdin, stdout, stderr, resize, mut error, link, .. } = self;
         let bytes = outcome.to_error_stream(protocol, form);
         let report = async {

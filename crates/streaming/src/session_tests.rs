@@ -52,10 +52,10 @@ async fn serve_cat(mut session: RemoteCommand, ends_input: bool) {
     } else {
         tokio::io::copy(&mut stdin.take(200_000), &mut stdout).await.unwrap();
     }
-    session.finish(&Outcome::exit(3), StatusForm::Short).await;
+    session.finish(&CommandStatus::exit(3), StatusForm::Short).await;
 }
 
-async fn run_cat(mut client: ClientCommand) -> (Vec<u8>, String, Outcome) {
+async fn run_cat(mut client: ClientCommand) -> (Vec<u8>, String, CommandStatus) {
     let (mut stdin, mut stdout) = (client.stdin.take().unwrap(), client.stdout.take().unwrap());
     let mut stderr = client.stderr.take().unwrap();
     let write = async {
@@ -64,7 +64,7 @@ async fn run_cat(mut client: ClientCommand) -> (Vec<u8>, String, Outcome) {
     };
     let (mut out, mut err) = (Vec::new(), String::new());
     let ((), read, warned, outcome) =
-        tokio::join!(write, stdout.read_to_end(&mut out), stderr.read_to_string(&mut err), client.outcome());
+        tokio::join!(write, stdout.read_to_end(&mut out), stderr.read_to_string(&mut err), client.status());
     read.unwrap();
     warned.unwrap();
     (out, err, outcome.unwrap())
@@ -83,8 +83,8 @@ async fn cat_over_every_protocol() {
         assert!(out == [9; 200_000], "{dialect:?}: {} bytes", out.len());
         assert_eq!(err, "warning", "{dialect:?}");
         let expected = match protocol.has_status() {
-            true => Outcome::exit(3),
-            false => Outcome::Failure(
+            true => CommandStatus::exit(3),
+            false => CommandStatus::Failure(
                 "error executing remote command: command terminated with non-zero exit code: command terminated with \
                  exit code 3"
                     .into(),
@@ -117,7 +117,7 @@ async fn the_status_comes_after_all_output_even_to_a_slow_client() {
         let (mut client, mut server) = sessions(dialect, set, &group).await;
         group.spawn("server", async move {
             server.stdout.take().unwrap().write_all(&[1; 1_000_000]).await.unwrap();
-            server.finish(&Outcome::Success, StatusForm::Short).await;
+            server.finish(&CommandStatus::Success, StatusForm::Short).await;
         });
         let mut stdout = client.stdout.take().unwrap();
         let mut total = 0;
@@ -129,7 +129,7 @@ async fn the_status_comes_after_all_output_even_to_a_slow_client() {
                 read => total += read,
             }
         }
-        assert_eq!((total, client.outcome().await.unwrap()), (1_000_000, Outcome::Success), "{dialect:?}");
+        assert_eq!((total, client.status().await.unwrap()), (1_000_000, CommandStatus::Success), "{dialect:?}");
     }
 }
 
@@ -161,7 +161,7 @@ async fn an_unfinished_session_is_no_success() {
         let group = TaskGroup::new("test");
         let (mut client, server) = sessions(dialect, ALL, &group).await;
         drop(server);
-        assert!(matches!(client.outcome().await, Err(OutcomeError::Lost(_))), "{dialect:?}");
+        assert!(matches!(client.status().await, Err(CommandStatusError::Lost(_))), "{dialect:?}");
     }
 }
 
@@ -315,7 +315,7 @@ async fn cat_through_http_and_a_byte_proxy() {
     assert_eq!(chosen, "v4.channel.k8s.io");
     let client = ClientCommand::over_spdy(io, Protocol::V4, ALL, &group).await.unwrap();
     let (out, err, outcome) = run_cat(client).await;
-    assert_eq!((out.len(), err.as_str(), outcome), (200_000, "warning", Outcome::exit(3)));
+    assert_eq!((out.len(), err.as_str(), outcome), (200_000, "warning", CommandStatus::exit(3)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -345,7 +345,7 @@ async fn cat_translated_from_websocket_to_spdy() {
     assert_eq!(chosen, "v5.channel.k8s.io");
     let client = ClientCommand::over_websocket(io, V5, ALL, &group).await;
     let (out, err, outcome) = run_cat(client).await;
-    assert_eq!((out.len(), err.as_str(), outcome), (200_000, "warning", Outcome::exit(3)));
+    assert_eq!((out.len(), err.as_str(), outcome), (200_000, "warning", CommandStatus::exit(3)));
 }
 
 /// A server that ends the outputs, reports and closes must find nothing unread: its TCP would throw the report away.
@@ -368,7 +368,7 @@ async fn a_translator_says_nothing_between_the_end_of_the_output_and_the_report(
             let said = tokio::time::timeout(Duration::from_secs(1), output.read(&mut [0; 8])).await;
             assert!(said.is_err(), "{said:?}");
         }
-        error.write_all(&Outcome::exit(137).to_error_stream(Protocol::V4, StatusForm::Short)).await.unwrap();
+        error.write_all(&CommandStatus::exit(137).to_error_stream(Protocol::V4, StatusForm::Short)).await.unwrap();
         drop((error, outputs));
         connection.close().await;
     };
@@ -376,8 +376,8 @@ async fn a_translator_says_nothing_between_the_end_of_the_output_and_the_report(
         let back = ClientCommand::over_spdy(near, Protocol::V4, set, &group).await.unwrap();
         translate(front, back).await
     };
-    let (translated, outcome, ()) = tokio::join!(translator, client.outcome(), server);
-    assert_eq!((translated, outcome.unwrap()), (Some(Outcome::exit(137)), Outcome::exit(137)));
+    let (translated, outcome, ()) = tokio::join!(translator, client.status(), server);
+    assert_eq!((translated, outcome.unwrap()), (Some(CommandStatus::exit(137)), CommandStatus::exit(137)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,8 +7,8 @@ use api_types::core_v1::Pod;
 use async_trait::async_trait;
 use component_base::serving::{Response, empty};
 use streaming::{
-    Accepted, ClientCommand, Outcome, Protocol, RemoteCommand, SessionOptions, StatusForm, StreamSet, Subprotocol,
-    accept_remote_command, dial_spdy, is_websocket, proxy_upgrade, spdy_request, subprotocols, translate,
+    Accepted, ClientCommand, CommandStatus, Protocol, RemoteCommand, SessionOptions, StatusForm, StreamSet,
+    Subprotocol, accept_remote_command, dial_spdy, is_websocket, proxy_upgrade, spdy_request, subprotocols, translate,
 };
 
 use super::access::{admit_connect, read, require_create};
@@ -138,7 +138,7 @@ async fn run(cx: &ApiCx, front: RemoteCommand, backend: &Backend, target: &str, 
     let outcome = match open(cx, backend, target, set).await {
         Ok(back) => translate(front, back).await,
         Err(text) => {
-            let outcome = Outcome::Failure(text);
+            let outcome = CommandStatus::Failure(text);
             front.finish(&outcome, StatusForm::Full).await;
             Some(outcome)
         }

@@ -6,7 +6,7 @@ use base::{Rng, SystemClock, TaskGroup};
 use component_base::serving::{Handler, Request, Response, ServerHandle, empty, full, handler_fn, text};
 use http::StatusCode;
 use streaming::{
-    Outcome, PortForward, RemoteCommand, SessionOptions, StatusForm, StreamSet, Subprotocol, accept_port_forward,
+    CommandStatus, PortForward, RemoteCommand, SessionOptions, StatusForm, StreamSet, Subprotocol, accept_port_forward,
     accept_remote_command, query_ports,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -70,7 +70,7 @@ fn command(tasks: &TaskGroup, mut request: Request, query: &Query, name: Vec<&st
         stdin.read_exact(&mut input).await.unwrap();
         stdout.write_all(&input.to_ascii_uppercase()).await.unwrap();
         drop(stdout);
-        session.finish(&Outcome::exit(3), StatusForm::Short).await;
+        session.finish(&CommandStatus::exit(3), StatusForm::Short).await;
     });
     accepted.response.map(|()| empty())
 }

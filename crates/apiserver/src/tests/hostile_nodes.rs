@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use component_base::serving::{ServerHandle, handler_fn, text};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
-use streaming::{ClientCommand, DialError, Outcome, StreamSet, Subprotocol};
+use streaming::{ClientCommand, CommandStatus, DialError, StreamSet, Subprotocol};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::sockets::Sockets;
@@ -81,8 +81,8 @@ async fn redirects_of_node_agents_lead_nowhere() {
         // What is translated has been upgraded already: the failure comes within.
         let (io, _) = hostile.sockets.websocket(&exec, &["v5.channel.k8s.io"]).await.unwrap();
         let translated = ClientCommand::over_websocket(io, Subprotocol::TRANSLATED[0], SET, &hostile.sockets.tasks);
-        let outcome = translated.await.outcome().await.unwrap();
-        assert!(matches!(outcome, Outcome::Failure(_)), "{code}: {outcome:?}");
+        let outcome = translated.await.status().await.unwrap();
+        assert!(matches!(outcome, CommandStatus::Failure(_)), "{code}: {outcome:?}");
         hostile.stop().await;
     }
 }

@@ -6,7 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::Value;
 use streaming::{
-    Carrier, ClientCommand, Outcome, PORT_FORWARD, PortForwardClient, Protocol, StreamSet, Subprotocol, WebSocketIo,
+    Carrier, ClientCommand, CommandStatus, PORT_FORWARD, PortForwardClient, Protocol, StreamSet, Subprotocol,
+    WebSocketIo,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_tungstenite::tungstenite::Message;
@@ -42,11 +43,11 @@ async fn logs_come_in_messages() {
 }
 
 /// Sends the input; what comes back is all output and how the command ended.
-async fn run(mut command: ClientCommand) -> (String, Outcome) {
+async fn run(mut command: ClientCommand) -> (String, CommandStatus) {
     command.stdin.as_mut().unwrap().write_all(INPUT).await.unwrap();
     let mut out = String::new();
     command.stdout.take().unwrap().read_to_string(&mut out).await.unwrap();
-    (out, command.outcome().await.unwrap())
+    (out, command.status().await.unwrap())
 }
 
 /// The samples of a counter, once something was counted.
@@ -62,10 +63,10 @@ async fn counted(sockets: &Sockets, name: &str) -> Vec<String> {
     Vec::new()
 }
 
-fn ended(protocol: Protocol) -> Outcome {
+fn ended(protocol: Protocol) -> CommandStatus {
     let text = "error executing remote command: command terminated with non-zero exit code: command terminated with \
                 exit code 3";
-    if protocol.has_status() { Outcome::exit(3) } else { Outcome::Failure(text.to_owned()) }
+    if protocol.has_status() { CommandStatus::exit(3) } else { CommandStatus::Failure(text.to_owned()) }
 }
 
 #[tokio::test]
@@ -121,8 +122,8 @@ async fn commands_are_refused_before_the_upgrade_or_told_within_it() {
     assert!(code == 500 && text.contains("error dialing backend: dial tcp 127.0.0.1:"), "{code} {text}");
     let (io, _) = sockets.websocket(&exec("lost"), &["v5.channel.k8s.io"]).await.unwrap();
     let mut command = ClientCommand::over_websocket(io, Subprotocol::TRANSLATED[0], SET, &sockets.tasks).await;
-    let outcome = command.outcome().await.unwrap();
-    let Outcome::Failure(text) = &outcome else { panic!("{outcome:?}") };
+    let outcome = command.status().await.unwrap();
+    let CommandStatus::Failure(text) = &outcome else { panic!("{outcome:?}") };
     assert!(text.contains("error dialing backend: dial tcp 127.0.0.1:"), "{text}");
     assert_eq!(
         counted(&sockets, "apiserver_stream_translator").await,

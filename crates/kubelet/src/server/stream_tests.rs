@@ -13,8 +13,8 @@ use node_api::cri::fake::FakeRuntime;
 use node_api::cri::v1::ImageSpec;
 use node_api::cri::{Code, CriError, Images as _};
 use streaming::{
-    Carrier, ClientCommand, DialError, Outcome, PORT_FORWARD, PortForward, PortForwardClient, Protocol, RemoteCommand,
-    SessionOptions, StatusForm, StreamSet, Subprotocol, UpgradedIo, WebSocketIo, accept_port_forward,
+    Carrier, ClientCommand, CommandStatus, DialError, PORT_FORWARD, PortForward, PortForwardClient, Protocol,
+    RemoteCommand, SessionOptions, StatusForm, StreamSet, Subprotocol, UpgradedIo, WebSocketIo, accept_port_forward,
     accept_remote_command, dial_spdy, dial_websocket, spdy_request, websocket_request,
 };
 use sys::cgroups::FakeCgroups;
@@ -163,7 +163,7 @@ fn stream(tasks: &TaskGroup, mut request: Request) -> Response {
         stdin.read_exact(&mut input).await.unwrap();
         stdout.write_all(&input.to_ascii_uppercase()).await.unwrap();
         drop(stdout);
-        session.finish(&Outcome::exit(3), StatusForm::Short).await;
+        session.finish(&CommandStatus::exit(3), StatusForm::Short).await;
     });
     accepted.response.map(|()| empty())
 }
@@ -189,17 +189,17 @@ fn forward(tasks: &TaskGroup, request: &mut Request) -> Response {
     accepted.response.map(|()| empty())
 }
 
-async fn run(mut command: ClientCommand) -> (String, Outcome) {
+async fn run(mut command: ClientCommand) -> (String, CommandStatus) {
     command.stdin.as_mut().unwrap().write_all(INPUT).await.unwrap();
     let mut out = String::new();
     command.stdout.take().unwrap().read_to_string(&mut out).await.unwrap();
-    (out, command.outcome().await.unwrap())
+    (out, command.status().await.unwrap())
 }
 
-fn ended(protocol: Protocol) -> Outcome {
+fn ended(protocol: Protocol) -> CommandStatus {
     let text = "error executing remote command: command terminated with non-zero exit code: command terminated with \
                 exit code 3";
-    if protocol.has_status() { Outcome::exit(3) } else { Outcome::Failure(text.to_owned()) }
+    if protocol.has_status() { CommandStatus::exit(3) } else { CommandStatus::Failure(text.to_owned()) }
 }
 
 #[tokio::test(start_paused = true)]

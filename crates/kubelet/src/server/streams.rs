@@ -293,7 +293,7 @@ async fn join(
     match backend.command(set, group).await {
         Ok(back) => drop(translate(front, back).await),
         Err(error) => {
-            front.finish(&streaming::Outcome::Failure(error.to_string()), streaming::StatusForm::Full).await;
+            front.finish(&streaming::CommandStatus::Failure(error.to_string()), streaming::StatusForm::Full).await;
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use crate::protocol::Protocol;
 
 /// The end of a remote command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CommandStatus {
     /// It ended well; attachments always do.
     Success,
     /// It ended with a code other than 0.
@@ -36,7 +36,7 @@ pub enum StatusForm {
 #[error("error stream protocol error: {0}")]
 pub struct ErrorStreamError(String);
 
-impl Outcome {
+impl CommandStatus {
     /// An exit with the usual text; 0 is success.
     #[must_use]
     pub fn exit(code: u8) -> Self {
@@ -126,51 +126,51 @@ impl Outcome {
     }
 }
 
-fn exit_code(status: &Value) -> Result<Outcome, ErrorStreamError> {
+fn exit_code(status: &Value) -> Result<CommandStatus, ErrorStreamError> {
     let details = status.get("details").ok_or_else(|| ErrorStreamError("details must be set".to_owned()))?;
     let causes = details.get("causes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let cause = causes.iter().find(|cause| cause.get("reason").and_then(Value::as_str) == Some("ExitCode"));
     let cause = cause.ok_or_else(|| ErrorStreamError("no ExitCode cause given".to_owned()))?;
     let text = cause.get("message").and_then(Value::as_str).unwrap_or_default();
     let code: u8 = text.parse().map_err(|_| ErrorStreamError(format!("invalid exit code value {text:?}")))?;
-    Ok(Outcome::Exit { code, text: format!("command terminated with exit code {code}") })
+    Ok(CommandStatus::Exit { code, text: format!("command terminated with exit code {code}") })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn json_of(outcome: &Outcome, form: StatusForm) -> Value {
+    fn json_of(outcome: &CommandStatus, form: StatusForm) -> Value {
         serde_json::from_slice(&outcome.to_error_stream(Protocol::V4, form)).unwrap()
     }
 
     #[test]
     fn short_and_full_forms() {
-        assert_eq!(json_of(&Outcome::Success, StatusForm::Short), json!({"status": "Success"}));
-        assert_eq!(json_of(&Outcome::Success, StatusForm::Full), json!({"metadata": {}, "status": "Success"}));
-        let exit = json_of(&Outcome::exit(3), StatusForm::Short);
+        assert_eq!(json_of(&CommandStatus::Success, StatusForm::Short), json!({"status": "Success"}));
+        assert_eq!(json_of(&CommandStatus::Success, StatusForm::Full), json!({"metadata": {}, "status": "Success"}));
+        let exit = json_of(&CommandStatus::exit(3), StatusForm::Short);
         let text = "command terminated with non-zero exit code: command terminated with exit code 3";
         assert_eq!(exit["message"], text);
         assert_eq!(exit["details"]["causes"], json!([{"reason": "ExitCode", "message": "3"}]));
-        let failure = json_of(&Outcome::Failure("x".into()), StatusForm::Full);
+        let failure = json_of(&CommandStatus::Failure("x".into()), StatusForm::Full);
         assert_eq!(failure["message"], "Internal error occurred: x");
         assert_eq!(failure["details"]["causes"], json!([{"message": "x"}]));
     }
 
     #[test]
     fn old_protocols_carry_plain_text() {
-        assert!(Outcome::Success.to_error_stream(Protocol::V3, StatusForm::Short).is_empty());
-        let bytes = Outcome::Failure("no".into()).to_error_stream(Protocol::V1, StatusForm::Short);
+        assert!(CommandStatus::Success.to_error_stream(Protocol::V3, StatusForm::Short).is_empty());
+        let bytes = CommandStatus::Failure("no".into()).to_error_stream(Protocol::V1, StatusForm::Short);
         assert_eq!(bytes, b"Internal error occurred: no");
-        let read = Outcome::from_error_stream(Protocol::V2, b"boom").unwrap();
-        assert_eq!(read, Outcome::Failure("error executing remote command: boom".into()));
+        let read = CommandStatus::from_error_stream(Protocol::V2, b"boom").unwrap();
+        assert_eq!(read, CommandStatus::Failure("error executing remote command: boom".into()));
     }
 
     #[test]
     fn every_outcome_reads_back() {
-        for outcome in [Outcome::Success, Outcome::exit(1), Outcome::exit(255)] {
+        for outcome in [CommandStatus::Success, CommandStatus::exit(1), CommandStatus::exit(255)] {
             let bytes = outcome.to_error_stream(Protocol::V4, StatusForm::Short);
-            assert_eq!(Outcome::from_error_stream(Protocol::V4, &bytes).unwrap(), outcome);
+            assert_eq!(CommandStatus::from_error_stream(Protocol::V4, &bytes).unwrap(), outcome);
         }
     }
 
@@ -186,9 +186,9 @@ mod tests {
             (r#"{"status":"Maybe"}"#, "unknown error"),
         ];
         for (text, expected) in cases {
-            let error = Outcome::from_error_stream(Protocol::V4, text.as_bytes()).unwrap_err();
+            let error = CommandStatus::from_error_stream(Protocol::V4, text.as_bytes()).unwrap_err();
             assert_eq!(error.to_string(), format!("error stream protocol error: {expected}"));
         }
-        assert!(Outcome::from_error_stream(Protocol::V4, b"not json").is_err());
+        assert!(CommandStatus::from_error_stream(Protocol::V4, b"not json").is_err());
     }
 }
