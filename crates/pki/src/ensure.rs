@@ -57,7 +57,7 @@ pub enum EnsureError {
 
 /// What happened to one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Ensured {
     /// Made now.
     Created,
     /// There already and fit.
@@ -66,17 +66,17 @@ pub enum Outcome {
     KeptExpired,
 }
 
-/// What a run did, in order: `(name, outcome)`.
+/// What a run did, in order: `(name, what happened)`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EnsureReport {
     /// The entries.
-    pub entries: Vec<(&'static str, Outcome)>,
+    pub entries: Vec<(&'static str, Ensured)>,
 }
 
 impl EnsureReport {
     /// Names of what was made.
     pub fn created(&self) -> impl Iterator<Item = &'static str> {
-        self.entries.iter().filter(|(_, outcome)| *outcome == Outcome::Created).map(|(name, _)| *name)
+        self.entries.iter().filter(|(_, outcome)| *outcome == Ensured::Created).map(|(name, _)| *name)
     }
 }
 
@@ -217,19 +217,19 @@ impl Run<'_> {
         Ok(key)
     }
 
-    fn authority(&self, authority: Authority) -> Result<(Signer, Outcome), EnsureError> {
+    fn authority(&self, authority: Authority) -> Result<(Signer, Ensured), EnsureError> {
         let (certificate_path, key_path) = self.paths(authority.base_path());
         if self.read(&certificate_path)?.is_some() {
             let signer = self.load_authority(authority)?;
             let current = signer.certificates().iter().all(|certificate| certificate.is_current(self.now));
-            return Ok((signer, if current { Outcome::Kept } else { Outcome::KeptExpired }));
+            return Ok((signer, if current { Ensured::Kept } else { Ensured::KeptExpired }));
         }
         let key = self.key(&key_path, self.config.key_algorithm)?;
         let made =
             CertificateAuthority::create(authority.common_name(), key, self.config.ca_validity, self.now, self.rng);
         let made = made.map_err(|source| EnsureError::Issue { name: authority.name(), source })?;
         self.write(&certificate_path, made.certificate().to_pem().as_bytes(), PUBLIC_MODE)?;
-        Ok((Signer::Own(Box::new(made)), Outcome::Created))
+        Ok((Signer::Own(Box::new(made)), Ensured::Created))
     }
 
     /// Reads a CA that must exist. Of several certificates (a rotation in progress) the first one signs.
@@ -253,7 +253,7 @@ impl Run<'_> {
         Ok(Signer::Own(Box::new(own)))
     }
 
-    fn leaf(&self, leaf: &Leaf, signer: &Signer) -> Result<Outcome, EnsureError> {
+    fn leaf(&self, leaf: &Leaf, signer: &Signer) -> Result<Ensured, EnsureError> {
         let (certificate_path, key_path) = self.paths(leaf.path);
         if let Some(text) = self.read(&certificate_path)? {
             return self.keep(leaf, signer, &text);
@@ -265,12 +265,12 @@ impl Run<'_> {
         let issued = authority.issue(&self.config.spec(leaf), key.public_key(), self.now, self.rng);
         let issued = issued.map_err(|source| EnsureError::Issue { name: leaf.name, source })?;
         self.write(&certificate_path, issued.to_pem().as_bytes(), PUBLIC_MODE)?;
-        Ok(Outcome::Created)
+        Ok(Ensured::Created)
     }
 
     /// An existing leaf must match its key, its CA, and the names and purposes this node needs. Being outside its validity is
     /// reported, not refused: renewal is the operator's command.
-    fn keep(&self, leaf: &Leaf, signer: &Signer, text: &[u8]) -> Result<Outcome, EnsureError> {
+    fn keep(&self, leaf: &Leaf, signer: &Signer, text: &[u8]) -> Result<Ensured, EnsureError> {
         let (certificate_path, key_path) = self.paths(leaf.path);
         let certificate = first_certificate(&certificate_path, text)?;
         let Some(key) = self.read(&key_path)? else {
@@ -291,11 +291,11 @@ impl Run<'_> {
         let bundle = bundle.map_err(|error| content(&certificate_path, &error.to_string()))?;
         let purpose = spec.purposes.first().cloned().unwrap_or_else(Purpose::client_auth);
         match verify_chain(&bundle, &certificate, &[], &purpose, self.now) {
-            Ok(()) => Ok(Outcome::Kept),
-            Err(ChainError::NotCurrent { .. }) => Ok(Outcome::KeptExpired),
+            Ok(()) => Ok(Ensured::Kept),
+            Err(ChainError::NotCurrent { .. }) => Ok(Ensured::KeptExpired),
             // The CA's own end makes it unusable as an anchor; report that as age as well.
             Err(ChainError::UnknownAuthority) if !signer.certificates().iter().any(|ca| ca.is_current(self.now)) => {
-                Ok(Outcome::KeptExpired)
+                Ok(Ensured::KeptExpired)
             }
             Err(error) => Err(content(
                 &certificate_path,
@@ -304,7 +304,7 @@ impl Run<'_> {
         }
     }
 
-    fn service_account_keys(&self) -> Result<Outcome, EnsureError> {
+    fn service_account_keys(&self) -> Result<Ensured, EnsureError> {
         let (private_path, public_path) = (self.directory.join("sa.key"), self.directory.join("sa.pub"));
         let existed = self.read(&private_path)?;
         let public = self.read(&public_path)?;
@@ -316,13 +316,13 @@ impl Run<'_> {
             let keys: Result<Vec<PublicKey>, KeyError> = PublicKey::all_from_pem(&text);
             let keys = keys.map_err(|error| content(&public_path, &error.to_string()))?;
             return if keys.contains(key.public_key()) {
-                Ok(Outcome::Kept)
+                Ok(Ensured::Kept)
             } else {
                 Err(content(&public_path, "public key does not belong to sa.key"))
             };
         }
         self.write(&public_path, key.public_key().to_pem().as_bytes(), PRIVATE_MODE)?;
-        Ok(Outcome::Created)
+        Ok(Ensured::Created)
     }
 }
 

@@ -66,11 +66,11 @@ fn an_empty_directory_becomes_kubeadms_and_stays_so() {
     }
     let before = fs::read(path.join("apiserver.crt")).unwrap();
     let again = run(path, &config(), now()).unwrap();
-    assert!(again.entries.iter().all(|(_, outcome)| *outcome == Outcome::Kept), "{again:?}");
+    assert!(again.entries.iter().all(|(_, outcome)| *outcome == Ensured::Kept), "{again:?}");
     assert_eq!(fs::read(path.join("apiserver.crt")).unwrap(), before);
     let later = run(path, &config(), now() + 2 * crate::layout::LEAF_VALIDITY).unwrap();
     assert!(
-        later.entries.contains(&("apiserver", Outcome::KeptExpired)) && later.entries.contains(&("ca", Outcome::Kept))
+        later.entries.contains(&("apiserver", Ensured::KeptExpired)) && later.entries.contains(&("ca", Ensured::Kept))
     );
 }
 

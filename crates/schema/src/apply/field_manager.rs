@@ -210,7 +210,7 @@ impl FieldManager<'_> {
         let managers = self.record_to_start_from(None, given);
         let managers = self.of_known_versions(managers);
         let written = added(new, self.node).without_trees(&self.reset);
-        self.settled(managers, written, &FieldSet::default(), manager, now).capped().to_entries()
+        self.updated(managers, written, &FieldSet::default(), manager, now).capped().to_entries()
     }
 
     /// The record of an object that is written instead of the live one. Objects and their records come apart: neither
@@ -260,11 +260,11 @@ impl FieldManager<'_> {
     fn recorded(&self, live: &Value, new: &Value, managers: Managers, manager: &str, now: Time) -> Managers {
         let changes = compare(live, new, self.node).without(&self.reset);
         let (written, removed) = changes.into_written_and_removed();
-        self.settled(managers, written, &removed, manager, now)
+        self.updated(managers, written, &removed, manager, now)
     }
 
     /// The record after an ordinary write of these places.
-    fn settled(
+    fn updated(
         &self,
         mut managers: Managers,
         written: FieldSet,
@@ -344,7 +344,7 @@ impl FieldManager<'_> {
         )))
     }
 
-    /// Merges, prunes and settles ownership: the object without its record, and the record.
+    /// Merges, prunes and resolves conflicts: the object without its record, and the record.
     fn merged(
         &self,
         live: &Value,
@@ -368,7 +368,7 @@ impl FieldManager<'_> {
         let result = pruned(self.node, result, &managers, before.as_ref().map(|record| &record.set), options.empty);
         let changes = compare(live, &result, self.node).without(&self.reset);
         let (written, removed) = changes.into_written_and_removed();
-        self.settle(&mut managers, &identity, &written, &removed, options.force)?;
+        self.resolve_conflicts(&mut managers, &identity, &written, &removed, options.force)?;
         if let Some(record) = managers.entries.get_mut(&identity) {
             record.set = std::mem::take(&mut record.set).difference(&UNOWNED_SET);
             if !compare(live, &result, self.node).is_same() {
@@ -380,7 +380,7 @@ impl FieldManager<'_> {
     }
 
     /// Takes written and removed places from the other managers, or reports what they own.
-    fn settle(
+    fn resolve_conflicts(
         &self,
         managers: &mut Managers,
         identity: &Identity,
