@@ -27,12 +27,23 @@ pub fn git_version() -> &'static str {
     TOLD.get().map_or(GIT_VERSION, String::as_str)
 }
 
+/// Why the process may not be told as a version, in upstream's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VersionError {
+    /// It is none.
+    #[error("could not parse {0:?} as version")]
+    Form(String),
+    /// It is another release's.
+    #[error("version {0:?} must match major/minor/patch of default version {GIT_VERSION:?}")]
+    Release(String),
+}
+
 /// Takes the version that `--version` gives, once in the life of the process. It may say more than the build's, but
 /// not that it is another release.
 ///
 /// # Errors
 /// With upstream's text where it is no version, or another release's.
-pub fn tell_as(version: &str) -> Result<(), String> {
+pub fn tell_as(version: &str) -> Result<(), VersionError> {
     check(version)?;
     // A process has one command line.
     let _ = TOLD.set(version.to_owned());
@@ -40,12 +51,12 @@ pub fn tell_as(version: &str) -> Result<(), String> {
 }
 
 /// Whether the process may be told as this version.
-pub(crate) fn check(version: &str) -> Result<(), String> {
-    let told = numbers(version).ok_or_else(|| format!("could not parse {version:?} as version"))?;
-    if numbers(GIT_VERSION) == Some(told) {
-        return Ok(());
+pub(crate) fn check(version: &str) -> Result<(), VersionError> {
+    match numbers(version) {
+        None => Err(VersionError::Form(version.to_owned())),
+        own if own == numbers(GIT_VERSION) => Ok(()),
+        Some(_) => Err(VersionError::Release(version.to_owned())),
     }
-    Err(format!("version {version:?} must match major/minor/patch of default version {GIT_VERSION:?}"))
 }
 
 /// The three numbers of a semantic version.
@@ -156,9 +167,9 @@ mod tests {
             assert_eq!(check(version), Ok(()), "{version}");
         }
         let other = "version \"v1.36.4\" must match major/minor/patch of default version \"v1.36.3+coxswain\"";
-        assert_eq!(check("v1.36.4").unwrap_err(), other);
+        assert_eq!(check("v1.36.4").unwrap_err().to_string(), other);
         for version in ["v1", "v1.36.3.4", "vx", "v1.36.3-", "v1.36.3-a b"] {
-            assert_eq!(check(version).unwrap_err(), format!("could not parse {version:?} as version"));
+            assert_eq!(check(version), Err(VersionError::Form(version.to_owned())));
         }
     }
 

@@ -193,7 +193,7 @@ pub fn prepare(options: &mut Options) -> Result<(), Invalid> {
         return Ok(());
     }
     let failed = |error: String| Invalid::one(format!("{path}: {error}"));
-    let file = config_file::load(Path::new(&path)).map_err(|error| Invalid::one(error.to_string()))?;
+    let file = config_file::load(Path::new(&path)).map_err(Invalid::one)?;
     let version = file["apiVersion"].as_str().unwrap_or_default();
     if version != API_VERSION || file["kind"] != "KubeProxyConfiguration" {
         return Err(failed(format!("failed to decode: it is not a KubeProxyConfiguration of {API_VERSION}")));
@@ -208,11 +208,11 @@ pub fn prepare(options: &mut Options) -> Result<(), Invalid> {
     for (flag, place) in FILE_PATHS {
         let found = place.split('.').try_fold(&file, |value, step| value.get(step));
         if let Some(text) = found.and_then(as_flag) {
-            options.set_from_file(flag, &text).map_err(failed)?;
+            options.set_from_file(flag, &text).map_err(|error| failed(error.to_string()))?;
         }
     }
     if let Some(name) = file["hostnameOverride"].as_str().filter(|name| !name.is_empty()) {
-        options.set_from_file("hostname-override", name).map_err(failed)?;
+        options.set_from_file("hostname-override", name).map_err(|error| failed(error.to_string()))?;
     }
     Ok(())
 }

@@ -53,8 +53,12 @@ pub struct Invalid(Vec<String>);
 impl Invalid {
     /// A single problem.
     #[must_use]
-    pub fn one(problem: impl Into<String>) -> Self {
-        Self(vec![problem.into()])
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "errors are handed over whole: map_err(Invalid::one) reads better"
+    )]
+    pub fn one(problem: impl ToString) -> Self {
+        Self(vec![problem.to_string()])
     }
 
     /// The problems.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::value_error::{NumberFault, ValueError};
+
 const UNITS: &[(&str, f64)] =
     &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9)];
 
@@ -9,11 +11,11 @@ const UNITS: &[(&str, f64)] =
 ///
 /// # Errors
 /// With Go's text for anything but its twelve spellings.
-pub fn parse_bool(text: &str) -> Result<bool, String> {
+pub fn parse_bool(text: &str) -> Result<bool, ValueError> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
-        _ => Err(format!("strconv.ParseBool: parsing {text:?}: invalid syntax")),
+        _ => Err(ValueError::number("ParseBool", text, NumberFault::Syntax)),
     }
 }
 
@@ -21,8 +23,8 @@ pub fn parse_bool(text: &str) -> Result<bool, String> {
 ///
 /// # Errors
 /// With Go's text for anything else, and where the value does not fit.
-pub fn parse_duration(text: &str) -> Result<i64, String> {
-    let invalid = || format!("time: invalid duration {text:?}");
+pub fn parse_duration(text: &str) -> Result<i64, ValueError> {
+    let invalid = || ValueError::Duration(text.to_owned());
     let (negative, mut rest) = match text.as_bytes().first() {
         Some(b'-') => (true, text.get(1..).unwrap_or_default()),
         Some(b'+') => (false, text.get(1..).unwrap_or_default()),
@@ -42,10 +44,11 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
         let unit_end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
         let (unit, next) = after.split_at(unit_end);
         if unit.is_empty() {
-            return Err(format!("time: missing unit in duration {text:?}"));
+            return Err(ValueError::MissingUnit(text.to_owned()));
         }
         let known = UNITS.iter().find(|(name, _)| *name == unit);
-        let (_, scale) = known.ok_or_else(|| format!("time: unknown unit {unit:?} in duration {text:?}"))?;
+        let unknown = || ValueError::UnknownUnit { unit: unit.to_owned(), text: text.to_owned() };
+        let (_, scale) = known.ok_or_else(unknown)?;
         total += number * scale;
         rest = next;
     }
@@ -96,31 +99,27 @@ fn fraction(value: u64, scale: u64) -> String {
 }
 
 /// Go's `strconv.ParseInt` with base 0 (`0x`, `0o`, `0b`, leading `0`, `_` between digits) and a bit size.
-pub(super) fn parse_int(text: &str, bits: u32) -> Result<i64, String> {
+pub(super) fn parse_int(text: &str, bits: u32) -> Result<i64, ValueError> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let failed = |why: &str| format!("strconv.ParseInt: parsing {text:?}: {why}");
-    let magnitude =
-        magnitude(digits).ok_or_else(|| failed("invalid syntax"))?.ok_or_else(|| failed("value out of range"))?;
+    let failed = |fault| ValueError::number("ParseInt", text, fault);
+    let magnitude = magnitude(digits).map_err(failed)?;
     let value = if negative { -i128::from(magnitude) } else { i128::from(magnitude) };
     let limit = 1_i128 << (bits - 1);
     if value < -limit || value >= limit {
-        return Err(failed("value out of range"));
+        return Err(failed(NumberFault::Range));
     }
-    i64::try_from(value).map_err(|_| failed("value out of range"))
+    i64::try_from(value).map_err(|_| failed(NumberFault::Range))
 }
 
 /// Go's `strconv.ParseUint` with base 0 and 64 bits.
-pub(super) fn parse_uint(text: &str) -> Result<u64, String> {
-    let failed = |why: &str| format!("strconv.ParseUint: parsing {text:?}: {why}");
-    magnitude(text).ok_or_else(|| failed("invalid syntax"))?.ok_or_else(|| failed("value out of range"))
+pub(super) fn parse_uint(text: &str) -> Result<u64, ValueError> {
+    magnitude(text).map_err(|fault| ValueError::number("ParseUint", text, fault))
 }
 
-/// None for bad syntax, an inner none for too large a number.
-#[expect(clippy::option_option, reason = "the two failures have different texts")]
-fn magnitude(text: &str) -> Option<Option<u64>> {
+fn magnitude(text: &str) -> Result<u64, NumberFault> {
     let lower = text.to_ascii_lowercase();
     let (radix, digits) = match lower.as_str() {
         "0" => (10, "0"),
@@ -132,13 +131,13 @@ fn magnitude(text: &str) -> Option<Option<u64>> {
     };
     let digits: String = digits.chars().filter(|c| *c != '_').collect();
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
-        return None;
+        return Err(NumberFault::Syntax);
     }
-    Some(u64::from_str_radix(&digits, radix).ok())
+    u64::from_str_radix(&digits, radix).map_err(|_| NumberFault::Range)
 }
 
 /// One record of Go's `encoding/csv`: fields may be quoted, `""` inside quotes is a quote.
-pub(super) fn parse_csv(text: &str) -> Result<Vec<String>, String> {
+pub(super) fn parse_csv(text: &str) -> Result<Vec<String>, ValueError> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
@@ -155,19 +154,18 @@ pub(super) fn parse_csv(text: &str) -> Result<Vec<String>, String> {
 }
 
 /// The first field and, when a comma follows, what comes after it.
-fn csv_field(text: &str) -> Result<(String, Option<&str>), String> {
+fn csv_field(text: &str) -> Result<(String, Option<&str>), ValueError> {
     let Some(quoted) = text.strip_prefix('"') else {
         let (field, after) = text.split_once(',').map_or((text, None), |(field, after)| (field, Some(after)));
         if let Some(at) = field.find('"') {
-            return Err(format!("parse error on line 1, column {}: bare \" in non-quoted field", at + 1));
+            return Err(ValueError::BareQuote(at + 1));
         }
         return Ok((field.to_owned(), after));
     };
     let mut field = String::new();
     let mut rest = quoted;
     loop {
-        let broken = || "parse error on line 1: extraneous or missing \" in quoted-field".to_owned();
-        let (part, after) = rest.split_once('"').ok_or_else(broken)?;
+        let (part, after) = rest.split_once('"').ok_or(ValueError::OpenQuote)?;
         field.push_str(part);
         if after.is_empty() {
             return Ok((field, None));
@@ -175,7 +173,7 @@ fn csv_field(text: &str) -> Result<(String, Option<&str>), String> {
         if let Some(next) = after.strip_prefix(',') {
             return Ok((field, Some(next)));
         }
-        rest = after.strip_prefix('"').ok_or_else(broken)?;
+        rest = after.strip_prefix('"').ok_or(ValueError::OpenQuote)?;
         field.push('"');
     }
 }

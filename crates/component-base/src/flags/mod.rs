@@ -13,6 +13,7 @@ mod standard;
 mod table;
 #[cfg(test)]
 mod tests;
+mod value_error;
 mod versions;
 
 pub use errors::{Errors, Invalid};
@@ -23,4 +24,5 @@ pub use options::{Options, Value};
 pub use parse::parse;
 pub use standard::{FEATURE_GATES, GLOBAL, LOGS, METRICS};
 pub use table::{Flag, FlagSet, FlagType, check_table};
+pub use value_error::{NumberFault, ValueError};
 pub use versions::{VERSIONS, Versions};

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::go::{format_duration, parse_bool, parse_csv, parse_duration, parse_int, parse_uint};
+use super::value_error::{NumberFault, ValueError};
 use super::{Flag, FlagType};
 use crate::version;
 
@@ -38,14 +39,14 @@ impl Value {
     ///
     /// # Errors
     /// When the table's default does not parse.
-    pub(super) fn default_of(flag: &Flag) -> Result<Self, String> {
+    pub(super) fn default_of(flag: &Flag) -> Result<Self, ValueError> {
         let empty_list = flag.kind == FlagType::StringArray && flag.default.is_empty();
         let uses: &[&str] = if empty_list { &[] } else { &[flag.default] };
         Self::parse(flag.kind, uses)
     }
 
     /// The value that these uses of a flag add up to.
-    pub(super) fn parse<S: AsRef<str>>(kind: FlagType, uses: &[S]) -> Result<Self, String> {
+    pub(super) fn parse<S: AsRef<str>>(kind: FlagType, uses: &[S]) -> Result<Self, ValueError> {
         let last = uses.last().map_or("", AsRef::as_ref);
         let uses = uses.iter().map(AsRef::as_ref);
         Ok(match kind {
@@ -90,40 +91,40 @@ impl std::fmt::Display for Value {
     }
 }
 
-fn flatten<T>(parts: impl Iterator<Item = Result<Vec<T>, String>>) -> Result<Vec<T>, String> {
+fn flatten<T>(parts: impl Iterator<Item = Result<Vec<T>, ValueError>>) -> Result<Vec<T>, ValueError> {
     Ok(parts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
-fn parse_version(text: &str) -> Result<String, String> {
+fn parse_version(text: &str) -> Result<String, ValueError> {
     match text {
         "raw" => Ok("raw".to_owned()),
-        told if told.starts_with('v') => version::check(told).map(|()| told.to_owned()),
+        told if told.starts_with('v') => Ok(version::check(told).map(|()| told.to_owned())?),
         _ => parse_bool(text).map(|on| on.to_string()),
     }
 }
 
-fn parse_float(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| format!("strconv.ParseFloat: parsing {text:?}: invalid syntax"))
+fn parse_float(text: &str) -> Result<f64, ValueError> {
+    text.parse().map_err(|_| ValueError::number("ParseFloat", text, NumberFault::Syntax))
 }
 
-fn parse_ints(text: &str) -> Result<Vec<i64>, String> {
+fn parse_ints(text: &str) -> Result<Vec<i64>, ValueError> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts.map(|part| parse_int(part, 32)).collect()
 }
 
-fn parse_ip(text: &str) -> Result<Option<IpAddr>, String> {
+fn parse_ip(text: &str) -> Result<Option<IpAddr>, ValueError> {
     match text.trim() {
         "" => Ok(None),
-        text => text.parse().map(Some).map_err(|_| format!("failed to parse IP: {text:?}")),
+        text => text.parse().map(Some).map_err(|_| ValueError::Ip(text.to_owned())),
     }
 }
 
-fn parse_pairs(text: &str, separator: char, bare: Option<&str>) -> Result<Vec<(String, String)>, String> {
+fn parse_pairs(text: &str, separator: char, bare: Option<&str>) -> Result<Vec<(String, String)>, ValueError> {
     let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
     let split = |pair: &str| match (pair.split_once(separator), bare) {
         (Some((key, value)), _) => Ok((key.trim().to_owned(), value.trim().to_owned())),
         (None, Some(value)) => Ok((pair.to_owned(), value.to_owned())),
-        (None, None) => Err(format!("malformed pair, expect string{separator}string")),
+        (None, None) => Err(ValueError::Pair(separator)),
     };
     pairs.map(split).collect()
 }
@@ -186,7 +187,7 @@ impl Options {
     /// # Errors
     /// When the text does not parse as the flag's type.
     #[track_caller]
-    pub fn set_from_file(&mut self, name: &str, text: &str) -> Result<(), String> {
+    pub fn set_from_file(&mut self, name: &str, text: &str) -> Result<(), ValueError> {
         let entry = self.entries.get_mut(name).unwrap_or_else(|| panic!("flag --{name} is not declared"));
         if !entry.explicit {
             entry.value = Value::parse(entry.flag.kind, &[text])?;
@@ -199,12 +200,12 @@ impl Options {
     /// # Errors
     /// When the flag is not a map.
     #[track_caller]
-    pub fn merge_from_file(&mut self, name: &str, pairs: Vec<(String, String)>) -> Result<(), String> {
+    pub fn merge_from_file(&mut self, name: &str, pairs: Vec<(String, String)>) -> Result<(), ValueError> {
         let entry = self.entries.get_mut(name).unwrap_or_else(|| panic!("flag --{name} is not declared"));
         match &mut entry.value {
             Value::Pairs(given) if entry.explicit => given.splice(0..0, pairs).for_each(drop),
             Value::Pairs(given) => *given = pairs,
-            _ => return Err(format!("--{name} does not hold pairs")),
+            _ => return Err(ValueError::NoMap(entry.flag.name)),
         }
         Ok(())
     }

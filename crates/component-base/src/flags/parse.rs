@@ -6,6 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::options::Value;
+use super::value_error::ValueError;
 use super::{Errors, Flag, FlagSet, Invalid, Options};
 
 /// The positional arguments; no flag can have this name.
@@ -37,15 +38,25 @@ where
     Ok(options)
 }
 
-fn value_of(flag: &Flag, matches: &ArgMatches) -> Result<(Value, bool), String> {
+/// Why a flag has no value, in pflag's words.
+#[derive(Debug, thiserror::Error)]
+enum UseError {
+    #[error("invalid argument {last:?} for {flag:?} flag: {source}")]
+    Argument { last: String, flag: String, source: ValueError },
+    /// The table gives it a default that is none.
+    #[error(transparent)]
+    Default(#[from] ValueError),
+}
+
+fn value_of(flag: &Flag, matches: &ArgMatches) -> Result<(Value, bool), UseError> {
     let uses: Vec<&String> = matches.get_many(flag.name).unwrap_or_default().collect();
     if uses.is_empty() {
-        return Value::default_of(flag).map(|value| (value, false));
+        return Ok((Value::default_of(flag)?, false));
     }
-    let value = Value::parse(flag.kind, &uses).map_err(|error| {
+    let value = Value::parse(flag.kind, &uses).map_err(|source| {
         let shown = flag.short.map_or(format!("--{}", flag.name), |short| format!("-{short}, --{}", flag.name));
-        let last = uses.last().map_or("", |text| text.as_str());
-        format!("invalid argument {last:?} for {shown:?} flag: {error}")
+        let last = uses.last().map(|text| (*text).clone()).unwrap_or_default();
+        UseError::Argument { last, flag: shown, source }
     })?;
     Ok((value, true))
 }

@@ -72,15 +72,15 @@ enum FileError {
 /// # Errors
 /// Everything that is wrong with it.
 pub(crate) fn load(options: &Options) -> Result<KubeletConfiguration, Invalid> {
-    let mut document = base(options).map_err(|error| Invalid::one(error.to_string()))?;
-    fields::apply(options, &mut document).map_err(|error| Invalid::one(error.to_string()))?;
+    let mut document = base(options).map_err(Invalid::one)?;
+    fields::apply(options, &mut document).map_err(Invalid::one)?;
     // Nothing of this project leans on iptables, so its chains are only made where somebody asks for them.
     document.entry("makeIPTablesUtilChains").or_insert(Value::Bool(false));
     // Checked file by file; the type itself has no such fields.
     ["apiVersion", "kind"].iter().for_each(|name| drop(document.remove(*name)));
     let mut config = KubeletConfiguration::default();
     let text = Value::Object(document).to_string();
-    let decoded = json::decode(text.as_bytes(), &mut config).map_err(|error| Invalid::one(error.to_string()))?;
+    let decoded = json::decode(text.as_bytes(), &mut config).map_err(Invalid::one)?;
     if let Some(problem) = decoded.problems.first() {
         return Err(Invalid::one(format!(
             "failed to decode the kubelet configuration: strict decoding error: {problem}"

@@ -71,7 +71,7 @@ fn prepare(options: &mut Options) -> Result<(), base_flags::Invalid> {
         ("log-json-split-stream", json.split_stream.to_string()),
         ("log-json-info-buffer-size", json.info_buffer_size.clone()),
     ];
-    let set = |options: &mut Options| -> Result<(), String> {
+    let set = |options: &mut Options| -> Result<(), base_flags::ValueError> {
         options.merge_from_file("feature-gates", pairs)?;
         settings.iter().try_for_each(|(flag, value)| options.set_from_file(flag, value))
     };

@@ -26,7 +26,7 @@ pub(super) fn prepare(options: &mut Options) -> Result<(), Invalid> {
     if path.is_empty() {
         return Ok(());
     }
-    let configuration = load(&path).map_err(|error| Invalid::one(error.to_string()))?;
+    let configuration = load(&path).map_err(Invalid::one)?;
     let election = &configuration.leader_election;
     let connection = &configuration.client_connection;
     let yes = |value: Option<bool>| value.unwrap_or(true).to_string();
