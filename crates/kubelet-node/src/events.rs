@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api_types::core_v1::ObjectReference;
 use client::{EventRecorder, EventType};
 
-use crate::border::{Events, Level};
+use crate::interfaces::{Events, Level};
 
 /// Events to the API server.
 pub struct ApiEvents(pub EventRecorder);

@@ -1,11 +1,11 @@
 //! The node as the API has it, and what it offers to pods.
 //!
 //! Status, lease and conditions of the node, control groups and what is reserved in them, what the kernel tells. Pods ask
-//! for it through [`border`]. Nothing here knows a pod's worker, a flag or a server.
+//! for it through [`interfaces`]. Nothing here knows a pod's worker, a flag or a server.
 
-pub mod border;
 pub mod events;
 pub mod host_rules;
+pub mod interfaces;
 pub mod node;
 pub mod oom_watch;
 pub mod resources;

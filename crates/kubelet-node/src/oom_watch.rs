@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 use tokio::time::MissedTickBehavior;
 
-use crate::border::{Events, Level};
+use crate::interfaces::{Events, Level};
 use crate::node;
 
 const KERNEL_LOG: &str = "/dev/kmsg";

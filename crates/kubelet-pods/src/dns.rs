@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use api_types::core_v1::{Pod, PodDNSConfig};
 use node_api::cri::v1;
 
-use crate::border::SideError;
+use crate::interfaces::SideError;
 
 /// What resolvers can take; more is left out.
 const MAX_SERVERS: usize = 3;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedMutexGuard, Semaphore};
 
-use crate::border::SideError;
+use crate::interfaces::SideError;
 
 /// Threads that may hang at once. Far fewer than the runtime has, so that others find one.
 const MAX_THREADS: usize = 64;

@@ -3,7 +3,7 @@
 use api_machinery::names;
 use api_types::core_v1::Pod;
 
-use crate::border::SideError;
+use crate::interfaces::SideError;
 
 /// Longest host name, and longest one with a domain.
 const MAX_HOSTNAME: usize = 63;

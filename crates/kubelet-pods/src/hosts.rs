@@ -7,8 +7,8 @@ use std::path::Path;
 use api_types::core_v1::{Container, HostAlias, Pod};
 use node_api::cri::v1;
 
-use crate::border::SideError;
 use crate::hostname::PodName;
+use crate::interfaces::SideError;
 
 /// Where containers look.
 const PATH: &str = "/etc/hosts";

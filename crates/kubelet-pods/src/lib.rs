@@ -25,4 +25,4 @@ pub mod volumes;
 
 #[cfg(test)]
 use kubelet_node::events;
-use kubelet_node::{border, node, resources};
+use kubelet_node::{interfaces, node, resources};

@@ -11,11 +11,11 @@ use async_trait::async_trait;
 use client::{Informer, object_reference};
 use node_api::cri::v1;
 
-use crate::border::{
-    ContainerFacts, ContainerInputs, ContainerSetup, Events, Level, NodeView, SandboxSetup, SideError,
-};
 use crate::dns::{Dns, MISSING_CLUSTER_DNS};
 use crate::env::{self, fields::Surroundings, services};
+use crate::interfaces::{
+    ContainerFacts, ContainerInputs, ContainerSetup, Events, Level, NodeView, SandboxSetup, SideError,
+};
 use crate::objects::Objects;
 use crate::resources::PodGroups;
 use crate::resources::container::ContainerLimits;
@@ -195,8 +195,8 @@ mod tests {
     use sys::mounts::FakeMounts;
 
     use super::*;
-    use crate::border::Volumes as _;
     use crate::events::RecordedEvents;
+    use crate::interfaces::Volumes as _;
     use crate::node::FixedNode;
     use crate::objects::FixedObjects;
     use crate::resources::{CgroupNames, CgroupSettings, Driver};

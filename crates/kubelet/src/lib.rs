@@ -13,5 +13,5 @@ mod watchdog;
 pub use config::COMPONENT;
 pub use run::run;
 
-use kubelet_node::{border, events, host_rules, node, oom_watch, resources};
+use kubelet_node::{events, host_rules, interfaces, node, oom_watch, resources};
 use kubelet_pods::{dns, engine, eviction, metrics, objects, runtime, setup, volumes};

@@ -26,13 +26,13 @@ use sys::exec::LinuxExec;
 use sys::mounts::LinuxMounts;
 use sys::net::{IpRoute, Network};
 
-use crate::border::{Events, Level, NodeSide, NodeView};
 use crate::certificates;
 use crate::config::{self, Plan, gates};
 use crate::engine::{EngineDeps, PodEngine};
 use crate::events::{ApiEvents, LoggedEvents};
 use crate::eviction::{Evictor, Gauge, Measure};
 use crate::host;
+use crate::interfaces::{Events, Level, NodeSide, NodeView};
 use crate::metrics::KubeletMetrics;
 use crate::node::{self, AddressSource, Facts, LeaseKeeper, Memory, NodeState, Reporter, RuntimeHealth};
 use crate::objects::{ApiObjects, NoObjects, Objects};

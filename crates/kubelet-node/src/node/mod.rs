@@ -35,7 +35,7 @@ pub struct FixedNode {
 
 #[cfg(any(test, feature = "fake"))]
 #[async_trait::async_trait]
-impl crate::border::NodeView for FixedNode {
+impl crate::interfaces::NodeView for FixedNode {
     fn node(&self) -> Option<std::sync::Arc<api_types::core_v1::Node>> {
         self.node.clone()
     }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::conditions::Health;
 use super::status::{self, Observed};
 use super::{AddressSource, Facts, NodeSettings, NodeState, addresses, image_list, patch, reference, registration};
-use crate::border::{Events, Level, NodeView as _};
+use crate::interfaces::{Events, Level, NodeView as _};
 
 /// Attempts of one update; later ones read the object first.
 const TRIES: usize = 5;

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::addresses;
-use crate::border::NodeView;
+use crate::interfaces::NodeView;
 
 /// How long a look at the node in the API may take.
 const FRESH_LIMIT: Duration = Duration::from_secs(5);

@@ -15,7 +15,7 @@ use super::keeper::{Files, Keeper, Slices};
 use super::pod::PodLimits;
 use super::units::Units;
 use super::{CgroupNames, cpu};
-use crate::border::{PodCgroups, SideError};
+use crate::interfaces::{PodCgroups, SideError};
 
 /// How groups are laid out and limited.
 #[derive(Debug, Clone, PartialEq, Eq)]

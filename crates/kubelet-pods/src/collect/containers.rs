@@ -8,7 +8,7 @@ use node_api::cri::Runtime;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use crate::border::PodSettings;
+use crate::interfaces::PodSettings;
 use crate::runtime::PodRuntime;
 use crate::runtime::record::{ContainerRecord, RuntimePod};
 

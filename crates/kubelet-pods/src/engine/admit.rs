@@ -6,7 +6,7 @@ use api_types::core_v1::{Node, Pod};
 
 use super::{Eviction, Inner};
 use crate::admission::{Admitted, Attempt, Missing, Operation, Refusal, Remedy, Room, Situation, shortages, victims};
-use crate::border::Level;
+use crate::interfaces::Level;
 use crate::pod::is_critical;
 
 const PREEMPTING: &str = "Preempting";

@@ -10,8 +10,8 @@ use tokio::time::MissedTickBehavior;
 
 use super::Inner;
 use super::state::{Input, Stage};
-use crate::border::Level;
 use crate::collect;
+use crate::interfaces::Level;
 use crate::pod::mirror;
 use crate::runtime::image_name::ImageName;
 use crate::runtime::kill::orphan;

@@ -46,8 +46,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::admission::{Admission, Allocations};
-use crate::border::{NodeSide, PodSettings};
 use crate::collect;
+use crate::interfaces::{NodeSide, PodSettings};
 use crate::metrics::KubeletMetrics;
 use crate::pleg::{self, Pleg, PodChange};
 use crate::pod::adopt::Adopted;

@@ -11,7 +11,7 @@ use node_api::cri::v1::{ContainerFilter, ContainerState, ContainerStateValue, St
 use super::state::Input;
 use super::sync_loop::LoopStuck;
 use super::{Inner, PodEngine};
-use crate::border::{Level, SideError};
+use crate::interfaces::{Level, SideError};
 use crate::pod::containers::member;
 use crate::pod::status::Forced;
 use crate::runtime::labels;
@@ -83,7 +83,7 @@ impl PodEngine {
     }
 
     /// What runs, as far as the runtime alone tells.
-    #[expect(clippy::unused_async, reason = "part of the border; the runtime's records are in memory today")]
+    #[expect(clippy::unused_async, reason = "part of the interface; the runtime's records are in memory today")]
     pub async fn running_pods(&self) -> Vec<Pod> {
         let all = self.inner.runtime.cache.all();
         all.iter().filter(|seen| seen.is_alive()).map(|seen| of_runtime(seen)).collect()

@@ -6,8 +6,8 @@ use api_types::core_v1::Pod;
 use async_trait::async_trait;
 
 use super::{Eviction, PodEngine};
-use crate::border::SideError;
 use crate::eviction::Reclaim;
+use crate::interfaces::SideError;
 
 #[async_trait]
 impl Reclaim for PodEngine {

@@ -10,7 +10,7 @@ use api_types::core_v1::Pod;
 
 use super::Inner;
 use crate::admission::{Operation, Reason, Refusal};
-use crate::border::Level;
+use crate::interfaces::Level;
 use crate::pod::status::Resize;
 use crate::runtime::record::RuntimePod;
 use crate::runtime::resize::ResizeError;

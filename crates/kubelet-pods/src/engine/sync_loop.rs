@@ -10,8 +10,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::state::Input;
 use super::{Channels, Inner};
-use crate::border::Level;
 use crate::collect;
+use crate::interfaces::Level;
 use crate::pleg::PodChange;
 use crate::pod::merge::{Merger, Op};
 use crate::pod::{Delivery, Source, is_mirror};

@@ -16,7 +16,7 @@ use node_api::cri::{Images, Runtime};
 use parking_lot::Mutex;
 
 use super::{EngineDeps, PodEngine};
-use crate::border::{
+use crate::interfaces::{
     ContainerFacts, ContainerInputs, ContainerSetup, Events, Level, MountError, NodeSide, NodeView, PodCgroups,
     PodSettings, SandboxSetup, SideError, Volumes,
 };

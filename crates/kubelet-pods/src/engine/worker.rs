@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::Inner;
 use super::state::{Input, Stage, WorkerState};
 use super::workers::Job;
-use crate::border::{Level, MountError, SideError};
+use crate::interfaces::{Level, MountError, SideError};
 use crate::pod::status::{self, Forced, Inputs, ProbeView, is_terminal};
 use crate::pod::{is_static, mirror};
 use crate::probe::{ProbeKind, ProbeResult, Probes};

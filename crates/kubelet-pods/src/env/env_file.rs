@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use crate::border::SideError;
+use crate::interfaces::SideError;
 
 /// The largest file that is read, as upstream bounds it.
 const MAX_BYTES: u64 = 64 * 1024;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::{Container, ObjectFieldSelector, Pod, ResourceFieldSelector, ResourceList};
 
-use crate::border::SideError;
+use crate::interfaces::SideError;
 
 /// What of the surroundings these fields can show.
 #[derive(Debug, Clone, Default)]

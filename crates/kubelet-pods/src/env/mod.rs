@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use api_types::core_v1::{ConfigMap, Container, EnvFromSource, EnvVar, EnvVarSource, Pod, Secret};
 
-use crate::border::SideError;
+use crate::interfaces::SideError;
 use crate::objects::Objects;
 pub(crate) use expand::expand;
 use fields::Surroundings;

@@ -26,8 +26,8 @@ use pressure::Pressure;
 use usage::FileSystems;
 pub use usage::{ContainerUse, Gauge, PodUse, Room, Snapshot, VolumeUse};
 
-use crate::border::{Events, Level, SideError};
 use crate::engine::Eviction;
+use crate::interfaces::{Events, Level, SideError};
 use crate::node::{self, NodeState};
 use crate::pod::is_critical;
 use crate::resources::thresholds::{Signal, Threshold};

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 
 use super::usage::{ContainerUse, Observation, Observations, PodUse, Room};
 use super::*;
-use crate::border::NodeView as _;
 use crate::events::RecordedEvents;
+use crate::interfaces::NodeView as _;
 use crate::resources::thresholds::Amount;
 
 /// A node whose free memory and disk are set by the test; what is removed frees disk, who is evicted frees memory.

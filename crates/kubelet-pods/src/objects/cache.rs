@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Objects;
-use crate::border::SideError;
+use crate::interfaces::SideError;
 
 /// How long a first read waits for the watch to have something.
 const FIRST_READ: Duration = Duration::from_secs(1);

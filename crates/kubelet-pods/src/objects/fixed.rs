@@ -8,7 +8,7 @@ use api_types::core_v1::{ConfigMap, Secret};
 use async_trait::async_trait;
 
 use super::Objects;
-use crate::border::SideError;
+use crate::interfaces::SideError;
 
 /// A fixed set of objects.
 #[derive(Default)]

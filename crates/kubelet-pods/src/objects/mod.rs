@@ -9,7 +9,7 @@ use std::sync::Arc;
 use api_types::core_v1::{ConfigMap, Secret};
 use async_trait::async_trait;
 
-use crate::border::SideError;
+use crate::interfaces::SideError;
 pub use cache::{ApiObjects, Strategy};
 #[cfg(test)]
 pub use fixed::FixedObjects;

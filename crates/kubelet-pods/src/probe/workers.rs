@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::run::{ProbeAttempt, Target, run};
 use super::step::{Action, State, Tick};
 use super::{ProbeKind, ProbeResult, Results};
-use crate::border::{Events, Level, NodeView};
+use crate::interfaces::{Events, Level, NodeView};
 use crate::metrics::{KubeletMetrics, Probed};
 use crate::pod::containers::{long_running, member};
 use crate::pod::restart;

@@ -8,7 +8,7 @@ use node_api::cri::v1::{
 
 use super::images::Ready;
 use super::labels;
-use crate::border::ContainerInputs;
+use crate::interfaces::ContainerInputs;
 
 /// Everything that goes into the config of one instance of a container.
 pub struct ContainerConfigInputs<'a> {

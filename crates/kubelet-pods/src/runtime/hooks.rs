@@ -5,7 +5,7 @@ use std::time::Duration;
 use api_types::core_v1::{Container, LifecycleHandler, Pod};
 
 use super::{PodRuntime, text};
-use crate::border::Level;
+use crate::interfaces::Level;
 use crate::metrics::KubeletMetrics;
 use crate::probe::http::{Get, HttpError, get};
 use crate::probe::ports::{self, PortError};

@@ -20,7 +20,7 @@ use super::failure::{Failure, WaitingReason};
 use super::image_name::ImageName;
 use super::registry_auth::Keyring;
 use super::text::go_duration;
-use crate::border::{Events, Level, PodSettings};
+use crate::interfaces::{Events, Level, PodSettings};
 use crate::metrics::KubeletMetrics;
 
 const BACK_OFF_INITIAL: Duration = Duration::from_secs(10);

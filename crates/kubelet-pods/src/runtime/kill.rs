@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::record::{ContainerRecord, RuntimePod};
 use super::{PodRuntime, labels};
-use crate::border::Level;
+use crate::interfaces::Level;
 use crate::pod::containers::{Role, field_path, member};
 use crate::probe::ProbeKind;
 

@@ -35,7 +35,7 @@ use base::{SharedClock, SharedRng};
 use client::object_reference;
 use node_api::cri::{Images, Runtime};
 
-use crate::border::{Level, NodeSide, PodSettings};
+use crate::interfaces::{Level, NodeSide, PodSettings};
 use crate::metrics::KubeletMetrics;
 use back_off::KeyedBackOff;
 use cache::RuntimeCache;

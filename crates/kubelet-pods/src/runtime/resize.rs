@@ -11,7 +11,7 @@ use super::PodRuntime;
 use super::checkpoint::{Checkpoint, CheckpointError, Entries};
 use super::kill::{Grace, KillError};
 use super::record::{ContainerRecord, RuntimePod};
-use crate::border::SideError;
+use crate::interfaces::SideError;
 use crate::pod::containers::members;
 
 /// Why other resources are not in force yet. Each is tried again at the next sync: what is in the way may be gone then.

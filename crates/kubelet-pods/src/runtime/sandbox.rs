@@ -7,7 +7,7 @@ use api_types::core_v1::Pod;
 use node_api::cri::v1::{LinuxPodSandboxConfig, PodSandboxConfig, PodSandboxMetadata, PortMapping, Protocol};
 
 use super::{labels, security};
-use crate::border::SandboxSetup;
+use crate::interfaces::SandboxSetup;
 
 /// Where a pod's logs are: `{root}/{namespace}_{name}_{uid}`.
 pub fn log_directory(pod_logs_dir: &Path, pod: &Pod) -> PathBuf {

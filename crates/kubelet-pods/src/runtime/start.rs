@@ -17,7 +17,7 @@ use super::security::SecurityError;
 use super::sync::{ReadySandbox, Terms};
 use super::text::{self, go_duration};
 use super::{PodRuntime, inspect, labels, security, termination};
-use crate::border::{ContainerFacts, Level, SideError};
+use crate::interfaces::{ContainerFacts, Level, SideError};
 use crate::pod::containers::{Member, Role};
 
 /// Longest name of a file.

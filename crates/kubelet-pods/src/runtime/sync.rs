@@ -17,7 +17,7 @@ use super::registry_auth::Keyring;
 use super::sandbox;
 use super::security::Defaults;
 use super::sync_error::{SandboxError, SyncError};
-use crate::border::Level;
+use crate::interfaces::Level;
 use crate::pod::containers::{Member, Role, member};
 
 /// How a sync of a pod with the runtime went.

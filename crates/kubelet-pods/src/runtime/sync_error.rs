@@ -6,7 +6,7 @@ use node_api::cri::CriError;
 
 use super::failure::Failure;
 use super::kill::KillError;
-use crate::border::SideError;
+use crate::interfaces::SideError;
 
 /// What a sync could not do. The next one tries all of it again.
 #[derive(Debug, thiserror::Error)]

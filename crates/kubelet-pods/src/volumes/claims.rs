@@ -10,7 +10,7 @@ use client::{Client, ClientError};
 use component_helpers::node_affinity;
 
 use super::host_path;
-use crate::border::SideError;
+use crate::interfaces::SideError;
 
 /// A claim that is ready to be used.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use super::ownership::{Access, When, give_to_group};
 use super::spec::nested_mount_points;
 use super::sub_path;
 use super::writer::{self, Payload};
-use crate::border::{NodeView, SideError};
+use crate::interfaces::{NodeView, SideError};
 
 /// How often mounts that lie over each other are looked for again.
 const MAX_STACKED: usize = 16;

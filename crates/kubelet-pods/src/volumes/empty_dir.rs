@@ -9,7 +9,7 @@ use api_types::core_v1::{EmptyDirVolumeSource, Pod};
 use component_helpers::pod_requests;
 use sys::mounts::{Mount, Mounts, Source, Swap};
 
-use crate::border::SideError;
+use crate::interfaces::SideError;
 
 /// Everyone in the pod may use it, whatever the umask says.
 const MODE: u32 = 0o777;

@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 
 use api_types::core_v1::HostPathVolumeSource;
 
-use crate::border::SideError;
+use crate::interfaces::SideError;
 
 /// Checks that the path is what the volume says it is, and makes it where the type says so.
 pub(super) fn check(source: &HostPathVolumeSource) -> Result<(), SideError> {

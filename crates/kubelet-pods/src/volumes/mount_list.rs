@@ -9,8 +9,8 @@ use node_api::cri::v1;
 use super::set::VolumeSet;
 use super::spec::{Kind, kind_of};
 use super::sub_path;
-use crate::border::SideError;
 use crate::env::expand;
+use crate::interfaces::SideError;
 
 /// What mounts are made for.
 pub struct MountRequest<'a> {

@@ -7,9 +7,9 @@ use api_types::core_v1::{
 
 use super::tokens::Tokens;
 use super::writer::{Content, Payload};
-use crate::border::SideError;
 use crate::env::fields::{self, Surroundings};
 use crate::env::{config_map, secret};
+use crate::interfaces::SideError;
 use crate::objects::Objects;
 
 /// Mode of files where nothing else is said; defaulting fills it in for pods of the API.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use super::claims::Resolved;
 use super::layout::Plugin;
 use super::world::{MountedVolume, Steps, VolumeName};
-use crate::border::SideError;
+use crate::interfaces::SideError;
 
 /// A volume as its pod and its claim describe it.
 #[derive(Debug, Clone)]

@@ -14,9 +14,9 @@ use super::spec::{Kind, kind_of};
 use super::tokens::Tokens;
 use super::world::{MountedVolume, Steps};
 use super::writer::Payload;
-use crate::border::SideError;
 use crate::env::fields::Surroundings;
 use crate::file_calls::FileCalls;
+use crate::interfaces::SideError;
 use crate::objects::Objects;
 
 /// What plugins work with.

@@ -24,8 +24,8 @@ use super::reconcile::{Operation, Step, plan};
 use super::spec::{Kind, kind_of, used};
 use super::tokens::Tokens;
 use super::world::{ActualStateOfWorld, DesiredStateOfWorld, DesiredVolume, Done, MountedVolume, VolumeName};
-use crate::border::{MountError, NodeView, SideError, Volumes};
 use crate::file_calls::{FileCalls, Turns};
+use crate::interfaces::{MountError, NodeView, SideError, Volumes};
 use crate::objects::Objects;
 use crate::runtime::back_off::KeyedBackOff;
 

@@ -8,7 +8,7 @@ use sys::fs::{Beneath, create_beneath, open_beneath};
 use sys::mounts::{Depth, Mount, Mounts, Unmount};
 
 use super::empty_dir::make_directory;
-use crate::border::SideError;
+use crate::interfaces::SideError;
 
 /// Puts what `relative` names below `volume` at `target`, making a missing directory first. Someone who changes the
 /// volume meanwhile cannot lead the mount elsewhere: what was checked is held open and mounted.

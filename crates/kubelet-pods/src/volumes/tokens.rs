@@ -9,7 +9,7 @@ use api_types::core_v1::{Pod, ServiceAccount, ServiceAccountTokenProjection};
 use client::Client;
 use parking_lot::Mutex;
 
-use crate::border::SideError;
+use crate::interfaces::SideError;
 
 /// Tokens are renewed when this old, however long they live.
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);

@@ -15,8 +15,8 @@ use super::request::Template;
 use super::rotation::{deadline, obtain_surely, wait_until};
 use super::store::Store;
 use super::{CertificateError, SERVER};
-use crate::border::NodeView;
 use crate::config::Plan;
+use crate::interfaces::NodeView;
 use crate::metrics::KubeletMetrics;
 use crate::node::NodeState;
 

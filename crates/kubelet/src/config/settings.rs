@@ -12,9 +12,9 @@ use component_base::flags::{Errors, Invalid, Options};
 use component_base::{Feature, Gates};
 
 use super::gates;
-use crate::border::PodSettings;
 use crate::dns::Dns;
 use crate::eviction::EvictionSettings;
+use crate::interfaces::PodSettings;
 use crate::node::NodeSettings;
 use crate::objects::Strategy;
 use crate::resources::reserve::{self, ReserveError};

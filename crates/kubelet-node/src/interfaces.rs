@@ -1,4 +1,4 @@
-//! The border between the pods of a node and the node itself.
+//! The interfaces between the pods of a node and the node itself.
 //!
 //! The pod engine asks for volumes, environments, control groups and the node's facts through these traits and knows
 //! nothing of how they come about; tests give it recording fakes. What the node side asks of the pods is
