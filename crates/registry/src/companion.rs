@@ -31,7 +31,7 @@ pub(crate) fn of(registry: &Registry, group: &str, resource: &str) -> Arc<dyn Co
 
 /// How the write ended that a reservation was made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum WriteResult {
     /// It is in the store.
     Written,
     /// It is not.
@@ -40,7 +40,7 @@ pub(crate) enum Outcome {
     Unknown,
 }
 
-impl Outcome {
+impl WriteResult {
     pub(crate) fn of_error(error: &ApiError) -> Self {
         if error.code >= 500 { Self::Unknown } else { Self::Refused }
     }
@@ -65,7 +65,7 @@ pub(crate) trait Companion: Send + Sync {
     }
 
     /// After the write: keeps what was taken and gives back what is no longer used, or the other way round.
-    async fn settle(&self, _reservation: Reservation, _outcome: Outcome) {}
+    async fn finish(&self, _reservation: Reservation, _result: WriteResult) {}
 
     /// Begins a deletion in its own way; nothing where the ordinary deletion goes on from here.
     async fn begin_delete(

@@ -7,7 +7,7 @@ use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use watch_cache::Stored;
 
-use crate::companion::Outcome;
+use crate::companion::WriteResult;
 use crate::context::{Hooks, Operation, RequestCx};
 use crate::resource::Resource;
 use crate::store::{ManagedFields, Swap};
@@ -100,10 +100,10 @@ impl Resource {
     ) -> Result<Arc<Stored>, ApiError> {
         let reservation = self.companion.begin_create(cx, &mut *object).await?;
         let result = self.check_and_create(cx, object, hooks).await;
-        let outcome = result
-            .as_ref()
-            .map_or_else(Outcome::of_error, |_| if cx.dry_run { Outcome::Refused } else { Outcome::Written });
-        self.companion.settle(reservation, outcome).await;
+        let outcome = result.as_ref().map_or_else(WriteResult::of_error, |_| {
+            if cx.dry_run { WriteResult::Refused } else { WriteResult::Written }
+        });
+        self.companion.finish(reservation, outcome).await;
         result
     }
 

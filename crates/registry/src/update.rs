@@ -10,7 +10,7 @@ use api_machinery::status::ApiError;
 use kinds::rules::{Endpoint, RuleContext};
 use watch_cache::Stored;
 
-use crate::companion::Outcome;
+use crate::companion::WriteResult;
 use crate::context::{Change, CreateWhenAbsent, Hooks, Operation, RequestCx};
 use crate::create::Written;
 use crate::resource::Resource;
@@ -128,11 +128,11 @@ impl Resource {
         };
         let result = self.check_and_write(request, live, object, old).await;
         let outcome = match &result {
-            Ok(Swap::Done(_)) if !request.cx.dry_run => Outcome::Written,
-            Ok(_) => Outcome::Refused,
-            Err(error) => Outcome::of_error(error),
+            Ok(Swap::Done(_)) if !request.cx.dry_run => WriteResult::Written,
+            Ok(_) => WriteResult::Refused,
+            Err(error) => WriteResult::of_error(error),
         };
-        self.companion.settle(reservation, outcome).await;
+        self.companion.finish(reservation, outcome).await;
         result
     }
 

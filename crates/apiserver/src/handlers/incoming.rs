@@ -22,7 +22,7 @@ pub(super) async fn read(
     let media = body_type(request.headers(), request.wish().forms(), target.is_custom())?;
     let body = request.read_body().await?;
     let decoded = decode_object(target.rules(), target.custom.as_deref(), media, &body)?;
-    options.strictness.settle(&Expected::from(target.info()), decoded.problems, request.warnings())?;
+    options.strictness.enforce(&Expected::from(target.info()), decoded.problems, request.warnings())?;
     Ok(decoded.object)
 }
 
@@ -30,7 +30,7 @@ pub(super) async fn read(
 ///
 /// # Errors
 /// 400 when it says that it belongs elsewhere.
-pub(super) fn settle_namespace(target: &Target, meta: &mut ObjectMeta) -> Result<(), ApiError> {
+pub(super) fn ensure_namespace(target: &Target, meta: &mut ObjectMeta) -> Result<(), ApiError> {
     if !target.info().namespaced {
         meta.namespace.clear();
     } else if meta.namespace.is_empty() {

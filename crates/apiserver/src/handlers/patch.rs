@@ -75,7 +75,7 @@ impl Change for Patching<'_> {
             (_, None) => return Err(ApiError::not_found(target.resource.group_resource(), target.name()?)),
         };
         let mut object = as_object(target, &patched, self.patch, options.strictness, self.warnings)?;
-        incoming::settle_namespace(target, object.meta_mut())?;
+        incoming::ensure_namespace(target, object.meta_mut())?;
         incoming::check_name(target, object.meta())?;
         incoming::drop_duplicate_owners(object.meta_mut(), When::Received, self.warnings);
         Ok(object)

@@ -112,7 +112,7 @@ impl PatchBody {
     }
 
     /// Tells or refuses what the patch and the patched document have that nobody knows.
-    fn settle(
+    fn enforce(
         &self,
         patched: &Value,
         found: Vec<String>,
@@ -232,7 +232,7 @@ pub(super) fn as_object(
             problems.extend(custom.prune(unstructured));
         }
     }
-    patch.settle(patched, problems, strictness, warnings)?;
+    patch.enforce(patched, problems, strictness, warnings)?;
     target.rules().set_defaults(&mut *object);
     Ok(object)
 }
@@ -274,7 +274,7 @@ pub(super) fn as_scale(
     let node = TypeNode::of_struct(scale.struct_type());
     let decoded = json::decode(text.as_bytes(), &mut scale)
         .map_err(|error| patch.misfit(patched, patch.why(patched, node, &error)))?;
-    patch.settle(patched, decoded.problems, strictness, warnings)?;
+    patch.enforce(patched, decoded.problems, strictness, warnings)?;
     Ok(scale)
 }
 

@@ -43,7 +43,7 @@ async fn bind_decoded(
     mut binding: Binding,
 ) -> Result<Response, ApiError> {
     let options = WriteOptions::of_write("CreateOptions", request.query(), request.user_agent())?;
-    incoming::settle_namespace(target, &mut binding.metadata)?;
+    incoming::ensure_namespace(target, &mut binding.metadata)?;
     Admitting::new(cx, request, target, options.dry_run).pass(&mut binding).await?;
     let in_registry = target.request_cx(cx, request, options.dry_run);
     let status = bounded(registry::bind(&cx.registry, &in_registry, target.name()?, &binding)).await?;
@@ -57,7 +57,7 @@ pub(super) async fn evict(
 ) -> Result<Response, ApiError> {
     let options = WriteOptions::of_write("CreateOptions", request.query(), request.user_agent())?;
     let mut eviction: Eviction = request.decode().await?;
-    incoming::settle_namespace(target, &mut eviction.metadata)?;
+    incoming::ensure_namespace(target, &mut eviction.metadata)?;
     let in_body = eviction.delete_options.as_ref().is_some_and(|options| !options.dry_run.is_empty());
     let admission = Admitting::new(cx, &request, target, options.dry_run || in_body);
     admission.pass(&mut eviction).await?;

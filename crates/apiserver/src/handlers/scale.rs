@@ -42,7 +42,7 @@ pub(super) async fn update(
 ) -> Result<Response, ApiError> {
     let options = WriteOptions::of_write("UpdateOptions", request.query(), request.user_agent())?;
     let mut wanted: Scale = request.decode().await?;
-    incoming::settle_namespace(target, &mut wanted.metadata)?;
+    incoming::ensure_namespace(target, &mut wanted.metadata)?;
     incoming::check_name(target, &wanted.metadata)?;
     let ownership = ScaleOwnership::new(cx, target);
     let make = |live: &Scale| ownership.track(live, wanted.clone(), &options.manager);
@@ -67,7 +67,7 @@ pub(super) async fn patch(
         let (bare, node) = (bare(live), TypeNode::of_struct(live.struct_type()));
         let patched = patch.apply((&bare as &dyn Object).to_value(), node)?;
         let mut wanted = as_scale(&patched, &patch, options.strictness, request.warnings())?;
-        incoming::settle_namespace(target, &mut wanted.metadata)?;
+        incoming::ensure_namespace(target, &mut wanted.metadata)?;
         incoming::check_name(target, &wanted.metadata)?;
         ownership.track(live, wanted, &options.manager)
     })
@@ -88,7 +88,7 @@ async fn apply(
             ownership.of_scale.apply(Some(&ownership.shown(live)?), applied, &options.manager, options.force)?;
         let mut wanted: Scale =
             object::from_value(&merged).map_err(|error| ApiError::bad_request(error.to_string()))?;
-        incoming::settle_namespace(target, &mut wanted.metadata)?;
+        incoming::ensure_namespace(target, &mut wanted.metadata)?;
         incoming::check_name(target, &wanted.metadata)?;
         ownership.handed_back(live, wanted)
     })

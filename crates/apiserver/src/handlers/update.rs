@@ -28,7 +28,7 @@ pub(super) async fn update(
     target.shown(cx, &request)?;
     let options = WriteOptions::of_write("UpdateOptions", request.query(), request.user_agent())?;
     let mut object = incoming::read(&mut request, target, &options).await?;
-    incoming::settle_namespace(target, object.meta_mut())?;
+    incoming::ensure_namespace(target, object.meta_mut())?;
     incoming::check_name(target, object.meta())?;
     request.audited().context().about(object.meta());
     incoming::drop_duplicate_owners(object.meta_mut(), When::Received, request.warnings());

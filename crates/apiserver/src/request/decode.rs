@@ -98,7 +98,7 @@ pub(crate) fn decode_kind<T: Kind>(
     let expected = Expected::from(T::TYPE);
     let mut target = T::default();
     let (_, problems) = decode_into(&expected, media, body, &mut target, false)?;
-    strictness.settle(&expected, problems, warnings)?;
+    strictness.enforce(&expected, problems, warnings)?;
     Ok(target)
 }
 
@@ -116,7 +116,7 @@ impl Strictness {
     ///
     /// # Errors
     /// 400 when strict.
-    pub(crate) fn settle(self, expected: &Expected, problems: Problems, warnings: &Warnings) -> Result<(), ApiError> {
+    pub(crate) fn enforce(self, expected: &Expected, problems: Problems, warnings: &Warnings) -> Result<(), ApiError> {
         match self {
             Self::Ignore => Ok(()),
             Self::Warn => {

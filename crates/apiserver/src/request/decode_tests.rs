@@ -51,7 +51,7 @@ fn refused_bodies_say_why() {
 }
 
 #[test]
-fn unknown_fields_are_settled() {
+fn unknown_fields_are_refused_or_warned_of() {
     let body = br#"{"metadata":{"name":"a","x":1},"data":{"b":"b"},"data":{"a":"c"}}"#;
     let decode = |strictness, warnings: &Warnings| {
         decode_kind::<ConfigMap>(MediaType::Json, body, strictness, warnings).map_err(|error| error.message)

@@ -28,7 +28,7 @@ use api_types::core_v1::{Service, ServiceSpec};
 use async_trait::async_trait;
 use storage::{Backend, Expect, Key, Write};
 
-use crate::companion::{Companion, Entry, Outcome};
+use crate::companion::{Companion, Entry, WriteResult};
 use crate::context::RequestCx;
 use crate::registry::{Registry, RegistryOptions};
 
@@ -192,11 +192,11 @@ impl Companion for ServiceCompanion {
         self.claim(cx, service, Some(old)).await
     }
 
-    async fn settle(&self, reservation: Reservation, outcome: Outcome) {
-        match outcome {
-            Outcome::Written => self.release(&reservation.owner, &reservation.freed).await,
-            Outcome::Refused => self.release(&reservation.owner, &reservation.taken).await,
-            Outcome::Unknown => {}
+    async fn finish(&self, reservation: Reservation, result: WriteResult) {
+        match result {
+            WriteResult::Written => self.release(&reservation.owner, &reservation.freed).await,
+            WriteResult::Refused => self.release(&reservation.owner, &reservation.taken).await,
+            WriteResult::Unknown => {}
         }
     }
 
