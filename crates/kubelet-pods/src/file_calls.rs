@@ -8,12 +8,28 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use tokio::sync::{OwnedMutexGuard, Semaphore};
+use tokio::sync::{AcquireError, OwnedMutexGuard, Semaphore};
+use tokio::task::JoinError;
 
 use crate::interfaces::SideError;
 
 /// Threads that may hang at once. Far fewer than the runtime has, so that others find one.
 const MAX_THREADS: usize = 64;
+
+/// Why a call was not made, or not to its end: the process ends.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    #[error("a file call was not made: {0}")]
+    NoThread(#[from] AcquireError),
+    #[error("a file call was not made: {0}")]
+    Lost(#[from] JoinError),
+}
+
+impl From<CallError> for SideError {
+    fn from(error: CallError) -> Self {
+        Self::new(error.to_string())
+    }
+}
 
 /// The calls of one kubelet.
 pub struct FileCalls {
@@ -52,7 +68,7 @@ impl FileCalls {
         &self,
         what: &str,
         call: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, SideError> {
+    ) -> Result<T, CallError> {
         let turn = self.turns.of(what).lock_owned().await;
         self.go(turn, call).await
     }
@@ -62,7 +78,7 @@ impl FileCalls {
         &self,
         what: &str,
         call: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<Result<T, SideError>> {
+    ) -> Option<Result<T, CallError>> {
         let turn = self.turns.of(what).try_lock_owned().ok()?;
         Some(self.go(turn, call).await)
     }
@@ -71,14 +87,13 @@ impl FileCalls {
         &self,
         turn: OwnedMutexGuard<()>,
         call: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, SideError> {
-        let failed = |error: &dyn std::fmt::Display| SideError(format!("a file call was not made: {error}"));
-        let thread = Arc::clone(&self.threads).acquire_owned().await.map_err(|error| failed(&error))?;
+    ) -> Result<T, CallError> {
+        let thread = Arc::clone(&self.threads).acquire_owned().await?;
         let done = tokio::task::spawn_blocking(move || {
             let _held = (turn, thread);
             call()
         });
-        done.await.map_err(|error| failed(&error))
+        Ok(done.await?)
     }
 }
 

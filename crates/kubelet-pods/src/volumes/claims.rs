@@ -9,8 +9,7 @@ use api_types::core_v1::{HostPathVolumeSource, Node, PersistentVolume, Persisten
 use client::{Client, ClientError};
 use component_helpers::node_affinity;
 
-use super::host_path;
-use crate::interfaces::SideError;
+use super::host_path::{self, HostPathError};
 
 /// A claim that is ready to be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +42,7 @@ pub(super) enum ClaimError {
     Unsupported { volume: String },
     /// The path on the host is not what the volume says it is.
     #[error(transparent)]
-    HostPath(#[from] SideError),
+    HostPath(#[from] HostPathError),
 }
 
 /// What is in the way between a claim and its volume.

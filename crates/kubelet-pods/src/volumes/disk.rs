@@ -11,12 +11,14 @@ use sys::mounts::{Depth, Mount, Mounts, Restrictions, Unmount};
 
 use super::claims::Resolved;
 use super::empty_dir::{self, in_memory, make_directory, mount_once};
+use super::error::VolumeError;
+use super::file_error::FileError;
 use super::layout::{Layout, Plugin};
 use super::ownership::{Access, When, give_to_group};
 use super::spec::nested_mount_points;
 use super::sub_path;
 use super::writer::{self, Payload};
-use crate::interfaces::{NodeView, SideError};
+use crate::interfaces::NodeView;
 
 /// How often mounts that lie over each other are looked for again.
 const MAX_STACKED: usize = 16;
@@ -37,12 +39,12 @@ impl Disk {
         volume: &Volume,
         source: &EmptyDirVolumeSource,
         path: &Path,
-    ) -> Result<(), SideError> {
+    ) -> Result<(), VolumeError> {
         let uid = &pod.metadata.uid;
         if self.is_marked(uid, &volume.name) && path.is_dir() {
             let on_disk = source.medium.is_empty();
             // Memory is gone after a reboot, its directory is not.
-            if on_disk || self.mounts.is_mount_point(path).map_err(|error| SideError::of(&error))? {
+            if on_disk || self.mounts.is_mount_point(path)? {
                 return Ok(());
             }
         }
@@ -58,32 +60,32 @@ impl Disk {
         self.layout.ready_mark(uid, volume).exists()
     }
 
-    fn mark(&self, uid: &str, volume: &str) -> Result<(), SideError> {
+    fn mark(&self, uid: &str, volume: &str) -> Result<(), VolumeError> {
         make_mark(&self.layout.ready_mark(uid, volume))
     }
 
     /// What all pods that share a local volume need: that it is there.
-    pub(super) fn check_local(resolved: &Resolved) -> Result<(), SideError> {
+    pub(super) fn check_local(resolved: &Resolved) -> Result<(), VolumeError> {
         let meta = std::fs::metadata(&resolved.source)
-            .map_err(|error| SideError(format!("path {:?} does not exist: {error}", resolved.source)))?;
+            .map_err(|source| VolumeError::NoLocalPath { path: resolved.source.clone(), source })?;
         if !meta.is_dir() {
-            return Err(SideError::new("only directory and block device are supported"));
+            return Err(VolumeError::NoDirectory);
         }
         Ok(())
     }
 
     /// A local volume in a pod's directory.
-    pub(super) fn claimed(&self, pod: &Pod, resolved: &Resolved, read_only: bool) -> Result<PathBuf, SideError> {
+    pub(super) fn claimed(&self, pod: &Pod, resolved: &Resolved, read_only: bool) -> Result<PathBuf, VolumeError> {
         let uid = &pod.metadata.uid;
         let path = self.layout.volume(uid, Plugin::Local, &resolved.volume);
         let mark = self.layout.given_mark(uid, &resolved.volume);
         make_directory(&path, 0o750)?;
-        if !self.mounts.is_mount_point(&path).map_err(|error| SideError::of(&error))? {
+        if !self.mounts.is_mount_point(&path)? {
             // Left by a machine that was started anew since.
             let _ = std::fs::remove_file(&mark);
             let mut mount = Mount::bind(&resolved.source, &path, Depth::One);
             mount.read_only = read_only;
-            self.mounts.mount(&mount).map_err(|error| SideError::of(&error))?;
+            self.mounts.mount(&mount)?;
         }
         if let (Some(group), false, false) = (fs_group(pod), read_only, mark.exists()) {
             let policy = pod.spec.security_context.as_ref().and_then(|c| c.fs_group_change_policy.as_deref());
@@ -96,7 +98,7 @@ impl Disk {
     }
 
     /// Files in a directory, or in memory for what may be secret.
-    pub(super) fn files(&self, pod: &Pod, volume: &Volume, path: &Path, payload: &Payload) -> Result<(), SideError> {
+    pub(super) fn files(&self, pod: &Pod, volume: &Volume, path: &Path, payload: &Payload) -> Result<(), VolumeError> {
         let is_secret = volume.volume_source.config_map.is_none();
         let is_new = !self.is_marked(&pod.metadata.uid, &volume.name) || !path.is_dir();
         if is_new {
@@ -120,13 +122,12 @@ impl Disk {
             Some(group) => give_to_group(new, group, Access::ReadOnly, When::Always),
             None => Ok(()),
         };
-        writer::write(path, payload, self.clock.wall(), &self.rng, &prepare)
-            .map_err(|error| SideError(error.to_string()))?;
+        writer::write(path, payload, self.clock.wall(), &self.rng, &prepare)?;
         self.mark(&pod.metadata.uid, &volume.name)
     }
 
     /// The directories of a pod.
-    pub(super) fn directories(&self, uid: &str) -> Result<(), SideError> {
+    pub(super) fn directories(&self, uid: &str) -> Result<(), VolumeError> {
         let layout = &self.layout;
         for directory in [layout.pod(uid), layout.volumes(uid), layout.plugins(uid)] {
             make_directory(&directory, 0o750)?;
@@ -135,12 +136,12 @@ impl Disk {
     }
 
     /// Takes the parts of volumes away that containers had for themselves.
-    pub(super) fn clean_sub_paths(&self, uid: &str) -> Result<(), SideError> {
-        sub_path::clean(&*self.mounts, &self.layout.sub_paths(uid))
+    pub(super) fn clean_sub_paths(&self, uid: &str) -> Result<(), VolumeError> {
+        Ok(sub_path::clean(&*self.mounts, &self.layout.sub_paths(uid))?)
     }
 
     /// Takes one volume away.
-    pub(super) fn tear_down_volume(&self, uid: &str, plugin: Plugin, name: &str) -> Result<(), SideError> {
+    pub(super) fn tear_down_volume(&self, uid: &str, plugin: Plugin, name: &str) -> Result<(), VolumeError> {
         let layout = &self.layout;
         let path = layout.volume(uid, plugin, name);
         if path.exists() {
@@ -148,7 +149,7 @@ impl Disk {
         }
         let marks = [layout.ready_mark(uid, name), layout.given_mark(uid, name)];
         for tree in [path.as_path()].into_iter().chain(marks.iter().filter_map(|mark| mark.parent())) {
-            sys::fs::remove_tree(tree).map_err(|error| SideError(format!("remove {}: {error}", tree.display())))?;
+            sys::fs::remove_tree(tree).map_err(FileError::of("remove", tree))?;
         }
         Ok(())
     }
@@ -172,7 +173,7 @@ impl Disk {
     }
 
     /// Takes everything away that is mounted below the pod's directory, and then the volumes.
-    pub(super) fn tear_down(&self, uid: &str) -> Result<(), SideError> {
+    pub(super) fn tear_down(&self, uid: &str) -> Result<(), VolumeError> {
         let layout = &self.layout;
         self.clean_sub_paths(uid)?;
         let volumes = layout.volumes(uid);
@@ -181,31 +182,31 @@ impl Disk {
         }
         self.unmount_all(&volumes)?;
         let removed = sys::fs::remove_tree(&volumes).and_then(|()| sys::fs::remove_tree(&layout.plugins(uid)));
-        removed.map_err(|error| SideError(format!("remove {}: {error}", volumes.display())))
+        Ok(removed.map_err(FileError::of("remove", &volumes))?)
     }
 
     /// Nothing may be removed while a mount is left below: it might be someone's data.
-    pub(super) fn unmount_all(&self, root: &Path) -> Result<(), SideError> {
+    pub(super) fn unmount_all(&self, root: &Path) -> Result<(), VolumeError> {
         for _ in 0..MAX_STACKED {
             let gone = self.mounts.unmount_below(root, Unmount::IfUnused);
             match gone.or_else(|_| self.mounts.unmount_below(root, Unmount::Lazy)) {
                 Ok(0) => return Ok(()),
                 Ok(_) => {}
-                Err(error) => return Err(SideError::of(&error)),
+                Err(error) => return Err(error.into()),
             }
         }
-        Err(SideError(format!("{} is still mounted", root.display())))
+        Err(VolumeError::StillMounted(root.to_owned()))
     }
 
     /// Takes away all that is left of a pod.
     ///
     /// # Errors
     /// Something is in use, or mounted where it should not be.
-    pub(super) fn remove_pod(&self, uid: &str) -> Result<(), SideError> {
+    pub(super) fn remove_pod(&self, uid: &str) -> Result<(), VolumeError> {
         self.tear_down(uid)?;
         let path = self.layout.pod(uid);
         self.unmount_all(&path)?;
-        sys::fs::remove_tree(&path).map_err(|error| SideError(format!("remove {}: {error}", path.display())))
+        Ok(sys::fs::remove_tree(&path).map_err(FileError::of("remove", &path))?)
     }
 
     /// The uids of pods that have a directory.
@@ -216,20 +217,21 @@ impl Disk {
 }
 
 /// Marks that something was done, for this process and those after it.
-fn make_mark(mark: &Path) -> Result<(), SideError> {
+fn make_mark(mark: &Path) -> Result<(), VolumeError> {
     if let Some(parent) = mark.parent() {
         make_directory(parent, 0o750)?;
     }
     let made = std::fs::OpenOptions::new().create(true).append(true).open(mark);
-    made.map(drop).map_err(|error| SideError(format!("open {}: {error}", mark.display())))
+    made.map_err(FileError::of("open", mark))?;
+    Ok(())
 }
 
 fn fs_group(pod: &Pod) -> Option<u32> {
     pod.spec.security_context.as_ref()?.fs_group.and_then(|group| u32::try_from(group).ok())
 }
 
-fn give(path: &Path, group: u32, access: Access, when: When) -> Result<(), SideError> {
-    give_to_group(path, group, access, when).map_err(|error| SideError(error.to_string()))
+fn give(path: &Path, group: u32, access: Access, when: When) -> Result<(), VolumeError> {
+    give_to_group(path, group, access, when).map_err(VolumeError::Owner)
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@ use std::path::Path;
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::{EmptyDirVolumeSource, Pod};
 use component_helpers::pod_requests;
-use sys::mounts::{Mount, Mounts, Source, Swap};
+use sys::mounts::{Mount, MountError, Mounts, Source, Swap};
 
-use crate::interfaces::SideError;
+use super::error::VolumeError;
+use super::file_error::FileError;
 
 /// Everyone in the pod may use it, whatever the umask says.
 const MODE: u32 = 0o777;
@@ -21,13 +22,13 @@ pub(super) fn set_up(
     source: &EmptyDirVolumeSource,
     directory: &Path,
     node_memory: Option<i64>,
-) -> Result<(), SideError> {
+) -> Result<(), VolumeError> {
     make_directory(directory, MODE)?;
     match source.medium.as_str() {
         "" => Ok(()),
         "Memory" => {
             let size = memory_size(pod, source.size_limit.as_ref(), node_memory);
-            mount_once(mounts, &in_memory(mounts, directory, size), directory)
+            Ok(mount_once(mounts, &in_memory(mounts, directory, size), directory)?)
         }
         medium if medium.starts_with("HugePages") => {
             let size = page_size(pod, medium)?;
@@ -37,22 +38,21 @@ pub(super) fn set_up(
                 options: format!("pagesize={size}"),
             };
             mount_once(mounts, &Mount::new(directory, what), directory)?;
-            permit(directory, MODE)
+            Ok(permit(directory, MODE)?)
         }
-        other => Err(SideError(format!("unknown storage medium {other:?}"))),
+        other => Err(VolumeError::Medium(other.to_owned())),
     }
 }
 
 /// A directory with exactly this mode, and those above it for the kubelet alone.
-pub(super) fn make_directory(directory: &Path, mode: u32) -> Result<(), SideError> {
-    let failed = |error: std::io::Error| SideError(format!("mkdir {}: {error}", directory.display()));
-    fs::DirBuilder::new().recursive(true).mode(0o750).create(directory).map_err(failed)?;
+pub(super) fn make_directory(directory: &Path, mode: u32) -> Result<(), FileError> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o750).create(directory);
+    made.map_err(FileError::of("mkdir", directory))?;
     permit(directory, mode)
 }
 
-fn permit(directory: &Path, mode: u32) -> Result<(), SideError> {
-    let set = fs::set_permissions(directory, fs::Permissions::from_mode(mode));
-    set.map_err(|error| SideError(format!("chmod {}: {error}", directory.display())))
+fn permit(directory: &Path, mode: u32) -> Result<(), FileError> {
+    fs::set_permissions(directory, fs::Permissions::from_mode(mode)).map_err(FileError::of("chmod", directory))
 }
 
 /// Files in memory, which never reach the disk where the kernel can see to that: they may be secret.
@@ -62,11 +62,8 @@ pub(super) fn in_memory(mounts: &dyn Mounts, directory: &Path, size: Option<u64>
 }
 
 /// Mounts unless something is mounted there already, by this process or by one before it.
-pub(super) fn mount_once(mounts: &dyn Mounts, mount: &Mount, at: &Path) -> Result<(), SideError> {
-    if mounts.is_mount_point(at).map_err(|error| SideError::of(&error))? {
-        return Ok(());
-    }
-    mounts.mount(mount).map_err(|error| SideError::of(&error))
+pub(super) fn mount_once(mounts: &dyn Mounts, mount: &Mount, at: &Path) -> Result<(), MountError> {
+    if mounts.is_mount_point(at)? { Ok(()) } else { mounts.mount(mount) }
 }
 
 /// The smallest positive one of what the volume, the pod and the node allow.
@@ -85,7 +82,7 @@ fn memory_size(pod: &Pod, limit: Option<&Quantity>, node_memory: Option<i64>) ->
 }
 
 /// The page size of a medium: its own, or the only one that the pod asks for.
-fn page_size(pod: &Pod, medium: &str) -> Result<String, SideError> {
+fn page_size(pod: &Pod, medium: &str) -> Result<String, VolumeError> {
     let requests = pod_requests::requests(pod);
     let mut sizes: Vec<&str> = requests.keys().filter_map(|name| name.strip_prefix("hugepages-")).collect();
     if let Some(size) = medium.strip_prefix("HugePages-") {
@@ -93,10 +90,8 @@ fn page_size(pod: &Pod, medium: &str) -> Result<String, SideError> {
     }
     match sizes.as_slice() {
         [size] => Ok(size.trim_end_matches('i').to_owned()),
-        [] => Err(SideError(format!(
-            "medium {medium}: hugePages storage requested, but there is no resource request for huge pages"
-        ))),
-        _ => Err(SideError::new("medium: HugePages can't be used if container requests multiple huge page sizes")),
+        [] => Err(VolumeError::NoHugePages(medium.to_owned())),
+        _ => Err(VolumeError::SeveralPageSizes),
     }
 }
 
@@ -154,6 +149,7 @@ mod tests {
         set_up(&mounts, &pod(&[]), &memory, &dir.path().join("c"), Some(4096)).unwrap();
         assert_eq!(swap(&mounts.mounted()[1]), Swap::Refused);
         let huge = EmptyDirVolumeSource { medium: "HugePages-2Mi".into(), ..EmptyDirVolumeSource::default() };
-        assert!(set_up(&mounts, &pod(&[]), &huge, &at, None).unwrap_err().0.contains("no resource request"));
+        let refused = set_up(&mounts, &pod(&[]), &huge, &at, None).unwrap_err();
+        assert!(matches!(refused, VolumeError::NoHugePages(_)), "{refused}");
     }
 }

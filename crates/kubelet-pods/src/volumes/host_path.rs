@@ -6,15 +6,28 @@ use std::path::{Component, Path};
 
 use api_types::core_v1::HostPathVolumeSource;
 
-use crate::interfaces::SideError;
+use super::file_error::FileError;
+
+/// Why a place of the machine is not what the pod says it is, in upstream's words.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HostPathError {
+    #[error("invalid HostPath `{0}`: must not contain '..'")]
+    Climbs(String),
+    #[error("hostPath type check failed: {path} is not {wanted}")]
+    Other { path: String, wanted: &'static str },
+    #[error("{0} is an invalid volume type")]
+    Type(String),
+    #[error(transparent)]
+    Make(#[from] FileError),
+}
 
 /// Checks that the path is what the volume says it is, and makes it where the type says so.
-pub(super) fn check(source: &HostPathVolumeSource) -> Result<(), SideError> {
+pub(super) fn check(source: &HostPathVolumeSource) -> Result<(), HostPathError> {
     let path = Path::new(&source.path);
     if path.components().any(|part| part == Component::ParentDir) {
-        return Err(SideError(format!("invalid HostPath `{}`: must not contain '..'", source.path)));
+        return Err(HostPathError::Climbs(source.path.clone()));
     }
-    let failed = |what: &str| Err(SideError(format!("hostPath type check failed: {} is not {what}", source.path)));
+    let failed = |wanted| Err(HostPathError::Other { path: source.path.clone(), wanted });
     let kind = fs::metadata(path).map(|meta| meta.file_type());
     let is = |test: fn(&fs::FileType) -> bool| kind.as_ref().is_ok_and(test);
     match source.type_.as_deref().unwrap_or_default() {
@@ -31,18 +44,19 @@ pub(super) fn check(source: &HostPathVolumeSource) -> Result<(), SideError> {
         "CharDevice" => failed("a character device"),
         "BlockDevice" if is(fs::FileType::is_block_device) => Ok(()),
         "BlockDevice" => failed("a block device"),
-        other => Err(SideError(format!("{other} is an invalid volume type"))),
+        other => Err(HostPathError::Type(other.to_owned())),
     }
 }
 
-fn make_directory(path: &Path) -> Result<(), SideError> {
+fn make_directory(path: &Path) -> Result<(), HostPathError> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(path);
-    made.map_err(|error| SideError(format!("mkdir {}: {error}", path.display())))
+    Ok(made.map_err(FileError::of("mkdir", path))?)
 }
 
-fn make_file(path: &Path) -> Result<(), SideError> {
+fn make_file(path: &Path) -> Result<(), HostPathError> {
     let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(path);
-    made.map(drop).map_err(|error| SideError(format!("open {}: {error}", path.display())))
+    made.map_err(FileError::of("open", path))?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -74,6 +88,6 @@ mod tests {
             assert_eq!(check(&source).is_ok(), fine, "{path} {type_}");
         }
         let missing = HostPathVolumeSource { path: "/none".into(), type_: Some("File".into()) };
-        assert_eq!(check(&missing).unwrap_err().0, "hostPath type check failed: /none is not a file");
+        assert_eq!(check(&missing).unwrap_err().to_string(), "hostPath type check failed: /none is not a file");
     }
 }

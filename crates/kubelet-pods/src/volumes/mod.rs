@@ -9,6 +9,8 @@ mod claim_stats;
 mod claims;
 mod disk;
 mod empty_dir;
+mod error;
+mod file_error;
 mod host_path;
 mod layout;
 mod mount_list;

@@ -8,9 +8,47 @@ use node_api::cri::v1;
 
 use super::set::VolumeSet;
 use super::spec::{Kind, kind_of};
-use super::sub_path;
+use super::sub_path::{self, SubPathError};
 use crate::env::expand;
 use crate::interfaces::SideError;
+
+/// Why a container has no mounts.
+#[derive(Debug, thiserror::Error)]
+pub enum MountListError {
+    /// The pod has no such volume, or it is not in place.
+    #[error("cannot find volume {volume:?} to mount into container {container:?}")]
+    NoVolume { volume: String, container: String },
+    #[error("missing value for {}", .0.join(", "))]
+    NoValue(Vec<String>),
+    #[error(transparent)]
+    SubPath(SubPathError),
+    /// Why is in the log: upstream does not tell the container's owner what lies on the machine.
+    #[error("failed to prepare subPath for volumeMount {volume:?} of container {container:?}")]
+    Unprepared { volume: String, container: String },
+    #[error(
+        "failed to resolve recursive read-only mode: volume {volume:?} requested recursive read-only mode, but {why}"
+    )]
+    Recursive { volume: String, why: NotRecursive },
+    #[error("unknown recursive read-only mode {0:?}")]
+    RecursiveMode(String),
+}
+
+/// Why a mount is not read-only all the way down.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRecursive {
+    #[error("it is not read-only")]
+    Writable,
+    #[error("it is not compatible with propagation {0:?}")]
+    Propagated(String),
+    #[error("it is not supported by the runtime")]
+    Unsupported,
+}
+
+impl From<MountListError> for SideError {
+    fn from(error: MountListError) -> Self {
+        Self::new(error.to_string())
+    }
+}
 
 /// What mounts are made for.
 pub struct MountRequest<'a> {
@@ -23,14 +61,19 @@ pub struct MountRequest<'a> {
 }
 
 /// The container's volume mounts in order; sub paths are put into place.
-pub fn mounts_of(set: &VolumeSet, request: &MountRequest<'_>) -> Result<Vec<v1::Mount>, SideError> {
+pub fn mounts_of(set: &VolumeSet, request: &MountRequest<'_>) -> Result<Vec<v1::Mount>, MountListError> {
     let mounts = request.container.volume_mounts.iter().enumerate();
     mounts.map(|(index, mount)| one(set, request, index, mount)).collect()
 }
 
-fn one(set: &VolumeSet, request: &MountRequest<'_>, index: usize, mount: &VolumeMount) -> Result<v1::Mount, SideError> {
+fn one(
+    set: &VolumeSet,
+    request: &MountRequest<'_>,
+    index: usize,
+    mount: &VolumeMount,
+) -> Result<v1::Mount, MountListError> {
     let container = &request.container.name;
-    let missing = || SideError(format!("cannot find volume {:?} to mount into container {container:?}", mount.name));
+    let missing = || MountListError::NoVolume { volume: mount.name.clone(), container: container.clone() };
     let volume = request.pod.spec.volumes.iter().find(|volume| volume.name == mount.name).ok_or_else(missing)?;
     let inside = sub_path_of(mount, request.environment)?;
     let container_path = absolute(&mount.mount_path);
@@ -57,10 +100,7 @@ fn one(set: &VolumeSet, request: &MountRequest<'_>, index: usize, mount: &Volume
         host_path =
             sub_path::bind(set.mounts(), &mounted.path, &inside, &target, mounted.read_only).map_err(|error| {
                 tracing::warn!(%error, volume = mount.name, container, "Preparing a sub path failed");
-                SideError(format!(
-                    "failed to prepare subPath for volumeMount {:?} of container {container:?}",
-                    mount.name
-                ))
+                MountListError::Unprepared { volume: mount.name.clone(), container: container.clone() }
             })?;
     }
     Ok(v1::Mount {
@@ -75,7 +115,7 @@ fn one(set: &VolumeSet, request: &MountRequest<'_>, index: usize, mount: &Volume
 }
 
 /// The part of the volume that is wanted, with variables filled in; empty for all of it.
-fn sub_path_of(mount: &VolumeMount, environment: &BTreeMap<String, String>) -> Result<String, SideError> {
+fn sub_path_of(mount: &VolumeMount, environment: &BTreeMap<String, String>) -> Result<String, MountListError> {
     let mut path = mount.sub_path.clone();
     if !mount.sub_path_expr.is_empty() {
         let missing = parking_lot::Mutex::new(Vec::new());
@@ -88,10 +128,10 @@ fn sub_path_of(mount: &VolumeMount, environment: &BTreeMap<String, String>) -> R
         });
         let missing = missing.into_inner();
         if !missing.is_empty() {
-            return Err(SideError(format!("missing value for {}", missing.join(", "))));
+            return Err(MountListError::NoValue(missing));
         }
     }
-    sub_path::check(&path)?;
+    sub_path::check(&path).map_err(MountListError::SubPath)?;
     Ok(path)
 }
 
@@ -107,29 +147,24 @@ fn propagation(mount: &VolumeMount) -> v1::MountPropagation {
     }
 }
 
-fn recursive(mount: &VolumeMount, readonly: bool, supported: bool) -> Result<bool, SideError> {
+fn recursive(mount: &VolumeMount, readonly: bool, supported: bool) -> Result<bool, MountListError> {
     let wish = mount.recursive_read_only.as_deref().unwrap_or("Disabled");
-    let refuse = |why: &str| {
-        Err(SideError(format!(
-            "failed to resolve recursive read-only mode: volume {:?} requested recursive read-only mode, but {why}",
-            mount.name
-        )))
-    };
+    let refuse = |why| Err(MountListError::Recursive { volume: mount.name.clone(), why });
     if wish == "Disabled" {
         return Ok(false);
     }
     if !readonly {
-        return refuse("it is not read-only");
+        return refuse(NotRecursive::Writable);
     }
     match mount.mount_propagation.as_deref() {
         None | Some("None") => {}
-        Some(other) => return refuse(&format!("it is not compatible with propagation {other:?}")),
+        Some(other) => return refuse(NotRecursive::Propagated(other.to_owned())),
     }
     match wish {
         "IfPossible" => Ok(supported),
         "Enabled" if supported => Ok(true),
-        "Enabled" => refuse("it is not supported by the runtime"),
-        other => Err(SideError(format!("unknown recursive read-only mode {other:?}"))),
+        "Enabled" => refuse(NotRecursive::Unsupported),
+        other => Err(MountListError::RecursiveMode(other.to_owned())),
     }
 }
 
@@ -157,7 +192,7 @@ mod tests {
         for (mount, readonly, supported, expected) in cases {
             match (recursive(&mount, readonly, supported), expected) {
                 (Ok(found), Ok(expected)) => assert_eq!(found, expected),
-                (Err(error), Err(part)) => assert!(error.0.contains(part), "{error}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
                 (found, expected) => panic!("{found:?} {expected:?}"),
             }
         }
@@ -170,7 +205,7 @@ mod tests {
         let mount = |expr: &str| VolumeMount { sub_path_expr: expr.into(), ..VolumeMount::default() };
         assert_eq!(sub_path_of(&mount("logs/$(POD)"), &environment).unwrap(), "logs/web");
         let missing = sub_path_of(&mount("$(A)/$(POD)/$(NO)"), &environment).unwrap_err();
-        assert_eq!(missing.0, "missing value for A, NO");
+        assert_eq!(missing.to_string(), "missing value for A, NO");
         assert!(sub_path_of(&mount("../$(POD)"), &environment).is_err());
     }
 }

@@ -5,7 +5,7 @@ use api_types::core_v1::{
     ProjectedVolumeSource, Secret, SecretVolumeSource, ServiceAccountTokenProjection, VolumeProjection,
 };
 
-use super::tokens::Tokens;
+use super::tokens::{TokenError, Tokens};
 use super::writer::{Content, Payload};
 use crate::env::fields::{self, Surroundings};
 use crate::env::{config_map, secret};
@@ -17,6 +17,32 @@ const DEFAULT_MODE: i32 = 0o644;
 /// Mode of tokens for a user or group of their own.
 const TOKEN_MODE: i32 = 0o600;
 
+/// Why there are no files, in upstream's words.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PayloadError {
+    /// An object or a field that cannot be had.
+    #[error(transparent)]
+    Source(#[from] SideError),
+    #[error("configmap references non-existent config key: {0}")]
+    NoConfigMapKey(String),
+    #[error("references non-existent secret key: {0}")]
+    NoSecretKey(String),
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error("kube client is not configured")]
+    NoClient,
+    /// Projections of kinds that this kubelet does not have.
+    #[error("{projection} projection requires the {feature} feature")]
+    Unsupported { projection: &'static str, feature: &'static str },
+    /// What several sources of a projected volume say.
+    #[error("[{}]", joined(.0))]
+    Several(Vec<Self>),
+}
+
+fn joined(errors: &[PayloadError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// What files are made from.
 pub(super) struct Maker<'a> {
     pub pod: &'a Pod,
@@ -27,39 +53,42 @@ pub(super) struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    pub(super) async fn config_map(&self, source: &ConfigMapVolumeSource) -> Result<Payload, SideError> {
+    pub(super) async fn config_map(&self, source: &ConfigMapVolumeSource) -> Result<Payload, PayloadError> {
         let mode = source.default_mode.unwrap_or(DEFAULT_MODE);
         let optional = source.optional == Some(true);
         self.map_files(&source.local_object_reference.name, &source.items, mode, optional).await
     }
 
-    pub(super) async fn secret(&self, source: &SecretVolumeSource) -> Result<Payload, SideError> {
+    pub(super) async fn secret(&self, source: &SecretVolumeSource) -> Result<Payload, PayloadError> {
         let mode = source.default_mode.unwrap_or(DEFAULT_MODE);
         self.secret_files(&source.secret_name, &source.items, mode, source.optional == Some(true)).await
     }
 
-    pub(super) fn downward(&self, source: &DownwardAPIVolumeSource) -> Result<Payload, SideError> {
+    pub(super) fn downward(&self, source: &DownwardAPIVolumeSource) -> Result<Payload, PayloadError> {
         self.downward_files(&source.items, source.default_mode.unwrap_or(DEFAULT_MODE))
     }
 
     /// All sources in order; the later of two files of one path wins. Problems of all sources are told together.
-    pub(super) async fn projected(&self, source: &ProjectedVolumeSource) -> Result<Payload, SideError> {
+    pub(super) async fn projected(&self, source: &ProjectedVolumeSource) -> Result<Payload, PayloadError> {
         let mode = source.default_mode.unwrap_or(DEFAULT_MODE);
         let (mut payload, mut problems) = (Payload::new(), Vec::new());
         for projection in &source.sources {
             match self.projection(projection, mode).await {
                 Ok(files) => payload.extend(files),
-                Err(error) => problems.push(error.0),
+                Err(error) => problems.push(error),
             }
         }
-        match problems.as_slice() {
-            [] => Ok(payload),
-            [one] => Err(SideError::new(one)),
-            many => Err(SideError(format!("[{}]", many.join(", ")))),
+        match (problems.pop(), problems.is_empty()) {
+            (None, _) => Ok(payload),
+            (Some(only), true) => Err(only),
+            (Some(last), false) => {
+                problems.push(last);
+                Err(PayloadError::Several(problems))
+            }
         }
     }
 
-    async fn projection(&self, projection: &VolumeProjection, mode: i32) -> Result<Payload, SideError> {
+    async fn projection(&self, projection: &VolumeProjection, mode: i32) -> Result<Payload, PayloadError> {
         if let Some(source) = &projection.secret {
             let optional = source.optional == Some(true);
             return self.secret_files(&source.local_object_reference.name, &source.items, mode, optional).await;
@@ -75,12 +104,12 @@ impl Maker<'_> {
             return self.token_file(source, mode).await;
         }
         if projection.cluster_trust_bundle.is_some() {
-            return Err(SideError::new(
-                "ClusterTrustBundle projection requires the ClusterTrustBundleProjection feature",
-            ));
+            let feature = "ClusterTrustBundleProjection";
+            return Err(PayloadError::Unsupported { projection: "ClusterTrustBundle", feature });
         }
         if projection.pod_certificate.is_some() {
-            return Err(SideError::new("PodCertificate projection requires the PodCertificateRequest feature"));
+            let feature = "PodCertificateRequest";
+            return Err(PayloadError::Unsupported { projection: "PodCertificate", feature });
         }
         Ok(Payload::new())
     }
@@ -91,10 +120,10 @@ impl Maker<'_> {
         items: &[KeyToPath],
         mode: i32,
         optional: bool,
-    ) -> Result<Payload, SideError> {
+    ) -> Result<Payload, PayloadError> {
         let map = config_map(self.objects, &self.pod.metadata.namespace, name, optional).await?;
         let Some(map) = map else { return Ok(Payload::new()) };
-        files(items, mode, optional, bytes_of_map(&map), "configmap references non-existent config key")
+        files(items, mode, optional, bytes_of_map(&map), PayloadError::NoConfigMapKey)
     }
 
     async fn secret_files(
@@ -103,13 +132,13 @@ impl Maker<'_> {
         items: &[KeyToPath],
         mode: i32,
         optional: bool,
-    ) -> Result<Payload, SideError> {
+    ) -> Result<Payload, PayloadError> {
         let secret = secret(self.objects, &self.pod.metadata.namespace, name, optional).await?;
         let Some(secret) = secret else { return Ok(Payload::new()) };
-        files(items, mode, optional, bytes_of_secret(&secret), "references non-existent secret key")
+        files(items, mode, optional, bytes_of_secret(&secret), PayloadError::NoSecretKey)
     }
 
-    fn downward_files(&self, items: &[DownwardAPIVolumeFile], mode: i32) -> Result<Payload, SideError> {
+    fn downward_files(&self, items: &[DownwardAPIVolumeFile], mode: i32) -> Result<Payload, PayloadError> {
         let mut payload = Payload::new();
         for item in items {
             let text = if let Some(selector) = &item.field_ref {
@@ -124,8 +153,8 @@ impl Maker<'_> {
         Ok(payload)
     }
 
-    async fn token_file(&self, source: &ServiceAccountTokenProjection, mode: i32) -> Result<Payload, SideError> {
-        let Some(tokens) = self.tokens else { return Err(SideError::new("kube client is not configured")) };
+    async fn token_file(&self, source: &ServiceAccountTokenProjection, mode: i32) -> Result<Payload, PayloadError> {
+        let Some(tokens) = self.tokens else { return Err(PayloadError::NoClient) };
         let token = tokens.token(self.pod, source).await?;
         let owner = uniform_user(self.pod);
         let fs_group = self.pod.spec.security_context.as_ref().and_then(|context| context.fs_group);
@@ -155,8 +184,8 @@ fn files(
     mode: i32,
     optional: bool,
     keys: Vec<(&str, &[u8])>,
-    missing: &str,
-) -> Result<Payload, SideError> {
+    missing: fn(String) -> PayloadError,
+) -> Result<Payload, PayloadError> {
     if items.is_empty() {
         return Ok(keys.into_iter().map(|(key, value)| (key.to_owned(), content(value.to_vec(), mode))).collect());
     }
@@ -167,7 +196,7 @@ fn files(
                 payload.insert(item.path.clone(), content(value.to_vec(), item.mode.unwrap_or(mode)));
             }
             None if optional => {}
-            None => return Err(SideError(format!("{missing}: {}", item.key))),
+            None => return Err(missing(item.key.clone())),
         }
     }
     Ok(payload)
@@ -240,7 +269,7 @@ mod tests {
         ];
         for (source, expected) in cases {
             let made = maker.config_map(&source).await;
-            let made = made.map(|payload| payload.len()).map_err(|error| error.0);
+            let made = made.map(|payload| payload.len()).map_err(|error| error.to_string());
             assert_eq!(made.as_ref().map_err(String::as_str), expected.as_ref().map_err(|text| *text));
         }
     }
@@ -280,7 +309,7 @@ mod tests {
         assert_eq!(text(&maker.projected(&all).await.unwrap()), expected);
         let broken = ProjectedVolumeSource { sources: vec![secret("x"), map, secret("y")], default_mode: None };
         let error = maker.projected(&broken).await.unwrap_err();
-        assert_eq!(error.0, "[secret \"x\" not found, secret \"y\" not found]");
+        assert_eq!(error.to_string(), "[secret \"x\" not found, secret \"y\" not found]");
     }
 
     #[test]

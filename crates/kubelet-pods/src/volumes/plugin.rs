@@ -4,9 +4,9 @@ use api_types::core_v1::{Pod, Volume};
 use async_trait::async_trait;
 
 use super::claims::Resolved;
+use super::error::VolumeError;
 use super::layout::Plugin;
 use super::world::{MountedVolume, Steps, VolumeName};
-use crate::interfaces::SideError;
 
 /// A volume as its pod and its claim describe it.
 #[derive(Debug, Clone)]
@@ -36,32 +36,32 @@ pub(super) trait VolumePlugin: Send + Sync + 'static {
     }
 
     /// Waits until the volume is attached to the node.
-    async fn attach(&self, spec: &VolumeSpec) -> Result<(), SideError> {
+    async fn attach(&self, spec: &VolumeSpec) -> Result<(), VolumeError> {
         let _ = spec;
         Ok(())
     }
 
     /// The node needs the volume no more.
-    async fn detach(&self, volume: &VolumeName) -> Result<(), SideError> {
+    async fn detach(&self, volume: &VolumeName) -> Result<(), VolumeError> {
         let _ = volume;
         Ok(())
     }
 
     /// Mounts the device where all pods get it from (stages it).
-    async fn mount_device(&self, spec: &VolumeSpec) -> Result<(), SideError> {
+    async fn mount_device(&self, spec: &VolumeSpec) -> Result<(), VolumeError> {
         let _ = spec;
         Ok(())
     }
 
     /// Undoes that.
-    async fn unmount_device(&self, volume: &VolumeName) -> Result<(), SideError> {
+    async fn unmount_device(&self, volume: &VolumeName) -> Result<(), VolumeError> {
         let _ = volume;
         Ok(())
     }
 
     /// Brings the volume into place for a pod (publishes it), or its content up to date.
-    async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, SideError>;
+    async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, VolumeError>;
 
     /// Takes it away from a pod; the directory is known also where nothing else is.
-    async fn tear_down(&self, uid: &str, directory: &str) -> Result<(), SideError>;
+    async fn tear_down(&self, uid: &str, directory: &str) -> Result<(), VolumeError>;
 }

@@ -6,6 +6,7 @@ use api_types::core_v1::Pod;
 use async_trait::async_trait;
 
 use super::disk::Disk;
+use super::error::VolumeError;
 use super::host_path;
 use super::layout::Plugin;
 use super::payload::Maker;
@@ -16,7 +17,6 @@ use super::world::{MountedVolume, Steps};
 use super::writer::Payload;
 use crate::env::fields::Surroundings;
 use crate::file_calls::FileCalls;
-use crate::interfaces::SideError;
 use crate::objects::Objects;
 
 /// What plugins work with.
@@ -33,13 +33,13 @@ impl Tools {
     pub(super) async fn on_disk<T: Send + 'static>(
         &self,
         uid: &str,
-        call: impl FnOnce(&Disk) -> Result<T, SideError> + Send + 'static,
-    ) -> Result<T, SideError> {
+        call: impl FnOnce(&Disk) -> Result<T, VolumeError> + Send + 'static,
+    ) -> Result<T, VolumeError> {
         let disk = Arc::clone(&self.disk);
         self.calls.run(uid, move || call(&disk)).await?
     }
 
-    async fn remove(&self, plugin: Plugin, uid: &str, directory: &str) -> Result<(), SideError> {
+    async fn remove(&self, plugin: Plugin, uid: &str, directory: &str) -> Result<(), VolumeError> {
         let (owned, directory) = (uid.to_owned(), directory.to_owned());
         self.on_disk(uid, move |disk| disk.tear_down_volume(&owned, plugin, &directory)).await
     }
@@ -62,9 +62,9 @@ impl Plugins {
         ])
     }
 
-    pub(super) fn of(&self, plugin: Plugin) -> Result<&dyn VolumePlugin, SideError> {
+    pub(super) fn of(&self, plugin: Plugin) -> Result<&dyn VolumePlugin, VolumeError> {
         let found = self.0.iter().find(|(own, _)| *own == plugin).map(|(_, plugin)| &**plugin);
-        found.ok_or_else(unmatched)
+        found.ok_or(VolumeError::Unmatched)
     }
 
     pub(super) fn steps(&self, plugin: Plugin) -> Steps {
@@ -72,28 +72,23 @@ impl Plugins {
     }
 }
 
-/// The volume is not of the plugin's kind.
-fn unmatched() -> SideError {
-    SideError::new("no volume plugin matched")
-}
-
 struct EmptyDir(Arc<Tools>);
 
 #[async_trait]
 impl VolumePlugin for EmptyDir {
-    async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, SideError> {
+    async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, VolumeError> {
         let (pod, spec) = (pod.clone(), spec.clone());
         let uid = pod.metadata.uid.clone();
         let call = move |disk: &Disk| {
             let path = disk.layout.volume(&pod.metadata.uid, spec.plugin, &spec.volume.name);
-            let Kind::EmptyDir(source) = kind_of(&spec.volume) else { return Err(unmatched()) };
+            let Kind::EmptyDir(source) = kind_of(&spec.volume) else { return Err(VolumeError::Unmatched) };
             disk.empty_dir(&pod, &spec.volume, source, &path)?;
             Ok(MountedVolume { path, read_only: spec.read_only, managed: true, group: None })
         };
         self.0.on_disk(&uid, call).await
     }
 
-    async fn tear_down(&self, uid: &str, directory: &str) -> Result<(), SideError> {
+    async fn tear_down(&self, uid: &str, directory: &str) -> Result<(), VolumeError> {
         self.0.remove(Plugin::EmptyDir, uid, directory).await
     }
 }
@@ -103,14 +98,14 @@ struct HostPath(Arc<Tools>);
 
 #[async_trait]
 impl VolumePlugin for HostPath {
-    async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, SideError> {
+    async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, VolumeError> {
         if let Some(claim) = &spec.claim {
             let (path, group) = (claim.source.clone(), claim.group);
             return Ok(MountedVolume { path, read_only: spec.read_only, managed: false, group });
         }
         let spec = spec.clone();
         let call = move |_: &Disk| {
-            let Kind::HostPath(source) = kind_of(&spec.volume) else { return Err(unmatched()) };
+            let Kind::HostPath(source) = kind_of(&spec.volume) else { return Err(VolumeError::Unmatched) };
             host_path::check(source)?;
             let path = source.path.clone().into();
             Ok(MountedVolume { path, read_only: spec.read_only, managed: false, group: None })
@@ -118,7 +113,7 @@ impl VolumePlugin for HostPath {
         self.0.on_disk(&pod.metadata.uid, call).await
     }
 
-    async fn tear_down(&self, _: &str, _: &str) -> Result<(), SideError> {
+    async fn tear_down(&self, _: &str, _: &str) -> Result<(), VolumeError> {
         Ok(())
     }
 }
@@ -127,8 +122,8 @@ impl VolumePlugin for HostPath {
 struct Local(Arc<Tools>);
 
 impl Local {
-    fn claim(spec: &VolumeSpec) -> Result<super::claims::Resolved, SideError> {
-        spec.claim.clone().ok_or_else(|| SideError::new("a local volume needs a claim"))
+    fn claim(spec: &VolumeSpec) -> Result<super::claims::Resolved, VolumeError> {
+        spec.claim.clone().ok_or(VolumeError::NoClaim)
     }
 }
 
@@ -138,14 +133,14 @@ impl VolumePlugin for Local {
         Steps { device: true, ..Steps::default() }
     }
 
-    async fn mount_device(&self, spec: &VolumeSpec) -> Result<(), SideError> {
+    async fn mount_device(&self, spec: &VolumeSpec) -> Result<(), VolumeError> {
         let claim = Self::claim(spec)?;
         // By the volume, not by the pod: it may be another pod's turn that hangs.
         let turn = claim.source.display().to_string();
         self.0.on_disk(&turn, move |_| Disk::check_local(&claim)).await
     }
 
-    async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, SideError> {
+    async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, VolumeError> {
         let (claim, pod, read_only) = (Self::claim(spec)?, pod.clone(), spec.read_only);
         let uid = pod.metadata.uid.clone();
         let call = move |disk: &Disk| {
@@ -155,7 +150,7 @@ impl VolumePlugin for Local {
         self.0.on_disk(&uid, call).await
     }
 
-    async fn tear_down(&self, uid: &str, directory: &str) -> Result<(), SideError> {
+    async fn tear_down(&self, uid: &str, directory: &str) -> Result<(), VolumeError> {
         self.0.remove(Plugin::Local, uid, directory).await
     }
 }
@@ -167,17 +162,17 @@ struct Files {
 }
 
 impl Files {
-    async fn payload(&self, pod: &Pod, spec: &VolumeSpec) -> Result<Payload, SideError> {
+    async fn payload(&self, pod: &Pod, spec: &VolumeSpec) -> Result<Payload, VolumeError> {
         let allocatable = self.tools.disk.node.node().map(|node| node.status.allocatable.clone()).unwrap_or_default();
         let around = Surroundings { allocatable, ..Surroundings::default() };
         let (objects, tokens) = (self.tools.objects.as_ref(), self.tools.tokens.as_ref());
         let maker = Maker { pod, objects, tokens, around: &around };
         match kind_of(&spec.volume) {
-            Kind::ConfigMap(source) => maker.config_map(source).await,
-            Kind::Secret(source) => maker.secret(source).await,
-            Kind::Downward(source) => maker.downward(source),
-            Kind::Projected(source) => maker.projected(source).await,
-            _ => Err(unmatched()),
+            Kind::ConfigMap(source) => Ok(maker.config_map(source).await?),
+            Kind::Secret(source) => Ok(maker.secret(source).await?),
+            Kind::Downward(source) => Ok(maker.downward(source)?),
+            Kind::Projected(source) => Ok(maker.projected(source).await?),
+            _ => Err(VolumeError::Unmatched),
         }
     }
 }
@@ -188,7 +183,7 @@ impl VolumePlugin for Files {
         Steps { remount: true, ..Steps::default() }
     }
 
-    async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, SideError> {
+    async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, VolumeError> {
         let payload = self.payload(pod, spec).await?;
         let (pod, spec) = (pod.clone(), spec.clone());
         let uid = pod.metadata.uid.clone();
@@ -200,7 +195,7 @@ impl VolumePlugin for Files {
         self.tools.on_disk(&uid, call).await
     }
 
-    async fn tear_down(&self, uid: &str, directory: &str) -> Result<(), SideError> {
+    async fn tear_down(&self, uid: &str, directory: &str) -> Result<(), VolumeError> {
         self.tools.remove(self.plugin, uid, directory).await
     }
 }

@@ -17,6 +17,7 @@ use tokio::sync::OnceCell;
 
 use super::claims::{self, ClaimError, Resolved};
 use super::disk::Disk;
+use super::error::VolumeError;
 use super::layout::{Layout, Plugin};
 use super::plugin::VolumeSpec;
 use super::plugins::{Plugins, Tools};
@@ -218,7 +219,7 @@ impl VolumeSet {
     }
 
     /// Takes a step, unless it was taken meanwhile. Waits where it failed a short while ago.
-    async fn run(&self, operation: &Operation, wanted: Option<(&Pod, &VolumeSpec)>) -> Result<(), SideError> {
+    async fn run(&self, operation: &Operation, wanted: Option<(&Pod, &VolumeSpec)>) -> Result<(), VolumeError> {
         tokio::time::sleep(self.wait(operation)).await;
         let key = operation.to_string();
         let _turn = self.turns.of(&operation.volume.to_string()).lock_owned().await;
@@ -263,10 +264,10 @@ impl VolumeSet {
         operation: &Operation,
         directory: &str,
         wanted: Option<(&Pod, &VolumeSpec)>,
-    ) -> Result<Option<MountedVolume>, SideError> {
+    ) -> Result<Option<MountedVolume>, VolumeError> {
         let plugin = self.plugins.of(operation.volume.plugin)?;
         let (volume, uid) = (&operation.volume, &operation.uid);
-        let asked = || wanted.ok_or_else(|| SideError::new("nobody found out what the volume is made from"));
+        let asked = || wanted.ok_or(VolumeError::Unprocessed);
         match operation.step {
             Step::Attach => plugin.attach(asked()?.1).await?,
             Step::MountDevice => plugin.mount_device(asked()?.1).await?,
@@ -301,7 +302,7 @@ impl VolumeSet {
             let Some(operation) = self.next(due) else { return failed };
             let wanted = specs.get(&operation.volume).map(|spec| (pod, spec));
             if let Err(error) = self.run(&operation, wanted).await {
-                failed.insert(operation.volume, Failure { step: operation.step, error });
+                failed.insert(operation.volume, Failure { step: operation.step, error: error.into() });
             }
         }
     }
@@ -331,10 +332,10 @@ impl VolumeSet {
     }
 
     /// Removes what is left of one pod that nobody knows; `None` where that is going on already.
-    async fn remove_orphan(&self, uid: &str) -> Option<Result<(), SideError>> {
+    async fn remove_orphan(&self, uid: &str) -> Option<Result<(), VolumeError>> {
         let (disk, owned) = (Arc::clone(&self.tools.disk), uid.to_owned());
         let removed = self.tools.calls.run_if_idle(uid, move || disk.remove_pod(&owned)).await?;
-        Some(removed.and_then(|removed| removed).map(|()| {
+        Some(removed.map_err(VolumeError::from).and_then(|removed| removed).map(|()| {
             self.worlds.lock().desired.pods.remove(uid);
             self.forget(uid);
         }))
@@ -385,7 +386,7 @@ impl Volumes for VolumeSet {
         let Processed { specs, desired, unprocessed, mut failed } = self.process(pod).await;
         let owned = uid.clone();
         let made = self.tools.on_disk(uid, move |disk| disk.directories(&owned)).await;
-        made.map_err(|error| MountError::Directories(error.0))?;
+        made.map_err(|error| MountError::Directories(error.to_string()))?;
         self.want(uid, desired.clone());
         let steps = self.bring(pod, &specs).await;
         for (name, volume) in desired {

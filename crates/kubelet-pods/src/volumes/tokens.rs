@@ -6,10 +6,8 @@ use std::time::{Duration, SystemTime};
 use api_machinery::time::Time;
 use api_types::authentication_v1::{BoundObjectReference, TokenRequest};
 use api_types::core_v1::{Pod, ServiceAccount, ServiceAccountTokenProjection};
-use client::Client;
+use client::{Client, ClientError};
 use parking_lot::Mutex;
-
-use crate::interfaces::SideError;
 
 /// Tokens are renewed when this old, however long they live.
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -45,6 +43,16 @@ impl Held {
     }
 }
 
+/// Why there is no token, in upstream's words. The server is asked again when the volume is looked at again.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TokenError {
+    /// The old one cannot be used any more.
+    #[error("token {token} expired and refresh failed: {source}")]
+    Expired { token: String, source: ClientError },
+    #[error("failed to fetch token: {0}")]
+    Fetch(ClientError),
+}
+
 /// The tokens of the pods of a node.
 pub(super) struct Tokens {
     client: Client,
@@ -57,7 +65,7 @@ impl Tokens {
     }
 
     /// A token as the volume wants it. An old one is used for as long as it is valid when the server cannot be asked.
-    pub(super) async fn token(&self, pod: &Pod, wish: &ServiceAccountTokenProjection) -> Result<String, SideError> {
+    pub(super) async fn token(&self, pod: &Pod, wish: &ServiceAccountTokenProjection) -> Result<String, TokenError> {
         let key = Key {
             pod_uid: pod.metadata.uid.clone(),
             namespace: pod.metadata.namespace.clone(),
@@ -82,14 +90,12 @@ impl Tokens {
                 tracing::warn!(%error, namespace = key.namespace, account = key.account, "Renewing a token failed");
                 Ok(held.token)
             }
-            (Err(error), Some(_)) => {
-                Err(SideError(format!("token {} expired and refresh failed: {error}", describe(&key))))
-            }
-            (Err(error), None) => Err(SideError(format!("failed to fetch token: {error}"))),
+            (Err(source), Some(_)) => Err(TokenError::Expired { token: describe(&key), source }),
+            (Err(error), None) => Err(TokenError::Fetch(error)),
         }
     }
 
-    async fn request(&self, key: &Key, pod: &Pod, now: SystemTime) -> Result<Held, SideError> {
+    async fn request(&self, key: &Key, pod: &Pod, now: SystemTime) -> Result<Held, ClientError> {
         let mut request = TokenRequest::default();
         if !key.audience.is_empty() {
             request.spec.audiences.push(key.audience.clone());
@@ -102,10 +108,7 @@ impl Tokens {
             uid: pod.metadata.uid.clone(),
         });
         let api = self.client.namespaced::<ServiceAccount>(&key.namespace);
-        let answer = api
-            .create_subresource::<TokenRequest, TokenRequest>(&key.account, "token", &request)
-            .await
-            .map_err(|error| SideError(error.to_string()))?;
+        let answer = api.create_subresource::<TokenRequest, TokenRequest>(&key.account, "token", &request).await?;
         let expires = expiry(answer.status.expiration_timestamp, now, key.expiration_seconds);
         let jitter = Duration::from_secs(self.client.rng().below(MAX_JITTER_SECONDS));
         Ok(Held { token: answer.status.token, issued: now, expires, jitter })

@@ -15,6 +15,8 @@ use std::time::SystemTime;
 use api_machinery::time::Time;
 use base::Rng;
 
+use super::file_error::FileError;
+
 /// The link to the current content, and its name while it is made.
 const DATA: &str = "..data";
 const DATA_NEW: &str = "..data_tmp";
@@ -40,8 +42,8 @@ pub(super) type Payload = BTreeMap<String, Content>;
 pub(super) enum WriteError {
     #[error("invalid path: {0}")]
     Path(String),
-    #[error("{action} {}: {source}", path.display())]
-    File { action: &'static str, path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 /// What changed.
@@ -97,7 +99,7 @@ fn current(target: &Path) -> Option<PathBuf> {
 }
 
 fn of<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> WriteError + 'a {
-    move |source| WriteError::File { action, path: path.to_owned(), source }
+    move |source| WriteError::File(FileError::of(action, path)(source))
 }
 
 /// `..2006_01_02_15_04_05.1234567890`
