@@ -107,7 +107,7 @@ impl Setup {
             around: &around,
             empty_dirs: &empty_dirs,
         };
-        env::build(&sources).await
+        Ok(env::build(&sources).await?)
     }
 
     fn recursive_read_only(&self, pod: &Pod) -> bool {
@@ -181,7 +181,7 @@ impl ContainerSetup for Setup {
     }
 
     async fn pull_secret(&self, namespace: &str, name: &str) -> Result<Option<Arc<Secret>>, SideError> {
-        self.objects.secret(namespace, name).await
+        Ok(self.objects.secret(namespace, name).await?)
     }
 }
 

@@ -1,17 +1,26 @@
 //! Variables in files that an init container wrote (`fileKeyRef`): lines `NAME='value'`.
 
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::Path;
-
-use crate::interfaces::SideError;
 
 /// The largest file that is read, as upstream bounds it.
 const MAX_BYTES: u64 = 64 * 1024;
 
+/// Why a file gives no value.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EnvFileError {
+    #[error(transparent)]
+    Read(#[from] io::Error),
+    #[error("the file is too large")]
+    TooLarge,
+    #[error(transparent)]
+    Line(#[from] LineError),
+}
+
 /// Why the text of a file gives no values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid environment variable format: {line}")]
-struct LineError {
+pub(crate) struct LineError {
     line: String,
 }
 
@@ -22,20 +31,19 @@ impl LineError {
 }
 
 /// The value of `key` in the file `relative` below `volume`, which pods write and must not lead out of.
-pub(super) fn read(volume: &Path, relative: &Path, key: &str) -> Result<Option<String>, SideError> {
-    let bad = |error: &dyn std::fmt::Display| SideError(format!("couldn't parse env file: {error}"));
+pub(super) fn read(volume: &Path, relative: &Path, key: &str) -> Result<Option<String>, EnvFileError> {
     let opened = match sys::fs::open_beneath(volume, relative) {
         Ok(opened) => opened,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(bad(&error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
     };
     let mut text = String::new();
-    let file = std::fs::File::open(opened.path()).map_err(|error| bad(&error))?;
-    file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(|error| bad(&error))?;
+    let file = std::fs::File::open(opened.path())?;
+    file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_BYTES {
-        return Err(bad(&"the file is too large"));
+        return Err(EnvFileError::TooLarge);
     }
-    find(&text, key).map_err(|error| bad(&error))
+    Ok(find(&text, key)?)
 }
 
 /// The last value that the text gives to `key`.

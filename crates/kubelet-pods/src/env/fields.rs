@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::{Container, ObjectFieldSelector, Pod, ResourceFieldSelector, ResourceList};
 
-use crate::interfaces::SideError;
+use super::error::EnvError;
 
 /// What of the surroundings these fields can show.
 #[derive(Debug, Clone, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Surroundings {
 }
 
 /// The value of a field of the pod.
-pub(crate) fn field(pod: &Pod, selector: &ObjectFieldSelector, around: &Surroundings) -> Result<String, SideError> {
+pub(crate) fn field(pod: &Pod, selector: &ObjectFieldSelector, around: &Surroundings) -> Result<String, EnvError> {
     let meta = &pod.metadata;
     let path = selector.field_path.as_str();
     Ok(match path {
@@ -40,8 +40,8 @@ pub(crate) fn field(pod: &Pod, selector: &ObjectFieldSelector, around: &Surround
 }
 
 /// `metadata.labels['key']` and its like; an absent key is an empty value.
-fn entry(pod: &Pod, path: &str) -> Result<String, SideError> {
-    let unsupported = || SideError::new(format!("unsupported fieldPath: {path}"));
+fn entry(pod: &Pod, path: &str) -> Result<String, EnvError> {
+    let unsupported = || EnvError::FieldPath(path.to_owned());
     let (map, rest) = if let Some(rest) = path.strip_prefix("metadata.labels['") {
         (&pod.metadata.labels, rest)
     } else if let Some(rest) = path.strip_prefix("metadata.annotations['") {
@@ -84,14 +84,13 @@ pub(crate) fn resource(
     own: Option<&Container>,
     selector: &ResourceFieldSelector,
     around: &Surroundings,
-) -> Result<String, SideError> {
+) -> Result<String, EnvError> {
     let container = if selector.container_name.is_empty() {
-        own.ok_or_else(|| SideError::new("containerName is required"))?
+        own.ok_or(EnvError::Unnamed)?
     } else {
-        named(pod, &selector.container_name)
-            .ok_or_else(|| SideError::new(format!("container {} not found", selector.container_name)))?
+        named(pod, &selector.container_name).ok_or_else(|| EnvError::NoContainer(selector.container_name.clone()))?
     };
-    let unsupported = || SideError::new(format!("unsupported container resource : {}", selector.resource));
+    let unsupported = || EnvError::Resource(selector.resource.clone());
     let (side, name) = selector.resource.split_once('.').ok_or_else(unsupported)?;
     let known = matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-");
     let amount = match side {
@@ -161,7 +160,7 @@ mod tests {
         ];
         for (path, expected) in cases {
             let selector = ObjectFieldSelector { field_path: path.into(), ..ObjectFieldSelector::default() };
-            let found = field(&pod(), &selector, &around).map_err(|error| error.0);
+            let found = field(&pod(), &selector, &around).map_err(|error| error.to_string());
             assert_eq!(found.as_deref().map_err(String::as_str), expected, "{path}");
         }
     }
@@ -184,7 +183,8 @@ mod tests {
             let selector =
                 ResourceFieldSelector { resource: resource_name.into(), divisor, ..ResourceFieldSelector::default() };
             let pod = pod();
-            let found = resource(&pod, pod.spec.containers.first(), &selector, &around).map_err(|error| error.0);
+            let found =
+                resource(&pod, pod.spec.containers.first(), &selector, &around).map_err(|error| error.to_string());
             assert_eq!(found.as_deref().map_err(String::as_str), expected, "{resource_name}");
         }
     }

@@ -1,6 +1,7 @@
 //! The environment of a container: services, `envFrom`, `env` and everything they refer to.
 
 mod env_file;
+mod error;
 mod expand;
 pub(crate) mod fields;
 pub(crate) mod services;
@@ -11,8 +12,8 @@ use std::sync::Arc;
 
 use api_types::core_v1::{ConfigMap, Container, EnvFromSource, EnvVar, EnvVarSource, Pod, Secret};
 
-use crate::interfaces::SideError;
 use crate::objects::Objects;
+pub(crate) use error::EnvError;
 pub(crate) use expand::expand;
 use fields::Surroundings;
 
@@ -33,7 +34,7 @@ pub(crate) struct Sources<'a> {
 }
 
 /// Makes the whole environment. Later sources win; values may refer to what was defined before them and to services.
-pub(crate) async fn build(sources: &Sources<'_>) -> Result<BTreeMap<String, String>, SideError> {
+pub(crate) async fn build(sources: &Sources<'_>) -> Result<BTreeMap<String, String>, EnvError> {
     let mut environment = BTreeMap::new();
     for source in &sources.container.env_from {
         from_object(sources, source, &mut environment).await?;
@@ -54,7 +55,7 @@ async fn value_of(
     sources: &Sources<'_>,
     variable: &EnvVar,
     environment: &BTreeMap<String, String>,
-) -> Result<Option<String>, SideError> {
+) -> Result<Option<String>, EnvError> {
     if let Some(from) = &variable.value_from {
         return referred(sources, from).await;
     }
@@ -62,7 +63,7 @@ async fn value_of(
     Ok(Some(expand(&variable.value, &lookup)))
 }
 
-async fn referred(sources: &Sources<'_>, from: &EnvVarSource) -> Result<Option<String>, SideError> {
+async fn referred(sources: &Sources<'_>, from: &EnvVarSource) -> Result<Option<String>, EnvError> {
     let namespace = &sources.pod.metadata.namespace;
     if let Some(selector) = &from.field_ref {
         return fields::field(sources.pod, selector, sources.around).map(Some);
@@ -74,33 +75,33 @@ async fn referred(sources: &Sources<'_>, from: &EnvVarSource) -> Result<Option<S
         let (name, key) = (&selector.local_object_reference.name, &selector.key);
         let optional = selector.optional == Some(true);
         let Some(map) = config_map(sources.objects, namespace, name, optional).await? else { return Ok(None) };
-        return present(map.data.get(key).cloned(), optional, || {
-            format!("couldn't find key {key} in ConfigMap {namespace}/{name}")
-        });
+        return present(map.data.get(key).cloned(), optional, || no_key("ConfigMap", namespace, name, key));
     }
     if let Some(selector) = &from.secret_key_ref {
         let (name, key) = (&selector.local_object_reference.name, &selector.key);
         let optional = selector.optional == Some(true);
         let Some(secret) = secret(sources.objects, namespace, name, optional).await? else { return Ok(None) };
         let value = secret.data.get(key).map(|value| String::from_utf8_lossy(value).into_owned());
-        return present(value, optional, || format!("couldn't find key {key} in Secret {namespace}/{name}"));
+        return present(value, optional, || no_key("Secret", namespace, name, key));
     }
     if let Some(selector) = &from.file_key_ref {
-        let missing =
-            || SideError::new(format!("cannot find the volume {:?} referenced by FileKeyRef", selector.volume_name));
+        let missing = || EnvError::NoVolume(selector.volume_name.clone());
         let volume = (sources.empty_dirs)(&selector.volume_name).ok_or_else(missing)?;
         let optional = selector.optional == Some(true);
         let value = env_file::read(&volume, Path::new(&selector.path), &selector.key)?;
-        return present(value, optional, || {
-            format!("environment variable key {:?} not found in file {:?}", selector.key, selector.path)
-        });
+        let missing = || EnvError::NoFileKey { key: selector.key.clone(), path: selector.path.clone() };
+        return present(value, optional, missing);
     }
     Ok(None)
 }
 
-fn present<T>(value: Option<T>, optional: bool, missing: impl FnOnce() -> String) -> Result<Option<T>, SideError> {
+fn no_key(kind: &'static str, namespace: &str, name: &str, key: &str) -> EnvError {
+    EnvError::NoKey { key: key.to_owned(), kind, namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+fn present<T>(value: Option<T>, optional: bool, missing: impl FnOnce() -> EnvError) -> Result<Option<T>, EnvError> {
     match value {
-        None if !optional => Err(SideError(missing())),
+        None if !optional => Err(missing()),
         value => Ok(value),
     }
 }
@@ -109,7 +110,7 @@ async fn from_object(
     sources: &Sources<'_>,
     source: &EnvFromSource,
     environment: &mut BTreeMap<String, String>,
-) -> Result<(), SideError> {
+) -> Result<(), EnvError> {
     let namespace = &sources.pod.metadata.namespace;
     let mut add = |key: &str, value: String| drop(environment.insert(format!("{}{key}", source.prefix), value));
     if let Some(from) = &source.config_map_ref {
@@ -133,9 +134,9 @@ pub(crate) async fn config_map(
     namespace: &str,
     name: &str,
     optional: bool,
-) -> Result<Option<Arc<ConfigMap>>, SideError> {
+) -> Result<Option<Arc<ConfigMap>>, EnvError> {
     match objects.config_map(namespace, name).await? {
-        None if !optional => Err(SideError(format!("configmap {name:?} not found"))),
+        None if !optional => Err(EnvError::NoConfigMap(name.to_owned())),
         found => Ok(found),
     }
 }
@@ -146,9 +147,9 @@ pub(crate) async fn secret(
     namespace: &str,
     name: &str,
     optional: bool,
-) -> Result<Option<Arc<Secret>>, SideError> {
+) -> Result<Option<Arc<Secret>>, EnvError> {
     match objects.secret(namespace, name).await? {
-        None if !optional => Err(SideError(format!("secret {name:?} not found"))),
+        None if !optional => Err(EnvError::NoSecret(name.to_owned())),
         found => Ok(found),
     }
 }

@@ -36,7 +36,7 @@ async fn made(container: Container, services: &[(&str, &str)]) -> Result<BTreeMa
         around: &around,
         empty_dirs: &|_| None,
     };
-    build(&sources).await.map_err(|error| error.0)
+    build(&sources).await.map_err(|error| error.to_string())
 }
 
 #[tokio::test]

@@ -17,8 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::Objects;
-use crate::interfaces::SideError;
+use super::{ObjectError, Objects};
 
 /// How long a first read waits for the watch to have something.
 const FIRST_READ: Duration = Duration::from_secs(1);
@@ -95,12 +94,12 @@ impl<T: Kind + Object + ApiObject + Immutable> Followed<T> {
         Self { kind, client: client.clone(), entries: Arc::default(), read: Arc::default() }
     }
 
-    async fn direct(&self, key: &ObjectKey) -> Result<Option<Arc<T>>, SideError> {
+    async fn direct(&self, key: &ObjectKey) -> Result<Option<Arc<T>>, ObjectError> {
         let found = self.client.namespaced::<T>(&key.namespace).get_opt(&key.name).await;
-        found.map(|object| object.map(Arc::new)).map_err(|error| SideError(error.to_string()))
+        Ok(found?.map(Arc::new))
     }
 
-    async fn cached(&self, key: &ObjectKey) -> Result<Option<Arc<T>>, SideError> {
+    async fn cached(&self, key: &ObjectKey) -> Result<Option<Arc<T>>, ObjectError> {
         let now = Instant::now();
         if let Some((at, object)) = self.read.lock().get(key)
             && now.duration_since(*at) < CACHE_TTL
@@ -116,16 +115,14 @@ impl<T: Kind + Object + ApiObject + Immutable> Followed<T> {
         Ok(object)
     }
 
-    async fn watched(&self, key: &ObjectKey) -> Result<Option<Arc<T>>, SideError> {
+    async fn watched(&self, key: &ObjectKey) -> Result<Option<Arc<T>>, ObjectError> {
         let Some(mut known) = self.follow(key) else { return self.direct(key).await };
         let synced = known.wait_for(Option::is_some);
         match tokio::time::timeout(FIRST_READ, synced).await {
             Ok(Ok(state)) => Ok(state.clone().flatten()),
             // The group is shutting down.
-            Ok(Err(_)) => Err(SideError::new("the kubelet is shutting down")),
-            Err(_) => {
-                Err(SideError(format!("failed to sync {} cache: timed out waiting for the condition", self.kind)))
-            }
+            Ok(Err(_)) => Err(ObjectError::Ending),
+            Err(_) => Err(ObjectError::NotSynced { kind: self.kind }),
         }
     }
 
@@ -255,7 +252,7 @@ async fn read<T: Kind + Object + ApiObject + Immutable>(
     from: &Followed<T>,
     namespace: &str,
     name: &str,
-) -> Result<Option<Arc<T>>, SideError> {
+) -> Result<Option<Arc<T>>, ObjectError> {
     let key = ObjectKey::new(namespace, name);
     match strategy {
         Strategy::Get => from.direct(&key).await,
@@ -266,11 +263,11 @@ async fn read<T: Kind + Object + ApiObject + Immutable>(
 
 #[async_trait]
 impl Objects for ApiObjects {
-    async fn config_map(&self, namespace: &str, name: &str) -> Result<Option<Arc<ConfigMap>>, SideError> {
+    async fn config_map(&self, namespace: &str, name: &str) -> Result<Option<Arc<ConfigMap>>, ObjectError> {
         read(self.strategy, &self.config_maps, namespace, name).await
     }
 
-    async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Arc<Secret>>, SideError> {
+    async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Arc<Secret>>, ObjectError> {
         read(self.strategy, &self.secrets, namespace, name).await
     }
 }

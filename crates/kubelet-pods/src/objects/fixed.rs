@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use api_types::core_v1::{ConfigMap, Secret};
 use async_trait::async_trait;
 
-use super::Objects;
-use crate::interfaces::SideError;
+use super::{ObjectError, Objects};
 
 /// A fixed set of objects.
 #[derive(Default)]
@@ -42,11 +41,11 @@ impl FixedObjects {
 
 #[async_trait]
 impl Objects for FixedObjects {
-    async fn config_map(&self, namespace: &str, name: &str) -> Result<Option<Arc<ConfigMap>>, SideError> {
+    async fn config_map(&self, namespace: &str, name: &str) -> Result<Option<Arc<ConfigMap>>, ObjectError> {
         Ok(self.pick(&self.config_maps, namespace, name))
     }
 
-    async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Arc<Secret>>, SideError> {
+    async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Arc<Secret>>, ObjectError> {
         Ok(self.pick(&self.secrets, namespace, name))
     }
 }

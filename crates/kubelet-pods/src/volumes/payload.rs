@@ -8,8 +8,7 @@ use api_types::core_v1::{
 use super::tokens::{TokenError, Tokens};
 use super::writer::{Content, Payload};
 use crate::env::fields::{self, Surroundings};
-use crate::env::{config_map, secret};
-use crate::interfaces::SideError;
+use crate::env::{EnvError, config_map, secret};
 use crate::objects::Objects;
 
 /// Mode of files where nothing else is said; defaulting fills it in for pods of the API.
@@ -22,7 +21,7 @@ const TOKEN_MODE: i32 = 0o600;
 pub(super) enum PayloadError {
     /// An object or a field that cannot be had.
     #[error(transparent)]
-    Source(#[from] SideError),
+    Source(#[from] EnvError),
     #[error("configmap references non-existent config key: {0}")]
     NoConfigMapKey(String),
     #[error("references non-existent secret key: {0}")]
