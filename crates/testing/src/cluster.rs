@@ -87,12 +87,12 @@ impl Running {
 }
 
 /// What a part reaches the server through.
-struct Border {
+struct Connection {
     transport: Arc<dyn Transport>,
     cx: ClientCx,
 }
 
-impl Border {
+impl Connection {
     fn client(&self, user: &str, qps: f64, burst: u32) -> Result<Client, ConfigError> {
         Client::with_transport(Arc::clone(&self.transport), config(user, qps, burst), self.cx.clone())
     }
@@ -322,15 +322,15 @@ impl Cluster {
         self.stop(part);
         match part {
             Part::ApiServer(number) => self.servers.get(number).ok_or("there is no such server")?.start(),
-            Part::Controllers(number) => self.start_client(part, number, |border| {
-                let (transport, cx) = (Arc::clone(&border.transport), border.cx.clone());
+            Part::Controllers(number) => self.start_client(part, number, |connection| {
+                let (transport, cx) = (Arc::clone(&connection.transport), connection.cx.clone());
                 let client_for = move |identity: &str| controller_client(identity, &transport, &cx);
-                let client = border.client(CONTROLLER_MANAGER, 20.0, 30)?;
+                let client = connection.client(CONTROLLER_MANAGER, 20.0, 30)?;
                 let start = move |client: &Client| start_controllers(client, Arc::new(client_for));
                 run_one(self.shape.controllers, &client, "kube-controller-manager", part, start)
             }),
-            Part::Scheduler(number) => self.start_client(part, number, |border| {
-                let client = border.client(SCHEDULER, 50.0, 100)?;
+            Part::Scheduler(number) => self.start_client(part, number, |connection| {
+                let client = connection.client(SCHEDULER, 50.0, 100)?;
                 let metrics = Metrics::new(MetricsOptions::default());
                 self.schedulers.lock().push(Arc::clone(&metrics));
                 let start = move |client: &Client| start_scheduler(client, &metrics);
@@ -338,8 +338,8 @@ impl Cluster {
             }),
             Part::Node(number) => {
                 let node = self.nodes.get(usize::from(number)).ok_or("there is no such node")?;
-                self.start_client(part, number, |border| {
-                    node.start(&border.client(&format!("system:node:{part}"), 50.0, 100)?)
+                self.start_client(part, number, |connection| {
+                    node.start(&connection.client(&format!("system:node:{part}"), 50.0, 100)?)
                 })
             }
         }
@@ -350,7 +350,7 @@ impl Cluster {
         &self,
         part: Part,
         number: u8,
-        start: impl FnOnce(&Border) -> Result<(), BoxError>,
+        start: impl FnOnce(&Connection) -> Result<(), BoxError>,
     ) -> Result<(), BoxError> {
         let tasks = self.tasks.child(&part.to_string());
         let servers = self.servers.preferring(number % self.shape.api_servers.max(1));
@@ -359,7 +359,7 @@ impl Cluster {
         let transport = self.trace.recording(&part.to_string(), Arc::clone(&layer) as _);
         let clock = self.clocks.get(&part).ok_or("there is no such part")?;
         let cx = ClientCx::new(Arc::clone(clock) as _, split(&self.rng), tasks.clone());
-        start(&Border { transport, cx })?;
+        start(&Connection { transport, cx })?;
         self.running.lock().insert(part, Running { tasks, layer, faults });
         Ok(())
     }
