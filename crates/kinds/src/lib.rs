@@ -5,6 +5,7 @@
 
 mod admissionregistration_v1;
 pub mod apiextensions_v1;
+pub mod apiregistration_v1;
 mod apiserverinternal_v1alpha1;
 mod apps_v1;
 mod authentication_v1;
@@ -55,7 +56,8 @@ use rules::Rules;
 
 /// Every group version in the order of discovery, each with its kinds.
 pub static VERSIONS: &[Version] = &[
-    Version::of(18_000, core_v1::KINDS),
+    Version::of(20_001, apiregistration_v1::KINDS),
+    Version { priority: 1, ..Version::of(18_000, core_v1::KINDS) },
     Version::of(17_800, apps_v1::KINDS),
     Version::of(17_750, events_v1::KINDS),
     Version::of(17_700, authentication_v1::KINDS),
@@ -85,7 +87,7 @@ pub static VERSIONS: &[Version] = &[
     Version::of(16_200, resource_v1::V1BETA2),
     Version { priority: 9, ..Version::of(16_200, resource_v1beta1::KINDS) },
     Version { priority: 1, ..Version::of(16_200, resource_v1alpha3::KINDS) },
-    Version::of(16_100, flowcontrol_v1::KINDS),
+    Version { priority: 21, ..Version::of(16_100, flowcontrol_v1::KINDS) },
     Version { priority: 9, ..Version::of(16_000, apiserverinternal_v1alpha1::KINDS) },
     Version { priority: 9, ..Version::of(15_800, storagemigration_v1beta1::KINDS) },
 ];

@@ -8,9 +8,6 @@ use kinds::info::ResourceInfo;
 
 use crate::config::BuiltInResource;
 
-/// Groups of upstream that this server does not have. They can be switched off, as they are.
-const ABSENT: [&str; 1] = ["apiregistration.k8s.io"];
-
 /// How mature a version is, by its name.
 fn maturity(version: &str) -> &'static str {
     if version.contains("alpha") {
@@ -50,7 +47,7 @@ fn check(settings: &BTreeMap<String, bool>, errors: &mut Errors) {
     }
     let known: Vec<&ResourceInfo<'_>> = kinds::all().map(|rules| rules.info()).collect();
     let mut unknown = BTreeSet::new();
-    for (key, on) in settings {
+    for key in settings.keys() {
         if matches!(key.as_str(), "api/all" | "api/ga" | "api/beta" | "api/alpha") {
             continue;
         }
@@ -63,9 +60,7 @@ fn check(settings: &BTreeMap<String, bool>, errors: &mut Errors) {
                 continue;
             }
         };
-        if ABSENT.contains(&group) {
-            errors.check(!on, format!("--runtime-config={key} is not supported by this server"));
-        } else if !known.iter().any(|info| info.group == group) {
+        if !known.iter().any(|info| info.group == group) {
             unknown.insert(group);
         } else if !known.iter().any(|info| info.group == group && info.version == version) {
             errors.push(format!("group version {group}/{version} that has not been registered"));

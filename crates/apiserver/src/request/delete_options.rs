@@ -18,10 +18,9 @@ const META_SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/sch
 const POLICIES: [&str; 4] = ["Foreground", "Background", "Orphan", "nil"];
 
 /// Groups of upstream beside those of the kinds here.
-const ELSEWHERE: [&str; 10] = [
+const ELSEWHERE: [&str; 9] = [
     "admission.k8s.io",
     "admissionregistration.k8s.io",
-    "apiregistration.k8s.io",
     "extensions",
     "flowcontrol.apiserver.k8s.io",
     "imagepolicy.k8s.io",

@@ -160,6 +160,7 @@ fn what_nobody_owns_through_a_status_stays_as_it_is_stored() {
     kept.sort_unstable();
     kept.dedup();
     let expected = [
+        "apiservices",
         "devicetaintrules",
         "flowschemas",
         "podcertificaterequests",

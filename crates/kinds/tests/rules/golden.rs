@@ -201,6 +201,8 @@ fn golden_objects_survive_every_road() {
     let unproven: Vec<String> = forms.into_keys().collect();
     let without = [
         "apiextensions.k8s.io.v1.CustomResourceDefinition",
+        "apiregistration.k8s.io.v1.APIService",
+        "apiregistration.k8s.io.v1beta1.APIService",
         "autoscaling.v2beta2.HorizontalPodAutoscaler",
         "networking.k8s.io.v1alpha1.IPAddress",
         "networking.k8s.io.v1alpha1.ServiceCIDR",

@@ -277,7 +277,8 @@ impl Builder {
             schema.insert("default".into(), default);
         }
         put_text(&mut schema, "description", field.doc);
-        if matches!(inner, Shape::List(_)) {
+        // Bytes are a list, too, where upstream says so.
+        if matches!(inner, Shape::List(_)) || (matches!(inner, Shape::Bytes) && field.atomic) {
             put_list_type(&mut schema, field);
         } else if field.atomic || field.granular {
             let map_type = if field.atomic { "atomic" } else { "granular" };
