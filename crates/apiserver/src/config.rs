@@ -52,6 +52,8 @@ pub struct ServerConfig {
     pub metrics: MetricsOptions,
     /// `--audit-*`: what is told of requests, and where; nothing where nobody wants to know.
     pub audit: Option<AuditConfig>,
+    /// Other API servers behind this one.
+    pub aggregation: AggregationConfig,
 }
 
 impl ServerConfig {
@@ -103,8 +105,40 @@ impl ServerConfig {
             profiling: true,
             metrics: MetricsOptions::default(),
             audit: None,
+            aggregation: AggregationConfig::default(),
         }
     }
+}
+
+/// Other API servers behind this one.
+#[derive(Debug, Clone, Default)]
+pub struct AggregationConfig {
+    /// `--proxy-client-cert-file`, `--proxy-client-key-file`: by what they know this one.
+    pub client_pair: Option<(PathBuf, PathBuf)>,
+    /// `--enable-aggregator-routing`.
+    pub routing: AggregationRouting,
+    /// `--aggregator-reject-forwarding-redirect`.
+    pub redirects: Redirects,
+}
+
+/// Where the server behind a Service is reached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AggregationRouting {
+    /// At the address of the Service.
+    #[default]
+    ClusterIp,
+    /// At one of its endpoints.
+    Endpoints,
+}
+
+/// What becomes of another server's redirects.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Redirects {
+    /// Clients do not see them.
+    #[default]
+    Rejected,
+    /// Clients get them as they are.
+    Passed,
 }
 
 /// The audit log.

@@ -4,26 +4,50 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::config::BuiltInResource;
+use component_base::health::Health;
+use component_base::lifecycle::Lifecycle;
+use component_base::metrics::Metrics;
+
+use crate::aggregation::state::Aggregation;
+use crate::build_error::BuildError;
+use crate::config::{BuiltInResource, ServerConfig};
 use crate::custom_resources::{self, ServedKinds};
 use crate::hooks::PostStartHook;
 use crate::routes::Routes;
-use crate::{bootstrap, component_statuses, discovery, node_proxy, oidc, openapi, reviews, tokens};
+use crate::{aggregation, bootstrap, component_statuses, discovery, node_proxy, oidc, openapi, reviews, tokens};
+
+/// What is served: the kinds of this server, and the versions that others answer for.
+///
+/// # Errors
+/// When the certificate for other servers cannot be read.
+pub(crate) fn served(
+    config: &ServerConfig,
+    disabled: &BTreeSet<BuiltInResource>,
+    lifecycle: &Lifecycle,
+    metrics: &Metrics,
+    health: &Health,
+) -> Result<(Arc<ServedKinds>, Arc<Aggregation>), BuildError> {
+    let served = Arc::new(ServedKinds::without(disabled));
+    let others = Arc::new(Aggregation::new(&config.aggregation, &served, lifecycle, metrics)?);
+    others.add_check(health)?;
+    Ok((served, others))
+}
 
 /// Adds every place and every hook.
 pub(crate) fn install(
     routes: &mut Routes,
     hooks: &mut Vec<Arc<dyn PostStartHook>>,
-    disabled: &BTreeSet<BuiltInResource>,
+    served: &Arc<ServedKinds>,
+    others: &Arc<Aggregation>,
 ) {
-    let served = Arc::new(ServedKinds::without(disabled));
-    discovery::install(routes, &served);
-    openapi::install(routes, &served);
+    discovery::install(routes, served, others);
+    openapi::install(routes, served, others);
     reviews::install(routes);
     tokens::install(routes);
     component_statuses::install(routes);
     oidc::install(routes);
     node_proxy::install(routes);
-    custom_resources::install(hooks, &served);
+    custom_resources::install(hooks, served);
     bootstrap::install(hooks);
+    aggregation::install(routes, hooks, others);
 }

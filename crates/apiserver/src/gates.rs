@@ -12,7 +12,9 @@ pub(crate) const CBOR: Feature = Feature::named("CBORServingAndStorage");
 pub(crate) const CLAIM_RIGHTS: Feature = Feature::named("DRAResourceClaimGranularStatusAuthorization");
 /// Devices are allocated to pods. The API of it is here; the scheduler and the kubelet do their parts when theirs is on.
 pub(crate) const DEVICES: Feature = Feature::named("DynamicResourceAllocation");
+/// Servers behind this one are told of users' uids.
+pub(crate) const REMOTE_UID: Feature = Feature::named("RemoteRequestHeaderUID");
 
 /// All of them.
 pub(crate) const KNOWN: Known =
-    Known::switching(&[&[COMPRESS, SUBJECT_UID, CBOR, CLAIM_RIGHTS, DEVICES], kinds::gates::SWITCHED]);
+    Known::switching(&[&[COMPRESS, SUBJECT_UID, CBOR, CLAIM_RIGHTS, DEVICES, REMOTE_UID], kinds::gates::SWITCHED]);

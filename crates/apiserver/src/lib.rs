@@ -4,6 +4,7 @@
 mod address;
 mod admission_lookup;
 mod admission_versions;
+mod aggregation;
 mod authentication;
 mod authorization;
 mod bootstrap;
@@ -15,6 +16,7 @@ pub mod config;
 mod custom_kinds;
 mod custom_resources;
 mod cx;
+mod digest;
 mod discovery;
 mod extensions;
 mod flow_control;
@@ -39,6 +41,7 @@ mod reviews;
 mod routes;
 mod server;
 mod server_id;
+mod service_endpoints;
 mod storage_ready;
 #[cfg(test)]
 mod tests;

@@ -19,6 +19,12 @@ pub(crate) trait Endpoint: Send + Sync + 'static {
     async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError>;
 }
 
+/// Finds endpoints that come and go while the server runs.
+pub(crate) trait Finder: Send + Sync + 'static {
+    /// Who answers for a path now.
+    fn find(&self, path: &str) -> Option<Arc<dyn Endpoint>>;
+}
+
 /// Group, version, resource, subresource.
 type RouteKey = (&'static str, &'static str, &'static str, &'static str);
 
@@ -28,6 +34,7 @@ pub(crate) struct Routes {
     exact: BTreeMap<&'static str, Arc<dyn Endpoint>>,
     prefixes: BTreeMap<&'static str, Arc<dyn Endpoint>>,
     resources: HashMap<RouteKey, Arc<dyn Endpoint>>,
+    first: Option<Arc<dyn Finder>>,
 }
 
 impl Routes {
@@ -66,6 +73,17 @@ impl Routes {
     ) {
         let former = self.resources.insert((group, version, resource, subresource), endpoint);
         assert!(former.is_none(), "invariant: {resource}/{subresource} of {group}/{version} is taken once");
+    }
+
+    /// Asks a finder before anything else is looked for.
+    pub(crate) fn first(&mut self, finder: Arc<dyn Finder>) {
+        let former = self.first.replace(finder);
+        assert!(former.is_none(), "invariant: one finder comes first");
+    }
+
+    /// The endpoint of a request that is none of this server's own.
+    pub(crate) fn elsewhere(&self, info: &RequestInfo) -> Option<Arc<dyn Endpoint>> {
+        self.first.as_ref()?.find(&info.path)
     }
 
     /// The endpoint of a request, if the registry is not to answer it.

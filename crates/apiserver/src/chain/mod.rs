@@ -11,7 +11,7 @@ mod deadline;
 mod go_away;
 mod held;
 mod impersonate;
-mod observe;
+pub(crate) mod observe;
 mod refusal;
 pub(crate) mod road;
 mod running;

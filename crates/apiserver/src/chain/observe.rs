@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use component_base::serving::Response;
+use http::StatusCode;
 use http::request::Parts;
 use tokio::time::Instant;
 
@@ -15,6 +16,8 @@ use crate::respond::path_and_query;
 /// Subresources that connect to somewhere else.
 const CONNECTING: [&str; 5] = ["log", "exec", "portforward", "attach", "proxy"];
 const COMPONENT: &str = "apiserver";
+/// What passes requests on to other servers.
+const AGGREGATOR: &str = "aggregator";
 
 /// The labels of a request. Values are empty where the server does not know the resource, so that clients cannot make
 /// series up.
@@ -61,10 +64,21 @@ impl Labels {
     }
 
     pub(super) fn count_termination(&self, metrics: &ApiMetrics, code: &str) {
+        self.count(metrics, COMPONENT, code);
+    }
+
+    fn count(&self, metrics: &ApiMetrics, component: &str, code: &str) {
         let values =
-            [self.verb, &self.group, &self.version, &self.resource, &self.subresource, self.scope, COMPONENT, code];
+            [self.verb, &self.group, &self.version, &self.resource, &self.subresource, self.scope, component, code];
         metrics.terminations.with(&values).inc();
     }
+}
+
+/// Counts a request for a version of another server that was not passed on. The resource is whatever the client says, and
+/// stays unsaid.
+pub(crate) fn count_not_passed_on(metrics: &ApiMetrics, info: &RequestInfo, code: StatusCode) {
+    let labels = Labels { group: info.group.clone(), version: info.version.clone(), ..Labels::of_request(info) };
+    labels.count(metrics, AGGREGATOR, code.as_str());
 }
 
 fn verb(parts: &Parts, info: &RequestInfo, query: &Query, scope: &str) -> &'static str {

@@ -9,9 +9,9 @@ use api_types::apidiscovery_v2::{
 };
 use bytes::Bytes;
 use kinds::info::{ResourceInfo, SubresourceInfo};
-use sha2::{Digest as _, Sha512};
 
 use super::catalog::{Catalog, Group, Version};
+use crate::digest::digest;
 
 const KIND: &str = "APIGroupDiscoveryList";
 const API_VERSION: &str = "apidiscovery.k8s.io/v2";
@@ -42,11 +42,6 @@ pub(super) fn document(catalog: &Catalog, core: bool) -> Document {
     Document { etag: format!("\"{}\"", digest(text.as_bytes())), json: text.into(), protobuf: sealed.into() }
 }
 
-/// SHA-512 in upper-case hexadecimal.
-pub(crate) fn digest(bytes: &[u8]) -> String {
-    Sha512::digest(bytes).iter().map(|byte| format!("{byte:02X}")).collect()
-}
-
 fn group(group: &Group) -> APIGroupDiscovery {
     APIGroupDiscovery {
         metadata: ObjectMeta { name: group.name.clone(), ..ObjectMeta::default() },
@@ -55,6 +50,9 @@ fn group(group: &Group) -> APIGroupDiscovery {
 }
 
 fn version(version: &Version) -> APIVersionDiscovery {
+    if let Some(elsewhere) = &version.elsewhere {
+        return elsewhere.clone();
+    }
     APIVersionDiscovery {
         version: version.version.clone(),
         resources: version.resources.iter().map(|info| resource(info.get())).collect(),

@@ -1,12 +1,14 @@
 //! What is served, in discovery's order: groups, their versions, and the resources of each version.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api_machinery::meta::{APIGroup, APIGroupList, APIResource, APIResourceList, GroupVersionForDiscovery};
+use api_types::apidiscovery_v2::APIVersionDiscovery;
 use kinds::info::ResourceInfo;
 
-use super::order::{compare_groups, compare_versions};
+use super::order::{compare_names, group_priority, version_priority};
+use crate::aggregation::state::Listed;
 use crate::custom_resources::{InfoRef, ServedKinds};
 use crate::handlers::BINDINGS;
 
@@ -18,6 +20,8 @@ pub(crate) struct Catalog {
 /// A group.
 pub(crate) struct Group {
     pub(crate) name: String,
+    /// The higher, the earlier.
+    priority: i32,
     /// The most preferred first.
     pub(crate) versions: Vec<Version>,
 }
@@ -25,8 +29,12 @@ pub(crate) struct Group {
 /// A version of a group.
 pub(crate) struct Version {
     pub(crate) version: String,
+    /// The higher, the more preferred.
+    priority: i32,
     /// By name.
     pub(crate) resources: Vec<InfoRef>,
+    /// What another server serves instead.
+    pub(super) elsewhere: Option<APIVersionDiscovery>,
 }
 
 impl Catalog {
@@ -40,9 +48,40 @@ impl Catalog {
             let [group, version, _] = kept.get().place().map(str::to_owned);
             groups.entry(group).or_default().entry(version).or_default().push(kept);
         }
-        let mut groups: Vec<Group> = groups.into_iter().map(|(name, versions)| Group::new(name, versions)).collect();
-        groups.sort_by(|one, other| compare_groups(&one.name, &other.name));
-        Self { groups }
+        let groups = groups.into_iter().map(|(name, versions)| Group::new(name, versions)).collect();
+        let mut catalog = Self { groups };
+        catalog.sort();
+        catalog
+    }
+
+    /// The same, and the versions that other servers answer for; APIServices say what is preferred.
+    pub(super) fn whole(served: &ServedKinds, listed: Vec<Listed>) -> Self {
+        let mut catalog = Self::new(served);
+        let mut ranked = BTreeSet::new();
+        for own in listed {
+            let is_served = catalog.group(&own.group).and_then(|group| group.version(&own.version)).is_some();
+            if !is_served && own.elsewhere.is_none() {
+                // The kinds of this version are gone, and its APIService is about to go.
+                continue;
+            }
+            let at = catalog.groups.iter().position(|group| group.name == own.group);
+            let at = at.unwrap_or_else(|| {
+                catalog.groups.push(Group::new(own.group.clone(), BTreeMap::new()));
+                catalog.groups.len() - 1
+            });
+            if let Some(group) = catalog.groups.get_mut(at) {
+                let is_first = ranked.insert(own.group.clone());
+                group.priority = if is_first { own.group_priority } else { own.group_priority.max(group.priority) };
+                group.put(own);
+            }
+        }
+        catalog.sort();
+        catalog
+    }
+
+    fn sort(&mut self) {
+        self.groups.sort_by(|one, other| other.priority.cmp(&one.priority).then_with(|| one.name.cmp(&other.name)));
+        self.groups.iter_mut().for_each(Group::sort);
     }
 
     /// A group by name; the core group's is empty.
@@ -66,15 +105,36 @@ impl Catalog {
 
 impl Group {
     fn new(name: String, versions: BTreeMap<String, Vec<InfoRef>>) -> Self {
-        let mut versions: Vec<Version> = versions
+        let versions = versions
             .into_iter()
             .map(|(version, mut resources)| {
                 resources.sort_by(|one, other| one.get().resource.cmp(other.get().resource));
-                Version { version, resources }
+                let priority = version_priority(&name, &version);
+                Version { version, priority, resources, elsewhere: None }
             })
             .collect();
-        versions.sort_by(|one, other| compare_versions(&name, &one.version, &other.version));
-        Self { name, versions }
+        Self { priority: group_priority(&name), name, versions }
+    }
+
+    /// Notes what an APIService says of a version.
+    fn put(&mut self, listed: Listed) {
+        let (priority, elsewhere) = (listed.version_priority, listed.elsewhere);
+        match self.versions.iter_mut().find(|own| own.version == listed.version) {
+            Some(own) => {
+                own.priority = priority;
+                if elsewhere.is_some() {
+                    own.resources.clear();
+                }
+                own.elsewhere = elsewhere;
+            }
+            None => self.versions.push(Version { version: listed.version, priority, resources: Vec::new(), elsewhere }),
+        }
+    }
+
+    fn sort(&mut self) {
+        self.versions.sort_by(|one, other| {
+            other.priority.cmp(&one.priority).then_with(|| compare_names(&one.version, &other.version))
+        });
     }
 
     /// A version by name.

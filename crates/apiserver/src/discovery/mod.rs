@@ -18,10 +18,10 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Method, StatusCode};
 use parking_lot::Mutex;
 
-pub(crate) use aggregated::digest;
 pub(crate) use catalog::Catalog;
 
 use crate::address::external_address;
+use crate::aggregation::state::Aggregation;
 use crate::chain::{Authorized, Request};
 use crate::custom_resources::ServedKinds;
 use crate::cx::ApiCx;
@@ -33,8 +33,9 @@ use aggregated::Document;
 use wanted::Wanted;
 
 /// Adds the paths.
-pub(crate) fn install(routes: &mut Routes, served: &Arc<ServedKinds>) {
-    let discovery: Arc<dyn Endpoint> = Arc::new(Discovery { served: Arc::clone(served), cached: Mutex::default() });
+pub(crate) fn install(routes: &mut Routes, served: &Arc<ServedKinds>, aggregation: &Arc<Aggregation>) {
+    let (served, aggregation) = (Arc::clone(served), Arc::clone(aggregation));
+    let discovery: Arc<dyn Endpoint> = Arc::new(Discovery { served, aggregation, cached: Mutex::default() });
     for path in ["/api", "/apis"] {
         routes.exact(path, Arc::clone(&discovery));
     }
@@ -45,7 +46,8 @@ pub(crate) fn install(routes: &mut Routes, served: &Arc<ServedKinds>) {
 
 /// The documents for as long as nothing changes.
 struct Documents {
-    generation: u64,
+    /// Of the custom kinds, and of the versions that other servers answer for.
+    generation: (u64, u64),
     catalog: Catalog,
     core: Document,
     groups: Document,
@@ -53,17 +55,19 @@ struct Documents {
 
 struct Discovery {
     served: Arc<ServedKinds>,
+    aggregation: Arc<Aggregation>,
     cached: Mutex<Option<Arc<Documents>>>,
 }
 
 impl Discovery {
     fn documents(&self) -> Arc<Documents> {
-        let generation = self.served.generation();
+        let generation = (self.served.generation(), self.aggregation.generation());
         let mut cached = self.cached.lock();
         if let Some(documents) = cached.as_ref().filter(|documents| documents.generation == generation) {
             return Arc::clone(documents);
         }
-        let catalog = Catalog::new(&self.served);
+        self.aggregation.note_discovery();
+        let catalog = Catalog::whole(&self.served, self.aggregation.listed());
         let (core, groups) = (aggregated::document(&catalog, true), aggregated::document(&catalog, false));
         let documents = Arc::new(Documents { generation, catalog, core, groups });
         *cached = Some(Arc::clone(&documents));

@@ -10,22 +10,26 @@ const CUSTOM: i32 = 1000;
 /// The priority of their versions.
 const VERSION: i32 = 15;
 
-/// Compares two groups: the preferred one is less.
-pub(super) fn compare_groups(one: &str, other: &str) -> Ordering {
-    priority(other).cmp(&priority(one)).then_with(|| one.cmp(other))
+/// The priority of a group of which no APIService says another.
+pub(super) fn group_priority(name: &str) -> i32 {
+    VERSIONS.iter().find(|known| known.group() == name).map_or(CUSTOM, |known| known.group_priority)
 }
 
-fn priority(name: &str) -> i32 {
-    VERSIONS.iter().find(|known| known.group() == name).map_or(CUSTOM, |known| known.group_priority)
+/// The priority of a version of which no APIService says another.
+pub(super) fn version_priority(group: &str, version: &str) -> i32 {
+    let own = VERSIONS.iter().find(|own| (own.group(), own.name()) == (group, version));
+    own.map_or(VERSION, |own| own.priority)
 }
 
 /// Compares two versions of a group: the preferred one is less.
 pub(crate) fn compare_versions(group: &str, one: &str, other: &str) -> Ordering {
-    let priority = |version: &str| {
-        let own = VERSIONS.iter().find(|own| (own.group(), own.name()) == (group, version));
-        own.map_or(VERSION, |own| own.priority)
-    };
-    priority(other).cmp(&priority(one)).then_with(|| maturity(other).cmp(&maturity(one))).then_with(|| one.cmp(other))
+    let priority = |version: &str| version_priority(group, version);
+    priority(other).cmp(&priority(one)).then_with(|| compare_names(one, other))
+}
+
+/// Compares two versions by what their names say.
+pub(super) fn compare_names(one: &str, other: &str) -> Ordering {
+    maturity(other).cmp(&maturity(one)).then_with(|| one.cmp(other))
 }
 
 /// What a version name says: stable before beta before alpha, then the numbers; nothing for other names, which are last.
@@ -52,7 +56,7 @@ mod tests {
     #[test]
     fn groups_and_versions_are_ordered() {
         let mut groups = ["example.com", "apps", "", "batch", "storage.k8s.io", "apiextensions.k8s.io"];
-        groups.sort_by(|one, other| compare_groups(one, other));
+        groups.sort_by_key(|name| (std::cmp::Reverse(group_priority(name)), *name));
         assert_eq!(groups, ["", "apps", "batch", "storage.k8s.io", "apiextensions.k8s.io", "example.com"]);
         let mut versions = ["v1alpha1", "foo", "v2", "v1beta2", "v10", "v1beta1", "v1", "bar"];
         versions.sort_by(|one, other| compare_versions("example.com", one, other));

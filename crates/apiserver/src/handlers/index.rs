@@ -8,6 +8,7 @@ use component_base::serving::Response;
 use http::StatusCode;
 use registry::Registry;
 
+use crate::aggregation::state::Aggregation;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::respond;
@@ -16,25 +17,29 @@ use crate::routes::{Endpoint, Routes};
 const PATHS: [&str; 2] = ["/", "/index.html"];
 
 /// Adds the index of the paths that are there already.
-pub(crate) fn install(routes: &mut Routes) {
-    let index: Arc<dyn Endpoint> = Arc::new(Index(routes.paths().collect()));
+pub(crate) fn install(routes: &mut Routes, aggregation: &Arc<Aggregation>) {
+    let own = Index { own: routes.paths().collect(), aggregation: Arc::clone(aggregation) };
+    let index: Arc<dyn Endpoint> = Arc::new(own);
     for path in PATHS {
         routes.exact(path, Arc::clone(&index));
     }
 }
 
-/// The paths.
-struct Index(Vec<&'static str>);
+/// The paths, and who knows of those of other servers.
+struct Index {
+    own: Vec<&'static str>,
+    aggregation: Arc<Aggregation>,
+}
 
 #[async_trait]
 impl Endpoint for Index {
     async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
-        Ok(respond::json(request.wish(), StatusCode::OK, document(&self.0, cx.registry())))
+        Ok(respond::json(request.wish(), StatusCode::OK, document(&self.own, cx.registry(), &self.aggregation)))
     }
 }
 
 /// Every path, sorted, in indented JSON.
-fn document(routed: &[&str], registry: &Registry) -> String {
+fn document(routed: &[&str], registry: &Registry, aggregation: &Aggregation) -> String {
     let mut paths: Vec<String> = routed.iter().copied().map(str::to_owned).collect();
     for resource in registry.resources() {
         let info = resource.info();
@@ -42,6 +47,10 @@ fn document(routed: &[&str], registry: &Registry) -> String {
             paths.push(format!("/apis/{}", info.group));
             paths.push(format!("/apis/{}/{}", info.group, info.version));
         }
+    }
+    for listed in aggregation.listed().into_iter().filter(|listed| listed.elsewhere.is_some()) {
+        paths.push(format!("/apis/{}", listed.group));
+        paths.push(format!("/apis/{}/{}", listed.group, listed.version));
     }
     paths.extend(["/api", "/api/v1", "/apis", "/apis/"].map(str::to_owned));
     paths.sort_unstable();

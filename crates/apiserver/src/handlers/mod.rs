@@ -56,6 +56,9 @@ pub(crate) async fn dispatch(
     request: Request<Authorized>,
 ) -> Result<Response, ApiError> {
     let info = request.info();
+    if let Some(endpoint) = routes.elsewhere(info) {
+        return endpoint.serve(cx, request).await;
+    }
     if let Some(endpoint) = routes.find(info) {
         if info.is_resource && !info.is_long_running() && request.method() == Method::POST {
             routing::require_accepted(request.headers(), request.wish().forms(), Produced::Documents)?;

@@ -18,22 +18,22 @@ const DIAL_LIMIT: Duration = Duration::from_secs(30);
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 
 /// A stream of bytes in both directions.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// An open connection.
-pub(super) type Io = Box<dyn Stream>;
+pub(crate) type Io = Box<dyn Stream>;
 
 /// Where a connection goes.
 #[derive(Clone)]
-pub(super) struct Backend {
+pub(crate) struct Backend {
     /// What was resolved and checked.
-    pub(super) addresses: Vec<SocketAddr>,
+    pub(crate) addresses: Vec<SocketAddr>,
     /// `host:port` for the `Host` header and messages.
-    pub(super) authority: String,
+    pub(crate) authority: String,
     /// TLS and the name to verify; nothing for plain HTTP.
-    pub(super) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    pub(crate) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
 }
 
 impl Backend {
@@ -41,7 +41,7 @@ impl Backend {
     ///
     /// # Errors
     /// The last address's error.
-    pub(super) async fn dial(&self) -> io::Result<Io> {
+    pub(crate) async fn dial(&self) -> io::Result<Io> {
         let tcp = self.connect().await?;
         let Some((config, name)) = &self.tls else { return Ok(Box::new(tcp)) };
         let connector = TlsConnector::from(Arc::clone(config));
@@ -68,7 +68,7 @@ impl Backend {
 }
 
 /// `host:port`, with brackets where the host needs them.
-pub(super) fn authority(host: &str, port: u16) -> String {
+pub(crate) fn authority(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 

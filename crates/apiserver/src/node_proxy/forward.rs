@@ -6,6 +6,7 @@ use base::TaskGroup;
 use component_base::serving::{Body, Response};
 use http::Request;
 use http_body_util::BodyExt as _;
+use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 
 use super::connection::Io;
@@ -14,14 +15,21 @@ use super::connection::Io;
 ///
 /// # Errors
 /// When the connection fails.
-pub(super) async fn send(io: Io, request: Request<Body>, tasks: &TaskGroup) -> io::Result<Response> {
-    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(io)).await;
-    let (mut sender, connection) = handshake.map_err(io::Error::other)?;
+pub(crate) async fn send(io: Io, request: Request<Body>, tasks: &TaskGroup) -> io::Result<Response> {
+    let response = open(io, tasks).await?.send_request(request).await.map_err(io::Error::other)?;
+    Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
+}
+
+/// Makes a connection ready for requests, one after another.
+///
+/// # Errors
+/// When the connection fails.
+pub(crate) async fn open(io: Io, tasks: &TaskGroup) -> io::Result<SendRequest<Body>> {
+    let (sender, connection) = http1::handshake(TokioIo::new(io)).await.map_err(io::Error::other)?;
     tasks.spawn_cancellable("proxied-connection", async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "A connection to a backend ended");
         }
     });
-    let response = sender.send_request(request).await.map_err(io::Error::other)?;
-    Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
+    Ok(sender)
 }

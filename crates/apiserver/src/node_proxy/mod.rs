@@ -2,21 +2,21 @@
 //! Nothing here follows a redirect, and the caller's credentials never travel on.
 
 mod access;
-mod connection;
+pub(crate) mod connection;
 mod container;
-mod forward;
+pub(crate) mod forward;
 pub(crate) mod guard;
 mod html_links;
 mod kubelet;
 mod logs;
 mod page_body;
 mod port_forward;
-mod proxy;
+pub(crate) mod proxy;
 mod proxy_id;
 mod proxy_target;
 mod remote_command;
 mod target;
-mod upgrade;
+pub(crate) mod upgrade;
 
 use std::sync::Arc;
 

@@ -131,7 +131,7 @@ async fn pass_on(
     let mut response = forward::send(io, onward, cx.tasks()).await.map_err(|error| unavailable(&error))?;
     let headers = response.headers_mut();
     strip_connection(headers);
-    CORS.iter().for_each(|name| drop(headers.remove(*name)));
+    strip_cors(headers);
     let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
     if let Some(location) = location.and_then(|location| rewritten(location, &backend.authority, prefix))
         && let Ok(location) = HeaderValue::from_str(&location)
@@ -142,7 +142,7 @@ async fn pass_on(
 }
 
 /// Takes away what is about one connection only, and what `Connection` says is.
-fn strip_connection(headers: &mut HeaderMap) {
+pub(crate) fn strip_connection(headers: &mut HeaderMap) {
     let listed = headers.get_all(CONNECTION).into_iter().filter_map(|value| value.to_str().ok());
     let names: Vec<HeaderName> =
         listed.flat_map(|names| names.split(',')).filter_map(|name| name.trim().parse().ok()).collect();
@@ -151,6 +151,11 @@ fn strip_connection(headers: &mut HeaderMap) {
     for name in [CONNECTION, TRANSFER_ENCODING, UPGRADE] {
         headers.remove(name);
     }
+}
+
+/// Takes away what a backend says of other origins.
+pub(crate) fn strip_cors(headers: &mut HeaderMap) {
+    CORS.iter().for_each(|name| drop(headers.remove(*name)));
 }
 
 /// A redirect or a link within the backend, as the client can follow it: below the proxy's own path.

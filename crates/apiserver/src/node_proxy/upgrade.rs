@@ -17,7 +17,7 @@ pub(super) const PASSED_ON: &str = "proxied_to_kubelet";
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The request without its body, as the streaming functions take it, with the client's address noted.
-pub(super) fn prepared(request: Request<Authorized>) -> HttpRequest<Body> {
+pub(crate) fn prepared(request: Request<Authorized>) -> HttpRequest<Body> {
     let client = request.remote_address();
     let (mut parts, body) = request.into_parts();
     if let Some(client) = client {
@@ -36,7 +36,7 @@ fn append_forwarded_for(headers: &mut HeaderMap, client: IpAddr) {
 }
 
 /// Answers the client and copies until one side ends, which is when the request does.
-pub(super) fn answer(
+pub(crate) fn answer(
     cx: &Arc<ApiCx>,
     audited: Audited,
     proxied: Result<Proxied, ProxyError>,

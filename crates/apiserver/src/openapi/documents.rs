@@ -11,26 +11,13 @@ use schema::openapi::{
     OwnPath, Resource, group_document, own_document, root_document, swagger, swagger_protobuf, version_document,
 };
 
+use super::document::Document;
 use super::resources::{self, Custom};
+use crate::aggregation::state::Aggregation;
 use crate::custom_resources::ServedKinds;
-use crate::discovery::{Catalog, digest};
+use crate::digest::digest;
+use crate::discovery::Catalog;
 use crate::negotiate::Compressed;
-
-/// A document and its tag, without quotes.
-#[derive(Clone)]
-pub(super) struct Document {
-    pub(super) json: Bytes,
-    pub(super) hash: String,
-    /// When it was made.
-    pub(super) made: SystemTime,
-}
-
-impl Document {
-    pub(super) fn new(value: &Value, made: SystemTime) -> Self {
-        let json = value.to_string();
-        Self { hash: digest(json.as_bytes()), json: json.into(), made }
-    }
-}
 
 /// The document of everything, in both forms, which have one tag. They are large and rarely asked for, so only what
 /// they compress to is kept.
@@ -70,10 +57,10 @@ struct Part {
     json: Option<Bytes>,
 }
 
-/// What was made, and of which generation of kinds.
+/// What was made, and of which generation of kinds, and of what other servers say of theirs.
 #[derive(Default)]
 struct Made {
-    generation: u64,
+    generation: (u64, u64),
     whole: Option<Whole>,
     index: Option<Document>,
     subjects: Arc<BTreeMap<String, Subject>>,
@@ -84,12 +71,13 @@ struct Made {
 /// The documents of what is served.
 pub(super) struct Documents {
     served: Arc<ServedKinds>,
+    aggregation: Arc<Aggregation>,
     made: Mutex<Made>,
 }
 
 impl Documents {
-    pub(super) fn new(served: &Arc<ServedKinds>) -> Self {
-        Self { served: Arc::clone(served), made: Mutex::default() }
+    pub(super) fn new(served: &Arc<ServedKinds>, aggregation: &Arc<Aggregation>) -> Self {
+        Self { served: Arc::clone(served), aggregation: Arc::clone(aggregation), made: Mutex::default() }
     }
 
     /// The version 2 document of everything; `now` is when it is made if it is not there yet.
@@ -112,8 +100,13 @@ impl Documents {
                 self.make_part(&mut made, key, subject, now);
             }
             let hash = made.parts.get(key).map_or("", |part| &part.hash);
-            paths.insert(key, serde_json::json!({ "serverRelativeURL": format!("/openapi/v3/{key}?hash={hash}") }));
+            paths.insert(
+                key.clone(),
+                serde_json::json!({ "serverRelativeURL": format!("/openapi/v3/{key}?hash={hash}") }),
+            );
         }
+        let elsewhere = self.aggregation.described().into_iter();
+        paths.extend(elsewhere.map(|(key, url)| (key, serde_json::json!({ "serverRelativeURL": url }))));
         let index = Document::new(&serde_json::json!({ "paths": paths }), now);
         made.index = Some(index.clone());
         index
@@ -132,7 +125,7 @@ impl Documents {
 
     /// What was made, without what is out of date.
     fn current(&self) -> parking_lot::MutexGuard<'_, Made> {
-        let generation = self.served.generation();
+        let generation = (self.served.generation(), self.aggregation.described_generation());
         let mut made = self.made.lock();
         if made.generation != generation || made.subjects.is_empty() {
             let parts = std::mem::take(&mut made.parts);
@@ -184,7 +177,9 @@ impl Documents {
         let custom: Vec<Custom> = self.served.all().into_iter().map(Custom::new).collect();
         let mut all = resources::built_in(&self.served);
         all.extend(custom.iter().flat_map(Custom::resources));
-        Whole::new(&swagger(&all), now)
+        let mut document = swagger(&all);
+        self.aggregation.describe(&mut document);
+        Whole::new(&document, now)
     }
 
     fn render(&self, subject: &Subject) -> Value {
@@ -209,7 +204,7 @@ mod tests {
 
     #[test]
     fn every_group_version_has_a_document() {
-        let documents = Documents::new(&Arc::new(ServedKinds::default()));
+        let documents = Documents::new(&Arc::new(ServedKinds::default()), &Aggregation::alone(|lifecycle| lifecycle));
         let index: Value = serde_json::from_slice(&documents.index(SystemTime::UNIX_EPOCH).json).unwrap();
         let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().unwrap();
         let part = documents.part("apis/apps/v1", SystemTime::UNIX_EPOCH).unwrap();

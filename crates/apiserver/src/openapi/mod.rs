@@ -1,6 +1,7 @@
 //! OpenAPI documents over HTTP, in JSON and protobuf: one of version 2, and many of version 3 with an index.
 
 mod content;
+pub(crate) mod document;
 mod documents;
 mod http_date;
 mod range;
@@ -18,13 +19,16 @@ use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, EXPIRES, LAST_
 use http::{HeaderValue, Method, StatusCode};
 use schema::openapi::version3_protobuf;
 
+use crate::aggregation::passed_on;
+use crate::aggregation::state::Aggregation;
 use crate::chain::{Authorized, Request};
 use crate::custom_resources::ServedKinds;
 use crate::cx::ApiCx;
 use crate::negotiate::preferred;
 use crate::routes::{Endpoint, Routes};
 use content::{Conditions, bare, mark, put};
-use documents::{Document, Documents, Whole};
+use document::Document;
+use documents::{Documents, Whole};
 
 const VERSION_2: &str = "/openapi/v2";
 const VERSION_3: &str = "/openapi/v3";
@@ -41,10 +45,10 @@ const OLD_PROTOBUF_3: &str = "application/com.github.proto-openapi.spec.v3@v1.0+
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Adds the paths.
-pub(crate) fn install(routes: &mut Routes, served: &Arc<ServedKinds>) {
-    let documents = Arc::new(Documents::new(served));
+pub(crate) fn install(routes: &mut Routes, served: &Arc<ServedKinds>, aggregation: &Arc<Aggregation>) {
+    let (documents, aggregation) = (Arc::new(Documents::new(served, aggregation)), Arc::clone(aggregation));
     routes.exact(VERSION_2, Arc::new(Version2 { documents: Arc::clone(&documents) }));
-    let endpoint: Arc<dyn Endpoint> = Arc::new(Version3 { documents });
+    let endpoint: Arc<dyn Endpoint> = Arc::new(Version3 { documents, aggregation });
     routes.exact(VERSION_3, Arc::clone(&endpoint));
     routes.prefix(BELOW_VERSION_3, endpoint);
 }
@@ -101,6 +105,7 @@ fn content(whole: &Whole, media: &str, gzip: bool) -> std::io::Result<Bytes> {
 
 struct Version3 {
     documents: Arc<Documents>,
+    aggregation: Arc<Aggregation>,
 }
 
 #[async_trait]
@@ -112,10 +117,17 @@ impl Endpoint for Version3 {
             let index = tokio::task::spawn_blocking(move || documents.index(now));
             return Ok(index_answer(&request, index.await.map_err(ApiError::internal)?));
         };
-        let made = tokio::task::spawn_blocking(move || documents.part(&key, now));
-        let Some(document) = made.await.map_err(ApiError::internal)? else {
-            return Ok(bare(StatusCode::NOT_FOUND));
+        let others = &self.aggregation;
+        let remote = others.remote_of(&format!("/{key}"));
+        let document = match remote.as_deref().map(|remote| (remote, others.converted(remote))) {
+            Some((remote, None)) => return passed_on::serve(others, cx, remote, request).await,
+            Some((_, converted)) => converted,
+            None => {
+                let made = tokio::task::spawn_blocking(move || documents.part(&key, now));
+                made.await.map_err(ApiError::internal)?
+            }
         };
+        let Some(document) = document else { return Ok(bare(StatusCode::NOT_FOUND)) };
         let Some(media) = preferred(request.wish().accept(), &[JSON, PROTOBUF_3, OLD_PROTOBUF_3]) else {
             let mut response = bare(StatusCode::NOT_ACCEPTABLE);
             response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));

@@ -9,7 +9,10 @@ use component_base::serving::SecureServing;
 
 use super::admission_config::PluginFiles;
 use super::durations::not_negative;
-use super::{admission_config, audit, authentication, authorization, networking, runtime_config, storage, unsupported};
+use super::{
+    admission_config, aggregation, audit, authentication, authorization, networking, runtime_config, storage,
+    unsupported,
+};
 use crate::config::{AdmissionConfig, KubeletConfig, OwnHost, RequestConfig, ServerConfig, ShutdownConfig};
 
 /// Reads the flags.
@@ -45,6 +48,7 @@ pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
         profiling: options.bool("profiling"),
         metrics: MetricsOptions::from_options(options, &mut errors),
         audit: audit::read(options, &mut errors),
+        aggregation: aggregation::read(options, &mut errors),
         serving: Some(serving),
     };
     errors.into_result()?;

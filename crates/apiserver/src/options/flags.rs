@@ -225,9 +225,16 @@ const API_ENABLEMENT: FlagSet = FlagSet {
 const MISC: FlagSet = FlagSet {
     title: "misc",
     flags: &[
+        Flag::bool("aggregator-reject-forwarding-redirect", "true").help(
+            "Whether redirects of extension API servers are kept from clients, which would follow them with their \
+             credentials.",
+        ),
         Flag::int("apiserver-count", "1")
             .help("The number of apiservers running in the cluster, must be a positive number.")
             .deprecated("apiserver-count is deprecated and will be removed in a future version."),
+        Flag::bool("enable-aggregator-routing", "false").help(
+            "Whether extension API servers are reached at the endpoints of their Service instead of its cluster IP.",
+        ),
         Flag::string("endpoint-reconciler-type", "lease")
             .help("Use an endpoint reconciler (master-count, lease, none)."),
         Flag::duration("event-ttl", "1h0m0s").help("Amount of time to retain events."),

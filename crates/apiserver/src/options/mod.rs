@@ -1,6 +1,7 @@
 //! The flags of kube-apiserver, and the configuration that they make.
 
 mod admission_config;
+mod aggregation;
 mod audit;
 mod authentication;
 mod authorization;
@@ -46,9 +47,6 @@ pub const COMPONENT: Component = Component {
 /// When the flags make no sense together, or the server cannot start.
 pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError> {
     let config = complete(&options)?;
-    for warning in unsupported::notes(&options) {
-        tracing::warn!("{warning}");
-    }
     let server = Server::build(config, lifecycle).await?;
     Ok(server.run().await?)
 }

@@ -2,11 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api_machinery::object::Kind as _;
+use api_types::apiregistration_v1::APIService;
 use component_base::flags::{Errors, Options};
 use component_base::version::MinorVersion;
 use kinds::info::ResourceInfo;
 
 use crate::config::BuiltInResource;
+
+/// What the server knows of other servers by; it is there whatever else is.
+const REGISTRATIONS: &str = APIService::TYPE.group;
 
 /// How mature a version is, by its name.
 fn maturity(version: &str) -> &'static str {
@@ -47,7 +52,7 @@ fn check(settings: &BTreeMap<String, bool>, errors: &mut Errors) {
     }
     let known: Vec<&ResourceInfo<'_>> = kinds::all().map(|rules| rules.info()).collect();
     let mut unknown = BTreeSet::new();
-    for key in settings.keys() {
+    for (key, on) in settings {
         if matches!(key.as_str(), "api/all" | "api/ga" | "api/beta" | "api/alpha") {
             continue;
         }
@@ -60,7 +65,9 @@ fn check(settings: &BTreeMap<String, bool>, errors: &mut Errors) {
                 continue;
             }
         };
-        if !known.iter().any(|info| info.group == group) {
+        if group == REGISTRATIONS && !on {
+            errors.push(format!("--runtime-config={key}=false is not supported by this server"));
+        } else if !known.iter().any(|info| info.group == group) {
             unknown.insert(group);
         } else if !known.iter().any(|info| info.group == group && info.version == version) {
             errors.push(format!("group version {group}/{version} that has not been registered"));
@@ -105,6 +112,9 @@ pub(super) fn disabled(options: &Options, emulated: MinorVersion, errors: &mut E
         );
     }
     let is_on = |info: &ResourceInfo<'_>| {
+        if info.group == REGISTRATIONS {
+            return true;
+        }
         if info.introduced > emulated {
             return false;
         }
@@ -155,7 +165,7 @@ mod tests {
         let few = stable("api/all=false,v1=true,batch/v1=true");
         assert!(few.contains(&("apps", "v1", "deployments")) && !few.contains(&JOBS));
         assert!(!few.iter().any(|(group, ..)| group.is_empty()));
-        assert_eq!(stable("apiregistration.k8s.io/v1=false"), BTreeSet::new());
+        assert!(!few.iter().any(|(group, ..)| *group == REGISTRATIONS), "that stays");
     }
 
     #[test]
@@ -194,8 +204,11 @@ mod tests {
             ("batch/v7=true", "group version batch/v7 that has not been registered"),
             ("a/b/c/d=true", "runtime-config invalid key a/b/c/d"),
             ("api/all=false", "invalid runtime-config with only api/all=false"),
+            (
+                "apiregistration.k8s.io/v1=false",
+                "--runtime-config=apiregistration.k8s.io/v1=false is not supported by this server",
+            ),
             ("batch/v1/Jobs=false", "resource is always lowercase plural, not \"Jobs\""),
-            ("apiregistration.k8s.io/v1=true", "is not supported by this server"),
         ] {
             let error = read(line).unwrap_err();
             assert!(error.contains(expected), "{line}: {error}");

@@ -113,11 +113,9 @@ pub(super) const AUTHENTICATION: FlagSet = FlagSet {
 pub(super) const MISC: FlagSet = FlagSet {
     title: "misc",
     flags: &[
-        Flag::bool("aggregator-reject-forwarding-redirect", "true").help(NOT_SUPPORTED),
         time("coordinated-leadership-lease-duration", "15s"),
         time("coordinated-leadership-renew-deadline", "10s"),
         time("coordinated-leadership-retry-period", "2s"),
-        off("enable-aggregator-routing"),
         off("enable-logs-handler").deprecated("This flag will be removed in v1.19"),
         Flag::uint("kubelet-read-only-port", "10255")
             .help("Has no effect.")
@@ -157,13 +155,4 @@ fn value_text(value: &Value) -> String {
         Value::Pairs(pairs) => pairs.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(","),
         other => other.to_string(),
     }
-}
-
-/// What users should know of flags that are accepted without effect.
-pub(super) fn notes(options: &Options) -> Vec<&'static str> {
-    let mut notes = Vec::new();
-    if !options.string("proxy-client-cert-file").is_empty() {
-        notes.push("--proxy-client-cert-file has no effect: this server has no extension API servers");
-    }
-    notes
 }

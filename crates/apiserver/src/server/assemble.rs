@@ -79,14 +79,15 @@ pub(super) fn assemble(
     crate::tests::install(&mut routes);
     hooks.push(storage_ready::hook());
     let audit = auditor(&config, &lifecycle, &metrics)?;
+    let (served, others) = extensions::served(&config, &disabled, &lifecycle, &metrics, &health)?;
     let metrics = ApiMetrics::new(metrics, slis);
     let seats = seats(&config, &lifecycle, &registry, &metrics, &mut routes, &mut hooks);
     hooks.push(object_counts::hook());
-    extensions::install(&mut routes, &mut hooks, &disabled);
+    extensions::install(&mut routes, &mut hooks, &served, &others);
     if config.requests.fairness {
         hooks.push(Arc::new(flow_control::Producer));
     }
-    handlers::index(&mut routes);
+    handlers::index(&mut routes, &others);
     let hooks = Hooks::new(hooks, &health)?;
     let cx = ApiCx {
         registry,

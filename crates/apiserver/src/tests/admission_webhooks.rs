@@ -244,7 +244,10 @@ async fn custom_objects_are_pruned_after_a_change() {
 async fn webhooks_have_no_say_over_themselves() {
     let rules =
         json!({"rules": [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]});
-    let (api, server) = with("validating", Reply::Response(json!({"allowed": false})), &rules).await;
+    let (api, server) = (Api::start().await, ReviewServer::start(Reply::Response(json!({"allowed": false}))));
+    // Nothing is asked of what the server makes at the start.
+    api.wait_until_ready().await;
+    configure(&api, "validating", "c", &[server.webhook("w", &rules)]).await;
     assert_eq!(api.post(MAPS, &map("m")).await.code, 400);
     let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/c";
     assert_eq!(api.delete(path).await.code, 200);

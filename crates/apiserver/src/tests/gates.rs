@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use api_types::authentication_v1::UserInfo;
 use base::TokioClock;
 use component_base::version::{BINARY, MinorVersion};
 use component_base::{Feature, Gates, Versions};
 use futures_util::future::BoxFuture;
 
 use super::harness::Api;
+use crate::aggregation::state::Aggregation;
 use crate::gates;
 
 /// A gate, how to see it, and what is seen with and without it.
@@ -23,6 +25,7 @@ const ROWS: &[Row] = &[
     Row { feature: gates::CBOR, see: |gates| Box::pin(form(gates)), on: "application/cbor", off: "application/json" },
     Row { feature: gates::CLAIM_RIGHTS, see: |gates| Box::pin(claim(gates)), on: "422", off: "200" },
     Row { feature: gates::SUBJECT_UID, see: |gates| Box::pin(uid(gates)), on: "u1", off: "" },
+    Row { feature: gates::REMOTE_UID, see: |gates| Box::pin(remote_uid(gates)), on: "u1", off: "" },
 ];
 
 /// How a large answer is encoded for a client that takes what is compressed.
@@ -89,6 +92,14 @@ async fn uid(gates: Gates) -> String {
     let review: serde_json::Value = serde_json::from_slice(&bytes).expect("a review");
     assert_eq!(review["status"]["userInfo"]["username"], "jane", "{review}");
     review["status"]["userInfo"]["uid"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The uid that a server behind this one is told.
+async fn remote_uid(gates: Gates) -> String {
+    let aggregation = Aggregation::alone(|lifecycle| lifecycle.with_gates(gates));
+    let user = UserInfo { username: "jane".to_owned(), uid: "u1".to_owned(), ..UserInfo::default() };
+    let told = aggregation.told_of(&user);
+    told.get("x-remote-uid").map(|uid| uid.to_str().expect("a text").to_owned()).unwrap_or_default()
 }
 
 #[tokio::test(start_paused = true)]
