@@ -43,6 +43,7 @@ const API_VERSION: &str = "apiVersion";
 /// Where a member's name leads.
 enum Place {
     Own(usize),
+    /// The inline field, and where in its struct: places of the struct inline in that follow its own.
     Inline(usize, usize),
     Rest(usize),
     TypeMeta(&'static str),
@@ -81,10 +82,7 @@ fn find(table: &'static StructType, name: &str, hint: usize) -> Place {
             return Place::Own(index);
         }
     }
-    if let Some(outer) = table.inline()
-        && let Shape::Struct(inner) = (fields[outer].shape)()
-        && let Some(index) = inner.index_of(name)
-    {
+    if let Some((outer, index)) = find_inline(table, name) {
         return Place::Inline(outer, index);
     }
     if table.type_meta
@@ -102,6 +100,14 @@ impl Named for FieldType {
     fn go_type(&self) -> &'static str {
         self.go_type()
     }
+}
+
+/// Finds a field in the structs that are inline in another.
+fn find_inline(table: &'static StructType, name: &str) -> Option<(usize, usize)> {
+    let outer = table.inline()?;
+    let Shape::Struct(inner) = (table.fields[outer].shape)() else { return None };
+    let below = || find_inline(inner, name).map(|(_, index)| inner.fields.len() + index);
+    inner.index_of(name).or_else(below).map(|index| (outer, index))
 }
 
 impl<'a> Reader<'a> {
@@ -143,9 +149,11 @@ impl<'a> Reader<'a> {
                 if let ViewMut::Struct(inner) = target.field_mut(outer).view_mut() {
                     let table = inner.struct_type();
                     self.enter_embedded(table.name);
-                    self.enter_field(&table.fields[index]);
-                    self.read_field(inner.field_mut(index))?;
-                    self.step_out();
+                    let place = match (index.checked_sub(table.fields.len()), table.inline()) {
+                        (Some(index), Some(below)) => Place::Inline(below, index),
+                        _ => Place::Own(index),
+                    };
+                    self.read_member(inner, &place, key)?;
                     self.step_out();
                 }
             }
