@@ -328,8 +328,8 @@ mod tests {
                 "authorizers[0].matchConditionSubjectAccessReviewVersion: Unsupported value: \"v2\": supported values: \"v1\"",
             ),
             (
-                "matchConditionSubjectAccessReviewVersion: v1, matchConditions: [{expression: 'true'}]",
-                "matchConditions[0].expression: Invalid value: \"true\": CEL expressions are not supported by this server",
+                "matchConditionSubjectAccessReviewVersion: v1, matchConditions: [{expression: 'request.nothing'}]",
+                "matchConditions[0].expression: Invalid value: \"request.nothing\": compilation failed: ERROR: <input>:1:8: ",
             ),
             ("matchConditions: [{expression: ' '}]", "matchConditions[0].expression: Required value"),
             (

@@ -1,9 +1,11 @@
-//! Which requests a webhook is asked about (`matchConditions`). Expressions are CEL; [`compile`] is the one place where
-//! they become conditions.
+//! Which requests a webhook is asked about (`matchConditions`): expressions over the review that it would be sent.
 
 use std::sync::Arc;
 
 use api_types::authorization_v1::SubjectAccessReviewSpec;
+use cel::kubernetes::declared::{Declared, DeclaredField, DeclaredKind, DeclaredTypes, ListOrder};
+use cel::kubernetes::{self, COMPATIBLE, PER_CALL_LIMIT};
+use cel::{Budget, Program, Type, Value, Variables};
 
 /// Conditions of one webhook at most, as upstream.
 pub const MAX_CONDITIONS: usize = 64;
@@ -28,12 +30,67 @@ pub(super) enum Matched {
     Failed(String),
 }
 
+/// An expression over `request`.
+struct Expression(Program);
+
+impl Condition for Expression {
+    fn holds(&self, spec: &SubjectAccessReviewSpec) -> Result<bool, String> {
+        let variables = Variables::default().with("request", Value::of_struct(spec));
+        match self.0.evaluate(&variables, Budget::of(PER_CALL_LIMIT)).result {
+            Ok(value) => Ok(matches!(value, Value::Bool(true))),
+            Err(error) => {
+                Err(format!("cel evaluation error: expression '{}' resulted in error: {error}", self.0.source()))
+            }
+        }
+    }
+}
+
 /// Makes a condition of an expression.
 ///
 /// # Errors
-/// Always for now: expressions are not supported.
-pub fn compile(_expression: &str) -> Result<Arc<dyn Condition>, String> {
-    Err("CEL expressions are not supported by this server; leave matchConditions empty".to_owned())
+/// What is wrong with it.
+pub fn compile(expression: &str) -> Result<Arc<dyn Condition>, String> {
+    let types = DeclaredTypes::default().with("request", Arc::new(review()));
+    let env = kubernetes::environment(COMPATIBLE)
+        .with_types(Arc::new(types))
+        .with_variable("request", Type::object("kubernetes.SubjectAccessReviewSpec"));
+    let program = env.compile(expression).map_err(|issues| format!("compilation failed: {issues}"))?;
+    if program.result_type() == &Type::Bool {
+        Ok(Arc::new(Expression(program)))
+    } else {
+        Err("must evaluate to bool".into())
+    }
+}
+
+/// The type of what a webhook is asked.
+fn review() -> Declared {
+    let text = || Declared::new(DeclaredKind::String);
+    let list = |item| Declared::new(DeclaredKind::List { item: Box::new(item), order: ListOrder::Atomic });
+    let object = |name: &str, fields: Vec<(&str, Declared)>| {
+        let field = |(name, declared): (&str, Declared)| {
+            let json_name = name.to_owned();
+            (name.into(), DeclaredField { json_name, declared })
+        };
+        let fields = fields.into_iter().map(field).collect();
+        Declared::new(DeclaredKind::Object { name: name.into(), fields })
+    };
+    let requirement = |name: &str| object(name, vec![("key", text()), ("operator", text()), ("values", list(text()))]);
+    let selector =
+        |name: &str, requirement| object(name, vec![("rawSelector", text()), ("requirements", list(requirement))]);
+    let texts = |names: &[&'static str]| names.iter().map(|name| (*name, text())).collect::<Vec<_>>();
+    let mut resource = texts(&["namespace", "verb", "group", "version", "resource", "subresource", "name"]);
+    let fields = selector("kubernetes.FieldSelectorAttributes", requirement("kubernetes.FieldSelectorRequirement"));
+    let labels = selector("kubernetes.LabelSelectorAttributes", requirement("kubernetes.LabelSelectorRequirement"));
+    resource.extend([("fieldSelector", fields), ("labelSelector", labels)]);
+    let extra = Declared::new(DeclaredKind::Map { value: Box::new(list(text())) });
+    let mut fields = texts(&["user", "uid"]);
+    fields.extend([
+        ("groups", list(text())),
+        ("extra", extra),
+        ("resourceAttributes", object("kubernetes.ResourceAttributes", resource)),
+        ("nonResourceAttributes", object("kubernetes.NonResourceAttributes", texts(&["path", "verb"]))),
+    ]);
+    object("kubernetes.SubjectAccessReviewSpec", fields)
 }
 
 pub(super) fn evaluate(conditions: &[Arc<dyn Condition>], spec: &SubjectAccessReviewSpec) -> Matched {
@@ -50,6 +107,8 @@ pub(super) fn evaluate(conditions: &[Arc<dyn Condition>], spec: &SubjectAccessRe
 
 #[cfg(test)]
 mod tests {
+    use api_types::authorization_v1::ResourceAttributes;
+
     use super::*;
 
     struct Fixed(Result<bool, String>);
@@ -58,6 +117,34 @@ mod tests {
         fn holds(&self, _: &SubjectAccessReviewSpec) -> Result<bool, String> {
             self.0.clone()
         }
+    }
+
+    #[test]
+    fn expressions_are_about_the_request() {
+        let about = ResourceAttributes { namespace: "kube-system".into(), verb: "get".into(), ..Default::default() };
+        let spec = SubjectAccessReviewSpec {
+            user: "ann".into(),
+            groups: vec!["devs".into()],
+            resource_attributes: Some(about),
+            ..SubjectAccessReviewSpec::default()
+        };
+        for (expression, expected) in [
+            ("request.user == 'ann' && 'devs' in request.groups && !has(request.nonResourceAttributes)", Ok(true)),
+            ("has(request.resourceAttributes) && request.resourceAttributes.namespace != 'kube-system'", Ok(false)),
+            (
+                "request.nonResourceAttributes.path == '/'",
+                Err(
+                    "cel evaluation error: expression 'request.nonResourceAttributes.path == '/'' resulted in error: no such \
+                     key: nonResourceAttributes",
+                ),
+            ),
+        ] {
+            let condition = compile(expression).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(condition.holds(&spec), expected.map_err(str::to_owned), "{expression}");
+        }
+        let wrong = |expression: &str| compile(expression).err().unwrap_or_default();
+        assert_eq!(wrong("request.user"), "must evaluate to bool");
+        assert!(wrong("request.other == ''").contains("undefined field 'other'"));
     }
 
     #[test]
