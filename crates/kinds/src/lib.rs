@@ -74,7 +74,10 @@ pub static VERSIONS: &[Version] = &[
     Version::of(17_000, rbac_v1::KINDS),
     Version::of(16_800, storage_v1::KINDS),
     Version { priority: 9, ..Version::of(16_800, storage_v1::V1BETA1) },
+    // Before the versions that share its objects.
+    Version { priority: 12, ..Version::of(16_700, admissionregistration_v1::V1BETA1) },
     Version::of(16_700, admissionregistration_v1::KINDS),
+    Version { priority: 9, ..Version::of(16_700, admissionregistration_v1::V1ALPHA1) },
     Version::of(16_700, apiextensions_v1::KINDS),
     Version::of(16_600, scheduling_v1::KINDS),
     Version { priority: 2, ..Version::of(16_600, scheduling_v1alpha2::KINDS) },

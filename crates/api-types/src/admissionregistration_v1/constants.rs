@@ -38,3 +38,18 @@ pub mod side_effect_class {
 pub mod reinvocation_policy_type {
     values! { IF_NEEDED = "IfNeeded", NEVER = "Never" }
 }
+
+/// Values of `ParameterNotFoundActionType`.
+pub mod parameter_not_found_action_type {
+    values! { ALLOW = "Allow", DENY = "Deny" }
+}
+
+/// Values of `ValidationAction`.
+pub mod validation_action {
+    values! { AUDIT = "Audit", DENY = "Deny", WARN = "Warn" }
+}
+
+/// Values of `PatchType`.
+pub mod patch_type {
+    values! { APPLY_CONFIGURATION = "ApplyConfiguration", JSON_PATCH = "JSONPatch" }
+}

@@ -1,20 +1,59 @@
-//! The kinds of admissionregistration.k8s.io/v1.
+//! The kinds of admissionregistration.k8s.io/v1. What changes objects is kept as v1beta1, which has the same form, as has
+//! v1alpha1.
 
+mod expressions;
 mod match_conditions;
+mod mutating_admission_policy;
+mod mutating_admission_policy_binding;
 mod mutating_webhook_configuration;
 mod operation_rules;
+mod policy_parts;
+#[cfg(test)]
+mod policy_tests;
 #[cfg(test)]
 mod tests;
+mod validating_admission_policy;
+mod validating_admission_policy_binding;
 mod validating_webhook_configuration;
 mod webhooks;
 
+use feature_gates::MinorVersion;
+
 use crate::rules::{Rules, Typed};
+use crate::versions::SameForm;
+use mutating_admission_policy::MutatingAdmissionPolicyRules;
+use mutating_admission_policy_binding::MutatingAdmissionPolicyBindingRules;
 
 /// The rules of each kind of the group version.
-pub(crate) static KINDS: &[&dyn Rules] = &[
-    &Typed::<mutating_webhook_configuration::MutatingWebhookConfigurationRules>::new(),
-    &Typed::<validating_webhook_configuration::ValidatingWebhookConfigurationRules>::new(),
-];
+pub(crate) static KINDS: &[&dyn Rules] = {
+    static POLICY: SameForm = SameForm::of::<MutatingAdmissionPolicyRules>("v1").introduced(MinorVersion::one(36));
+    static BINDING: SameForm =
+        SameForm::of::<MutatingAdmissionPolicyBindingRules>("v1").introduced(MinorVersion::one(36));
+    &[
+        &Typed::<MutatingAdmissionPolicyRules>::under(&POLICY),
+        &Typed::<MutatingAdmissionPolicyBindingRules>::under(&BINDING),
+        &Typed::<mutating_webhook_configuration::MutatingWebhookConfigurationRules>::new(),
+        &Typed::<validating_admission_policy::ValidatingAdmissionPolicyRules>::new(),
+        &Typed::<validating_admission_policy_binding::ValidatingAdmissionPolicyBindingRules>::new(),
+        &Typed::<validating_webhook_configuration::ValidatingWebhookConfigurationRules>::new(),
+    ]
+};
+
+/// The version in which the first of them are kept.
+pub(crate) static V1BETA1: &[&dyn Rules] =
+    &[&Typed::<MutatingAdmissionPolicyRules>::new(), &Typed::<MutatingAdmissionPolicyBindingRules>::new()];
+
+/// The same under an older name.
+pub(crate) static V1ALPHA1: &[&dyn Rules] = {
+    static POLICY: SameForm =
+        SameForm::of::<MutatingAdmissionPolicyRules>("v1alpha1").introduced(MinorVersion::one(32));
+    static BINDING: SameForm =
+        SameForm::of::<MutatingAdmissionPolicyBindingRules>("v1alpha1").introduced(MinorVersion::one(32));
+    &[
+        &Typed::<MutatingAdmissionPolicyRules>::under(&POLICY),
+        &Typed::<MutatingAdmissionPolicyBindingRules>::under(&BINDING),
+    ]
+};
 
 /// The end of names that files of manifests have to themselves.
 const STATIC_SUFFIX: &str = ".static.k8s.io";

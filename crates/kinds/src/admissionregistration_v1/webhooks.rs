@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use admission_cel::Scope;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::admissionregistration_v1::Webhook;
@@ -10,6 +11,7 @@ use api_types::admissionregistration_v1::constants::{
     failure_policy_type, match_policy_type, reinvocation_policy_type, side_effect_class,
 };
 
+use super::expressions::{self, Stored};
 use super::{match_conditions, operation_rules};
 use crate::field_rules;
 use crate::label_selector::{self, Values};
@@ -21,16 +23,18 @@ const KNOWN_REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 const SIDE_EFFECTS: [&str; 2] = [side_effect_class::NONE, side_effect_class::NONE_ON_DRY_RUN];
 
 /// What is asked of a configuration.
-struct Demands {
+struct Demands<'a> {
     unique_names: bool,
     no_side_effects: bool,
     known_review: bool,
     conditions: bool,
     selector_values: Values,
+    /// Expressions that are stored already.
+    stored: Stored<'a>,
 }
 
-impl Demands {
-    fn of(new: &[Webhook<'_>], old: Option<&[Webhook<'_>]>) -> Self {
+impl<'a> Demands<'a> {
+    fn of(new: &[Webhook<'_>], old: Option<&[Webhook<'a>]>) -> Self {
         let all = |rule: fn(&Webhook<'_>) -> bool| old.is_none_or(|old| old.iter().all(rule));
         Self {
             unique_names: old.is_none_or(has_unique_names),
@@ -42,6 +46,11 @@ impl Demands {
                     || pairs.into_iter().any(|(new, old)| new.match_conditions != old.match_conditions)
             }),
             selector_values: if all(has_good_selectors) { Values::Checked } else { Values::AsStored },
+            stored: old
+                .into_iter()
+                .flatten()
+                .flat_map(|own| expressions::of_conditions(own.match_conditions))
+                .collect(),
         }
     }
 }
@@ -76,7 +85,7 @@ pub(super) fn validate(new: &[Webhook<'_>], old: Option<&[Webhook<'_>]>) -> Erro
     errors
 }
 
-fn validate_webhook(path: &Path, webhook: &Webhook<'_>, demands: &Demands, errors: &mut ErrorList) {
+fn validate_webhook(path: &Path, webhook: &Webhook<'_>, demands: &Demands<'_>, errors: &mut ErrorList) {
     errors.extend(names::fully_qualified_name(&path.child("name"), webhook.name));
     for (index, rule) in webhook.rules.iter().enumerate() {
         operation_rules::validate(&path.child("rules").index(index), rule, errors);
@@ -112,7 +121,9 @@ fn validate_webhook(path: &Path, webhook: &Webhook<'_>, demands: &Demands, error
     }
     client_config(&path.child("clientConfig"), webhook, errors);
     if demands.conditions {
-        match_conditions::validate(&path.child("matchConditions"), webhook.match_conditions, errors);
+        let scope = Scope { authorizer: true, ..Scope::default() };
+        let at = path.child("matchConditions");
+        match_conditions::validate(&at, webhook.match_conditions, scope, &demands.stored, errors);
     }
 }
 
