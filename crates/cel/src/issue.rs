@@ -19,7 +19,9 @@ pub struct Issues {
 }
 
 /// How many mistakes of one expression are told.
-const MAX_ISSUES: usize = 100;
+pub(crate) const MAX_ISSUES: usize = 100;
+/// How many bytes a line may have to be shown.
+const MAX_SNIPPET_BYTES: usize = 16_384;
 
 impl Issues {
     /// The mistakes of `source`.
@@ -58,6 +60,9 @@ fn write_issue(f: &mut fmt::Formatter<'_>, source: &str, issue: &Issue) -> fmt::
     let prefix = before.get(line_start..).unwrap_or_default();
     let line = source.get(line_start..).unwrap_or_default().split('\n').next().unwrap_or_default();
     write!(f, "ERROR: <input>:{row}:{}: {}", prefix.chars().count() + 1, issue.message)?;
+    if line.len() > MAX_SNIPPET_BYTES {
+        return Ok(());
+    }
     write!(f, "\n | {}\n | ", line.replace('\t', " "))?;
     for c in prefix.chars() {
         f.write_str(if c.len_utf8() > 1 { "．" } else { "." })?;

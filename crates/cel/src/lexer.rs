@@ -1,7 +1,7 @@
 //! Text into tokens.
 
 use crate::ast::Literal;
-use crate::issue::Issue;
+use crate::issue::{Issue, MAX_ISSUES};
 
 mod text;
 
@@ -30,13 +30,27 @@ const MARKS: [&str; 25] = [
     "{", "}", "in",
 ];
 
-pub(crate) fn tokens(source: &str) -> Result<Vec<Token>, Issue> {
+/// What a text is made of.
+pub(crate) struct Tokens {
+    pub(crate) list: Vec<Token>,
+    /// What begins no token. It is passed over, so that more mistakes are found.
+    pub(crate) skipped: Vec<Issue>,
+}
+
+pub(crate) fn tokens(source: &str) -> Result<Tokens, Issue> {
     let mut lexer = Lexer { source, at: 0 };
-    let mut out = Vec::new();
+    let mut out = Tokens { list: Vec::new(), skipped: Vec::new() };
     loop {
+        lexer.skip_blank();
+        if let Some(issue) = lexer.skip_unknown() {
+            if out.skipped.len() < MAX_ISSUES {
+                out.skipped.push(issue);
+            }
+            continue;
+        }
         let token = lexer.next()?;
         let last = token.kind == TokenKind::End;
-        out.push(token);
+        out.list.push(token);
         if last {
             return Ok(out);
         }
@@ -74,7 +88,6 @@ impl Lexer<'_> {
     }
 
     fn next(&mut self) -> Result<Token, Issue> {
-        self.skip_blank();
         let offset = self.at;
         let first = self.peek(0);
         let kind = if offset >= self.source.len() {
@@ -89,8 +102,11 @@ impl Lexer<'_> {
             self.word()
         } else if first == b'`' {
             self.escaped()?
+        } else if let Some(mark) = self.find_mark() {
+            self.at += mark.len();
+            TokenKind::Mark(mark)
         } else {
-            self.mark()?
+            return Err(self.unrecognised(offset));
         };
         Ok(Token { offset, end: self.at, kind })
     }
@@ -118,15 +134,20 @@ impl Lexer<'_> {
         Ok(TokenKind::Escaped)
     }
 
-    fn mark(&mut self) -> Result<TokenKind, Issue> {
-        let found = MARKS.iter().find(|mark| self.rest().starts_with(**mark));
-        let Some(mark) = found else {
-            let start = self.at;
-            self.at += self.rest().chars().next().map_or(1, char::len_utf8);
-            return Err(self.unrecognised(start));
-        };
-        self.at += mark.len();
-        Ok(TokenKind::Mark(mark))
+    /// Passes over what begins no token.
+    fn skip_unknown(&mut self) -> Option<Issue> {
+        let (start, first) = (self.at, self.rest().chars().next()?);
+        if first.is_ascii_alphanumeric() || "_`'\"".contains(first) || self.find_mark().is_some() {
+            return None;
+        }
+        // Half an operator is told, and passed over, with what stands where the other half should.
+        let count = if "=&|".contains(first) { 2 } else { 1 };
+        self.at += self.rest().chars().take(count).map(char::len_utf8).sum::<usize>();
+        Some(self.unrecognised(start))
+    }
+
+    fn find_mark(&self) -> Option<&'static str> {
+        MARKS.into_iter().find(|mark| self.rest().starts_with(mark))
     }
 
     fn unrecognised(&self, start: usize) -> Issue {

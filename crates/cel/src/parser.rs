@@ -72,10 +72,15 @@ pub(crate) fn parse(source: &str, macros: &MacroSet) -> Result<Parsed, Issues> {
         let message = format!("expression code point size exceeds limit: size: {length}, limit {MAX_CODE_POINTS}");
         return Err(Issues::new("", vec![Issue { offset: 0, message }]));
     }
-    let tokens = lexer::tokens(source).map_err(fail)?;
+    let lexer::Tokens { list: tokens, mut skipped } = lexer::tokens(source).map_err(fail)?;
     let mut parser = Parser { source, tokens, at: 0, offsets: vec![0], macros, nesting: 0, copied: 0 };
-    let expr = parser.whole().map_err(fail)?;
-    Ok(Parsed { expr, offsets: parser.offsets, source: source.to_owned() })
+    match parser.whole() {
+        Ok(expr) if skipped.is_empty() => Ok(Parsed { expr, offsets: parser.offsets, source: source.to_owned() }),
+        outcome => {
+            skipped.extend(outcome.err());
+            Err(Issues::new(source, skipped))
+        }
+    }
 }
 
 struct Parser<'s> {
@@ -105,7 +110,12 @@ const FIRST_PLAIN_LEVEL: usize = 2;
 impl Parser<'_> {
     fn whole(&mut self) -> Parse<Expr> {
         let expr = self.expr()?;
-        if self.kind() == &TokenKind::End { Ok(expr) } else { Err(self.unexpected("extraneous", "<EOF>")) }
+        if self.kind() == &TokenKind::End {
+            return Ok(expr);
+        }
+        // As in upstream's parser, a token is one too many where what is expected follows it.
+        let is_last = self.tokens.get(self.at + 1).is_none_or(|token| token.kind == TokenKind::End);
+        Err(self.unexpected(if is_last { "extraneous" } else { "mismatched" }, "<EOF>"))
     }
 
     fn kind(&self) -> &TokenKind {

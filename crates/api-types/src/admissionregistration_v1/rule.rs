@@ -8,7 +8,7 @@ use super::constants::{operation_type, scope_type};
 #[api]
 pub struct RuleWithOperations {
     /// What is done: CREATE, UPDATE, DELETE, CONNECT or all of them with *, which stands alone.
-    #[field(1, atomic, go = "v1.OperationType", values = operation_type::ALL)]
+    #[field(1, atomic, go = "[]v1.OperationType", values = operation_type::ALL)]
     pub operations: Vec<String>,
     /// The resources that it is done to.
     #[field(2, inline)]

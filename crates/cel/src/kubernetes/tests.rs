@@ -84,12 +84,28 @@ fn issues_read_as_upstreams() {
             "ERROR: <input>:1:3: found no matching overload for '_+_' applied to '(int, string)'\n | x + 'a'\n | ..^",
         ),
         ("x.", "ERROR: <input>:1:3: Syntax error: no viable alternative at input '.'\n | x.\n | ..^"),
+        ("x y", "ERROR: <input>:1:3: Syntax error: extraneous input 'y' expecting <EOF>\n | x y\n | ..^"),
+        ("x!/..", "ERROR: <input>:1:2: Syntax error: mismatched input '!' expecting <EOF>\n | x!/..\n | .^"),
+        (
+            "ü",
+            "ERROR: <input>:1:1: Syntax error: token recognition error at: 'ü'\n | ü\n | ＾\n\
+             ERROR: <input>:1:2: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', \
+             'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}\n | ü\n | ．^",
+        ),
+        (
+            "x = 1",
+            "ERROR: <input>:1:3: Syntax error: token recognition error at: '= '\n | x = 1\n | ..^\n\
+             ERROR: <input>:1:5: Syntax error: extraneous input '1' expecting <EOF>\n | x = 1\n | ....^",
+        ),
         ("x.a", "ERROR: <input>:1:2: type 'int' does not support field selection\n | x.a\n | .^"),
         ("[1, 'a']", "ERROR: <input>:1:5: expected type 'int' but found 'string'\n | [1, 'a']\n | ....^"),
         ("'a'.matches('(')", "ERROR: <input>:1:13: invalid matches argument\n | 'a'.matches('(')\n | ............^"),
     ] {
         assert_eq!(env.compile(source).unwrap_err().to_string(), text);
     }
+    let long = "a".repeat(16_385);
+    let text = format!("ERROR: <input>:1:1: undeclared reference to '{long}' (in container '')");
+    assert_eq!(env.compile(&long).unwrap_err().to_string(), text, "no line that is too long to be read is shown");
 }
 
 /// What upstream's own tests of its count expect.
