@@ -15,8 +15,13 @@ pub struct MatchConditions(Vec<(String, Compiled)>);
 pub enum Matched<'c> {
     /// All do.
     Yes,
-    /// This one does not, whatever became of the others.
-    No(&'c str),
+    /// One does not, whatever became of the others.
+    No {
+        /// Its name.
+        condition: &'c str,
+        /// How many of those before it failed.
+        failed: usize,
+    },
     /// None says no, but some failed: what each says. The failure policy decides.
     Failed(Vec<String>),
 }
@@ -43,7 +48,7 @@ impl MatchConditions {
         for (name, compiled) in &self.0 {
             match evaluate(compiled, scene, &mut budget) {
                 Ok(Ok(Value::Bool(true))) => {}
-                Ok(Ok(_)) => return Matched::No(name),
+                Ok(Ok(_)) => return Matched::No { condition: name, failed: errors.len() },
                 Ok(Err(error)) => errors.push(error.to_string()),
                 Err(out) => return Matched::Failed(vec![out.to_string()]),
             }

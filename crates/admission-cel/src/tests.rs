@@ -216,8 +216,8 @@ fn conditions_decide_in_order() {
     for (conditions, expected) in [
         (vec![], Matched::Yes),
         (vec![yes, yes], Matched::Yes),
-        (vec![yes, no], Matched::No("no")),
-        (vec![bad, no], Matched::No("no")),
+        (vec![yes, no], Matched::No { condition: "no", failed: 0 }),
+        (vec![bad, no], Matched::No { condition: "no", failed: 1 }),
         (vec![bad, yes], Matched::Failed(vec![failed])),
     ] {
         let compiled = MatchConditions::new(&env, conditions.clone());

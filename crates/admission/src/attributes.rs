@@ -93,11 +93,19 @@ impl OperationOptions {
     /// The options with their kind, as webhooks and expressions see them.
     #[must_use]
     pub fn to_json(&self) -> RawJson {
-        fn typed<T: Kind + Reflect>(options: &T) -> RawJson {
-            RawJson::from_text(json::encode_typed(T::TYPE.kind, "meta.k8s.io/v1", options))
+        self.parts().map_or_else(RawJson::default, |(kind, options)| {
+            RawJson::from_text(json::encode_typed(kind, "meta.k8s.io/v1", options))
+        })
+    }
+
+    /// The kind of the options, and their fields; nothing for connections.
+    #[must_use]
+    pub fn parts(&self) -> Option<(&'static str, &dyn Reflect)> {
+        fn typed<T: Kind + Reflect>(options: &T) -> Option<(&'static str, &dyn Reflect)> {
+            Some((T::TYPE.kind, options))
         }
         match self {
-            Self::None => RawJson::default(),
+            Self::None => None,
             Self::Create(options) => typed(options),
             Self::Update(options) => typed(options),
             Self::Delete(options) => typed(options),

@@ -3,11 +3,13 @@
 
 mod attributes;
 mod chain;
+mod expressions;
 mod findings;
 mod lookup;
 pub mod matching;
 mod plugin;
 mod plugins;
+mod policies;
 mod recorder;
 mod rounds;
 mod versions;
@@ -19,8 +21,10 @@ pub use findings::Findings;
 pub use lookup::{Lookup, Wish};
 pub use plugin::{Context, Passes, Plugin, PluginEntry, Settings};
 pub use plugins::{ALL, PodSecurityConfig};
+pub use policies::ParamResource;
 pub use recorder::{
-    NoRecorder, Pass, PodSecurityEvaluation, PodSecurityRequest, Recorder, Run, WebhookOutcome, WebhookRun,
+    ConditionKind, ConditionRun, NoRecorder, Pass, PodSecurityEvaluation, PodSecurityRequest, PolicyCheck, PolicyError,
+    Recorder, Run, WebhookOutcome, WebhookRun,
 };
 pub use rounds::Rounds;
-pub use versions::{OneVersion, Served, Versions, read_as};
+pub use versions::{CustomSchema, OneVersion, Served, Versions, read_as};

@@ -4,11 +4,16 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use api_machinery::gvk::GroupVersionKind;
 use api_machinery::object::{Kind, Object};
+use api_machinery::renamed::Renamed;
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
 use api_types::core_v1::ResourceQuota;
 use async_trait::async_trait;
+use cel::kubernetes::authorizer::{Decision, Question};
+
+use crate::ParamResource;
 
 /// What a plugin asks whether the caller may do it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,11 +36,15 @@ pub struct Wish<'a> {
 pub trait Lookup: Send + Sync {
     /// An object as the cache has it. It never waits: a cache that is still filling has nothing.
     fn cached(&self, place: [&str; 3], namespace: &str, name: &str) -> Option<Arc<dyn Object>>;
-    /// The objects of a namespace, or of all for an empty one, as the cache has them; it never waits either.
-    fn all_cached(&self, place: [&str; 3], namespace: &str) -> Vec<Arc<dyn Object>>;
     /// Whether there may be any object: no only where the cache knows that there is none.
     fn has_any(&self, _place: [&str; 3]) -> bool {
         true
+    }
+    /// The objects of a namespace, or of all for an empty one, as the cache has them; nothing while it is still filling.
+    fn at_hand(&self, place: [&str; 3], namespace: &str) -> Option<Vec<Arc<dyn Object>>>;
+    /// The same; a cache that is still filling has none.
+    fn all_cached(&self, place: [&str; 3], namespace: &str) -> Vec<Arc<dyn Object>> {
+        self.at_hand(place, namespace).unwrap_or_default()
     }
     /// The same, once the cache is filled.
     async fn all_filled(&self, place: [&str; 3], namespace: &str) -> Result<Vec<Arc<dyn Object>>, ApiError>;
@@ -45,6 +54,12 @@ pub trait Lookup: Send + Sync {
     async fn quotas(&self, namespace: &str) -> Result<Vec<Arc<ResourceQuota>>, ApiError>;
     /// Writes the usage of a quota, if nobody else has written it since.
     async fn charge(&self, quota: ResourceQuota) -> Result<(), ApiError>;
+    /// Whether the resource is there in this version.
+    fn is_served(&self, place: [&str; 3]) -> bool;
+    /// Where the objects of a kind are.
+    fn resource_of(&self, kind: &GroupVersionKind) -> Option<ParamResource>;
+    /// What the authorizer says to a question of an expression.
+    async fn decide(&self, user: &UserInfo, question: &Question) -> Decision;
     /// Whether the caller may do something else, which some plugins ask.
     async fn is_allowed(&self, user: &UserInfo, wish: &Wish<'_>) -> bool;
 }
@@ -81,7 +96,10 @@ impl dyn Lookup + '_ {
     }
 }
 
-fn typed<T: Object>(object: Arc<dyn Object>) -> Option<Arc<T>> {
+/// The object as its own type, under whichever version's name it was found.
+pub(crate) fn typed<T: Object>(object: Arc<dyn Object>) -> Option<Arc<T>> {
+    let named = (&*object as &dyn Any).downcast_ref::<Renamed>().map(|named| Arc::clone(named.object()));
+    let object = named.unwrap_or(object);
     let object: Arc<dyn Any + Send + Sync> = object;
     object.downcast().ok()
 }

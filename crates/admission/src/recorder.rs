@@ -92,6 +92,78 @@ pub struct WebhookRun<'a> {
     pub took: Duration,
 }
 
+/// What was wrong with an evaluation of a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PolicyError {
+    /// Nothing.
+    None,
+    /// An expression does not compile.
+    Compile,
+    /// An expression failed.
+    Invalid,
+    /// It cost too much.
+    OutOfBudget,
+}
+
+impl PolicyError {
+    /// The error as metrics name it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "no_error",
+            Self::Compile => "compile_error",
+            Self::Invalid => "invalid_error",
+            Self::OutOfBudget => "out_of_budget",
+        }
+    }
+}
+
+/// One evaluation of a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PolicyCheck<'a> {
+    /// The policy.
+    pub policy: &'a str,
+    /// The binding.
+    pub binding: &'a str,
+    /// What was wrong with it.
+    pub error: PolicyError,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Whose match conditions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConditionKind {
+    /// A policy's.
+    Policy,
+    /// A webhook's.
+    Webhook,
+}
+
+impl ConditionKind {
+    /// The kind as metrics name it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Webhook => "webhook",
+        }
+    }
+}
+
+/// Match conditions that were held against a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConditionRun<'a> {
+    /// The policy or webhook.
+    pub name: &'a str,
+    /// Which of both it is.
+    pub kind: ConditionKind,
+    /// In which pass.
+    pub pass: Pass,
+    /// What the request does.
+    pub operation: Operation,
+}
+
 /// Keeps the metrics of admission.
 pub trait Recorder: Send + Sync {
     /// A plugin ran.
@@ -108,6 +180,16 @@ pub trait Recorder: Send + Sync {
     fn pod_security_exempted(&self, _request: &PodSecurityRequest<'_>) {}
     /// PodSecurity could not find out what holds for a namespace.
     fn pod_security_failed(&self, _request: &PodSecurityRequest<'_>) {}
+    /// A policy that validates was evaluated, and did this: `allow`, `deny`, `warn` or `audit`.
+    fn validating_policy(&self, _check: &PolicyCheck<'_>, _action: &'static str) {}
+    /// A policy that changes objects was evaluated.
+    fn mutating_policy(&self, _check: &PolicyCheck<'_>) {}
+    /// Match conditions were evaluated.
+    fn conditions_evaluated(&self, _run: &ConditionRun<'_>, _took: Duration) {}
+    /// A match condition did not hold.
+    fn condition_excluded(&self, _run: &ConditionRun<'_>) {}
+    /// Match conditions failed.
+    fn condition_failed(&self, _run: &ConditionRun<'_>) {}
 }
 
 /// Nobody keeps them.

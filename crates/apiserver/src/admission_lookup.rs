@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
-use admission::Wish;
-use api_machinery::gvk::GroupResource;
+use admission::{ParamResource, Wish};
+use api_machinery::gvk::{GroupResource, GroupVersionKind};
 use api_machinery::meta::ListOptions;
 use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
@@ -11,11 +11,13 @@ use api_types::authentication_v1::UserInfo;
 use api_types::core_v1::ResourceQuota;
 use async_trait::async_trait;
 use authz::{Attributes, Authorizer, Decision};
+use cel::kubernetes::authorizer::{self, Question};
 use kinds::rules::Endpoint;
 use registry::{AdmitAll, Hooks, Registry, Replace, Resource, Stored};
 
 use crate::charged_quotas::Charged;
 use crate::own_request::server_request;
+use crate::reviews;
 
 /// Whether admission looks at the resource of this name, such as `priorityclasses.scheduling.k8s.io`.
 pub(crate) fn looks_at(resource: &str) -> bool {
@@ -50,9 +52,8 @@ impl admission::Lookup for RegistryLookup {
         Some(self.resource(place)?.one_at_hand(namespace, name)?.shared_object())
     }
 
-    fn all_cached(&self, place: [&str; 3], namespace: &str) -> Vec<Arc<dyn Object>> {
-        let items = self.resource(place).and_then(|resource| resource.at_hand(namespace));
-        objects(&items.unwrap_or_default())
+    fn at_hand(&self, place: [&str; 3], namespace: &str) -> Option<Vec<Arc<dyn Object>>> {
+        Some(objects(&self.resource(place)?.at_hand(namespace)?))
     }
 
     fn has_any(&self, place: [&str; 3]) -> bool {
@@ -90,6 +91,22 @@ impl admission::Lookup for RegistryLookup {
             self.charged.note(quota);
         }
         Ok(())
+    }
+
+    fn is_served(&self, place: [&str; 3]) -> bool {
+        self.resource(place).is_some()
+    }
+
+    fn resource_of(&self, kind: &GroupVersionKind) -> Option<ParamResource> {
+        let resource = self.registry.upgrade()?.resource_of(kind)?;
+        let info = resource.info();
+        Some(ParamResource { resource: info.resource.to_owned(), namespaced: info.namespaced })
+    }
+
+    async fn decide(&self, user: &UserInfo, question: &Question) -> authorizer::Decision {
+        let status = reviews::decide(&*self.authorizer, user, question).await;
+        let error = Some(status.evaluation_error).filter(|error| !error.is_empty());
+        authorizer::Decision { allowed: status.allowed, reason: status.reason, error }
     }
 
     async fn is_allowed(&self, user: &UserInfo, wish: &Wish<'_>) -> bool {

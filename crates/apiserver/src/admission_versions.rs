@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use admission::Served;
+use admission::{CustomSchema, Served};
 use api_machinery::gvk::GroupVersionKind;
 use api_machinery::json;
 use api_machinery::object::Object;
@@ -100,6 +100,10 @@ impl admission::Versions for RegistryVersions {
         let text = json::encode_value(value);
         let decoded = decode_object(resource.rules(), custom.as_deref(), MediaType::Json, text.as_bytes());
         decoded.map(|decoded| decoded.object).map_err(|error| ApiError::internal(error.message))
+    }
+
+    fn custom_schema(&self, [group, version, resource]: [&str; 3]) -> Option<CustomSchema> {
+        Some(Arc::clone(&self.custom.get(group, version, resource)?.schema) as CustomSchema)
     }
 
     fn set_defaults(&self, object: &mut dyn Object) {

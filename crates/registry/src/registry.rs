@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use api_machinery::gvk::GroupResource;
+use api_machinery::gvk::{GroupResource, GroupVersionKind};
 use base::{SharedClock, SharedRng, TaskGroup};
 use feature_gates::Gates;
 use kinds::rules::{RuleContext, Rules};
@@ -206,6 +206,15 @@ impl Registry {
         let resources = self.resources.read();
         let found = search(&resources, [group, version, resource]).ok()?;
         resources.get(found).cloned()
+    }
+
+    /// The resource whose objects are of a kind.
+    #[must_use]
+    pub fn resource_of(&self, kind: &GroupVersionKind) -> Option<Arc<Resource>> {
+        self.resources().into_iter().find(|own| {
+            let info = own.info();
+            info.group == &*kind.group && info.version == &*kind.version && info.kind == &*kind.kind
+        })
     }
 
     /// All resources, by group, version and name.

@@ -25,6 +25,9 @@ pub enum JsonPatchError {
     /// An operation does not apply: unprocessable.
     #[error("{0}")]
     Operation(String),
+    /// An operation tests for what is not so: unprocessable.
+    #[error("{0}")]
+    Test(String),
     /// Copies add too much: unprocessable.
     #[error(
         "Unable to complete the copy, the accumulated size increase of copy is {0}, exceeding the limit {MAX_COPY_BYTES}"
@@ -150,7 +153,7 @@ impl Operation {
         if same(&found, &self.value) {
             Ok(())
         } else {
-            Err(failed(format!("testing value {path} failed: test failed")))
+            Err(JsonPatchError::Test(format!("testing value {path} failed: test failed")))
         }
     }
 }

@@ -21,6 +21,7 @@ mod namespaces;
 mod network;
 mod nodes;
 mod pods;
+mod policies;
 mod quota;
 mod quota_scopes;
 mod replication_controllers;

@@ -79,6 +79,9 @@ impl Versions for TwoVersions {
     fn read(&self, like: &dyn Object, value: &Value) -> Result<Box<dyn Object>, ApiError> {
         OneVersion.read(like, value)
     }
+    fn custom_schema(&self, _: [&str; 3]) -> Option<crate::CustomSchema> {
+        None
+    }
     fn set_defaults(&self, _: &mut dyn Object) {}
 }
 

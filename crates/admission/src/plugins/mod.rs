@@ -10,6 +10,7 @@ mod default_toleration_seconds;
 mod deny_service_external_ips;
 mod hard_anti_affinity_topology;
 mod limit_ranger;
+mod mutating_admission_policy;
 mod mutating_webhook;
 mod namespace_exists;
 mod namespace_lifecycle;
@@ -31,6 +32,7 @@ mod taint_nodes_by_condition;
 #[cfg(test)]
 pub(crate) mod testing;
 mod tolerations;
+mod validating_admission_policy;
 mod validating_webhook;
 
 use crate::PluginEntry;
@@ -62,7 +64,9 @@ pub const ALL: &[PluginEntry] = &[
     deny_service_external_ips::ENTRY,
     pod_topology_labels::ENTRY,
     pod_resize_validator::ENTRY,
+    mutating_admission_policy::ENTRY,
     mutating_webhook::ENTRY,
+    validating_admission_policy::ENTRY,
     validating_webhook::ENTRY,
     resource_quota::ENTRY,
     always::DENY,

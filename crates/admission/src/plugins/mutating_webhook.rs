@@ -4,10 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api_machinery::gvk::GroupVersionKind;
 use api_machinery::json;
 use api_machinery::object::{Kind as _, Object};
-use api_machinery::reflect::{Reflect, equal_structs};
+use api_machinery::reflect::equal_structs;
 use api_machinery::status::ApiError;
 use api_types::admissionregistration_v1::MutatingWebhookConfiguration;
 use api_types::core_v1::Namespace;
@@ -16,8 +15,9 @@ use parking_lot::Mutex;
 use schema::json_patch::JsonPatch;
 use serde_json::json;
 
-use crate::matching::{Known, Matched, Subject};
-use crate::webhook::{self, Asking, Failure, Hook, Hooks, Shown};
+use crate::matching::{Known, Subject};
+use crate::versions::assign;
+use crate::webhook::{self, Asking, Failure, Hook, Hooks, Question};
 use crate::{Attributes, Context, Pass, Passes, Plugin, PluginEntry, Served};
 
 pub(super) const ENTRY: PluginEntry = PluginEntry {
@@ -115,7 +115,12 @@ impl Round<'_> {
         let (cx, attributes) = (self.asking.cx, self.asking.attributes);
         let subject = Subject::new(cx, attributes, self.object.as_deref(), self.old, self.known);
         let Some(matched) = hook.matches(&subject).await? else { return Ok(()) };
-        let outcome = self.put(hook, &matched).await;
+        let objects = [self.object.as_deref(), self.old];
+        let question = Question::new(&self.asking, matched, objects).await?;
+        if !self.asking.is_wanted(hook, &question.shown(attributes, objects)).await? {
+            return Ok(());
+        }
+        let outcome = self.put(hook, &question).await;
         let place = format!("round_{}_index_{index}", u8::from(self.is_second()));
         let changed = match outcome {
             Ok(changed) => changed,
@@ -154,38 +159,16 @@ impl Round<'_> {
     }
 
     /// Asks, and changes the object as is answered; says whether it changed.
-    async fn put(&mut self, hook: &Hook, matched: &Matched) -> Result<bool, Failure> {
-        match matched {
-            Matched::AsRequested => {
-                let attributes = self.asking.attributes;
-                let (resource, kind) = (attributes.place(), &attributes.kind);
-                let shown = Shown { resource, kind, object: self.object.as_deref(), old: self.old };
-                let patch = self.asking.ask(hook, &shown).await?;
-                let patched = self.patched(hook, self.object.as_deref(), &patch)?;
-                patched.map_or(Ok(false), |patched| self.replace(&*patched))
-            }
-            Matched::As(served) => self.put_as(hook, served).await,
-        }
-    }
-
-    /// The same in another version than the request's.
-    async fn put_as(&mut self, hook: &Hook, served: &Served) -> Result<bool, Failure> {
+    async fn put(&mut self, hook: &Hook, question: &Question) -> Result<bool, Failure> {
         let (cx, attributes) = (self.asking.cx, self.asking.attributes);
-        let place = attributes.place();
-        let mut converted: [Option<Box<dyn Object>>; 2] = [None, None];
-        for (from, to) in [self.object.as_deref(), self.old].into_iter().zip(&mut converted) {
-            let Some(from) = from else { continue };
-            *to = Some(cx.versions.convert(from, place, served).await.map_err(Failure::Refused)?);
-        }
-        let [object, old] = &converted;
-        let kind: &GroupVersionKind = &served.kind;
-        let shown = Shown { resource: served.place(), kind, object: object.as_deref(), old: old.as_deref() };
+        let shown = question.shown(attributes, [self.object.as_deref(), self.old]);
         let patch = self.asking.ask(hook, &shown).await?;
-        let Some(patched) = self.patched(hook, object.as_deref(), &patch)? else { return Ok(false) };
-        let [group, version, resource] = place.map(str::to_owned);
-        let own = Served { group, version, resource, kind: attributes.kind.clone() };
-        let back = cx.versions.convert(&*patched, served.place(), &own).await.map_err(Failure::Refused)?;
-        self.replace(&*back)
+        let Some(mut patched) = self.patched(hook, shown.object, &patch)? else { return Ok(false) };
+        if let Some(served) = question.served() {
+            let own = Served::requested(attributes);
+            patched = cx.versions.convert(&*patched, served.place(), &own).await.map_err(Failure::Refused)?;
+        }
+        self.replace(&*patched)
     }
 
     /// The object with a patch applied, read as what clients send is read; nothing where the patch is empty.
@@ -224,18 +207,7 @@ impl Round<'_> {
         if equal_structs(object.as_reflect(), with.as_reflect()) {
             return Ok(false);
         }
-        assign(object.as_reflect_mut(), with.as_reflect()).map_err(Failure::Refused)?;
+        assign(object, with).map_err(Failure::Refused)?;
         Ok(true)
     }
-}
-
-/// Makes an object the same as another of its type.
-fn assign(to: &mut dyn Reflect, from: &dyn Reflect) -> Result<(), ApiError> {
-    if !std::ptr::eq(to.struct_type(), from.struct_type()) {
-        return Err(ApiError::internal("a webhook turned an object into one of another type"));
-    }
-    for index in 0..from.struct_type().fields.len() {
-        to.field_mut(index).assign(from.field(index) as &dyn std::any::Any);
-    }
-    Ok(())
 }

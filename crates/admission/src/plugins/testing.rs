@@ -10,6 +10,7 @@ use api_types::authentication_v1::UserInfo;
 use api_types::core_v1::ResourceQuota;
 use async_trait::async_trait;
 use base::{Rng, TokioClock};
+use cel::kubernetes::authorizer::{Decision, Question};
 use parking_lot::Mutex;
 
 use crate::{Attributes, Context, Findings, Lookup, NoRecorder, Operation, PluginEntry, Settings, Warnings, Wish};
@@ -120,11 +121,11 @@ impl Lookup for Fixture {
         self.lookups.fetch_add(1, Ordering::Relaxed);
         self.find(resource, namespace, name)
     }
-    fn all_cached(&self, [_, _, resource]: [&str; 3], namespace: &str) -> Vec<Arc<dyn Object>> {
+    fn at_hand(&self, [_, _, resource]: [&str; 3], namespace: &str) -> Option<Vec<Arc<dyn Object>>> {
         self.lookups.fetch_add(1, Ordering::Relaxed);
         let is_in = |object: &dyn Object| namespace.is_empty() || object.meta().namespace == namespace;
         let found = self.cached.iter().filter(|(own, object)| *own == resource && is_in(&**object));
-        found.map(|(_, object)| Arc::clone(object)).collect()
+        Some(found.map(|(_, object)| Arc::clone(object)).collect())
     }
     async fn all_filled(&self, place: [&str; 3], namespace: &str) -> Result<Vec<Arc<dyn Object>>, ApiError> {
         Ok(self.all_cached(place, namespace))
@@ -140,6 +141,16 @@ impl Lookup for Fixture {
     async fn charge(&self, quota: ResourceQuota) -> Result<(), ApiError> {
         self.charged.lock().push(quota);
         Ok(())
+    }
+    fn is_served(&self, _: [&str; 3]) -> bool {
+        true
+    }
+    fn resource_of(&self, _: &GroupVersionKind) -> Option<crate::ParamResource> {
+        None
+    }
+    async fn decide(&self, _: &UserInfo, question: &Question) -> Decision {
+        let wanted: (&str, &str) = (&question.verb, &question.name);
+        Decision { allowed: self.allowed.contains(&wanted), ..Decision::default() }
     }
     async fn is_allowed(&self, _: &UserInfo, wish: &Wish<'_>) -> bool {
         let wanted: (&str, &str) = (wish.verb, wish.name);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use api_machinery::gvk::GroupVersionKind;
 use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::admissionregistration_v1::ValidatingWebhookConfiguration;
@@ -10,8 +9,8 @@ use api_types::core_v1::Namespace;
 use async_trait::async_trait;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
-use crate::matching::{Known, Matched, Subject};
-use crate::webhook::{self, Asking, Failure, Hook, Hooks, Shown};
+use crate::matching::{Known, Subject};
+use crate::webhook::{self, Asking, Failure, Hook, Hooks, Question};
 use crate::{Attributes, Context, Pass, Passes, Plugin, PluginEntry};
 
 pub(super) const ENTRY: PluginEntry = PluginEntry {
@@ -25,42 +24,6 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
 #[derive(Default)]
 struct ValidatingWebhook {
     hooks: Hooks<ValidatingWebhookConfiguration>,
-}
-
-/// A webhook that is asked, and what it is shown; the objects are those of the request where nothing was converted.
-struct Question<'h> {
-    hook: &'h Hook,
-    matched: Matched,
-    object: Option<Box<dyn Object>>,
-    old: Option<Box<dyn Object>>,
-}
-
-impl<'h> Question<'h> {
-    async fn new(
-        asking: &Asking<'_>,
-        hook: &'h Hook,
-        matched: Matched,
-        objects: [Option<&dyn Object>; 2],
-    ) -> Result<Self, ApiError> {
-        let mut converted = [None, None];
-        if let Matched::As(served) = &matched {
-            for (from, to) in objects.into_iter().zip(&mut converted) {
-                let Some(from) = from else { continue };
-                *to = Some(asking.cx.versions.convert(from, asking.attributes.place(), served).await?);
-            }
-        }
-        let [object, old] = converted;
-        Ok(Self { hook, matched, object, old })
-    }
-
-    fn shown<'a>(&'a self, attributes: &'a Attributes, objects: [Option<&'a dyn Object>; 2]) -> Shown<'a> {
-        let (resource, kind): ([&str; 3], &GroupVersionKind) = match &self.matched {
-            Matched::AsRequested => (attributes.place(), &attributes.kind),
-            Matched::As(served) => (served.place(), &served.kind),
-        };
-        let [object, old] = objects;
-        Shown { resource, kind, object: self.object.as_deref().or(object), old: self.old.as_deref().or(old) }
-    }
 }
 
 #[async_trait]
@@ -87,8 +50,10 @@ impl Plugin for ValidatingWebhook {
         let subject = Subject::new(cx, attributes, object, old, &known);
         let mut questions = Vec::new();
         for hook in hooks.iter() {
-            if let Some(matched) = hook.matches(&subject).await? {
-                questions.push(Question::new(&asking, hook, matched, [object, old]).await?);
+            let Some(matched) = hook.matches(&subject).await? else { continue };
+            let question = Question::new(&asking, matched, [object, old]).await?;
+            if asking.is_wanted(hook, &question.shown(attributes, [object, old])).await? {
+                questions.push((hook, question));
             }
         }
         if questions.is_empty() {
@@ -104,7 +69,7 @@ impl Plugin for ValidatingWebhook {
 /// Asks all at once; the first refusal to arrive is the answer.
 async fn all(
     asking: &Asking<'_>,
-    questions: &[Question<'_>],
+    questions: &[(&Hook, Question)],
     objects: [Option<&dyn Object>; 2],
 ) -> Result<(), ApiError> {
     let ask = |(index, question)| one(asking, index, question, objects);
@@ -124,16 +89,16 @@ async fn all(
 async fn one(
     asking: &Asking<'_>,
     index: usize,
-    question: &Question<'_>,
+    (hook, question): &(&Hook, Question),
     objects: [Option<&dyn Object>; 2],
 ) -> Result<(), ApiError> {
     let shown = question.shown(asking.attributes, objects);
-    match asking.ask(question.hook, &shown).await {
+    match asking.ask(hook, &shown).await {
         Ok(_) => Ok(()),
         Err(Failure::Refused(error)) => Err(error),
         Err(Failure::Unasked { reason, .. }) => {
             let annotation = format!("failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}");
-            asking.settle(question.hook, &reason, &annotation)
+            asking.settle(hook, &reason, &annotation)
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use admission_cel::{MatchConditions, Origin, environment};
 use api_machinery::status::ApiError;
 use api_types::admissionregistration_v1::constants::{
     failure_policy_type, reinvocation_policy_type, side_effect_class,
@@ -36,6 +37,7 @@ pub(crate) struct Hook {
     /// Tells it from all others, for the second round.
     pub(crate) id: String,
     criteria: Result<Criteria, String>,
+    pub(super) conditions: MatchConditions,
     pub(super) target: Target,
     /// The version of the question; nothing where it knows none of ours.
     pub(super) version: Option<ReviewVersion>,
@@ -56,6 +58,7 @@ impl Hook {
             name: own.name.to_owned(),
             id: format!("{configuration}/{}/{nth}", own.name),
             criteria: criteria(own),
+            conditions: conditions(own),
             target: target(own.client_config),
             version: own.admission_review_versions.iter().find_map(|name| ReviewVersion::named(name)),
             side_effects: match own.side_effects {
@@ -90,6 +93,12 @@ fn criteria(own: &Webhook<'_>) -> Result<Criteria, String> {
         excluded: Vec::new(),
         match_policy: MatchPolicy::named(own.match_policy),
     })
+}
+
+fn conditions(own: &Webhook<'_>) -> MatchConditions {
+    let scope = admission_cel::Scope { authorizer: true, ..Default::default() };
+    let named = own.match_conditions.iter().map(|own| (own.name.as_str(), own.expression.as_str()));
+    MatchConditions::new(&environment(scope, Origin::Stored), named)
 }
 
 fn target(own: &WebhookClientConfig) -> Target {

@@ -7,6 +7,7 @@ mod ask;
 mod caller;
 mod hook;
 mod hooks;
+mod question;
 mod review;
 
 use crate::Attributes;
@@ -16,7 +17,7 @@ pub use caller::{Address, CallError, Caller, Callers, NoCaller, Target};
 pub(crate) use ask::{Asking, Failure, over};
 pub(crate) use hook::Hook;
 pub(crate) use hooks::Hooks;
-pub(crate) use review::Shown;
+pub(crate) use question::Question;
 
 /// Webhooks are not asked about these kinds: nobody could remove a webhook that refuses its own removal.
 const NEVER_ASKED: [&str; 6] = [

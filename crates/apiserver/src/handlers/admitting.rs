@@ -16,6 +16,7 @@ use registry::{Admission, Operation};
 use tokio::time::Instant;
 
 use super::incoming::{When, drop_duplicate_owners};
+use super::param_permissions::Written;
 use super::target::Target;
 use super::{claim_permissions, signing_permission};
 use crate::authorization::attributes::attributes;
@@ -259,6 +260,17 @@ impl<'a> Admitting<'a> {
         Err(ApiError::forbidden(self.target.resource.group_resource(), &role.metadata.name, text))
     }
 
+    /// Nobody makes a policy tell what they may not read.
+    async fn check_params(&self, object: &dyn Object, old: Option<&dyn Object>) -> Result<(), ApiError> {
+        let errors = Written { cx: self.cx, user: self.user, object, old }.check().await;
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let info = self.target.info();
+        let kind = GroupKind { group: info.group.to_owned().into(), kind: info.kind.to_owned().into() };
+        Err(ApiError::invalid(&kind, &object.meta().name, &errors))
+    }
+
     fn refused(&self, object: &dyn Object, error: &EscalationError) -> ApiError {
         ApiError::forbidden(self.target.resource.group_resource(), &object.meta().name, error)
     }
@@ -291,8 +303,10 @@ impl Admission for Admitting<'_> {
         object: Option<&dyn Object>,
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
-        if let (Some(object), RBAC) = (object, self.target.info().group) {
-            self.check_escalation(object, old).await?;
+        match (object, self.target.info().group) {
+            (Some(object), RBAC) => self.check_escalation(object, old).await?,
+            (Some(object), api_types::admissionregistration_v1::GROUP) => self.check_params(object, old).await?,
+            _ => {}
         }
         if let (Some(object), Some(old), "status") = (object, old, self.subresource) {
             self.check_status(object, old).await?;

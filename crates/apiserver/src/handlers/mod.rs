@@ -13,6 +13,7 @@ mod index;
 mod list;
 mod own_paths;
 mod ownership;
+mod param_permissions;
 mod patch;
 mod patch_body;
 mod pods;

@@ -189,7 +189,7 @@ fn json_patch_error(error: JsonPatchError, refuse: impl Fn(String) -> ApiError) 
     match error {
         JsonPatchError::Decode(text) => refuse(text),
         JsonPatchError::TooManyOperations(_) => ApiError::request_entity_too_large(error),
-        JsonPatchError::Operation(_) | JsonPatchError::CopyTooLarge(_) => {
+        JsonPatchError::Operation(_) | JsonPatchError::Test(_) | JsonPatchError::CopyTooLarge(_) => {
             tracing::debug!(%error, "A JSON patch did not apply");
             unprocessable()
         }

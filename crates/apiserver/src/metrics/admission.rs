@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use admission::{Operation, Pass, PodSecurityEvaluation, PodSecurityRequest, Recorder, Run, WebhookRun};
+use admission::{
+    ConditionKind, ConditionRun, Operation, Pass, PodSecurityEvaluation, PodSecurityRequest, PolicyCheck, Recorder,
+    Run, WebhookRun,
+};
 use component_base::metrics::{Counters, Desc, Histograms, Metrics, Stability};
 use component_base::version;
 use prometheus::Histogram;
 
-use super::admission_webhooks::WebhookMetrics;
+use super::admission_webhooks::{self, WebhookMetrics};
 
 const SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
 
@@ -52,6 +56,56 @@ const ERRORS: Desc =
         "subresource",
     ]);
 
+const POLICY_SECONDS: &[f64] = &[0.000_000_5, 0.001, 0.01, 0.1, 1.0];
+const VALIDATING: &[&str] = &["enforcement_action", "error_type", "policy", "policy_binding"];
+const VALIDATING_CHECKS: Desc = Desc::new(
+    "apiserver_validating_admission_policy_check_total",
+    "Evaluations of ValidatingAdmissionPolicies that had consequences, by policy, binding and what was done.",
+    Stability::Beta,
+)
+.labels(VALIDATING);
+const VALIDATING_TIME: Desc = Desc::new(
+    "apiserver_validating_admission_policy_check_duration_seconds",
+    "Time that an evaluation of a ValidatingAdmissionPolicy took that had consequences.",
+    Stability::Beta,
+)
+.labels(VALIDATING)
+.buckets(POLICY_SECONDS);
+const MUTATING: &[&str] = &["error_type", "policy", "policy_binding"];
+const MUTATING_CHECKS: Desc = Desc::new(
+    "apiserver_mutating_admission_policy_check_total",
+    "Evaluations of MutatingAdmissionPolicies, by policy and binding.",
+    Stability::Alpha,
+)
+.labels(MUTATING);
+const MUTATING_TIME: Desc = Desc::new(
+    "apiserver_mutating_admission_policy_check_duration_seconds",
+    "Time that an evaluation of a MutatingAdmissionPolicy took.",
+    Stability::Alpha,
+)
+.labels(MUTATING)
+.buckets(POLICY_SECONDS);
+const CONDITIONS: &[&str] = &["kind", "name", "operation", "type"];
+const CONDITION_TIME: Desc = Desc::new(
+    "apiserver_admission_match_condition_evaluation_seconds",
+    "Time that the match conditions of a webhook or policy took.",
+    Stability::Alpha,
+)
+.labels(CONDITIONS)
+.buckets(&[0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25]);
+const CONDITION_ERRORS: Desc = Desc::new(
+    "apiserver_admission_match_condition_evaluation_errors_total",
+    "Match conditions that failed, by the webhook or policy that has them.",
+    Stability::Alpha,
+)
+.labels(CONDITIONS);
+const CONDITION_EXCLUSIONS: Desc = Desc::new(
+    "apiserver_admission_match_condition_exclusions_total",
+    "Requests that match conditions kept from a webhook or policy.",
+    Stability::Alpha,
+)
+.labels(CONDITIONS);
+
 /// The families. The series of plugins and passes are found once: every write has dozens of samples.
 pub(crate) struct AdmissionMetrics {
     plugins: Histograms,
@@ -62,6 +116,11 @@ pub(crate) struct AdmissionMetrics {
     evaluations: Counters,
     exemptions: Counters,
     errors: Counters,
+    validating: (Counters, Histograms),
+    mutating: (Counters, Histograms),
+    condition_time: Histograms,
+    condition_errors: Counters,
+    condition_exclusions: Counters,
 }
 
 /// A series for each pass, operation and outcome.
@@ -78,6 +137,11 @@ impl AdmissionMetrics {
             evaluations: registry.counters(&EVALUATIONS),
             exemptions: registry.counters(&EXEMPTIONS),
             errors: registry.counters(&ERRORS),
+            validating: (registry.counters(&VALIDATING_CHECKS), registry.histograms(&VALIDATING_TIME)),
+            mutating: (registry.counters(&MUTATING_CHECKS), registry.histograms(&MUTATING_TIME)),
+            condition_time: registry.histograms(&CONDITION_TIME),
+            condition_errors: registry.counters(&CONDITION_ERRORS),
+            condition_exclusions: registry.counters(&CONDITION_EXCLUSIONS),
         }
     }
 }
@@ -107,7 +171,40 @@ fn lower_case(operation: Operation) -> &'static str {
     }
 }
 
+/// The labels of match conditions.
+fn of_conditions<'a>(run: &ConditionRun<'a>) -> [&'a str; 4] {
+    let kind = match run.kind {
+        ConditionKind::Webhook => admission_webhooks::type_of(run.pass),
+        ConditionKind::Policy => run.pass.as_str(),
+    };
+    [run.kind.as_str(), run.name, run.operation.as_str(), kind]
+}
+
 impl Recorder for AdmissionMetrics {
+    fn validating_policy(&self, check: &PolicyCheck<'_>, action: &'static str) {
+        let values = [action, check.error.as_str(), check.policy, check.binding];
+        self.validating.0.with(&values).inc();
+        self.validating.1.with(&values).observe(check.took.as_secs_f64());
+    }
+
+    fn mutating_policy(&self, check: &PolicyCheck<'_>) {
+        let values = [check.error.as_str(), check.policy, check.binding];
+        self.mutating.0.with(&values).inc();
+        self.mutating.1.with(&values).observe(check.took.as_secs_f64());
+    }
+
+    fn conditions_evaluated(&self, run: &ConditionRun<'_>, took: Duration) {
+        self.condition_time.with(&of_conditions(run)).observe(took.as_secs_f64());
+    }
+
+    fn condition_excluded(&self, run: &ConditionRun<'_>) {
+        self.condition_exclusions.with(&of_conditions(run)).inc();
+    }
+
+    fn condition_failed(&self, run: &ConditionRun<'_>) {
+        self.condition_errors.with(&of_conditions(run)).inc();
+    }
+
     fn plugin(&self, name: &'static str, run: &Run) {
         let Some(cell) = self.by_plugin.get(name).and_then(|series| series.get(place(run))) else { return };
         let find = || self.plugins.with(&[name, run.operation.as_str(), rejected(run), run.pass.as_str()]);

@@ -40,7 +40,7 @@ pub(super) struct WebhookMetrics {
 }
 
 /// The pass as metrics of webhooks name it.
-fn type_of(pass: Pass) -> &'static str {
+pub(super) fn type_of(pass: Pass) -> &'static str {
     match pass {
         Pass::Mutating => "admit",
         Pass::Validating => "validating",

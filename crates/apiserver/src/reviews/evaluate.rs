@@ -8,6 +8,7 @@ use api_types::authorization_v1::{
     SubjectAccessReviewStatus,
 };
 use authz::{Attributes, Authorizer, Decision, SelectorRequirement};
+use cel::kubernetes::authorizer::Question;
 
 /// Requirements, and whether some or all of a selector could not be used.
 type Parsed = (Vec<SelectorRequirement>, bool);
@@ -35,6 +36,44 @@ pub(super) async fn evaluate(
         reason: outcome.reason,
         evaluation_error: problems.join("; "),
     }
+}
+
+/// Decides about a question of an expression: of the user, or of the service account that it names.
+pub(crate) async fn decide(
+    authorizer: &dyn Authorizer,
+    user: &UserInfo,
+    question: &Question,
+) -> SubjectAccessReviewStatus {
+    let user = match &question.service_account {
+        Some((namespace, name)) => service_account(namespace, name),
+        None => user.clone(),
+    };
+    if question.resource.is_empty() {
+        let path = NonResourceAttributes { path: question.path.clone(), verb: question.verb.clone() };
+        return evaluate(authorizer, user, None, Some(&path)).await;
+    }
+    let given = |raw: &String| (!raw.is_empty()).then(|| raw.clone());
+    let fields = given(&question.field_selector);
+    let labels = given(&question.label_selector);
+    let resource = ResourceAttributes {
+        verb: question.verb.clone(),
+        group: question.group.clone(),
+        resource: question.resource.clone(),
+        subresource: question.subresource.clone(),
+        namespace: question.namespace.clone(),
+        name: question.name.clone(),
+        field_selector: fields.map(|raw_selector| FieldSelectorAttributes { raw_selector, ..Default::default() }),
+        label_selector: labels.map(|raw_selector| LabelSelectorAttributes { raw_selector, ..Default::default() }),
+        ..ResourceAttributes::default()
+    };
+    evaluate(authorizer, user, Some(&resource), None).await
+}
+
+/// A service account as a user, with the groups that all have.
+fn service_account(namespace: &str, name: &str) -> UserInfo {
+    let mut groups = Vec::from(authn::service_account::group_names(namespace));
+    groups.push(authn::AUTHENTICATED.to_owned());
+    UserInfo { username: authn::service_account::username(namespace, name), groups, ..UserInfo::default() }
 }
 
 fn of_resource(user: UserInfo, resource: &ResourceAttributes, problems: &mut Vec<String>) -> Attributes {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use crate::routes::Routes;
 use validate::AUTHORIZATION;
 
+pub(crate) use evaluate::decide;
 pub(crate) use virtual_write::{admit, expect_post};
 
 const AUTHENTICATION: &str = "authentication.k8s.io";

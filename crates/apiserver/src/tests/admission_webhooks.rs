@@ -284,3 +284,105 @@ async fn questions_are_counted() {
     series("apiserver_admission_webhook_request_total{code=\"400\"", " 1");
     series("apiserver_admission_webhook_admission_duration_seconds_count{", " 1");
 }
+
+/// What a condition sees of a request, and what becomes of one that nobody can say holds.
+#[tokio::test]
+async fn conditions_keep_requests_from_webhooks() {
+    let api = Api::start().await;
+    let server = ReviewServer::start(Reply::allows());
+    let failing = "object.data.none == 'x'";
+    let forbidden =
+        format!("configmaps \"m\" is forbidden: expression '{failing}' resulted in error: no such key: none");
+    let sees = "request.operation == 'CREATE' && request.kind.kind == 'ConfigMap' && object.data.a == 'b' \
+                && oldObject == null && namespaceObject == null && request.userInfo.username == 'root' \
+                && authorizer.group('').resource('pods').check('get').allowed()";
+    for kind in ["validating", "mutating"] {
+        for (what, conditions, policy, answer, asked) in [
+            ("one that holds", &[sees][..], "Fail", Ok(()), 1),
+            ("one that does not", &["true", "object.data.a == 'c'"], "Fail", Ok(()), 0),
+            ("one that fails", &["true", failing], "Fail", Err(forbidden.clone()), 0),
+            ("one that fails, which does not count", &["true", failing], "Ignore", Ok(()), 0),
+            ("one that fails beside one that does not hold", &[failing, "false"], "Fail", Ok(()), 0),
+        ] {
+            let named = |(index, own): (usize, &&str)| json!({"name": format!("c{index}"), "expression": own});
+            let conditions: Vec<Value> = conditions.iter().enumerate().map(named).collect();
+            let changed = json!({"matchConditions": conditions, "failurePolicy": policy});
+            configure(&api, kind, "c", &[server.webhook("w", &changed)]).await;
+            let answered = api.post(&format!("{MAPS}?dryRun=All"), &map("m")).await;
+            match answer {
+                Ok(()) => assert_eq!(answered.code, 201, "{kind}, {what}: {}", answered.text),
+                Err(text) => assert_eq!(answered.refusal(), (403, text), "{kind}, {what}"),
+            }
+            assert_eq!(server.asked().len(), asked, "{kind}, {what}");
+            let path = format!("/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations");
+            api.delete(&format!("{path}/c")).await;
+            api.get(&path).await;
+        }
+    }
+    let metrics = api.get("/metrics").await.text;
+    for (series, kind, value) in [
+        ("evaluation_seconds_count", "validating", " 5"),
+        ("evaluation_errors_total", "validating", " 3"),
+        ("exclusions_total", "admit", " 2"),
+    ] {
+        let labels = format!("{{kind=\"webhook\",name=\"w.example.com\",operation=\"CREATE\",type=\"{kind}\"}}");
+        let line = format!("apiserver_admission_match_condition_{series}{labels}{value}");
+        assert!(metrics.lines().any(|own| own == line), "{line}");
+    }
+}
+
+/// A condition sees the object in the version that the webhook wants.
+#[tokio::test]
+async fn conditions_see_the_version_that_is_asked_about() {
+    let changed = json!({
+        "rules": [{
+            "operations": ["CREATE"], "apiGroups": ["events.k8s.io"], "apiVersions": ["v1"], "resources": ["events"],
+        }],
+        "matchConditions": [{
+            "name": "note",
+            "expression": "object.note == 'told' && request.resource.group == 'events.k8s.io' \
+                           && request.requestResource.group == ''",
+        }],
+    });
+    for kind in ["validating", "mutating"] {
+        let (api, server) = with(kind, Reply::allows(), &changed).await;
+        for (message, asked) in [("told", 1), ("other", 0)] {
+            let event = json!({
+                "metadata": {"name": message}, "involvedObject": {"namespace": "default", "kind": "Pod", "name": "p"},
+                "reason": "Because", "message": message, "type": "Normal", "source": {"component": "c"},
+            });
+            assert_eq!(api.post("/api/v1/namespaces/default/events", &event.to_string()).await.code, 201);
+            assert_eq!(server.asked().len(), asked, "{kind}, {message}");
+        }
+    }
+}
+
+/// What does not compile is not stored.
+#[tokio::test]
+async fn conditions_have_to_compile() {
+    let api = Api::start().await;
+    let server = ReviewServer::start(Reply::allows());
+    for (expression, text) in [
+        (
+            "object.",
+            "compilation failed: ERROR: <input>:1:8: Syntax error: no viable alternative at input '.'\n | object.\n \
+             | .......^",
+        ),
+        ("1 + 1", "must evaluate to bool but got int"),
+        (
+            "params.x",
+            "compilation failed: ERROR: <input>:1:1: undeclared reference to 'params' (in container '')\n | params.x\n \
+             | ^",
+        ),
+    ] {
+        let changed = json!({"matchConditions": [{"name": "c", "expression": expression}]});
+        let body = json!({"metadata": {"name": "c"}, "webhooks": [server.webhook("w", &changed)]});
+        let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+        let refused = api.post(path, &body.to_string()).await;
+        assert_eq!(refused.code, 422, "{expression}: {}", refused.text);
+        let cause = &refused.json()["details"]["causes"][0];
+        assert_eq!(cause["field"], "webhooks[0].matchConditions[0].expression", "{expression}");
+        let expected = format!("Invalid value: {expression:?}: {text}");
+        assert_eq!(cause["message"], json!(expected), "{expression}");
+    }
+}

@@ -27,6 +27,7 @@ mod origins;
 mod passed_on;
 mod patches;
 mod plugged;
+mod policies;
 mod reads;
 mod review_server;
 mod road;

@@ -65,11 +65,11 @@ pub fn compile(expression: &str) -> Result<Arc<dyn Condition>, String> {
 /// The type of what a webhook is asked.
 fn review() -> Declared {
     let text = || Declared::new(DeclaredKind::String);
-    let list = |item| Declared::new(DeclaredKind::List { item: Box::new(item), order: ListOrder::Atomic });
+    let list = |item| Declared::new(DeclaredKind::List { item: Arc::new(item), order: ListOrder::Atomic });
     let object = |name: &str, fields: Vec<(&str, Declared)>| {
         let field = |(name, declared): (&str, Declared)| {
             let json_name = name.to_owned();
-            (name.into(), DeclaredField { json_name, declared })
+            (name.into(), DeclaredField { json_name, declared: Arc::new(declared) })
         };
         let fields = fields.into_iter().map(field).collect();
         Declared::new(DeclaredKind::Object { name: name.into(), fields })
@@ -82,7 +82,7 @@ fn review() -> Declared {
     let fields = selector("kubernetes.FieldSelectorAttributes", requirement("kubernetes.FieldSelectorRequirement"));
     let labels = selector("kubernetes.LabelSelectorAttributes", requirement("kubernetes.LabelSelectorRequirement"));
     resource.extend([("fieldSelector", fields), ("labelSelector", labels)]);
-    let extra = Declared::new(DeclaredKind::Map { value: Box::new(list(text())) });
+    let extra = Declared::new(DeclaredKind::Map { value: Arc::new(list(text())) });
     let mut fields = texts(&["user", "uid"]);
     fields.extend([
         ("groups", list(text())),

@@ -95,10 +95,16 @@ const RESERVED: [&str; 20] = [
     "void",
 ];
 
+/// Whether the word is no name in expressions.
+#[must_use]
+pub fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name) || name == "while"
+}
+
 /// The name that expressions have for a property; nothing for one that they cannot reach.
 #[must_use]
 pub fn escape(name: &str) -> Option<Name> {
-    if RESERVED.contains(&name) || name == "while" {
+    if is_reserved(name) {
         return Some(format!("__{name}__").into());
     }
     let starts = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');

@@ -104,13 +104,15 @@ impl<'a> Expressions<'a> {
     /// Checks an expression of the policy.
     pub(super) fn check(&self, path: &Path, place: Place, source: &str, wanted: Wanted, errors: &mut ErrorList) {
         let composition = self.composition(place, source);
+        // Upstream shows those of annotations as they were written.
+        let shown = if place == Place::Annotation { source } else { source.trim() };
         let source = source.trim();
         let compiled = if place == Place::Message {
             compile(&composition.without_authorizer(), source, wanted)
         } else {
             compile(composition.environment(), source, wanted)
         };
-        told(path, source, compiled.map(|_| ()), errors);
+        told(path, shown, compiled.map(|_| ()), errors);
     }
 }
 

@@ -1,3 +1,5 @@
+//! The rules of policies and their bindings, case by case.
+
 use api_machinery::field_path::ErrorList;
 use api_machinery::object::from_value;
 use api_types::admissionregistration_v1::{
@@ -35,6 +37,13 @@ fn create<R: TypedRules>(object: &R::Object) -> String {
     told(&R::validate(&RuleContext::default(), object))
 }
 
+/// What is said of policies that have more than a validation that always holds, or another one.
+fn check(cases: impl IntoIterator<Item = (Value, String)>) {
+    for (more, expected) in cases {
+        assert_eq!(create::<ValidatingAdmissionPolicyRules>(&policy(more.clone())), expected, "{more}");
+    }
+}
+
 #[test]
 fn policies_are_checked_with_their_expressions() {
     let undeclared = |place: &str, name: &str| {
@@ -43,7 +52,7 @@ fn policies_are_checked_with_their_expressions() {
              '{name}' (in container '')\n | {name}\n | ^"
         )
     };
-    for (more, expected) in [
+    check([
         (json!({}), String::new()),
         (json!({"validations": [{"expression": "nothing"}]}), undeclared("validations[0].expression", "nothing")),
         (
@@ -68,6 +77,12 @@ fn policies_are_checked_with_their_expressions() {
              \"RequestEntityTooLarge\""
                 .to_owned(),
         ),
+    ]);
+}
+
+#[test]
+fn policies_are_checked_beside_their_validations() {
+    check([
         (
             json!({"validations": []}),
             "spec.validations: Required value: validations or auditAnnotations must contain at least one item; \
@@ -109,9 +124,7 @@ fn policies_are_checked_with_their_expressions() {
              value: name is not specified; spec.variables[1].expression: Required value: expression is not specified"
                 .to_owned(),
         ),
-    ] {
-        assert_eq!(create::<ValidatingAdmissionPolicyRules>(&policy(more.clone())), expected, "{more}");
-    }
+    ]);
 }
 
 #[test]

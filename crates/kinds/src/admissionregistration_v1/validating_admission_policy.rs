@@ -18,7 +18,7 @@ use crate::field_rules;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::internal_json;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
-use crate::strategy::{self, Strategy};
+use crate::strategy::Strategy;
 use crate::table::{self, Cell};
 use crate::versions::Former;
 
@@ -49,24 +49,11 @@ impl TypedRules for ValidatingAdmissionPolicyRules {
         Cell::text("ParamKind", |object, _| policy_parts::shown_kind(object.spec.param_kind.as_ref()).into()),
         Cell::AGE,
     ];
-    const FORMER: &'static [Former] = &[Former::same("admissionregistration.k8s.io/v1beta1")];
+    const FORMER: &'static [Former] =
+        &[Former::same("admissionregistration.k8s.io/v1beta1"), Former::same("admissionregistration.k8s.io/v1alpha1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
-
-    fn reset_fields(subresource: &str) -> &'static [&'static str] {
-        if subresource == "status" { &["metadata", "spec"] } else { &["status"] }
-    }
-
-    fn prepare_update(
-        _: &RuleContext,
-        endpoint: Endpoint,
-        object: &mut ValidatingAdmissionPolicy,
-        old: &ValidatingAdmissionPolicy,
-    ) {
-        if endpoint == Endpoint::Status {
-            strategy::keep_metadata(&mut object.metadata, &old.metadata);
-        }
-    }
+    const STATUS_KEEPS_METADATA: bool = true;
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

@@ -37,7 +37,8 @@ impl TypedRules for ValidatingAdmissionPolicyBindingRules {
         Cell::text("ParamRef", |object, _| policy_parts::shown_ref(object.spec.param_ref.as_ref()).into()),
         Cell::AGE,
     ];
-    const FORMER: &'static [Former] = &[Former::same("admissionregistration.k8s.io/v1beta1")];
+    const FORMER: &'static [Former] =
+        &[Former::same("admissionregistration.k8s.io/v1beta1"), Former::same("admissionregistration.k8s.io/v1alpha1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::Generation;
 

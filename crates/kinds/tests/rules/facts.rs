@@ -171,6 +171,7 @@ fn what_nobody_owns_through_a_status_stays_as_it_is_stored() {
         "servicecidrs",
         "storageversionmigrations",
         "storageversions",
+        "validatingadmissionpolicies",
         "volumeattachments",
     ];
     assert_eq!(kept, expected);

@@ -1,0 +1,46 @@
+//! Match conditions over a request.
+
+use std::sync::Arc;
+
+use admission_cel::{Answers, MatchConditions, Matched, Scene};
+
+use super::asking::settled;
+use crate::recorder::ConditionRun;
+use crate::{Attributes, Context};
+
+/// Whether a webhook or policy is to be asked about a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Held {
+    Yes,
+    No,
+    /// Nobody knows; the failure policy decides.
+    Failed(String),
+}
+
+/// Whether conditions hold, counted and timed where there are any.
+pub(crate) async fn holds<'s>(
+    cx: &Context,
+    attributes: &Attributes,
+    run: &ConditionRun<'_>,
+    conditions: &'s MatchConditions,
+    scene: impl Fn(&Arc<Answers>) -> Scene<'s> + Send + Sync,
+) -> Held {
+    if conditions.is_empty() {
+        return Held::Yes;
+    }
+    let begun = cx.clock.monotonic();
+    let evaluate = |answers: &_| match conditions.evaluate(&scene(answers)) {
+        Matched::Yes => (Held::Yes, 0),
+        Matched::No { failed, .. } => (Held::No, failed),
+        Matched::Failed(errors) => (Held::Failed(super::joined(&errors)), errors.len()),
+    };
+    let (held, failed) = settled(cx, attributes, evaluate).await;
+    cx.recorder.conditions_evaluated(run, cx.clock.monotonic() - begun);
+    for _ in 0..failed {
+        cx.recorder.condition_failed(run);
+    }
+    if held == Held::No {
+        cx.recorder.condition_excluded(run);
+    }
+    held
+}

@@ -1,0 +1,143 @@
+//! ValidatingAdmissionPolicy: what policies refuse, warn of and note. All that are about a request are asked; the first
+//! refusal is the answer.
+
+use std::time::Duration;
+
+use api_machinery::object::{Kind as _, Object};
+use api_machinery::status::ApiError;
+use api_types::admissionregistration_v1::constants::validation_action;
+use api_types::admissionregistration_v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
+use api_types::core_v1::Namespace;
+use async_trait::async_trait;
+
+use crate::expressions::{Held, settled};
+use crate::matching::{Known, Subject};
+use crate::policies::validating::{Judgement, judge, unknown};
+use crate::policies::{Invocation, Plan, Policy, Sets, Verdict, Views, is_exempt, plan};
+use crate::recorder::{PolicyCheck, PolicyError};
+use crate::{Attributes, Context, Pass, Passes, Plugin, PluginEntry};
+
+const NAME: &str = "ValidatingAdmissionPolicy";
+
+pub(super) const ENTRY: PluginEntry = PluginEntry {
+    name: NAME,
+    enabled_by_default: true,
+    passes: Passes::Validating,
+    reads: &[&ValidatingAdmissionPolicy::TYPE, &ValidatingAdmissionPolicyBinding::TYPE, &Namespace::TYPE],
+    build: |_| Box::new(Policies::default()),
+};
+
+#[derive(Default)]
+struct Policies(Sets<ValidatingAdmissionPolicy>);
+
+#[async_trait]
+impl Plugin for Policies {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        !is_exempt(attributes)
+    }
+
+    fn is_needed(&self, cx: &Context, attributes: &Attributes) -> bool {
+        self.handles(attributes) && self.0.is_needed(cx)
+    }
+
+    async fn validate(
+        &self,
+        cx: &Context,
+        attributes: &Attributes,
+        object: Option<&dyn Object>,
+        old: Option<&dyn Object>,
+    ) -> Result<(), ApiError> {
+        let set = self.0.current(cx).await?;
+        let known = Known::default();
+        let subject = Subject::new(cx, attributes, object, old, &known);
+        let (mut verdict, mut views) = (Verdict::default(), None);
+        for policy in &set.policies {
+            let Some(plan) = plan(cx, attributes, &subject, policy).await else { continue };
+            for misfit in &plan.misfits {
+                if let Some(message) = policy.failure.judge(misfit.message.clone()) {
+                    verdict.refuse(attributes, policy.name(), &misfit.binding, &message, "");
+                }
+            }
+            if plan.invocations.is_empty() {
+                continue;
+            }
+            // The namespace is looked up for policies that are asked only.
+            let views = match &mut views {
+                Some(views) => views,
+                none => none.insert(Views::new(cx, attributes, &known, object, old).await?),
+            };
+            views.show(cx, &plan.matched).await?;
+            for invocation in &plan.invocations {
+                invoke(cx, attributes, (policy, &plan, invocation), views, &mut verdict).await;
+            }
+        }
+        verdict.end(attributes)
+    }
+}
+
+/// A policy, how it matched, and what it is asked with.
+type Question<'a> = (
+    &'a Policy<ValidatingAdmissionPolicy>,
+    &'a Plan<'a, ValidatingAdmissionPolicy>,
+    &'a Invocation<'a, ValidatingAdmissionPolicy>,
+);
+
+/// Evaluates a policy with one of its bindings, and does what that wants.
+async fn invoke(
+    cx: &Context,
+    attributes: &Attributes,
+    (policy, plan, invocation): Question<'_>,
+    views: &Views<'_>,
+    verdict: &mut Verdict,
+) {
+    for params in &invocation.params {
+        let begun = cx.clock.monotonic();
+        let (params, facts) = (params.as_deref(), |answers: &_| views.facts(&plan.matched, answers));
+        let judgement = match policy.holds(cx, attributes, Pass::Validating, facts, params).await {
+            Held::Yes => settled(cx, attributes, |answers| judge(policy, &facts(answers), params)).await,
+            Held::No => continue,
+            Held::Failed(message) => unknown(policy, message),
+        };
+        let took = cx.clock.monotonic() - begun;
+        apply(cx, attributes, (policy, invocation), judgement, took, verdict);
+    }
+}
+
+fn apply(
+    cx: &Context,
+    attributes: &Attributes,
+    (policy, invocation): (&Policy<ValidatingAdmissionPolicy>, &Invocation<'_, ValidatingAdmissionPolicy>),
+    judgement: Judgement,
+    took: Duration,
+    verdict: &mut Verdict,
+) {
+    let (name, binding) = (policy.name(), &invocation.binding.object);
+    let (own, actions) = (binding.metadata.name.as_str(), binding.spec.validation_actions.as_slice());
+    let count = |error: PolicyError, action| {
+        cx.recorder.validating_policy(&PolicyCheck { policy: name, binding: own, error, took }, action);
+    };
+    for error in judgement.ignored {
+        count(error, "allow");
+    }
+    for failure in &judgement.failures {
+        for action in verdict.fail(attributes, name, own, actions, failure) {
+            count(failure.error, lower_case(action));
+        }
+    }
+    for refusal in &judgement.refusals {
+        verdict.refuse(attributes, name, own, &refusal.message, &refusal.reason);
+        count(refusal.error, "deny");
+    }
+    for (key, value) in &judgement.annotations {
+        verdict.annotations.add(name, key, value);
+    }
+}
+
+/// An action as metrics name it.
+fn lower_case(action: &str) -> &'static str {
+    match action {
+        validation_action::WARN => "warn",
+        validation_action::AUDIT => "audit",
+        _ => "deny",
+    }
+}

@@ -1,0 +1,222 @@
+//! Policies with the bindings that make them count, compiled. The set is made anew when a policy or a binding is another
+//! one than before; what did not change is taken over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use admission_cel::{Answers, Composition, Facts, MatchConditions, Origin, Scene, Scope};
+use api_machinery::gvk::GroupVersionKind;
+use api_machinery::object::{Kind, Object};
+use api_machinery::status::ApiError;
+use api_types::admissionregistration_v1::{MatchCondition, MatchResources, ParamKind, ParamRef, VERSIONS, Variable};
+use cel::Value;
+use parking_lot::Mutex;
+
+use super::failure::FailurePolicy;
+use crate::expressions::{Held, holds};
+use crate::lookup::typed;
+use crate::matching::{Criteria, MatchPolicy, Rule};
+use crate::recorder::{ConditionKind, ConditionRun};
+use crate::{Attributes, Context, Pass};
+
+/// What is the same in policies of both kinds.
+pub(crate) struct PolicyParts<'a> {
+    pub(crate) failure_policy: Option<&'a String>,
+    pub(crate) param_kind: Option<&'a ParamKind>,
+    pub(crate) constraints: Option<&'a MatchResources>,
+    pub(crate) conditions: &'a [MatchCondition],
+    pub(crate) variables: &'a [Variable],
+}
+
+/// What is the same in bindings of both kinds.
+pub(crate) struct BindingParts<'a> {
+    pub(crate) policy: &'a str,
+    pub(crate) param_ref: Option<&'a ParamRef>,
+    pub(crate) resources: Option<&'a MatchResources>,
+}
+
+/// A kind of policies.
+pub(crate) trait PolicyKind: Kind + Object {
+    /// What binds them.
+    type Binding: Kind + Object;
+    /// Their expressions, compiled.
+    type Compiled: Send + Sync;
+    /// Whether expressions may make objects.
+    const PATCHES: bool;
+
+    fn parts(&self) -> PolicyParts<'_>;
+    fn binding(binding: &Self::Binding) -> BindingParts<'_>;
+    fn compile(&self, composition: &Composition) -> Self::Compiled;
+}
+
+/// A policy, compiled.
+pub(crate) struct Policy<P: PolicyKind> {
+    pub(crate) object: Arc<P>,
+    pub(crate) failure: FailurePolicy,
+    /// What is wrong with the requests that it is about, where something is.
+    pub(crate) criteria: Result<Criteria, String>,
+    pub(crate) param_kind: Option<GroupVersionKind>,
+    pub(crate) composition: Composition,
+    pub(crate) conditions: MatchConditions,
+    pub(crate) compiled: P::Compiled,
+    pub(crate) bindings: Vec<Binding<P>>,
+}
+
+/// A binding, as it is matched.
+pub(crate) struct Binding<P: PolicyKind> {
+    pub(crate) object: Arc<P::Binding>,
+    /// Nothing for all that the policy is about.
+    pub(crate) criteria: Option<Result<Criteria, String>>,
+}
+
+/// What counts at a time.
+pub(crate) struct Set<P: PolicyKind> {
+    pub(crate) policies: Vec<Arc<Policy<P>>>,
+    /// What it was made of. As it is held, an object that stands where another stood is another one.
+    seen: (Vec<Arc<P>>, Vec<Arc<P::Binding>>),
+}
+
+/// The set that counts now.
+pub(crate) struct Sets<P: PolicyKind>(Mutex<Arc<Set<P>>>);
+
+impl<P: PolicyKind> Default for Sets<P> {
+    fn default() -> Self {
+        Self(Mutex::new(Arc::new(Set { policies: Vec::new(), seen: (Vec::new(), Vec::new()) })))
+    }
+}
+
+fn same<T>(one: &[Arc<T>], other: &[Arc<T>]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| Arc::ptr_eq(one, other))
+}
+
+/// Where the objects of a kind are, in the best version that is served.
+fn place<T: Kind>(cx: &Context) -> Option<[&'static str; 3]> {
+    let places = VERSIONS.map(|version| [T::TYPE.group, version, T::TYPE.resource]);
+    places.into_iter().find(|place| cx.lookup.is_served(*place))
+}
+
+/// All objects of a kind, once the cache is filled; none of one that is not served.
+async fn all<T: Kind + Object>(cx: &Context) -> Result<Vec<Arc<T>>, ApiError> {
+    let Some(place) = place::<T>(cx) else { return Ok(Vec::new()) };
+    Ok(cx.lookup.all_filled(place, "").await?.into_iter().filter_map(typed).collect())
+}
+
+impl<P: PolicyKind> Sets<P> {
+    /// Whether any policy may count. Without a binding none does.
+    pub(crate) fn is_needed(&self, cx: &Context) -> bool {
+        let Some(place) = place::<P::Binding>(cx) else { return false };
+        cx.lookup.at_hand(place, "").is_none_or(|bindings| !bindings.is_empty())
+    }
+
+    /// What counts now, once caches are filled.
+    ///
+    /// # Errors
+    /// When they cannot be.
+    pub(crate) async fn current(&self, cx: &Context) -> Result<Arc<Set<P>>, ApiError> {
+        let bindings = all::<P::Binding>(cx).await?;
+        let policies = if bindings.is_empty() { Vec::new() } else { all::<P>(cx).await? };
+        // Held while it compiles, so that one does it for all who wait for it.
+        let mut current = self.0.lock();
+        if !same(&current.seen.0, &policies) || !same(&current.seen.1, &bindings) {
+            *current = Arc::new(current.next(policies, bindings));
+        }
+        Ok(Arc::clone(&current))
+    }
+}
+
+impl<P: PolicyKind> Set<P> {
+    fn next(&self, policies: Vec<Arc<P>>, bindings: Vec<Arc<P::Binding>>) -> Self {
+        let mut by_policy: BTreeMap<&str, Vec<Arc<P::Binding>>> = BTreeMap::new();
+        for binding in &bindings {
+            by_policy.entry(P::binding(binding).policy).or_default().push(Arc::clone(binding));
+        }
+        let compiled = policies.iter().filter_map(|object| {
+            let bindings = by_policy.get(object.meta().name.as_str())?;
+            let former = self.policies.iter().find(|own| Arc::ptr_eq(&own.object, object));
+            let unchanged = former.filter(|own| {
+                own.bindings.len() == bindings.len()
+                    && own.bindings.iter().zip(bindings).all(|(own, new)| Arc::ptr_eq(&own.object, new))
+            });
+            Some(unchanged.map_or_else(|| Arc::new(Policy::new(object, bindings)), Arc::clone))
+        });
+        let compiled = compiled.collect();
+        Self { policies: compiled, seen: (policies, bindings) }
+    }
+}
+
+impl<P: PolicyKind> Policy<P> {
+    fn new(object: &Arc<P>, bindings: &[Arc<P::Binding>]) -> Self {
+        let parts = object.parts();
+        let scope = Scope { params: parts.param_kind.is_some(), authorizer: true, patches: P::PATCHES };
+        let mut composition = Composition::new(scope, Origin::Stored);
+        for variable in parts.variables {
+            // One that does not compile says so to whoever uses it.
+            composition.add(&variable.name, &variable.expression).ok();
+        }
+        let named = parts.conditions.iter().map(|own| (own.name.as_str(), own.expression.as_str()));
+        let conditions = MatchConditions::new(composition.environment(), named);
+        let binding = |object: &Arc<P::Binding>| {
+            let criteria = P::binding(object).resources.map(|own| criteria(own, !own.resource_rules.is_empty()));
+            Binding { object: Arc::clone(object), criteria }
+        };
+        Self {
+            failure: FailurePolicy::named(parts.failure_policy.map(String::as_str)),
+            criteria: parts.constraints.map_or_else(|| Ok(nothing()), |own| criteria(own, true)),
+            param_kind: parts.param_kind.map(kind_of),
+            compiled: object.compile(&composition),
+            bindings: bindings.iter().map(binding).collect(),
+            object: Arc::clone(object),
+            composition,
+            conditions,
+        }
+    }
+
+    /// Whether its conditions hold, with the objects of `facts` and a parameter.
+    pub(crate) async fn holds<'s>(
+        &'s self,
+        cx: &Context,
+        attributes: &Attributes,
+        pass: Pass,
+        facts: impl Fn(&Arc<Answers>) -> Facts<'s> + Send + Sync,
+        params: Option<&'s dyn Object>,
+    ) -> Held {
+        let (name, operation) = (self.name(), attributes.operation);
+        let run = ConditionRun { name, kind: ConditionKind::Policy, pass, operation };
+        let scene = |answers: &_| {
+            let params = params.map_or(Value::Null, Value::of_object);
+            Scene::new(facts(answers), params, Some(&self.composition))
+        };
+        holds(cx, attributes, &run, &self.conditions, scene).await
+    }
+
+    /// The policy's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.object.meta().name
+    }
+}
+
+fn kind_of(kind: &ParamKind) -> GroupVersionKind {
+    GroupVersionKind::from_type_meta(&kind.api_version, &kind.kind).unwrap_or_default()
+}
+
+/// A policy that says nothing of what it is about is about nothing.
+fn nothing() -> Criteria {
+    Criteria { rules: Some(Vec::new()), ..Criteria::default() }
+}
+
+fn criteria(resources: &MatchResources, by_rules: bool) -> Result<Criteria, String> {
+    let selector = |what: &str, own: Option<&_>| match own {
+        Some(own) => Criteria::selector(Some(own)).map_err(|error| error.to_string()),
+        None => Err(format!("a nil {what} selector was passed, please ensure selectors are initialized properly")),
+    };
+    let rules = |own: &[api_types::admissionregistration_v1::NamedRuleWithOperations]| {
+        own.iter().map(|own| Rule::from(&own.rule).named(&own.resource_names)).collect()
+    };
+    Ok(Criteria {
+        namespace_selector: selector("namespace", resources.namespace_selector.as_ref())?,
+        object_selector: selector("object", resources.object_selector.as_ref())?,
+        rules: by_rules.then(|| rules(&resources.resource_rules)),
+        excluded: rules(&resources.exclude_resource_rules),
+        match_policy: MatchPolicy::named(resources.match_policy.as_deref()),
+    })
+}

@@ -1,0 +1,142 @@
+use std::time::Duration;
+
+use api_machinery::object::{Object, from_value};
+use api_types::admissionregistration_v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
+use api_types::authentication_v1::UserInfo;
+use api_types::core_v1::{Namespace, Pod};
+use serde_json::{Value, json};
+
+use crate::plugins::testing::{Fixture, create};
+use crate::{ALL, Attributes, Plugin, Settings};
+
+/// Rules such as clusters have.
+const TYPICAL: [&str; 10] = [
+    "object.spec.containers.all(c, c.image.startsWith('registry.example.com/'))",
+    "object.spec.containers.all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || !c.securityContext.privileged)",
+    "!has(object.spec.hostNetwork) || !object.spec.hostNetwork",
+    "has(object.metadata.labels) && 'app' in object.metadata.labels",
+    "object.spec.containers.all(c, has(c.resources.limits) && 'memory' in c.resources.limits)",
+    "object.metadata.name.size() < 60 && !object.metadata.name.startsWith('kube-')",
+    "!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.hostPath))",
+    "request.userInfo.username != 'mallory' && request.operation == 'CREATE'",
+    "object.spec.containers.exists(c, c.name == 'main')",
+    "variables.images.all(i, !i.endsWith(':latest'))",
+];
+
+fn policy(name: &str, expression: &str, more: &Value) -> ValidatingAdmissionPolicy {
+    let rule = json!({"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]});
+    let mut spec = json!({
+        "matchConstraints": {"resourceRules": [rule]},
+        "variables": [{"name": "images", "expression": "object.spec.containers.map(c, c.image)"}],
+        "validations": [{ "expression": expression }]
+    });
+    for (name, value) in more.as_object().expect("an object") {
+        spec[name] = value.clone();
+    }
+    let mut policy = from_value(&json!({"metadata": {"name": name}, "spec": spec})).expect("a policy");
+    api_machinery::defaults::fill(&mut policy);
+    policy
+}
+
+fn binding(name: &str) -> ValidatingAdmissionPolicyBinding {
+    let spec = json!({"policyName": name, "validationActions": ["Deny"]});
+    from_value(&json!({"metadata": {"name": name}, "spec": spec})).expect("a binding")
+}
+
+fn pod() -> Pod {
+    from_value(&json!({
+        "metadata": {"name": "web", "namespace": "shop", "labels": {"app": "web"}},
+        "spec": {
+            "containers": [
+                {"name": "main", "image": "registry.example.com/web:1", "resources": {"limits": {"memory": "1Gi"}}},
+                {"name": "side", "image": "registry.example.com/side:1", "resources": {"limits": {"memory": "1Gi"}}}
+            ],
+            "volumes": [{"name": "v", "emptyDir": {}}]
+        }
+    }))
+    .expect("a pod")
+}
+
+fn cluster(policies: Vec<ValidatingAdmissionPolicy>) -> Fixture {
+    let namespace: Namespace = from_value(&json!({"metadata": {"name": "shop"}})).expect("a namespace");
+    let bindings = policies.iter().map(|own| binding(&own.metadata.name)).collect();
+    Fixture::default().with(vec![namespace]).with(policies).with(bindings)
+}
+
+fn plugin() -> Box<dyn Plugin> {
+    let entry = ALL.iter().find(|entry| entry.name == "ValidatingAdmissionPolicy").expect("the plugin is there");
+    (entry.build)(&Settings::default())
+}
+
+fn attributes() -> Attributes {
+    let user = UserInfo { username: "ann".into(), ..UserInfo::default() };
+    Attributes { namespace: "shop".into(), user, ..create("", "pods") }
+}
+
+#[tokio::test]
+async fn ten_typical_policies_pass_a_good_pod() {
+    const ROUNDS: u32 = 200;
+    let policies = TYPICAL.iter().enumerate().map(|(index, own)| policy(&format!("p{index}"), own, &json!({})));
+    let (cluster, plugin, pod) = (cluster(policies.collect()), plugin(), pod());
+    let (cx, attributes) = (cluster.context(), attributes());
+    assert!(plugin.is_needed(&cx, &attributes));
+    let mut took = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let begun = cx.clock.monotonic();
+        plugin.validate(&cx, &attributes, Some(&pod as &dyn Object), None).await.expect("it passes");
+        took = took.min(cx.clock.monotonic() - begun);
+    }
+    println!("ten policies over a pod: {took:?}");
+    let mut bad = pod.clone();
+    bad.spec.containers[0].image = "elsewhere/web:latest".into();
+    let refused = plugin.validate(&cx, &attributes, Some(&bad as &dyn Object), None).await.expect_err("it does not");
+    assert!(
+        refused.message.contains("'p0' with binding 'p0' denied request: failed expression:"),
+        "{}",
+        refused.message
+    );
+}
+
+#[tokio::test]
+async fn no_binding_no_policy() {
+    let policy = policy("p", "false", &json!({}));
+    let cluster = Fixture::default().with(vec![policy]);
+    assert!(!plugin().is_needed(&cluster.context(), &attributes()));
+}
+
+/// One set of compiled policies is used for as long as nothing changes, and the next for what did.
+#[tokio::test]
+async fn a_change_counts_at_once() {
+    let plugin = plugin();
+    for (expression, passes) in [("true", true), ("false", false), ("true", true)] {
+        let cx = cluster(vec![policy("p", expression, &json!({}))]).context();
+        let outcome = plugin.validate(&cx, &attributes(), Some(&pod() as &dyn Object), None).await;
+        assert_eq!(outcome.is_ok(), passes, "{expression}");
+    }
+}
+
+#[tokio::test]
+async fn annotations_are_published_and_bad_ones_refuse() {
+    let plugin = plugin();
+    let annotated = |expression: &str, failure: &str| {
+        policy(
+            "p",
+            "true",
+            &json!({"failurePolicy": failure, "auditAnnotations": [{"key": "k", "valueExpression": expression}]}),
+        )
+    };
+    for (expression, failure, published, passes) in [
+        ("'name ' + object.metadata.name", "Fail", Some("name web"), true),
+        ("' '", "Fail", None, true),
+        ("null", "Fail", None, true),
+        ("'x' + object.metadata.nothing", "Fail", None, false),
+        ("'x' + object.metadata.nothing", "Ignore", None, true),
+    ] {
+        let cx = cluster(vec![annotated(expression, failure)]).context();
+        let attributes = attributes();
+        let outcome = plugin.validate(&cx, &attributes, Some(&pod() as &dyn Object), None).await;
+        assert_eq!(outcome.is_ok(), passes, "{expression} {failure}");
+        let expected: Vec<_> = published.map(|value| ("p/k".to_owned(), value.to_owned())).into_iter().collect();
+        assert_eq!(attributes.annotations.take(), expected, "{expression} {failure}");
+    }
+}
