@@ -269,6 +269,13 @@ impl Cluster {
         }
     }
 
+    /// Has the disk bring nothing to stable storage any more, until [`Self::cut_power`]; only with [`Store::Faulty`].
+    pub fn fail_syncs(&self) {
+        if let Some(faulty) = &self.faulty {
+            faulty.fail_syncs();
+        }
+    }
+
     /// Ends all API servers and their store as a power cut does, and starts them over what is left on the disk; only with
     /// [`Store::Faulty`].
     ///
@@ -355,7 +362,8 @@ impl Cluster {
         let tasks = self.tasks.child(&part.to_string());
         let servers = self.servers.preferring(number % self.shape.api_servers.max(1));
         let faults = self.faults.lock().clone();
-        let layer = Arc::new(FaultLayer::new(servers, faults.clone(), split(&self.rng)));
+        let layer = FaultLayer::new(servers, faults.clone(), split(&self.rng)).outlived_in(self.tasks.child("network"));
+        let layer = Arc::new(layer);
         let transport = self.trace.recording(&part.to_string(), Arc::clone(&layer) as _);
         let clock = self.clocks.get(&part).ok_or("there is no such part")?;
         let cx = ClientCx::new(Arc::clone(clock) as _, split(&self.rng), tasks.clone());

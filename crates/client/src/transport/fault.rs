@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::SharedRng;
+use base::{SharedRng, TaskGroup};
 use bytes::Bytes;
 use component_base::serving;
 use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
-use tokio::sync::watch;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, oneshot};
 
 use super::{Body, BoxError, Transport, TransportError};
 
@@ -39,6 +40,9 @@ pub struct Faults {
     pub late_watch: f64,
     /// A chunk of a watch is delivered twice.
     pub repeat_watch: f64,
+    /// A request is on its way by itself: where its client ends meanwhile, it arrives all the same, up to `delay_limit`
+    /// later. Watches are left alone; only with [`FaultLayer::outlived_in`].
+    pub outlive: f64,
     /// Nothing passes in either direction until this is taken back, as when the client is stopped by a signal.
     pub stalled: bool,
 }
@@ -46,51 +50,93 @@ pub struct Faults {
 /// A transport with faults in front of it. The faults can be changed while it is in use.
 pub struct FaultLayer {
     inner: Arc<dyn Transport>,
-    faults: watch::Sender<Faults>,
+    shared: Arc<Shared>,
     rng: SharedRng,
+    survivors: Option<TaskGroup>,
+}
+
+/// The faults of the moment, and who waits for the end of a stall.
+#[derive(Default)]
+struct Shared {
+    faults: Mutex<Faults>,
+    /// Wakes in the order of waiting, so that what is let go replays.
+    resumed: Notify,
 }
 
 impl FaultLayer {
     /// Puts `faults` in front of `inner`.
     #[must_use]
     pub fn new(inner: Arc<dyn Transport>, faults: Faults, rng: SharedRng) -> Self {
-        Self { inner, faults: watch::Sender::new(faults), rng }
+        let shared = Arc::new(Shared { faults: Mutex::new(faults), resumed: Notify::new() });
+        Self { inner, shared, rng, survivors: None }
+    }
+
+    /// Lets requests go on in these tasks when those of their client end.
+    #[must_use]
+    pub fn outlived_in(self, tasks: TaskGroup) -> Self {
+        Self { survivors: Some(tasks), ..self }
     }
 
     /// Replaces the faults.
     pub fn set(&self, faults: Faults) {
-        self.faults.send_replace(faults);
+        *self.shared.faults.lock() = faults;
+        self.shared.resumed.notify_waiters();
     }
 
     fn draw(&self) -> Draw {
-        Draw { faults: self.faults.subscribe(), rng: Arc::clone(&self.rng) }
+        Draw { shared: Arc::clone(&self.shared), rng: Arc::clone(&self.rng) }
+    }
+
+    /// Has the request carried out, whatever becomes of the client where it is on its way by itself.
+    async fn carry(&self, request: http::Request<Bytes>, draw: &Draw) -> Result<http::Response<Body>, TransportError> {
+        let Some(tasks) = self.survivors.as_ref().filter(|_| draw.happens(|faults| faults.outlive)) else {
+            return self.inner.send(request).await;
+        };
+        let (answer, answered) = oneshot::channel();
+        let (inner, draw) = (Arc::clone(&self.inner), draw.clone());
+        tasks.spawn_cancellable("request under way", async move {
+            draw.wait_up_to_limit().await;
+            // Where nobody waits for the answer any more, it is lost.
+            drop(answer.send(inner.send(request).await));
+        });
+        answered.await.unwrap_or_else(|_| Err(lost()))
     }
 }
 
 /// What draws from the faults of the moment.
+#[derive(Clone)]
 struct Draw {
-    faults: watch::Receiver<Faults>,
+    shared: Arc<Shared>,
     rng: SharedRng,
 }
 
 impl Draw {
     fn happens(&self, chance: impl Fn(&Faults) -> f64) -> bool {
-        let chance = chance(&self.faults.borrow());
+        let chance = chance(&self.shared.faults.lock());
         chance > 0.0 && self.rng.unit() < chance
     }
 
     /// Waits up to the limit where the fault happens, and then until nothing is stalled.
-    async fn linger(&mut self, chance: impl Fn(&Faults) -> f64) {
+    async fn linger(&self, chance: impl Fn(&Faults) -> f64) {
         if self.happens(chance) {
-            let limit = self.faults.borrow().delay_limit;
-            tokio::time::sleep(limit.mul_f64(self.rng.unit())).await;
+            self.wait_up_to_limit().await;
         }
-        // An error means that nobody can end the stall any more; the layer is gone then.
-        drop(self.faults.wait_for(|faults| !faults.stalled).await);
+        loop {
+            let resumed = self.shared.resumed.notified();
+            if !self.shared.faults.lock().stalled {
+                return;
+            }
+            resumed.await;
+        }
+    }
+
+    async fn wait_up_to_limit(&self) {
+        let limit = self.shared.faults.lock().delay_limit;
+        tokio::time::sleep(limit.mul_f64(self.rng.unit())).await;
     }
 
     fn status(&self) -> Option<StatusCode> {
-        let faults = self.faults.borrow();
+        let faults = self.shared.faults.lock();
         let index = self.rng.below(u64::try_from(faults.statuses.len()).unwrap_or(u64::MAX));
         faults.statuses.get(usize::try_from(index).unwrap_or(0)).copied()
     }
@@ -107,7 +153,7 @@ fn is_watch(request: &http::Request<Bytes>) -> bool {
 #[async_trait::async_trait]
 impl Transport for FaultLayer {
     async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
-        let mut draw = self.draw();
+        let draw = self.draw();
         draw.linger(|faults| faults.delay).await;
         if draw.happens(|faults| faults.drop_request) {
             return Err(lost());
@@ -121,7 +167,7 @@ impl Transport for FaultLayer {
         if !watch && draw.happens(|faults| faults.duplicate) {
             drop(self.inner.send(request.clone()).await);
         }
-        let response = self.inner.send(request).await?;
+        let response = if watch { self.inner.send(request).await? } else { self.carry(request, &draw).await? };
         draw.linger(|faults| faults.late_response).await;
         if draw.happens(|faults| faults.drop_response) {
             return Err(lost());

@@ -41,6 +41,13 @@ impl Faulty {
         }
     }
 
+    /// Lets no sync succeed any more, until the store is opened anew.
+    pub(crate) fn fail_syncs(&self) {
+        if let Some((disk, _)) = &*self.now.lock() {
+            disk.fail_syncs();
+        }
+    }
+
     /// Opens what is left when the power fails now: of what was not synced, some is whole, some torn and some lost.
     pub(crate) async fn cut_power(&self) -> Result<Arc<dyn Backend>, StorageError> {
         let Some((disk, store)) = self.now.lock().take() else { return Err(StorageError::Closed) };
