@@ -1,0 +1,348 @@
+//! What must hold of the objects of one kind at every moment.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api_machinery::object::{Kind, Object};
+use api_machinery::quantity::Quantity;
+use api_types::apps_v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use api_types::batch_v1::{CronJob, Job};
+use api_types::core_v1::{
+    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, ResourceQuota,
+    Service, ServiceAccount,
+};
+use api_types::discovery_v1::EndpointSlice;
+use api_types::networking_v1::IPAddress;
+use api_types::policy_v1::PodDisruptionBudget;
+
+use super::history::version;
+use crate::workloads::{BOUNDED, COUNTED, MOST, is_ready};
+
+/// Of an evicted pod's condition.
+const EVICTED: &str = "EvictionByEvictionAPI";
+/// Holds a Job's pod until it is counted.
+const TRACKING: &str = "batch.kubernetes.io/job-tracking";
+/// Says of which moment a CronJob's Job is.
+const SLOT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+
+/// One object as it was and as it is, among all of its kind, with itself.
+pub(super) struct Change<'a, T> {
+    pub(super) before: Option<&'a T>,
+    pub(super) now: &'a T,
+    pub(super) all: &'a BTreeMap<String, T>,
+}
+
+/// A kind that is watched.
+pub(crate) trait Watched: Kind + Object + Send + Sync {
+    /// What its rules have to know of what has been.
+    type Memory: Default + Send;
+
+    /// What a change has violated.
+    fn check(_memory: &mut Self::Memory, _change: &Change<'_, Self>) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Kinds of which nothing must hold but what must of every kind.
+macro_rules! plain {
+    ($($kind:ty),*) => { $(impl Watched for $kind { type Memory = (); })* };
+}
+plain!(
+    ConfigMap,
+    ControllerRevision,
+    CronJob,
+    DaemonSet,
+    Deployment,
+    IPAddress,
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    ReplicaSet,
+    ReplicationController,
+    ServiceAccount,
+    StatefulSet
+);
+
+/// What is known of pods that other kinds speak of, by uid.
+#[derive(Default)]
+pub(crate) struct Pods {
+    pub(super) addresses: BTreeMap<String, String>,
+    /// The version at which they were ready first.
+    pub(super) ready: BTreeMap<String, u64>,
+    /// The names of pods that were evicted while they were ready.
+    pub(super) evicted: BTreeSet<String>,
+    /// The pods of the Job that only counts them, which succeeded while they were held to be counted.
+    pub(super) succeeded: BTreeSet<String>,
+    /// Of those, the ones that were let go, with the version.
+    pub(super) let_go: BTreeMap<String, u64>,
+    /// The names of pods that were there although their namespace's quota was used up.
+    pub(super) over_quota: BTreeSet<String>,
+}
+
+impl Watched for Pod {
+    type Memory = Pods;
+
+    fn check(memory: &mut Pods, change: &Change<'_, Self>) -> Vec<String> {
+        let (pod, name) = (change.now, &change.now.metadata.name);
+        remember(memory, change);
+        let mut broken = Vec::new();
+        if let Some(node) = change.before.map(|pod| &pod.spec.node_name).filter(|node| !node.is_empty())
+            && *node != pod.spec.node_name
+        {
+            broken.push(format!("{name} moved from {node} to {}", pod.spec.node_name));
+        }
+        if let Some(before) = change.before.map(|pod| pod.status.phase.as_str())
+            && matches!(before, "Succeeded" | "Failed")
+            && before != pod.status.phase
+        {
+            broken.push(format!("{name} had {before} and is {} now", pod.status.phase));
+        }
+        let live = || change.all.values().filter(|pod| !has_ended(pod));
+        let node = &pod.spec.node_name;
+        let used: i64 = live().filter(|pod| pod.spec.node_name == *node).map(millicores).sum();
+        if !node.is_empty() && used > testing::CORES_PER_NODE * 1000 {
+            broken.push(format!("{node} is asked for {used} thousandths of a core"));
+        }
+        // One whose end has begun is not counted once its time is over.
+        let counts = |pod: &&Pod| pod.metadata.namespace == BOUNDED && pod.metadata.deletion_timestamp.is_none();
+        if i32::try_from(live().filter(counts).count()).is_ok_and(|counted| counted > MOST) {
+            memory.over_quota.insert(name.clone());
+        }
+        broken
+    }
+}
+
+fn remember(memory: &mut Pods, change: &Change<'_, Pod>) {
+    let (pod, uid) = (change.now, &change.now.metadata.uid);
+    if !pod.status.pod_ip.is_empty() {
+        memory.addresses.insert(uid.clone(), pod.status.pod_ip.clone());
+    }
+    if is_ready(pod) {
+        memory.ready.entry(uid.clone()).or_insert_with(|| version(&pod.metadata));
+    }
+    let is_evicted = |pod: &Pod| pod.status.conditions.iter().any(|own| own.reason == EVICTED);
+    if change.before.is_some_and(|before| is_ready(before) && !is_evicted(before)) && is_evicted(pod) {
+        memory.evicted.insert(pod.metadata.name.clone());
+    }
+    let is_of_job = pod.metadata.owner_references.iter().any(|owner| owner.name == COUNTED);
+    let is_held = pod.metadata.finalizers.iter().any(|own| own == TRACKING);
+    if is_of_job && pod.status.phase == "Succeeded" && is_held {
+        memory.succeeded.insert(uid.clone());
+    }
+    if memory.succeeded.contains(uid) && !is_held {
+        memory.let_go.entry(uid.clone()).or_insert_with(|| version(&pod.metadata));
+    }
+}
+
+fn has_ended(pod: &Pod) -> bool {
+    matches!(pod.status.phase.as_str(), "Succeeded" | "Failed")
+}
+
+fn millicores(pod: &Pod) -> i64 {
+    let requests = pod.spec.containers.iter().filter_map(|container| container.resources.requests.get("cpu"));
+    requests.map(Quantity::milli_value).sum()
+}
+
+impl Watched for Service {
+    type Memory = ();
+
+    fn check(_memory: &mut (), change: &Change<'_, Self>) -> Vec<String> {
+        let others = || change.all.values().filter(|other| other.metadata.uid != change.now.metadata.uid);
+        let addresses = change.now.spec.cluster_ips.iter().filter(|address| *address != "None");
+        let mut broken: Vec<String> = addresses
+            .filter(|address| others().any(|other| other.spec.cluster_ips.contains(address)))
+            .map(|address| format!("two have the address {address}"))
+            .collect();
+        let ports = |service: &Self| service.spec.ports.iter().map(|port| port.node_port).collect::<Vec<i32>>();
+        let taken: BTreeSet<i32> = others().flat_map(ports).collect();
+        let twice = ports(change.now).into_iter().filter(|port| *port != 0 && taken.contains(port));
+        broken.extend(twice.map(|port| format!("two have the port {port} of the nodes")));
+        broken
+    }
+}
+
+/// How quotas were exceeded.
+impl Watched for ResourceQuota {
+    type Memory = Vec<String>;
+
+    fn check(exceeded: &mut Vec<String>, change: &Change<'_, Self>) -> Vec<String> {
+        let status = &change.now.status;
+        let is_over =
+            |(resource, used): &(&String, &Quantity)| status.hard.get(*resource).is_some_and(|hard| *used > hard);
+        let over = status.used.iter().filter(is_over);
+        exceeded
+            .extend(over.map(|(resource, used)| format!("{used} of {resource} are used, which is more than allowed")));
+        Vec::new()
+    }
+}
+
+/// The names of pods that were ever announced as evicted.
+impl Watched for PodDisruptionBudget {
+    type Memory = BTreeSet<String>;
+
+    fn check(announced: &mut BTreeSet<String>, change: &Change<'_, Self>) -> Vec<String> {
+        let (now, mut broken) = (&change.now.status, Vec::new());
+        let room = now.current_healthy.saturating_sub(now.desired_healthy).max(0);
+        if now.disruptions_allowed < 0 || now.disruptions_allowed > room {
+            broken.push(format!("{} disruptions are allowed where {room} are left", now.disruptions_allowed));
+        }
+        announced.extend(now.disrupted_pods.keys().cloned());
+        let Some(before) = change.before.map(|before| &before.status) else { return broken };
+        let new = now.disrupted_pods.keys().filter(|name| !before.disrupted_pods.contains_key(*name)).count();
+        let paid = before.disruptions_allowed.saturating_sub(now.disruptions_allowed);
+        if i32::try_from(new).is_ok_and(|new| new > 0 && paid != new) {
+            broken.push(format!("{new} evictions were paid with {paid}"));
+        }
+        broken
+    }
+}
+
+/// What is known of Jobs, by the pods' uids.
+#[derive(Default)]
+pub(crate) struct Jobs {
+    /// The version at which a pod was noted as ended first.
+    pub(super) noted: BTreeMap<String, u64>,
+    /// The slots of CronJobs that had a Job, with its uid.
+    slots: BTreeMap<(String, String), String>,
+}
+
+impl Watched for Job {
+    type Memory = Jobs;
+
+    fn check(memory: &mut Jobs, change: &Change<'_, Self>) -> Vec<String> {
+        let (job, name, mut broken) = (change.now, &change.now.metadata.name, Vec::new());
+        for pod in job.status.uncounted_terminated_pods.iter().flat_map(|own| own.succeeded.iter().chain(&own.failed)) {
+            memory.noted.entry(pod.clone()).or_insert_with(|| version(&job.metadata));
+        }
+        if let Some(slot) = job.metadata.annotations.get(SLOT) {
+            let owner = job.metadata.owner_references.first().map(|owner| owner.uid.clone()).unwrap_or_default();
+            let known = memory.slots.entry((owner, slot.clone())).or_insert_with(|| job.metadata.uid.clone());
+            if *known != job.metadata.uid {
+                broken.push(format!("{name} is the second one for {slot}"));
+            }
+        }
+        if let Some(before) = change.before.map(|before| &before.status)
+            && (job.status.succeeded < before.succeeded || job.status.failed < before.failed)
+        {
+            broken.push(format!("{name} has fewer ended pods than before"));
+        }
+        let is_of =
+            |outcome: &str| job.status.conditions.iter().any(|own| own.type_ == outcome && own.status == "True");
+        if is_of("Complete") && is_of("Failed") {
+            broken.push(format!("{name} is both complete and failed"));
+        }
+        broken
+    }
+}
+
+/// Where slices ever led: the pod's uid and the address, with the first version at which that was ready.
+pub(crate) type Led = BTreeMap<(String, String), u64>;
+
+impl Watched for EndpointSlice {
+    type Memory = Led;
+
+    fn check(led: &mut Led, change: &Change<'_, Self>) -> Vec<String> {
+        for endpoint in change.now.endpoints.iter().filter(|endpoint| endpoint.conditions.ready == Some(true)) {
+            let Some(pod) = endpoint.target_ref.as_ref().filter(|target| target.kind == "Pod") else { continue };
+            for address in &endpoint.addresses {
+                let at = version(&change.now.metadata);
+                led.entry((pod.uid.clone(), address.clone())).or_insert(at);
+            }
+        }
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api_machinery::object::from_value;
+    use api_machinery::value::Value;
+    use serde_json::json;
+
+    use super::*;
+
+    /// What is remembered and violated when objects change to these, one after the other.
+    fn play<T: Watched>(objects: &[Value]) -> (T::Memory, Vec<String>) {
+        let (mut memory, mut all, mut found) = (T::Memory::default(), BTreeMap::<String, T>::new(), Vec::new());
+        for object in objects {
+            let now: T = from_value(object).unwrap();
+            let before = all.insert(now.meta().uid.clone(), now.clone());
+            found.extend(T::check(&mut memory, &Change { before: before.as_ref(), now: &now, all: &all }));
+        }
+        (memory, found)
+    }
+
+    #[track_caller]
+    fn case<T: Watched>(objects: &[Value], expected: Option<&str>) {
+        let (_, found) = play::<T>(objects);
+        match expected {
+            None => assert_eq!(found, Vec::<String>::new()),
+            Some(text) => assert!(found.iter().any(|line| line.contains(text)), "{text}: {found:?}"),
+        }
+    }
+
+    #[test]
+    fn pods_keep_to_quotas_and_outcomes() {
+        let pod = |uid: &str, namespace: &str, rest: Value| {
+            let mut pod = json!({"metadata": {"name": uid, "uid": uid, "namespace": namespace}});
+            pod.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+            pod
+        };
+        let bounded =
+            |count: usize| (0..count).map(|uid| pod(&uid.to_string(), BOUNDED, json!({}))).collect::<Vec<_>>();
+        let ended = pod("ended", BOUNDED, json!({"status": {"phase": "Failed"}}));
+        let ending = json!({"metadata": {"name": "e", "uid": "e", "namespace": BOUNDED, "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        for (first, count, expected) in [(None, 3, 0), (None, 4, 1), (Some(ended), 3, 0), (Some(ending), 3, 0)] {
+            let objects: Vec<Value> = first.into_iter().chain(bounded(count)).collect();
+            let (memory, found) = play::<Pod>(&objects);
+            assert_eq!((memory.over_quota.len(), found), (expected, Vec::new()));
+        }
+        let phase = |phase: &str| pod("1", "x", json!({"status": {"phase": phase}}));
+        case::<Pod>(&[phase("Running"), phase("Failed"), phase("Failed")], None);
+        case::<Pod>(&[phase("Failed"), phase("Running")], Some("had Failed and is Running"));
+    }
+
+    #[test]
+    fn services_share_no_address_and_no_port() {
+        let service = |uid: &str, address: &str, port: i32| {
+            let ports = json!([{"port": 80, "nodePort": port}]);
+            json!({"metadata": {"uid": uid}, "spec": {"clusterIPs": [address], "ports": ports}})
+        };
+        case::<Service>(
+            &[service("1", "a", 1), service("2", "b", 2), service("3", "None", 0), service("4", "None", 0)],
+            None,
+        );
+        case::<Service>(&[service("1", "a", 1), service("2", "a", 2)], Some("the address a"));
+        case::<Service>(&[service("1", "a", 1), service("2", "b", 1)], Some("the port 1"));
+    }
+
+    #[test]
+    fn quotas_and_budgets_are_kept() {
+        let quota =
+            |used: &str| json!({"metadata": {"uid": "1"}, "status": {"hard": {"pods": "3"}, "used": {"pods": used}}});
+        assert_eq!(play::<ResourceQuota>(&[quota("3")]).0, Vec::<String>::new());
+        assert_eq!(play::<ResourceQuota>(&[quota("4")]).0, ["4 of pods are used, which is more than allowed"]);
+        let budget = |healthy: i32, allowed: i32, disrupted: &[&str]| {
+            let disrupted: BTreeMap<&str, &str> =
+                disrupted.iter().map(|name| (*name, "2026-01-01T00:00:00Z")).collect();
+            json!({"metadata": {"uid": "1"}, "status": {
+                "currentHealthy": healthy, "desiredHealthy": 2, "disruptionsAllowed": allowed, "disruptedPods": disrupted}})
+        };
+        case::<PodDisruptionBudget>(&[budget(3, 1, &[]), budget(3, 0, &["a"]), budget(2, 0, &["a"])], None);
+        case::<PodDisruptionBudget>(&[budget(3, 2, &[])], Some("2 disruptions are allowed where 1 are left"));
+        case::<PodDisruptionBudget>(&[budget(1, -1, &[])], Some("-1 disruptions"));
+        case::<PodDisruptionBudget>(&[budget(3, 1, &[]), budget(3, 1, &["a"])], Some("1 evictions were paid with 0"));
+        case::<PodDisruptionBudget>(
+            &[budget(3, 1, &[]), budget(3, 0, &["a", "b"])],
+            Some("2 evictions were paid with 1"),
+        );
+    }
+
+    #[test]
+    fn jobs_come_once_and_only_count_up() {
+        let job = |uid: &str, slot: &str, succeeded: i32| json!({"metadata": {"uid": uid, "annotations": {SLOT: slot}}, "status": {"succeeded": succeeded}});
+        case::<Job>(&[job("1", "a", 0), job("1", "a", 1), job("2", "b", 0)], None);
+        case::<Job>(&[job("1", "a", 0), job("2", "a", 0)], Some("is the second one for a"));
+        case::<Job>(&[job("1", "a", 2), job("1", "a", 1)], Some("fewer ended pods"));
+    }
+}
