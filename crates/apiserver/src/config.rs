@@ -146,14 +146,34 @@ pub enum Redirects {
 pub struct AuditConfig {
     /// `--audit-policy-file`.
     pub policy: PathBuf,
+    /// The file that events are written to, if one is.
+    pub log: Option<AuditLogConfig>,
+    /// The service that events are sent to, if they are.
+    pub webhook: Option<AuditWebhookConfig>,
+}
+
+/// `--audit-log-*`.
+#[derive(Debug, Clone)]
+pub struct AuditLogConfig {
     /// `--audit-log-path`; `-` for the standard output.
     pub path: PathBuf,
-    /// `--audit-log-mode`.
-    pub mode: audit::Mode,
-    /// `--audit-log-maxsize`, `--audit-log-maxage`, `--audit-log-maxbackup`.
+    /// `--audit-log-format`.
+    pub format: audit::Format,
+    /// `--audit-log-maxsize`, `--audit-log-maxage`, `--audit-log-maxbackup`, `--audit-log-compress`.
     pub rotation: audit::Rotation,
-    /// `--audit-log-batch-buffer-size`: how many events may wait.
-    pub room: usize,
+    /// `--audit-log-mode`, `--audit-log-batch-*`, `--audit-log-truncate-*`.
+    pub delivery: audit::Delivery,
+}
+
+/// `--audit-webhook-*`.
+#[derive(Debug, Clone)]
+pub struct AuditWebhookConfig {
+    /// `--audit-webhook-config-file`.
+    pub kubeconfig: PathBuf,
+    /// `--audit-webhook-initial-backoff`.
+    pub first_delay: Duration,
+    /// `--audit-webhook-mode`, `--audit-webhook-batch-*`, `--audit-webhook-truncate-*`.
+    pub delivery: audit::Delivery,
 }
 
 impl StorageConfig {

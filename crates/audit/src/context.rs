@@ -1,19 +1,22 @@
 //! What is noted of one request, by everybody on its road.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use api_machinery::json;
-use api_machinery::meta::{ObjectMeta, Status};
+use api_machinery::meta::{ListMeta, ObjectMeta, Status};
 use api_machinery::time::MicroTime;
 use api_types::audit_v1::{AuthenticationMetadata, Event};
 use api_types::authentication_v1::UserInfo;
 use base::SharedClock;
+use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::delivery::Delivery;
+use crate::backend::Backend;
 use crate::event::{self, Origin, Stage, Target};
+use crate::finished::{Finished, TRUNCATED};
 use crate::metrics::AuditMetrics;
-use crate::policy::{Asked, Policy, RequestAuditConfig};
+use crate::objects::{self, MAX_OBJECT_BYTES};
+use crate::policy::{Asked, Level, Policy, RequestAuditConfig};
 
 /// A request that could not be told of, where that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -23,16 +26,25 @@ pub struct NotStored;
 /// What decides about events and takes them.
 pub struct Auditor {
     policy: Policy,
-    delivery: Delivery,
+    backends: Vec<Backend>,
     metrics: AuditMetrics,
     clock: SharedClock,
 }
 
 impl Auditor {
-    /// Tells what `policy` wants by `delivery`.
+    /// Tells all of `backends` what `policy` wants.
     #[must_use]
-    pub fn new(policy: Policy, delivery: Delivery, metrics: AuditMetrics, clock: SharedClock) -> Arc<Self> {
-        Arc::new(Self { policy, delivery, metrics, clock })
+    pub fn new(policy: Policy, backends: Vec<Backend>, metrics: AuditMetrics, clock: SharedClock) -> Arc<Self> {
+        Arc::new(Self { policy, backends, metrics, clock })
+    }
+
+    /// Sends what waits, once no more requests come. What has not arrived at the deadline is lost, and counted.
+    pub async fn shut_down(&self, deadline: Duration) {
+        self.backends.iter().for_each(Backend::close);
+        let end = self.clock.monotonic() + deadline;
+        for backend in &self.backends {
+            backend.drained(end.saturating_duration_since(self.clock.monotonic())).await;
+        }
     }
 
     /// The context of a request that has just come.
@@ -84,8 +96,7 @@ impl Context {
             self.annotate(&key, &value);
         }
         let received = record.notes.lock().event.request_received_timestamp;
-        let was_told = record.tell(Stage::RequestReceived, received).await;
-        if !was_told && record.auditor.delivery.is_strict() {
+        if !record.tell(Stage::RequestReceived, received).await {
             record.auditor.metrics.rejected.with(&[]).inc();
             return Err(NotStored);
         }
@@ -131,9 +142,59 @@ impl Context {
         });
     }
 
-    /// Notes an answer that is no object.
-    pub fn answered(&self, status: Status) {
-        self.note(|event| event.response_status = Some(status));
+    /// Notes the object of a request before admission, where the policy wants it, and what the path does not say of it.
+    pub fn received(&self, meta: &ObjectMeta, object: impl FnOnce() -> String) {
+        self.about(meta);
+        self.options(object);
+    }
+
+    /// Notes the options in the body of a request, which stand for the object.
+    pub fn options(&self, object: impl FnOnce() -> String) {
+        let Some(omits) = self.omits_managed_fields(Level::Request) else { return };
+        let object = objects::encoded(&object(), omits);
+        self.note(|event| event.request_object = Some(object));
+    }
+
+    /// Notes the patch in a request, in JSON, where the policy wants it. What is no JSON is noted nowhere.
+    pub fn patched(&self, patch: impl FnOnce() -> Option<String>) {
+        if self.omits_managed_fields(Level::Request).is_some() {
+            let patch = patch().and_then(|text| objects::written(&text));
+            self.note(|event| event.request_object = patch);
+        }
+    }
+
+    /// Whether the object of the answer is to be noted.
+    #[must_use]
+    pub fn wants_answer(&self) -> bool {
+        self.omits_managed_fields(Level::RequestResponse).is_some()
+    }
+
+    /// Notes the object of the answer, as JSON, where the policy wants it.
+    pub fn answer(&self, object: impl FnOnce() -> Bytes) {
+        let Some(omits) = self.omits_managed_fields(Level::RequestResponse) else { return };
+        let json = object();
+        if json.len() > MAX_OBJECT_BYTES {
+            return self.answer_left_out();
+        }
+        let object = objects::encoded(&String::from_utf8_lossy(&json), omits);
+        self.note(|event| event.response_object = Some(object));
+    }
+
+    /// Notes that the object of the answer is longer than [`MAX_OBJECT_BYTES`].
+    pub fn answer_left_out(&self) {
+        self.annotate(TRUNCATED, "true");
+    }
+
+    /// Whether objects of this level are noted without their record of managers; nothing where they are not noted.
+    fn omits_managed_fields(&self, level: Level) -> Option<bool> {
+        let record = self.0.as_ref()?;
+        let notes = record.notes.lock();
+        notes.config.as_ref().filter(|config| config.level >= level).map(|config| config.omits_managed_fields)
+    }
+
+    /// Notes an answer that is a `Status`.
+    pub fn answered(&self, status: &Status) {
+        self.note(|event| event.response_status = Some(Status { metadata: ListMeta::default(), ..status.clone() }));
     }
 
     /// The sender could not be told, or the request not be read so far: one event, which is all.
@@ -141,7 +202,7 @@ impl Context {
         let Some(record) = &self.0 else { return };
         record.ask_policy(&UserInfo::default());
         let status = Status { code: i32::from(code), status: "Failure".into(), message, ..Status::default() };
-        self.answered(status);
+        self.answered(&status);
         record.tell_now(Stage::ResponseStarted).await;
         record.notes.lock().is_over = true;
     }
@@ -172,16 +233,16 @@ impl Context {
     pub fn ended(&self) {
         let Some(record) = &self.0 else { return };
         if record.end(None)
-            && let Some(text) = record.line(Stage::ResponseComplete, None)
+            && let Some(event) = record.event(Stage::ResponseComplete, None)
         {
-            record.auditor.delivery.post(text);
+            record.auditor.backends.iter().for_each(|backend| backend.post(&event));
         }
     }
 
     /// The server gave up on the request.
     pub async fn panicked(&self) {
         let Some(record) = &self.0 else { return };
-        self.answered(Status {
+        self.answered(&Status {
             code: 500,
             status: "Failure".into(),
             reason: "InternalError".into(),
@@ -213,7 +274,7 @@ impl Record {
     fn ask_policy(&self, user: &UserInfo) {
         let mut notes = self.notes.lock();
         let config = self.auditor.policy.evaluate(Asked { user, target: &notes.target });
-        let level = config.as_ref().map_or("None", |config| config.level.as_str());
+        let level = config.as_ref().map_or("None", |config| config.level.name());
         self.auditor.metrics.levels.with(&[level]).inc();
         notes.event.level = level.to_owned();
         notes.event.user = user.clone();
@@ -236,19 +297,22 @@ impl Record {
         self.tell(stage, now).await;
     }
 
-    /// Gives whether the event was told, where one was to be.
+    /// Gives false where the request must be refused, as its event was not told.
     async fn tell(&self, stage: Stage, time: MicroTime) -> bool {
-        match self.line(stage, Some(time)) {
-            Some(text) => self.auditor.delivery.deliver(text).await,
-            None => true,
+        let Some(event) = self.event(stage, Some(time)) else { return true };
+        let mut was_told = true;
+        for backend in &self.auditor.backends {
+            was_told &= backend.deliver(&event).await;
         }
+        was_told
     }
 
-    /// The event of a stage as a line; nothing where the policy does not want it.
-    fn line(&self, stage: Stage, time: Option<MicroTime>) -> Option<String> {
-        let notes = self.notes.lock();
+    /// The event of a stage; nothing where the policy does not want it.
+    fn event(&self, stage: Stage, time: Option<MicroTime>) -> Option<Arc<Finished>> {
+        let mut notes = self.notes.lock();
         notes.config.as_ref().filter(|config| !config.omitted.contains(&stage))?;
-        let mut event = notes.event.clone();
+        // Nothing is noted after the last stage, nor told.
+        let mut event = if notes.is_over { std::mem::take(&mut notes.event) } else { notes.event.clone() };
         drop(notes);
         event.stage = stage.name().to_owned();
         event.stage_timestamp = time.unwrap_or_else(|| self.auditor.clock.wall().into());
@@ -256,6 +320,6 @@ impl Record {
             event.response_status = None;
         }
         self.auditor.metrics.events.with(&[]).inc();
-        Some(json::encode_typed("Event", "audit.k8s.io/v1", &event) + "\n")
+        Some(Arc::new(Finished::new(event)))
     }
 }

@@ -35,4 +35,10 @@ impl AuditMetrics {
             rejected: metrics.counters(&REJECTED),
         }
     }
+
+    /// So many events did not arrive.
+    pub(crate) fn lost(&self, plugin: &str, events: usize) {
+        #[expect(clippy::cast_precision_loss, reason = "at most as many as are kept in memory")]
+        self.errors.with(&[plugin]).inc_by(events as f64);
+    }
 }

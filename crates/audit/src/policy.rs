@@ -17,6 +17,32 @@ const KIND: &str = "Policy";
 #[error("{0}")]
 pub struct PolicyError(String);
 
+/// How much is told of a request, the least first. The policy's `None` is no level: nothing is told then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    /// Who, what and what came of it.
+    Metadata,
+    /// And the object that was sent.
+    Request,
+    /// And the object that was answered.
+    RequestResponse,
+}
+
+impl Level {
+    /// As policies and events name it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Metadata => "Metadata",
+            Self::Request => "Request",
+            Self::RequestResponse => "RequestResponse",
+        }
+    }
+
+    fn find(name: &str) -> Option<Self> {
+        [Self::Metadata, Self::Request, Self::RequestResponse].into_iter().find(|level| level.name() == name)
+    }
+}
+
 /// Rules that were checked.
 #[derive(Debug, Clone)]
 pub struct Policy(audit_v1::Policy);
@@ -52,7 +78,11 @@ impl Policy {
         if named != (API_VERSION, KIND) {
             return Err(PolicyError(format!("no kind {:?} is registered for version {:?}", named.1, named.0)));
         }
-        let mut problems = decoded.problems;
+        // Upstream reads such a file all the same.
+        for problem in decoded.problems {
+            tracing::warn!(problem, "The audit policy has a field that nobody reads");
+        }
+        let mut problems = Vec::new();
         if policy.rules.is_empty() {
             problems.push("loaded illegal policy with 0 rules".to_owned());
         }
@@ -63,30 +93,30 @@ impl Policy {
 
     /// What is to be told of a request; nothing where nothing is.
     pub(crate) fn evaluate(&self, asked: Asked<'_>) -> Option<RequestAuditConfig> {
-        let rule = self.0.rules.iter().find(|rule| fits(rule, asked)).filter(|rule| rule.level != "None")?;
+        let rule = self.0.rules.iter().find(|rule| fits(rule, asked))?;
+        let level = Level::find(&rule.level)?;
         let omitted = self.0.omit_stages.iter().chain(&rule.omit_stages).filter_map(|name| Stage::find(name)).collect();
-        Some(RequestAuditConfig { level: rule.level.clone(), omitted })
+        let omits_managed_fields = rule.omit_managed_fields.unwrap_or(self.0.omit_managed_fields);
+        Some(RequestAuditConfig { level, omitted, omits_managed_fields })
     }
 }
 
 /// How a request is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestAuditConfig {
-    pub(crate) level: String,
+    pub(crate) level: Level,
     pub(crate) omitted: Vec<Stage>,
+    /// Whether objects are told without their record of managers.
+    pub(crate) omits_managed_fields: bool,
 }
 
 fn faults(index: usize, rule: &PolicyRule) -> Vec<String> {
     let at = |field: &str| format!("rules[{index}].{field}");
     let mut faults = stages(&at("omitStages"), &rule.omit_stages);
     match rule.level.as_str() {
-        "None" | "Metadata" => {}
+        "None" => {}
         "" => faults.push(format!("{}: Required value", at("level"))),
-        "Request" | "RequestResponse" => faults.push(format!(
-            "{}: this server tells of requests without their objects: the level may be None or Metadata, not {}",
-            at("level"),
-            rule.level
-        )),
+        known if Level::find(known).is_some() => {}
         other => faults.push(format!(
             "{}: Unsupported value: {other:?}: supported values: \"None\", \"Metadata\", \"Request\", \"RequestResponse\"",
             at("level")

@@ -92,9 +92,8 @@ impl Road {
 
     /// From here on a refusal has a form that the client understands.
     async fn answer(&self, request: Request<Received>) -> Response {
-        let (wish, warnings, audited) =
-            (Arc::clone(request.wish()), request.warnings().clone(), request.audited().clone());
-        let mut response = formed(&wish, &audited, self.bounded(request).await);
+        let (wish, warnings) = (Arc::clone(request.wish()), request.warnings().clone());
+        let mut response = formed(&wish, self.bounded(request).await);
         warnings.write(response.headers_mut());
         response
     }
@@ -120,11 +119,11 @@ impl Road {
         let request = authenticate::authenticate(cx, request).await?;
         let request = impersonate::impersonate(cx, request).await?;
         let Admitted { classified, seat } = seats::take(&*cx.seats, &request).await;
-        let (wish, audited) = (Arc::clone(request.wish()), request.audited().clone());
+        let wish = Arc::clone(request.wish());
         let mut response = match seat {
             Err(full) => seats::refusal(&cx.metrics, request.info(), full),
             Ok(mut seat) => {
-                let response = formed(&wish, &audited, self.allowed(request).await);
+                let response = formed(&wish, self.allowed(request).await);
                 match seat.take_stream_guard() {
                     Some(guard) => held::hold(response, guard),
                     None => response,
@@ -154,13 +153,10 @@ fn malformed() -> Response {
 }
 
 /// The answer, or the refusal in the form that the client understands.
-fn formed(wish: &Wish, audited: &Audited, outcome: Result<Response, Refusal>) -> Response {
+fn formed(wish: &Wish, outcome: Result<Response, Refusal>) -> Response {
     match outcome {
         Ok(response) => response,
         Err(Refusal::Plain(response)) => *response,
-        Err(Refusal::Error(error)) => {
-            audited.context().answered(respond::status_of(&error));
-            respond::error(wish, &error)
-        }
+        Err(Refusal::Error(error)) => respond::error(wish, &error),
     }
 }

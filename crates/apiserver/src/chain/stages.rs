@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use api_machinery::object::Kind;
+use api_machinery::object::{Kind, Object};
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
 use bytes::Bytes;
@@ -59,8 +59,9 @@ impl Request<Received> {
         Self { parts, body, info, query, wish, warnings, deadline: None, audited, stage: Received(()) }
     }
 
-    /// Says where something is noted of it.
+    /// Says where something is noted of it, and of its answer.
     pub(super) fn note_in(&mut self, audited: Audited) {
+        Arc::make_mut(&mut self.wish).note_in(audited.context().clone());
         self.audited = audited;
     }
 
@@ -115,11 +116,13 @@ impl Request<Authorized> {
     ///
     /// # Errors
     /// 400, 413, 415.
-    pub(crate) async fn decode<T: Kind>(&mut self) -> Result<T, ApiError> {
+    pub(crate) async fn decode<T: Kind + Object>(&mut self) -> Result<T, ApiError> {
         let media = body_type(&self.parts.headers, self.wish.forms(), false)?;
         let strictness = Strictness::of(&self.query.text("fieldValidation"));
         let body = self.read_body().await?;
-        decode_kind(media, &body, strictness, &self.warnings)
+        let object: T = decode_kind(media, &body, strictness, &self.warnings)?;
+        self.audited.context().received(object.meta(), || (&object as &dyn Object).to_json());
+        Ok(object)
     }
 
     /// The request as it came, for proxies and upgrades (`hyper::upgrade::on` finds its handle in the extensions).

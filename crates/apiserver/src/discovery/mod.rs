@@ -111,6 +111,9 @@ fn check_route(request: &Request<Authorized>, catalog: &Catalog, segments: &[&st
 
 fn aggregated_answer(request: &Request<Authorized>, document: &Document, media: MediaType) -> Response {
     let known = request.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    if known != Some(document.etag.as_str()) {
+        request.wish().audit().answer(|| document.json.clone());
+    }
     let mut response = match (known == Some(document.etag.as_str()), media) {
         (true, _) => {
             let mut response = Response::new(empty());
@@ -181,13 +184,16 @@ fn core_versions(cx: &ApiCx) -> APIVersions {
 /// A document with its kind, and with its API version where it has one.
 fn typed<T: Kind>(request: &Request<Authorized>, api_version: &str, value: &T) -> Result<Response, ApiError> {
     let choice = request.wish().choose(Offer::PLAIN)?;
+    let json = || {
+        let members = json::encode(value);
+        let members = members.strip_prefix('{').unwrap_or_default();
+        let version = if api_version.is_empty() { String::new() } else { format!("\"apiVersion\":{api_version:?},") };
+        format!("{{\"kind\":{:?},{version}{members}", T::TYPE.kind).into()
+    };
     if choice.media == MediaType::Protobuf {
+        request.wish().audit().answer(json);
         let sealed = protobuf::seal(api_version, T::TYPE.kind, |out| out.members(value));
         return Ok(respond::protobuf_document(request.wish(), StatusCode::OK, sealed.into()));
     }
-    let members = json::encode(value);
-    let members = members.strip_prefix('{').unwrap_or_default();
-    let version = if api_version.is_empty() { String::new() } else { format!("\"apiVersion\":{api_version:?},") };
-    let document = format!("{{\"kind\":{:?},{version}{members}", T::TYPE.kind);
-    Ok(respond::json_document(request.wish(), &choice, StatusCode::OK, document.into()))
+    Ok(respond::json_document(request.wish(), &choice, StatusCode::OK, json()))
 }

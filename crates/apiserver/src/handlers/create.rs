@@ -27,7 +27,6 @@ pub(super) async fn create(
     let options = WriteOptions::of_write("CreateOptions", request.query(), request.user_agent())?;
     let mut object = incoming::read(&mut request, target, &options).await?;
     incoming::ensure_namespace(target, object.meta_mut())?;
-    request.audited().context().about(object.meta());
     incoming::drop_duplicate_owners(object.meta_mut(), When::Received, request.warnings());
 
     let admission = Admitting::new(cx, &request, target, options.dry_run);

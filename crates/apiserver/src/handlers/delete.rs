@@ -25,7 +25,7 @@ pub(super) async fn delete(
     let body = request.read_body().await?;
     let forms = request.wish().forms();
     let media = if body.is_empty() { MediaType::Json } else { body_type(request.headers(), forms, false)? };
-    let options = delete_options(&body, media, BodyVersions::Any, request.query())?;
+    let options = delete_options(&body, media, BodyVersions::Any, request.query(), request.audited().context())?;
     let dry_run = !options.dry_run.is_empty();
     let admission = Admitting::new(cx, &request, target, dry_run).of_deletion(&options);
     let hooks = Hooks { admission: &admission, track: None };

@@ -10,7 +10,7 @@ use crate::negotiate::body_type;
 use crate::request::{Expected, WriteOptions, decode_object};
 use crate::warnings::Warnings;
 
-/// Reads and decodes the body.
+/// Reads and decodes the body, and notes what it holds as it came, but for defaults.
 ///
 /// # Errors
 /// 400, 413, 415.
@@ -23,6 +23,7 @@ pub(super) async fn read(
     let body = request.read_body().await?;
     let decoded = decode_object(target.rules(), target.custom.as_deref(), media, &body)?;
     options.strictness.enforce(&Expected::from(target.info()), decoded.problems, request.warnings())?;
+    request.audited().context().received(decoded.object.meta(), || decoded.object.to_json());
     Ok(decoded.object)
 }
 

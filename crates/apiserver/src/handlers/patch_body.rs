@@ -10,15 +10,34 @@ use api_machinery::status::{ApiError, ErrorDetails, reason};
 use api_machinery::value::{Value, ValueMap, json_type};
 use api_machinery::yaml;
 use api_types::autoscaling_v1::Scale;
+use bytes::Bytes;
 use kinds::rules::Rules;
 use schema::TypeNode;
 use schema::json_patch::{JsonPatch, JsonPatchError};
 use schema::{merge_patch, strategic};
 
 use super::target::Target;
+use crate::chain::{Authorized, Request};
 use crate::negotiate::PatchType;
 use crate::request::{SCHEME, Strictness};
 use crate::warnings::Warnings;
+
+/// Takes the body out of a request, and notes it in JSON, whatever it came in.
+///
+/// # Errors
+/// 413 when it is too large, 400 when it breaks off.
+pub(super) async fn receive(request: &mut Request<Authorized>, kind: PatchType) -> Result<Bytes, ApiError> {
+    let body = request.read_body().await?;
+    request.audited().context().patched(|| match kind {
+        PatchType::Apply => {
+            let document = yaml::parse(&String::from_utf8_lossy(&body)).ok()?;
+            Some(json::encode_value(&document.value))
+        }
+        PatchType::ApplyCbor => cbor::to_json(&body).ok(),
+        PatchType::Json | PatchType::Merge | PatchType::Strategic => String::from_utf8(body.to_vec()).ok(),
+    });
+    Ok(body)
+}
 
 /// A patch, read.
 #[derive(Debug)]

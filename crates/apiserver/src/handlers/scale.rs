@@ -20,7 +20,7 @@ use super::admitting::Admitting;
 use super::bounded_write::bounded;
 use super::incoming;
 use super::ownership::Ownership;
-use super::patch_body::{Form, PatchBody, as_scale};
+use super::patch_body::{self, Form, PatchBody, as_scale};
 use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
@@ -55,7 +55,7 @@ pub(super) async fn patch(
     target: &Target,
 ) -> Result<Response, ApiError> {
     let kind = patch_type(request.headers(), request.wish().forms(), target.is_custom())?;
-    let body = request.read_body().await?;
+    let body = patch_body::receive(&mut request, kind).await?;
     let class = if kind.is_apply() { PatchKind::Apply } else { PatchKind::Other };
     let options = WriteOptions::of_patch(class, request.query(), request.user_agent())?;
     let patch = PatchBody::read(kind, &body, options.strictness, request.warnings())?;

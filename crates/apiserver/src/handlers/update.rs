@@ -30,7 +30,6 @@ pub(super) async fn update(
     let mut object = incoming::read(&mut request, target, &options).await?;
     incoming::ensure_namespace(target, object.meta_mut())?;
     incoming::check_name(target, object.meta())?;
-    request.audited().context().about(object.meta());
     incoming::drop_duplicate_owners(object.meta_mut(), When::Received, request.warnings());
 
     let admission = Admitting::new(cx, &request, target, options.dry_run);

@@ -82,7 +82,7 @@ pub(crate) struct Choice {
 }
 
 /// What a client says it would like.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Wish {
     accept: String,
     /// `?pretty`, or by the user agent; the header can ask for it as well.
@@ -93,6 +93,8 @@ pub(crate) struct Wish {
     pub(crate) compresses: bool,
     /// What the server speaks.
     forms: Forms,
+    /// Where the answer is noted, whatever its form.
+    audit: audit::Context,
 }
 
 /// One clause of the header.
@@ -116,7 +118,24 @@ impl Wish {
         let accept: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
         let encodings = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
         let gzip = encodings.flat_map(|value| value.split(',')).any(|token| token.trim() == "gzip");
-        Self { accept: accept.join(","), pretty, gzip, compresses: gzip, forms: Forms::Usual }
+        Self {
+            accept: accept.join(","),
+            pretty,
+            gzip,
+            compresses: gzip,
+            forms: Forms::Usual,
+            audit: audit::Context::UNHEARD,
+        }
+    }
+
+    /// Says where the answer is noted.
+    pub(crate) fn note_in(&mut self, audit: audit::Context) {
+        self.audit = audit;
+    }
+
+    /// Where the answer is noted.
+    pub(crate) fn audit(&self) -> &audit::Context {
+        &self.audit
     }
 
     /// The same of a server that speaks these forms.

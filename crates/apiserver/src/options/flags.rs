@@ -23,7 +23,6 @@ pub(super) const ALL: &[FlagSet] = &[
     unsupported::TRACES,
     MISC,
     GLOBAL,
-    unsupported::AUDITING,
     unsupported::GENERIC,
     unsupported::ETCD,
     unsupported::AUTHENTICATION,

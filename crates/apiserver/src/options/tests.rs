@@ -36,10 +36,10 @@ fn a_usual_line_is_understood() {
 
 #[test]
 fn every_problem_is_told() {
-    let problems = completed("--audit-webhook-config-file=/x --audit-log-maxage=-3 --admission-control=NodeRestriction --authorization-mode=ABAC,Foo --secure-port=0 --watch-cache-sizes=a")
+    let problems = completed("--tracing-config-file=/x --audit-log-path=- --audit-log-maxage=-3 --admission-control=NodeRestriction --authorization-mode=ABAC,Foo --secure-port=0 --watch-cache-sizes=a")
         .unwrap_err();
     for part in [
-        "--audit-webhook-config-file is not supported by this server",
+        "--tracing-config-file is not supported by this server",
         "--audit-log-maxage -3 can't be a negative number",
         "--admission-control is not supported by this server",
         "authorization-mode ABAC's authorization policy file not passed",

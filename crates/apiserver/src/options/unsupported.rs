@@ -17,48 +17,9 @@ const fn list(name: &'static str, default: &'static str) -> Flag {
     Flag::string_slice(name, default).help(NOT_SUPPORTED)
 }
 
-const fn number(name: &'static str, default: &'static str) -> Flag {
-    Flag::int(name, default).help(NOT_SUPPORTED)
-}
-
 const fn time(name: &'static str, default: &'static str) -> Flag {
     Flag::duration(name, default).help(NOT_SUPPORTED)
 }
-
-const fn float(name: &'static str, default: &'static str) -> Flag {
-    Flag::float(name, default).help(NOT_SUPPORTED)
-}
-
-pub(super) const AUDITING: FlagSet = FlagSet {
-    title: "auditing",
-    flags: &[
-        text("audit-webhook-config-file", ""),
-        number("audit-log-batch-max-size", "1"),
-        time("audit-log-batch-max-wait", "0s"),
-        number("audit-log-batch-throttle-burst", "0"),
-        off("audit-log-batch-throttle-enable"),
-        float("audit-log-batch-throttle-qps", "0"),
-        off("audit-log-compress"),
-        off("audit-log-truncate-enabled"),
-        number("audit-log-truncate-max-batch-size", "10485760"),
-        number("audit-log-truncate-max-event-size", "102400"),
-        text("audit-log-version", "audit.k8s.io/v1"),
-        number("audit-webhook-batch-buffer-size", "10000"),
-        time("audit-webhook-batch-initial-backoff", "10s")
-            .deprecated("Deprecated, use --audit-webhook-initial-backoff instead."),
-        number("audit-webhook-batch-max-size", "400"),
-        time("audit-webhook-batch-max-wait", "30s"),
-        number("audit-webhook-batch-throttle-burst", "15"),
-        Flag::bool("audit-webhook-batch-throttle-enable", "true").help(NOT_SUPPORTED),
-        float("audit-webhook-batch-throttle-qps", "10"),
-        time("audit-webhook-initial-backoff", "10s"),
-        text("audit-webhook-mode", "batch"),
-        off("audit-webhook-truncate-enabled"),
-        number("audit-webhook-truncate-max-batch-size", "10485760"),
-        number("audit-webhook-truncate-max-event-size", "102400"),
-        text("audit-webhook-version", "audit.k8s.io/v1"),
-    ],
-};
 
 pub(super) const ADMISSION: FlagSet = FlagSet {
     title: "admission",
@@ -133,7 +94,7 @@ const IDLE: [&str; 2] = ["default-watch-cache-size", "kubelet-read-only-port"];
 
 /// Refuses every value but the default. A text that is empty asks for nothing.
 pub(super) fn refuse(options: &Options, errors: &mut Errors) {
-    let unsupported = [AUDITING, GENERIC, ETCD, AUTHENTICATION, ADMISSION, TRACES, EGRESS, FEATURES, MISC];
+    let unsupported = [GENERIC, ETCD, AUTHENTICATION, ADMISSION, TRACES, EGRESS, FEATURES, MISC];
     for flag in unsupported.iter().flat_map(|set| set.flags).filter(|flag| !IDLE.contains(&flag.name)) {
         if options.is_set(flag.name) && !is_default(options, flag) {
             errors.push(format!("--{} is not supported by this server; leave it at its default", flag.name));

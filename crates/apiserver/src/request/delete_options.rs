@@ -39,7 +39,7 @@ pub(crate) enum BodyVersions {
     Registered,
 }
 
-/// Reads and checks the options; `media` is the body's type, of no matter when it is empty.
+/// Reads and checks the options; `media` is the body's type, of no matter when it is empty. Those of a body are noted.
 ///
 /// # Errors
 /// 400 for what cannot be read, 422 for what makes no sense.
@@ -48,8 +48,15 @@ pub(crate) fn delete_options(
     media: MediaType,
     versions: BodyVersions,
     query: &Query,
+    audit: &audit::Context,
 ) -> Result<DeleteOptions, ApiError> {
-    let mut options = if body.is_empty() { from_query(query)? } else { from_body(body, media, versions)? };
+    let mut options = if body.is_empty() {
+        from_query(query)?
+    } else {
+        let (options, version) = from_body(body, media, versions)?;
+        audit.options(|| json::encode_typed("DeleteOptions", &version, &options));
+        options
+    };
     // The gate AllowUnsafeMalformedObjectDeletion is off: the option is dropped, as upstream drops it.
     options.ignore_store_read_error_with_cluster_breaking_potential = None;
     let mut errors = ErrorList::default();
@@ -85,7 +92,8 @@ fn from_query(query: &Query) -> Result<DeleteOptions, ApiError> {
     })
 }
 
-fn from_body(body: &[u8], media: MediaType, versions: BodyVersions) -> Result<DeleteOptions, ApiError> {
+/// The options and the version that they say they are of.
+fn from_body(body: &[u8], media: MediaType, versions: BodyVersions) -> Result<(DeleteOptions, String), ApiError> {
     let mut options = DeleteOptions::default();
     let bad = |error: String| ApiError::bad_request(error);
     let named = match media {
@@ -122,7 +130,8 @@ fn from_body(body: &[u8], media: MediaType, versions: BodyVersions) -> Result<De
         let error = format!("no kind \"DeleteOptions\" is registered for version {version:?} in scheme {SCHEME:?}");
         return Err(bad(error));
     }
-    Ok(options)
+    let version = if version.is_empty() { "v1".to_owned() } else { version.clone() };
+    Ok((options, version))
 }
 
 /// Whether upstream's built-in kinds have this version; one that is left out is the endpoint's.
@@ -143,7 +152,8 @@ mod tests {
     }
 
     fn of_versions(versions: BodyVersions, body: &str, query: &str) -> Result<DeleteOptions, String> {
-        let read = delete_options(body.as_bytes(), MediaType::Json, versions, &Query::parse(query));
+        let read =
+            delete_options(body.as_bytes(), MediaType::Json, versions, &Query::parse(query), &audit::Context::UNHEARD);
         read.map_err(|error| format!("{} {}", error.code, error.message))
     }
 

@@ -14,7 +14,7 @@ use http::{HeaderValue, StatusCode, Uri};
 
 use super::indent::indent;
 use super::status::status_of;
-use crate::negotiate::{Choice, MediaType, Offer, Target, Wish, compressed, is_worth_compressing};
+use crate::negotiate::{Choice, MediaType, Offer, Wish, compressed, is_worth_compressing};
 
 /// Any object, in the form that the client wants.
 ///
@@ -24,17 +24,22 @@ pub(crate) fn object(wish: &Wish, status: StatusCode, object: &dyn Object) -> Re
     let is_custom = object.downcast_ref::<Unstructured>().is_some();
     let choice = wish.choose(Offer { protobuf: !is_custom, ..Offer::PLAIN })?;
     Ok(match choice.media {
-        MediaType::Protobuf => protobuf_document(wish, status, object.to_protobuf().into()),
-        MediaType::Cbor => cbor_document(wish, status, object.to_cbor().into()),
+        MediaType::Protobuf => {
+            wish.audit().answer(|| object.to_json().into());
+            protobuf_document(wish, status, object.to_protobuf().into())
+        }
+        MediaType::Cbor => {
+            wish.audit().answer(|| object.to_json().into());
+            cbor_document(wish, status, object.to_cbor().into())
+        }
         MediaType::Json | MediaType::Yaml => json_document(wish, &choice, status, object.to_json().into()),
     })
 }
 
-/// A document that is JSON whatever the client wants.
+/// A document that is JSON whatever the client wants, and no object of the API.
 #[must_use]
 pub(crate) fn json(wish: &Wish, status: StatusCode, content: impl Into<Bytes>) -> Response {
-    let choice = Choice { media: MediaType::Json, target: Target::Object, pretty: false };
-    json_document(wish, &choice, status, content.into())
+    document(wish, status, MediaType::Json, rewritten(MediaType::Json, false, content.into()))
 }
 
 /// A `Status`, of which clients take every form.
@@ -54,12 +59,15 @@ pub(crate) fn error(wish: &Wish, error: &ApiError) -> Response {
 
 fn status_response(wish: &Wish, code: StatusCode, status: &Status) -> Response {
     let choice = wish.choose_for_error();
+    let json = || Bytes::from(codec::encode_typed("Status", "v1", status));
+    wish.audit().answered(status);
     match choice.media {
         MediaType::Protobuf => {
+            wish.audit().answer(json);
             let sealed = protobuf::seal("v1", "Status", |out| out.members(status));
             protobuf_document(wish, code, sealed.into())
         }
-        _ => json_document(wish, &choice, code, codec::encode_typed("Status", "v1", status).into()),
+        _ => json_document(wish, &choice, code, json()),
     }
 }
 
@@ -76,8 +84,9 @@ pub(crate) fn path_and_query(uri: &Uri) -> &str {
     uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str)
 }
 
-/// Compact JSON as JSON or YAML.
+/// An object as compact JSON, as JSON or YAML.
 pub(crate) fn json_document(wish: &Wish, choice: &Choice, status: StatusCode, compact: Bytes) -> Response {
+    wish.audit().answer(|| compact.clone());
     document(wish, status, choice.media, rewritten(choice.media, choice.pretty, compact))
 }
 

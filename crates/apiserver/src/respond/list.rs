@@ -14,7 +14,7 @@ use registry::List;
 use watch_cache::{Pace, Stored};
 
 use super::chunks::Chunks;
-use super::document::{cbor_document, json_document, protobuf_document, rewritten, sent};
+use super::document::{cbor_document, rewritten, sent};
 use super::projection::{metadata_json, metadata_message};
 use super::shown::Shown;
 use super::table;
@@ -22,6 +22,8 @@ use crate::negotiate::{MediaType, Target};
 
 /// Lists from this size on are sent, and compressed, while they are put together; others in one piece.
 const STREAMED_BYTES: u64 = 256 * 1024;
+
+const METADATA_LIST: &str = "PartialObjectMetadataList";
 
 /// A list of a resource. However long it is, others get their turns while it is put together.
 ///
@@ -34,10 +36,10 @@ pub(crate) async fn list(shown: &Shown<'_>, list: &List) -> Result<Response, Api
         remaining_item_count: list.remaining_item_count,
         ..ListMeta::default()
     };
+    note(shown, list, &meta).await;
     let (kind, api_version) = (shown.list_kind.as_str(), shown.api_version());
     let is_protobuf = shown.choice.media == MediaType::Protobuf;
     let pieces = match &shown.choice.target {
-        Target::Table(version) => table::of_list(shown, list, meta, version).await,
         Target::Metadata(_) => {
             return Err(ApiError::not_acceptable(format!(
                 "you requested PartialObjectMetadata, but the requested object is a list ({})",
@@ -52,23 +54,47 @@ pub(crate) async fn list(shown: &Shown<'_>, list: &List) -> Result<Response, Api
             let items = encoded(list, |item| cbor::encode(item.object().as_reflect()).into()).await;
             return Ok(cbor_document(shown.wish, StatusCode::OK, cbor_list(kind, &api_version, &meta, &items)));
         }
-        Target::Object => {
-            let text = if shown.is_custom() { custom_list_meta(&meta) } else { codec::encode(&meta) };
-            json_list(kind, &api_version, &text, encoded(list, Stored::json_item).await)
+        Target::MetadataList(version) if is_protobuf => {
+            let items = encoded(list, |item| metadata_message(item.object()).into()).await;
+            protobuf_list(METADATA_LIST, &format!("meta.k8s.io/{version}"), &meta, items)
         }
-        Target::MetadataList(version) => {
-            let api_version = format!("meta.k8s.io/{version}");
-            let kind = "PartialObjectMetadataList";
-            if is_protobuf {
-                let items = encoded(list, |item| metadata_message(item.object()).into()).await;
-                protobuf_list(kind, &api_version, &meta, items)
-            } else {
-                let items = encoded(list, |item| metadata_json(item.object(), version).into()).await;
-                json_list(kind, &api_version, &codec::encode(&meta), items)
-            }
-        }
+        _ => json_pieces(shown, list, &meta).await,
     };
     send(shown, pieces).await
+}
+
+/// The list as JSON, projected as the client wants it.
+async fn json_pieces(shown: &Shown<'_>, list: &List, meta: &ListMeta) -> Chunks {
+    match &shown.choice.target {
+        Target::Table(version) => table::of_list(shown, list, meta.clone(), version).await,
+        Target::MetadataList(version) => {
+            let items = encoded(list, |item| metadata_json(item.object(), version).into()).await;
+            json_list(METADATA_LIST, &format!("meta.k8s.io/{version}"), &codec::encode(meta), items)
+        }
+        Target::Object | Target::Metadata(_) => {
+            let text = if shown.is_custom() { custom_list_meta(meta) } else { codec::encode(meta) };
+            json_list(&shown.list_kind, &shown.api_version(), &text, encoded(list, Stored::json_item).await)
+        }
+    }
+}
+
+/// Notes the list for the audit log, where that is wanted.
+async fn note(shown: &Shown<'_>, list: &List, meta: &ListMeta) {
+    let audit = shown.wish.audit();
+    if !audit.wants_answer() || matches!(shown.choice.target, Target::Metadata(_)) {
+        return;
+    }
+    let pieces = json_pieces(shown, list, meta).await;
+    if pieces.len() > audit::MAX_OBJECT_BYTES as u64 {
+        audit.answer_left_out();
+    } else if pieces.len() < STREAMED_BYTES {
+        audit.answer(|| pieces.join());
+    } else {
+        let audit = audit.clone();
+        if let Err(error) = tokio::task::spawn_blocking(move || audit.answer(|| pieces.join())).await {
+            tracing::error!(%error, "A list could not be noted for the audit log");
+        }
+    }
 }
 
 /// The items in a form.
@@ -95,10 +121,9 @@ async fn send(shown: &Shown<'_>, pieces: Chunks) -> Result<Response, ApiError> {
         return Ok(sent(wish, StatusCode::OK, media, full(content), length));
     }
     let content = pieces.join();
-    if media == MediaType::Protobuf {
-        return Ok(protobuf_document(wish, StatusCode::OK, content));
-    }
-    Ok(json_document(wish, &shown.choice, StatusCode::OK, content))
+    let content = if media == MediaType::Protobuf { content } else { rewritten(media, pretty, content) };
+    let length = u64::try_from(content.len()).unwrap_or(u64::MAX);
+    Ok(sent(wish, StatusCode::OK, media, full(content), length))
 }
 
 /// The metadata of a list of custom objects: a free-form map, in which the token stands even where there is none.

@@ -15,7 +15,10 @@ use crate::negotiate::{MediaType, Target};
 /// A stored object; its bytes are shared where nothing is projected.
 pub(crate) fn stored(shown: &Shown<'_>, status: StatusCode, item: &Stored) -> Result<Response, ApiError> {
     match (&shown.choice.target, shown.choice.media) {
-        (Target::Object, MediaType::Protobuf) => Ok(protobuf_document(shown.wish, status, item.protobuf())),
+        (Target::Object, MediaType::Protobuf) => {
+            shown.wish.audit().answer(|| item.json());
+            Ok(protobuf_document(shown.wish, status, item.protobuf()))
+        }
         (Target::Object, MediaType::Json | MediaType::Yaml) => {
             Ok(json_document(shown.wish, &shown.choice, status, item.json()))
         }
@@ -31,11 +34,18 @@ pub(crate) fn view(shown: &Shown<'_>, status: StatusCode, object: &dyn Object) -
         (Target::Table(version), _) => Ok(json(table::of_object(shown, object, version))),
         (Target::MetadataList(_), _) => Err(shown.refuse_list_form()),
         (Target::Metadata(version), MediaType::Protobuf) => {
+            wish.audit().answer(|| metadata_json(object, version).into());
             Ok(protobuf_document(wish, status, metadata_protobuf(object, version).into()))
         }
         (Target::Metadata(version), _) => Ok(json(metadata_json(object, version))),
-        (Target::Object, MediaType::Protobuf) => Ok(protobuf_document(wish, status, object.to_protobuf().into())),
-        (Target::Object, MediaType::Cbor) => Ok(cbor_document(wish, status, object.to_cbor().into())),
+        (Target::Object, MediaType::Protobuf) => {
+            wish.audit().answer(|| object.to_json().into());
+            Ok(protobuf_document(wish, status, object.to_protobuf().into()))
+        }
+        (Target::Object, MediaType::Cbor) => {
+            wish.audit().answer(|| object.to_json().into());
+            Ok(cbor_document(wish, status, object.to_cbor().into()))
+        }
         (Target::Object, MediaType::Json | MediaType::Yaml) => Ok(json(object.to_json())),
     }
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use admission::webhook::{Caller, Callers};
-use audit::{AuditMetrics, Auditor, Delivery, LogFile, Policy};
 use base::CancellationToken;
 use client::{ApiHandler, Client, ClientConfig, ClientCx, Credentials, InProcess, Peer};
 use component_base::Gates;
@@ -18,14 +17,14 @@ use kinds::info::ResourceInfo;
 use parking_lot::Mutex;
 use registry::{Registry, RegistryOptions};
 
-use super::health;
 use super::store::Store;
+use super::{auditing, health};
 use crate::admission_lookup::RegistryLookup;
 use crate::admission_versions::RegistryVersions;
 use crate::authentication::{Authentication, Parts};
 use crate::authorization::{self, MirroredRoles, RbacAuthorizer};
 use crate::build_error::BuildError;
-use crate::config::{AuditConfig, BuiltInResource, EncryptionFile, ServerConfig};
+use crate::config::{BuiltInResource, EncryptionFile, ServerConfig};
 use crate::custom_kinds::CustomKinds;
 use crate::cx::ApiCx;
 use crate::flow_control::{self, FlowControl};
@@ -78,7 +77,7 @@ pub(super) fn assemble(
     #[cfg(test)]
     crate::tests::install(&mut routes);
     hooks.push(storage_ready::hook());
-    let audit = auditor(&config, &lifecycle, &metrics)?;
+    let audit = auditing::auditor(config.audit.as_ref(), &lifecycle, &metrics)?;
     let (served, others) = extensions::served(&config, &disabled, &lifecycle, &metrics, &health)?;
     let metrics = ApiMetrics::new(metrics, slis);
     let seats = seats(&config, &lifecycle, &registry, &metrics, &mut routes, &mut hooks);
@@ -218,20 +217,6 @@ fn encrypt(
     }
     options.transformers = Arc::new(move |resource| Some(live.transformer(resource)));
     Ok(())
-}
-
-/// The audit log, where there is to be one.
-fn auditor(
-    config: &ServerConfig,
-    lifecycle: &Lifecycle,
-    metrics: &Metrics,
-) -> Result<Option<Arc<Auditor>>, BuildError> {
-    let metrics = AuditMetrics::new(metrics);
-    let Some(AuditConfig { policy, path, mode, rotation, room }) = &config.audit else { return Ok(None) };
-    let policy = Policy::load(policy)?;
-    let (clock, tasks) = (lifecycle.clock(), lifecycle.tasks());
-    let delivery = Delivery::start(LogFile::new(path, *rotation), *mode, *room, &metrics, clock, tasks);
-    Ok(Some(Auditor::new(policy, delivery, metrics, Arc::clone(clock))))
 }
 
 /// Gives the server a client of itself: in process, by a token that only it knows, without a rate limit.

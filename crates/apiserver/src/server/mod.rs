@@ -1,6 +1,7 @@
 //! The server as a whole: put together, called, served over HTTPS, and ended in stages.
 
 mod assemble;
+mod auditing;
 mod handler;
 mod health;
 pub(crate) mod self_signed;

@@ -11,6 +11,8 @@ use crate::cx::ApiCx;
 const HOOKS_DEADLINE: Duration = Duration::from_secs(20);
 /// How long connections may take to close once nothing runs on them.
 const CONNECTIONS_DEADLINE: Duration = Duration::from_secs(2);
+/// How long audit events may take to reach their backends: three tries of a webhook that answers late.
+const AUDIT_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Ends the server: not ready first, then deaf, then idle.
 pub(crate) async fn shut_down(cx: &Arc<ApiCx>, handle: Option<&ServerHandle>) {
@@ -44,6 +46,10 @@ pub(crate) async fn shut_down(cx: &Arc<ApiCx>, handle: Option<&ServerHandle>) {
     if let Some(handle) = handle {
         handle.shutdown(CONNECTIONS_DEADLINE).await;
         events.http_server_stopped_listening.signal();
+    }
+    // Nothing more is noted: what is noted may go.
+    if let Some(auditor) = &cx.audit {
+        auditor.shut_down(AUDIT_DEADLINE).await;
     }
 }
 

@@ -1,32 +1,32 @@
 //! What the audit log tells of requests.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use audit::{Mode, Rotation};
+use audit::{Batching, Delivery, Format, Mode, Rotation};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 use super::harness::Api;
-use crate::config::AuditConfig;
+use crate::config::{AuditConfig, AuditLogConfig};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// A server that tells what a policy wants of requests, and its log.
-struct Audited {
+pub(super) struct Audited {
     folder: tempfile::TempDir,
-    api: Api,
+    pub(super) api: Api,
 }
 
 impl Audited {
-    async fn new(rules: &str) -> Self {
+    pub(super) async fn new(rules: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let api = start(folder.path(), Mode::Blocking, rules).await;
         Self { folder, api }
     }
 
     /// The events of requests with this path, once the log has what was told without waiting.
-    async fn events(&self, uri: &str) -> Vec<Value> {
+    pub(super) async fn events(&self, uri: &str) -> Vec<Value> {
         // Whoever waits is behind whatever was told before.
         self.api.get("/api/v1/nodes/none").await;
         let text = std::fs::read_to_string(self.folder.path().join("audit.log")).unwrap_or_default();
@@ -39,9 +39,14 @@ async fn start(folder: &Path, mode: Mode, rules: &str) -> Api {
     let policy = folder.join("policy.yaml");
     let text = format!("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: {rules}\n");
     std::fs::write(&policy, text).expect("a policy");
-    let rotation = Rotation { max_bytes: 0, max_age: Duration::ZERO, max_files: 0 };
-    let config = AuditConfig { policy, path: folder.join("audit.log"), mode, rotation, room: 100 };
-    Api::with(|server| server.audit = Some(config)).await
+    let log = Some(log(folder.join("audit.log"), mode));
+    Api::with(|server| server.audit = Some(AuditConfig { policy, log, webhook: None })).await
+}
+
+fn log(path: PathBuf, mode: Mode) -> AuditLogConfig {
+    let batching = Batching { room: 100, max_events: 1, max_wait: Duration::ZERO, rate: None };
+    let delivery = Delivery { mode, batching, truncation: None };
+    AuditLogConfig { path, format: Format::Json, rotation: Rotation::default(), delivery }
 }
 
 const EVERYTHING: &str = "[{level: Metadata}]";
@@ -162,9 +167,8 @@ async fn a_log_that_cannot_be_written_refuses_requests_where_that_is_asked_for()
         let text =
             "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None, users: [root]}, {level: Metadata}]\n";
         std::fs::write(&policy, text).expect("a policy");
-        let rotation = Rotation { max_bytes: 0, max_age: Duration::ZERO, max_files: 0 };
-        let path = policy.join("below");
-        let config = AuditConfig { policy, path, mode: Mode::BlockingStrict, rotation, room: 100 };
+        let log = Some(log(policy.join("below"), Mode::BlockingStrict));
+        let config = AuditConfig { policy, log, webhook: None };
         Api::with(|server| server.audit = Some(config)).await
     };
     let answer = api.send("GET /version", &[("authorization", "Bearer alice")], "").await;

@@ -5,6 +5,8 @@ mod admitted;
 mod adopted;
 mod aggregated;
 mod audited;
+mod audited_objects;
+mod audited_webhook;
 mod cbor;
 mod converted;
 mod custom;
