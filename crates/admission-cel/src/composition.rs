@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cel::{Environment, Program, Type, TypeProvider, Value};
+use cel::{Environment, Issues, Program, Type, TypeProvider, Value};
 use parking_lot::RwLock;
 
 use crate::compile::{CompileError, Wanted, compile};
 use crate::environment::{Origin, Scope, environment};
+use crate::openapi_types::KnownType;
 
 /// The variable that has all of a policy's own ones.
 pub(crate) const VARIABLES: &str = "variables";
@@ -44,9 +45,9 @@ impl TypeProvider for Fields {
 
 /// The environment of a policy's expressions, with its variables.
 pub struct Composition {
-    scope: Scope,
-    origin: Origin,
     env: Environment,
+    /// The same for messages.
+    without_authorizer: Environment,
     fields: Arc<Fields>,
     variables: Vec<Variable>,
     /// Places by name; a later one hides an earlier one.
@@ -57,11 +58,31 @@ impl Composition {
     /// Without variables yet.
     #[must_use]
     pub fn new(scope: Scope, origin: Origin) -> Self {
+        Self::over(|scope| environment(scope, origin), scope)
+    }
+
+    /// The same where it is known of which types objects and parameters are.
+    #[must_use]
+    pub fn typed(scope: Scope, origin: Origin, object: &KnownType, params: Option<&KnownType>) -> Self {
+        let make = |scope| {
+            let known =
+                |env: Environment, own: &KnownType| env.with_types(Arc::clone(&own.types) as Arc<dyn TypeProvider>);
+            let env = params
+                .iter()
+                .fold(environment(scope, origin), |env, own| known(env, own).with_variable("params", own.ty.clone()));
+            known(env, object).with_variable("object", object.ty.clone()).with_variable("oldObject", object.ty.clone())
+        };
+        Self::over(make, scope)
+    }
+
+    fn over(make: impl Fn(Scope) -> Environment, scope: Scope) -> Self {
         let fields = Arc::new(Fields::default());
-        let env = environment(scope, origin)
-            .with_types(Arc::clone(&fields) as Arc<dyn TypeProvider>)
-            .with_variable(VARIABLES, Type::object(TYPE));
-        Self { scope, origin, env, fields, variables: Vec::new(), places: HashMap::new() }
+        let with_variables = |env: Environment| {
+            env.with_types(Arc::clone(&fields) as Arc<dyn TypeProvider>).with_variable(VARIABLES, Type::object(TYPE))
+        };
+        let env = with_variables(make(scope));
+        let without_authorizer = with_variables(make(Scope { authorizer: false, ..scope }));
+        Self { env, without_authorizer, fields, variables: Vec::new(), places: HashMap::new() }
     }
 
     /// With one more variable, which those that follow may use. One that does not compile may be used, too, and fails then.
@@ -84,8 +105,10 @@ impl Composition {
         self.variables.push(Variable { name: name.to_owned(), program, reads, depth: below.unwrap_or_default() + 1 });
         self.places.entry(name.to_owned()).or_default().push(end);
         self.fields.0.write().insert(name.to_owned(), ty.clone());
-        let env = std::mem::replace(&mut self.env, environment(Scope::default(), Origin::Stored));
-        self.env = env.with_variable(&format!("{VARIABLES}.{name}"), ty);
+        let variable = format!("{VARIABLES}.{name}");
+        for env in [&mut self.env, &mut self.without_authorizer] {
+            *env = env.clone().with_variable(&variable, ty.clone());
+        }
         outcome
     }
 
@@ -97,12 +120,14 @@ impl Composition {
 
     /// The same for messages, which may not ask who may do what.
     #[must_use]
-    pub fn without_authorizer(&self) -> Environment {
-        let env = environment(Scope { authorizer: false, ..self.scope }, self.origin)
-            .with_types(Arc::clone(&self.fields) as Arc<dyn TypeProvider>)
-            .with_variable(VARIABLES, Type::object(TYPE));
-        let fields = self.fields.0.read();
-        fields.iter().fold(env, |env, (name, ty)| env.with_variable(&format!("{VARIABLES}.{name}"), ty.clone()))
+    pub fn without_authorizer(&self) -> &Environment {
+        &self.without_authorizer
+    }
+
+    /// What is wrong with an expression, whatever it is to be.
+    #[must_use]
+    pub fn issues(&self, source: &str) -> Option<Issues> {
+        self.env.compile(source.trim()).err()
     }
 
     pub(crate) fn variables(&self) -> &[Variable] {

@@ -15,6 +15,7 @@ mod composition;
 mod environment;
 mod json;
 mod match_conditions;
+mod openapi_types;
 mod request;
 mod scene;
 #[cfg(test)]
@@ -30,5 +31,6 @@ pub use composition::Composition;
 pub use environment::{Origin, Scope, environment};
 pub use json::{TypeMismatch, json_patch, object_as_json};
 pub use match_conditions::{MatchConditions, Matched};
+pub use openapi_types::{KnownType, OpenApiTypes};
 pub use request::Request;
 pub use scene::{Facts, Scene};

@@ -51,6 +51,7 @@ pub const ALL: &[Descriptor] = &[
     network::endpoints::DESCRIPTOR,
     network::endpoint_slice_mirroring::DESCRIPTOR,
     network::service_cidr::DESCRIPTOR,
+    cluster::policy_status::DESCRIPTOR,
     cluster::service_account::DESCRIPTOR,
     cluster::root_ca::DESCRIPTOR,
     cluster::legacy_tokens::DESCRIPTOR,

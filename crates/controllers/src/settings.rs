@@ -34,6 +34,8 @@ pub struct Settings {
     pub mirroring_max_per_subset: usize,
     /// `--concurrent-statefulset-syncs`.
     pub stateful_set_syncs: usize,
+    /// `--concurrent-validating-admission-policy-status-syncs`.
+    pub policy_status_syncs: usize,
     /// `--concurrent-ttl-after-finished-syncs`.
     pub ttl_after_finished_syncs: usize,
     /// `--terminated-pod-gc-threshold`: how many ended pods may stay; 0 or less for any number.
@@ -152,6 +154,7 @@ impl Default for Settings {
             mirroring_batch_period: Duration::ZERO,
             mirroring_max_per_subset: 1000,
             stateful_set_syncs: 5,
+            policy_status_syncs: 5,
             ttl_after_finished_syncs: 5,
             terminated_pod_gc_threshold: 12_500,
             namespace_syncs: 10,

@@ -54,7 +54,7 @@ impl PolicyKind for ValidatingAdmissionPolicy {
             rule: Compiled::new(env, &own.expression, Wanted::Bool),
             message: own.message.trim().to_owned(),
             message_expression: (!own.message_expression.is_empty())
-                .then(|| Compiled::new(&messages, &own.message_expression, Wanted::Text)),
+                .then(|| Compiled::new(messages, &own.message_expression, Wanted::Text)),
             reason: own.reason.clone().unwrap_or_default(),
         };
         let annotations = self.spec.audit_annotations.iter();

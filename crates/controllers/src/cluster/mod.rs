@@ -6,6 +6,7 @@ pub(crate) mod cluster_role_aggregation;
 pub(crate) mod garbage_collector;
 pub(crate) mod legacy_tokens;
 pub(crate) mod namespace;
+pub(crate) mod policy_status;
 pub(crate) mod resource_quota;
 pub(crate) mod root_ca;
 pub(crate) mod service_account;

@@ -59,6 +59,8 @@ const CONTROLLERS: FlagSet = FlagSet {
         Flag::int32("concurrent-serviceaccount-token-syncs", "5").help("How many token Secrets are filled at a time."),
         Flag::int32("concurrent-statefulset-syncs", "5").help("How many stateful sets are synced at a time."),
         Flag::int32("concurrent-ttl-after-finished-syncs", "5").help("How many finished jobs are handled at a time."),
+        Flag::int32("concurrent-validating-admission-policy-status-syncs", "5")
+            .help("How many admission policies are checked at a time."),
         Flag::bool("enable-garbage-collector", "true")
             .help("Run the garbage collector; must agree with the API server's flag."),
         Flag::duration("endpoint-updates-batch-period", "0s").help("How long to gather pod changes for Endpoints."),
@@ -156,7 +158,6 @@ const UNSUPPORTED: FlagSet = FlagSet {
         Flag::int32("concurrent-ephemeralvolume-syncs", "5").hidden(),
         Flag::int32("concurrent-horizontal-pod-autoscaler-syncs", "5").hidden(),
         Flag::int32("concurrent-resourceclaim-syncs", "50").hidden(),
-        Flag::int32("concurrent-validating-admission-policy-status-syncs", "5").hidden(),
         Flag::bool("disable-attach-detach-reconcile-sync", "false").hidden(),
         Flag::bool("disable-force-detach-on-timeout", "false").hidden(),
         Flag::bool("enable-dynamic-provisioning", "true").hidden(),

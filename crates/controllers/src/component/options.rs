@@ -191,6 +191,7 @@ fn settings(options: &Options, client: &ClientConfig, errors: &mut Errors) -> Se
         mirroring_batch_period: options.duration("mirroring-endpointslice-updates-batch-period"),
         mirroring_max_per_subset: workers("mirroring-max-endpoints-per-subset"),
         stateful_set_syncs: workers("concurrent-statefulset-syncs"),
+        policy_status_syncs: workers("concurrent-validating-admission-policy-status-syncs"),
         ttl_after_finished_syncs: workers("concurrent-ttl-after-finished-syncs"),
         terminated_pod_gc_threshold: i32::try_from(threshold).unwrap_or(i32::MAX),
         namespace_syncs: workers("concurrent-namespace-syncs"),

@@ -108,7 +108,7 @@ impl<'a> Expressions<'a> {
         let shown = if place == Place::Annotation { source } else { source.trim() };
         let source = source.trim();
         let compiled = if place == Place::Message {
-            compile(&composition.without_authorizer(), source, wanted)
+            compile(composition.without_authorizer(), source, wanted)
         } else {
             compile(composition.environment(), source, wanted)
         };
