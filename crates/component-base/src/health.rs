@@ -186,6 +186,17 @@ impl Health {
         split(path).is_some()
     }
 
+    /// The path of each check.
+    #[must_use]
+    pub fn check_paths(&self) -> Vec<String> {
+        let checks = self.checks.read();
+        let of = |endpoint: &Endpoint| {
+            let name = endpoint.name();
+            checks[*endpoint as usize].iter().map(move |check| format!("/{name}/{}", check.name))
+        };
+        Endpoint::ALL.iter().flat_map(of).collect()
+    }
+
     /// Answers a path of one of the endpoints; nothing for other paths and unknown checks. The method does not matter.
     pub async fn answer(&self, path: &str, query: Option<&str>) -> Option<Response> {
         let (endpoint, name) = split(path)?;

@@ -1,7 +1,7 @@
 //! Discovery in one document: every group with its versions, resources and subresources.
 //! Concept: <https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-discovery>
 
-use api_machinery::meta::{GroupVersionKind, ObjectMeta};
+use api_machinery::meta::{GroupVersionKind, ListMeta, ObjectMeta};
 use api_machinery::{json, protobuf};
 use api_types::apidiscovery_v2::constants::{discovery_freshness, resource_scope};
 use api_types::apidiscovery_v2::{
@@ -37,7 +37,7 @@ pub(super) fn document(catalog: &Catalog, core: bool) -> Document {
         for group in groups.iter().rev() {
             out.message(2, |out| out.members(group));
         }
-        out.message(1, |_| {});
+        out.message(1, |out| out.members(&ListMeta::default()));
     });
     Document { etag: format!("\"{}\"", digest(text.as_bytes())), json: text.into(), protobuf: sealed.into() }
 }

@@ -6,7 +6,6 @@ use api_machinery::status::ApiError;
 use async_trait::async_trait;
 use component_base::serving::Response;
 use http::StatusCode;
-use registry::Registry;
 
 use crate::aggregation::state::Aggregation;
 use crate::chain::{Authorized, Request};
@@ -34,25 +33,26 @@ struct Index {
 #[async_trait]
 impl Endpoint for Index {
     async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
-        Ok(respond::json(request.wish(), StatusCode::OK, document(&self.own, cx.registry(), &self.aggregation)))
+        Ok(respond::json(request.wish(), StatusCode::OK, document(&self.own, cx, &self.aggregation)))
     }
 }
 
 /// Every path, sorted, in indented JSON.
-fn document(routed: &[&str], registry: &Registry, aggregation: &Aggregation) -> String {
+fn document(routed: &[&str], cx: &ApiCx, aggregation: &Aggregation) -> String {
     let mut paths: Vec<String> = routed.iter().copied().map(str::to_owned).collect();
-    for resource in registry.resources() {
+    paths.extend(cx.health.check_paths());
+    for resource in cx.registry().resources() {
         let info = resource.info();
         if !info.group.is_empty() {
             paths.push(format!("/apis/{}", info.group));
             paths.push(format!("/apis/{}/{}", info.group, info.version));
         }
     }
-    for listed in aggregation.listed().into_iter().filter(|listed| listed.elsewhere.is_some()) {
+    for listed in aggregation.listed().into_iter().filter(|listed| !listed.group.is_empty()) {
         paths.push(format!("/apis/{}", listed.group));
         paths.push(format!("/apis/{}/{}", listed.group, listed.version));
     }
-    paths.extend(["/api", "/api/v1", "/apis", "/apis/"].map(str::to_owned));
+    paths.extend(["/api", "/api/v1", "/apis", "/apis/", "/openapi/v3/"].map(str::to_owned));
     paths.sort_unstable();
     paths.dedup();
     let quoted: Vec<String> = paths.iter().map(|path| format!("    {path:?}")).collect();
