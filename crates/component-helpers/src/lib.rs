@@ -12,6 +12,8 @@ pub mod pod_requests;
 pub mod pod_state;
 pub mod qos;
 pub mod quota;
+pub mod resource_names;
 pub mod selectors;
 pub mod taints;
 pub mod time_zone;
+pub mod tolerations;

@@ -8,6 +8,7 @@ use api_types::core_v1::constants::BETA_STORAGE_CLASS_ANNOTATION;
 use api_types::core_v1::{PersistentVolumeClaim, Pod, ResourceList, Service};
 
 use super::whole;
+use crate::resource_names::is_extended;
 use crate::{pod_requests, pod_state};
 
 const STORAGE: &str = "requests.storage";
@@ -22,11 +23,6 @@ pub(super) fn of_pods(name: &str) -> bool {
         Some(("limits", resource)) => plain(resource) && !resource.starts_with("hugepages-"),
         _ => false,
     }
-}
-
-/// A resource of somebody else's domain.
-fn is_extended(resource: &str) -> bool {
-    resource.split_once('/').is_some_and(|(domain, _)| !domain.contains("kubernetes.io"))
 }
 
 /// Whether a name is about claims.

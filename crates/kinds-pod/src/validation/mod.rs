@@ -13,7 +13,6 @@ mod projected;
 mod resources;
 mod security;
 mod spread;
-mod tolerations;
 pub mod volume_sources;
 mod volumes;
 mod windows;
@@ -32,12 +31,11 @@ pub use annotations::{
     APPARMOR, MIRROR, apparmor_of, validate_apparmor_update, validate_mirror_update, validate_pod_annotations,
 };
 pub(crate) use annotations::{SECCOMP_CONTAINER, SECCOMP_POD};
+pub use component_helpers::resource_names::is_extended;
+pub use component_helpers::tolerations::validate_tolerations;
 pub use containers::validate_image_space;
 pub use probes::port_or_name;
-pub use resources::{
-    amount, container_resource_name, is_extended, is_overcommitable, standard_name, validate_overhead_amounts,
-};
-pub use tolerations::validate_tolerations;
+pub use resources::{amount, container_resource_name, is_overcommitable, standard_name, validate_overhead_amounts};
 pub use volume_sources::validate_template_metadata;
 pub use volumes::{ISCSI_NAME, fits_portal};
 

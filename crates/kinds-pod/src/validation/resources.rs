@@ -8,6 +8,7 @@ use api_machinery::names;
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::{PodSpec, ResourceList, ResourceRequirements};
 use component_helpers::pod_requests;
+use component_helpers::resource_names::{is_extended, is_native};
 use kinds_frame::field_rules::{self as rules, NOT_NEGATIVE};
 use kinds_frame::pod_containers::each_container;
 
@@ -50,16 +51,6 @@ fn is_huge(name: &str) -> bool {
 /// Whether a name without a slash is one of those the project defines.
 pub fn standard_name(name: &str) -> bool {
     STANDARD.contains(&name) || COUNTED.contains(&name) || is_huge(name) || name.starts_with("requests.hugepages-")
-}
-
-/// Whether a name belongs to the project rather than to some device.
-fn is_native(name: &str) -> bool {
-    !name.contains('/') || name.contains("kubernetes.io/")
-}
-
-/// Whether a name stands for something that a device plugin or driver offers.
-pub fn is_extended(name: &str) -> bool {
-    !is_native(name) && !name.starts_with("requests.") && names::qualified_name(&format!("requests.{name}")).is_empty()
 }
 
 /// Whether a resource is counted in whole numbers.

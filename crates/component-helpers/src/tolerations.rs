@@ -4,7 +4,6 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::Toleration;
 use api_types::core_v1::constants::{taint_effect, toleration_operator};
-use kinds_frame::field_rules::NameRule;
 
 /// Checks a list of tolerations.
 pub fn validate_tolerations(path: &Path, tolerations: &[Toleration], errors: &mut ErrorList) {
@@ -17,8 +16,7 @@ fn validate(path: &Path, toleration: &Toleration, errors: &mut ErrorList) {
     let operator = BadValue::named(&toleration.operator);
     let at = path.child("operator");
     if !toleration.key.is_empty() {
-        let rule: NameRule = names::qualified_name;
-        errors.push_invalid(&path.child("key"), &toleration.key, rule(&toleration.key));
+        errors.push_invalid(&path.child("key"), &toleration.key, names::qualified_name(&toleration.key));
     } else if toleration.operator != "Exists" {
         let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
         errors.push(at.invalid(operator.clone(), detail));
