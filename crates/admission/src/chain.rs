@@ -27,63 +27,9 @@ pub enum SelectError {
         /// The name.
         name: String,
     },
-    /// The plugin is upstream's, but not here yet.
-    #[error("enable-admission-plugins plugin {0:?} is not supported by this server")]
-    NotYet(String),
     /// A name is in both lists.
     #[error("[{0}] in enable-admission-plugins and disable-admission-plugins overlapped")]
     Overlap(String),
-}
-
-/// Every plugin of upstream, in its order. Switching one off that is not here is accepted, asking for it is not: a check
-/// that silently does not happen would be worse than a server that does not start.
-pub(crate) const UPSTREAM: &[&str] = &[
-    "AlwaysAdmit",
-    "NamespaceAutoProvision",
-    "NamespaceLifecycle",
-    "NamespaceExists",
-    "LimitPodHardAntiAffinityTopology",
-    "LimitRanger",
-    "ServiceAccount",
-    "NodeRestriction",
-    "TaintNodesByCondition",
-    "AlwaysPullImages",
-    "ImagePolicyWebhook",
-    "PodSecurity",
-    "PodNodeSelector",
-    "Priority",
-    "DefaultTolerationSeconds",
-    "PodTolerationRestriction",
-    "EventRateLimit",
-    "ExtendedResourceToleration",
-    "DefaultStorageClass",
-    "StorageObjectInUseProtection",
-    "PodGroupProtection",
-    "OwnerReferencesPermissionEnforcement",
-    "PersistentVolumeClaimResize",
-    "RuntimeClass",
-    "CertificateApproval",
-    "CertificateSigning",
-    "ClusterTrustBundleAttest",
-    "CertificateSubjectRestriction",
-    "DefaultIngressClass",
-    "DenyServiceExternalIPs",
-    "PodTopologyLabels",
-    "PodGroupWorkloadExists",
-    "NodeDeclaredFeatureValidator",
-    "JobValidation",
-    "PodResizeValidator",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionWebhook",
-    "ResourceQuota",
-    "AlwaysDeny",
-];
-
-/// Whether upstream has a plugin that this server does not have yet.
-fn is_missing(name: &str) -> bool {
-    UPSTREAM.contains(&name) && ALL.iter().all(|entry| entry.name != name)
 }
 
 /// The chosen plugins.
@@ -102,14 +48,12 @@ impl Selection {
     /// Every problem of the selection.
     #[must_use]
     pub fn problems(&self) -> Vec<SelectError> {
-        let known = |name: &String| UPSTREAM.contains(&name.as_str());
+        let known = |name: &String| ALL.iter().any(|entry| entry.name == name);
         let unknown = |flag: &'static str, names: &[String]| -> Vec<SelectError> {
             let missing = names.iter().filter(|name| !known(name));
             missing.map(|name| SelectError::Unknown { flag, name: name.clone() }).collect()
         };
         let mut problems = unknown("enable-admission-plugins", &self.enabled);
-        let wanted = self.enabled.iter().filter(|name| is_missing(name));
-        problems.extend(wanted.cloned().map(SelectError::NotYet));
         problems.extend(unknown("disable-admission-plugins", &self.disabled));
         let both: Vec<&str> =
             self.enabled.iter().filter(|name| self.disabled.contains(name)).map(String::as_str).collect();
@@ -119,7 +63,10 @@ impl Selection {
         problems
     }
 
-    fn chooses(&self, name: &str, by_default: bool) -> bool {
+    /// Whether a plugin runs.
+    #[must_use]
+    pub fn chooses(&self, entry: &PluginEntry) -> bool {
+        let (name, by_default) = (entry.name, entry.enabled_by_default);
         let listed = |names: &[String]| names.iter().any(|own| own == name);
         listed(&self.enabled) || (by_default && !listed(&self.disabled))
     }
@@ -129,7 +76,7 @@ impl Chain {
     /// The chosen plugins, ready to run.
     #[must_use]
     pub fn new(selection: &Selection, settings: &Settings, context: Context) -> Self {
-        let chosen = ALL.iter().filter(|entry| selection.chooses(entry.name, entry.enabled_by_default));
+        let chosen = ALL.iter().filter(|entry| selection.chooses(entry));
         let build =
             |entry: &PluginEntry| Chosen { name: entry.name, passes: entry.passes, plugin: (entry.build)(settings) };
         Self { context, plugins: chosen.map(build).collect() }
@@ -229,13 +176,12 @@ mod tests {
     fn selections_have_problems() {
         let cases = [
             ("", "", vec![]),
-            ("NodeRestriction", "PodSecurity,EventRateLimit", vec![]),
+            ("NodeRestriction,EventRateLimit", "PodSecurity,ValidatingAdmissionPolicy", vec![]),
             (
                 "Foo,EventRateLimit",
                 "Bar",
                 vec![
                     "enable-admission-plugins plugin \"Foo\" is unknown",
-                    "enable-admission-plugins plugin \"EventRateLimit\" is not supported by this server",
                     "disable-admission-plugins plugin \"Bar\" is unknown",
                 ],
             ),

@@ -19,8 +19,10 @@ pub use attributes::{Annotations, Attributes, Operation, OperationOptions, Warni
 pub use chain::{Chain, SelectError, Selection};
 pub use findings::Findings;
 pub use lookup::{Lookup, Wish};
-pub use plugin::{Context, Passes, Plugin, PluginEntry, Settings};
-pub use plugins::{ALL, PodSecurityConfig};
+pub use plugin::{
+    ConfigurationError, Configurations, Configured, Context, Passes, Plugin, PluginEntry, ReadConfiguration, Settings,
+};
+pub use plugins::{ALL, ImagePolicyConfig, ImageReviewer};
 pub use policies::ParamResource;
 pub use recorder::{
     ConditionKind, ConditionRun, NoRecorder, Pass, PodSecurityEvaluation, PodSecurityRequest, PolicyCheck, PolicyError,

@@ -9,7 +9,7 @@ use api_machinery::object::{Kind, Object};
 use api_machinery::renamed::Renamed;
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
-use api_types::core_v1::ResourceQuota;
+use api_types::core_v1::{Namespace, ResourceQuota};
 use async_trait::async_trait;
 use cel::kubernetes::authorizer::{Decision, Question};
 
@@ -22,8 +22,12 @@ pub struct Wish<'a> {
     pub verb: &'a str,
     /// The API group; empty for core.
     pub group: &'a str,
+    /// The version; empty for any.
+    pub version: &'a str,
     /// The plural resource name.
     pub resource: &'a str,
+    /// The subresource; usually empty.
+    pub subresource: &'a str,
     /// The namespace; empty for the cluster.
     pub namespace: &'a str,
     /// The object's name.
@@ -60,8 +64,14 @@ pub trait Lookup: Send + Sync {
     fn resource_of(&self, kind: &GroupVersionKind) -> Option<ParamResource>;
     /// What the authorizer says to a question of an expression.
     async fn decide(&self, user: &UserInfo, question: &Question) -> Decision;
+    /// Creates a namespace of this name.
+    async fn create_namespace(&self, name: &str) -> Result<(), ApiError>;
+    /// What the authorizer says to something else that the caller may want to do.
+    async fn authorize(&self, user: &UserInfo, wish: &Wish<'_>) -> Decision;
     /// Whether the caller may do something else, which some plugins ask.
-    async fn is_allowed(&self, user: &UserInfo, wish: &Wish<'_>) -> bool;
+    async fn is_allowed(&self, user: &UserInfo, wish: &Wish<'_>) -> bool {
+        self.authorize(user, wish).await.allowed
+    }
 }
 
 impl dyn Lookup + '_ {
@@ -93,6 +103,17 @@ impl dyn Lookup + '_ {
     pub async fn get_live<T: Kind + Object>(&self, namespace: &str, name: &str) -> Result<Arc<T>, ApiError> {
         let found = self.live(T::TYPE.place(), namespace, name).await?;
         typed(found).ok_or_else(|| ApiError::internal("an object of another kind"))
+    }
+
+    /// A namespace as the cache has it, or else as the store has it.
+    ///
+    /// # Errors
+    /// 404 where neither has it, or whatever kept the store from answering.
+    pub async fn namespace(&self, name: &str) -> Result<Arc<Namespace>, ApiError> {
+        match self.get("", name) {
+            Some(namespace) => Ok(namespace),
+            None => self.get_live("", name).await,
+        }
     }
 }
 

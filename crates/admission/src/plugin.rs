@@ -1,14 +1,17 @@
 //! What a plugin is.
 
+use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api_machinery::object::{KindType, Object};
 use api_machinery::status::ApiError;
+use api_machinery::value::Value;
 use async_trait::async_trait;
 use base::{SharedClock, SharedRng};
 
 use crate::webhook::Callers;
-use crate::{Attributes, Lookup, Pass, PodSecurityConfig, Recorder, Versions};
+use crate::{ALL, Attributes, Lookup, Pass, Recorder, Selection, Versions};
 
 /// What plugins are given besides the request.
 #[derive(Clone)]
@@ -34,8 +37,62 @@ pub struct Settings {
     pub not_ready_toleration_seconds: i64,
     /// `--default-unreachable-toleration-seconds`
     pub unreachable_toleration_seconds: i64,
-    /// What `--admission-control-config-file` says of PodSecurity.
-    pub pod_security: PodSecurityConfig,
+    /// Whether nodes say which features they have, and updates of pods are held against it (gate `NodeDeclaredFeatures`).
+    pub node_declared_features: bool,
+    /// What `--admission-control-config-file` says of plugins.
+    pub configured: Configurations,
+}
+
+/// What a configuration says of a plugin, as the plugin's own type.
+pub type Configured = Arc<dyn Any + Send + Sync>;
+
+/// Reads what a configuration says of a plugin; nothing is given where it says nothing.
+pub type ReadConfiguration = fn(Option<&Value>) -> Result<Configured, String>;
+
+/// The configuration of a plugin is wrong, or missing where it may not be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("couldn't init admission plugin {plugin:?}: {why}")]
+pub struct ConfigurationError {
+    /// The plugin.
+    pub plugin: &'static str,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// The configurations of plugins, by their types.
+#[derive(Debug, Clone, Default)]
+pub struct Configurations(BTreeMap<TypeId, Configured>);
+
+impl Configurations {
+    /// Reads the configurations of all plugins that a file has something for, and of all that run and may have one.
+    ///
+    /// # Errors
+    /// What is wrong with each.
+    pub fn read(selection: &Selection, of: &BTreeMap<String, Value>) -> Result<Self, Vec<ConfigurationError>> {
+        let (mut read_ones, mut problems) = (Self::default(), Vec::new());
+        for entry in ALL {
+            let (Some(read), value) = (entry.configuration, of.get(entry.name)) else { continue };
+            if value.is_none() && !selection.chooses(entry) {
+                continue;
+            }
+            match read(value) {
+                Ok(configured) => read_ones.put(configured),
+                Err(why) => problems.push(ConfigurationError { plugin: entry.name, why }),
+            }
+        }
+        if problems.is_empty() { Ok(read_ones) } else { Err(problems) }
+    }
+
+    /// Keeps a configuration that was read.
+    pub(crate) fn put(&mut self, configured: Configured) {
+        self.0.insert((*configured).type_id(), configured);
+    }
+
+    /// The configuration of this type.
+    #[must_use]
+    pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.0.get(&TypeId::of::<T>())?).downcast().ok()
+    }
 }
 
 impl Default for Settings {
@@ -44,7 +101,8 @@ impl Default for Settings {
         Self {
             not_ready_toleration_seconds,
             unreachable_toleration_seconds,
-            pod_security: PodSecurityConfig::default(),
+            node_declared_features: true,
+            configured: Configurations::default(),
         }
     }
 }
@@ -115,6 +173,36 @@ pub struct PluginEntry {
     /// The kinds that it looks up: of these the API server keeps a cache, whatever `--watch-cache-sizes` says, as upstream
     /// has informers of them.
     pub reads: &'static [&'static KindType],
+    /// Reads its configuration, if it has one.
+    pub configuration: Option<ReadConfiguration>,
     /// Makes the plugin.
     pub build: fn(&Settings) -> Box<dyn Plugin>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn configurations_are_read_of_plugins_that_run_or_are_named() {
+        let missing = "couldn't init admission plugin \"ImagePolicyWebhook\": no config specified";
+        let wrong = "couldn't init admission plugin \"PodSecurity\": no kind \"X\" is registered for version \"v1\"";
+        let of_kind_x = || json!({"apiVersion": "v1", "kind": "X"});
+        for (enabled, of, expected) in [
+            ("", None, vec![]),
+            ("PodNodeSelector", None, vec![]),
+            ("ImagePolicyWebhook", None, vec![missing]),
+            ("", Some(("PodSecurity", of_kind_x())), vec![wrong]),
+            ("ImagePolicyWebhook", Some(("PodSecurity", of_kind_x())), vec![missing, wrong]),
+            ("", Some(("PodNodeSelector", json!({"podNodeSelectorPluginConfig": {"n": "a=b"}}))), vec![]),
+        ] {
+            let selection = Selection { enabled: vec![enabled.to_owned()], disabled: Vec::new() };
+            let of = of.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+            let problems = Configurations::read(&selection, &of).err().unwrap_or_default();
+            let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            assert_eq!(texts, expected, "{enabled} {of:?}");
+        }
+    }
 }

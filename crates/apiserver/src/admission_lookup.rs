@@ -8,7 +8,7 @@ use api_machinery::meta::ListOptions;
 use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
-use api_types::core_v1::ResourceQuota;
+use api_types::core_v1::{Namespace, ResourceQuota};
 use async_trait::async_trait;
 use authz::{Attributes, Authorizer, Decision};
 use cel::kubernetes::authorizer::{self, Question};
@@ -109,18 +109,31 @@ impl admission::Lookup for RegistryLookup {
         authorizer::Decision { allowed: status.allowed, reason: status.reason, error }
     }
 
-    async fn is_allowed(&self, user: &UserInfo, wish: &Wish<'_>) -> bool {
+    async fn create_namespace(&self, name: &str) -> Result<(), ApiError> {
+        let resource = self.resource(Namespace::TYPE.place()).ok_or_else(ApiError::unknown_resource)?;
+        let mut namespace = Namespace::default();
+        name.clone_into(&mut namespace.metadata.name);
+        resource.rules().set_defaults(&mut namespace);
+        let hooks = Hooks { admission: &AdmitAll, track: None };
+        resource.create(&server_request(resource.rule_context(), ""), Box::new(namespace), &hooks).await.map(drop)
+    }
+
+    async fn authorize(&self, user: &UserInfo, wish: &Wish<'_>) -> authorizer::Decision {
+        let version = if wish.version.is_empty() { "*" } else { wish.version };
         let attributes = Attributes {
             user: user.clone(),
             verb: wish.verb.to_owned(),
             resource_request: true,
             namespace: wish.namespace.to_owned(),
             group: wish.group.to_owned(),
-            version: "*".to_owned(),
+            version: version.to_owned(),
             resource: wish.resource.to_owned(),
+            subresource: wish.subresource.to_owned(),
             name: wish.name.to_owned(),
             ..Attributes::default()
         };
-        self.authorizer.authorize(&attributes).await.decision == Decision::Allow
+        let outcome = self.authorizer.authorize(&attributes).await;
+        let allowed = outcome.decision == Decision::Allow;
+        authorizer::Decision { allowed, reason: outcome.reason, error: outcome.error }
     }
 }

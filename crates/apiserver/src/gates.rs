@@ -15,6 +15,11 @@ pub(crate) const DEVICES: Feature = Feature::named("DynamicResourceAllocation");
 /// Servers behind this one are told of users' uids.
 pub(crate) const REMOTE_UID: Feature = Feature::named("RemoteRequestHeaderUID");
 
+/// Nodes say which features they have, and updates of pods are held against it.
+pub(crate) const NODE_DECLARED_FEATURES: Feature = Feature::named("NodeDeclaredFeatures");
+
 /// All of them.
-pub(crate) const KNOWN: Known =
-    Known::switching(&[&[COMPRESS, SUBJECT_UID, CBOR, CLAIM_RIGHTS, DEVICES, REMOTE_UID], kinds::gates::SWITCHED]);
+pub(crate) const KNOWN: Known = Known::switching(&[
+    &[COMPRESS, SUBJECT_UID, CBOR, CLAIM_RIGHTS, DEVICES, REMOTE_UID, NODE_DECLARED_FEATURES],
+    kinds::gates::SWITCHED,
+]);

@@ -11,7 +11,8 @@ mod usage;
 use api_machinery::object::Object;
 use api_machinery::quantity::Quantity;
 use api_machinery::time::Time;
-use api_types::core_v1::{Pod, ResourceList, ResourceQuotaSpec};
+use api_types::core_v1::{Pod, ResourceList, ResourceQuotaSpec, ScopedResourceSelectorRequirement};
+use scopes::Term;
 
 /// Resources whose objects are never counted, in any group of this list.
 const IGNORED: &[(&str, &str)] = &[
@@ -97,11 +98,31 @@ impl Evaluator {
     /// Whether the quota's scopes all choose the object. Only pods and claims have scopes.
     #[must_use]
     pub fn chooses(&self, quota: &ResourceQuotaSpec, object: &dyn Object) -> bool {
-        scopes::of(quota).iter().all(|term| match self {
+        scopes::of(quota).iter().all(|term| self.meets(term, object))
+    }
+
+    fn meets(&self, term: &Term<'_>, object: &dyn Object) -> bool {
+        match self {
             Self::Pods => object.downcast_ref().is_some_and(|pod| term.chooses_pod(pod)),
             Self::Claims => object.downcast_ref().is_some_and(|claim| term.chooses_claim(claim)),
             Self::Services | Self::Count(_) => false,
-        })
+        }
+    }
+
+    /// Those of the terms that choose the object.
+    pub fn met<'a>(
+        &'a self,
+        terms: &'a [ScopedResourceSelectorRequirement],
+        object: &'a dyn Object,
+    ) -> impl Iterator<Item = &'a ScopedResourceSelectorRequirement> {
+        terms.iter().filter(move |own| self.meets(&(*own).into(), object))
+    }
+
+    /// The scopes of the quota that choose the object.
+    #[must_use]
+    pub fn scopes_met(&self, quota: &ResourceQuotaSpec, object: &dyn Object) -> Vec<String> {
+        let terms = scopes::of(quota);
+        terms.iter().filter(|term| self.meets(term, object)).map(|term| term.scope().to_owned()).collect()
     }
 
     /// What a pod's containers leave out of that which these names limit, such as `cpu for: a,b; memory for: a`;

@@ -11,6 +11,7 @@ pub(super) const ADMIT: PluginEntry = PluginEntry {
     enabled_by_default: false,
     passes: Passes::Both,
     reads: &[],
+    configuration: None,
     build: |_| {
         tracing::warn!("AlwaysAdmit is deprecated; it does nothing");
         Box::new(AlwaysAdmit)
@@ -22,6 +23,7 @@ pub(super) const DENY: PluginEntry = PluginEntry {
     enabled_by_default: false,
     passes: Passes::Both,
     reads: &[],
+    configuration: None,
     build: |_| {
         tracing::warn!("AlwaysDeny is deprecated; nothing can be written");
         Box::new(AlwaysDeny)

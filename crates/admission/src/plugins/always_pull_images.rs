@@ -15,6 +15,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: false,
     passes: Passes::Both,
     reads: &[],
+    configuration: None,
     build: |_| Box::new(AlwaysPullImages),
 };
 

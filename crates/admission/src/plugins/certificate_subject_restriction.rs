@@ -13,6 +13,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Validating,
     reads: &[],
+    configuration: None,
     build: |_| Box::new(SubjectRestriction),
 };
 

@@ -16,6 +16,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Mutating,
     reads: &[&StorageClass::TYPE],
+    configuration: None,
     build: |_| Box::new(DefaultStorageClass),
 };
 

@@ -13,6 +13,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Mutating,
     reads: &[],
+    configuration: None,
     build: |settings| Box::new(DefaultTolerationSeconds(settings.clone())),
 };
 

@@ -12,6 +12,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: false,
     passes: Passes::Validating,
     reads: &[],
+    configuration: None,
     build: |_| Box::new(DenyServiceExternalIps),
 };
 

@@ -19,6 +19,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Both,
     reads: &[&LimitRange::TYPE],
+    configuration: None,
     build: |_| Box::new(LimitRanger),
 };
 

@@ -29,6 +29,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Mutating,
     reads: &[&MutatingAdmissionPolicy::TYPE, &MutatingAdmissionPolicyBinding::TYPE, &Namespace::TYPE],
+    configuration: None,
     build: |_| Box::new(Policies::default()),
 };
 

@@ -25,6 +25,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Mutating,
     reads: &[&MutatingWebhookConfiguration::TYPE, &Namespace::TYPE],
+    configuration: None,
     build: |_| Box::new(MutatingWebhook::default()),
 };
 

@@ -12,6 +12,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: false,
     passes: Passes::Validating,
     reads: &[&Namespace::TYPE],
+    configuration: None,
     build: |_| Box::new(NamespaceExists),
 };
 
@@ -31,11 +32,7 @@ impl Plugin for NamespaceExists {
         _: Option<&dyn Object>,
         _: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
-        let name = &attributes.namespace;
-        if cx.lookup.get::<Namespace>("", name).is_none() {
-            cx.lookup.get_live::<Namespace>("", name).await?;
-        }
-        Ok(())
+        cx.lookup.namespace(&attributes.namespace).await.map(drop)
     }
 }
 

@@ -20,6 +20,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Mutating,
     reads: &[&Namespace::TYPE],
+    configuration: None,
     build: |_| Box::new(NamespaceLifecycle::default()),
 };
 

@@ -19,6 +19,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: false,
     passes: Passes::Mutating,
     reads: &[&Node::TYPE, &Pod::TYPE, &ServiceAccount::TYPE],
+    configuration: None,
     build: |_| Box::new(NodeRestriction),
 };
 
@@ -311,7 +312,8 @@ impl ByNode<'_> {
         let user = &self.attributes.user;
         let name = &self.attributes.name;
         let (verb, namespace) = ("request-serviceaccounts-token-audience", &self.attributes.namespace);
-        if self.cx.lookup.is_allowed(user, &Wish { verb, group: "", resource: audience, namespace, name }).await {
+        if self.cx.lookup.is_allowed(user, &Wish { verb, resource: audience, namespace, name, ..Wish::default() }).await
+        {
             return Ok(());
         }
         self.refuse(format_args!(

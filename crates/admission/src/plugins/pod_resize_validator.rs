@@ -14,6 +14,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Validating,
     reads: &[&Node::TYPE],
+    configuration: None,
     build: |_| Box::new(PodResizeValidator),
 };
 

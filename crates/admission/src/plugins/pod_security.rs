@@ -13,19 +13,21 @@ mod subject;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api_machinery::field_path::ErrorList;
 use api_machinery::gvk::GroupKind;
 use api_machinery::meta::ObjectMeta;
 use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
+use api_machinery::value::Value;
 use api_types::apps_v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use api_types::batch_v1::{CronJob, Job};
 use api_types::core_v1::{Namespace, Pod, PodSpec, PodTemplate, PodTemplateSpec, ReplicationController};
 use async_trait::async_trait;
 
 use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry, PodSecurityEvaluation, PodSecurityRequest};
-pub use config::PodSecurityConfig;
+use config::PodSecurityConfig;
 use policy::{Level, LevelVersion, Policy};
 use subject::Subject;
 
@@ -34,14 +36,15 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Validating,
     reads: &[&Namespace::TYPE, &Pod::TYPE],
-    build: |settings| Box::new(PodSecurity(settings.pod_security.clone())),
+    configuration: Some(|value| Ok(Arc::new(PodSecurityConfig::read(value.unwrap_or(&Value::Null))?))),
+    build: |settings| Box::new(PodSecurity(settings.configured.get().unwrap_or_default())),
 };
 
 /// Subresources of pods that change nothing that counts.
 const IGNORED_SUBRESOURCES: [&str; 8] =
     ["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
-struct PodSecurity(PodSecurityConfig);
+struct PodSecurity(Arc<PodSecurityConfig>);
 
 /// One failed check: why, and in what.
 struct Violation {

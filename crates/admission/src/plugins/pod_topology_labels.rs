@@ -15,6 +15,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Mutating,
     reads: &[&Node::TYPE],
+    configuration: None,
     build: |_| Box::new(PodTopologyLabels),
 };
 

@@ -4,6 +4,8 @@
 //! namespace go one after another, so that they see each other's bookings.
 
 mod check;
+mod config;
+mod limited;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -19,6 +21,7 @@ use component_helpers::quota::Evaluator;
 
 use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 use check::Request;
+use config::Configuration;
 use turns::Turns;
 
 pub(super) const ENTRY: PluginEntry = PluginEntry {
@@ -26,7 +29,11 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Validating,
     reads: &[&Quota::TYPE],
-    build: |_| Box::new(ResourceQuota { turns: Turns::default() }),
+    configuration: Some(|value| Ok(Arc::new(Configuration::read(value)?))),
+    build: |settings| {
+        let configuration = settings.configured.get().unwrap_or_default();
+        Box::new(ResourceQuota { configuration, turns: Turns::default() })
+    },
 };
 
 /// How often a write that somebody else was faster with is made again.
@@ -34,7 +41,11 @@ const RETRIES: usize = 3;
 /// How long a request waits for its turn and its bookings.
 const LIMIT: Duration = Duration::from_secs(10);
 
+/// Prefix of the names of the configuration's types.
+const PACKAGE: &str = "io.k8s.apiserver.pkg.admission.plugin.resourcequota.apis.resourcequota.v1";
+
 struct ResourceQuota {
+    configuration: Arc<Configuration>,
     turns: Turns,
 }
 
@@ -59,10 +70,12 @@ impl Plugin for ResourceQuota {
             return Ok(());
         }
         // Most namespaces have no quota; nobody has to wait for a turn there.
-        if cx.lookup.quotas(&attributes.namespace).await?.is_empty() {
+        let limited = self.configuration.limited_resources.as_slice();
+        if limited.is_empty() && cx.lookup.quotas(&attributes.namespace).await?.is_empty() {
             return Ok(());
         }
-        let request = Request { evaluator: &evaluator, attributes, object, old, now: cx.clock.wall().into() };
+        let now = cx.clock.wall().into();
+        let request = Request { evaluator: &evaluator, attributes, object, old, limited, now };
         let evaluated = async {
             let _turn = self.turns.take(&attributes.namespace).await;
             book(cx, &request).await
@@ -101,8 +114,11 @@ async fn book(cx: &Context, request: &Request<'_>) -> Result<(), ApiError> {
     let mut only: Option<Vec<String>> = None;
     for attempt in 0..=RETRIES {
         let mut quotas: Vec<Arc<Quota>> = cx.lookup.quotas(&request.attributes.namespace).await?;
+        let mut request = *request;
         if let Some(only) = &only {
             quotas.retain(|quota| only.contains(&quota.metadata.name));
+            // What must be covered was, in the first round.
+            request.limited = &[];
         }
         let charged = request.check(&quotas)?;
         if request.attributes.dry_run {

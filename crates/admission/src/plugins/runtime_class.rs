@@ -16,6 +16,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Both,
     reads: &[&Class::TYPE],
+    configuration: None,
     build: |_| Box::new(RuntimeClass),
 };
 

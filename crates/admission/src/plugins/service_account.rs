@@ -22,6 +22,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Both,
     reads: &[&ServiceAccount::TYPE],
+    configuration: None,
     build: |_| Box::new(ServiceAccounts),
 };
 

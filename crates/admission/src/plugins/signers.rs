@@ -15,6 +15,7 @@ pub(super) const APPROVAL: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Validating,
     reads: &[],
+    configuration: None,
     build: |_| Box::new(Approval),
 };
 pub(super) const SIGNING: PluginEntry = PluginEntry {
@@ -22,6 +23,7 @@ pub(super) const SIGNING: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Validating,
     reads: &[],
+    configuration: None,
     build: |_| Box::new(Signing),
 };
 pub(super) const ATTEST: PluginEntry = PluginEntry {
@@ -29,6 +31,7 @@ pub(super) const ATTEST: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Validating,
     reads: &[],
+    configuration: None,
     build: |_| Box::new(Attest),
 };
 

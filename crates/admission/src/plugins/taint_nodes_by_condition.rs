@@ -12,6 +12,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Mutating,
     reads: &[],
+    configuration: None,
     build: |_| Box::new(TaintNodesByCondition),
 };
 

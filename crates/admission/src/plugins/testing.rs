@@ -13,7 +13,9 @@ use base::{Rng, TokioClock};
 use cel::kubernetes::authorizer::{Decision, Question};
 use parking_lot::Mutex;
 
-use crate::{Attributes, Context, Findings, Lookup, NoRecorder, Operation, PluginEntry, Settings, Warnings, Wish};
+use crate::{
+    Attributes, Context, Findings, Lookup, NoRecorder, Operation, ParamResource, PluginEntry, Settings, Warnings, Wish,
+};
 
 #[derive(Clone, Default)]
 pub(crate) struct Fixture {
@@ -23,8 +25,12 @@ pub(crate) struct Fixture {
     pub(super) stored: Vec<Arc<dyn Object>>,
     /// The quotas whose usage was written.
     pub(super) charged: Arc<Mutex<Vec<ResourceQuota>>>,
+    /// What somebody was asked about: verb, place, namespace and name.
+    pub(super) wishes: Arc<Mutex<Vec<String>>>,
     /// What everybody may do to which names: verb and name.
     pub(super) allowed: Vec<(&'static str, &'static str)>,
+    /// The namespaces that were created.
+    pub(super) created: Arc<Mutex<Vec<String>>>,
     /// How often the cache was asked.
     pub(super) lookups: Arc<AtomicUsize>,
 }
@@ -145,15 +151,35 @@ impl Lookup for Fixture {
     fn is_served(&self, _: [&str; 3]) -> bool {
         true
     }
-    fn resource_of(&self, _: &GroupVersionKind) -> Option<crate::ParamResource> {
-        None
+    fn resource_of(&self, kind: &GroupVersionKind) -> Option<ParamResource> {
+        let at = |resource: &str, namespaced| Some(ParamResource { resource: resource.to_owned(), namespaced });
+        match (&*kind.group, &*kind.version, &*kind.kind) {
+            ("", "v1", "Node") => at("nodes", false),
+            ("apps", "v1", "ReplicaSet") => at("replicasets", true),
+            _ => None,
+        }
     }
     async fn decide(&self, _: &UserInfo, question: &Question) -> Decision {
         let wanted: (&str, &str) = (&question.verb, &question.name);
         Decision { allowed: self.allowed.contains(&wanted), ..Decision::default() }
     }
-    async fn is_allowed(&self, _: &UserInfo, wish: &Wish<'_>) -> bool {
+    async fn create_namespace(&self, name: &str) -> Result<(), ApiError> {
+        match name {
+            "late" => Err(ApiError::already_exists(&GroupResource::new("", "namespaces"), name)),
+            "broken" => Err(ApiError::internal("no store")),
+            _ => {
+                self.created.lock().push(name.to_owned());
+                Ok(())
+            }
+        }
+    }
+    async fn authorize(&self, _: &UserInfo, wish: &Wish<'_>) -> Decision {
+        self.wishes.lock().push(format!(
+            "{} {}/{}/{}/{} {}/{}",
+            wish.verb, wish.group, wish.version, wish.resource, wish.subresource, wish.namespace, wish.name
+        ));
         let wanted: (&str, &str) = (wish.verb, wish.name);
-        self.allowed.contains(&wanted)
+        let allowed = self.allowed.contains(&wanted);
+        Decision { allowed, reason: if allowed { String::new() } else { "not you".to_owned() }, error: None }
     }
 }

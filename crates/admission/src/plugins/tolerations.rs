@@ -18,7 +18,7 @@ pub(super) fn merged(first: &[Toleration], second: &[Toleration]) -> Vec<Tolerat
 }
 
 /// Whether whatever the second tolerates is tolerated by the first, too.
-fn covers(wide: &Toleration, narrow: &Toleration) -> bool {
+pub(super) fn covers(wide: &Toleration, narrow: &Toleration) -> bool {
     if wide == narrow {
         return true;
     }

@@ -24,6 +24,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Validating,
     reads: &[&ValidatingAdmissionPolicy::TYPE, &ValidatingAdmissionPolicyBinding::TYPE, &Namespace::TYPE],
+    configuration: None,
     build: |_| Box::new(Policies::default()),
 };
 

@@ -18,6 +18,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Validating,
     reads: &[&ValidatingWebhookConfiguration::TYPE, &Namespace::TYPE],
+    configuration: None,
     build: |_| Box::new(ValidatingWebhook::default()),
 };
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use crate::ImageReviewer;
+
 /// Where a webhook is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {
@@ -73,13 +75,15 @@ pub struct Callers {
     pub mutating: Arc<dyn Caller>,
     /// Of `ValidatingAdmissionWebhook`.
     pub validating: Arc<dyn Caller>,
+    /// Whom `ImagePolicyWebhook` asks, where it is configured.
+    pub images: Option<Arc<dyn ImageReviewer>>,
 }
 
 impl Callers {
     /// Nobody is reached.
     #[must_use]
     pub fn none() -> Self {
-        Self { mutating: Arc::new(NoCaller), validating: Arc::new(NoCaller) }
+        Self { mutating: Arc::new(NoCaller), validating: Arc::new(NoCaller), images: None }
     }
 }
 

@@ -1,8 +1,8 @@
 //! `--admission-control-config-file`: what plugins are told beyond their flags.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use admission::PodSecurityConfig;
 use api_machinery::value::Value;
 use component_base::config_file;
 
@@ -10,16 +10,18 @@ use crate::config::WebhookKubeconfigs;
 
 const KIND: &str = "AdmissionConfiguration";
 const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"];
-/// The plugins that can be configured.
-const POD_SECURITY: &str = "PodSecurity";
+/// The plugins whose configuration is no more than a file of credentials.
 const MUTATING: &str = "MutatingAdmissionWebhook";
 const VALIDATING: &str = "ValidatingAdmissionWebhook";
-const CONFIGURABLE: [&str; 3] = [POD_SECURITY, MUTATING, VALIDATING];
+/// Members of a file that has no kind, and whose they are: before there was a kind the whole file was the plugin's.
+const OLD_MEMBERS: [(&str, &str); 2] =
+    [("imagePolicy", "ImagePolicyWebhook"), ("podNodeSelectorPluginConfig", "PodNodeSelector")];
 
 /// What a file says of plugins.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct PluginFiles {
-    pub(super) pod_security: PodSecurityConfig,
+    /// By plugin; the plugins read it.
+    pub(super) plugins: BTreeMap<String, Value>,
     pub(super) webhooks: WebhookKubeconfigs,
 }
 
@@ -35,14 +37,52 @@ pub(super) fn read(path: &str) -> Result<PluginFiles, String> {
 }
 
 fn from_value(value: &Value, directory: &Path) -> Result<PluginFiles, String> {
+    if let Some(plugins) = old_plugins(value)? {
+        return Ok(PluginFiles { plugins, ..PluginFiles::default() });
+    }
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     if text("kind") != KIND || !VERSIONS.contains(&text("apiVersion")) {
         return Err(format!("no kind {:?} is registered for version {:?}", text("kind"), text("apiVersion")));
     }
     refuse_others(value, "", &["apiVersion", "kind", "plugins"])?;
-    let none = Vec::new();
+    let mut plugins = BTreeMap::new();
+    for (name, plugin) in entries(value)? {
+        if let Some(configuration) = configuration(plugin, directory)? {
+            plugins.insert(name.to_owned(), configuration);
+        }
+    }
+    let mut kubeconfig = |name: &str| match plugins.remove(name) {
+        Some(own) => kubeconfig(&own).map_err(|why| format!("{name}: {why}")),
+        None => Ok(None),
+    };
+    let webhooks = WebhookKubeconfigs { mutating: kubeconfig(MUTATING)?, validating: kubeconfig(VALIDATING)? };
+    Ok(PluginFiles { plugins, webhooks })
+}
+
+/// What a file without a kind says.
+fn old_plugins(value: &Value) -> Result<Option<BTreeMap<String, Value>>, String> {
+    let has = |name: &str| value.get(name).is_some();
+    if has("apiVersion") || has("kind") || !OLD_MEMBERS.iter().any(|(member, _)| has(member)) {
+        return Ok(None);
+    }
+    refuse_others(value, "", &OLD_MEMBERS.map(|(member, _)| member))?;
+    let of_plugin = |(member, plugin): (&str, &str)| {
+        let own = value.get(member)?.clone();
+        Some((plugin.to_owned(), Value::Object([(member.to_owned(), own)].into_iter().collect())))
+    };
+    Ok(Some(OLD_MEMBERS.into_iter().filter_map(of_plugin).collect()))
+}
+
+/// Whether a plugin has a configuration.
+fn is_configurable(name: &str) -> bool {
+    let has_own = |entry: &admission::PluginEntry| entry.name == name && entry.configuration.is_some();
+    name == MUTATING || name == VALIDATING || admission::ALL.iter().any(has_own)
+}
+
+/// The entries of plugins by their names; the first of each counts.
+fn entries(value: &Value) -> Result<Vec<(&str, &Value)>, String> {
     let plugins = match value.get("plugins") {
-        None | Some(Value::Null) => &none,
+        None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(plugins)) => plugins,
         Some(_) => return Err("plugins: must be a list".to_owned()),
     };
@@ -51,25 +91,13 @@ fn from_value(value: &Value, directory: &Path) -> Result<PluginFiles, String> {
         let at = format!("plugins[{index}]");
         refuse_others(plugin, &at, &["name", "path", "configuration"])?;
         match plugin.get("name").and_then(Value::as_str) {
-            // The first entry counts.
             Some(name) if found.iter().any(|(own, _)| *own == name) => {}
-            Some(name) if CONFIGURABLE.contains(&name) => found.push((name, plugin)),
+            Some(name) if is_configurable(name) => found.push((name, plugin)),
             Some(other) => return Err(format!("{at}: plugin {other:?} takes no configuration in this server")),
             None => return Err(format!("{at}.name: must be a text")),
         }
     }
-    let of = |name: &str| found.iter().find(|(own, _)| *own == name).map(|(_, plugin)| *plugin);
-    let configured = |name: &str| of(name).map_or(Ok(None), |plugin| configuration(plugin, directory));
-    let pod_security = match configured(POD_SECURITY)? {
-        Some(own) => PodSecurityConfig::read(&own).map_err(|why| format!("{POD_SECURITY}: {why}"))?,
-        None => PodSecurityConfig::default(),
-    };
-    let kubeconfig = |name: &str| match configured(name)? {
-        Some(own) => kubeconfig(&own).map_err(|why| format!("{name}: {why}")),
-        None => Ok(None),
-    };
-    let webhooks = WebhookKubeconfigs { mutating: kubeconfig(MUTATING)?, validating: kubeconfig(VALIDATING)? };
-    Ok(PluginFiles { pod_security, webhooks })
+    Ok(found)
 }
 
 /// The configuration of a plugin: in its place, or in a file of its own.
@@ -127,8 +155,7 @@ mod tests {
     fn the_plugin_finds_its_part() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("security.yaml"), SECURITY).unwrap();
-        let expected = PodSecurityConfig::read(&config_file::parse(SECURITY).unwrap()).unwrap();
-        assert_ne!(expected, PodSecurityConfig::default());
+        let expected = BTreeMap::from([("PodSecurity".to_owned(), config_file::parse(SECURITY).unwrap())]);
         let inline = "{name: PodSecurity, configuration: {apiVersion: pod-security.admission.config.k8s.io/v1, kind: \
                       PodSecurityConfiguration, defaults: {enforce: baseline}}}";
         let by_path = "{name: PodSecurity, path: security.yaml}";
@@ -137,13 +164,30 @@ mod tests {
             (format!("[{inline}]"), &expected),
             (format!("[{by_path}]"), &expected),
             (format!("[{by_path}, {{name: PodSecurity, path: none.yaml}}]"), &expected),
-            ("[{name: PodSecurity}]".to_owned(), &PodSecurityConfig::default()),
-            ("[]".to_owned(), &PodSecurityConfig::default()),
+            ("[{name: PodSecurity}]".to_owned(), &BTreeMap::new()),
+            ("[]".to_owned(), &BTreeMap::new()),
         ] {
             std::fs::write(&file, configuration(&plugins)).unwrap();
-            let found = read(file.to_str().unwrap()).map(|own| own.pod_security);
+            let found = read(file.to_str().unwrap()).map(|own| own.plugins);
             assert_eq!(found.as_ref(), Ok(expected), "{plugins}");
         }
+    }
+
+    #[test]
+    fn files_of_before_there_was_a_kind_are_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("admission.yaml");
+        let of = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            read(file.to_str().unwrap())
+        };
+        let both = of("imagePolicy: {allowTTL: 5}\npodNodeSelectorPluginConfig: {a: b=c}\n").unwrap().plugins;
+        let expected = |text: &str| config_file::parse(text).unwrap();
+        assert_eq!(both["ImagePolicyWebhook"], expected("imagePolicy: {allowTTL: 5}"));
+        assert_eq!(both["PodNodeSelector"], expected("podNodeSelectorPluginConfig: {a: b=c}"));
+        assert_eq!(of("imagePolicy: {}\n").unwrap().plugins.len(), 1);
+        let mixed = of("imagePolicy: {}\nplugins: []\n").unwrap_err();
+        assert!(mixed.contains("unknown field \"plugins\""), "{mixed}");
     }
 
     #[test]
@@ -174,13 +218,11 @@ mod tests {
     fn what_would_have_no_effect_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("admission.yaml");
-        let wrong = "[{name: PodSecurity, configuration: {apiVersion: v1, kind: X}}]";
         for (text, expected) in [
             ("kind: AdmissionConfiguration\n".to_owned(), "no kind \"AdmissionConfiguration\" is registered"),
-            (configuration("[{name: EventRateLimit, path: x}]"), "\"EventRateLimit\" takes no configuration"),
+            (configuration("[{name: Priority, path: x}]"), "\"Priority\" takes no configuration"),
             (configuration("[{name: PodSecurity, config: {}}]"), "unknown field \"plugins[0].config\""),
             (configuration("[{name: PodSecurity, path: none.yaml}]"), "none.yaml"),
-            (configuration(wrong), "PodSecurity: no kind \"X\" is registered for version \"v1\""),
             (configuration("{}"), "plugins: must be a list"),
             ("a: [".to_owned(), "failed to decode config file"),
         ] {

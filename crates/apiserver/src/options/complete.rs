@@ -147,10 +147,15 @@ fn admission(options: &Options, errors: &mut Errors) -> AdmissionConfig {
         errors.push(problem);
         PluginFiles::default()
     });
+    let configured = admission::Configurations::read(&selection, &files.plugins).unwrap_or_else(|problems| {
+        problems.into_iter().for_each(|problem| errors.push(problem));
+        admission::Configurations::default()
+    });
     let settings = admission::Settings {
-        pod_security: files.pod_security,
+        configured,
         not_ready_toleration_seconds: options.int("default-not-ready-toleration-seconds"),
         unreachable_toleration_seconds: options.int("default-unreachable-toleration-seconds"),
+        ..admission::Settings::default()
     };
     AdmissionConfig { selection, settings, webhook_kubeconfigs: files.webhooks }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use admission::webhook::{Caller, Callers};
+use admission::{ImagePolicyConfig, ImageReviewer};
 use base::CancellationToken;
 use client::{ApiHandler, Client, ClientConfig, ClientCx, Credentials, InProcess, Peer};
 use component_base::Gates;
@@ -34,7 +35,7 @@ use crate::metrics::{AdmissionMetrics, ApiMetrics};
 use crate::routes::Routes;
 use crate::server_id::server_id_hash;
 use crate::webhooks::{ADMISSION_ANSWER_BYTES, CONVERSION_ANSWER_BYTES, WebhookClients, WebhookCredentials};
-use crate::{admission_lookup, extensions, handlers, object_counts, storage_ready};
+use crate::{admission_lookup, extensions, gates, handlers, object_counts, storage_ready};
 
 /// Makes the context of a server, the places that it serves, and the work that follows its start.
 pub(super) fn assemble(
@@ -128,7 +129,9 @@ fn admission(
         rng: Arc::clone(lifecycle.rng()),
         recorder,
     };
-    Ok(admission::Chain::new(&config.admission.selection, &config.admission.settings, cx))
+    let node_declared_features = lifecycle.gates().enabled(gates::NODE_DECLARED_FEATURES);
+    let settings = admission::Settings { node_declared_features, ..config.admission.settings.clone() };
+    Ok(admission::Chain::new(&config.admission.selection, &settings, cx))
 }
 
 /// Who brings questions to the webhooks of admission.
@@ -143,7 +146,10 @@ fn webhook_callers(
         Ok(Arc::new(WebhookClients::new(lookup, credentials, cx.clone(), ADMISSION_ANSWER_BYTES)))
     };
     let files = &config.admission.webhook_kubeconfigs;
-    Ok(Callers { mutating: caller(&files.mutating)?, validating: caller(&files.validating)? })
+    let (mutating, validating) = (caller(&files.mutating)?, caller(&files.validating)?);
+    let policy = config.admission.settings.configured.get::<ImagePolicyConfig>().unwrap_or_default();
+    let images = policy.webhook(cx).map_err(|error| BuildError::AdmissionWebhooks(error.to_string()))?;
+    Ok(Callers { mutating, validating, images: images.map(|webhook| Arc::new(webhook) as Arc<dyn ImageReviewer>) })
 }
 
 /// Who brings questions to the webhooks of definitions, which the server shows no credentials.

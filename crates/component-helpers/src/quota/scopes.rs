@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use api_types::core_v1::{PersistentVolumeClaim, Pod, PodAffinityTerm, ResourceQuotaSpec};
+use api_types::core_v1::{
+    PersistentVolumeClaim, Pod, PodAffinityTerm, ResourceQuotaSpec, ScopedResourceSelectorRequirement,
+};
 
 use crate::qos;
 
@@ -19,11 +21,21 @@ pub(super) struct Term<'a> {
 pub(super) fn of(quota: &ResourceQuotaSpec) -> Vec<Term<'_>> {
     let plain = quota.scopes.iter().map(|scope| Term { scope, operator: "Exists", values: &[] });
     let selected = quota.scope_selector.iter().flat_map(|selector| &selector.match_expressions);
-    let selected = selected.map(|own| Term { scope: &own.scope_name, operator: &own.operator, values: &own.values });
-    plain.chain(selected).collect()
+    plain.chain(selected.map(Term::from)).collect()
+}
+
+impl<'a> From<&'a ScopedResourceSelectorRequirement> for Term<'a> {
+    fn from(own: &'a ScopedResourceSelectorRequirement) -> Self {
+        Self { scope: &own.scope_name, operator: &own.operator, values: &own.values }
+    }
 }
 
 impl Term<'_> {
+    /// The scope that it is about.
+    pub(super) fn scope(&self) -> &str {
+        self.scope
+    }
+
     /// Whether it chooses a pod.
     pub(super) fn chooses_pod(&self, pod: &Pod) -> bool {
         let terminating = pod.spec.active_deadline_seconds.is_some_and(|seconds| seconds >= 0);

@@ -15,7 +15,7 @@ const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 
 /// `PodSecurityConfiguration`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PodSecurityConfig {
+pub(super) struct PodSecurityConfig {
     pub(super) defaults: Policy,
     exemptions: Exemptions,
 }
@@ -32,7 +32,7 @@ impl PodSecurityConfig {
     ///
     /// # Errors
     /// Everything that is wrong with it, in one text.
-    pub fn read(value: &Value) -> Result<Self, String> {
+    pub(super) fn read(value: &Value) -> Result<Self, String> {
         if value.is_null() {
             return Ok(Self::default());
         }

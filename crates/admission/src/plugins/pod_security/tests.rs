@@ -2,6 +2,7 @@
 
 use api_types::core_v1::Pod;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 use super::*;
 use crate::Settings;
@@ -185,7 +186,9 @@ fn config() -> Settings {
         "defaults": {"enforce": "baseline", "warn": "restricted"},
         "exemptions": {"usernames": ["boss"], "namespaces": ["free"], "runtimeClasses": ["kata"]},
     });
-    Settings { pod_security: PodSecurityConfig::read(&config).unwrap(), ..Settings::default() }
+    let mut settings = Settings::default();
+    settings.configured.put(Arc::new(PodSecurityConfig::read(&config).unwrap()));
+    settings
 }
 
 #[tokio::test]

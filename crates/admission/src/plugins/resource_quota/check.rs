@@ -9,14 +9,19 @@ use api_machinery::time::Time;
 use api_types::core_v1::{ResourceList, ResourceQuota};
 use component_helpers::quota::Evaluator;
 
+use super::config::LimitedResource;
+use super::limited::Uncovered;
 use crate::{Attributes, Operation};
 
 /// A write that quotas are asked about.
+#[derive(Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) evaluator: &'a Evaluator,
     pub(super) attributes: &'a Attributes,
     pub(super) object: &'a dyn Object,
     pub(super) old: Option<&'a dyn Object>,
+    /// What may only be had where a quota covers it.
+    pub(super) limited: &'a [LimitedResource],
     pub(super) now: Time,
 }
 
@@ -26,13 +31,12 @@ impl Request<'_> {
     /// # Errors
     /// 403 when one of them has no room, or does not know yet.
     pub(super) fn check(&self, quotas: &[Arc<ResourceQuota>]) -> Result<Vec<ResourceQuota>, ApiError> {
-        let mut concerned = Vec::new();
+        let (mut concerned, mut others) = (Vec::new(), Vec::new());
         for quota in quotas {
-            if self.concerns(quota)? {
-                concerned.push(quota);
-            }
+            let list = if self.concerns(quota)? { &mut concerned } else { &mut others };
+            list.push(&**quota);
         }
-        if concerned.is_empty() {
+        if concerned.is_empty() && self.limited.is_empty() {
             return Ok(Vec::new());
         }
         let usage = self.evaluator.usage(self.object, self.now);
@@ -42,6 +46,12 @@ impl Request<'_> {
             let text = format_args!("quota usage is negative for resource(s): {}", negative.join(","));
             return Err(self.attributes.forbidden(text));
         }
+        if !self.limited.is_empty() && !self.delta(None, &usage)?.is_empty() {
+            let mut uncovered = Uncovered::of(self, &usage);
+            others.iter().for_each(|quota| uncovered.cover_scopes(self, quota));
+            concerned.iter().for_each(|quota| uncovered.cover(self, quota));
+            uncovered.refuse(self.attributes)?;
+        }
         let mut charged = Vec::new();
         for quota in concerned {
             charged.extend(self.charge(quota, &usage)?);
@@ -50,22 +60,22 @@ impl Request<'_> {
     }
 
     /// The names that the quota limits of this resource.
-    fn limited<'q>(&self, quota: &'q ResourceQuota) -> impl Iterator<Item = &'q String> {
+    fn limited_by<'q>(&self, quota: &'q ResourceQuota) -> impl Iterator<Item = &'q String> {
         quota.status.hard.keys().filter(|name| self.evaluator.counts(name))
     }
 
     /// Whether the quota is about the object; what the object must say for it is checked on the way.
     fn concerns(&self, quota: &ResourceQuota) -> Result<bool, ApiError> {
-        if self.limited(quota).next().is_none() || !self.evaluator.chooses(&quota.spec, self.object) {
+        if self.limited_by(quota).next().is_none() || !self.evaluator.chooses(&quota.spec, self.object) {
             return Ok(false);
         }
         let name = &quota.metadata.name;
-        if let Some(unstated) = self.evaluator.unstated(self.limited(quota), self.object) {
+        if let Some(unstated) = self.evaluator.unstated(self.limited_by(quota), self.object) {
             let text = format_args!("failed quota: {name}: must specify {unstated}");
             return Err(self.attributes.forbidden(text));
         }
         let unknown: Vec<&str> =
-            self.limited(quota).filter(|own| !quota.status.used.contains_key(*own)).map(String::as_str).collect();
+            self.limited_by(quota).filter(|own| !quota.status.used.contains_key(*own)).map(String::as_str).collect();
         if unknown.is_empty() {
             return Ok(true);
         }
@@ -73,8 +83,8 @@ impl Request<'_> {
         Err(self.attributes.forbidden(text))
     }
 
-    /// What the request adds to what the quota has counted before.
-    fn delta(&self, quota: &ResourceQuota, usage: &ResourceList) -> Result<ResourceList, ApiError> {
+    /// What the request adds to what the quota has counted before, or to what there was before at all.
+    fn delta(&self, quota: Option<&ResourceQuota>, usage: &ResourceList) -> Result<ResourceList, ApiError> {
         let mut delta = usage.clone();
         if self.attributes.operation == Operation::Update {
             let Some(old) = self.old else {
@@ -82,7 +92,7 @@ impl Request<'_> {
                 return Err(self.attributes.forbidden(text));
             };
             let stored = !old.meta().resource_version.is_empty();
-            if stored && self.evaluator.chooses(&quota.spec, old) {
+            if stored && quota.is_none_or(|quota| self.evaluator.chooses(&quota.spec, old)) {
                 for (name, before) in self.evaluator.usage(old, self.now) {
                     delta.entry(name).or_default().sub(&before);
                 }
@@ -93,7 +103,7 @@ impl Request<'_> {
     }
 
     fn charge(&self, quota: &ResourceQuota, usage: &ResourceList) -> Result<Option<ResourceQuota>, ApiError> {
-        let mut delta = self.delta(quota, usage)?;
+        let mut delta = self.delta(Some(quota), usage)?;
         delta.retain(|name, _| quota.status.hard.contains_key(name));
         if delta.is_empty() {
             return Ok(None);

@@ -85,6 +85,69 @@ async fn what_is_full_of_one_thing_takes_another() {
 }
 
 #[tokio::test]
+async fn what_is_limited_needs_a_quota() {
+    let limit = |contains: &[&str], class: Option<&str>| {
+        let scopes: Vec<_> = class
+            .map(|class| serde_json::json!({"scopeName": "PriorityClass", "operator": "In", "values": [class]}))
+            .into_iter()
+            .collect();
+        serde_json::json!({"resource": "pods", "matchContains": contains, "matchScopes": scopes})
+    };
+    let of_class = |own: Quota, class: &str| {
+        let mut quota = own;
+        quota.spec.scope_selector = Some(api_types::core_v1::ScopeSelector {
+            match_expressions: vec![api_types::core_v1::ScopedResourceSelectorRequirement {
+                scope_name: "PriorityClass".into(),
+                operator: "In".into(),
+                values: vec![class.into()],
+            }],
+        });
+        quota
+    };
+    let mut high = pod("cpu=1");
+    high.spec.priority_class_name = "high".into();
+    let names = Err((403, "insufficient quota to consume: cpu,requests.cpu"));
+    let scopes = Err((500, "insufficient quota to match these scopes: [{PriorityClass In [high]}]"));
+    for (name, limited, quotas, object, expected) in [
+        ("nothing asked", limit(&["cpu"], None), vec![], pod("memory=1"), Ok(())),
+        ("no quota", limit(&["cpu"], None), vec![], pod("cpu=1"), names),
+        ("another's", limit(&["cpu"], None), vec![quota("pods=1", "pods=0")], pod("cpu=1"), names),
+        (
+            "covered",
+            limit(&["cpu"], None),
+            vec![quota("cpu=1 requests.cpu=1", "cpu=0 requests.cpu=0")],
+            pod("cpu=1"),
+            Ok(()),
+        ),
+        ("other class", limit(&[], Some("high")), vec![], pod("cpu=1"), Ok(())),
+        ("no quota of the class", limit(&[], Some("high")), vec![quota("pods=1", "pods=0")], high.clone(), scopes),
+        (
+            "the class's",
+            limit(&[], Some("high")),
+            vec![of_class(quota("pods=1", "pods=0"), "high")],
+            high.clone(),
+            Ok(()),
+        ),
+    ] {
+        let value = serde_json::json!({
+            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "ResourceQuotaConfiguration",
+            "limitedResources": [limited],
+        });
+        let mut settings = crate::Settings::default();
+        settings.configured.put((ENTRY.configuration.unwrap())(Some(&value)).unwrap());
+        let plugin = (ENTRY.build)(&settings);
+        let outcome = plugin.validate(&fixture(&quotas).context(), &attributes("pods"), Some(&object), None).await;
+        let outcome = outcome.map_err(|error| (error.code, error.message));
+        match (&outcome, expected) {
+            (Err((code, message)), Err((expected, text))) => {
+                assert!(*code == expected && message.ends_with(text), "{name}: {message}");
+            }
+            _ => assert_eq!(outcome.is_ok(), expected.is_ok(), "{name}: {outcome:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_dry_run_is_checked_and_not_booked() {
     let fixture = fixture(&[quota("pods=1", "pods=0")]);
     let attributes = Attributes { dry_run: true, ..attributes("pods") };
