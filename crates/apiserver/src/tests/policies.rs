@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::audited::Audited;
 use super::harness::{Answer, Api};
 
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
@@ -419,4 +420,32 @@ async fn who_sets_parameters_may_read_them() {
     let answer = api.send(&line, &alice, binding.to_string()).await;
     let text = "does not have \"get\" permission on the object referenced by paramRef";
     assert!(answer.code == 422 && answer.refusal().1.ends_with(text), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn what_policies_did_is_noted_and_counted() {
+    let audited = Audited::new("[{level: Metadata}]").await;
+    let api = &audited.api;
+    validating(json!([{"expression": "object.data.k == 'y'", "message": "beware"}]))
+        .policy(json!({"auditAnnotations": [{"key": "k", "valueExpression": "'saw ' + object.data.m"}]}))
+        .binding(json!({"validationActions": ["Warn", "Audit"]}))
+        .install(api, "p")
+        .await;
+    mutating(json!([merging("Object{data: {'m': 'x'}}")])).install(api, "m").await;
+    assert_eq!(create(api, json!({"k": "x"})).await.code, 201);
+    let [event] = audited.events(&format!("{MAPS}?dryRun=All")).await.try_into().expect("one event");
+    let annotations = &event["annotations"];
+    assert_eq!(annotations["p/k"], "saw x", "what was made of the object is what is seen");
+    let noted =
+        r#"[{"message":"beware","policy":"p","binding":"p","expressionIndex":0,"validationActions":["Warn","Audit"]}]"#;
+    assert_eq!(annotations["validation.policy.admission.k8s.io/validation_failure"], noted);
+    let metrics = api.get("/metrics").await.text;
+    for (name, labels) in [
+        ("validating", r#"enforcement_action="warn",error_type="no_error",policy="p",policy_binding="p""#),
+        ("validating", r#"enforcement_action="audit",error_type="no_error",policy="p",policy_binding="p""#),
+        ("mutating", r#"error_type="no_error",policy="m",policy_binding="m""#),
+    ] {
+        let line = format!("apiserver_{name}_admission_policy_check_total{{{labels}}} 1");
+        assert!(metrics.lines().any(|own| own == line), "{line}");
+    }
 }
