@@ -2,6 +2,7 @@
 
 mod admission;
 mod admission_webhooks;
+pub(crate) mod conversions;
 mod identity;
 
 use std::sync::Arc;
@@ -9,9 +10,8 @@ use std::sync::Arc;
 use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability};
 
 pub(crate) use admission::AdmissionMetrics;
+use conversions::ConversionMetrics;
 use identity::IdentityMetrics;
-
-use crate::custom_resources::ConversionMetrics;
 pub(crate) use identity::decisions;
 
 const SECONDS: &[f64] = &[

@@ -18,7 +18,6 @@ mod version_rename;
 
 use std::sync::Arc;
 
-pub(crate) use conversion::ConversionMetrics;
 pub(crate) use facts::InfoRef;
 pub(crate) use served::{ServedKind, ServedKinds};
 

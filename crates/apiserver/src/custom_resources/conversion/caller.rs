@@ -9,9 +9,9 @@ use api_types::apiextensions_v1::{CustomResourceDefinition, WebhookClientConfig}
 use base::{SharedClock, SharedRng};
 use bytes::Bytes;
 
-use super::metrics::{ConversionMetrics, Failure};
 use super::review::{AnswerError, ReviewVersion};
 use crate::cx::ApiCx;
+use crate::metrics::conversions::{ConversionMetrics, Failure};
 
 /// How long a conversion may take, as upstream.
 const TIMEOUT: Duration = Duration::from_secs(30);

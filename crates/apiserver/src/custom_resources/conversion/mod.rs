@@ -4,7 +4,6 @@
 //! Protocol: <https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/>
 
 mod caller;
-mod metrics;
 mod review;
 
 use std::sync::Arc;
@@ -19,10 +18,10 @@ use kinds::rules::Rules as _;
 use registry::{ConvertElsewhere, Stored, validate_embedded_metadata};
 
 pub(super) use caller::Caller;
-pub(crate) use metrics::ConversionMetrics;
 
 use super::rules::CustomRules;
 use crate::custom_kinds::CustomKind;
+use crate::metrics::conversions::Failure;
 
 /// The most that objects of one question take, roughly: one that is larger goes by itself.
 const QUESTION_BYTES: usize = 16 << 20;
@@ -113,8 +112,6 @@ impl WebhookConversion {
         Ok(())
     }
 }
-
-pub(super) use metrics::Failure;
 
 /// What is wrong with a converted object.
 #[derive(Debug)]

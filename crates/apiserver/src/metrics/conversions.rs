@@ -53,15 +53,15 @@ impl ConversionMetrics {
         Self { requests: metrics.counters(&REQUESTS), duration: metrics.histograms(&DURATION) }
     }
 
-    pub(super) fn succeeded(&self) {
+    pub(crate) fn succeeded(&self) {
         self.requests.with(&["success", ""]).inc();
     }
 
-    pub(super) fn failed(&self, why: Failure) {
+    pub(crate) fn failed(&self, why: Failure) {
         self.requests.with(&["failure", why.name()]).inc();
     }
 
-    pub(super) fn took(&self, definition: &str, (from, to): (&str, &str), succeeded: bool, took: Duration) {
+    pub(crate) fn took(&self, definition: &str, (from, to): (&str, &str), succeeded: bool, took: Duration) {
         let version = |api_version: &str| api_version.rsplit('/').next().unwrap_or_default().to_owned();
         let succeeded = if succeeded { "true" } else { "false" };
         let labels = [definition, &version(from), &version(to), succeeded];
