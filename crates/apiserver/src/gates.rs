@@ -14,7 +14,6 @@ pub(crate) const CLAIM_RIGHTS: Feature = Feature::named("DRAResourceClaimGranula
 pub(crate) const DEVICES: Feature = Feature::named("DynamicResourceAllocation");
 /// Servers behind this one are told of users' uids.
 pub(crate) const REMOTE_UID: Feature = Feature::named("RemoteRequestHeaderUID");
-
 /// Nodes say which features they have, and updates of pods are held against it.
 pub(crate) const NODE_DECLARED_FEATURES: Feature = Feature::named("NodeDeclaredFeatures");
 

@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
+use api_machinery::meta::DeleteOptions;
+use api_types::core_v1::ConfigMap;
 use base::Rng;
 use client::Faults;
 use testing::{ClockFault, Cluster, Part};
 
-use crate::workloads::pick;
+use crate::workloads::{NAMESPACE, pick};
 
 /// The furthest that a clock goes wrong by itself.
 const DRIFT: Duration = Duration::from_secs(60);
@@ -21,6 +23,10 @@ const STALL: Duration = Duration::from_secs(60);
 /// The longest that a request is under way. Who takes over from a scheduler that has crashed has to wait as long, as it does
 /// for the lease: else a late binding takes room that was given away meanwhile, which only a kubelet can refuse.
 pub(crate) const UNDER_WAY: Duration = Duration::from_secs(5);
+
+/// How often a store is asked whether its disk has room again, and how long is waited between: ten minutes in all.
+const PROBES: u32 = 6000;
+const PROBE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Makes one trouble, and says which.
 pub(crate) async fn make(cluster: &Cluster, rng: &Rng, pause: Duration) -> String {
@@ -79,6 +85,7 @@ async fn disk(cluster: &Cluster, rng: &Rng, part: Part, lasts: Duration) -> Stri
         cluster.set_writes_left(Some(rng.below(4)));
         tokio::time::sleep(lasts).await;
         cluster.set_writes_left(None);
+        until_written(cluster).await;
         return format!("the disk was full for {lasts:?}");
     }
     if which == 1 {
@@ -88,6 +95,22 @@ async fn disk(cluster: &Cluster, rng: &Rng, part: Part, lasts: Duration) -> Stri
     cluster.cut_power().await.expect("what was acknowledged is there after a power cut");
     cluster.wait_serving().await.expect("the API server answers");
     if which == 1 { format!("the disk could not sync for {lasts:?}") } else { "the power failed".to_owned() }
+}
+
+/// Waits until a disk that was full takes writes: its writer finds out by itself, on a thread of its own.
+async fn until_written(cluster: &Cluster) {
+    let probes = cluster.admin().namespaced::<ConfigMap>(NAMESPACE);
+    let mut probe = ConfigMap::default();
+    probe.metadata.generate_name = "probe-".to_owned();
+    for _ in 0..PROBES {
+        if let Ok(made) = probes.create(&probe).await {
+            let gone = probes.delete(&made.metadata.name, &DeleteOptions::default()).await;
+            gone.expect("a disk that takes writes goes on to");
+            return;
+        }
+        tokio::time::sleep(PROBE_PAUSE).await;
+    }
+    panic!("the store takes no writes although its disk has room");
 }
 
 /// Ends all trouble.

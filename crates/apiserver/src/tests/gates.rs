@@ -104,13 +104,14 @@ async fn remote_uid(gates: Gates) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn each_gate_changes_what_it_names() {
-    // Those of kinds are seen in their own crate, each on both sides.
-    let of_kinds = |feature: &Feature| kinds::gates::SWITCHED.contains(feature);
+    // Those of kinds and of admission plugins are seen in their own crates, each on both sides.
+    let elsewhere =
+        |feature: &Feature| kinds::gates::SWITCHED.contains(feature) || *feature == gates::NODE_DECLARED_FEATURES;
     let mut rows: Vec<Feature> = ROWS.iter().map(|row| row.feature).collect();
     rows.sort_unstable();
     let locked = |feature: &Feature| feature.gate().at(BINARY).is_some_and(|step| step.locked);
     let switches = gates::KNOWN.features().filter(|feature| gates::KNOWN.switches(*feature));
-    let switches = switches.filter(|feature| !of_kinds(feature) && !locked(feature));
+    let switches = switches.filter(|feature| !elsewhere(feature) && !locked(feature));
     assert_eq!(rows, switches.collect::<Vec<_>>(), "each switch has a row");
     for row in ROWS {
         for (side, expected) in [(true, row.on), (false, row.off)] {
