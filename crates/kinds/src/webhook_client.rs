@@ -1,6 +1,8 @@
 //! Validation of where a webhook is, by URL or as a service: the same for admission and for the conversion of objects.
 
-use api_machinery::field_path::{ErrorList, Path};
+use std::collections::BTreeSet;
+
+use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 
 use crate::field_rules;
@@ -9,12 +11,37 @@ use crate::go_url::Url;
 /// What follows a complaint about a URL.
 const FORM: &str = "; desired format: https://host[/path]";
 
+/// The versions of the question, of admission as of conversion, that the API server speaks.
+pub(crate) const KNOWN_REVIEWS: [&str; 2] = ["v1", "v1beta1"];
+
 /// A service that is a webhook.
 pub(crate) struct Service<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
     pub(crate) path: Option<&'a str>,
     pub(crate) port: Option<i32>,
+}
+
+/// Whether a webhook understands a version of the question that the API server speaks.
+pub(crate) fn knows_a_review(versions: &[String]) -> bool {
+    versions.iter().any(|version| KNOWN_REVIEWS.contains(&version.as_str()))
+}
+
+/// Checks the versions of the question that a webhook understands; there is one at least, and where it is demanded a known one.
+pub(crate) fn validate_review_versions(path: &Path, versions: &[String], needs_known: bool, errors: &mut ErrorList) {
+    let mut seen = BTreeSet::new();
+    for (index, version) in versions.iter().enumerate() {
+        let at = path.index(index);
+        if seen.insert(version) {
+            errors.push_invalid(&at, version, names::dns1035_label(version));
+        } else {
+            errors.push(at.invalid(version.as_str(), "duplicate version"));
+        }
+    }
+    if needs_known && !knows_a_review(versions) {
+        let detail = format!("must include at least one of {}", KNOWN_REVIEWS.join(", "));
+        errors.push(path.invalid(BadValue::list(versions), detail));
+    }
 }
 
 /// Checks a URL: https, a host, and nothing that could be mixed up with what the caller adds.

@@ -33,14 +33,8 @@ impl Known {
     /// 404 or 500.
     pub async fn namespace(&self, cx: &Context, name: &str) -> Result<Arc<Namespace>, ApiError> {
         let found = self.namespace.get_or_init(|| async {
-            match cx.lookup.get::<Namespace>("", name) {
-                Some(cached) => Ok(cached),
-                None => cx
-                    .lookup
-                    .get_live::<Namespace>("", name)
-                    .await
-                    .map_err(|error| if error.is_not_found() { error } else { ApiError::internal(error) }),
-            }
+            let found = cx.lookup.namespace(name).await;
+            found.map_err(|error| if error.is_not_found() { error } else { ApiError::internal(error) })
         });
         found.await.clone()
     }

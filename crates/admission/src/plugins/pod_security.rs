@@ -146,12 +146,8 @@ impl Plugin for PodSecurity {
 /// The policy of the request's namespace.
 async fn policy_of(config: &PodSecurityConfig, cx: &Context, attributes: &Attributes) -> Result<Policy, ApiError> {
     let name = &attributes.namespace;
-    let read = |meta: &ObjectMeta| Policy::of(&meta.labels, &config.defaults, &mut ErrorList::new());
-    if let Some(namespace) = cx.lookup.get::<Namespace>("", name) {
-        return Ok(read(&namespace.metadata));
-    }
-    match cx.lookup.get_live::<Namespace>("", name).await {
-        Ok(namespace) => Ok(read(&namespace.metadata)),
+    match cx.lookup.namespace(name).await {
+        Ok(namespace) => Ok(Policy::of(&namespace.metadata.labels, &config.defaults, &mut ErrorList::new())),
         Err(_) => {
             cx.recorder.pod_security_failed(&request(attributes));
             Err(ApiError::internal(format_args!("failed to lookup namespace {name:?}")))

@@ -26,6 +26,22 @@ pub enum Address {
     },
 }
 
+/// The port of a service where a configuration names none.
+const DEFAULT_PORT: u16 = 443;
+
+impl Address {
+    /// A service as configurations name it; validation has seen to the port.
+    #[must_use]
+    pub fn of_service(namespace: &str, name: &str, port: Option<i32>, path: Option<&str>) -> Self {
+        Self::Service {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            port: port.and_then(|port| u16::try_from(port).ok()).unwrap_or(DEFAULT_PORT),
+            path: path.unwrap_or_default().to_owned(),
+        }
+    }
+}
+
 /// A webhook as it is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Target {

@@ -15,7 +15,6 @@ use crate::matching::{Criteria, MatchPolicy, Matched, Rule, Subject};
 
 /// How long an answer may take where a configuration says nothing; defaults say so, too.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
-const DEFAULT_PORT: u16 = 443;
 
 /// What is said of side effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,12 +102,7 @@ fn conditions(own: &Webhook<'_>) -> MatchConditions {
 
 fn target(own: &WebhookClientConfig) -> Target {
     let address = match &own.service {
-        Some(service) => Address::Service {
-            namespace: service.namespace.clone(),
-            name: service.name.clone(),
-            port: service.port.and_then(|port| u16::try_from(port).ok()).unwrap_or(DEFAULT_PORT),
-            path: service.path.clone().unwrap_or_default(),
-        },
+        Some(own) => Address::of_service(&own.namespace, &own.name, own.port, own.path.as_deref()),
         None => Address::Url(own.url.clone().unwrap_or_default()),
     };
     Target { address, ca_bundle: own.ca_bundle.0.clone() }

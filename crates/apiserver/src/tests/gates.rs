@@ -25,6 +25,7 @@ const ROWS: &[Row] = &[
     Row { feature: gates::CBOR, see: |gates| Box::pin(form(gates)), on: "application/cbor", off: "application/json" },
     Row { feature: gates::CLAIM_RIGHTS, see: |gates| Box::pin(claim(gates)), on: "422", off: "200" },
     Row { feature: gates::SUBJECT_UID, see: |gates| Box::pin(uid(gates)), on: "u1", off: "" },
+    Row { feature: gates::NODE_DECLARED_FEATURES, see: |gates| Box::pin(resized(gates)), on: "403", off: "200" },
     Row { feature: gates::REMOTE_UID, see: |gates| Box::pin(remote_uid(gates)), on: "u1", off: "" },
 ];
 
@@ -55,6 +56,24 @@ async fn field(gates: Gates) -> String {
     let answer = api.post("/apis/apps/v1/namespaces/default/statefulsets", set).await;
     let stored = &answer.json()["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"];
     if stored.is_null() { String::new() } else { stored.to_string() }
+}
+
+/// What somebody is told who has a pod as a whole ask for more on a node that does not say that it can do that.
+async fn resized(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    api.wait_until_ready().await;
+    assert_eq!(api.post("/api/v1/nodes", r#"{"metadata":{"name":"n"}}"#).await.code, 201);
+    let status = r#"{"status":{"allocatable":{"cpu":"4"},"capacity":{"cpu":"4"}}}"#;
+    assert_eq!(api.patch("merge-patch", "/api/v1/nodes/n/status", status).await.code, 200);
+    // A read waits until the cache is as new as the store.
+    api.get("/api/v1/nodes").await;
+    let pod = r#"{"metadata":{"name":"p"},"spec":{"nodeName":"n","resources":{"requests":{"cpu":"1"}},
+        "containers":[{"name":"c","image":"i"}]}}"#;
+    let pods = "/api/v1/namespaces/default/pods";
+    let made = api.post(pods, pod).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    let more = r#"{"spec":{"resources":{"requests":{"cpu":"2"}}}}"#;
+    api.patch("merge-patch", &format!("{pods}/p/resize"), more).await.code.to_string()
 }
 
 /// The form in which a client is answered that would like CBOR best.
@@ -104,14 +123,13 @@ async fn remote_uid(gates: Gates) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn each_gate_changes_what_it_names() {
-    // Those of kinds and of admission plugins are seen in their own crates, each on both sides.
-    let elsewhere =
-        |feature: &Feature| kinds::gates::SWITCHED.contains(feature) || *feature == gates::NODE_DECLARED_FEATURES;
+    // Those of kinds are seen in their own crate, each on both sides.
+    let of_kinds = |feature: &Feature| kinds::gates::SWITCHED.contains(feature);
     let mut rows: Vec<Feature> = ROWS.iter().map(|row| row.feature).collect();
     rows.sort_unstable();
     let locked = |feature: &Feature| feature.gate().at(BINARY).is_some_and(|step| step.locked);
     let switches = gates::KNOWN.features().filter(|feature| gates::KNOWN.switches(*feature));
-    let switches = switches.filter(|feature| !elsewhere(feature) && !locked(feature));
+    let switches = switches.filter(|feature| !of_kinds(feature) && !locked(feature));
     assert_eq!(rows, switches.collect::<Vec<_>>(), "each switch has a row");
     for row in ROWS {
         for (side, expected) in [(true, row.on), (false, row.off)] {

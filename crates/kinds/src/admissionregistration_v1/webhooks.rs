@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use admission_cel::Scope;
-use api_machinery::field_path::{BadValue, ErrorList, Path};
+use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::names;
 use api_types::admissionregistration_v1::Webhook;
 use api_types::admissionregistration_v1::constants::{
@@ -17,8 +17,6 @@ use crate::field_rules;
 use crate::label_selector::{self, Values};
 use crate::webhook_client;
 
-/// The versions of AdmissionReview that the API server speaks.
-const KNOWN_REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 /// What may be said of side effects; older objects may say more.
 const SIDE_EFFECTS: [&str; 2] = [side_effect_class::NONE, side_effect_class::NONE_ON_DRY_RUN];
 
@@ -61,7 +59,7 @@ fn has_unique_names(webhooks: &[Webhook<'_>]) -> bool {
 }
 
 fn knows_a_review(webhook: &Webhook<'_>) -> bool {
-    webhook.admission_review_versions.iter().any(|version| KNOWN_REVIEWS.contains(&version.as_str()))
+    webhook_client::knows_a_review(webhook.admission_review_versions)
 }
 
 fn has_good_selectors(webhook: &Webhook<'_>) -> bool {
@@ -146,20 +144,8 @@ fn client_config(path: &Path, webhook: &Webhook<'_>, errors: &mut ErrorList) {
 fn review_versions(path: &Path, webhook: &Webhook<'_>, known: bool, errors: &mut ErrorList) {
     let versions = webhook.admission_review_versions;
     if versions.is_empty() {
-        errors.push(path.required(format!("must specify one of {}", KNOWN_REVIEWS.join(", "))));
+        errors.push(path.required(format!("must specify one of {}", webhook_client::KNOWN_REVIEWS.join(", "))));
         return;
     }
-    let mut seen = BTreeSet::new();
-    for (index, version) in versions.iter().enumerate() {
-        let at = path.index(index);
-        if !seen.insert(version) {
-            errors.push(at.invalid(version.as_str(), "duplicate version"));
-            continue;
-        }
-        errors.push_invalid(&at, version, names::dns1035_label(version));
-    }
-    if known && !knows_a_review(webhook) {
-        let detail = format!("must include at least one of {}", KNOWN_REVIEWS.join(", "));
-        errors.push(path.invalid(BadValue::list(versions), detail));
-    }
+    webhook_client::validate_review_versions(path, versions, known, errors);
 }

@@ -1,9 +1,6 @@
 //! How objects of one version become objects of another.
 
-use std::collections::BTreeSet;
-
 use api_machinery::field_path::{BadValue, ErrorList, Path};
-use api_machinery::names::dns1035_label;
 use api_types::apiextensions_v1::constants::conversion_strategy_type;
 use api_types::apiextensions_v1::{CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionSpec};
 
@@ -11,8 +8,6 @@ use crate::field_rules as rules;
 use crate::webhook_client::{self, Service};
 
 const ONLY_WEBHOOK: &str = "should not be set when strategy is not set to Webhook";
-/// The forms of the question that this release knows.
-const KNOWN: [&str; 2] = ["v1", "v1beta1"];
 
 /// Checks how a definition converts, beside what it says now if there is something.
 pub(super) fn check(
@@ -35,9 +30,15 @@ pub(super) fn check(
         check_client(conversion, old, &at.child("webhookClientConfig"), errors);
         let former = old.and_then(|old| old.spec.conversion.as_ref()?.webhook.as_ref());
         let had_unknown = former.is_some_and(|former| {
-            !former.conversion_review_versions.is_empty() && !has_known(&former.conversion_review_versions)
+            !former.conversion_review_versions.is_empty()
+                && !webhook_client::knows_a_review(&former.conversion_review_versions)
         });
-        check_review_versions(&webhook.conversion_review_versions, !had_unknown, &versions, errors);
+        if webhook.conversion_review_versions.is_empty() {
+            errors.push(versions.required(""));
+        } else {
+            let reviews = &webhook.conversion_review_versions;
+            webhook_client::validate_review_versions(&versions, reviews, !had_unknown, errors);
+        }
         return;
     }
     if webhook.client_config.is_some() {
@@ -95,26 +96,4 @@ fn read_bundle(bundle: &[u8]) -> Result<(), String> {
 pub fn has_readable_bundle(spec: &CustomResourceDefinitionSpec) -> bool {
     let webhook = spec.conversion.as_ref().filter(|own| own.strategy == "Webhook").and_then(|own| own.webhook.as_ref());
     webhook.and_then(|own| own.client_config.as_ref()).is_none_or(|config| read_bundle(&config.ca_bundle).is_ok())
-}
-
-fn has_known(versions: &[String]) -> bool {
-    versions.iter().any(|version| KNOWN.contains(&version.as_str()))
-}
-
-fn check_review_versions(versions: &[String], needs_known: bool, at: &Path, errors: &mut ErrorList) {
-    if versions.is_empty() {
-        errors.push(at.required(""));
-        return;
-    }
-    let mut seen = BTreeSet::new();
-    for (index, version) in versions.iter().enumerate() {
-        if seen.insert(version) {
-            errors.push_invalid(&at.index(index), version, dns1035_label(version));
-        } else {
-            errors.push(at.index(index).invalid(version, "duplicate version"));
-        }
-    }
-    if needs_known && !has_known(versions) {
-        errors.push(at.invalid(BadValue::list(versions), format!("must include at least one of {}", KNOWN.join(", "))));
-    }
 }

@@ -15,7 +15,6 @@ use crate::metrics::conversions::{ConversionMetrics, Failure};
 
 /// How long a conversion may take, as upstream.
 const TIMEOUT: Duration = Duration::from_secs(30);
-const HTTPS: u16 = 443;
 
 /// Why nobody answered, or not as asked.
 #[derive(Debug, thiserror::Error)]
@@ -103,12 +102,7 @@ impl Caller {
 fn target(config: &WebhookClientConfig) -> Option<Target> {
     let address = match (&config.url, &config.service) {
         (Some(url), _) => Address::Url(url.clone()),
-        (None, Some(service)) => Address::Service {
-            namespace: service.namespace.clone(),
-            name: service.name.clone(),
-            port: service.port.map_or(Some(HTTPS), |port| u16::try_from(port).ok())?,
-            path: service.path.clone().unwrap_or_default(),
-        },
+        (None, Some(own)) => Address::of_service(&own.namespace, &own.name, own.port, own.path.as_deref()),
         (None, None) => return None,
     };
     // A bundle of nothing but spaces is none.
