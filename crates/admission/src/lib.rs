@@ -18,7 +18,7 @@ pub mod webhook;
 pub use attributes::{Annotations, Attributes, Operation, OperationOptions, Warnings};
 pub use chain::{Chain, SelectError, Selection};
 pub use findings::Findings;
-pub use lookup::{Lookup, Wish};
+pub use lookup::{Lookup, ResourceAttributes};
 pub use plugin::{
     ConfigurationError, Configurations, Configured, Context, Passes, Plugin, PluginEntry, ReadConfiguration, Settings,
 };

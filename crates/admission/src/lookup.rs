@@ -17,7 +17,7 @@ use crate::ParamResource;
 
 /// What a plugin asks whether the caller may do it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wish<'a> {
+pub struct ResourceAttributes<'a> {
     /// The verb.
     pub verb: &'a str,
     /// The API group; empty for core.
@@ -67,10 +67,10 @@ pub trait Lookup: Send + Sync {
     /// Creates a namespace of this name.
     async fn create_namespace(&self, name: &str) -> Result<(), ApiError>;
     /// What the authorizer says to something else that the caller may want to do.
-    async fn authorize(&self, user: &UserInfo, wish: &Wish<'_>) -> Decision;
+    async fn authorize(&self, user: &UserInfo, access: &ResourceAttributes<'_>) -> Decision;
     /// Whether the caller may do something else, which some plugins ask.
-    async fn is_allowed(&self, user: &UserInfo, wish: &Wish<'_>) -> bool {
-        self.authorize(user, wish).await.allowed
+    async fn is_allowed(&self, user: &UserInfo, access: &ResourceAttributes<'_>) -> bool {
+        self.authorize(user, access).await.allowed
     }
 }
 

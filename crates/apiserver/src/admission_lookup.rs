@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use admission::{ParamResource, Wish};
+use admission::{ParamResource, ResourceAttributes};
 use api_machinery::gvk::{GroupResource, GroupVersionKind};
 use api_machinery::meta::ListOptions;
 use api_machinery::object::{Kind as _, Object};
@@ -118,18 +118,18 @@ impl admission::Lookup for RegistryLookup {
         resource.create(&server_request(resource.rule_context(), ""), Box::new(namespace), &hooks).await.map(drop)
     }
 
-    async fn authorize(&self, user: &UserInfo, wish: &Wish<'_>) -> authorizer::Decision {
-        let version = if wish.version.is_empty() { "*" } else { wish.version };
+    async fn authorize(&self, user: &UserInfo, access: &ResourceAttributes<'_>) -> authorizer::Decision {
+        let version = if access.version.is_empty() { "*" } else { access.version };
         let attributes = Attributes {
             user: user.clone(),
-            verb: wish.verb.to_owned(),
+            verb: access.verb.to_owned(),
             resource_request: true,
-            namespace: wish.namespace.to_owned(),
-            group: wish.group.to_owned(),
+            namespace: access.namespace.to_owned(),
+            group: access.group.to_owned(),
             version: version.to_owned(),
-            resource: wish.resource.to_owned(),
-            subresource: wish.subresource.to_owned(),
-            name: wish.name.to_owned(),
+            resource: access.resource.to_owned(),
+            subresource: access.subresource.to_owned(),
+            name: access.name.to_owned(),
             ..Attributes::default()
         };
         let outcome = self.authorizer.authorize(&attributes).await;

@@ -37,7 +37,7 @@ pub(crate) struct Evaluation<'b> {
 
 /// A value at a place, with what was there before.
 #[derive(Clone, Copy)]
-struct Place<'v, 'c> {
+struct Instance<'v, 'c> {
     value: &'v Value,
     old: Option<&'v Value>,
     /// The nearest value around this one, or this one, of which is known what it was before.
@@ -45,15 +45,20 @@ struct Place<'v, 'c> {
     ratchets: bool,
 }
 
-impl<'v, 'c> Place<'v, 'c> {
+impl<'v, 'c> Instance<'v, 'c> {
     /// A value within, which was `old` before.
-    fn below<'n>(self, value: &'v Value, old: Option<&'v Value>, own: &'n mut Option<Correlated<'v>>) -> Place<'v, 'n>
+    fn below<'n>(
+        self,
+        value: &'v Value,
+        old: Option<&'v Value>,
+        own: &'n mut Option<Correlated<'v>>,
+    ) -> Instance<'v, 'n>
     where
         'c: 'n,
     {
         *own = old.filter(|_| self.ratchets).map(|old| Correlated::new(value, old));
         let correlated = own.as_ref().or(self.correlated);
-        Place { value, old, correlated, ratchets: self.ratchets }
+        Instance { value, old, correlated, ratchets: self.ratchets }
     }
 
     fn is_unchanged(&self) -> bool {
@@ -78,13 +83,13 @@ impl<'v> Activation<'v> for Scope<'v> {
 }
 
 impl<'v> Scope<'v> {
-    fn new(declared: &'v Declared, place: Place<'v, '_>, rule: &Rule) -> Self {
-        let old = place.old.map(|old| declared.value(old));
+    fn new(declared: &'v Declared, instance: Instance<'v, '_>, rule: &Rule) -> Self {
+        let old = instance.old.map(|old| declared.value(old));
         let old = match rule.stated.optional_old_self {
             Some(true) => Some(old.map_or(CelValue::Optional(None), CelValue::some)),
             _ => old,
         };
-        Self { this: declared.value(place.value), old }
+        Self { this: declared.value(instance.value), old }
     }
 }
 
@@ -94,35 +99,35 @@ impl<'b> Evaluation<'b> {
     }
 
     pub(crate) fn start(&mut self, at: &Path, root: &Node, subject: Subject<'_>) {
-        let place = Place { value: subject.value, old: None, correlated: None, ratchets: subject.ratchets };
+        let instance = Instance { value: subject.value, old: None, correlated: None, ratchets: subject.ratchets };
         let mut own = None;
-        let place = place.below(subject.value, subject.old, &mut own);
+        let instance = instance.below(subject.value, subject.old, &mut own);
         // Whoever stops has said why.
-        let _ = self.node(at, root, place);
+        let _ = self.node(at, root, instance);
     }
 
-    fn node(&mut self, at: &Path, node: &Node, mut place: Place<'_, '_>) -> Step {
-        place.old = place.old.filter(|old| !old.is_null());
-        match place.value {
+    fn node(&mut self, at: &Path, node: &Node, mut instance: Instance<'_, '_>) -> Step {
+        instance.old = instance.old.filter(|old| !old.is_null());
+        match instance.value {
             Value::Null => Ok(()),
             Value::Array(items) => {
-                self.rules(at, node, place)?;
-                self.items(at, node, items, place)
+                self.rules(at, node, instance)?;
+                self.items(at, node, items, instance)
             }
             Value::Object(map) => {
-                self.rules(at, node, place)?;
-                self.members(at, node, map, place)
+                self.rules(at, node, instance)?;
+                self.members(at, node, map, instance)
             }
-            _ => self.rules(at, node, place),
+            _ => self.rules(at, node, instance),
         }
     }
 
-    fn items<'v>(&mut self, at: &Path, node: &Node, items: &'v [Value], place: Place<'v, '_>) -> Step {
+    fn items<'v>(&mut self, at: &Path, node: &Node, items: &'v [Value], instance: Instance<'v, '_>) -> Step {
         let Some(below) = &node.items else { return Ok(()) };
-        let old = OldItems::of(place.old, &node.keys);
+        let old = OldItems::of(instance.old, &node.keys);
         for (index, item) in items.iter().enumerate() {
             let mut own = None;
-            self.node(&at.index(index), below, place.below(item, old.get(item), &mut own))?;
+            self.node(&at.index(index), below, instance.below(item, old.get(item), &mut own))?;
         }
         Ok(())
     }
@@ -132,24 +137,24 @@ impl<'b> Evaluation<'b> {
         at: &Path,
         node: &Node,
         map: &'v serde_json::Map<String, Value>,
-        place: Place<'v, '_>,
+        instance: Instance<'v, '_>,
     ) -> Step {
-        let old = |name: &str| place.old.and_then(|old| old.get(name));
+        let old = |name: &str| instance.old.and_then(|old| old.get(name));
         if let Some(below) = &node.entries {
             for (key, value) in map {
                 let mut own = None;
-                self.node(&at.key(key), below, place.below(value, old(key), &mut own))?;
+                self.node(&at.key(key), below, instance.below(value, old(key), &mut own))?;
             }
         }
         for (name, below) in &node.properties {
             let Some(value) = map.get(name) else { continue };
             let mut own = None;
-            self.node(&at.child(name.clone()), below, place.below(value, old(name), &mut own))?;
+            self.node(&at.child(name.clone()), below, instance.below(value, old(name), &mut own))?;
         }
         Ok(())
     }
 
-    fn rules(&mut self, at: &Path, node: &Node, place: Place<'_, '_>) -> Step {
+    fn rules(&mut self, at: &Path, node: &Node, instance: Instance<'_, '_>) -> Step {
         for rule in &node.rules {
             if self.findings.errors.len() >= MAX_ERRORS {
                 return Err(Stop);
@@ -157,9 +162,9 @@ impl<'b> Evaluation<'b> {
             match (&rule.compiled, &node.declared) {
                 (Ok(programs), Some(declared)) => {
                     let needs_old = programs.uses_old_self && rule.stated.optional_old_self != Some(true);
-                    if !needs_old || place.old.is_some() {
-                        let scope = Scope::new(declared, place, rule);
-                        self.rule(&Looked { at, node, rule, programs, place, scope: &scope })?;
+                    if !needs_old || instance.old.is_some() {
+                        let scope = Scope::new(declared, instance, rule);
+                        self.rule(&Looked { at, node, rule, programs, instance, scope: &scope })?;
                     }
                 }
                 (Err(problem), _) => self.refuse(at, node, format!("rule compile error: {problem}")),
@@ -212,7 +217,7 @@ impl<'b> Evaluation<'b> {
             Some(Ok(Some(text))) => (looked.error(&at, text), Ok(())),
             Some(Ok(None)) | None => (looked.error(&at, looked.default_message()), Ok(())),
         };
-        if !looked.programs.uses_old_self && looked.place.is_unchanged() {
+        if !looked.programs.uses_old_self && looked.instance.is_unchanged() {
             self.findings.warnings.push(error.to_string());
         } else {
             self.findings.errors.push(error);
@@ -260,7 +265,7 @@ struct Looked<'n, 'v> {
     node: &'n Node,
     rule: &'n Rule,
     programs: &'n Programs,
-    place: Place<'v, 'n>,
+    instance: Instance<'v, 'n>,
     scope: &'n Scope<'v>,
 }
 
@@ -272,7 +277,7 @@ impl Looked<'_, '_> {
 
     /// The error of the rule's reason. Objects and lists are not printed.
     fn error(&self, at: &Path, text: String) -> FieldError {
-        let value = match (self.node.kind.as_str(), self.place.value) {
+        let value = match (self.node.kind.as_str(), self.instance.value) {
             ("object" | "array", _) => None,
             (_, Value::String(text)) => Some(BadValue::from(text)),
             (_, other) => Some(BadValue::json(other.to_string())),

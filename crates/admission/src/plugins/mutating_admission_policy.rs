@@ -104,7 +104,7 @@ fn begin_second(memory: &mut Memory, object: &dyn Object) {
 
 /// What became of a policy's changes.
 #[derive(Default)]
-struct Outcome {
+struct Mutated {
     /// Whether there were any.
     made: bool,
     failure: Option<(String, PolicyError)>,
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
         matched: &Matched,
         params: Option<&dyn Object>,
         object: &mut dyn Object,
-    ) -> Result<Outcome, ApiError> {
+    ) -> Result<Mutated, ApiError> {
         let (cx, attributes) = (self.cx, self.attributes);
         let mut now = match matched {
             Matched::AsRequested => object.clone_object(),
@@ -203,11 +203,11 @@ impl<'a> Run<'a> {
         };
         let views = self.views(matched).await?;
         let facts = |answers: &_| Facts { object: Value::of_object(&*now), ..views.facts(matched, answers) };
-        let mut outcome = Outcome::default();
+        let mut outcome = Mutated::default();
         match policy.holds(cx, attributes, Pass::Mutating, facts, params).await {
             Held::Yes => {}
             Held::No => return Ok(outcome),
-            Held::Failed(message) => return Ok(Outcome { failure: Some((message, PolicyError::Invalid)), ..outcome }),
+            Held::Failed(message) => return Ok(Mutated { failure: Some((message, PolicyError::Invalid)), ..outcome }),
         }
         for own in &policy.compiled {
             let changed = settled(cx, attributes, |answers| {

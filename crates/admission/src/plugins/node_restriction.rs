@@ -12,7 +12,7 @@ use pki::CertificateRequest;
 
 use super::node_references::api_reference;
 use super::{node_labels, node_pod_certificates};
-use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry, Wish};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry, ResourceAttributes};
 
 pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "NodeRestriction",
@@ -312,7 +312,14 @@ impl ByNode<'_> {
         let user = &self.attributes.user;
         let name = &self.attributes.name;
         let (verb, namespace) = ("request-serviceaccounts-token-audience", &self.attributes.namespace);
-        if self.cx.lookup.is_allowed(user, &Wish { verb, resource: audience, namespace, name, ..Wish::default() }).await
+        if self
+            .cx
+            .lookup
+            .is_allowed(
+                user,
+                &ResourceAttributes { verb, resource: audience, namespace, name, ..ResourceAttributes::default() },
+            )
+            .await
         {
             return Ok(());
         }

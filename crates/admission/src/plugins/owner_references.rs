@@ -8,7 +8,7 @@ use api_machinery::status::ApiError;
 use async_trait::async_trait;
 use cel::kubernetes::authorizer::Decision;
 
-use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry, Wish};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry, ResourceAttributes};
 
 pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "OwnerReferencesPermissionEnforcement",
@@ -37,7 +37,7 @@ fn shown(verdict: &Decision) -> String {
 }
 
 async fn check_deletion(cx: &Context, attributes: &Attributes) -> Result<(), ApiError> {
-    let wish = Wish {
+    let access = ResourceAttributes {
         verb: "delete",
         group: &attributes.group,
         version: &attributes.version,
@@ -46,7 +46,7 @@ async fn check_deletion(cx: &Context, attributes: &Attributes) -> Result<(), Api
         namespace: &attributes.namespace,
         name: &attributes.name,
     };
-    let verdict = cx.lookup.authorize(&attributes.user, &wish).await;
+    let verdict = cx.lookup.authorize(&attributes.user, &access).await;
     if verdict.allowed {
         return Ok(());
     }
@@ -70,8 +70,8 @@ async fn check_blocking(cx: &Context, attributes: &Attributes, owner: &OwnerRefe
     };
     let namespace = if place.namespaced { attributes.namespace.as_str() } else { "" };
     let (verb, resource, name) = ("update", place.resource.as_str(), owner.name.as_str());
-    let wish = Wish { verb, group, version, resource, subresource: FINALIZERS, namespace, name };
-    let verdict = cx.lookup.authorize(&attributes.user, &wish).await;
+    let access = ResourceAttributes { verb, group, version, resource, subresource: FINALIZERS, namespace, name };
+    let verdict = cx.lookup.authorize(&attributes.user, &access).await;
     if verdict.allowed {
         return Ok(());
     }
@@ -110,7 +110,7 @@ impl Plugin for Enforcement {
         if blocking.is_empty() {
             return Ok(());
         }
-        let every = Wish {
+        let every = ResourceAttributes {
             verb: "update",
             group: "*",
             version: "*",

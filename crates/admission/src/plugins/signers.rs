@@ -8,7 +8,7 @@ use api_types::certificates_v1::CertificateSigningRequest;
 use api_types::certificates_v1beta1::ClusterTrustBundle;
 use async_trait::async_trait;
 
-use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry, Wish};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry, ResourceAttributes};
 
 pub(super) const APPROVAL: PluginEntry = PluginEntry {
     name: "CertificateApproval",
@@ -47,8 +47,9 @@ struct Attest;
 async fn may(cx: &Context, attributes: &Attributes, verb: &str, signer: &str) -> bool {
     let domain = signer.split_once('/').map(|(domain, _)| format!("{domain}/*"));
     for name in [signer].into_iter().chain(domain.as_deref()) {
-        let wish = Wish { verb, group: GROUP, resource: "signers", name, ..Wish::default() };
-        if cx.lookup.is_allowed(&attributes.user, &wish).await {
+        let access =
+            ResourceAttributes { verb, group: GROUP, resource: "signers", name, ..ResourceAttributes::default() };
+        if cx.lookup.is_allowed(&attributes.user, &access).await {
             return true;
         }
     }

@@ -14,7 +14,8 @@ use cel::kubernetes::authorizer::{Decision, Question};
 use parking_lot::Mutex;
 
 use crate::{
-    Attributes, Context, Findings, Lookup, NoRecorder, Operation, ParamResource, PluginEntry, Settings, Warnings, Wish,
+    Attributes, Context, Findings, Lookup, NoRecorder, Operation, ParamResource, PluginEntry, ResourceAttributes,
+    Settings, Warnings,
 };
 
 #[derive(Clone, Default)]
@@ -173,12 +174,18 @@ impl Lookup for Fixture {
             }
         }
     }
-    async fn authorize(&self, _: &UserInfo, wish: &Wish<'_>) -> Decision {
+    async fn authorize(&self, _: &UserInfo, access: &ResourceAttributes<'_>) -> Decision {
         self.wishes.lock().push(format!(
             "{} {}/{}/{}/{} {}/{}",
-            wish.verb, wish.group, wish.version, wish.resource, wish.subresource, wish.namespace, wish.name
+            access.verb,
+            access.group,
+            access.version,
+            access.resource,
+            access.subresource,
+            access.namespace,
+            access.name
         ));
-        let wanted: (&str, &str) = (wish.verb, wish.name);
+        let wanted: (&str, &str) = (access.verb, access.name);
         let allowed = self.allowed.contains(&wanted);
         Decision { allowed, reason: if allowed { String::new() } else { "not you".to_owned() }, error: None }
     }

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use crate::expressions::{Held, settled};
 use crate::matching::{Known, Subject};
 use crate::policies::validating::{Judgement, judge, unknown};
-use crate::policies::{Invocation, Plan, Policy, Sets, Verdict, Views, is_exempt, plan};
+use crate::policies::{Invocation, Plan, Policy, PolicyDecision, Sets, Views, is_exempt, plan};
 use crate::recorder::{PolicyCheck, PolicyError};
 use crate::{Attributes, Context, Pass, Passes, Plugin, PluginEntry};
 
@@ -51,12 +51,12 @@ impl Plugin for Policies {
         let set = self.0.current(cx).await?;
         let known = Known::default();
         let subject = Subject::new(cx, attributes, object, old, &known);
-        let (mut verdict, mut views) = (Verdict::default(), None);
+        let (mut decision, mut views) = (PolicyDecision::default(), None);
         for policy in &set.policies {
             let Some(plan) = plan(cx, attributes, &subject, policy).await else { continue };
             for misfit in &plan.misfits {
                 if let Some(message) = policy.failure.judge(misfit.message.clone()) {
-                    verdict.refuse(attributes, policy.name(), &misfit.binding, &message, "");
+                    decision.refuse(attributes, policy.name(), &misfit.binding, &message, "");
                 }
             }
             if plan.invocations.is_empty() {
@@ -69,10 +69,10 @@ impl Plugin for Policies {
             };
             views.show(cx, &plan.matched).await?;
             for invocation in &plan.invocations {
-                invoke(cx, attributes, (policy, &plan, invocation), views, &mut verdict).await;
+                invoke(cx, attributes, (policy, &plan, invocation), views, &mut decision).await;
             }
         }
-        verdict.end(attributes)
+        decision.end(attributes)
     }
 }
 
@@ -89,7 +89,7 @@ async fn invoke(
     attributes: &Attributes,
     (policy, plan, invocation): Question<'_>,
     views: &Views<'_>,
-    verdict: &mut Verdict,
+    decision: &mut PolicyDecision,
 ) {
     for params in &invocation.params {
         let begun = cx.clock.monotonic();
@@ -100,7 +100,7 @@ async fn invoke(
             Held::Failed(message) => unknown(policy, message),
         };
         let took = cx.clock.monotonic() - begun;
-        apply(cx, attributes, (policy, invocation), judgement, took, verdict);
+        apply(cx, attributes, (policy, invocation), judgement, took, decision);
     }
 }
 
@@ -110,7 +110,7 @@ fn apply(
     (policy, invocation): (&Policy<ValidatingAdmissionPolicy>, &Invocation<'_, ValidatingAdmissionPolicy>),
     judgement: Judgement,
     took: Duration,
-    verdict: &mut Verdict,
+    decision: &mut PolicyDecision,
 ) {
     let (name, binding) = (policy.name(), &invocation.binding.object);
     let (own, actions) = (binding.metadata.name.as_str(), binding.spec.validation_actions.as_slice());
@@ -121,16 +121,16 @@ fn apply(
         count(error, "allow");
     }
     for failure in &judgement.failures {
-        for action in verdict.fail(attributes, name, own, actions, failure) {
+        for action in decision.fail(attributes, name, own, actions, failure) {
             count(failure.error, lower_case(action));
         }
     }
     for refusal in &judgement.refusals {
-        verdict.refuse(attributes, name, own, &refusal.message, &refusal.reason);
+        decision.refuse(attributes, name, own, &refusal.message, &refusal.reason);
         count(refusal.error, "deny");
     }
     for (key, value) in &judgement.annotations {
-        verdict.annotations.add(name, key, value);
+        decision.annotations.add(name, key, value);
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod annotations;
 mod bound;
+mod decision;
 mod failure;
 mod invocations;
 pub(crate) mod mutating;
@@ -15,16 +16,15 @@ mod patch;
 #[cfg(test)]
 mod tests;
 pub(crate) mod validating;
-mod verdict;
 mod views;
 
 use admission_cel::ExpressionError;
 use api_types::admissionregistration_v1::GROUP;
 
 pub(crate) use bound::{Policy, Sets};
+pub(crate) use decision::PolicyDecision;
 pub(crate) use invocations::{Invocation, Plan, plan};
 pub use params::ParamResource;
-pub(crate) use verdict::Verdict;
 pub(crate) use views::Views;
 
 use crate::Attributes;

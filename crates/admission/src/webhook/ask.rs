@@ -9,7 +9,7 @@ use api_machinery::status::{ApiError, ErrorDetails};
 use super::Hook;
 use super::caller::Caller;
 use super::hook::SideEffects;
-use super::review::{self, Shown, Verdict};
+use super::review::{self, ReviewResponse, VersionedAttributes};
 use crate::{Attributes, Context, Pass, WebhookOutcome, WebhookRun};
 
 /// What is asked of webhooks in one pass over a request.
@@ -41,11 +41,11 @@ impl Failure {
 }
 
 impl Asking<'_> {
-    /// Asks a webhook, and notes what it has to say beside its verdict; gives its patch.
+    /// Asks a webhook, and notes what it has to say beside its answer; gives its patch.
     ///
     /// # Errors
     /// When the request does not pass, or it could not be asked.
-    pub(crate) async fn ask(&self, hook: &Hook, shown: &Shown<'_>) -> Result<Vec<u8>, Failure> {
+    pub(crate) async fn ask(&self, hook: &Hook, shown: &VersionedAttributes<'_>) -> Result<Vec<u8>, Failure> {
         let clock = &self.cx.clock;
         let begun = clock.monotonic();
         let outcome = self.put(hook, shown).await;
@@ -64,7 +64,7 @@ impl Asking<'_> {
         outcome
     }
 
-    async fn put(&self, hook: &Hook, shown: &Shown<'_>) -> Result<Vec<u8>, Failure> {
+    async fn put(&self, hook: &Hook, shown: &VersionedAttributes<'_>) -> Result<Vec<u8>, Failure> {
         match hook.side_effects {
             SideEffects::Unsaid => return Err(Failure::unasked("Webhook SideEffects is nil", 400)),
             SideEffects::Possible if self.attributes.dry_run => {
@@ -82,8 +82,8 @@ impl Asking<'_> {
         let question = review::question(version, &uid, self.attributes, shown);
         let answer = self.caller.call(&hook.target, question, self.limit(hook)).await;
         let answer = answer.map_err(|error| Failure::unasked(error.to_string(), error.code()))?;
-        let verdict = review::verdict(&answer, version, &uid, self.pass);
-        self.heed(hook, verdict.map_err(|reason| Failure::unasked(reason, 503))?)
+        let response = review::read_response(&answer, version, &uid, self.pass);
+        self.heed(hook, response.map_err(|reason| Failure::unasked(reason, 503))?)
     }
 
     /// How long the webhook may take: no longer than somebody waits for the request.
@@ -92,12 +92,12 @@ impl Asking<'_> {
         left.map_or(hook.timeout, |left| left.min(hook.timeout))
     }
 
-    fn heed(&self, hook: &Hook, verdict: Verdict) -> Result<Vec<u8>, Failure> {
-        for (key, text) in verdict.audit_annotations {
+    fn heed(&self, hook: &Hook, response: ReviewResponse) -> Result<Vec<u8>, Failure> {
+        for (key, text) in response.audit_annotations {
             self.attributes.annotations.add(format!("{}/{key}", hook.name), text);
         }
-        verdict.warnings.into_iter().for_each(|text| self.attributes.warnings.add(text));
-        if verdict.allowed { Ok(verdict.patch) } else { Err(Failure::Refused(refusal(&hook.name, verdict.status))) }
+        response.warnings.into_iter().for_each(|text| self.attributes.warnings.add(text));
+        if response.allowed { Ok(response.patch) } else { Err(Failure::Refused(refusal(&hook.name, response.status))) }
     }
 
     /// Whether nobody waits for the request any more.

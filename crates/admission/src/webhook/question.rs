@@ -7,7 +7,7 @@ use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use cel::Value;
 
-use super::review::Shown;
+use super::review::VersionedAttributes;
 use super::{Asking, Hook};
 use crate::expressions::{Held, holds, lateness, request};
 use crate::matching::Matched;
@@ -51,13 +51,22 @@ impl Question {
     }
 
     /// What the webhook is shown of a request with these objects.
-    pub(crate) fn shown<'a>(&'a self, attributes: &'a Attributes, objects: [Option<&'a dyn Object>; 2]) -> Shown<'a> {
+    pub(crate) fn shown<'a>(
+        &'a self,
+        attributes: &'a Attributes,
+        objects: [Option<&'a dyn Object>; 2],
+    ) -> VersionedAttributes<'a> {
         let (resource, kind) = match self.served() {
             None => (attributes.place(), &attributes.kind),
             Some(served) => (served.place(), &served.kind),
         };
         let [object, old] = objects;
-        Shown { resource, kind, object: self.object.as_deref().or(object), old: self.old.as_deref().or(old) }
+        VersionedAttributes {
+            resource,
+            kind,
+            object: self.object.as_deref().or(object),
+            old: self.old.as_deref().or(old),
+        }
     }
 }
 
@@ -66,7 +75,7 @@ impl Asking<'_> {
     ///
     /// # Errors
     /// 403 where nobody knows, unless the webhook may be left out then.
-    pub(crate) async fn is_wanted(&self, hook: &Hook, shown: &Shown<'_>) -> Result<bool, ApiError> {
+    pub(crate) async fn is_wanted(&self, hook: &Hook, shown: &VersionedAttributes<'_>) -> Result<bool, ApiError> {
         let (cx, attributes, pass) = (self.cx, self.attributes, self.pass);
         let (name, operation) = (hook.name.as_str(), attributes.operation);
         let run = ConditionRun { name, kind: ConditionKind::Webhook, pass, operation };

@@ -47,7 +47,7 @@ impl ReviewVersion {
 
 /// What a webhook is shown of a request.
 #[derive(Clone, Copy)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct VersionedAttributes<'a> {
     /// The resource as it was matched: group, version and plural name.
     pub(crate) resource: [&'a str; 3],
     /// The kind that the objects are of.
@@ -58,7 +58,7 @@ pub(crate) struct Shown<'a> {
 
 /// What a webhook says.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Verdict {
+pub(crate) struct ReviewResponse {
     pub(crate) allowed: bool,
     pub(crate) status: Status,
     /// Operations to apply; empty for none.
@@ -81,7 +81,12 @@ fn resource(place: [&str; 3]) -> meta::GroupVersionResource {
 }
 
 /// The question as it is sent.
-pub(super) fn question(version: ReviewVersion, uid: &str, attributes: &Attributes, shown: &Shown<'_>) -> Bytes {
+pub(super) fn question(
+    version: ReviewVersion,
+    uid: &str,
+    attributes: &Attributes,
+    shown: &VersionedAttributes<'_>,
+) -> Bytes {
     let raw = |object: Option<&dyn Object>| object.map(|own| RawJson::from_text(own.to_json())).unwrap_or_default();
     let request = AdmissionRequest {
         uid: uid.to_owned(),
@@ -108,7 +113,12 @@ pub(super) fn question(version: ReviewVersion, uid: &str, attributes: &Attribute
 ///
 /// # Errors
 /// What is wrong with the answer; the texts are upstream's.
-pub(super) fn verdict(body: &[u8], version: ReviewVersion, uid: &str, pass: Pass) -> Result<Verdict, String> {
+pub(super) fn read_response(
+    body: &[u8],
+    version: ReviewVersion,
+    uid: &str,
+    pass: Pass,
+) -> Result<ReviewResponse, String> {
     let mut review = admission_v1::AdmissionReview::default();
     let decoded = json::decode(body, &mut review).map_err(|error| format!("failed to call webhook: {error}"))?;
     let invalid = |why: &str| format!("received invalid webhook response: {why}");
@@ -129,7 +139,7 @@ pub(super) fn verdict(body: &[u8], version: ReviewVersion, uid: &str, pass: Pass
     if let Some(other) = response.patch_type.filter(|own| !patch.is_empty() && own != JSON_PATCH) {
         return Err(format!("unsupported patch type {other:?}"));
     }
-    Ok(Verdict {
+    Ok(ReviewResponse {
         allowed: response.allowed,
         status: response.result.unwrap_or_default(),
         patch,
@@ -168,7 +178,7 @@ mod tests {
             dry_run: true,
             ..create("", "pods")
         };
-        let shown = Shown {
+        let shown = VersionedAttributes {
             resource: ["g", "v2", "pods"],
             kind: &GroupVersionKind::new("g", "v2", "P"),
             object: None,
@@ -197,10 +207,10 @@ mod tests {
         }
     }
 
-    fn answered(response: &str, version: ReviewVersion, pass: Pass) -> Result<Verdict, String> {
+    fn answered(response: &str, version: ReviewVersion, pass: Pass) -> Result<ReviewResponse, String> {
         let body =
             format!(r#"{{"apiVersion":"admission.k8s.io/{}","kind":"AdmissionReview"{response}}}"#, version.name());
-        verdict(body.as_bytes(), version, "u", pass)
+        read_response(body.as_bytes(), version, "u", pass)
     }
 
     #[test]
@@ -249,9 +259,10 @@ mod tests {
         let other = br#"{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","response":{"uid":"u"}}"#;
         let text = "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got admission.k8s.io/v1beta1, \
                     Kind=AdmissionReview";
-        assert_eq!(verdict(other, ReviewVersion::V1, "u", Mutating).map(|own| own.allowed), wrong(text));
+        assert_eq!(read_response(other, ReviewVersion::V1, "u", Mutating).map(|own| own.allowed), wrong(text));
         assert!(
-            verdict(b"garbage", ReviewVersion::V1, "u", Mutating).is_err_and(|own| own.starts_with("failed to call"))
+            read_response(b"garbage", ReviewVersion::V1, "u", Mutating)
+                .is_err_and(|own| own.starts_with("failed to call"))
         );
     }
 

@@ -41,7 +41,7 @@ const KIND: &str = "kind";
 const API_VERSION: &str = "apiVersion";
 
 /// Where a member's name leads.
-enum Place {
+enum Slot {
     Own(usize),
     /// The inline field, and where in its struct: places of the struct inline in that follow its own.
     Inline(usize, usize),
@@ -59,13 +59,13 @@ struct Seen {
 }
 
 impl Seen {
-    /// Marks a place, and says whether it was marked before.
-    fn mark(&mut self, place: &Place) -> bool {
-        let (set, index) = match place {
-            Place::Own(index) => (&mut self.own, *index),
-            Place::Inline(_, index) => (&mut self.inline, *index),
-            Place::TypeMeta(name) => (&mut self.type_meta, usize::from(*name == KIND)),
-            Place::Rest(_) | Place::Unknown => return false,
+    /// Marks a slot, and says whether it was marked before.
+    fn mark(&mut self, slot: &Slot) -> bool {
+        let (set, index) = match slot {
+            Slot::Own(index) => (&mut self.own, *index),
+            Slot::Inline(_, index) => (&mut self.inline, *index),
+            Slot::TypeMeta(name) => (&mut self.type_meta, usize::from(*name == KIND)),
+            Slot::Rest(_) | Slot::Unknown => return false,
         };
         let bit = 1_u128.checked_shl(u32::try_from(index).unwrap_or(u32::MAX)).unwrap_or(0);
         let seen = *set & bit != 0;
@@ -75,22 +75,22 @@ impl Seen {
 }
 
 /// Finds the field of a name. `hint` is where the next one is expected, as members usually come in order.
-fn find(table: &'static StructType, name: &str, hint: usize) -> Place {
+fn find(table: &'static StructType, name: &str, hint: usize) -> Slot {
     let fields = table.fields;
     for index in (hint..fields.len()).chain(0..hint.min(fields.len())) {
         if fields[index].name == name && !fields[index].inline && !fields[index].rest {
-            return Place::Own(index);
+            return Slot::Own(index);
         }
     }
     if let Some((outer, index)) = find_inline(table, name) {
-        return Place::Inline(outer, index);
+        return Slot::Inline(outer, index);
     }
     if table.type_meta
         && let Some(name) = [KIND, API_VERSION].into_iter().find(|known| *known == name)
     {
-        return Place::TypeMeta(name);
+        return Slot::TypeMeta(name);
     }
-    fields.iter().position(|field| field.rest).map_or(Place::Unknown, Place::Rest)
+    fields.iter().position(|field| field.rest).map_or(Slot::Unknown, Slot::Rest)
 }
 
 impl Named for FieldType {
@@ -125,45 +125,45 @@ impl<'a> Reader<'a> {
         let outer = std::mem::replace(&mut self.within, table.name);
         let (mut first, mut next, mut seen) = (true, 0, Seen::default());
         while let Some(key) = self.key(&mut first)? {
-            let place = find(table, &key, next);
-            if seen.mark(&place) {
+            let slot = find(table, &key, next);
+            if seen.mark(&slot) {
                 self.report("duplicate", &key);
             }
-            if let Place::Own(index) = place {
+            if let Slot::Own(index) = slot {
                 next = index + 1;
             }
-            self.read_member(target, &place, key)?;
+            self.read_member(target, &slot, key)?;
         }
         self.within = outer;
         Ok(())
     }
 
-    fn read_member(&mut self, target: &mut dyn Reflect, place: &Place, key: Cow<'a, str>) -> Result<(), DecodeError> {
-        match *place {
-            Place::Own(index) => {
+    fn read_member(&mut self, target: &mut dyn Reflect, slot: &Slot, key: Cow<'a, str>) -> Result<(), DecodeError> {
+        match *slot {
+            Slot::Own(index) => {
                 self.enter_field(&target.struct_type().fields[index]);
                 self.read_field(target.field_mut(index))?;
                 self.step_out();
             }
-            Place::Inline(outer, index) => {
+            Slot::Inline(outer, index) => {
                 if let ViewMut::Struct(inner) = target.field_mut(outer).view_mut() {
                     let table = inner.struct_type();
                     self.enter_embedded(table.name);
-                    let place = match (index.checked_sub(table.fields.len()), table.inline()) {
-                        (Some(index), Some(below)) => Place::Inline(below, index),
-                        _ => Place::Own(index),
+                    let slot = match (index.checked_sub(table.fields.len()), table.inline()) {
+                        (Some(index), Some(below)) => Slot::Inline(below, index),
+                        _ => Slot::Own(index),
                     };
-                    self.read_member(inner, &place, key)?;
+                    self.read_member(inner, &slot, key)?;
                     self.step_out();
                 }
             }
-            Place::Rest(index) => {
+            Slot::Rest(index) => {
                 if let ViewMut::Map(rest) = target.field_mut(index).view_mut() {
                     self.read_entry(rest, key, false)?;
                 }
             }
-            Place::TypeMeta(name) => self.read_type_meta_member(name)?,
-            Place::Unknown => {
+            Slot::TypeMeta(name) => self.read_type_meta_member(name)?,
+            Slot::Unknown => {
                 self.report("unknown", &key);
                 self.skip_value()?;
             }

@@ -17,7 +17,7 @@ use super::conversion::{Caller, Side, WebhookConversion};
 use super::facts::{CustomInfo, Declared};
 use super::known::Known;
 use super::rules::CustomRules;
-use super::scale::{Place, ScalePaths};
+use super::scale::{ScalePath, ScalePaths};
 use super::served::{ServedKind, ServedKinds};
 use super::version_rename::VersionRename;
 use crate::custom_kinds::{CustomKind, VersionSchema, VersionSchemas};
@@ -195,9 +195,9 @@ fn prepare(
         .collect();
     let scale = subresources.scale.as_ref().and_then(|scale| {
         Some(ScalePaths {
-            spec_replicas: Place::parse(&scale.spec_replicas_path)?,
-            status_replicas: Place::parse(&scale.status_replicas_path)?,
-            selector: scale.label_selector_path.as_deref().and_then(Place::parse),
+            spec_replicas: ScalePath::parse(&scale.spec_replicas_path)?,
+            status_replicas: ScalePath::parse(&scale.status_replicas_path)?,
+            selector: scale.label_selector_path.as_deref().and_then(ScalePath::parse),
         })
     });
     let declared = Declared {

@@ -44,13 +44,13 @@ pub(super) enum NameKind {
 }
 
 /// Group, what it names, and the name.
-type Place = (String, NameKind, String);
+type NameClaim = (String, NameKind, String);
 
 /// All definitions by name, and who has been granted which names.
 #[derive(Default)]
 pub(super) struct Definitions {
     all: BTreeMap<String, Known>,
-    granted: HashMap<Place, BTreeSet<String>>,
+    granted: HashMap<NameClaim, BTreeSet<String>>,
 }
 
 impl Definitions {
@@ -65,8 +65,8 @@ impl Definitions {
     pub(super) fn insert(&mut self, known: Known) -> Option<Known> {
         let name = known.get().metadata.name.clone();
         let former = self.remove(&name);
-        for place in places(known.get()) {
-            self.granted.entry(place).or_default().insert(name.clone());
+        for claim in claims(known.get()) {
+            self.granted.entry(claim).or_default().insert(name.clone());
         }
         self.all.insert(name, known);
         former
@@ -74,11 +74,11 @@ impl Definitions {
 
     pub(super) fn remove(&mut self, name: &str) -> Option<Known> {
         let former = self.all.remove(name)?;
-        for place in places(former.get()) {
-            if let Some(owners) = self.granted.get_mut(&place) {
+        for claim in claims(former.get()) {
+            if let Some(owners) = self.granted.get_mut(&claim) {
                 owners.remove(name);
                 if owners.is_empty() {
-                    self.granted.remove(&place);
+                    self.granted.remove(&claim);
                 }
             }
         }
@@ -87,8 +87,8 @@ impl Definitions {
 
     /// Whether a definition other than `own` has been granted a name.
     pub(super) fn is_taken(&self, own: &CustomResourceDefinition, kind: NameKind, name: &str) -> bool {
-        let place = (own.spec.group.clone(), kind, name.to_owned());
-        let owners = self.granted.get(&place).into_iter().flatten();
+        let claim = (own.spec.group.clone(), kind, name.to_owned());
+        let owners = self.granted.get(&claim).into_iter().flatten();
         !name.is_empty() && owners.into_iter().any(|owner| *owner != own.metadata.name)
     }
 
@@ -104,7 +104,7 @@ impl Definitions {
     }
 }
 
-fn places(definition: &CustomResourceDefinition) -> Vec<Place> {
+fn claims(definition: &CustomResourceDefinition) -> Vec<NameClaim> {
     let CustomResourceDefinitionNames { plural, singular, short_names, kind, list_kind, .. } =
         &definition.status.accepted_names;
     let resources = [plural, singular].into_iter().chain(short_names).map(|name| (NameKind::Resource, name));

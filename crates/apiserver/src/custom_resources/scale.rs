@@ -8,7 +8,7 @@ use schema::JsonPath;
 
 /// Where a definition says that one of them is.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct ScalePath {
     /// As the definition has it, for errors.
     pub(super) text: String,
     pub(super) path: JsonPath,
@@ -17,12 +17,12 @@ pub(super) struct Place {
 /// Where the numbers of the scale subresource are.
 #[derive(Debug, Clone)]
 pub(super) struct ScalePaths {
-    pub(super) spec_replicas: Place,
-    pub(super) status_replicas: Place,
-    pub(super) selector: Option<Place>,
+    pub(super) spec_replicas: ScalePath,
+    pub(super) status_replicas: ScalePath,
+    pub(super) selector: Option<ScalePath>,
 }
 
-impl Place {
+impl ScalePath {
     /// Nothing where the definition names no path that is understood.
     pub(super) fn parse(text: &str) -> Option<Self> {
         Some(Self { text: text.to_owned(), path: JsonPath::parse(text)? })
@@ -87,9 +87,9 @@ mod tests {
     #[test]
     fn only_numbers_that_a_scale_can_show_are_accepted() {
         let paths = ScalePaths {
-            spec_replicas: Place::parse(".spec.size").unwrap(),
-            status_replicas: Place::parse(".status.size").unwrap(),
-            selector: Place::parse(".status.selector"),
+            spec_replicas: ScalePath::parse(".spec.size").unwrap(),
+            status_replicas: ScalePath::parse(".status.size").unwrap(),
+            selector: ScalePath::parse(".status.selector"),
         };
         for (object, expected) in [
             ("{}", ""),

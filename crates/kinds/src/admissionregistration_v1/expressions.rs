@@ -11,7 +11,7 @@ use cel::kubernetes::declared::is_reserved;
 
 /// What an expression is about, in a policy: which of its stored ones it is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum ExpressionRole {
     Condition,
     Variable,
     Validation,
@@ -21,15 +21,15 @@ pub(super) enum Place {
 }
 
 /// The expressions of the stored object.
-pub(super) type Stored<'a> = BTreeSet<(Place, &'a str)>;
+pub(super) type Stored<'a> = BTreeSet<(ExpressionRole, &'a str)>;
 
 /// The expressions of conditions.
-pub(super) fn of_conditions(conditions: &[MatchCondition]) -> impl Iterator<Item = (Place, &str)> {
-    conditions.iter().map(|own| (Place::Condition, own.expression.as_str()))
+pub(super) fn of_conditions(conditions: &[MatchCondition]) -> impl Iterator<Item = (ExpressionRole, &str)> {
+    conditions.iter().map(|own| (ExpressionRole::Condition, own.expression.as_str()))
 }
 
-fn origin(stored: &Stored<'_>, place: Place, source: &str) -> Origin {
-    if stored.contains(&(place, source)) { Origin::Stored } else { Origin::New }
+fn origin(stored: &Stored<'_>, role: ExpressionRole, source: &str) -> Origin {
+    if stored.contains(&(role, source)) { Origin::Stored } else { Origin::New }
 }
 
 fn told(path: &Path, source: &str, outcome: Result<(), CompileError>, errors: &mut ErrorList) {
@@ -47,7 +47,7 @@ pub(super) fn condition(
     errors: &mut ErrorList,
 ) {
     let source = condition.expression.trim();
-    let env = environment(scope, origin(stored, Place::Condition, &condition.expression));
+    let env = environment(scope, origin(stored, ExpressionRole::Condition, &condition.expression));
     told(path, source, compile(&env, source, Wanted::Bool).map(|_| ()), errors);
 }
 
@@ -69,8 +69,8 @@ impl<'a> Expressions<'a> {
         &self.stored
     }
 
-    fn composition(&self, place: Place, source: &str) -> &Composition {
-        match origin(&self.stored, place, source) {
+    fn composition(&self, role: ExpressionRole, source: &str) -> &Composition {
+        match origin(&self.stored, role, source) {
             Origin::Stored => self.lenient.as_ref().unwrap_or(&self.new),
             Origin::New => &self.new,
         }
@@ -93,7 +93,7 @@ impl<'a> Expressions<'a> {
             }
             let lenient = self.lenient.as_mut().map(|lenient| lenient.add(name, source));
             let strict = self.new.add(name, source);
-            let outcome = match origin(&self.stored, Place::Variable, &variable.expression) {
+            let outcome = match origin(&self.stored, ExpressionRole::Variable, &variable.expression) {
                 Origin::Stored => lenient.unwrap_or(strict),
                 Origin::New => strict,
             };
@@ -102,12 +102,19 @@ impl<'a> Expressions<'a> {
     }
 
     /// Checks an expression of the policy.
-    pub(super) fn check(&self, path: &Path, place: Place, source: &str, wanted: Wanted, errors: &mut ErrorList) {
-        let composition = self.composition(place, source);
+    pub(super) fn check(
+        &self,
+        path: &Path,
+        role: ExpressionRole,
+        source: &str,
+        wanted: Wanted,
+        errors: &mut ErrorList,
+    ) {
+        let composition = self.composition(role, source);
         // Upstream shows those of annotations as they were written.
-        let shown = if place == Place::Annotation { source } else { source.trim() };
+        let shown = if role == ExpressionRole::Annotation { source } else { source.trim() };
         let source = source.trim();
-        let compiled = if place == Place::Message {
+        let compiled = if role == ExpressionRole::Message {
             compile(composition.without_authorizer(), source, wanted)
         } else {
             compile(composition.environment(), source, wanted)

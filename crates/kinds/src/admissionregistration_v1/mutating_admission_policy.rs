@@ -6,7 +6,7 @@ use api_types::admissionregistration_v1::constants::{patch_type, reinvocation_po
 use api_types::admissionregistration_v1::{MutatingAdmissionPolicy, MutatingAdmissionPolicySpec, Mutation};
 use feature_gates::MinorVersion;
 
-use super::expressions::{self, Expressions, Place, Stored};
+use super::expressions::{self, ExpressionRole, Expressions, Stored};
 use super::{match_conditions, policy_parts};
 use crate::field_rules;
 use crate::info::{ResourceInfo, StorageInfo};
@@ -65,8 +65,8 @@ fn expression(mutation: &Mutation) -> Option<&str> {
 
 fn stored(spec: &MutatingAdmissionPolicySpec) -> Stored<'_> {
     let conditions = expressions::of_conditions(&spec.match_conditions);
-    let variables = spec.variables.iter().map(|own| (Place::Variable, own.expression.as_str()));
-    let mutations = spec.mutations.iter().filter_map(expression).map(|source| (Place::Mutation, source));
+    let variables = spec.variables.iter().map(|own| (ExpressionRole::Variable, own.expression.as_str()));
+    let mutations = spec.mutations.iter().filter_map(expression).map(|source| (ExpressionRole::Mutation, source));
     conditions.chain(variables).chain(mutations).collect()
 }
 
@@ -121,7 +121,7 @@ fn validate_mutation(path: &Path, mutation: &Mutation, expressions: &Expressions
         Some(source) => {
             let at = at.child("expression");
             if field_rules::required(&at, source.trim(), errors) {
-                expressions.check(&at, Place::Mutation, source, wanted, errors);
+                expressions.check(&at, ExpressionRole::Mutation, source, wanted, errors);
             }
         }
     }

@@ -11,7 +11,7 @@ use api_types::admissionregistration_v1::{
 };
 use feature_gates::MinorVersion;
 
-use super::expressions::{self, Expressions, Place, Stored};
+use super::expressions::{self, ExpressionRole, Expressions, Stored};
 use super::{match_conditions, policy_parts};
 use crate::conditions;
 use crate::field_rules;
@@ -79,10 +79,10 @@ impl TypedRules for ValidatingAdmissionPolicyRules {
 
 fn stored(spec: &ValidatingAdmissionPolicySpec) -> Stored<'_> {
     let conditions = expressions::of_conditions(&spec.match_conditions);
-    let variables = spec.variables.iter().map(|own| (Place::Variable, own.expression.as_str()));
-    let validations = spec.validations.iter().map(|own| (Place::Validation, own.expression.as_str()));
-    let messages = spec.validations.iter().map(|own| (Place::Message, own.message_expression.as_str()));
-    let notes = spec.audit_annotations.iter().map(|own| (Place::Annotation, own.value_expression.as_str()));
+    let variables = spec.variables.iter().map(|own| (ExpressionRole::Variable, own.expression.as_str()));
+    let validations = spec.validations.iter().map(|own| (ExpressionRole::Validation, own.expression.as_str()));
+    let messages = spec.validations.iter().map(|own| (ExpressionRole::Message, own.message_expression.as_str()));
+    let notes = spec.audit_annotations.iter().map(|own| (ExpressionRole::Annotation, own.value_expression.as_str()));
     conditions.chain(variables).chain(validations).chain(messages).chain(notes).collect()
 }
 
@@ -121,14 +121,14 @@ fn validate_validation(path: &Path, validation: &Validation, expressions: &Expre
     if validation.expression.trim().is_empty() {
         errors.push(at.required("expression is not specified"));
     } else {
-        expressions.check(&at, Place::Validation, &validation.expression, Wanted::Bool, errors);
+        expressions.check(&at, ExpressionRole::Validation, &validation.expression, Wanted::Bool, errors);
     }
     let (at, source) = (path.child("messageExpression"), &validation.message_expression);
     if !source.is_empty() {
         if source.trim().is_empty() {
             errors.push(at.invalid(source, BLANK));
         } else {
-            expressions.check(&at, Place::Message, source, Wanted::Text, errors);
+            expressions.check(&at, ExpressionRole::Message, source, Wanted::Text, errors);
         }
     }
     let (at, message) = (path.child("message"), &validation.message);
@@ -172,7 +172,7 @@ fn validate_notes(
         } else if source.len() > MAX_ANNOTATION_BYTES {
             errors.push(value.required(format!("must not exceed {MAX_ANNOTATION_BYTES} bytes in length")));
         } else {
-            expressions.check(&value, Place::Annotation, source, Wanted::TextOrNull, errors);
+            expressions.check(&value, ExpressionRole::Annotation, source, Wanted::TextOrNull, errors);
         }
         if !seen.insert(note.key.as_str()) {
             errors.push(at.duplicate(note.key.as_str()));

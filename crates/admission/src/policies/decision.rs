@@ -14,13 +14,13 @@ const FAILURE_ANNOTATION: &str = "validation.policy.admission.k8s.io/validation_
 
 /// The first refusal, and what else is said.
 #[derive(Default)]
-pub(crate) struct Verdict {
+pub(crate) struct PolicyDecision {
     refusal: Option<ApiError>,
     noted: bool,
     pub(crate) annotations: Annotations,
 }
 
-impl Verdict {
+impl PolicyDecision {
     /// The request is refused, unless it was before.
     pub(crate) fn refuse(&mut self, attributes: &Attributes, policy: &str, binding: &str, message: &str, why: &str) {
         if self.refusal.is_some() {
