@@ -10,6 +10,8 @@ use async_trait::async_trait;
 use kinds::versions::VersionConversion;
 use watch_cache::{ChangeEvent, Stored, VersionId};
 
+use crate::questions::{Asking, Next, Outcome, Questions};
+
 /// Converts at once, from nothing but the object.
 pub trait Convert: Send + Sync {
     /// A stored object as the served version shows it.
@@ -44,9 +46,6 @@ pub trait ConvertElsewhere: Send + Sync {
     async fn to_stored(&self, served: &dyn Object) -> Result<Box<dyn Object>, ApiError>;
 }
 
-/// How many objects somebody else is asked about at a time.
-const MOST_ASKED: usize = 500;
-
 /// The conversion of one served version.
 pub struct Conversion {
     version: VersionId,
@@ -55,11 +54,7 @@ pub struct Conversion {
 
 enum How {
     AtOnce(Arc<dyn Convert>),
-    Elsewhere {
-        converter: Arc<dyn ConvertElsewhere>,
-        /// One asks, and the others find what it brought back.
-        asking: tokio::sync::Mutex<()>,
-    },
+    Elsewhere { converter: Arc<dyn ConvertElsewhere>, questions: Questions },
 }
 
 impl Conversion {
@@ -72,7 +67,7 @@ impl Conversion {
     /// One that waits for somebody else.
     #[must_use]
     pub fn elsewhere(converter: Arc<dyn ConvertElsewhere>) -> Arc<Self> {
-        let how = How::Elsewhere { converter, asking: tokio::sync::Mutex::default() };
+        let how = How::Elsewhere { converter, questions: Questions::default() };
         Arc::new(Self { version: VersionId::fresh(), how })
     }
 
@@ -92,22 +87,35 @@ impl Conversion {
 
     /// Sees to it that all items are at hand.
     pub(crate) async fn fetch(&self, items: impl Iterator<Item = &Arc<Stored>>) -> Result<(), ApiError> {
-        let How::Elsewhere { converter, asking } = &self.how else { return Ok(()) };
-        let mut missing: Vec<_> = items.filter(|item| item.view(self.version).is_none()).map(Arc::clone).collect();
-        if missing.is_empty() {
-            return Ok(());
+        let How::Elsewhere { converter, questions } = &self.how else { return Ok(()) };
+        let is_known = |item: &Stored| item.view(self.version).is_some();
+        let mut missing: Vec<_> = items.filter(|item| !is_known(item)).map(Arc::clone).collect();
+        while let Some(next) = questions.next(&mut missing, is_known) {
+            let (question, outcome) = match next {
+                Next::Ask(asking) => {
+                    let outcome = self.ask(&**converter, &asking).await;
+                    (asking.close(outcome.clone()), outcome)
+                }
+                Next::Wait(question) => match question.outcome().await {
+                    Some(outcome) => (question, outcome),
+                    None => continue,
+                },
+            };
+            outcome?;
+            question.settle(&mut missing);
         }
-        let _one_at_a_time = asking.lock().await;
-        missing.retain(|item| item.view(self.version).is_none());
-        for batch in missing.chunks(MOST_ASKED) {
-            let converted = converter.to_served(batch).await?;
-            if converted.len() != batch.len() {
-                let (asked, answered) = (batch.len(), converted.len());
-                return Err(ApiError::internal(format_args!("{answered} of {asked} objects were converted")));
-            }
-            for (item, object) in batch.iter().zip(converted) {
-                let _kept = item.keep_view(self.version, object);
-            }
+        Ok(())
+    }
+
+    async fn ask(&self, converter: &dyn ConvertElsewhere, asking: &Asking<'_>) -> Outcome {
+        let (items, _seat) = asking.turn().await?;
+        let converted = converter.to_served(items).await?;
+        if converted.len() != items.len() {
+            let (asked, answered) = (items.len(), converted.len());
+            return Err(ApiError::internal(format_args!("{answered} of {asked} objects were converted")));
+        }
+        for (item, object) in items.iter().zip(converted) {
+            let _kept = item.keep_view(self.version, object);
         }
         Ok(())
     }

@@ -26,6 +26,7 @@ mod list;
 mod list_options;
 mod metadata;
 mod namespaces;
+mod questions;
 mod registry;
 mod resource;
 mod resource_version;

@@ -201,6 +201,34 @@ async fn bad_answers_are_failures() {
     }
 }
 
+/// A webhook that hangs on one object keeps nobody from the others.
+#[tokio::test]
+async fn who_asks_for_something_else_does_not_wait_for_a_webhook_that_hangs() {
+    let (api, server) = with_pears("v1").await;
+    for name in ["a", "stuck"] {
+        assert_eq!(api.post(FIRST, &pear("v1", name, &json!({"size": 1}))).await.code, 201);
+    }
+    let (answers, is_asked) = (converts(|_| {}), Arc::new(tokio::sync::Notify::new()));
+    let noticed = Arc::clone(&is_asked);
+    server.reply(Reply::By(Arc::new(move |review| {
+        let mut objects = review["request"]["objects"].as_array().expect("objects").iter();
+        if objects.any(|object| object["metadata"]["name"] == "stuck") {
+            noticed.notify_one();
+            return Reply::Never;
+        }
+        answers.clone()
+    })));
+    let others = async {
+        is_asked.notified().await;
+        let read = api.get(&format!("{SECOND}/a")).await;
+        assert_eq!((read.code, &read.json()["spec"]["shape"]["size"]), (200, &json!(1)));
+    };
+    tokio::select! {
+        list = api.get(SECOND) => panic!("{list:?}"),
+        within = tokio::time::timeout(Duration::from_secs(20), others) => within.expect("an answer in time"),
+    }
+}
+
 #[tokio::test]
 async fn what_is_stored_as_a_former_version_is_converted_when_it_is_shown() {
     let (api, server) = with_pears("v1").await;

@@ -23,6 +23,8 @@ pub(super) enum Reply {
     Response(Value),
     /// Answers with what is made of the whole review.
     Made(Arc<dyn Fn(&Value) -> Value + Send + Sync>),
+    /// Answers this way or that, by the whole review.
+    By(Arc<dyn Fn(&Value) -> Reply + Send + Sync>),
     /// Answers with this code and text, and a place to go to.
     With(u16, String, &'static str),
     /// Never answers.
@@ -148,11 +150,14 @@ async fn answer(state: Arc<Mutex<State>>, request: component_base::serving::Requ
         authorization: authorization.unwrap_or_default(),
         request: review["request"].clone(),
     };
-    let reply = {
+    let mut reply = {
         let mut state = state.lock();
         state.asked.push(asked);
         state.reply.clone()
     };
+    while let Reply::By(choose) = reply {
+        reply = choose(&review);
+    }
     let respond = |mut response: Value| {
         if response.get("uid").is_none() {
             response["uid"] = review["request"]["uid"].clone();
@@ -168,7 +173,7 @@ async fn answer(state: Arc<Mutex<State>>, request: component_base::serving::Requ
             response.headers_mut().insert("location", location.parse().expect("a header"));
             response
         }
-        Reply::Never => std::future::pending().await,
+        Reply::Never | Reply::By(_) => std::future::pending().await,
         Reply::Endless => Response::new(endless()),
     }
 }

@@ -1,7 +1,8 @@
 //! Versions that are served beside the one that is kept: what was converted is shared, and who is asked for it is asked
 //! once.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use api_machinery::status::ApiError;
 use api_types::coordination_v1beta1::LeaseCandidate;
@@ -26,7 +27,12 @@ fn event(name: &str) -> Box<dyn Object> {
 struct Shouting {
     questions: AtomicUsize,
     objects: AtomicUsize,
+    /// The questions that wait for their answers now, and the most of them that there were.
+    waiting: AtomicUsize,
+    most_waiting: AtomicUsize,
     fails: bool,
+    /// Whether questions about the object `stuck` get no answer.
+    hangs: AtomicBool,
 }
 
 #[async_trait]
@@ -34,7 +40,13 @@ impl ConvertElsewhere for Shouting {
     async fn to_served(&self, stored: &[Arc<Stored>]) -> Result<Vec<Box<dyn Object>>, ApiError> {
         self.questions.fetch_add(1, Ordering::Relaxed);
         self.objects.fetch_add(stored.len(), Ordering::Relaxed);
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most_waiting.fetch_max(waiting, Ordering::Relaxed);
+        if self.hangs.load(Ordering::Relaxed) && stored.iter().any(|item| item.object().meta().name == "stuck") {
+            return std::future::pending().await;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
         if self.fails {
             return Err(ApiError::internal("nobody answers"));
         }
@@ -145,6 +157,77 @@ async fn somebody_else_is_asked_once_for_all_readers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_question_without_an_answer_holds_up_only_who_needs_it() {
+    let hanging = Shouting { hangs: true.into(), ..Shouting::default() };
+    let (fixture, maps, shouted, converter) = shown_by(hanging).await;
+    let cx = fixture.cx("default");
+    let mut seen = String::new();
+    for name in ["a", "stuck", "z"] {
+        let made = maps.create(&cx, config_map(name, "x"), &Hooks::none()).await.unwrap();
+        seen.clone_from(&made.item.object().meta().resource_version);
+    }
+    let since = ListOptions { resource_version: seen, ..ListOptions::default() };
+    let mut watch = shouted.watch(&cx, &since, None).await.unwrap();
+    let (list_options, patience) = (ListOptions::default(), Duration::from_secs(20));
+    let all = || tokio::time::timeout(patience, shouted.list(&cx, &list_options));
+    let get = |name: &'static str| tokio::time::timeout(patience, shouted.get(&cx, name, ""));
+    let others = async {
+        // The list asked about all of them before.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let (a, z, stuck, again) = tokio::join!(get("a"), get("z"), get("stuck"), get("stuck"));
+        assert_eq!((value(&a.unwrap().unwrap()), value(&z.unwrap().unwrap())), ("X".into(), "X".into()));
+        assert!(stuck.is_err() && again.is_err());
+    };
+    let (list, ()) = tokio::join!(all(), others);
+    assert!(list.is_err(), "it needs all");
+    assert_eq!(converter.questions.load(Ordering::Relaxed), 4, "those who want the same share a question");
+    maps.create(&cx, config_map("later", "x"), &Hooks::none()).await.unwrap();
+    assert_eq!(next(&mut watch).await.item.object().meta().name, "later");
+
+    // Who waited for a question that was given up asks himself.
+    let impatient = tokio::time::timeout(Duration::from_secs(1), shouted.get(&cx, "stuck", ""));
+    let patient = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let found = get("stuck");
+        converter.hangs.store(false, Ordering::Relaxed);
+        found.await.unwrap().unwrap()
+    };
+    let (gave_up, found) = tokio::join!(impatient, patient);
+    assert!(gave_up.is_err() && value(&found) == "X");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_questions_are_asked_side_by_side_but_not_any_number() {
+    let (fixture, maps, shouted, converter) = shown_by(Shouting::default()).await;
+    let cx = fixture.cx("default");
+    let names: Vec<String> = (0..100).map(|number| format!("m{number}")).collect();
+    for name in &names {
+        maps.create(&cx, config_map(name, "x"), &Hooks::none()).await.unwrap();
+    }
+    let began = tokio::time::Instant::now();
+    let read = futures_util::future::join_all(names.iter().map(|name| shouted.get(&cx, name, ""))).await;
+    assert!(read.iter().all(|item| value(item.as_ref().unwrap()) == "X"));
+    assert_eq!(converter.most_waiting.load(Ordering::Relaxed), 32);
+    assert!(began.elapsed() < Duration::from_millis(4 * 50 + 40), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_is_known_waits_for_the_one_before_it() {
+    let (fixture, maps, shouted, converter) = shown_by(Shouting::default()).await;
+    let cx = fixture.cx("default");
+    let mut watch = shouted.watch(&cx, &ListOptions::default(), None).await.unwrap();
+    for name in ["first", "second"] {
+        maps.create(&cx, config_map(name, "x"), &Hooks::none()).await.unwrap();
+    }
+    shouted.get(&cx, "second", "").await.unwrap();
+    assert_eq!(converter.objects.load(Ordering::Relaxed), 1);
+    assert!(watch.try_next().is_none(), "the first is not known yet");
+    for name in ["first", "second"] {
+        assert_eq!(next(&mut watch).await.item.object().meta().name, name);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_impatient_reader_of_a_watch_loses_nothing() {
     let (fixture, maps, shouted, _) = shown_by(Shouting::default()).await;
     let cx = fixture.cx("default");
@@ -154,7 +237,7 @@ async fn an_impatient_reader_of_a_watch_loses_nothing() {
     }
     let mut seen = Vec::new();
     while seen.len() < 3 {
-        let patience = std::time::Duration::from_millis(20 + 10 * seen.len() as u64);
+        let patience = Duration::from_millis(20 + 10 * seen.len() as u64);
         if let Ok(event) = tokio::time::timeout(patience, watch.next()).await {
             let Some(Event::Change(change)) = event else { panic!("a change") };
             seen.push(change.item.object().meta().name.clone());
