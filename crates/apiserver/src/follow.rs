@@ -23,6 +23,8 @@ pub(crate) trait Follower: Send + Sync + 'static {
     fn set(&self, object: &dyn Object);
     /// An object that is gone.
     fn gone(&self, namespace: &str, name: &str);
+    /// The last state of an object that goes, where the watch saw it go; `gone` follows.
+    fn removed(&self, _object: &dyn Object) {}
     /// Everything that there is has been told.
     fn complete(&self) {}
 }
@@ -71,6 +73,7 @@ async fn follow_once(resource: &Arc<Resource>, follower: &dyn Follower, known: &
                 let name = (object.meta().namespace.clone(), object.meta().name.clone());
                 if change.kind == ChangeKind::Deleted {
                     known.remove(&name);
+                    follower.removed(object);
                     follower.gone(&name.0, &name.1);
                 } else {
                     if let Some(unseen) = &mut unseen {

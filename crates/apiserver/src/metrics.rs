@@ -4,6 +4,7 @@ mod admission;
 mod admission_webhooks;
 pub(crate) mod conversions;
 mod identity;
+pub(crate) mod services;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ pub(crate) use admission::AdmissionMetrics;
 use conversions::ConversionMetrics;
 use identity::IdentityMetrics;
 pub(crate) use identity::decisions;
+use services::RepairMetrics;
 
 const SECONDS: &[f64] = &[
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
@@ -147,6 +149,7 @@ pub(crate) struct ApiMetrics {
     pub(crate) storage_size: Gauges,
     pub(crate) identity: IdentityMetrics,
     pub(crate) conversions: ConversionMetrics,
+    pub(crate) repair: RepairMetrics,
     pub(crate) sli: Histograms,
     pub(crate) watch_sizes: Histograms,
     pub(crate) watch_lists: Histograms,
@@ -184,6 +187,7 @@ impl ApiMetrics {
             storage_size: registry.gauges(&STORAGE_SIZE),
             identity: IdentityMetrics::new(&registry),
             conversions: ConversionMetrics::new(&registry),
+            repair: RepairMetrics::new(&registry),
             sli: registry.histograms(&SLI),
             watch_sizes: registry.histograms(&WATCH_SIZES),
             watch_lists: registry.histograms(&WATCH_LISTS),

@@ -53,7 +53,10 @@ pub use list_options::{Reading, default_list_options, validate_list_options};
 pub use metadata::validate_embedded as validate_embedded_metadata;
 pub use registry::{Registry, RegistryOptions, Transformers, uncached_by_default};
 pub use resource::{Resource, Setup};
-pub use services::{Cidr, RepairAction, RepairFinding, RepairReport, ServiceOptions};
+pub use services::{
+    AllocationRecorder, Cidr, NetworkUse, RepairAction, RepairFinding, RepairReason, RepairReport, Scope,
+    ServiceOptions,
+};
 pub use watch::Watch;
 pub use watch_cache::{CacheStats, ChangeEvent, ChangeKind, Event, Stored, WatchFault};
 

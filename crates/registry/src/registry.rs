@@ -15,10 +15,10 @@ use watch_cache::{Cache, CacheOptions, Codec, Index};
 
 use crate::codec::{ObjectCodec, StorageMedia};
 use crate::companion;
-use crate::context::RulesRef;
+use crate::context::{RulesRef, Track};
 use crate::conversion::{Conversion, OfKind};
 use crate::resource::{Resource, Setup, Shared};
-use crate::services::{ServiceCompanion, ServiceOptions};
+use crate::services::{AllocationRecorder, NoRecorder, ServiceCompanion, ServiceOptions};
 use crate::store::Store;
 
 /// What a registry is made of.
@@ -50,6 +50,10 @@ pub struct RegistryOptions {
     pub uncached: BTreeSet<String>,
     /// Ranges of Service addresses and node ports.
     pub services: ServiceOptions,
+    /// Who is told of addresses and ports that are given out.
+    pub allocation: Arc<dyn AllocationRecorder>,
+    /// Whose the fields of objects are that the registry makes itself; nothing where nobody keeps that.
+    pub own_fields: Option<Arc<Track<'static>>>,
     /// The revision up to which the store was compacted: no list is answered as of an earlier one, though a cache may
     /// still know it.
     pub compacted: Arc<AtomicI64>,
@@ -77,6 +81,8 @@ impl RegistryOptions {
             delete_collection_workers: 1,
             uncached: uncached_by_default(),
             services: ServiceOptions::default(),
+            allocation: Arc::new(NoRecorder),
+            own_fields: None,
             compacted: Arc::default(),
             transformers: Arc::new(|_| None),
         }

@@ -39,7 +39,8 @@ impl PostStartHook for DefaultServiceCidr {
         let keeper = Keeper {
             cidrs: ranges.map(|(network, bits)| format!("{network}/{bits}")).collect(),
             events: EventRecorder::new(cx.loopback(), COMPONENT, ""),
-            is_told: AtomicBool::new(false),
+            is_inconsistency_told: AtomicBool::new(false),
+            is_unreadiness_told: AtomicBool::new(false),
         };
         while let Err(error) = keeper.pass(cx).await {
             tracing::debug!(%error, "The default ServiceCIDR is not there yet");
@@ -59,7 +60,9 @@ struct Keeper {
     cidrs: Vec<String>,
     events: EventRecorder,
     /// Whether a disagreement was told; once is enough for a process.
-    is_told: AtomicBool,
+    is_inconsistency_told: AtomicBool,
+    /// The same for an object that is not ready.
+    is_unreadiness_told: AtomicBool,
 }
 
 /// What there is to do about the stored object.
@@ -98,7 +101,9 @@ impl Keeper {
             Plan::SayReady => self.say_ready(cx, &stored).await,
             Plan::Upgrade => self.upgrade(cx, stored).await,
             Plan::Tell { reason, message } => {
-                if !self.is_told.swap(true, Ordering::AcqRel) {
+                let is_told =
+                    if reason == INCONSISTENT { &self.is_inconsistency_told } else { &self.is_unreadiness_told };
+                if !is_told.swap(true, Ordering::AcqRel) {
                     self.events.event(&stored, EventType::Warning, &reason, message);
                 }
                 Ok(())

@@ -12,7 +12,7 @@ mod incoming;
 mod index;
 mod list;
 mod own_paths;
-mod ownership;
+pub(crate) mod ownership;
 mod param_permissions;
 mod patch;
 mod patch_body;

@@ -16,7 +16,7 @@ use component_base::reload::spawn_reloader;
 use encryption::EncryptionMetrics;
 use kinds::info::ResourceInfo;
 use parking_lot::Mutex;
-use registry::{Registry, RegistryOptions};
+use registry::{Registry, RegistryOptions, Track};
 
 use super::store::Store;
 use super::{auditing, health};
@@ -29,11 +29,13 @@ use crate::config::{BuiltInResource, EncryptionFile, ServerConfig};
 use crate::custom_kinds::CustomKinds;
 use crate::cx::ApiCx;
 use crate::flow_control::{self, FlowControl};
+use crate::handlers::ownership::Ownership;
 use crate::hooks::{Hooks, PostStartHook};
 use crate::limits::{InFlight, Running, Seats};
+use crate::metrics::services::{AllocationMetrics, show_networks};
 use crate::metrics::{AdmissionMetrics, ApiMetrics};
 use crate::routes::Routes;
-use crate::server_id::server_id_hash;
+use crate::server_id::{COMPONENT, server_id_hash};
 use crate::webhooks::{ADMISSION_ANSWER_BYTES, CONVERSION_ANSWER_BYTES, WebhookClients, WebhookCredentials};
 use crate::{admission_lookup, extensions, gates, handlers, object_counts, storage_ready};
 
@@ -47,7 +49,9 @@ pub(super) fn assemble(
     metrics.show_gates(lifecycle.gates());
     let mut options = registry_options(&config, &lifecycle, store);
     encrypt(&config, &lifecycle, &metrics, &mut options)?;
+    options.allocation = Arc::new(AllocationMetrics::new(&metrics));
     let registry = Registry::new(options);
+    show_networks(&metrics, &registry);
     registry.install_built_in();
     let disabled = not_served(&config, lifecycle.gates());
     for (group, version, resource) in &disabled {
@@ -204,8 +208,18 @@ fn registry_options(config: &ServerConfig, lifecycle: &Lifecycle, store: &Store)
         services: config.services.registry_options(),
         compacted: Arc::clone(&store.compacted),
         gates: lifecycle.gates().clone(),
+        own_fields: Some(own_fields(lifecycle)),
         ..RegistryOptions::new(Arc::clone(&store.backend), clock, rng, lifecycle.tasks().clone())
     }
+}
+
+/// What the registry writes by itself is the server's, as if the server had asked for it.
+fn own_fields(lifecycle: &Lifecycle) -> Arc<Track<'static>> {
+    let clock = Arc::clone(lifecycle.clock());
+    Arc::new(move |live, new| {
+        Ownership::of_virtual(new, "", clock.wall().into()).track(live, new, COMPONENT);
+        Ok(())
+    })
 }
 
 /// Sees to it that values lie in the store as `--encryption-provider-config` says.
@@ -228,7 +242,7 @@ fn encrypt(
 /// Gives the server a client of itself: in process, by a token that only it knows, without a rate limit.
 pub(super) fn connect_loopback(cx: &Arc<ApiCx>, handler: Arc<dyn ApiHandler>) -> Result<(), BuildError> {
     let transport = Arc::new(InProcess::new(handler, Peer::default()));
-    let mut config = ClientConfig::for_server("https://in-process").with_component("kube-apiserver").with_rate(-1.0, 0);
+    let mut config = ClientConfig::for_server("https://in-process").with_component(COMPONENT).with_rate(-1.0, 0);
     config.credentials = Credentials::Token(cx.authentication.loopback_token.clone());
     let process = ClientCx::new(Arc::clone(cx.clock()), Arc::clone(cx.rng()), cx.tasks().clone());
     let client = Client::with_transport(transport, config, process)?;

@@ -33,6 +33,7 @@ mod policies;
 mod reads;
 mod review_server;
 mod road;
+mod service_addresses;
 mod sockets;
 mod stores;
 mod streams;

@@ -2,38 +2,41 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::names::parse_ip_lenient;
 use api_machinery::time::Time;
 use api_types::core_v1::Service;
 use api_types::networking_v1::{IPAddress, ParentReference};
+use watch_cache::Stored;
 
-use super::ServiceCompanion;
 use super::allocator::{AddressError, Owner, has_labels, is_managed};
-use super::families::{EXTERNAL_NAME, is_headless};
+use super::families::EXTERNAL_NAME;
 use super::network::{Cidr, Family};
-use super::repair::{RepairAction, RepairFinding, RepairReport};
+use super::repair::{RepairAction, RepairFinding, RepairReason, RepairReport};
+use super::{ServiceCompanion, held};
 
 /// How long the Service of an address may not be there yet, or not say so any more.
 const GRACE: Duration = Duration::from_secs(60);
 /// How long a Service may not show an address that was taken for it after it had been created.
 const UPDATE_GRACE: Duration = Duration::from_secs(5);
-/// The reason of what is told of a Service's address that had no object.
-const NOT_ALLOCATED: &str = "ClusterIPNotAllocated";
+/// The versions that a single object is judged by: what the cache has first, and where that says that something is wrong,
+/// what the store has. A cache may lag behind.
+const CACHED_THEN_STORED: [&str; 2] = ["0", ""];
 
 /// What there is.
 struct Observed<'a> {
-    services: Vec<&'a Service>,
-    addresses: Vec<&'a IPAddress>,
+    services: BTreeMap<(&'a str, &'a str), &'a Service>,
+    addresses: BTreeMap<&'a str, &'a IPAddress>,
     networks: &'a [Cidr],
     now: Time,
 }
 
 /// An address that a Service has and that no object says so of.
-struct Missing {
+struct Missing<'a> {
     address: IpAddr,
-    owner: Owner,
+    service: &'a Service,
     /// What is told of it once it has been created.
     finding: Option<RepairFinding>,
 }
@@ -42,181 +45,276 @@ struct Missing {
 #[derive(Default)]
 struct Plan<'a> {
     remove: Vec<&'a IPAddress>,
-    missing: Vec<Missing>,
+    missing: Vec<Missing<'a>>,
     findings: Vec<RepairFinding>,
     freed: usize,
+    /// When to look again at what may become right by itself.
+    again: Option<Duration>,
 }
 
 impl ServiceCompanion {
     /// Addresses are listed before the Services: one that is taken in between has an object that the list has not, which
     /// creating it again finds out; one that is given back then was still there and is looked at next time.
-    pub(super) async fn repair_addresses(&self, now: Time, report: &mut RepairReport) -> Result<(), AddressError> {
-        let networks = self.allocator.known_networks().await?;
+    pub(super) async fn repair_addresses(&self, now: Time) -> Result<RepairReport, AddressError> {
+        let networks = self.allocator.known_networks("").await?;
         if networks.is_empty() {
             return Err(AddressError::NotReady);
         }
         let addresses = self.allocator.list::<IPAddress>().await?;
         let services = self.allocator.list::<Service>().await?;
-        let observed = Observed {
-            services: services.iter().filter_map(|item| item.object().downcast_ref()).collect(),
-            addresses: addresses.iter().filter_map(|item| item.object().downcast_ref()).collect(),
-            networks: &networks,
-            now,
-        };
-        let plan = plan(&observed);
-        for object in &plan.remove {
-            self.allocator.remove(object).await?;
+        let observed = Observed::new(&services, &addresses, &networks, now);
+        let report = self.carry_out(observed.plan()).await;
+        if report.failure.is_none() {
+            self.allocator.completed();
         }
-        for missing in plan.missing {
-            if self.repair_one(&missing).await? {
-                report.findings.extend(missing.finding);
+        Ok(report)
+    }
+
+    /// The same for the addresses of one Service.
+    pub(super) async fn repair_service(&self, owner: &Owner, now: Time) -> Result<RepairReport, AddressError> {
+        for version in CACHED_THEN_STORED {
+            let networks = self.allocator.known_networks(version).await?;
+            let Some(stored) = self.allocator.service(owner, version).await? else { break };
+            let Some(service) = stored.object().downcast_ref::<Service>() else { break };
+            let (mut addresses, mut services) = (Vec::new(), vec![Arc::clone(&stored)]);
+            for address in held::addresses(&service.spec) {
+                let Some(object) = self.allocator.address(&address.to_string(), version).await? else { continue };
+                if let Some(other) = owner_of(&object).filter(|other| other != owner) {
+                    services.extend(self.allocator.service(&other, version).await?);
+                }
+                addresses.push(object);
+            }
+            let observed = Observed::new(&services, &addresses, &networks, now);
+            let mut plan = Plan::default();
+            observed.check_service(service, &mut plan);
+            if plan.is_empty() || version.is_empty() {
+                return Ok(self.carry_out(plan).await);
             }
         }
-        report.findings.extend(plan.findings);
-        report.freed += plan.freed;
-        Ok(())
+        Ok(RepairReport::default())
+    }
+
+    /// The same for the object of one address.
+    pub(super) async fn repair_address(&self, name: &str, now: Time) -> Result<RepairReport, AddressError> {
+        let Some(stored) = self.allocator.address(name, "0").await? else { return Ok(RepairReport::default()) };
+        let Some(object) = stored.object().downcast_ref().filter(|object| is_managed(object)) else {
+            return Ok(RepairReport::default());
+        };
+        for version in CACHED_THEN_STORED {
+            let service = match Owner::named_by(object) {
+                Some(owner) => self.allocator.service(&owner, version).await?,
+                None => None,
+            };
+            let observed = Observed::new(service.as_slice(), &[], &[], now);
+            let mut plan = Plan::default();
+            observed.check_owner(object, &mut plan);
+            if plan.is_empty() || version.is_empty() {
+                return Ok(self.carry_out(plan).await);
+            }
+        }
+        Ok(RepairReport::default())
+    }
+
+    /// What cannot be set right does not keep the rest from it.
+    async fn carry_out(&self, plan: Plan<'_>) -> RepairReport {
+        let Plan { remove, missing, findings, freed, again } = plan;
+        let mut report = RepairReport { findings, freed, again, failure: None };
+        for object in remove {
+            if let Err(error) = self.allocator.remove(object).await {
+                report.failed(&error);
+            }
+        }
+        for missing in missing {
+            match self.repair_one(&missing).await {
+                Ok(true) => report.findings.extend(missing.finding),
+                Ok(false) => {}
+                Err(error) => {
+                    report.failed(&error);
+                    report.findings.push(missing.unknown());
+                }
+            }
+        }
+        report
     }
 
     /// Creates the object of an address that a Service has; says no where somebody was faster, or the Service has gone.
-    async fn repair_one(&self, missing: &Missing) -> Result<bool, AddressError> {
-        let service = self.allocator.service(&missing.owner).await?;
+    async fn repair_one(&self, missing: &Missing<'_>) -> Result<bool, AddressError> {
+        let owner = Owner::of(missing.service);
+        let service = self.allocator.service(&owner, "").await?;
         let service = service.as_ref().and_then(|stored| stored.object().downcast_ref());
         if !service.is_some_and(|service| has(service, missing.address)) {
             return Ok(false);
         }
-        match self.allocator.create(missing.address, &missing.owner).await {
+        match self.allocator.create(missing.address, &owner).await {
             Err(AddressError::Taken) => Ok(false),
             other => other.map(|()| true),
         }
     }
 }
 
-/// The addresses that a Service has.
-fn used_by(service: &Service) -> impl Iterator<Item = &String> {
-    let has_some = service.spec.type_ != EXTERNAL_NAME && !is_headless(&service.spec);
-    service.spec.cluster_ips.iter().filter(move |_| has_some)
+impl Missing<'_> {
+    /// What is told where its object could not be created.
+    fn unknown(&self) -> RepairFinding {
+        let family = Family::of(self.address).as_str();
+        let message = format!("Unable to allocate ClusterIP [{family}]: {} due to an unknown error", self.address);
+        RepairFinding::of(self.service, RepairAction::ClusterIPAllocation, RepairReason::UnknownError, message)
+    }
 }
 
-fn plan<'a>(observed: &Observed<'a>) -> Plan<'a> {
-    let mut plan = Plan::default();
-    let by_name: BTreeMap<&str, &IPAddress> =
-        observed.addresses.iter().map(|object| (object.metadata.name.as_str(), *object)).collect();
-    let services: BTreeMap<(&str, &str), &Service> = observed
-        .services
-        .iter()
-        .map(|service| ((service.metadata.namespace.as_str(), service.metadata.name.as_str()), *service))
-        .collect();
-    for service in &observed.services {
-        for text in used_by(service) {
-            check_used(observed, service, text, &by_name, &services, &mut plan);
-        }
-    }
-    for object in observed.addresses.iter().filter(|object| is_managed(object)) {
-        check_owner(observed, object, &services, &mut plan);
-    }
-    plan
-}
-
-type Services<'a> = BTreeMap<(&'a str, &'a str), &'a Service>;
-
-fn find<'a>(services: &Services<'a>, owner: &Owner) -> Option<&'a Service> {
-    services.get(&(owner.namespace.as_str(), owner.name.as_str())).copied()
+fn owner_of(address: &Stored) -> Option<Owner> {
+    Owner::named_by(address.object().downcast_ref()?)
 }
 
 fn has(service: &Service, address: IpAddr) -> bool {
-    used_by(service).any(|text| parse_ip_lenient(text) == Some(address))
+    held::addresses(&service.spec).any(|own| own == address)
 }
 
-/// An address that a Service has: its object is there, and names the Service.
-fn check_used<'a>(
-    observed: &Observed<'a>,
-    service: &Service,
-    text: &str,
-    by_name: &BTreeMap<&str, &'a IPAddress>,
-    services: &Services<'a>,
-    plan: &mut Plan<'a>,
-) {
-    let finding = |action, reason, message| RepairFinding::of(service, action, reason, message);
-    let Some(address) = parse_ip_lenient(text) else {
-        let message = format!("Cluster IP {text} is not a valid IP; please recreate Service");
-        return plan.findings.push(finding(RepairAction::ClusterIPValidation, "ClusterIPNotValid", message));
-    };
-    let of_address = |reason, message| finding(RepairAction::ClusterIPAllocation, reason, message);
-    let family = Family::of(address).as_str();
-    if !observed.networks.iter().any(|network| network.contains(address)) {
-        let message = format!(
-            "Cluster IP [{family}]: {address} is not within any configured Service CIDR; please recreate service"
-        );
-        return plan.findings.push(of_address("ClusterIPOutOfRange", message));
+impl<'a> Observed<'a> {
+    fn new(services: &'a [Arc<Stored>], addresses: &'a [Arc<Stored>], networks: &'a [Cidr], now: Time) -> Self {
+        let services = services.iter().filter_map(|item| item.object().downcast_ref());
+        let addresses = addresses.iter().filter_map(|item| item.object().downcast_ref());
+        Self::of(services, addresses, networks, now)
     }
-    let owner = Owner::of(service);
-    let Some(object) = by_name.get(address.to_string().as_str()).copied() else {
-        let message = format!("Cluster IP [{family}]: {address} is not allocated; repairing");
-        let finding = Some(of_address(NOT_ALLOCATED, message));
-        return plan.missing.push(Missing { address, owner, finding });
-    };
-    let finding = match Owner::named_by(object) {
-        Some(named) if named == owner && has_labels(object, address) => return,
-        Some(named) if named == owner => None,
-        Some(named) if find(services, &named).is_some_and(|other| has(other, address)) => {
-            let message =
-                format!("Cluster IP [{family}]:{address} was assigned to multiple services; please recreate service");
-            return plan.findings.push(of_address("ClusterIPAlreadyAllocated", message));
+
+    fn of(
+        services: impl Iterator<Item = &'a Service>,
+        addresses: impl Iterator<Item = &'a IPAddress>,
+        networks: &'a [Cidr],
+        now: Time,
+    ) -> Self {
+        let named =
+            |service: &'a Service| ((service.metadata.namespace.as_str(), service.metadata.name.as_str()), service);
+        let addresses = addresses.map(|object| (object.metadata.name.as_str(), object)).collect();
+        Self { services: services.map(named).collect(), addresses, networks, now }
+    }
+
+    fn service(&self, owner: &Owner) -> Option<&'a Service> {
+        self.services.get(&(owner.namespace.as_str(), owner.name.as_str())).copied()
+    }
+
+    fn plan(&self) -> Plan<'a> {
+        let mut plan = Plan::default();
+        for service in self.services.values() {
+            self.check_service(service, &mut plan);
         }
-        _ => {
-            let Owner { namespace, name } = &owner;
+        for object in self.addresses.values().filter(|object| is_managed(object)) {
+            self.check_owner(object, &mut plan);
+        }
+        plan
+    }
+
+    fn check_service(&self, service: &'a Service, plan: &mut Plan<'a>) {
+        for text in held::address_texts(&service.spec) {
+            self.check_used(service, text, plan);
+        }
+    }
+
+    /// An address that a Service has: its object is there, and names the Service.
+    fn check_used(&self, service: &'a Service, text: &str, plan: &mut Plan<'a>) {
+        let finding = |action, reason, message| RepairFinding::of(service, action, reason, message);
+        let Some(address) = parse_ip_lenient(text) else {
+            let message = format!("Cluster IP {text} is not a valid IP; please recreate Service");
+            let (action, reason) = (RepairAction::ClusterIPValidation, RepairReason::ClusterIPNotValid);
+            return plan.findings.push(finding(action, reason, message));
+        };
+        let of_address = |reason, message| finding(RepairAction::ClusterIPAllocation, reason, message);
+        let family = Family::of(address).as_str();
+        if !self.networks.iter().any(|network| network.contains(address)) {
             let message = format!(
-                "the ClusterIP [{family}]: {address} for Service {namespace}/{name} has a wrong reference; repairing"
+                "Cluster IP [{family}]: {address} is not within any configured Service CIDR; please recreate service"
             );
-            Some(of_address(NOT_ALLOCATED, message))
+            return plan.findings.push(of_address(RepairReason::ClusterIPOutOfRange, message));
         }
-    };
-    plan.remove.push(object);
-    plan.missing.push(Missing { address, owner, finding });
-}
-
-/// The object of an address that was taken here: its Service has it, or may have it soon.
-fn check_owner<'a>(observed: &Observed<'a>, object: &'a IPAddress, services: &Services<'a>, plan: &mut Plan<'a>) {
-    if plan.remove.iter().any(|other| other.metadata.uid == object.metadata.uid) {
-        return;
+        let Some(object) = self.addresses.get(address.to_string().as_str()).copied() else {
+            let message = format!("Cluster IP [{family}]: {address} is not allocated; repairing");
+            let finding = Some(of_address(RepairReason::ClusterIPNotAllocated, message));
+            return plan.missing.push(Missing { address, service, finding });
+        };
+        let owner = Owner::of(service);
+        let finding = match Owner::named_by(object) {
+            Some(named) if named == owner && has_labels(object, address) => return,
+            Some(named) if named == owner => None,
+            Some(named) if self.service(&named).is_some_and(|other| has(other, address)) => {
+                let message = format!(
+                    "Cluster IP [{family}]:{address} was assigned to multiple services; please recreate service"
+                );
+                return plan.findings.push(of_address(RepairReason::ClusterIPAlreadyAllocated, message));
+            }
+            _ => {
+                let Owner { namespace, name } = &owner;
+                let message = format!(
+                    "the ClusterIP [{family}]: {address} for Service {namespace}/{name} has a wrong reference; repairing"
+                );
+                Some(of_address(RepairReason::ClusterIPNotAllocated, message))
+            }
+        };
+        plan.remove.push(object);
+        plan.missing.push(Missing { address, service, finding });
     }
-    let name = &object.metadata.name;
-    let age = observed.now.since(object.metadata.creation_timestamp);
-    let Some(owner) = Owner::named_by(object) else {
-        let ParentReference { group, resource, namespace, name: parent } =
-            object.spec.parent_ref.clone().unwrap_or_default();
-        // The reference as upstream's types print themselves.
-        let message = format!(
-            "IPAddress {name} appears to have been modified, not referencing a Service \
-             &ParentReference{{Group:{group},Resource:{resource},Namespace:{namespace},Name:{parent},}}: cleaning up"
-        );
-        return give_back(object, "IPAddressNotAllocated", message, plan);
-    };
-    let Owner { namespace, name: service_name } = &owner;
-    let Some(service) = find(services, &owner) else {
-        if age > GRACE {
+
+    /// The object of an address that was taken here: its Service has it, or may have it soon.
+    fn check_owner(&self, object: &'a IPAddress, plan: &mut Plan<'a>) {
+        if plan.remove.iter().any(|other| other.metadata.uid == object.metadata.uid) {
+            return;
+        }
+        let name = &object.metadata.name;
+        let age = self.now.since(object.metadata.creation_timestamp);
+        let Some(owner) = Owner::named_by(object) else {
+            let ParentReference { group, resource, namespace, name: parent } =
+                object.spec.parent_ref.clone().unwrap_or_default();
+            // The reference as upstream's types print themselves.
+            let message = format!(
+                "IPAddress {name} appears to have been modified, not referencing a Service \
+                 &ParentReference{{Group:{group},Resource:{resource},Namespace:{namespace},Name:{parent},}}: cleaning up"
+            );
+            return plan.give_back(object, RepairReason::IPAddressNotAllocated, message);
+        };
+        let Owner { namespace, name: service_name } = &owner;
+        let Some(service) = self.service(&owner) else {
+            if age <= GRACE {
+                return plan.look_again(GRACE - age);
+            }
             let message =
                 format!("IPAddress: {name} for Service {namespace}/{service_name} appears to have leaked: cleaning up");
-            give_back(object, "IPAddressNotAllocated", message, plan);
+            return plan.give_back(object, RepairReason::IPAddressNotAllocated, message);
+        };
+        if name.parse().is_ok_and(|address| has(service, address)) {
+            return;
         }
-        return;
-    };
-    if name.parse().is_ok_and(|address| has(service, address)) {
-        return;
-    }
-    let is_newer = object.metadata.creation_timestamp > service.metadata.creation_timestamp;
-    let may_come = if service.spec.type_ == EXTERNAL_NAME { age < GRACE } else { is_newer && age < UPDATE_GRACE };
-    if !may_come {
+        let is_newer = object.metadata.creation_timestamp > service.metadata.creation_timestamp;
+        let grace = if service.spec.type_ == EXTERNAL_NAME {
+            GRACE
+        } else if is_newer {
+            UPDATE_GRACE
+        } else {
+            Duration::ZERO
+        };
+        if age < grace {
+            return plan.look_again(grace - age);
+        }
         let message =
             format!("IPAddress: {name} for Service {namespace}/{service_name} has a wrong reference; cleaning up");
-        give_back(object, "IPAddressWrongReference", message, plan);
+        plan.give_back(object, RepairReason::IPAddressWrongReference, message);
     }
 }
 
-fn give_back<'a>(object: &'a IPAddress, reason: &'static str, message: String, plan: &mut Plan<'a>) {
-    plan.findings.push(RepairFinding::of(object, RepairAction::IPAddressAllocation, reason, message));
-    plan.remove.push(object);
-    plan.freed += 1;
+impl<'a> Plan<'a> {
+    /// Whether nothing is wrong.
+    fn is_empty(&self) -> bool {
+        self.remove.is_empty() && self.missing.is_empty() && self.findings.is_empty()
+    }
+
+    fn give_back(&mut self, object: &'a IPAddress, reason: RepairReason, message: String) {
+        self.findings.push(RepairFinding::of(object, RepairAction::IPAddressAllocation, reason, message));
+        self.remove.push(object);
+        self.freed += 1;
+    }
+
+    /// Looks again once what is left of a grace has passed: a creation time is a whole second.
+    fn look_again(&mut self, left: Duration) {
+        let after = left + Duration::from_secs(1);
+        self.again = Some(self.again.map_or(after, |other| other.min(after)));
+    }
 }
 
 #[cfg(test)]
@@ -264,19 +362,17 @@ mod tests {
     /// What a pass tells (reason and the object's name), removes and creates.
     fn planned(services: &[Service], addresses: &[IPAddress]) -> [Vec<String>; 3] {
         let networks = ["10.0.0.0/24".parse().unwrap()];
-        let observed = Observed {
-            services: services.iter().collect(),
-            addresses: addresses.iter().collect(),
-            networks: &networks,
-            now: Time::from_unix_seconds(NOW),
-        };
-        let plan = plan(&observed);
+        let now = Time::from_unix_seconds(NOW);
+        let plan = Observed::of(services.iter(), addresses.iter(), &networks, now).plan();
         let missing = plan.missing.iter().filter_map(|missing| missing.finding.as_ref());
         let told = plan.findings.iter().chain(missing);
         [
-            told.map(|finding| format!("{} {}", finding.reason, finding.regarding.name)).collect(),
+            told.map(|finding| format!("{} {}", finding.reason.as_str(), finding.regarding.name)).collect(),
             plan.remove.iter().map(|object| object.metadata.name.clone()).collect(),
-            plan.missing.iter().map(|missing| format!("{} {}", missing.address, missing.owner.name)).collect(),
+            plan.missing
+                .iter()
+                .map(|missing| format!("{} {}", missing.address, missing.service.metadata.name))
+                .collect(),
         ]
     }
 

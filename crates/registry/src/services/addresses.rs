@@ -10,7 +10,7 @@ use api_types::core_v1::Service;
 use super::allocator::AddressError;
 use super::families::{EXTERNAL_NAME, is_headless};
 use super::network::Family;
-use super::{Claim, Claiming, ServiceCompanion, invalid};
+use super::{Claim, Claiming, ServiceCompanion, held, invalid};
 
 impl ServiceCompanion {
     pub(super) async fn claim_addresses(
@@ -22,10 +22,7 @@ impl ServiceCompanion {
         if is_headless(&claiming.service.spec) || old.is_some_and(|old| is_headless(&old.spec)) {
             return Ok(());
         }
-        let held: Vec<IpAddr> = match old {
-            Some(old) if old.spec.type_ != EXTERNAL_NAME => addresses_of(old),
-            _ => Vec::new(),
-        };
+        let held: Vec<IpAddr> = old.into_iter().flat_map(|old| held::addresses(&old.spec)).collect();
         if claiming.service.spec.type_ == EXTERNAL_NAME {
             claiming.reservation.freed.extend(held.into_iter().map(Claim::Address));
             return Ok(());
@@ -39,7 +36,7 @@ impl ServiceCompanion {
                 None => self.claim_any(claiming, *family).await?,
             }
         }
-        let now = addresses_of(claiming.service);
+        let now: Vec<IpAddr> = held::addresses(&claiming.service.spec).collect();
         let dropped = held.into_iter().filter(|address| !now.contains(address));
         claiming.reservation.freed.extend(dropped.map(Claim::Address));
         if let Some(first) = claiming.service.spec.cluster_ips.first() {
@@ -79,8 +76,4 @@ fn refused(service: &Service, detail: String) -> ApiError {
     let list = BadValue::list(&service.spec.cluster_ips);
     errors.push(Path::new("spec").child("clusterIPs").invalid(list, detail));
     invalid(service, &errors)
-}
-
-fn addresses_of(service: &Service) -> Vec<IpAddr> {
-    service.spec.cluster_ips.iter().filter_map(|text| parse_ip_lenient(text)).collect()
 }

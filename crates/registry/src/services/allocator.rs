@@ -1,21 +1,26 @@
 //! Cluster addresses as objects: who creates the `IPAddress` named by an address has it, whichever server he asked. The
 //! networks that addresses are taken from are those of `ServiceCIDR` objects (KEP-1880).
 
+use std::collections::HashSet;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use api_machinery::meta::{DeleteOptions, ListOptions, Preconditions};
 use api_machinery::object::{Kind, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::Service;
 use api_types::networking_v1::{IPAddress, IPAddressSpec, ParentReference, ServiceCIDR};
-use base::SharedRng;
+use base::{SharedClock, SharedRng};
 use watch_cache::Stored;
 
 use super::bands;
+use super::held;
 use super::network::{Cidr, Family};
-use crate::context::{Hooks, RequestCx};
-use crate::registry::Registry;
+use super::recorder::{AllocationRecorder, Scope};
+use crate::context::{AdmitAll, Hooks, RequestCx, Track};
+use crate::registry::{Registry, RegistryOptions};
 use crate::resource::Resource;
 
 /// Says of an address of which family it is.
@@ -85,22 +90,92 @@ impl Owner {
 pub(super) struct AddressAllocator {
     registry: Weak<Registry>,
     rng: SharedRng,
+    clock: SharedClock,
+    recorder: Arc<dyn AllocationRecorder>,
+    own_fields: Option<Arc<Track<'static>>>,
+    /// Whether every address that a Service has was seen to be an object, since this server began. Before, an older
+    /// release may have given out some without.
+    is_complete: AtomicBool,
+}
+
+/// How many addresses of a network are in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkUse {
+    /// The network.
+    pub network: Cidr,
+    /// Addresses that are objects.
+    pub taken: u64,
+    /// Addresses that can be given out.
+    pub free: u64,
 }
 
 impl AddressAllocator {
-    pub(super) fn new(registry: Weak<Registry>, rng: SharedRng) -> Self {
-        Self { registry, rng }
+    pub(super) fn new(registry: Weak<Registry>, options: &RegistryOptions) -> Self {
+        Self {
+            registry,
+            rng: Arc::clone(&options.rng),
+            clock: Arc::clone(&options.clock),
+            recorder: Arc::clone(&options.allocation),
+            own_fields: options.own_fields.clone(),
+            is_complete: AtomicBool::new(false),
+        }
     }
 
     /// Takes an address that somebody wants.
     pub(super) async fn take(&self, address: IpAddr, owner: &Owner, dry_run: bool) -> Result<(), AddressError> {
         let networks = self.ready_networks().await?;
-        let network = networks.into_iter().find(|network| network.contains(address));
-        let network = network.ok_or(AddressError::OtherNetwork)?;
-        if network.offset(address).is_none() {
-            return Err(AddressError::Outside(address, network));
+        // Networks may overlap, and the edge of one can be in the midst of another.
+        let usable = networks.iter().find(|network| network.offset(address).is_some());
+        let network = usable.or_else(|| networks.iter().find(|network| network.contains(address)));
+        let network = *network.ok_or(AddressError::OtherNetwork)?;
+        if dry_run {
+            return if usable.is_some() { Ok(()) } else { Err(AddressError::Outside(address, network)) };
         }
-        if dry_run { Ok(()) } else { self.create(address, owner).await }
+        let began = self.clock.monotonic();
+        let taken = match usable {
+            None => Err(AddressError::Outside(address, network)),
+            Some(_) if self.without_objects(owner).await?.contains(&address) => Err(AddressError::Taken),
+            Some(_) => self.create(address, owner).await,
+        };
+        let took = self.clock.monotonic() - began;
+        self.recorder.address(network, Scope::Static, taken.is_ok(), took);
+        taken
+    }
+
+    /// The addresses that other Services have and that may not be objects yet.
+    async fn without_objects(&self, owner: &Owner) -> Result<HashSet<IpAddr>, AddressError> {
+        if self.is_complete.load(Ordering::Acquire) {
+            return Ok(HashSet::new());
+        }
+        let services = self.list::<Service>().await?;
+        let services = services.iter().filter_map(|item| item.object().downcast_ref::<Service>());
+        let others = services.filter(|service| Owner::of(*service) != *owner);
+        Ok(others.flat_map(|service| held::addresses(&service.spec)).collect())
+    }
+
+    /// Every address that a Service has was seen to be an object.
+    pub(super) fn completed(&self) {
+        self.is_complete.store(true, Ordering::Release);
+    }
+
+    /// How much of each network is in use, as the cache has it.
+    pub(super) fn used(&self) -> Vec<NetworkUse> {
+        let at_hand = |kind: Result<Arc<Resource>, AddressError>| kind.ok().and_then(|kind| kind.at_hand(""));
+        let cidrs = at_hand(self.kind::<ServiceCIDR>()).unwrap_or_default();
+        let networks = networks(cidrs.iter().filter_map(|item| item.object().downcast_ref()));
+        let mut used: Vec<NetworkUse> =
+            networks.into_iter().map(|network| NetworkUse { network, taken: 0, free: network.size() }).collect();
+        for item in at_hand(self.kind::<IPAddress>()).unwrap_or_default() {
+            let Some(object) = item.object().downcast_ref::<IPAddress>().filter(|object| is_managed(object)) else {
+                continue;
+            };
+            let Ok(address) = object.metadata.name.parse() else { continue };
+            for own in used.iter_mut().filter(|own| own.network.offset(address).is_some()) {
+                own.taken += 1;
+                own.free = own.free.saturating_sub(1);
+            }
+        }
+        used
     }
 
     /// Takes some free address of a family; in a dry run that of a network stands for it.
@@ -124,11 +199,20 @@ impl AddressAllocator {
     }
 
     async fn take_any_of(&self, network: Cidr, owner: &Owner) -> Result<IpAddr, AddressError> {
+        let began = self.clock.monotonic();
+        let found = self.find_any_of(network, owner).await;
+        let took: Duration = self.clock.monotonic() - began;
+        self.recorder.address(network, Scope::Dynamic, found.is_ok(), took);
+        found
+    }
+
+    async fn find_any_of(&self, network: Cidr, owner: &Owner) -> Result<IpAddr, AddressError> {
         let addresses = self.kind::<IPAddress>()?;
+        let without_objects = self.without_objects(owner).await?;
         for number in bands::numbers(network.size(), network.lower_band(), &self.rng) {
             let address = network.address(number);
             // Those that the cache knows need no try.
-            if addresses.one_at_hand("", &address.to_string()).is_some() {
+            if without_objects.contains(&address) || addresses.one_at_hand("", &address.to_string()).is_some() {
                 continue;
             }
             match self.create(address, owner).await {
@@ -142,11 +226,7 @@ impl AddressAllocator {
 
     /// Gives an address back, if it still is the owner's.
     pub(super) async fn free(&self, address: IpAddr, owner: &Owner) -> Result<(), AddressError> {
-        let (addresses, cx) = (self.kind::<IPAddress>()?, self.request()?);
-        let stored = match addresses.get(&cx, &address.to_string(), "").await {
-            Err(error) if error.is_not_found() => return Ok(()),
-            found => found?,
-        };
+        let Some(stored) = self.address(&address.to_string(), "").await? else { return Ok(()) };
         let is_own = |object: &IPAddress| Owner::named_by(object).as_ref() == Some(owner);
         match stored.object().downcast_ref::<IPAddress>().filter(|object| is_own(object)) {
             Some(object) => self.remove(object).await,
@@ -172,7 +252,8 @@ impl AddressAllocator {
             IPAddress { spec: IPAddressSpec { parent_ref: Some(owner.reference()) }, ..IPAddress::default() };
         object.metadata.name = address.to_string();
         object.metadata.labels = labels(address).map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let created = self.kind::<IPAddress>()?.create(&self.request()?, Box::new(object), &Hooks::none()).await;
+        let hooks = Hooks { admission: &AdmitAll, track: self.own_fields.as_deref() };
+        let created = self.kind::<IPAddress>()?.create(&self.request()?, Box::new(object), &hooks).await;
         match created {
             Err(error) if error.is_already_exists() => Err(AddressError::Taken),
             Err(error) => Err(error.into()),
@@ -180,10 +261,18 @@ impl AddressAllocator {
         }
     }
 
-    /// A Service as it is now.
-    pub(super) async fn service(&self, owner: &Owner) -> Result<Option<Arc<Stored>>, AddressError> {
+    /// A Service, as it is now (the version is empty) or as the cache has it (`0`).
+    pub(super) async fn service(&self, owner: &Owner, version: &str) -> Result<Option<Arc<Stored>>, AddressError> {
         let cx = RequestCx { namespace: owner.namespace.clone(), ..self.request()? };
-        match self.kind::<Service>()?.get(&cx, &owner.name, "").await {
+        match self.kind::<Service>()?.get(&cx, &owner.name, version).await {
+            Err(error) if error.is_not_found() => Ok(None),
+            found => Ok(Some(found?)),
+        }
+    }
+
+    /// The object of an address, as [`Self::service`] finds Services.
+    pub(super) async fn address(&self, name: &str, version: &str) -> Result<Option<Arc<Stored>>, AddressError> {
+        match self.kind::<IPAddress>()?.get(&self.request()?, name, version).await {
             Err(error) if error.is_not_found() => Ok(None),
             found => Ok(Some(found?)),
         }
@@ -200,9 +289,11 @@ impl AddressAllocator {
         Ok(networks(stored.iter().filter_map(|item| item.object().downcast_ref()).filter(|object| is_ready(object))))
     }
 
-    /// The networks of all `ServiceCIDR` objects, ready or not.
-    pub(super) async fn known_networks(&self) -> Result<Vec<Cidr>, AddressError> {
-        let stored = self.list::<ServiceCIDR>().await?;
+    /// The networks of all `ServiceCIDR` objects, ready or not; the version is as for [`Self::service`].
+    pub(super) async fn known_networks(&self, version: &str) -> Result<Vec<Cidr>, AddressError> {
+        let kind = self.kind::<ServiceCIDR>()?;
+        let options = ListOptions { resource_version: version.to_owned(), ..ListOptions::default() };
+        let stored = kind.list(&self.request()?, &options).await?.items;
         Ok(networks(stored.iter().filter_map(|item| item.object().downcast_ref())))
     }
 

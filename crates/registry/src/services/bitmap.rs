@@ -60,6 +60,11 @@ impl Bitmap {
         Some(found)
     }
 
+    /// How many are taken.
+    pub(crate) fn count(&self) -> u32 {
+        self.bytes.iter().map(|byte| byte.count_ones()).sum()
+    }
+
     pub(crate) fn taken(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.size).filter(|offset| self.is_taken(*offset))
     }

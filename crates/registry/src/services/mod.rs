@@ -10,10 +10,12 @@ mod allocator;
 mod bands;
 mod bitmap;
 mod families;
+mod held;
 mod network;
 mod port_repair;
 mod ports;
 mod range;
+mod recorder;
 mod repair;
 
 use std::net::IpAddr;
@@ -32,8 +34,11 @@ use crate::companion::{Companion, Entry, WriteResult};
 use crate::context::RequestCx;
 use crate::registry::{Registry, RegistryOptions};
 
+pub use allocator::NetworkUse;
 pub use network::Cidr;
-pub use repair::{RepairAction, RepairFinding, RepairReport};
+pub(crate) use recorder::NoRecorder;
+pub use recorder::{AllocationRecorder, Scope};
+pub use repair::{RepairAction, RepairFinding, RepairReason, RepairReport};
 
 use allocator::{AddressAllocator, Owner};
 use network::Family;
@@ -103,10 +108,11 @@ impl ServiceCompanion {
             format!("{}/ranges/servicenodeports", options.etcd_prefix),
             format!("{first}-{last}"),
             (port_count, lower_band),
+            Arc::clone(&options.allocation),
         );
         Self {
             families: options.services.cluster_ip_ranges.iter().map(|cidr| cidr.family()).collect(),
-            allocator: AddressAllocator::new(registry, Arc::clone(&options.rng)),
+            allocator: AddressAllocator::new(registry, options),
             ports,
             first_port: first,
             port_count,
@@ -137,6 +143,11 @@ impl ServiceCompanion {
         }
     }
 
+    /// How much of each network is in use, as this server's cache has it.
+    pub(crate) fn networks_used(&self) -> Vec<NetworkUse> {
+        self.allocator.used()
+    }
+
     async fn release(&self, owner: &Owner, claims: &[Claim]) {
         for claim in claims {
             let freed = match claim {
@@ -151,15 +162,6 @@ impl ServiceCompanion {
             }
         }
     }
-}
-
-/// What a service holds.
-fn held_by(spec: &ServiceSpec) -> Vec<Claim> {
-    let addresses = spec.cluster_ips.iter().filter_map(|text| api_machinery::names::parse_ip_lenient(text));
-    let mut claims: Vec<Claim> =
-        if spec.type_ == families::EXTERNAL_NAME { Vec::new() } else { addresses.map(Claim::Address).collect() };
-    claims.extend(ports::held_by(spec).into_iter().map(Claim::Port));
-    claims
 }
 
 fn invalid(service: &Service, errors: &ErrorList) -> ApiError {
@@ -207,7 +209,7 @@ impl Companion for ServiceCompanion {
         if let Err(error) = self.backend.txn(&Key::from(endpoints), Expect::Any, Write::Delete).await {
             tracing::warn!(namespace = %meta.namespace, name = %meta.name, %error, "cannot delete a service's endpoints");
         }
-        self.release(&Owner::of(service), &held_by(&service.spec)).await;
+        self.release(&Owner::of(service), &held::claims(&service.spec)).await;
     }
 }
 

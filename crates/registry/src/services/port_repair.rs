@@ -9,7 +9,7 @@ use watch_cache::Stored;
 
 use super::bitmap::Bitmap;
 use super::range::{ATTEMPTS, RangeError};
-use super::repair::{RepairFinding, RepairReport};
+use super::repair::{RepairFinding, RepairReason, RepairReport};
 use super::{ServiceCompanion, ports};
 use crate::context::RequestCx;
 use crate::resource::Resource;
@@ -27,12 +27,7 @@ struct Held<'a> {
 impl ServiceCompanion {
     /// The range is read before the Services: who takes or gives back a port in between changes the range, so that the
     /// write fails and all of it is looked at again.
-    pub(super) async fn repair_ports(
-        &self,
-        cx: &RequestCx,
-        services: &Resource,
-        report: &mut RepairReport,
-    ) -> Result<(), RangeError> {
+    pub(super) async fn repair_ports(&self, cx: &RequestCx, services: &Resource) -> Result<RepairReport, RangeError> {
         let seen = self.ports.leaks.lock().clone();
         for _ in 0..ATTEMPTS {
             let stored = self.ports.to_rebuild().await?;
@@ -42,10 +37,8 @@ impl ServiceCompanion {
             let (leaks, freed) = keep_young_leaks(&mut new, &stored.bitmap, &seen);
             if self.ports.rebuilt(&stored, &new).await? {
                 *self.ports.leaks.lock() = leaks;
-                report.findings.extend(outside);
-                report.findings.extend(findings);
-                report.freed += freed;
-                return Ok(());
+                let findings = outside.into_iter().chain(findings).collect();
+                return Ok(RepairReport { findings, freed, ..RepairReport::default() });
             }
         }
         Err(RangeError::Contended)
@@ -62,7 +55,7 @@ impl ServiceCompanion {
                         let range = &self.ports.text;
                         let message =
                             format!("Port {port} is not within the port range {range}; please recreate service");
-                        findings.push(RepairFinding::of_port(service, "PortOutOfRange", message));
+                        findings.push(RepairFinding::of_port(service, RepairReason::PortOutOfRange, message));
                     }
                 }
             }
@@ -83,10 +76,10 @@ fn owned(size: u32, range: &str, stored: &Bitmap, held: &[Held<'_>]) -> (Bitmap,
     for Held { service, port, offset } in held {
         if !new.take(*offset) {
             let message = format!("Port {port} was assigned to multiple services; please recreate service");
-            findings.push(RepairFinding::of_port(service, "PortAlreadyAllocated", message));
+            findings.push(RepairFinding::of_port(service, RepairReason::PortAlreadyAllocated, message));
         } else if !stored.is_taken(*offset) {
             let message = format!("Port {port} is not allocated; repairing");
-            findings.push(RepairFinding::of_port(service, "PortNotAllocated", message));
+            findings.push(RepairFinding::of_port(service, RepairReason::PortNotAllocated, message));
         }
     }
     if held.len() >= size as usize
@@ -94,7 +87,7 @@ fn owned(size: u32, range: &str, stored: &Bitmap, held: &[Held<'_>]) -> (Bitmap,
     {
         let message =
             format!("Port range {range} is full; you must widen the port range in order to create new services");
-        findings.push(RepairFinding::of_port(last.service, "PortRangeFull", message));
+        findings.push(RepairFinding::of_port(last.service, RepairReason::PortRangeFull, message));
     }
     (new, findings)
 }

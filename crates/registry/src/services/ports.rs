@@ -5,6 +5,7 @@ use api_machinery::status::ApiError;
 use api_types::core_v1::{Service, ServiceSpec};
 
 use super::range::RangeError;
+use super::recorder::Scope;
 use super::{Claim, Claiming, ServiceCompanion, invalid};
 
 /// What a dry run shows for the first port that would be chosen.
@@ -151,15 +152,21 @@ impl ServiceCompanion {
     }
 
     async fn take_port(&self, claiming: &mut Claiming<'_>, port: u16) -> Result<(), RangeError> {
-        let Some(offset) = self.port_offset(port) else {
+        let outside = || {
             let range = &self.ports.text;
             let text = format!("provided port is not in the valid range. The range of valid ports is {range}");
-            return Err(RangeError::Outside(text));
+            RangeError::Outside(text)
         };
+        let offset = self.port_offset(port).ok_or_else(outside);
         if claiming.dry_run {
-            return self.ports.check_free(offset).await;
+            return self.ports.check_free(offset?).await;
         }
-        self.ports.take(offset).await?;
+        let taken = match offset {
+            Ok(offset) => self.ports.take(offset).await,
+            Err(error) => Err(error),
+        };
+        self.ports.recorder.port(Scope::Static, taken.is_ok());
+        taken?;
         claiming.reservation.taken.push(Claim::Port(port));
         Ok(())
     }
@@ -171,7 +178,9 @@ impl ServiceCompanion {
                 spec.ports.iter().map(|port| port.node_port).filter(|port| *port >= i32::from(FIRST_PLACEHOLDER));
             return Ok(FIRST_PLACEHOLDER.saturating_add(u16::try_from(shown.count()).unwrap_or(0)));
         }
-        let offset = self.ports.take_any().await?;
+        let chosen = self.ports.take_any().await;
+        self.ports.recorder.port(Scope::Dynamic, chosen.is_ok());
+        let offset = chosen?;
         let port = self.first_port.saturating_add(u16::try_from(offset).unwrap_or(0));
         claiming.reservation.taken.push(Claim::Port(port));
         Ok(port)

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use storage::{Backend, Expect, Key, KeyValue, StorageError, Txn, Write};
 
 use super::bitmap::Bitmap;
+use super::recorder::AllocationRecorder;
 
 /// How often a change is tried against other servers' changes.
 pub(super) const ATTEMPTS: u32 = 64;
@@ -24,6 +25,8 @@ pub(crate) enum RangeError {
     Full,
     #[error("the provided range does not match the current range")]
     OtherRange,
+    #[error("cannot allocate resources of type servicenodeportallocations at this time")]
+    Uninitialised,
     #[error("{0}")]
     Unreadable(String),
     #[error("cannot list services: {0}")]
@@ -43,6 +46,7 @@ pub(crate) struct Range {
     pub(crate) text: String,
     pub(crate) size: u32,
     lower_band: u32,
+    pub(super) recorder: Arc<dyn AllocationRecorder>,
     /// How often each unowned number was seen; for repair.
     pub(crate) leaks: Mutex<std::collections::BTreeMap<u32, u8>>,
 }
@@ -60,8 +64,9 @@ impl Range {
         key: String,
         text: String,
         (size, lower_band): (u32, u32),
+        recorder: Arc<dyn AllocationRecorder>,
     ) -> Self {
-        Self { backend, rng, key: Key::from(key), text, size, lower_band, leaks: Mutex::default() }
+        Self { backend, rng, key: Key::from(key), text, size, lower_band, recorder, leaks: Mutex::default() }
     }
 
     pub(crate) async fn take(&self, offset: u32) -> Result<(), RangeError> {
@@ -88,9 +93,10 @@ impl Range {
     }
 
     async fn change<T>(&self, change: impl Fn(&mut Bitmap) -> Result<T, RangeError>) -> Result<T, RangeError> {
-        let mut kv = self.backend.get(&self.key).await?.kv;
+        // What Services have already is known once repair has written it.
+        let mut kv = self.backend.get(&self.key).await?.kv.ok_or(RangeError::Uninitialised)?;
         for _ in 0..ATTEMPTS {
-            let current = self.read(kv.as_ref())?;
+            let current = self.read(Some(&kv))?;
             let mut bitmap = current.bitmap.clone();
             let result = change(&mut bitmap)?;
             if bitmap == current.bitmap {
@@ -98,7 +104,7 @@ impl Range {
             }
             match self.write(&bitmap, current.expect).await? {
                 Txn::Committed { .. } => return Ok(result),
-                Txn::Conflict { current, .. } => kv = current,
+                Txn::Conflict { current, .. } => kv = current.ok_or(RangeError::Uninitialised)?,
             }
         }
         Err(RangeError::Contended)
@@ -119,7 +125,17 @@ impl Range {
             data: api_machinery::reflect::ByteString(bitmap.encode()),
             ..RangeAllocation::default()
         };
-        self.backend.txn(&self.key, expect, Write::put((&allocation as &dyn Object).to_protobuf())).await
+        let value = (&allocation as &dyn Object).to_protobuf();
+        let written = self.backend.txn(&self.key, expect, Write::put(value)).await?;
+        if matches!(written, Txn::Committed { .. }) {
+            self.tell(bitmap);
+        }
+        Ok(written)
+    }
+
+    fn tell(&self, bitmap: &Bitmap) {
+        let taken = bitmap.count();
+        self.recorder.ports(taken, self.size.saturating_sub(taken));
     }
 
     /// What is stored (nothing where that is of another range), to be written anew by [`Self::rebuilt`].
@@ -136,6 +152,7 @@ impl Range {
     /// Writes the bitmap that follows from what was stored, unless that has changed since; says whether it did.
     pub(crate) async fn rebuilt(&self, old: &ToRebuild, new: &Bitmap) -> Result<bool, RangeError> {
         if old.is_of_range && *new == old.bitmap {
+            self.tell(new);
             return Ok(true);
         }
         Ok(matches!(self.write(new, old.expect).await?, Txn::Committed { .. }))

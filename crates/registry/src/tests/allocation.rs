@@ -17,7 +17,18 @@ async fn cluster(ranges: &[&str], adjust: impl FnOnce(&mut RegistryOptions)) -> 
     })
     .await;
     create_cidr(&fixture, "kubernetes", ranges).await;
+    fixture.registry.repair_ports(&fixture.cx("")).await.unwrap();
     fixture
+}
+
+/// One look at all that Services have; what it tells, as reasons.
+async fn repair(fixture: &Fixture) -> Vec<&'static str> {
+    let cx = fixture.cx("");
+    let addresses = fixture.registry.repair_addresses(cx.rules.now).await.unwrap();
+    let ports = fixture.registry.repair_ports(&cx).await.unwrap();
+    assert_eq!((addresses.failure, ports.failure), (None, None));
+    let findings = addresses.findings.iter().chain(&ports.findings);
+    findings.map(|finding| finding.reason.as_str()).collect()
 }
 
 async fn create_cidr(fixture: &Fixture, name: &str, cidrs: &[&str]) {
@@ -199,22 +210,20 @@ async fn repair_restores_what_is_used_and_frees_what_is_not_in_time() {
     let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
     let web = boxed(&fixture, service("web", "NodePort", &[(80, "TCP")]));
     services.create(&cx, web, &Hooks::none()).await.unwrap();
-    assert_eq!(fixture.registry.repair_services(&cx).await.unwrap(), Default::default());
+    assert_eq!(repair(&fixture).await, [""; 0]);
     let address = addresses(&fixture).await.remove(0);
     let lost = [format!("/registry/ipaddresses/{address}"), "/registry/ranges/servicenodeports".to_owned()];
     for key in lost {
         fixture.store.txn(&storage::Key::from(key), storage::Expect::Any, storage::Write::Delete).await.unwrap();
     }
-    let report = fixture.registry.repair_services(&cx).await.unwrap();
-    let reasons: Vec<&str> = report.findings.iter().map(|finding| finding.reason).collect();
-    assert_eq!(reasons, ["ClusterIPNotAllocated", "PortNotAllocated"]);
+    assert_eq!(repair(&fixture).await, ["ClusterIPNotAllocated", "PortNotAllocated"]);
     assert_eq!((addresses(&fixture).await, ports_taken(&fixture).await), (vec![address], 1));
 
     // The Service goes without its companion noticing: a crash.
     let key = storage::Key::from("/registry/services/specs/default/web");
     fixture.store.txn(&key, storage::Expect::Any, storage::Write::Delete).await.unwrap();
     for (ports, addresses_left) in [(1, 1), (1, 1), (0, 0)] {
-        fixture.registry.repair_services(&fixture.cx("default")).await.unwrap();
+        repair(&fixture).await;
         assert_eq!((ports_taken(&fixture).await, addresses(&fixture).await.len()), (ports, addresses_left));
         tokio::time::advance(std::time::Duration::from_secs(31)).await;
     }
@@ -306,9 +315,9 @@ async fn repair_takes_nothing_for_a_service_that_goes_meanwhile() {
     let (services, cx, racing) = (fixture.resource("services"), fixture.cx("default"), racing.get().unwrap());
     let web = boxed(&fixture, service("web", "ClusterIP", &[(80, "TCP")]));
     services.create(&cx, web, &Hooks::none()).await.unwrap();
-    assert_eq!(fixture.registry.repair_services(&cx).await.unwrap(), Default::default());
+    assert_eq!(repair(&fixture).await, [""; 0]);
     racing.armed.store(true, std::sync::atomic::Ordering::SeqCst);
-    assert_eq!(fixture.registry.repair_services(&cx).await.unwrap(), Default::default(), "nobody holds it");
+    assert_eq!(repair(&fixture).await, [""; 0], "nobody holds it");
     assert!(!racing.armed.load(std::sync::atomic::Ordering::SeqCst));
 }
 
@@ -342,7 +351,7 @@ async fn networks_come_and_go_with_their_objects() {
     };
     let error = create("early").await.unwrap_err();
     assert!(error.message.ends_with("failed to allocate IP: allocator not ready"), "{error}");
-    assert!(fixture.registry.repair_services(&cx).await.is_err(), "there is nothing to compare with");
+    assert!(fixture.registry.repair_addresses(cx.rules.now).await.is_err(), "there is nothing to compare with");
     create_cidr(&fixture, "kubernetes", &["10.0.0.0/29"]).await;
     for number in 0..6 {
         create(&format!("s{number}")).await.unwrap();
@@ -387,4 +396,93 @@ async fn a_service_gives_back_only_what_is_its_own() {
     kind.create(&fixture.cx(""), now("other"), &Hooks::none()).await.unwrap();
     services.delete(&cx, "web", &Default::default(), &Hooks::none()).await.unwrap();
     assert_eq!(addresses(&fixture).await, [ip], "it is another's by now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_without_an_object_keeps_its_address_from_the_start() {
+    let fixture = cluster(&["10.0.0.0/29"], |_| {}).await;
+    let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
+    let create = async |name: &str, address: &str| {
+        let mut one = service(name, "ClusterIP", &[(80, "TCP")]);
+        one.spec.cluster_ip = address.into();
+        services.create(&cx, boxed(&fixture, one), &Hooks::none()).await
+    };
+    // As a release left it that knew no objects: the range it kept is not looked at.
+    create("old", "10.0.0.3").await.unwrap();
+    let object = storage::Key::from("/registry/ipaddresses/10.0.0.3");
+    fixture.store.txn(&object, storage::Expect::Any, storage::Write::Delete).await.unwrap();
+    let error = create("greedy", "10.0.0.3").await.unwrap_err();
+    assert!(error.message.contains("provided IP is already allocated"), "{error}");
+    for number in 0..5 {
+        let given = spec(&create(&format!("s{number}"), "").await.unwrap().item).cluster_ip;
+        assert_ne!(given, "10.0.0.3");
+    }
+    assert_eq!(create("full", "").await.unwrap_err().code, 500);
+    assert_eq!(repair(&fixture).await, ["ClusterIPNotAllocated"]);
+    assert_eq!(addresses(&fixture).await.len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_port_is_given_out_before_what_services_have_is_known() {
+    let fixture = cluster(&["10.0.0.0/24"], |_| {}).await;
+    let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
+    let range = storage::Key::from("/registry/ranges/servicenodeports");
+    fixture.store.txn(&range, storage::Expect::Any, storage::Write::Delete).await.unwrap();
+    let web = || boxed(&fixture, service("web", "NodePort", &[(80, "TCP")]));
+    let error = services.create(&cx, web(), &Hooks::none()).await.unwrap_err();
+    let told =
+        "failed to allocate a nodePort: cannot allocate resources of type servicenodeportallocations at this time";
+    assert_eq!((error.code, error.message), (500, format!("Internal error occurred: {told}")));
+    assert_eq!(addresses(&fixture).await, [""; 0], "the address was given back");
+    repair(&fixture).await;
+    services.create(&cx, web(), &Hooks::none()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_edge_of_a_network_can_be_in_the_midst_of_another() {
+    let fixture = cluster(&["10.0.0.0/24"], |_| {}).await;
+    let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
+    let mut wanted = service("web", "ClusterIP", &[(80, "TCP")]);
+    wanted.spec.cluster_ip = "10.0.0.255".into();
+    services.create(&cx, boxed(&fixture, wanted.clone()), &Hooks::none()).await.unwrap_err();
+    create_cidr(&fixture, "wide", &["10.0.0.0/16"]).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    services.create(&cx, boxed(&fixture, wanted), &Hooks::none()).await.unwrap();
+    // Each network counts what is in it.
+    addresses(&fixture).await;
+    let used: Vec<(String, u64, u64)> =
+        fixture.registry.networks_used().iter().map(|own| (own.network.to_string(), own.taken, own.free)).collect();
+    assert_eq!(used, [("10.0.0.0/24".to_owned(), 0, 254), ("10.0.0.0/16".to_owned(), 1, 65_533)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changed_is_looked_at_by_itself() {
+    let fixture = cluster(&["10.0.0.0/24"], |_| {}).await;
+    let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
+    let mut web = service("web", "ClusterIP", &[(80, "TCP")]);
+    web.spec.cluster_ip = "10.0.0.9".into();
+    services.create(&cx, boxed(&fixture, web), &Hooks::none()).await.unwrap();
+    let kind = fixture.registry.resource("networking.k8s.io", "v1", "ipaddresses").unwrap();
+    let look = async |name: &str| {
+        let now = fixture.cx("").rules.now;
+        let service = fixture.registry.repair_service("default", name, now).await.unwrap();
+        let address = fixture.registry.repair_address("10.0.0.9", now).await.unwrap();
+        let told = service.findings.iter().chain(&address.findings).map(|finding| finding.reason.as_str());
+        (told.collect::<Vec<_>>(), address.again.map(|again| again.as_secs()))
+    };
+    assert_eq!(look("web").await, (vec![], None));
+    kind.delete(&fixture.cx(""), "10.0.0.9", &Default::default(), &Hooks::none()).await.unwrap();
+    assert_eq!(addresses(&fixture).await, [""; 0]);
+    assert_eq!(look("web").await, (vec!["ClusterIPNotAllocated"], None));
+    assert_eq!(addresses(&fixture).await, ["10.0.0.9"]);
+
+    // The Service goes without its companion noticing, and a young address waits for one that may come.
+    let key = storage::Key::from("/registry/services/specs/default/web");
+    fixture.store.txn(&key, storage::Expect::Any, storage::Write::Delete).await.unwrap();
+    services.list(&cx, &ListOptions::default()).await.unwrap();
+    assert_eq!(look("web").await, (vec![], Some(61)));
+    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    assert_eq!(look("web").await, (vec!["IPAddressNotAllocated"], None));
+    assert_eq!(addresses(&fixture).await, [""; 0]);
+    assert_eq!(look("never").await, (vec![], None));
 }
