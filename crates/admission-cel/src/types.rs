@@ -1,9 +1,8 @@
 //! The types that the checker knows: of the request, of its namespace, of what mutations make.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cel::kubernetes::declared::{Declared, DeclaredField, DeclaredKind, DeclaredTypes, ListOrder};
+use cel::kubernetes::declared::{Declared, DeclaredKind, DeclaredTypes};
 use cel::{Type, TypeProvider};
 
 pub(crate) const REQUEST: &str = "kubernetes.AdmissionRequest";
@@ -17,83 +16,69 @@ fn plain(kind: DeclaredKind) -> Declared {
     Declared::new(kind)
 }
 
-fn text() -> Declared {
-    plain(DeclaredKind::String)
-}
-
-fn list(item: Declared) -> Declared {
-    plain(DeclaredKind::List { item: Arc::new(item), order: ListOrder::Atomic })
-}
-
-fn map(value: Declared) -> Declared {
-    plain(DeclaredKind::Map { value: Arc::new(value) })
-}
-
-fn object(name: &str, fields: Vec<(&str, Declared)>) -> Declared {
-    let field = |(name, declared): (&str, Declared)| {
-        let json_name = name.to_owned();
-        (name.into(), DeclaredField { json_name, declared: Arc::new(declared) })
-    };
-    let fields: BTreeMap<_, _> = fields.into_iter().map(field).collect();
-    plain(DeclaredKind::Object { name: name.into(), fields })
-}
-
 fn request() -> Declared {
-    let kind = || object("kubernetes.GroupVersionKind", vec![("group", text()), ("version", text()), ("kind", text())]);
-    let resource = || {
-        object("kubernetes.GroupVersionResource", vec![("group", text()), ("version", text()), ("resource", text())])
+    let kind = || {
+        Declared::object(
+            "kubernetes.GroupVersionKind",
+            vec![("group", Declared::text()), ("version", Declared::text()), ("kind", Declared::text())],
+        )
     };
-    let user = object(
-        "kubernetes.UserInfo",
-        vec![("username", text()), ("uid", text()), ("groups", list(text())), ("extra", map(list(text())))],
-    );
+    let resource = || {
+        Declared::object(
+            "kubernetes.GroupVersionResource",
+            vec![("group", Declared::text()), ("version", Declared::text()), ("resource", Declared::text())],
+        )
+    };
     let fields = vec![
         ("kind", kind()),
         ("resource", resource()),
-        ("subResource", text()),
+        ("subResource", Declared::text()),
         ("requestKind", kind()),
         ("requestResource", resource()),
-        ("requestSubResource", text()),
-        ("name", text()),
-        ("namespace", text()),
-        ("operation", text()),
-        ("userInfo", user),
+        ("requestSubResource", Declared::text()),
+        ("name", Declared::text()),
+        ("namespace", Declared::text()),
+        ("operation", Declared::text()),
+        ("userInfo", Declared::user_info()),
         ("dryRun", plain(DeclaredKind::Bool)),
         ("options", plain(DeclaredKind::Dyn)),
     ];
-    object(REQUEST, fields)
+    Declared::object(REQUEST, fields)
 }
 
 fn namespace() -> Declared {
     let (number, time) = (|| plain(DeclaredKind::Int), || plain(DeclaredKind::Timestamp));
     let metadata = vec![
-        ("name", text()),
-        ("generateName", text()),
-        ("namespace", text()),
-        ("labels", map(text())),
-        ("annotations", map(text())),
-        ("uid", text()),
+        ("name", Declared::text()),
+        ("generateName", Declared::text()),
+        ("namespace", Declared::text()),
+        ("labels", Declared::map(Declared::text())),
+        ("annotations", Declared::map(Declared::text())),
+        ("uid", Declared::text()),
         ("creationTimestamp", time()),
         ("deletionGracePeriodSeconds", number()),
         ("deletionTimestamp", time()),
         ("generation", number()),
-        ("resourceVersion", text()),
-        ("finalizers", list(text())),
+        ("resourceVersion", Declared::text()),
+        ("finalizers", Declared::list(Declared::text())),
     ];
     let condition = vec![
-        ("type", text()),
-        ("status", text()),
+        ("type", Declared::text()),
+        ("status", Declared::text()),
         ("lastTransitionTime", time()),
-        ("reason", text()),
-        ("message", text()),
+        ("reason", Declared::text()),
+        ("message", Declared::text()),
     ];
-    let status = vec![("phase", text()), ("conditions", list(object("kubernetes.NamespaceCondition", condition)))];
+    let status = vec![
+        ("phase", Declared::text()),
+        ("conditions", Declared::list(Declared::object("kubernetes.NamespaceCondition", condition))),
+    ];
     let fields = vec![
-        ("metadata", object("kubernetes.NamespaceMetadata", metadata)),
-        ("spec", object("kubernetes.NamespaceSpec", vec![("finalizers", list(text()))])),
-        ("status", object("kubernetes.NamespaceStatus", status)),
+        ("metadata", Declared::object("kubernetes.NamespaceMetadata", metadata)),
+        ("spec", Declared::object("kubernetes.NamespaceSpec", vec![("finalizers", Declared::list(Declared::text()))])),
+        ("status", Declared::object("kubernetes.NamespaceStatus", status)),
     ];
-    object(NAMESPACE, fields)
+    Declared::object(NAMESPACE, fields)
 }
 
 /// The types of `request` and `namespaceObject`.

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_types::apiserver_config_v1::{AuthorizationConfiguration, AuthorizerConfiguration};
+use api_types::apiserver_config_v1::{
+    AnonymousAuthConfig, AuthorizationConfiguration, AuthorizerConfiguration, JWTAuthenticator,
+};
 use authn::ProxyHeaders;
 use component_base::metrics::MetricsOptions;
 use component_base::serving::SecureServing;
@@ -67,10 +69,14 @@ impl ServerConfig {
             serving: None,
             storage: StorageConfig::in_memory(),
             disabled: BTreeSet::new(),
-            authentication: AuthenticationConfig { anonymous: true, static_tokens, ..AuthenticationConfig::default() },
+            authentication: AuthenticationConfig {
+                anonymous: AnonymousAuthConfig { enabled: true, conditions: Vec::new() },
+                static_tokens,
+                ..AuthenticationConfig::default()
+            },
             authorization: AuthorizationConfig::of_types(&["Node", "RBAC"]),
             admission: AdmissionConfig::default(),
-            service_accounts: ServiceAccountConfig::default(),
+            service_accounts: ServiceAccountConfig { lookup: true, ..ServiceAccountConfig::default() },
             kubelet: KubeletConfig {
                 certificate_authority: None,
                 client_certificate: None,
@@ -250,8 +256,12 @@ pub enum BackendConfig {
 /// Who requests are from.
 #[derive(Debug, Clone, Default)]
 pub struct AuthenticationConfig {
-    /// `--anonymous-auth`.
-    pub anonymous: bool,
+    /// What requests without credentials may ask for: `--anonymous-auth`, or what `--authentication-config` says.
+    pub anonymous: AnonymousAuthConfig,
+    /// What the file says of it; a changed file must say the same.
+    pub anonymous_of_file: Option<AnonymousAuthConfig>,
+    /// Whose tokens are accepted beside the server's own.
+    pub jwt: JwtConfig,
     /// `--client-ca-file`.
     pub client_ca_file: Option<PathBuf>,
     /// `--token-auth-file`.
@@ -264,6 +274,17 @@ pub struct AuthenticationConfig {
     pub token_webhook: Option<TokenWebhookConfig>,
     /// Tokens that are known beforehand, for tests and for a cluster in one process: token, user, uid, groups.
     pub static_tokens: Vec<StaticToken>,
+}
+
+/// Issuers of tokens elsewhere: `--oidc-*`, or `--authentication-config`.
+#[derive(Debug, Clone, Default)]
+pub struct JwtConfig {
+    /// The issuers, as the flags or the file state them at the start.
+    pub issuers: Vec<JWTAuthenticator>,
+    /// How their tokens may be signed.
+    pub algorithms: Vec<authn::jwt::Algorithm>,
+    /// The file, which is followed.
+    pub file: Option<PathBuf>,
 }
 
 /// Somebody elsewhere who knows tokens.
@@ -363,6 +384,8 @@ pub struct ServiceAccountConfig {
     pub max_expiration: Option<Duration>,
     /// `--service-account-extend-token-expiration`.
     pub extend_expiration: bool,
+    /// `--service-account-lookup`: tokens of Secrets are good only while those and their accounts are there.
+    pub lookup: bool,
 }
 
 /// How kubelets are reached.

@@ -13,7 +13,7 @@ use registry::Registry;
 use storage::Backend;
 
 use crate::authentication::Authentication;
-use crate::authorization::RbacAuthorizer;
+use crate::authorization::{Impersonations, RbacAuthorizer};
 use crate::config::ServerConfig;
 use crate::custom_kinds::CustomKinds;
 use crate::limits::{Running, Seats};
@@ -29,6 +29,8 @@ pub(crate) struct ApiCx {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) authentication: Authentication,
     pub(crate) authorizer: Arc<dyn Authorizer>,
+    /// Who may act as whom.
+    pub(crate) impersonations: Impersonations,
     pub(crate) rbac: Arc<RbacAuthorizer>,
     pub(crate) admission: Arc<admission::Chain>,
     pub(crate) custom_kinds: Arc<CustomKinds>,

@@ -8,10 +8,16 @@ pub(crate) const COMPRESS: Feature = Feature::named("APIResponseCompression");
 pub(crate) const SUBJECT_UID: Feature = Feature::named("AllowParsingUserUIDFromCertAuth");
 /// CBOR is spoken, and custom objects are stored as it.
 pub(crate) const CBOR: Feature = Feature::named("CBORServingAndStorage");
+/// Who acts as somebody else may be allowed only a part of what the other may do.
+pub(crate) const CONSTRAINED_IMPERSONATION: Feature = Feature::named("ConstrainedImpersonation");
 /// Who tells which devices a claim has needs a right to it, and drivers one for their own.
 pub(crate) const CLAIM_RIGHTS: Feature = Feature::named("DRAResourceClaimGranularStatusAuthorization");
 /// Devices are allocated to pods. The API of it is here; the scheduler and the kubelet do their parts when theirs is on.
 pub(crate) const DEVICES: Feature = Feature::named("DynamicResourceAllocation");
+/// An issuer of tokens may be reached by one of the server's ways to others.
+pub(crate) const ISSUER_EGRESS: Feature = Feature::named("StructuredAuthenticationConfigurationEgressSelector");
+/// The keys of issuers of tokens are told of in metrics.
+pub(crate) const JWKS_METRICS: Feature = Feature::named("StructuredAuthenticationConfigurationJWKSMetrics");
 /// Servers behind this one are told of users' uids.
 pub(crate) const REMOTE_UID: Feature = Feature::named("RemoteRequestHeaderUID");
 /// Nodes say which features they have, and updates of pods are held against it.
@@ -19,6 +25,17 @@ pub(crate) const NODE_DECLARED_FEATURES: Feature = Feature::named("NodeDeclaredF
 
 /// All of them.
 pub(crate) const KNOWN: Known = Known::switching(&[
-    &[COMPRESS, SUBJECT_UID, CBOR, CLAIM_RIGHTS, DEVICES, REMOTE_UID, NODE_DECLARED_FEATURES],
+    &[
+        COMPRESS,
+        SUBJECT_UID,
+        CBOR,
+        CLAIM_RIGHTS,
+        CONSTRAINED_IMPERSONATION,
+        DEVICES,
+        ISSUER_EGRESS,
+        JWKS_METRICS,
+        REMOTE_UID,
+        NODE_DECLARED_FEATURES,
+    ],
     kinds::gates::SWITCHED,
 ]);

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use component_base::metrics::hash_label;
 use sha2::{Digest as _, Sha256};
 
 /// The component that servers are.
@@ -18,11 +19,7 @@ pub(crate) fn host() -> std::io::Result<String> {
 
 /// What metrics call this server: a digest of its name.
 pub(crate) fn server_id_hash() -> String {
-    let digest = Sha256::digest(server_id(&host().unwrap_or_default()));
-    digest.iter().fold("sha256:".to_owned(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hash_label(server_id(&host().unwrap_or_default()).as_bytes())
 }
 
 /// The name of the servers of a host, the same after a restart.

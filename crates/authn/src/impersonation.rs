@@ -1,6 +1,8 @@
 //! Acting as someone else: reading the `Impersonate-*` headers, and saying which permissions the requester needs. Asking for those
 //! permissions is the request chain's work.
 
+mod modes;
+
 use std::collections::BTreeMap;
 
 use http::HeaderMap;
@@ -9,6 +11,10 @@ use crate::headers;
 use crate::identity::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, UserInfo, list_valued};
 use crate::service_account::{group_names, split_username};
 
+pub use modes::{Mode, Step};
+
+/// The API group of what only impersonation knows.
+const AUTHENTICATION: &str = "authentication.k8s.io";
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";
 const UID: &str = "impersonate-uid";
@@ -40,7 +46,7 @@ pub struct Impersonation {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// One permission to check, verb `impersonate`.
+/// One permission to check; the verb is that of a [`Mode`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImpersonationCheck {
     /// API group, empty for core.
@@ -88,6 +94,11 @@ impl Impersonation {
         groups.chain(uid).chain(extra).collect::<Vec<_>>().join(", ")
     }
 
+    /// Whether nothing but a name is asked for.
+    fn is_name_only(&self) -> bool {
+        self.uid.is_empty() && self.groups.is_empty() && self.extra.is_empty()
+    }
+
     /// Removes all impersonation headers, so that nothing behind acts on them again.
     pub fn strip(map: &mut HeaderMap) {
         for name in [USER, GROUP, UID] {
@@ -117,7 +128,6 @@ impl Impersonation {
     /// The permissions of legacy impersonation, in the order they are asked: user, groups, extra values, uid.
     #[must_use]
     pub fn legacy_checks(&self) -> Vec<ImpersonationCheck> {
-        const AUTHENTICATION: &str = "authentication.k8s.io";
         let check = |group, resource, name: &str| ImpersonationCheck {
             group,
             resource,

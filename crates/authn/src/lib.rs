@@ -1,7 +1,7 @@
 //! Who a request is: one authenticator per kind of credential, joined in upstream's order, plus the making of service account
 //! tokens and the reading of impersonation headers.
 //!
-//! Deliberately not here: whether the user may do something (authorization), OIDC issuers. Failures are 401 with no detail; the reason is for the log and TokenReview.
+//! Deliberately not here: whether the user may do something (authorization). Failures are 401 with no detail; the reason is for the log and TokenReview.
 
 mod anonymous;
 mod audience_agnostic;
@@ -20,6 +20,7 @@ mod token_file;
 mod verified_chains;
 mod webhook;
 
+pub mod jwt;
 pub mod service_account;
 
 pub use anonymous::Anonymous;
@@ -33,7 +34,7 @@ pub use front_proxy::{FrontProxy, ProxyHeaders};
 pub use identity::{
     ANONYMOUS, API_SERVER_USER, AUTHENTICATED, CREDENTIAL_ID_KEY, Identity, MASTERS, UNAUTHENTICATED, UserInfo,
 };
-pub use impersonation::{Impersonation, ImpersonationCheck, ImpersonationError, MAX_CHECKS};
+pub use impersonation::{Impersonation, ImpersonationCheck, ImpersonationError, MAX_CHECKS, Mode, Step};
 pub use token_cache::{LOOKUP_DEADLINE, MAX_ENTRIES, SUCCESS_TTL, TokenCache};
 pub use token_file::{StaticTokens, TokenFileError};
 pub use webhook::{TokenReviewVersion, WebhookTokens};

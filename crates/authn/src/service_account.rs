@@ -6,6 +6,7 @@ mod authenticator;
 mod claims;
 mod issuer;
 mod legacy;
+mod uses;
 
 pub use authenticator::{BoundObjects, ObjectState, ServiceAccountTokens};
 pub use claims::{BoundObject, Claims, ObjectRef};
@@ -13,6 +14,7 @@ pub use issuer::{
     ExpirationExtension, IssuedToken, TokenIssuer, TokenWish, expiration_problem, may_bind_to_pod, uid_conflict,
 };
 pub use legacy::{LegacyTokens, TokenSecrets};
+pub use uses::TokenUses;
 
 /// Prefix of user names.
 const USERNAME_PREFIX: &str = "system:serviceaccount:";

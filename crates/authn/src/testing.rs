@@ -5,12 +5,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use base::{Clock, Rng, SharedClock};
+use component_base::metrics::{Metrics, MetricsOptions};
 use http::request::Parts;
 use pki::{CaBundle, CaPool, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
 use rustls_pki_types::CertificateDer;
 
 use crate::authenticator::{AuthnError, TokenAuthenticator};
 use crate::identity::Identity;
+use crate::service_account::TokenUses;
 
 pub(crate) const NOW_SECONDS: i64 = 1_790_000_000;
 
@@ -29,6 +31,11 @@ pub(crate) fn at(seconds: i64) -> SystemTime {
 
 pub(crate) fn clock(seconds: i64) -> SharedClock {
     Arc::new(Fixed(at(seconds)))
+}
+
+/// Counters that nobody reads.
+pub(crate) fn uses() -> TokenUses {
+    TokenUses::new(&Metrics::new(MetricsOptions::default()))
 }
 
 pub(crate) fn request(path: &str, headers: &[(&str, &str)]) -> Parts {

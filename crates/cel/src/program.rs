@@ -1,6 +1,6 @@
 //! Compiled expressions and their evaluation.
 
-use crate::ast::Name;
+use crate::ast::{Expr, Kind, Literal, Name};
 use crate::check::Checked;
 use crate::environment::Environment;
 use crate::error::{EvalError, Out};
@@ -134,6 +134,22 @@ impl Program {
     #[must_use]
     pub fn reads(&self, variable: &str) -> bool {
         self.checked.reads(variable)
+    }
+
+    /// Whether the expression selects this field of the variable, as `variable.field` or `variable.?field`.
+    #[must_use]
+    pub fn selects(&self, variable: &str, field: &str) -> bool {
+        let is_variable = |expr: &Expr| expr.as_ident().is_some_and(|name| &**name == variable);
+        self.checked.parsed.expr.any(&mut |expr| match &expr.kind {
+            Kind::Select { operand, field: selected, .. } => is_variable(operand) && &**selected == field,
+            Kind::Call { function, target: None, args } if &**function == "_?._" => match args.as_slice() {
+                [operand, Expr { kind: Kind::Literal(Literal::String(selected)), .. }] => {
+                    is_variable(operand) && &**selected == field
+                }
+                _ => false,
+            },
+            _ => false,
+        })
     }
 
     /// The variables that the expression reads; one that is read twice may be there twice.

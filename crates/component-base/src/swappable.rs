@@ -8,14 +8,13 @@ use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use aws_lc_rs::digest;
 use base::{SharedClock, TaskGroup};
 use futures_util::StreamExt as _;
 use inotify::{EventStream, Inotify, WatchMask};
 use parking_lot::Mutex;
 
 use crate::config_file;
-use crate::metrics::{Counters, Desc, Gauges, Metrics};
+use crate::metrics::{Counters, Desc, Gauges, Metrics, hash_label};
 use crate::reload::{RELOAD_INTERVAL, ReloadError};
 
 /// Room for some events with the names of their files.
@@ -61,7 +60,7 @@ impl<B: Build> Swappable<B> {
     pub fn load(path: &Path, build: B, metrics: ReloadMetrics, clock: SharedClock) -> Result<Arc<Self>, ReloadError> {
         let text = config_file::read(path)?;
         let value = build.build(&text, None)?;
-        let hash = hash(&text);
+        let hash = hash_label(text.as_bytes());
         metrics.in_force(None, &hash);
         let (current, seen) = (ArcSwap::from_pointee(value), Mutex::new(hash));
         Ok(Arc::new(Self { path: path.to_owned(), build, current, seen, metrics, clock }))
@@ -87,7 +86,7 @@ impl<B: Build> Swappable<B> {
 
     async fn try_check(&self) -> Result<bool, ReloadError> {
         let text = config_file::read(&self.path)?;
-        let hash = hash(&text);
+        let hash = hash_label(text.as_bytes());
         let seen = self.seen.lock().clone();
         if seen == hash {
             return Ok(false);
@@ -145,13 +144,6 @@ async fn next(events: &mut Option<EventStream<Vec<u8>>>) {
         *events = None;
     }
     std::future::pending().await
-}
-
-/// `sha256:` and the digest in hexadecimal digits, as upstream's metrics show it.
-fn hash(text: &str) -> String {
-    let digest = digest::digest(&digest::SHA256, text.as_bytes());
-    let digits: Vec<String> = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{}", digits.concat())
 }
 
 /// The families of one kind of configuration: each has upstream's three, under a name of its own.

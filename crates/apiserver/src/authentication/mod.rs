@@ -1,5 +1,6 @@
 //! The authenticators that the configuration asks for, in upstream's order.
 
+mod jwt;
 mod lookups;
 mod service_accounts;
 
@@ -7,14 +8,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use authn::service_account::{LegacyTokens, ServiceAccountTokens};
+use api_types::apiserver_config_v1::AnonymousAuthConfig;
+use authn::service_account::{LegacyTokens, ServiceAccountTokens, TokenUses};
 use authn::{
     Anonymous, AudienceAgnostic, Authenticator, BearerHeader, BootstrapTokens, Chain, ClientCertificate, FrontProxy,
     ProxyHeaders, StaticTokens, SubjectUid, TokenAuthenticator, TokenCache, TokenUnion, WebSocketBearer, WebhookTokens,
 };
-use base::{SharedClock, SharedRng, TaskGroup};
 use client::{ClientCx, Webhook, WebhookRetry};
-use component_base::Gates;
+use component_base::lifecycle::Lifecycle;
+use component_base::metrics::Metrics;
 use component_base::tls::CaFile;
 use pki::{CaBundle, CaPool};
 use registry::Registry;
@@ -48,11 +50,9 @@ pub(crate) struct Authentication {
 /// What authenticators are made with.
 pub(crate) struct Parts<'a> {
     pub(crate) config: &'a ServerConfig,
-    pub(crate) gates: &'a Gates,
     pub(crate) registry: &'a Arc<Registry>,
-    pub(crate) clock: &'a SharedClock,
-    pub(crate) rng: &'a SharedRng,
-    pub(crate) tasks: &'a TaskGroup,
+    pub(crate) lifecycle: &'a Lifecycle,
+    pub(crate) metrics: &'a Metrics,
 }
 
 impl Authentication {
@@ -63,9 +63,9 @@ impl Authentication {
     pub(crate) fn build(parts: &Parts<'_>) -> Result<Self, BuildError> {
         let config = &parts.config.authentication;
         let service_accounts = ServiceAccounts::load(&parts.config.service_accounts)?;
-        let loopback_token = parts.rng.uuid();
+        let loopback_token = parts.lifecycle.rng().uuid();
         let loopback: Arc<dyn TokenAuthenticator> =
-            Arc::new(StaticTokens::loopback(&loopback_token, &parts.rng.uuid()));
+            Arc::new(StaticTokens::loopback(&loopback_token, &parts.lifecycle.rng().uuid()));
         let tokens = cached(parts, token_sources(parts, service_accounts.as_ref())?);
         let (mut members, client_cas): (Vec<Arc<dyn Authenticator>>, _) = certificates(parts)?;
         // The server's own token is tried before everything; a token that is another one leaves its error behind.
@@ -74,7 +74,7 @@ impl Authentication {
         members.push(Arc::new(WebSocketBearer(Arc::clone(&tokens))));
         let api_audiences = parts.config.service_accounts.api_audiences.clone();
         Ok(Self {
-            chain: Chain::new(members, config.anonymous.then(Anonymous::default), api_audiences.clone()),
+            chain: Chain::new(members, anonymous(&config.anonymous), api_audiences.clone()),
             proxy_headers: config.front_proxy.as_ref().map(|proxy| proxy.headers.clone()),
             tokens,
             api_audiences,
@@ -94,9 +94,21 @@ impl Authentication {
     }
 }
 
+/// Who comes without credentials, where that may be.
+fn anonymous(config: &AnonymousAuthConfig) -> Option<Anonymous> {
+    let paths = config.conditions.iter().map(|condition| condition.path.clone()).collect();
+    config.enabled.then_some(Anonymous { paths })
+}
+
 fn cached(parts: &Parts<'_>, sources: Vec<Arc<dyn TokenAuthenticator>>) -> Arc<dyn TokenAuthenticator> {
     let union = Arc::new(TokenUnion::new(sources));
-    Arc::new(TokenCache::new(union, authn::SUCCESS_TTL, Arc::clone(parts.clock), parts.rng, parts.tasks.clone()))
+    Arc::new(TokenCache::new(
+        union,
+        authn::SUCCESS_TTL,
+        Arc::clone(parts.lifecycle.clock()),
+        parts.lifecycle.rng(),
+        parts.lifecycle.tasks().clone(),
+    ))
 }
 
 fn token_sources(
@@ -117,23 +129,27 @@ fn token_sources(
     }
     if let Some(accounts) = accounts {
         let settings = &parts.config.service_accounts;
+        let uses = TokenUses::new(parts.metrics);
         sources.push(Arc::new(LegacyTokens::new(
             accounts.keys.clone(),
             settings.api_audiences.clone(),
-            Arc::clone(&objects) as _,
-            Arc::clone(parts.clock),
+            settings.lookup.then(|| Arc::clone(&objects) as _),
+            Arc::clone(parts.lifecycle.clock()),
+            uses.clone(),
         )));
         sources.push(Arc::new(ServiceAccountTokens::new(
             settings.issuers.clone(),
             accounts.keys.clone(),
             settings.api_audiences.clone(),
             Arc::clone(&objects) as _,
-            Arc::clone(parts.clock),
+            Arc::clone(parts.lifecycle.clock()),
+            uses,
         )));
     }
     if config.bootstrap_tokens {
-        sources.push(for_api(Arc::new(BootstrapTokens::new(objects, Arc::clone(parts.clock)))));
+        sources.push(for_api(Arc::new(BootstrapTokens::new(objects, Arc::clone(parts.lifecycle.clock())))));
     }
+    sources.extend(jwt::source(parts)?.map(for_api));
     if let Some(webhook) = &config.token_webhook {
         sources.push(Arc::new(token_webhook(parts, webhook)?));
     }
@@ -142,11 +158,22 @@ fn token_sources(
 
 fn token_webhook(parts: &Parts<'_>, config: &TokenWebhookConfig) -> Result<WebhookTokens, BuildError> {
     let failed = |error: client::ConfigError| BuildError::Webhook { what: "authentication", why: error.to_string() };
-    let cx = ClientCx::new(Arc::clone(parts.clock), parts.rng.clone(), parts.tasks.clone());
+    let cx = ClientCx::new(
+        Arc::clone(parts.lifecycle.clock()),
+        parts.lifecycle.rng().clone(),
+        parts.lifecycle.tasks().clone(),
+    );
     let connection = Webhook::config(&config.file, "kube-apiserver").map_err(failed)?;
     let webhook = Webhook::new(connection, None, FIRST_DELAY, WebhookRetry::Passing, cx).map_err(failed)?;
     let audiences = parts.config.service_accounts.api_audiences.clone();
-    Ok(WebhookTokens::new(webhook, config.version, audiences, config.ttl, Arc::clone(parts.clock), parts.rng))
+    Ok(WebhookTokens::new(
+        webhook,
+        config.version,
+        audiences,
+        config.ttl,
+        Arc::clone(parts.lifecycle.clock()),
+        parts.lifecycle.rng(),
+    ))
 }
 
 /// Tokens known beforehand, as a token file would hold them.
@@ -163,7 +190,7 @@ type Certificates = (Vec<Arc<dyn Authenticator>>, Vec<Arc<CaFile>>);
 
 /// The authenticators that look at client certificates: the front proxy's first.
 fn certificates(parts: &Parts<'_>) -> Result<Certificates, BuildError> {
-    let (config, clock) = (&parts.config.authentication, parts.clock);
+    let (config, clock) = (&parts.config.authentication, parts.lifecycle.clock());
     let (mut members, mut files): Certificates = Default::default();
     if let Some(proxy) = &config.front_proxy {
         let (file, pool) = followed_bundle(&proxy.client_ca_file)?;
@@ -173,7 +200,8 @@ fn certificates(parts: &Parts<'_>) -> Result<Certificates, BuildError> {
     }
     if let Some(path) = &config.client_ca_file {
         let (file, pool) = followed_bundle(path)?;
-        let uid = if parts.gates.enabled(gates::SUBJECT_UID) { SubjectUid::Parsed } else { SubjectUid::Ignored };
+        let uid =
+            if parts.lifecycle.gates().enabled(gates::SUBJECT_UID) { SubjectUid::Parsed } else { SubjectUid::Ignored };
         members.push(Arc::new(ClientCertificate::new(pool, Arc::clone(clock), uid)));
         files.push(file);
     }

@@ -5,6 +5,7 @@ mod build;
 mod counted;
 mod followed;
 pub(crate) mod forbidden;
+mod impersonations;
 mod nodes;
 mod roles;
 
@@ -19,6 +20,7 @@ use component_base::lifecycle::Lifecycle;
 use component_base::metrics::Metrics;
 use registry::Registry;
 
+pub(crate) use impersonations::Impersonations;
 pub(crate) use roles::MirroredRoles;
 
 use crate::build_error::BuildError;

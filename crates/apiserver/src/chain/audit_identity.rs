@@ -42,7 +42,7 @@ fn credentials(request: &Request<Received>) -> Vec<&'static str> {
     .collect()
 }
 
-/// On whose behalf the request runs.
-pub(super) fn impersonated(request: &Request<Authenticated>, user: &UserInfo) {
-    request.audited().context().impersonated(user, "");
+/// On whose behalf the request runs, and which permission allowed it.
+pub(super) fn impersonated(request: &Request<Authenticated>, user: &UserInfo, constraint: &str) {
+    request.audited().context().impersonated(user, constraint);
 }

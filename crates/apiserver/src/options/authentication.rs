@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use api_types::apiserver_config_v1::AnonymousAuthConfig;
 use authn::{ProxyHeaders, TokenReviewVersion};
 use component_base::flags::{Errors, Options};
 
 use super::durations::not_negative;
+use super::oidc;
 use crate::config::{
     AuthenticationConfig, AuthorizationConfig, FrontProxyConfig, ServiceAccountConfig, TokenWebhookConfig,
 };
@@ -21,12 +23,19 @@ fn path(options: &Options, name: &str) -> Option<PathBuf> {
 pub(super) fn read(
     options: &Options,
     authorization: &AuthorizationConfig,
+    own_issuers: &[String],
     errors: &mut Errors,
 ) -> AuthenticationConfig {
     let allows_all = authorization.authorizers.authorizers.iter().any(|own| own.type_ == "AlwaysAllow");
+    let (jwt, anonymous_of_file) = oidc::read(options, own_issuers, errors);
     let config = AuthenticationConfig {
-        // Anonymous users who may do everything are not what anybody wants.
-        anonymous: options.bool("anonymous-auth") && !allows_all,
+        anonymous: anonymous_of_file.clone().unwrap_or_else(|| AnonymousAuthConfig {
+            // Anonymous users who may do everything are not what anybody wants.
+            enabled: options.bool("anonymous-auth") && !allows_all,
+            conditions: Vec::new(),
+        }),
+        anonymous_of_file,
+        jwt,
         client_ca_file: path(options, "client-ca-file"),
         token_file: path(options, "token-auth-file"),
         bootstrap_tokens: options.bool("enable-bootstrap-token-auth"),
@@ -120,5 +129,6 @@ pub(super) fn service_accounts(options: &Options, errors: &mut Errors) -> Servic
         jwks_uri,
         max_expiration: (!maximum.is_zero()).then_some(maximum),
         extend_expiration: options.bool("service-account-extend-token-expiration"),
+        lookup: options.bool("service-account-lookup"),
     }
 }

@@ -34,7 +34,7 @@ pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
     let config = ServerConfig {
         storage: storage::read(options, &mut errors),
         disabled: runtime_config::disabled(options, versions.emulated, &mut errors),
-        authentication: authentication::read(options, &authorization, &mut errors),
+        authentication: authentication::read(options, &authorization, &service_accounts.issuers, &mut errors),
         authorization,
         admission: admission(options, &mut errors),
         service_accounts,

@@ -3,7 +3,7 @@
 use component_base::flags::{FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS, VERSIONS};
 use component_base::serving::secure_serving_flags;
 
-use super::{audit, authorization, unsupported};
+use super::{audit, authorization, oidc, unsupported};
 
 /// All flags.
 pub(super) const ALL: &[FlagSet] = &[
@@ -14,6 +14,7 @@ pub(super) const ALL: &[FlagSet] = &[
     audit::FLAGS,
     FEATURES,
     AUTHENTICATION,
+    oidc::FLAGS,
     authorization::FLAGS,
     API_ENABLEMENT,
     unsupported::EGRESS,
@@ -25,7 +26,6 @@ pub(super) const ALL: &[FlagSet] = &[
     GLOBAL,
     unsupported::GENERIC,
     unsupported::ETCD,
-    unsupported::AUTHENTICATION,
     unsupported::ADMISSION,
     unsupported::FEATURES,
     unsupported::MISC,
@@ -185,6 +185,9 @@ const AUTHENTICATION: FlagSet = FlagSet {
         Flag::string_array("service-account-key-file", "").help(
             "File with PEM-encoded x509 RSA or ECDSA private or public keys, used to verify ServiceAccount tokens. May \
              be given several times.",
+        ),
+        Flag::bool("service-account-lookup", "true").help(
+            "If true, tokens that live in Secrets are good only while their Secret and their account are there.",
         ),
         Flag::duration("service-account-max-token-expiration", "0s")
             .help("The maximum validity duration of a token created by the service account token issuer."),

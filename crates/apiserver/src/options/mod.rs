@@ -11,6 +11,7 @@ mod flags;
 #[cfg(test)]
 mod hostile_tests;
 mod networking;
+mod oidc;
 mod runtime_config;
 mod storage;
 #[cfg(test)]

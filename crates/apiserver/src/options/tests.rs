@@ -27,7 +27,7 @@ fn a_usual_line_is_understood() {
     assert_eq!(config.advertise_address.to_string(), "192.0.2.10");
     let types: Vec<_> = config.authorization.authorizers.authorizers.iter().map(|own| own.type_.as_str()).collect();
     assert_eq!(types, ["Node", "RBAC"]);
-    assert!(config.authentication.anonymous);
+    assert!(config.authentication.anonymous.enabled);
     assert_eq!(config.service_accounts.api_audiences, ["https://kubernetes.default.svc"]);
     assert_eq!(config.services.first_address().unwrap().to_string(), "10.96.0.1");
     assert!(matches!(config.storage.backend, BackendConfig::Embedded(_)));
@@ -65,7 +65,7 @@ fn every_problem_is_told() {
     }
     assert_eq!(problems.matches("has mode specified more than once").count(), 1, "{problems}");
     let line = format!(
-        "{KUBEADM} --oidc-username-claim=sub --oidc-signing-algs=RS256 --runtime-config= --watch-cache=true \
+        "{KUBEADM} --runtime-config= --watch-cache=true \
         --audit-log-maxage=366 --kubelet-read-only-port=1"
     );
     assert!(completed(&line).is_ok(), "defaults are accepted: {:?}", completed(&line).err());
@@ -77,7 +77,7 @@ fn every_problem_is_told() {
     let line = "--runtime-config=flowcontrol.apiserver.k8s.io/v1=false --enable-priority-and-fairness=false";
     assert!(completed(&format!("{KUBEADM} {line}")).is_ok());
     let options = completed(KUBEADM.replace("Node,RBAC", "AlwaysAllow").as_str()).unwrap();
-    assert!(!options.authentication.anonymous, "nobody may do everything without a name");
+    assert!(!options.authentication.anonymous.enabled, "nobody may do everything without a name");
 }
 
 /// Every flag of upstream is there, in its section, with its default.
@@ -126,7 +126,7 @@ fn written(default: &serde_json::Value) -> String {
 #[test]
 fn flags_may_be_given_without_a_value() {
     let empty = "--storage-media-type= --endpoint-reconciler-type= --service-node-port-range= --audit-log-format= \
-                 --oidc-username-claim= --storage-backend= --tls-min-version= --cert-dir= --audit-policy-file=";
+                 --storage-backend= --tls-min-version= --cert-dir= --audit-policy-file=";
     let config = completed(&format!("{KUBEADM} {empty}")).unwrap();
     assert_eq!(config.storage.media, registry::StorageMedia::Json, "as upstream's storage factory has it");
     assert_eq!(config.services.node_ports, (30_000, 32_767));

@@ -54,23 +54,6 @@ pub(super) const ETCD: FlagSet = FlagSet {
     ],
 };
 
-pub(super) const AUTHENTICATION: FlagSet = FlagSet {
-    title: "authentication",
-    flags: &[
-        text("authentication-config", ""),
-        text("oidc-ca-file", ""),
-        text("oidc-client-id", ""),
-        text("oidc-issuer-url", ""),
-        text("oidc-groups-claim", ""),
-        text("oidc-groups-prefix", ""),
-        text("oidc-username-claim", "sub"),
-        text("oidc-username-prefix", ""),
-        list("oidc-signing-algs", "RS256"),
-        Flag::map("oidc-required-claim", "").help(NOT_SUPPORTED),
-        Flag::bool("service-account-lookup", "true").help(NOT_SUPPORTED),
-    ],
-};
-
 pub(super) const MISC: FlagSet = FlagSet {
     title: "misc",
     flags: &[
@@ -94,7 +77,7 @@ const IDLE: [&str; 2] = ["default-watch-cache-size", "kubelet-read-only-port"];
 
 /// Refuses every value but the default. A text that is empty asks for nothing.
 pub(super) fn refuse(options: &Options, errors: &mut Errors) {
-    let unsupported = [GENERIC, ETCD, AUTHENTICATION, ADMISSION, TRACES, EGRESS, FEATURES, MISC];
+    let unsupported = [GENERIC, ETCD, ADMISSION, TRACES, EGRESS, FEATURES, MISC];
     for flag in unsupported.iter().flat_map(|set| set.flags).filter(|flag| !IDLE.contains(&flag.name)) {
         if options.is_set(flag.name) && !is_default(options, flag) {
             errors.push(format!("--{} is not supported by this server; leave it at its default", flag.name));

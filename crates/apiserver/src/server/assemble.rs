@@ -23,7 +23,7 @@ use super::{auditing, health};
 use crate::admission_lookup::RegistryLookup;
 use crate::admission_versions::RegistryVersions;
 use crate::authentication::{Authentication, Parts};
-use crate::authorization::{self, MirroredRoles, RbacAuthorizer};
+use crate::authorization::{self, Impersonations, MirroredRoles, RbacAuthorizer};
 use crate::build_error::BuildError;
 use crate::config::{BuiltInResource, EncryptionFile, ServerConfig};
 use crate::custom_kinds::CustomKinds;
@@ -62,10 +62,9 @@ pub(super) fn assemble(
     let roles = MirroredRoles::default();
     health::add(&health, &lifecycle, &store.backend, &config.storage, &roles)?;
 
-    let (clock, rng, tasks) = (lifecycle.clock(), lifecycle.rng(), lifecycle.tasks());
-    let parts = Parts { config: &config, gates: lifecycle.gates(), registry: &registry, clock, rng, tasks };
+    let parts = Parts { config: &config, registry: &registry, lifecycle: &lifecycle, metrics: &metrics };
     let authentication = Authentication::build(&parts)?;
-    roles.follow(&registry, tasks);
+    roles.follow(&registry, lifecycle.tasks());
     let rbac = Arc::new(RbacAuthorizer::new(roles));
     let parts =
         authorization::Parts { config: &config.authorization, rbac: &rbac, registry: &registry, lifecycle: &lifecycle };
@@ -94,6 +93,7 @@ pub(super) fn assemble(
     handlers::index(&mut routes, &others);
     let hooks = Hooks::new(hooks, &health)?;
     let cx = ApiCx {
+        impersonations: Impersonations::new(&lifecycle),
         registry,
         authentication,
         authorizer,

@@ -114,11 +114,15 @@ async fn a_panic_is_told() {
 #[tokio::test]
 async fn who_acts_for_whom_is_told() {
     let audited = Audited::new("[{level: None, users: [alice]}, {level: Metadata}]").await;
+    audited.api.send("GET /version", &[("impersonate-user", "bob")], "").await;
+    let constraint = audited.events("/version").await[0]["authenticationMetadata"]["impersonationConstraint"].clone();
+    assert_eq!(constraint, "impersonate:user-info");
     let headers = [("impersonate-user", "alice"), ("impersonate-group", "system:masters")];
     assert_eq!(audited.api.send(&format!("GET {MAPS}"), &headers, "").await.code, 200);
     let events = audited.events(MAPS).await;
     let [event] = events.as_slice() else { panic!("rules look at the sender: {events:?}") };
     assert_eq!((&event["user"]["username"], &event["impersonatedUser"]["username"]), (&json!("root"), &json!("alice")));
+    assert!(event.get("authenticationMetadata").is_none(), "only the old permission makes anybody a master");
     let direct = audited.api.send("GET /api/v1/nodes", &[("authorization", "Bearer alice")], "").await;
     assert_eq!(direct.code, 403);
     assert_eq!(audited.events("/api/v1/nodes?").await.len() + audited.events("/api/v1/nodes ").await.len(), 0);

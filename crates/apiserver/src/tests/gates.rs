@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use api_types::authentication_v1::UserInfo;
 use base::TokioClock;
+use component_base::lifecycle::Lifecycle;
 use component_base::version::{BINARY, MinorVersion};
 use component_base::{Feature, Gates, Versions};
 use futures_util::future::BoxFuture;
 
 use super::harness::Api;
 use crate::aggregation::state::Aggregation;
+use crate::config::{JwtConfig, ServerConfig};
 use crate::gates;
+use crate::server::Server;
 
 /// A gate, how to see it, and what is seen with and without it.
 struct Row {
@@ -24,6 +27,20 @@ const ROWS: &[Row] = &[
     Row { feature: gates::COMPRESS, see: |gates| Box::pin(encoding(gates)), on: "gzip", off: "" },
     Row { feature: gates::CBOR, see: |gates| Box::pin(form(gates)), on: "application/cbor", off: "application/json" },
     Row { feature: gates::CLAIM_RIGHTS, see: |gates| Box::pin(claim(gates)), on: "422", off: "200" },
+    Row {
+        feature: gates::CONSTRAINED_IMPERSONATION,
+        see: |gates| Box::pin(impersonated(gates)),
+        on: "configmaps",
+        off: "users",
+    },
+    Row {
+        feature: gates::ISSUER_EGRESS,
+        see: |gates| Box::pin(egress(gates)),
+        on: "it starts",
+        off: "egress selector is not supported",
+    },
+    // Of the keys of issuers two families tell.
+    Row { feature: gates::JWKS_METRICS, see: |gates| Box::pin(issuer_families(gates)), on: "4", off: "2" },
     Row { feature: gates::SUBJECT_UID, see: |gates| Box::pin(uid(gates)), on: "u1", off: "" },
     Row { feature: gates::NODE_DECLARED_FEATURES, see: |gates| Box::pin(resized(gates)), on: "403", off: "200" },
     Row { feature: gates::REMOTE_UID, see: |gates| Box::pin(remote_uid(gates)), on: "u1", off: "" },
@@ -38,6 +55,57 @@ async fn encoding(gates: Gates) -> String {
     let answer = api.open(line, &[("accept-encoding", "gzip")], "").await;
     let encoding = answer.headers().get("content-encoding");
     encoding.map(|value| value.to_str().expect("a text").to_owned()).unwrap_or_default()
+}
+
+/// What alice is refused who wants to list config maps as somebody else.
+async fn impersonated(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    let headers = [("authorization", "Bearer alice"), ("impersonate-user", "bob")];
+    let (_, message) = api.send("GET /api/v1/namespaces/default/configmaps", &headers, "").await.refusal();
+    message.split(' ').next().unwrap_or_default().to_owned()
+}
+
+/// A file that states these issuers.
+fn issuers(directory: &tempfile::TempDir, jwt: &str) -> JwtConfig {
+    let file = directory.path().join("authentication");
+    let text = format!("{{apiVersion: apiserver.config.k8s.io/v1, kind: AuthenticationConfiguration, jwt: [{jwt}]}}");
+    std::fs::write(&file, text).expect("a file");
+    JwtConfig { file: Some(file), algorithms: authn::jwt::ALGORITHMS.to_vec(), ..JwtConfig::default() }
+}
+
+/// Whether an issuer may be reached by one of the server's ways.
+async fn egress(gates: Gates) -> String {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut config = ServerConfig::in_memory(Vec::new());
+    config.authentication.jwt = issuers(
+        &directory,
+        "{issuer: {url: 'https://i.example', audiences: [a], egressSelectorType: cluster}, claimMappings: {username: \
+         {claim: sub, prefix: ''}}}",
+    );
+    let lifecycle = Lifecycle::new("kube-apiserver", TokioClock::shared(), base::Rng::seeded(7)).with_gates(gates);
+    match Server::build(config, lifecycle).await {
+        Ok(_) => "it starts".to_owned(),
+        Err(error) => {
+            let error = error.to_string();
+            let part = "egress selector is not supported";
+            if error.contains(part) { part.to_owned() } else { error }
+        }
+    }
+}
+
+/// How many families of alpha stability more there are where a file states issuers.
+async fn issuer_families(gates: Gates) -> String {
+    let count = async |jwt: JwtConfig| {
+        let change = |config: &mut ServerConfig| config.authentication.jwt = jwt;
+        let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates.clone()), change).await;
+        let text = api.get("/metrics").await.text;
+        let line = "registered_metrics_total{deprecated_version=\"\",stability_level=\"ALPHA\"} ";
+        let (_, rest) = text.split_once(line).expect("a count");
+        rest.lines().next().and_then(|count| count.parse::<u32>().ok()).expect("a number")
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let without = count(JwtConfig::default()).await;
+    (count(issuers(&directory, "")).await - without).to_string()
 }
 
 /// What somebody is told who allocates devices, and may only write a status.

@@ -179,7 +179,7 @@ async fn answer(state: Arc<Mutex<State>>, request: component_base::serving::Requ
 }
 
 /// Spaces, as fast as they are read.
-fn endless() -> Body {
+pub(super) fn endless() -> Body {
     let chunk = bytes::Bytes::from(vec![b' '; 1 << 16]);
     let frames = futures_util::stream::repeat_with(move || Ok(http_body::Frame::data(chunk.clone())));
     StreamBody::new(frames).boxed_unsync()

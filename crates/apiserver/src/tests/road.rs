@@ -123,7 +123,7 @@ async fn acting_as_somebody_else() {
     let not_allowed = [("authorization", "Bearer alice"), ("impersonate-user", "root")];
     assert_eq!(
         api.send(&format!("GET {MAPS}"), &not_allowed, "").await.refusal(),
-        (403, "users \"root\" is forbidden: User \"alice\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope".to_owned())
+        (403, "configmaps is forbidden: User \"alice\" cannot impersonate-on:user-info:list resource \"configmaps\" in API group \"\" in the namespace \"default\"".to_owned())
     );
 }
 

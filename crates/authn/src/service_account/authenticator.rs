@@ -10,6 +10,7 @@ use pki::jws::UnverifiedToken;
 use serde_json::{Map, Value};
 
 use super::claims::{Claims, ObjectRef};
+use super::uses::{TokenUses, Use};
 use super::{group_names, username};
 use crate::authenticator::{AuthnError, LookupError, TokenAuthenticator};
 use crate::identity::{CREDENTIAL_ID_KEY, Identity, UserInfo, list_valued};
@@ -52,6 +53,7 @@ pub struct ServiceAccountTokens {
     api_audiences: Vec<String>,
     objects: Arc<dyn BoundObjects>,
     clock: SharedClock,
+    uses: TokenUses,
 }
 
 impl ServiceAccountTokens {
@@ -63,8 +65,9 @@ impl ServiceAccountTokens {
         api_audiences: Vec<String>,
         objects: Arc<dyn BoundObjects>,
         clock: SharedClock,
+        uses: TokenUses,
     ) -> Self {
-        Self { issuers, keys, api_audiences, objects, clock }
+        Self { issuers, keys, api_audiences, objects, clock, uses }
     }
 
     fn verified_claims(&self, token: &UnverifiedToken) -> Result<Claims, AuthnError> {
@@ -121,6 +124,12 @@ impl TokenAuthenticator for ServiceAccountTokens {
         let now = Time::from(self.clock.wall()).unix_seconds().unwrap_or(0);
         check_times(&claims, now)?;
         self.check_objects(&claims, now).await?;
+        if claims.audiences.is_empty() {
+            self.uses.count(Use::Legacy);
+        }
+        if let Some(threshold) = claims.warn_after {
+            self.uses.count(if now > threshold { Use::Stale } else { Use::Valid });
+        }
         Ok(Some(identity(&claims, granted, now)))
     }
 }

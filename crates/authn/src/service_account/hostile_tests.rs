@@ -12,7 +12,7 @@ use super::tests::{ISSUER, Objects};
 use super::*;
 use crate::authenticator::TokenAuthenticator as _;
 use crate::identity::Identity;
-use crate::testing::{NOW_SECONDS, clock};
+use crate::testing::{NOW_SECONDS, clock, uses};
 
 const OTHER: &str = "https://other.example.com";
 
@@ -26,7 +26,8 @@ fn forged(token: &str, header: Option<&str>, payload: Option<&str>) -> String {
 async fn check(key: &PrivateKey, token: &str) -> Option<Identity> {
     let (issuers, audiences) = (vec![ISSUER.to_owned()], vec!["api".to_owned()]);
     let objects = Arc::new(Objects::usual());
-    let tokens = ServiceAccountTokens::new(issuers, vec![key.public_key().clone()], audiences, objects, clock(0));
+    let tokens =
+        ServiceAccountTokens::new(issuers, vec![key.public_key().clone()], audiences, objects, clock(0), uses());
     tokens.authenticate_token(token, &[]).await.ok().flatten()
 }
 

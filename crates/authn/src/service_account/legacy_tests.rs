@@ -8,7 +8,7 @@ use pki::{KeyAlgorithm, PrivateKey, jws};
 use serde_json::json;
 
 use super::*;
-use crate::testing::{at, clock};
+use crate::testing::{at, clock, uses};
 
 #[derive(Default)]
 struct Objects {
@@ -70,9 +70,18 @@ impl Cluster {
         let audiences: Vec<String> = audiences.iter().map(|one| (*one).to_owned()).collect();
         let keys = vec![self.key.public_key().clone()];
         let objects = Arc::clone(objects) as Arc<dyn TokenSecrets>;
-        let tokens = LegacyTokens::new(keys, vec!["api".to_owned()], objects, clock(0));
+        let tokens = LegacyTokens::new(keys, vec!["api".to_owned()], Some(objects), clock(0), uses());
         tokens.authenticate_token(&self.token, &audiences).await
     }
+}
+
+#[tokio::test]
+async fn nobody_has_to_look_up_what_a_token_lives_in() {
+    let cluster = Cluster::of(&payload());
+    let keys = vec![cluster.key.public_key().clone()];
+    let tokens = LegacyTokens::new(keys, vec!["api".to_owned()], None, clock(0), uses());
+    let identity = tokens.authenticate_token(&cluster.token, &[]).await.unwrap().unwrap();
+    assert_eq!(identity.user.username, "system:serviceaccount:ns:build");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use pki::{KeyAlgorithm, PrivateKey, PublicKey};
 use super::*;
 use crate::authenticator::{AuthnError, LookupError, TokenAuthenticator as _};
 use crate::identity::Identity;
-use crate::testing::{NOW_SECONDS, at, clock};
+use crate::testing::{NOW_SECONDS, at, clock, uses};
 
 pub(super) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
@@ -97,7 +97,7 @@ impl Cluster {
         let audiences = vec!["api".to_owned()];
         let issuers = vec![ISSUER.to_owned()];
         let keys = vec![self.key.clone()];
-        ServiceAccountTokens::new(issuers, keys, audiences, Arc::new(objects), clock(seconds))
+        ServiceAccountTokens::new(issuers, keys, audiences, Arc::new(objects), clock(seconds), uses())
             .authenticate_token(token, &[])
             .await
     }
@@ -208,7 +208,7 @@ async fn audiences_of_token_and_request_must_meet() {
     assert_eq!(error, r#"token audiences ["vault"] is invalid for the target audiences ["api"]"#);
     let objects = Arc::new(Objects::usual());
     let (issuers, keys, audiences) = (vec![ISSUER.to_owned()], vec![cluster.key.clone()], vec!["api".to_owned()]);
-    let tokens = ServiceAccountTokens::new(issuers, keys, audiences, objects, clock(0));
+    let tokens = ServiceAccountTokens::new(issuers, keys, audiences, objects, clock(0), uses());
     let asked = ["x".to_owned(), "vault".to_owned()];
     assert_eq!(tokens.authenticate_token(&token, &asked).await.unwrap().unwrap().audiences, ["vault"]);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api_types::authorization_v1::SubjectAccessReviewSpec;
-use cel::kubernetes::declared::{Declared, DeclaredField, DeclaredKind, DeclaredTypes, ListOrder};
+use cel::kubernetes::declared::{Declared, DeclaredTypes};
 use cel::kubernetes::{self, COMPATIBLE, PER_CALL_LIMIT};
 use cel::{Budget, Program, Type, Value, Variables};
 
@@ -64,33 +64,26 @@ pub fn compile(expression: &str) -> Result<Arc<dyn Condition>, String> {
 
 /// The type of what a webhook is asked.
 fn review() -> Declared {
-    let text = || Declared::new(DeclaredKind::String);
-    let list = |item| Declared::new(DeclaredKind::List { item: Arc::new(item), order: ListOrder::Atomic });
-    let object = |name: &str, fields: Vec<(&str, Declared)>| {
-        let field = |(name, declared): (&str, Declared)| {
-            let json_name = name.to_owned();
-            (name.into(), DeclaredField { json_name, declared: Arc::new(declared) })
-        };
-        let fields = fields.into_iter().map(field).collect();
-        Declared::new(DeclaredKind::Object { name: name.into(), fields })
+    let (text, list) = (Declared::text, Declared::list);
+    let requirement =
+        |name: &str| Declared::object(name, [("key", text()), ("operator", text()), ("values", list(text()))]);
+    let selector = |name: &str, requirement| {
+        Declared::object(name, [("rawSelector", text()), ("requirements", list(requirement))])
     };
-    let requirement = |name: &str| object(name, vec![("key", text()), ("operator", text()), ("values", list(text()))]);
-    let selector =
-        |name: &str, requirement| object(name, vec![("rawSelector", text()), ("requirements", list(requirement))]);
     let texts = |names: &[&'static str]| names.iter().map(|name| (*name, text())).collect::<Vec<_>>();
     let mut resource = texts(&["namespace", "verb", "group", "version", "resource", "subresource", "name"]);
     let fields = selector("kubernetes.FieldSelectorAttributes", requirement("kubernetes.FieldSelectorRequirement"));
     let labels = selector("kubernetes.LabelSelectorAttributes", requirement("kubernetes.LabelSelectorRequirement"));
     resource.extend([("fieldSelector", fields), ("labelSelector", labels)]);
-    let extra = Declared::new(DeclaredKind::Map { value: Arc::new(list(text())) });
+    let non_resource = Declared::object("kubernetes.NonResourceAttributes", texts(&["path", "verb"]));
     let mut fields = texts(&["user", "uid"]);
     fields.extend([
         ("groups", list(text())),
-        ("extra", extra),
-        ("resourceAttributes", object("kubernetes.ResourceAttributes", resource)),
-        ("nonResourceAttributes", object("kubernetes.NonResourceAttributes", texts(&["path", "verb"]))),
+        ("extra", Declared::map(list(text()))),
+        ("resourceAttributes", Declared::object("kubernetes.ResourceAttributes", resource)),
+        ("nonResourceAttributes", non_resource),
     ]);
-    object("kubernetes.SubjectAccessReviewSpec", fields)
+    Declared::object("kubernetes.SubjectAccessReviewSpec", fields)
 }
 
 pub(super) fn evaluate(conditions: &[Arc<dyn Condition>], spec: &SubjectAccessReviewSpec) -> Matched {

@@ -126,6 +126,46 @@ impl Declared {
         Self { kind, max_size: None }
     }
 
+    /// A string.
+    #[must_use]
+    pub fn text() -> Self {
+        Self::new(DeclaredKind::String)
+    }
+
+    /// A list whose order counts.
+    #[must_use]
+    pub fn list(item: Self) -> Self {
+        Self::new(DeclaredKind::List { item: Arc::new(item), order: ListOrder::Atomic })
+    }
+
+    /// A map from strings.
+    #[must_use]
+    pub fn map(value: Self) -> Self {
+        Self::new(DeclaredKind::Map { value: Arc::new(value) })
+    }
+
+    /// A struct whose fields have the same names in JSON and in expressions.
+    #[must_use]
+    pub fn object(name: &str, fields: impl IntoIterator<Item = (&'static str, Self)>) -> Self {
+        let field = |(name, declared): (&'static str, Self)| {
+            (name.into(), DeclaredField { json_name: name.to_owned(), declared: Arc::new(declared) })
+        };
+        let fields = fields.into_iter().map(field).collect();
+        Self::new(DeclaredKind::Object { name: name.into(), fields })
+    }
+
+    /// A user, as reviews and rules about users see one.
+    #[must_use]
+    pub fn user_info() -> Self {
+        let fields = [
+            ("username", Self::text()),
+            ("uid", Self::text()),
+            ("groups", Self::list(Self::text())),
+            ("extra", Self::map(Self::list(Self::text()))),
+        ];
+        Self::object("kubernetes.UserInfo", fields)
+    }
+
     /// The type for the checker.
     #[must_use]
     pub fn cel_type(&self) -> Type {

@@ -14,6 +14,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use aws_lc_rs::digest;
 use feature_gates::Gates;
 use http::{HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
@@ -52,6 +53,14 @@ const REGISTERED: Desc =
 const HIDDEN: Desc =
     Desc::new("hidden_metrics_total", "How many families are hidden because they are deprecated.", Stability::Beta);
 const DISABLED: Desc = Desc::new("disabled_metrics_total", "How many families are disabled by flag.", Stability::Beta);
+
+/// The digest of a text, as labels show it that must not tell the text: `sha256:` and hexadecimal digits.
+#[must_use]
+pub fn hash_label(text: &[u8]) -> String {
+    let digest = digest::digest(&digest::SHA256, text);
+    let digits: Vec<String> = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{}", digits.concat())
+}
 
 /// What a family can do for the registry.
 trait Resettable: Send + Sync {

@@ -1,0 +1,131 @@
+//! Tokens of issuers elsewhere: those that flags state, or whatever `--authentication-config` states now.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_types::apiserver_config_v1::{AnonymousAuthConfig, JWTAuthenticator};
+use async_trait::async_trait;
+use authn::jwt::{self, Direct, JwtAuthenticators, JwtCx, JwtMetrics, Surroundings};
+use authn::{AuthnError, Identity, TokenAuthenticator};
+use base::TaskGroup;
+use component_base::metrics::{Desc, Stability};
+use component_base::reload::ReloadError;
+use component_base::swappable::{Build, ReloadFamilies, ReloadMetrics, Swappable};
+
+use super::Parts;
+use crate::build_error::BuildError;
+use crate::gates;
+use crate::server_id::server_id_hash;
+
+/// How long the issuers of a changed file may take to be found, as upstream.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+const RELOADS: Desc = Desc::new(
+    "apiserver_authentication_config_controller_automatic_reloads_total",
+    "Times that a changed authentication configuration was taken, or refused.",
+    Stability::Beta,
+)
+.labels(&["status", "apiserver_id_hash"]);
+const LAST_RELOAD: Desc = Desc::new(
+    "apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds",
+    "When a changed authentication configuration was last taken, or refused.",
+    Stability::Beta,
+)
+.labels(&["status", "apiserver_id_hash"]);
+const IN_FORCE: Desc = Desc::new(
+    "apiserver_authentication_config_controller_last_config_info",
+    "The hash of the authentication configuration that is in force.",
+    Stability::Alpha,
+)
+.labels(&["apiserver_id_hash", "hash"]);
+const FAMILIES: ReloadFamilies = ReloadFamilies { reloads: &RELOADS, last_reload: &LAST_RELOAD, in_force: &IN_FORCE };
+
+/// What authenticators are made with.
+struct Builder {
+    cx: JwtCx,
+    surroundings: Surroundings,
+    tasks: TaskGroup,
+    /// What the file said of requests without credentials when the server started.
+    anonymous: Option<AnonymousAuthConfig>,
+}
+
+impl Builder {
+    fn assemble(&self, issuers: &[JWTAuthenticator], rules: Vec<jwt::Rules>) -> JwtAuthenticators {
+        JwtAuthenticators::start(issuers, rules, &self.cx, self.tasks.child("jwt-issuers"))
+    }
+}
+
+#[async_trait]
+impl Build for Builder {
+    type Value = JwtAuthenticators;
+
+    fn build(&self, text: &str, former: Option<&JwtAuthenticators>) -> Result<JwtAuthenticators, ReloadError> {
+        let configuration = jwt::parse(text)?;
+        let rules = jwt::compile(&configuration, &self.surroundings)?;
+        if former.is_some() && configuration.anonymous != self.anonymous {
+            return Err("anonymous: Forbidden: changed from initial configuration file".into());
+        }
+        Ok(self.assemble(&configuration.jwt, rules))
+    }
+
+    async fn is_ready(&self, value: &JwtAuthenticators) -> Result<(), ReloadError> {
+        let found = tokio::time::timeout(READY_WITHIN, value.found()).await;
+        found.map_err(|_| format!("issuers were not found in time: [{}]", value.problems().join(", ")).into())
+    }
+}
+
+/// Asks whatever authenticators are in force.
+struct Followed(Arc<Swappable<Builder>>);
+
+#[async_trait]
+impl TokenAuthenticator for Followed {
+    async fn authenticate_token(&self, token: &str, audiences: &[String]) -> Result<Option<Identity>, AuthnError> {
+        self.0.current().authenticate_token(token, audiences).await
+    }
+}
+
+/// The authenticators that the configuration asks for, if it asks for any.
+pub(super) fn source(parts: &Parts<'_>) -> Result<Option<Arc<dyn TokenAuthenticator>>, BuildError> {
+    let config = &parts.config.authentication.jwt;
+    if config.issuers.is_empty() && config.file.is_none() {
+        return Ok(None);
+    }
+    let key_metrics = parts.lifecycle.gates().enabled(gates::JWKS_METRICS);
+    let builder = Builder {
+        cx: JwtCx {
+            connector: Arc::new(Direct),
+            algorithms: config.algorithms.clone(),
+            clock: Arc::clone(parts.lifecycle.clock()),
+            rng: Arc::clone(parts.lifecycle.rng()),
+            metrics: JwtMetrics::new(parts.metrics, server_id_hash(), key_metrics),
+        },
+        surroundings: Surroundings {
+            disallowed_issuers: parts.config.service_accounts.issuers.clone(),
+            egress: parts.lifecycle.gates().enabled(gates::ISSUER_EGRESS),
+        },
+        tasks: parts.lifecycle.tasks().clone(),
+        anonymous: parts.config.authentication.anonymous_of_file.clone(),
+    };
+    let source: Arc<dyn TokenAuthenticator> = match &config.file {
+        Some(path) => follow(path, builder, parts)?,
+        None => {
+            let configuration = api_types::apiserver_config_v1::AuthenticationConfiguration {
+                jwt: config.issuers.clone(),
+                anonymous: None,
+            };
+            let rules = jwt::compile(&configuration, &builder.surroundings);
+            let rules = rules.map_err(|why| BuildError::Webhook { what: "authentication", why: why.to_string() })?;
+            Arc::new(builder.assemble(&config.issuers, rules))
+        }
+    };
+    Ok(Some(source))
+}
+
+fn follow(path: &Path, builder: Builder, parts: &Parts<'_>) -> Result<Arc<dyn TokenAuthenticator>, BuildError> {
+    let reloads = ReloadMetrics::new(parts.metrics, FAMILIES, server_id_hash());
+    let tokens = Swappable::load(path, builder, reloads, Arc::clone(parts.lifecycle.clock()))
+        .map_err(|source| BuildError::Configuration { path: path.to_owned(), source })?;
+    tokens.follow(parts.lifecycle.tasks());
+    Ok(Arc::new(Followed(tokens)))
+}
