@@ -58,6 +58,9 @@ pub enum BuildError {
         /// Why.
         source: ReloadError,
     },
+    /// Whoever is to sign the tokens of service accounts does not.
+    #[error("{0}")]
+    ExternalSigner(String),
     /// A service that the server asks cannot be reached as configured.
     #[error("{what}: {why}")]
     Webhook {

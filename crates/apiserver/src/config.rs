@@ -378,6 +378,8 @@ pub struct ServiceAccountConfig {
     pub key_files: Vec<PathBuf>,
     /// `--service-account-signing-key-file`.
     pub signing_key_file: Option<PathBuf>,
+    /// `--service-account-signing-endpoint`: the socket of somebody else who signs.
+    pub signing_endpoint: Option<String>,
     /// `--service-account-jwks-uri`.
     pub jwks_uri: String,
     /// `--service-account-max-token-expiration`.

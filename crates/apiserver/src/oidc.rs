@@ -19,8 +19,6 @@ use crate::routes::{Endpoint, Routes};
 
 const DOCUMENT: &str = "/.well-known/openid-configuration";
 const KEYS: &str = "/openid/v1/jwks";
-/// How long clients may keep an answer.
-const CACHE: HeaderValue = HeaderValue::from_static("public, max-age=3600");
 
 /// Adds the two paths.
 pub(crate) fn install(routes: &mut Routes) {
@@ -41,15 +39,18 @@ impl Endpoint for Issuer {
         if request.method() != Method::GET {
             return Err(ApiError::method_not_allowed());
         }
+        let (keys, max_age) = accounts.keys.published();
         let (media, document) = if request.info().path == KEYS {
-            ("application/jwk-set+json", jwks::key_set(&accounts.keys))
+            ("application/jwk-set+json", jwks::key_set(&keys))
         } else {
-            ("application/json", jwks::discovery_document(issuer, &keys_uri(cx), &accounts.keys))
+            ("application/json", jwks::discovery_document(issuer, &keys_uri(cx), &keys))
         };
         routing::require_accepted(request.headers(), request.wish().forms(), routing::Produced::Only(media))?;
         let mut response = Response::new(full(document.to_string()));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
-        response.headers_mut().insert(CACHE_CONTROL, CACHE);
+        if let Ok(cache) = HeaderValue::from_str(&format!("public, max-age={}", max_age.as_secs())) {
+            response.headers_mut().insert(CACHE_CONTROL, cache);
+        }
         Ok(response)
     }
 }

@@ -16,6 +16,7 @@ mod headers;
 mod identity;
 mod impersonation;
 mod token_cache;
+mod token_cache_metrics;
 mod token_file;
 mod verified_chains;
 mod webhook;

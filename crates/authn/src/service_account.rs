@@ -5,6 +5,7 @@
 mod authenticator;
 mod claims;
 mod issuer;
+mod keys;
 mod legacy;
 mod uses;
 
@@ -13,6 +14,7 @@ pub use claims::{BoundObject, Claims, ObjectRef};
 pub use issuer::{
     ExpirationExtension, IssuedToken, TokenIssuer, TokenWish, expiration_problem, may_bind_to_pod, uid_conflict,
 };
+pub use keys::{SignError, StaticKeys, TokenKeys, TokenSigner};
 pub use legacy::{LegacyTokens, TokenSecrets};
 pub use uses::TokenUses;
 

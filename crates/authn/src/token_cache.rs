@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{CancellationToken, Expiring, Rng, SharedClock, TaskGroup};
+use component_base::metrics::Metrics;
 use parking_lot::Mutex;
 use pki::KeyedDigest;
 
 use crate::authenticator::{AuthnError, TokenAuthenticator};
 use crate::identity::Identity;
+use crate::token_cache_metrics::{Active, CacheMetrics};
 
 /// How long a success is remembered; bounds how long a revoked token lives on.
 pub const SUCCESS_TTL: Duration = Duration::from_secs(10);
@@ -45,6 +47,7 @@ pub struct TokenCache {
     shared: Arc<Shared>,
     digest: KeyedDigest,
     tasks: TaskGroup,
+    metrics: Option<CacheMetrics>,
 }
 
 struct Shared {
@@ -65,12 +68,25 @@ impl TokenCache {
     ) -> Self {
         let state = State { entries: Expiring::new(MAX_ENTRIES), flights: HashMap::new() };
         let shared = Arc::new(Shared { state: Mutex::new(state), clock, success_ttl });
-        Self { inner, shared, digest: KeyedDigest::new(rng), tasks }
+        Self { inner, shared, digest: KeyedDigest::new(rng), tasks, metrics: None }
+    }
+
+    /// The same, counted.
+    #[must_use]
+    pub fn counted(self, metrics: &Metrics) -> Self {
+        Self { metrics: Some(CacheMetrics::new(metrics)), ..self }
     }
 
     fn key(&self, token: &str, audiences: &[String]) -> Key {
         let audiences = audiences.iter().map(String::as_bytes);
         self.digest.of(std::iter::once(token.as_bytes()).chain(audiences))
+    }
+
+    async fn looked_up(&self, key: Key, token: &str, audiences: &[String]) -> Answer {
+        let flight = self.flight(key, token, audiences);
+        let _waits = Active::begin(self.metrics.as_ref(), "blocked");
+        flight.landed.cancelled().await;
+        flight.answer.get().cloned().unwrap_or(Err(AuthnError::Unexpected))
     }
 
     /// Joins the running look-up of this key or starts one.
@@ -85,9 +101,15 @@ impl TokenCache {
         let landing = Landing { shared: Arc::clone(&self.shared), key };
         let (flown, arrived) = (flight.clone(), flight.landed.clone().drop_guard());
         let (inner, token, audiences) = (Arc::clone(&self.inner), token.to_owned(), audiences.to_vec());
+        let metrics = self.metrics.clone();
         self.tasks.spawn_cancellable("token-lookup", async move {
+            let running = Active::begin(metrics.as_ref(), "in_flight");
             let lookup = inner.authenticate_token(&token, &audiences);
             let answer = tokio::time::timeout(LOOKUP_DEADLINE, lookup).await.unwrap_or(Err(AuthnError::Timeout));
+            drop(running);
+            if let Some(metrics) = &metrics {
+                metrics.fetched(answer.is_ok());
+            }
             landing.remember(&answer);
             // The flight ends before the answer is out, so nobody joins one that has already landed.
             drop(landing);
@@ -133,13 +155,18 @@ impl Drop for Landing {
 #[async_trait]
 impl TokenAuthenticator for TokenCache {
     async fn authenticate_token(&self, token: &str, audiences: &[String]) -> Answer {
+        let begun = self.shared.clock.monotonic();
         let key = self.key(token, audiences);
-        if let Some(identity) = self.shared.remembered(&key) {
-            return Ok(Some(identity));
+        let remembered = self.shared.remembered(&key);
+        let is_remembered = remembered.is_some();
+        let answer = match remembered {
+            Some(identity) => Ok(Some(identity)),
+            None => self.looked_up(key, token, audiences).await,
+        };
+        if let Some(metrics) = &self.metrics {
+            metrics.asked(is_remembered, self.shared.clock.monotonic() - begun);
         }
-        let flight = self.flight(key, token, audiences);
-        flight.landed.cancelled().await;
-        flight.answer.get().cloned().unwrap_or(Err(AuthnError::Unexpected))
+        answer
     }
 }
 

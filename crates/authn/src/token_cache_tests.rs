@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 
 use base::TokioClock;
+use component_base::metrics::MetricsOptions;
 use tokio::sync::Notify;
 
 use super::*;
@@ -56,6 +57,28 @@ async fn successes_live_ten_seconds_and_failures_not_at_all() {
         assert!(!matches!(cache.authenticate_token(token, &[]).await, Ok(Some(_))));
     }
     assert_eq!(calls(), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_and_lookups_are_counted() {
+    let metrics = Metrics::new(MetricsOptions::default());
+    let (_inner, cache, _tasks) = cache();
+    let cache = Arc::into_inner(cache).expect("nobody else has it").counted(&metrics);
+    for (token, ok) in [("a", true), ("a", true), ("bad", false)] {
+        assert_eq!(cache.authenticate_token(token, &[]).await.is_ok(), ok);
+    }
+    let text = metrics.text();
+    for line in [
+        "request_total{status=\"hit\"} 1",
+        "request_total{status=\"miss\"} 2",
+        "fetch_total{status=\"ok\"} 1",
+        "fetch_total{status=\"error\"} 1",
+        "active_fetch_count{status=\"blocked\"} 0",
+        "active_fetch_count{status=\"in_flight\"} 0",
+        "request_duration_seconds_count{status=\"miss\"} 2",
+    ] {
+        assert!(text.contains(&format!("authentication_token_cache_{line}")), "{line} in {text}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -25,7 +25,6 @@ pub(crate) const ABSENT: &[Feature] = &[
     Feature::named("DetectCacheInconsistency"),
     Feature::named("DisableCPUQuotaWithExclusiveCPUs"),
     Feature::named("DynamicResourceAllocation"),
-    Feature::named("ExternalServiceAccountTokenSigner"),
     Feature::named("GracefulNodeShutdown"),
     Feature::named("GracefulNodeShutdownBasedOnPodPriority"),
     Feature::named("HPAConfigurableTolerance"),

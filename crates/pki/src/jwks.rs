@@ -12,11 +12,12 @@ pub const MAX_KEYS: usize = 100;
 
 /// A key set with the ID and algorithm of each key.
 #[must_use]
-pub fn key_set(keys: &[PublicKey]) -> Value {
+pub fn key_set(keys: &[WebKey]) -> Value {
     json!({ "keys": keys.iter().map(web_key).collect::<Vec<_>>() })
 }
 
-fn web_key(key: &PublicKey) -> Value {
+fn web_key(own: &WebKey) -> Value {
+    let key = &own.key;
     let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
     let mut out = match key.kind() {
         PublicKeyKind::Rsa { modulus, exponent } => json!({ "kty": "RSA", "n": text(modulus), "e": text(exponent) }),
@@ -27,7 +28,7 @@ fn web_key(key: &PublicKey) -> Value {
     };
     if let Some(fields) = out.as_object_mut() {
         fields.insert("use".to_owned(), "sig".into());
-        fields.insert("kid".to_owned(), key.key_id().into());
+        fields.insert("kid".to_owned(), own.key_id.clone().into());
         fields.insert("alg".to_owned(), Algorithm::for_key(key).name().into());
     }
     out
@@ -35,8 +36,8 @@ fn web_key(key: &PublicKey) -> Value {
 
 /// The document at `/.well-known/openid-configuration`.
 #[must_use]
-pub fn discovery_document(issuer: &str, jwks_uri: &str, keys: &[PublicKey]) -> Value {
-    let mut algorithms: Vec<&str> = keys.iter().map(|key| Algorithm::for_key(key).name()).collect();
+pub fn discovery_document(issuer: &str, jwks_uri: &str, keys: &[WebKey]) -> Value {
+    let mut algorithms: Vec<&str> = keys.iter().map(|own| Algorithm::for_key(&own.key).name()).collect();
     algorithms.sort_unstable();
     algorithms.dedup();
     json!({
@@ -48,13 +49,21 @@ pub fn discovery_document(issuer: &str, jwks_uri: &str, keys: &[PublicKey]) -> V
     })
 }
 
-/// A key of a foreign key set.
+/// A key of a key set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebKey {
     /// The issuer's name for the key; empty when it gives none.
     pub key_id: String,
     /// The key.
     pub key: PublicKey,
+}
+
+impl WebKey {
+    /// A key under the name that it has by itself.
+    #[must_use]
+    pub fn of(key: PublicKey) -> Self {
+        Self { key_id: key.key_id(), key }
+    }
 }
 
 /// The usable signature keys of a key set; entries of unknown types or for encryption are skipped. `None` when the document
@@ -96,13 +105,12 @@ mod tests {
 
     #[test]
     fn our_own_key_set_reads_back() {
-        let keys: Vec<PublicKey> = [KeyAlgorithm::Rsa2048, KeyAlgorithm::EcdsaP256, KeyAlgorithm::EcdsaP384]
+        let keys: Vec<WebKey> = [KeyAlgorithm::Rsa2048, KeyAlgorithm::EcdsaP256, KeyAlgorithm::EcdsaP384]
             .into_iter()
-            .map(|algorithm| PrivateKey::generate(algorithm).unwrap().public_key().clone())
+            .map(|algorithm| WebKey::of(PrivateKey::generate(algorithm).unwrap().public_key().clone()))
             .collect();
         let read = parse_key_set(key_set(&keys).to_string().as_bytes()).unwrap();
-        assert_eq!(read.iter().map(|web| web.key.clone()).collect::<Vec<_>>(), keys);
-        assert_eq!(read[0].key_id, keys[0].key_id());
+        assert_eq!(read, keys);
         let document = discovery_document("https://i", "https://i/openid/v1/jwks", &keys);
         assert_eq!(document["id_token_signing_alg_values_supported"], json!(["ES256", "ES384", "RS256"]));
     }

@@ -133,14 +133,22 @@ pub fn sign(key: &PrivateKey, claims: &Value) -> Result<String, JwsError> {
     let algorithm = Algorithm::for_key(key.public_key());
     let header = json!({ "alg": algorithm.name(), "kid": key.public_key().key_id() });
     let input = format!("{}.{}", encode_json(&header), encode_json(claims));
-    let signature = key.sign(input.as_bytes())?;
-    let signature = match key.public_key().kind() {
+    let signature = raw_signature(key, input.as_bytes())?;
+    Ok(format!("{input}.{}", URL_SAFE_NO_PAD.encode(signature)))
+}
+
+/// A signature over the first two parts of a token, as its last part has it.
+///
+/// # Errors
+/// [`JwsError::Key`] when signing fails.
+pub fn raw_signature(key: &PrivateKey, input: &[u8]) -> Result<Vec<u8>, JwsError> {
+    let signature = key.sign(input)?;
+    Ok(match key.public_key().kind() {
         PublicKeyKind::Ec { curve, .. } => {
             fixed_width(&signature, curve.coordinate_bytes()).ok_or(KeyError::Crypto("signing"))?
         }
         PublicKeyKind::Rsa { .. } | PublicKeyKind::Ed25519(_) => signature,
-    };
-    Ok(format!("{input}.{}", URL_SAFE_NO_PAD.encode(signature)))
+    })
 }
 
 fn encode_json(value: &Value) -> String {

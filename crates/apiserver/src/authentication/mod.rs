@@ -1,5 +1,6 @@
 //! The authenticators that the configuration asks for, in upstream's order.
 
+mod external;
 mod jwt;
 mod lookups;
 mod service_accounts;
@@ -25,6 +26,7 @@ use crate::build_error::BuildError;
 use crate::config::{AuthenticationConfig, ServerConfig, TokenWebhookConfig};
 use crate::gates;
 
+pub(crate) use external::External;
 pub(crate) use lookups::RegistryObjects;
 pub(crate) use service_accounts::ServiceAccounts;
 
@@ -60,9 +62,9 @@ impl Authentication {
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub(crate) fn build(parts: &Parts<'_>) -> Result<Self, BuildError> {
+    pub(crate) fn build(parts: &Parts<'_>, external: Option<External>) -> Result<Self, BuildError> {
         let config = &parts.config.authentication;
-        let service_accounts = ServiceAccounts::load(&parts.config.service_accounts)?;
+        let service_accounts = ServiceAccounts::load(&parts.config.service_accounts, external)?;
         let loopback_token = parts.lifecycle.rng().uuid();
         let loopback: Arc<dyn TokenAuthenticator> =
             Arc::new(StaticTokens::loopback(&loopback_token, &parts.lifecycle.rng().uuid()));
@@ -102,13 +104,9 @@ fn anonymous(config: &AnonymousAuthConfig) -> Option<Anonymous> {
 
 fn cached(parts: &Parts<'_>, sources: Vec<Arc<dyn TokenAuthenticator>>) -> Arc<dyn TokenAuthenticator> {
     let union = Arc::new(TokenUnion::new(sources));
-    Arc::new(TokenCache::new(
-        union,
-        authn::SUCCESS_TTL,
-        Arc::clone(parts.lifecycle.clock()),
-        parts.lifecycle.rng(),
-        parts.lifecycle.tasks().clone(),
-    ))
+    let lifecycle = parts.lifecycle;
+    let (clock, tasks) = (Arc::clone(lifecycle.clock()), lifecycle.tasks().clone());
+    Arc::new(TokenCache::new(union, authn::SUCCESS_TTL, clock, lifecycle.rng(), tasks).counted(parts.metrics))
 }
 
 fn token_sources(
@@ -131,7 +129,7 @@ fn token_sources(
         let settings = &parts.config.service_accounts;
         let uses = TokenUses::new(parts.metrics);
         sources.push(Arc::new(LegacyTokens::new(
-            accounts.keys.clone(),
+            Arc::clone(&accounts.keys),
             settings.api_audiences.clone(),
             settings.lookup.then(|| Arc::clone(&objects) as _),
             Arc::clone(parts.lifecycle.clock()),
@@ -139,7 +137,7 @@ fn token_sources(
         )));
         sources.push(Arc::new(ServiceAccountTokens::new(
             settings.issuers.clone(),
-            accounts.keys.clone(),
+            Arc::clone(&accounts.keys),
             settings.api_audiences.clone(),
             Arc::clone(&objects) as _,
             Arc::clone(parts.lifecycle.clock()),

@@ -104,8 +104,21 @@ fn check_issuers(issuers: &[String], errors: &mut Errors) {
 pub(super) fn service_accounts(options: &Options, errors: &mut Errors) -> ServiceAccountConfig {
     let issuers = options.strings("service-account-issuer").to_vec();
     let signing_key_file = path(options, "service-account-signing-key-file");
-    if issuers.is_empty() || signing_key_file.is_none() {
+    let signing_endpoint = Some(options.string("service-account-signing-endpoint").to_owned());
+    let signing_endpoint = signing_endpoint.filter(|socket| !socket.is_empty());
+    if issuers.is_empty() || (signing_key_file.is_none() && signing_endpoint.is_none()) {
         errors.push("--service-account-signing-key-file and --service-account-issuer are required flags");
+    }
+    let is_elsewhere = signing_endpoint.is_some();
+    for (flag, is_named) in [
+        ("service-account-signing-key-file", signing_key_file.is_some()),
+        ("service-account-key-file", !options.strings("service-account-key-file").is_empty()),
+    ] {
+        let other = "service-account-signing-endpoint";
+        errors.check(
+            !(is_elsewhere && is_named),
+            format!("{flag} and {other} are mutually exclusive and cannot be set at the same time"),
+        );
     }
     check_issuers(&issuers, errors);
     let maximum = options.duration("service-account-max-token-expiration");
@@ -118,14 +131,15 @@ pub(super) fn service_accounts(options: &Options, errors: &mut Errors) -> Servic
     }
     let audiences = options.strings("api-audiences").to_vec();
     let mut key_files: Vec<PathBuf> = options.strings("service-account-key-file").iter().map(PathBuf::from).collect();
-    if key_files.is_empty() {
-        key_files.extend(path(options, "tls-private-key-file").filter(|_| signing_key_file.is_none()));
+    if key_files.is_empty() && signing_key_file.is_none() && !is_elsewhere {
+        key_files.extend(path(options, "tls-private-key-file"));
     }
     ServiceAccountConfig {
         api_audiences: if audiences.is_empty() { issuers.clone() } else { audiences },
         issuers,
         key_files,
         signing_key_file,
+        signing_endpoint,
         jwks_uri,
         max_expiration: (!maximum.is_zero()).then_some(maximum),
         extend_expiration: options.bool("service-account-extend-token-expiration"),

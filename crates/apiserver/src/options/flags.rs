@@ -255,6 +255,10 @@ const MISC: FlagSet = FlagSet {
             .help("Client certificate by which the identity of the aggregator is proved to extension API servers."),
         Flag::string("proxy-client-key-file", "")
             .help("Private key of the certificate by which the identity of the aggregator is proved."),
+        Flag::string("service-account-signing-endpoint", "").help(
+            "Socket of whoever signs the tokens of service accounts instead of this server: a path, or @ and an abstract \
+             name. Not together with --service-account-signing-key-file and --service-account-key-file.",
+        ),
         Flag::string("service-account-signing-key-file", "")
             .help("Path to the file that contains the current private key of the service account token issuer."),
         Flag::string("service-cluster-ip-range", "").help(

@@ -74,6 +74,16 @@ fn every_problem_is_told() {
     let text =
         "--runtime-config=flowcontrol.apiserver.k8s.io/v1=false conflicts with --enable-priority-and-fairness=true";
     assert!(error.contains(text), "{error}");
+    let elsewhere = "--service-account-signing-endpoint=@signer";
+    let error = completed(&format!("{KUBEADM} {elsewhere}")).unwrap_err();
+    for flag in ["service-account-signing-key-file", "service-account-key-file"] {
+        let text = "and service-account-signing-endpoint are mutually exclusive and cannot be set at the same time";
+        assert!(error.contains(&format!("{flag} {text}")), "{error}");
+    }
+    let alone =
+        KUBEADM.replace("--service-account-signing-key-file=/sa.key --service-account-key-file=/sa.pub", elsewhere);
+    let accounts = completed(&alone).unwrap().service_accounts;
+    assert_eq!((accounts.signing_endpoint.as_deref(), accounts.key_files.len()), (Some("@signer"), 0));
     let line = "--runtime-config=flowcontrol.apiserver.k8s.io/v1=false --enable-priority-and-fairness=false";
     assert!(completed(&format!("{KUBEADM} {line}")).is_ok());
     let options = completed(KUBEADM.replace("Node,RBAC", "AlwaysAllow").as_str()).unwrap();

@@ -68,7 +68,6 @@ pub(super) const MISC: FlagSet = FlagSet {
         text("peer-advertise-ip", ""),
         text("peer-advertise-port", ""),
         text("peer-ca-file", ""),
-        text("service-account-signing-endpoint", ""),
     ],
 };
 

@@ -22,7 +22,7 @@ use super::store::Store;
 use super::{auditing, health};
 use crate::admission_lookup::RegistryLookup;
 use crate::admission_versions::RegistryVersions;
-use crate::authentication::{Authentication, Parts};
+use crate::authentication::{Authentication, External, Parts};
 use crate::authorization::{self, Impersonations, MirroredRoles, RbacAuthorizer};
 use crate::build_error::BuildError;
 use crate::config::{BuiltInResource, EncryptionFile, ServerConfig};
@@ -44,8 +44,9 @@ pub(super) fn assemble(
     config: ServerConfig,
     lifecycle: Lifecycle,
     store: &Store,
+    metrics: Arc<Metrics>,
+    signer: Option<External>,
 ) -> Result<(Arc<ApiCx>, Routes, Hooks), BuildError> {
-    let metrics = Metrics::of_process(config.metrics.clone());
     metrics.show_gates(lifecycle.gates());
     let mut options = registry_options(&config, &lifecycle, store);
     encrypt(&config, &lifecycle, &metrics, &mut options)?;
@@ -63,7 +64,7 @@ pub(super) fn assemble(
     health::add(&health, &lifecycle, &store.backend, &config.storage, &roles)?;
 
     let parts = Parts { config: &config, registry: &registry, lifecycle: &lifecycle, metrics: &metrics };
-    let authentication = Authentication::build(&parts)?;
+    let authentication = Authentication::build(&parts, signer)?;
     roles.follow(&registry, lifecycle.tasks());
     let rbac = Arc::new(RbacAuthorizer::new(roles));
     let parts =

@@ -11,6 +11,7 @@ mod store;
 use std::sync::Arc;
 
 use component_base::lifecycle::Lifecycle;
+use component_base::metrics::Metrics;
 use component_base::serving::{Handler, SecureServing, ServerHandle};
 use parking_lot::Mutex;
 use storage::Backend;
@@ -18,6 +19,7 @@ use storage::Backend;
 #[cfg(test)]
 pub(crate) use shutdown::shut_down;
 
+use crate::authentication::External;
 use crate::build_error::BuildError;
 use crate::chain::road::Road;
 use crate::config::ServerConfig;
@@ -41,10 +43,13 @@ impl Server {
     /// When a file cannot be read, or the store cannot be opened.
     pub async fn build(config: ServerConfig, lifecycle: Lifecycle) -> Result<Self, BuildError> {
         let store = Store::open(&config.storage, &lifecycle).await?;
-        Self::assemble(config, lifecycle, store)
+        let metrics = Metrics::of_process(config.metrics.clone());
+        let signer = External::start(&config.service_accounts, &lifecycle, &metrics).await?;
+        Self::assemble(config, lifecycle, store, metrics, signer)
     }
 
-    /// The same over a store that is open already, for tests and for several servers over one store.
+    /// The same over a store that is open already, for tests and for several servers over one store. Nobody else signs
+    /// tokens of accounts.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -53,12 +58,19 @@ impl Server {
         lifecycle: Lifecycle,
         backend: Arc<dyn Backend>,
     ) -> Result<Self, BuildError> {
-        Self::assemble(config, lifecycle, Store::shared(backend))
+        let metrics = Metrics::of_process(config.metrics.clone());
+        Self::assemble(config, lifecycle, Store::shared(backend), metrics, None)
     }
 
-    fn assemble(config: ServerConfig, lifecycle: Lifecycle, store: Store) -> Result<Self, BuildError> {
+    fn assemble(
+        config: ServerConfig,
+        lifecycle: Lifecycle,
+        store: Store,
+        metrics: Arc<Metrics>,
+        signer: Option<External>,
+    ) -> Result<Self, BuildError> {
         lifecycle.tasks().spawn_cancellable("compacted", store.follow_compaction());
-        let (cx, routes, hooks) = assemble::assemble(config, lifecycle, &store)?;
+        let (cx, routes, hooks) = assemble::assemble(config, lifecycle, &store, metrics, signer)?;
         let handler = Arc::new(HttpHandler::new(Road::new(Arc::clone(&cx), routes)));
         assemble::connect_loopback(&cx, Arc::clone(&handler) as _)?;
         Ok(Self { cx, handler, hooks: Mutex::new(Some(hooks)), store })

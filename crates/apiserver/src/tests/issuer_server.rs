@@ -125,7 +125,7 @@ async fn answer(state: Arc<Mutex<State>>, request: component_base::serving::Requ
                 Ok(json!({"issuer": issuer, "jwks_uri": format!("{own}/keys")}))
             }
             "/keys" => match &state.mood {
-                Mood::Honest => Ok(jwks::key_set(&[state.key.public_key().clone()])),
+                Mood::Honest => Ok(jwks::key_set(&[jwks::WebKey::of(state.key.public_key().clone())])),
                 Mood::Endless => Err(Some(Response::new(endless()))),
                 Mood::Silent => Err(None),
                 Mood::Elsewhere(place) => {

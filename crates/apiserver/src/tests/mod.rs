@@ -12,6 +12,7 @@ mod converted;
 mod custom;
 mod device_claims;
 mod encrypted;
+mod external_signer;
 mod fake_kubelet;
 mod fake_webhook;
 mod front;

@@ -50,6 +50,8 @@ impl Endpoint for Tokens {
         let seconds = token.spec.expiration_seconds.unwrap_or_default();
         check::expiration(seconds)?;
         let issued = issue(cx, issuer, &token, &account.metadata).await?;
+        let audit = request.audited().context();
+        audit.annotate("authentication.kubernetes.io/issued-credential-id", &format!("JTI={}", issued.id));
         request.warnings().extend(issued.warnings.iter().cloned());
         token.spec.expiration_seconds = Some(issued.expiration_seconds);
         token.status = TokenRequestStatus { token: issued.token, expiration_timestamp: issued.expiration.into() };
@@ -86,6 +88,6 @@ async fn issue(
         expiration_seconds: token.spec.expiration_seconds.unwrap_or_default(),
         bound,
     };
-    let issued = issuer.issue(&wish, cx.clock().wall(), cx.rng());
+    let issued = issuer.issue(&wish, cx.clock().wall(), cx.rng()).await;
     issued.map_err(|error| ApiError::internal(format_args!("failed to generate token: {error}")))
 }

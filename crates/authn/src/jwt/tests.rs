@@ -141,7 +141,7 @@ fn key() -> PrivateKey {
 }
 
 fn key_set(keys: &[&PrivateKey]) -> Json {
-    jwks::key_set(&keys.iter().map(|key| key.public_key().clone()).collect::<Vec<_>>())
+    jwks::key_set(&keys.iter().map(|key| jwks::WebKey::of(key.public_key().clone())).collect::<Vec<_>>())
 }
 
 fn signed(key: &PrivateKey, changes: Json) -> String {

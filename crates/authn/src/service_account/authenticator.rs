@@ -5,11 +5,12 @@ use std::sync::Arc;
 use api_machinery::time::Time;
 use async_trait::async_trait;
 use base::SharedClock;
-use pki::PublicKey;
+use pki::jwks::WebKey;
 use pki::jws::UnverifiedToken;
 use serde_json::{Map, Value};
 
 use super::claims::{Claims, ObjectRef};
+use super::keys::TokenKeys;
 use super::uses::{TokenUses, Use};
 use super::{group_names, username};
 use crate::authenticator::{AuthnError, LookupError, TokenAuthenticator};
@@ -49,7 +50,7 @@ pub trait BoundObjects: Send + Sync {
 /// Authenticates tokens of this cluster's service accounts.
 pub struct ServiceAccountTokens {
     issuers: Vec<String>,
-    keys: Vec<PublicKey>,
+    keys: Arc<dyn TokenKeys>,
     api_audiences: Vec<String>,
     objects: Arc<dyn BoundObjects>,
     clock: SharedClock,
@@ -61,7 +62,7 @@ impl ServiceAccountTokens {
     #[must_use]
     pub fn new(
         issuers: Vec<String>,
-        keys: Vec<PublicKey>,
+        keys: Arc<dyn TokenKeys>,
         api_audiences: Vec<String>,
         objects: Arc<dyn BoundObjects>,
         clock: SharedClock,
@@ -70,9 +71,9 @@ impl ServiceAccountTokens {
         Self { issuers, keys, api_audiences, objects, clock, uses }
     }
 
-    fn verified_claims(&self, token: &UnverifiedToken) -> Result<Claims, AuthnError> {
+    async fn verified_claims(&self, token: &UnverifiedToken) -> Result<Claims, AuthnError> {
         let malformed = "service account token claims could not be validated due to unexpected private claims";
-        let payload = verified_payload(&self.keys, token)?;
+        let payload = verified_payload(&*self.keys, token).await?;
         Claims::from_payload(payload).ok_or_else(|| AuthnError::refused(malformed))
     }
 
@@ -119,7 +120,7 @@ impl TokenAuthenticator for ServiceAccountTokens {
         if !self.issuers.iter().any(|known| known == issuer) {
             return Ok(None);
         }
-        let claims = self.verified_claims(&token)?;
+        let claims = self.verified_claims(&token).await?;
         let granted = self.audiences(&claims, audiences)?;
         let now = Time::from(self.clock.wall()).unix_seconds().unwrap_or(0);
         check_times(&claims, now)?;
@@ -135,14 +136,15 @@ impl TokenAuthenticator for ServiceAccountTokens {
 }
 
 /// Checks the signature with the keys of the token's `kid`, or with all keys when it names none.
-pub(super) fn verified_payload<'a>(
-    keys: &[PublicKey],
+pub(super) async fn verified_payload<'a>(
+    keys: &dyn TokenKeys,
     token: &'a UnverifiedToken,
 ) -> Result<&'a Map<String, Value>, AuthnError> {
-    let fits = |key: &&PublicKey| token.key_id().is_empty() || key.key_id() == token.key_id();
+    let keys = keys.with(token.key_id()).await;
+    let fits = |own: &&WebKey| token.key_id().is_empty() || own.key_id == token.key_id();
     let mut errors = Vec::new();
-    for key in keys.iter().filter(fits) {
-        match token.verify(key) {
+    for own in keys.iter().filter(fits) {
+        match token.verify(&own.key) {
             Ok(payload) => return Ok(payload),
             Err(error) => errors.push(AuthnError::Refused(error.to_string())),
         }

@@ -26,8 +26,14 @@ fn forged(token: &str, header: Option<&str>, payload: Option<&str>) -> String {
 async fn check(key: &PrivateKey, token: &str) -> Option<Identity> {
     let (issuers, audiences) = (vec![ISSUER.to_owned()], vec!["api".to_owned()]);
     let objects = Arc::new(Objects::usual());
-    let tokens =
-        ServiceAccountTokens::new(issuers, vec![key.public_key().clone()], audiences, objects, clock(0), uses());
+    let tokens = ServiceAccountTokens::new(
+        issuers,
+        StaticKeys::shared([key.public_key().clone()]),
+        audiences,
+        objects,
+        clock(0),
+        uses(),
+    );
     tokens.authenticate_token(token, &[]).await.ok().flatten()
 }
 

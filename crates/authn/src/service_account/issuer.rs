@@ -1,12 +1,12 @@
 //! Making bound service account tokens: what TokenRequest asks for, clamped and extended as upstream does.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base::Rng;
-use pki::PrivateKey;
-use pki::jws::{self, JwsError};
 
 use super::claims::{BoundObject, Claims, ObjectRef};
+use super::keys::{SignError, TokenSigner};
 use super::username;
 
 /// The lifetime that clients ask for when they can live with a longer one: one hour and seven seconds, as the kubelet's
@@ -26,14 +26,15 @@ pub enum ExpirationExtension {
     Exact,
 }
 
-/// Signs tokens for TokenRequest.
-#[derive(Debug)]
+/// Makes tokens for TokenRequest.
 pub struct TokenIssuer {
     issuer: String,
-    key: PrivateKey,
+    signer: Arc<dyn TokenSigner>,
     api_audiences: Vec<String>,
     maximum: Option<Duration>,
     extension: ExpirationExtension,
+    /// The longest that a token lives whose lifetime is stretched, in seconds.
+    extended: i64,
 }
 
 /// What a TokenRequest asks for, after the objects it names were looked up.
@@ -100,23 +101,30 @@ pub fn uid_conflict(wished: &str, found: &str) -> Option<String> {
 }
 
 impl TokenIssuer {
-    /// Signs as `issuer` with `key`; `maximum` is `--service-account-max-token-expiration`.
+    /// Issues as `issuer`; `maximum` is `--service-account-max-token-expiration`.
     #[must_use]
     pub fn new(
         issuer: &str,
-        key: PrivateKey,
+        signer: Arc<dyn TokenSigner>,
         api_audiences: Vec<String>,
         maximum: Option<Duration>,
         extension: ExpirationExtension,
     ) -> Self {
-        Self { issuer: issuer.to_owned(), key, api_audiences, maximum, extension }
+        Self { issuer: issuer.to_owned(), signer, api_audiences, maximum, extension, extended: EXTENDED_SECONDS }
+    }
+
+    /// The same where no token may live longer than this, not even a stretched one.
+    #[must_use]
+    pub fn living_at_most(self, longest: Duration) -> Self {
+        let longest = i64::try_from(longest.as_secs()).unwrap_or(i64::MAX);
+        Self { extended: self.extended.min(longest), ..self }
     }
 
     /// Makes and signs a token.
     ///
     /// # Errors
     /// When signing fails; the reply is then 500 `failed to generate token: {err}`.
-    pub fn issue(&self, wish: &TokenWish, now: SystemTime, rng: &Rng) -> Result<IssuedToken, JwsError> {
+    pub async fn issue(&self, wish: &TokenWish, now: SystemTime, rng: &Rng) -> Result<IssuedToken, SignError> {
         let mut warnings = Vec::new();
         let granted = self.clamp(wish.expiration_seconds, &mut warnings);
         let audiences = if wish.audiences.is_empty() { &self.api_audiences } else { &wish.audiences };
@@ -126,7 +134,7 @@ impl TokenIssuer {
             issuer: self.issuer.clone(),
             subject: username(&wish.namespace, &wish.service_account.name),
             audiences: audiences.clone(),
-            expires: Some(issued.saturating_add(if extended { EXTENDED_SECONDS } else { granted })),
+            expires: Some(issued.saturating_add(if extended { self.extended } else { granted })),
             not_before: Some(issued),
             issued: Some(issued),
             id: rng.uuid(),
@@ -136,7 +144,7 @@ impl TokenIssuer {
             ..bound_claims(wish.bound.as_ref())
         };
         Ok(IssuedToken {
-            token: jws::sign(&self.key, &claims.to_payload())?,
+            token: self.signer.sign(&claims.to_payload()).await?,
             expiration: now + Duration::from_secs(u64::try_from(granted).unwrap_or(0)),
             expiration_seconds: granted,
             audiences: claims.audiences,

@@ -9,11 +9,11 @@ use api_types::core_v1::{Secret, ServiceAccount};
 use async_trait::async_trait;
 use base::SharedClock;
 use component_helpers::legacy_tokens::{INVALID_SINCE, LAST_USED, date};
-use pki::PublicKey;
 use pki::jws::UnverifiedToken;
 use serde_json::{Map, Value};
 
 use super::authenticator::{annotate, verified_payload};
+use super::keys::TokenKeys;
 use super::uses::{TokenUses, Use};
 use super::{group_names, username};
 use crate::authenticator::{AuthnError, LookupError, TokenAuthenticator};
@@ -38,7 +38,7 @@ pub trait TokenSecrets: Send + Sync {
 
 /// Authenticates tokens from Secrets.
 pub struct LegacyTokens {
-    keys: Vec<PublicKey>,
+    keys: Arc<dyn TokenKeys>,
     api_audiences: Vec<String>,
     /// What decides beside the signature; nothing where it alone does (`--service-account-lookup=false`).
     objects: Option<Arc<dyn TokenSecrets>>,
@@ -80,7 +80,7 @@ impl LegacyTokens {
     /// also when their Secret or account is gone.
     #[must_use]
     pub fn new(
-        keys: Vec<PublicKey>,
+        keys: Arc<dyn TokenKeys>,
         api_audiences: Vec<String>,
         objects: Option<Arc<dyn TokenSecrets>>,
         clock: SharedClock,
@@ -188,7 +188,7 @@ impl TokenAuthenticator for LegacyTokens {
         if parsed.unverified_claim("iss").and_then(Value::as_str) != Some(ISSUER) {
             return Ok(None);
         }
-        let payload = verified_payload(&self.keys, &parsed)?;
+        let payload = verified_payload(&*self.keys, &parsed).await?;
         let granted = granted(&self.api_audiences, audiences)?;
         self.uses.count(Use::Legacy);
         let claims = Claims::of(payload)?;

@@ -8,6 +8,7 @@ use pki::{KeyAlgorithm, PrivateKey, jws};
 use serde_json::json;
 
 use super::*;
+use crate::service_account::StaticKeys;
 use crate::testing::{at, clock, uses};
 
 #[derive(Default)]
@@ -68,7 +69,7 @@ impl Cluster {
 
     async fn check(&self, objects: &Arc<Objects>, audiences: &[&str]) -> Result<Option<Identity>, AuthnError> {
         let audiences: Vec<String> = audiences.iter().map(|one| (*one).to_owned()).collect();
-        let keys = vec![self.key.public_key().clone()];
+        let keys = StaticKeys::shared([self.key.public_key().clone()]);
         let objects = Arc::clone(objects) as Arc<dyn TokenSecrets>;
         let tokens = LegacyTokens::new(keys, vec!["api".to_owned()], Some(objects), clock(0), uses());
         tokens.authenticate_token(&self.token, &audiences).await
@@ -78,7 +79,7 @@ impl Cluster {
 #[tokio::test]
 async fn nobody_has_to_look_up_what_a_token_lives_in() {
     let cluster = Cluster::of(&payload());
-    let keys = vec![cluster.key.public_key().clone()];
+    let keys = StaticKeys::shared([cluster.key.public_key().clone()]);
     let tokens = LegacyTokens::new(keys, vec!["api".to_owned()], None, clock(0), uses());
     let identity = tokens.authenticate_token(&cluster.token, &[]).await.unwrap().unwrap();
     assert_eq!(identity.user.username, "system:serviceaccount:ns:build");

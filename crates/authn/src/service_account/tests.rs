@@ -7,6 +7,7 @@ use std::time::Duration;
 use api_machinery::time::Time;
 use async_trait::async_trait;
 use base::Rng;
+use futures_util::FutureExt as _;
 use pki::{KeyAlgorithm, PrivateKey, PublicKey};
 
 use super::*;
@@ -82,7 +83,10 @@ impl Cluster {
     fn new(maximum: Option<Duration>, extension: ExpirationExtension) -> Self {
         let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
         let public = key.public_key().clone();
-        Self { issuer: TokenIssuer::new(ISSUER, key, vec!["api".to_owned()], maximum, extension), key: public }
+        Self {
+            issuer: TokenIssuer::new(ISSUER, Arc::new(key), vec!["api".to_owned()], maximum, extension),
+            key: public,
+        }
     }
 
     fn usual() -> Self {
@@ -90,13 +94,13 @@ impl Cluster {
     }
 
     fn issue(&self, wish: &TokenWish) -> IssuedToken {
-        self.issuer.issue(wish, at(0), &Rng::seeded(7)).unwrap()
+        self.issuer.issue(wish, at(0), &Rng::seeded(7)).now_or_never().expect("it does not wait").unwrap()
     }
 
     async fn check(&self, token: &str, objects: Objects, seconds: i64) -> Result<Option<Identity>, AuthnError> {
         let audiences = vec!["api".to_owned()];
         let issuers = vec![ISSUER.to_owned()];
-        let keys = vec![self.key.clone()];
+        let keys = StaticKeys::shared([self.key.clone()]);
         ServiceAccountTokens::new(issuers, keys, audiences, Arc::new(objects), clock(seconds), uses())
             .authenticate_token(token, &[])
             .await
@@ -189,8 +193,8 @@ async fn foreign_tokens_are_no_opinion_and_forged_ones_errors() {
     let error = cluster.check(&forged, Objects::usual(), 0).await.unwrap_err().to_string();
     assert_eq!(error, "invalid signature, no keys found");
     let stranger = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
-    let stranger = TokenIssuer::new("https://other", stranger, Vec::new(), None, ExpirationExtension::Exact);
-    let token = stranger.issue(&wish(None), at(0), &Rng::seeded(1)).unwrap().token;
+    let stranger = TokenIssuer::new("https://other", Arc::new(stranger), Vec::new(), None, ExpirationExtension::Exact);
+    let token = stranger.issue(&wish(None), at(0), &Rng::seeded(1)).await.unwrap().token;
     assert_eq!(cluster.check(&token, Objects::usual(), 0).await, Ok(None));
     let (one, two) = (cluster.issue(&wish(None)).token, cluster.issue(&wish(pod())).token);
     let (head, _) = one.rsplit_once('.').unwrap();
@@ -207,7 +211,8 @@ async fn audiences_of_token_and_request_must_meet() {
     let error = cluster.check(&token, Objects::usual(), 0).await.unwrap_err().to_string();
     assert_eq!(error, r#"token audiences ["vault"] is invalid for the target audiences ["api"]"#);
     let objects = Arc::new(Objects::usual());
-    let (issuers, keys, audiences) = (vec![ISSUER.to_owned()], vec![cluster.key.clone()], vec!["api".to_owned()]);
+    let keys = StaticKeys::shared([cluster.key.clone()]);
+    let (issuers, audiences) = (vec![ISSUER.to_owned()], vec!["api".to_owned()]);
     let tokens = ServiceAccountTokens::new(issuers, keys, audiences, objects, clock(0), uses());
     let asked = ["x".to_owned(), "vault".to_owned()];
     assert_eq!(tokens.authenticate_token(&token, &asked).await.unwrap().unwrap().audiences, ["vault"]);
