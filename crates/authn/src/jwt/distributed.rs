@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::demands::{Demands, unverified_issuer};
 use super::discovery;
 use super::expressions::Claims;
+use super::fetch::without_query;
 use super::keys::{KeysCx, RemoteKeys};
 
 const NAMES: &str = "_claim_names";
@@ -58,13 +59,13 @@ impl DistributedClaim {
     }
 
     async fn resolve(&self, url: &str, token: &str) -> Result<Json, String> {
-        let claim = &self.claim;
+        let (claim, shown) = (&self.claim, without_query(url));
         let answer = self.cx.fetcher.get(url, Some(token).filter(|token| !token.is_empty())).await;
         let answer = answer.map_err(|error| format!("while getting distributed claim {}: {error}", go_quote(claim)))?;
         let signed = String::from_utf8_lossy(&answer).trim().to_owned();
         let issuer = unverified_issuer(&signed).ok_or_else(|| {
             let claim = go_quote(claim);
-            format!("getting untrusted issuer from endpoint {url} failed for claim {claim}: malformed token")
+            format!("getting untrusted issuer from endpoint {shown} failed for claim {claim}: malformed token")
         })?;
         let keys = self.keys_of(&issuer).await.ok_or_else(|| {
             let shown = go_quote(&issuer);
@@ -75,7 +76,7 @@ impl DistributedClaim {
         let verified = keys.verify(&parsed).await;
         let mut claims = verified.map_err(|why| failed(format!("failed to verify signature: {why}")))?;
         claims.remove(claim).ok_or_else(|| {
-            format!("jwt returned by distributed claim endpoint {} did not contain claim: {claim}", go_quote(url))
+            format!("jwt returned by distributed claim endpoint {} did not contain claim: {claim}", go_quote(&shown))
         })
     }
 

@@ -120,7 +120,7 @@ struct Place {
 impl Place {
     fn of(uri: &Uri) -> Result<Self, FetchError> {
         let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
-        let shown = format!("{}://{authority}{}", uri.scheme_str().unwrap_or_default(), uri.path());
+        let shown = without_query(&uri.to_string());
         if uri.scheme_str() != Some("https") {
             return Err(FetchError::Scheme(shown));
         }
@@ -205,8 +205,13 @@ impl Fetcher {
     }
 }
 
-fn without_query(url: &str) -> String {
-    url.split(['?', '#']).next().unwrap_or_default().to_owned()
+/// An address for messages: what follows its path, or is before its host, may be secret.
+pub(super) fn without_query(url: &str) -> String {
+    let plain = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = plain.split_once("://") else { return plain.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
 }
 
 /// Where an answer leads, if it leads elsewhere.

@@ -201,6 +201,10 @@ async fn what_an_issuer_does_wrong_ends_soon_and_is_no_users_fault() {
             Reply::To("http://plain.example/keys"),
             failed("Get \"http://plain.example/keys\": unsupported protocol scheme, only https is asked"),
         ),
+        (
+            Reply::To("https://u:secret@x.example/keys?k=secret"),
+            failed("parse \"https://x.example/keys\": no host, or a name and password before it"),
+        ),
         (Reply::To("/elsewhere"), Ok("ann[]".to_owned())),
         (Reply::Text("<html>".to_owned()), failed("oidc: failed to decode keys: not a key set")),
         (Reply::Json(json!({"keys": []})), Err(UNVERIFIED.to_owned())),
