@@ -41,6 +41,12 @@ pub enum BuildError {
     /// The server could not listen.
     #[error("{0}")]
     Serve(#[from] ServeError),
+    /// The socket of the debug handlers could not be made.
+    #[error("{0}")]
+    DebugSocket(#[from] component_base::debugging::DebugSocketError),
+    /// Traces lead nowhere.
+    #[error("{0}")]
+    Tracing(#[from] tracing_otlp::EndpointError),
     /// The store could not be opened.
     #[error("{0}")]
     Storage(#[from] storage::StorageError),

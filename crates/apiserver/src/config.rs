@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +11,11 @@ use api_types::apiserver_config_v1::{
     AnonymousAuthConfig, AuthorizationConfiguration, AuthorizerConfiguration, JWTAuthenticator,
 };
 use authn::ProxyHeaders;
+use component_base::debugging::Contention;
 use component_base::metrics::MetricsOptions;
 use component_base::serving::SecureServing;
 use storage::EtcdOptions;
+use tracing_otlp::TracingSettings;
 
 /// A resource that the server is built with: its group, version and plural name.
 pub type BuiltInResource = (&'static str, &'static str, &'static str);
@@ -48,8 +51,12 @@ pub struct ServerConfig {
     pub external_hostname: String,
     /// `--livez-grace-period`.
     pub livez_grace: Duration,
-    /// `--profiling`: whether metrics can be reset.
-    pub profiling: bool,
+    /// What it tells those who look for a fault in it.
+    pub debugging: DebuggingConfig,
+    /// `--tracing-config-file`: where traces go.
+    pub tracing: Option<TracingSettings>,
+    /// `--coordinated-leadership-*`.
+    pub coordination: CoordinationConfig,
     /// What is measured.
     pub metrics: MetricsOptions,
     /// `--audit-*`: what is told of requests, and where; nothing where nobody wants to know.
@@ -103,16 +110,50 @@ impl ServerConfig {
                 strict_transport_security: Vec::new(),
                 cors_allowed_origins: Vec::new(),
                 allow_privileged: true,
+                session_bytes_per_second: None,
             },
             shutdown: ShutdownConfig::default(),
             advertise_address: address,
             external_hostname: String::new(),
             livez_grace: Duration::ZERO,
-            profiling: true,
+            debugging: DebuggingConfig { profiling: true, ..DebuggingConfig::default() },
+            tracing: None,
+            coordination: CoordinationConfig::default(),
             metrics: MetricsOptions::default(),
             audit: None,
             aggregation: AggregationConfig::default(),
         }
+    }
+}
+
+/// What a server tells those who look for a fault in it.
+#[derive(Debug, Clone, Default)]
+pub struct DebuggingConfig {
+    /// `--profiling`: whether there are debug handlers, and metrics can be reset.
+    pub profiling: bool,
+    /// `--contention-profiling`.
+    pub contention: Contention,
+    /// `--debug-socket-path`.
+    pub socket: Option<PathBuf>,
+    /// `--enable-logs-handler`.
+    pub logs: bool,
+}
+
+/// How the servers agree on the one that decides who leads.
+#[derive(Debug, Clone)]
+pub struct CoordinationConfig {
+    /// `--coordinated-leadership-lease-duration`.
+    pub lease_duration: Duration,
+    /// `--coordinated-leadership-renew-deadline`.
+    pub renew_deadline: Duration,
+    /// `--coordinated-leadership-retry-period`.
+    pub retry_period: Duration,
+}
+
+impl Default for CoordinationConfig {
+    fn default() -> Self {
+        let [lease_duration, renew_deadline, retry_period] = [15, 10, 2].map(Duration::from_secs);
+        Self { lease_duration, renew_deadline, retry_period }
     }
 }
 
@@ -193,6 +234,8 @@ impl StorageConfig {
             garbage_collector: true,
             delete_collection_workers: 1,
             uncached: registry::uncached_by_default(),
+            count_interval: Duration::from_secs(60),
+            size_interval: Duration::from_secs(30),
             compaction_interval: Duration::from_secs(300),
             initialization_timeout: Duration::from_secs(60),
             health_timeout: Duration::from_secs(2),
@@ -221,6 +264,10 @@ pub struct StorageConfig {
     pub delete_collection_workers: usize,
     /// Resources without a watch cache.
     pub uncached: BTreeSet<String>,
+    /// `--etcd-count-metric-poll-period`; zero for never.
+    pub count_interval: Duration,
+    /// `--etcd-db-metric-poll-interval`; zero for never.
+    pub size_interval: Duration,
     /// `--etcd-compaction-interval`; zero for never.
     pub compaction_interval: Duration,
     /// `--storage-initialization-timeout`.
@@ -486,6 +533,8 @@ pub struct RequestConfig {
     pub cors_allowed_origins: Vec<regex::Regex>,
     /// `--allow-privileged`.
     pub allow_privileged: bool,
+    /// `--max-connection-bytes-per-sec`: what a session with a container gets in each direction; nothing for no bound.
+    pub session_bytes_per_second: Option<NonZeroU64>,
 }
 
 /// The end of the server.

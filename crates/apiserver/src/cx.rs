@@ -11,6 +11,7 @@ use component_base::lifecycle::Lifecycle;
 use parking_lot::Mutex;
 use registry::Registry;
 use storage::Backend;
+use tracing_otlp::Tracer;
 
 use crate::authentication::Authentication;
 use crate::authorization::{Impersonations, RbacAuthorizer};
@@ -47,6 +48,8 @@ pub(crate) struct ApiCx {
     pub(crate) pre_shutdown: Mutex<Vec<PreShutdown>>,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) audit: Option<Arc<audit::Auditor>>,
+    /// Who records traces, where somebody does.
+    pub(crate) tracer: Option<Tracer>,
 }
 
 impl ApiCx {

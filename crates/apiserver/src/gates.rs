@@ -23,9 +23,13 @@ pub(crate) const REMOTE_UID: Feature = Feature::named("RemoteRequestHeaderUID");
 /// Nodes say which features they have, and updates of pods are held against it.
 pub(crate) const NODE_DECLARED_FEATURES: Feature = Feature::named("NodeDeclaredFeatures");
 
+/// Servers decide which of several instances of a component leads.
+pub(crate) const COORDINATED: Feature = kinds::gates::COORDINATED_ELECTION;
+
 /// All of them.
 pub(crate) const KNOWN: Known = Known::switching(&[
     &[
+        COORDINATED,
         COMPRESS,
         SUBJECT_UID,
         CBOR,
@@ -38,4 +42,5 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         NODE_DECLARED_FEATURES,
     ],
     kinds::gates::SWITCHED,
+    component_base::zpages::GATES,
 ]);

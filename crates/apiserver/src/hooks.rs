@@ -30,6 +30,14 @@ pub(crate) enum HookError {
         /// Where the server is reached.
         address: IpAddr,
     },
+    /// What it was told makes no sense.
+    #[error("{what}: {why}")]
+    Configuration {
+        /// What could not begin.
+        what: &'static str,
+        /// Why.
+        why: String,
+    },
     /// It still failed when time was up.
     #[error("{what}: {source}")]
     Failing {

@@ -13,6 +13,7 @@ mod chain;
 mod charged_quotas;
 mod component_statuses;
 pub mod config;
+mod coordination;
 mod custom_kinds;
 mod custom_resources;
 mod cx;

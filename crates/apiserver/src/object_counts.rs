@@ -1,4 +1,4 @@
-//! How many objects there are of each resource, and how large the store is, for dashboards: asked every minute.
+//! How many objects there are of each resource, and how large the store is, for dashboards: asked from time to time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +8,6 @@ use async_trait::async_trait;
 use crate::cx::ApiCx;
 use crate::hooks::{HookError, PostStartHook};
 
-/// Upstream's default of `--etcd-count-metric-poll-period`.
-const INTERVAL: Duration = Duration::from_secs(60);
 /// What stands for a count that could not be had.
 const UNKNOWN: f64 = -1.0;
 /// The only store, as upstream numbers them.
@@ -29,23 +27,45 @@ impl PostStartHook for ObjectCounts {
     }
 
     async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
-        let counting = Arc::clone(cx);
-        cx.tasks().spawn_cancellable("object-counts", async move {
-            loop {
-                count(&counting).await;
-                let jitter = 1.0 + counting.rng().unit();
-                tokio::time::sleep(INTERVAL.mul_f64(jitter)).await;
-            }
-        });
+        let (counting, measuring, storage) = (Arc::clone(cx), Arc::clone(cx), &cx.config().storage);
+        if let Some(interval) = on(storage.count_interval) {
+            cx.tasks().spawn_cancellable("object-counts", async move {
+                loop {
+                    count(&counting).await;
+                    rest(&counting, interval).await;
+                }
+            });
+        }
+        if let Some(interval) = on(storage.size_interval) {
+            cx.tasks().spawn_cancellable("store-size", async move {
+                loop {
+                    measure(&measuring).await;
+                    rest(&measuring, interval).await;
+                }
+            });
+        }
         Ok(())
     }
 }
 
-async fn count(cx: &ApiCx) {
+/// Zero is for never.
+fn on(interval: Duration) -> Option<Duration> {
+    (!interval.is_zero()).then_some(interval)
+}
+
+async fn rest(cx: &ApiCx, interval: Duration) {
+    let jitter = 1.0 + cx.rng().unit();
+    tokio::time::sleep(interval.mul_f64(jitter)).await;
+}
+
+async fn measure(cx: &ApiCx) {
     #[expect(clippy::cast_precision_loss, reason = "a gauge")]
     if let Ok(size) = cx.backend().size_bytes().await {
         cx.metrics.storage_size.with(&[STORE]).set(size as f64);
     }
+}
+
+async fn count(cx: &ApiCx) {
     for resource in cx.registry.resources() {
         #[expect(clippy::cast_precision_loss, reason = "a gauge")]
         let objects = resource.count().await.map_or(UNKNOWN, |count| count as f64);

@@ -1,5 +1,5 @@
 //! What every long-running part needs and that knows nothing of Kubernetes: time, randomness, back-off, what is remembered for a while, tasks that
-//! are drained at shutdown, and writes that many requests share.
+//! are drained at shutdown, writes that many requests share, and on whose behalf a task is at work.
 
 mod backoff;
 mod clock;
@@ -7,6 +7,7 @@ mod expiring;
 mod gathered;
 mod rng;
 mod tasks;
+pub mod trace;
 
 pub use backoff::Backoff;
 pub use clock::{Clock, SharedClock, SystemClock, TokioClock};

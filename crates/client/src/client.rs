@@ -7,9 +7,10 @@ use api_machinery::gvk::GroupResource;
 use api_machinery::meta::PartialObjectMetadata;
 use api_machinery::object::{Kind, Object, Unstructured};
 use api_machinery::status::{ApiError, PlainResponse};
+use base::trace::{self, Kind as SpanKind};
 use base::{SharedClock, SharedRng, TaskGroup};
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_body_util::BodyExt as _;
 
 use crate::api::Api;
@@ -239,7 +240,11 @@ impl Client {
             if !(request.watch && retries.is_first()) {
                 self.wait_for_turn(request).await;
             }
-            let outcome = self.inner.transport.send(self.build(request)?).await;
+            let mut built = self.build(request)?;
+            let call = trace::child_of_kind(call_name(&request.method), SpanKind::Client);
+            trace::inject(&call, built.headers_mut());
+            let outcome = self.inner.transport.send(built).await;
+            drop(call);
             let status = outcome.as_ref().ok().map(http::Response::status);
             if let Some(metrics) = &self.inner.cx.metrics {
                 let answer = outcome.as_ref().ok().map(|response| (response.status(), response.headers()));
@@ -321,6 +326,18 @@ impl Client {
         let (parts, body) = response.into_parts();
         let body = collect(body, self.inner.config.max_answer_bytes).await.unwrap_or_default();
         Err(ClientError::Api(failure(request, parts.status, &parts.headers, &body)))
+    }
+}
+
+/// What a request is called in traces, as the libraries of OpenTelemetry for HTTP name it.
+const fn call_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "HTTP GET",
+        Method::POST => "HTTP POST",
+        Method::PUT => "HTTP PUT",
+        Method::PATCH => "HTTP PATCH",
+        Method::DELETE => "HTTP DELETE",
+        _ => "HTTP",
     }
 }
 

@@ -42,7 +42,7 @@ pub use kubeconfig::{
     AuthProviderConfig, Cluster, Context, ExecConfig, ExecEnvVar, Kubeconfig, NamedCluster, NamedContext,
     NamedExtension, NamedUser, Overrides, ParseError, Preferences, User,
 };
-pub use leader::{LeaderConfig, LeaderElector, LeaderEnd};
+pub use leader::{Candidacy, LeaderConfig, LeaderElector, LeaderEnd};
 pub use metrics::RequestMetrics;
 pub use object_key::ObjectKey;
 pub use patch::Patch;

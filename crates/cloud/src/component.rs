@@ -88,7 +88,7 @@ pub const COMPONENT: Component = Component {
         WITHOUT_EFFECT,
         UNSUPPORTED,
     ],
-    gates: Known::KUBERNETES,
+    gates: Known::switching(&[component_base::zpages::GATES]),
     prepare: no_config_file,
     drain: DRAIN,
 };

@@ -2,6 +2,7 @@
 //! HTTPS serving, and the way it starts and ends. Nothing here knows a kind of the API.
 
 pub mod config_file;
+pub mod debugging;
 pub mod flags;
 pub mod health;
 pub mod lifecycle;
@@ -14,6 +15,7 @@ pub mod serving;
 pub mod swappable;
 pub mod tls;
 pub mod version;
+pub mod zpages;
 
 pub use feature_gates::{Feature, Gates, Known};
 pub use flags::Versions;

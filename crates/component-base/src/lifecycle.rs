@@ -1,5 +1,9 @@
 //! How a component ends: named events, in upstream's order, and the tasks that are drained at the end.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
 use base::{CancellationToken, Rng, SharedClock, SharedRng, SystemClock, TaskGroup};
 
 use feature_gates::Gates;
@@ -91,6 +95,8 @@ pub struct Lifecycle {
     gates: Gates,
     versions: Versions,
     logging: Option<Logging>,
+    command_line: Arc<BTreeMap<String, String>>,
+    started: SystemTime,
 }
 
 impl Lifecycle {
@@ -99,13 +105,20 @@ impl Lifecycle {
     #[must_use]
     pub fn new(name: &str, clock: SharedClock, rng: SharedRng) -> Self {
         let (gates, versions) = (Gates::default(), Versions::default());
-        Self { tasks: TaskGroup::new(name), events: Events::new(), clock, rng, gates, versions, logging: None }
+        let (tasks, events, started) = (TaskGroup::new(name), Events::new(), clock.wall());
+        Self { tasks, events, clock, rng, gates, versions, logging: None, command_line: Arc::default(), started }
     }
 
     /// The lifecycle of a process.
     pub(crate) fn of_process(name: &str, versions: Versions, gates: Gates, logging: Logging) -> Self {
         let own = Self::new(name, SystemClock::shared(), Rng::from_os());
         Self { gates, versions, logging: Some(logging), ..own }
+    }
+
+    /// Says with which flags it was started, by name.
+    #[must_use]
+    pub fn with_command_line(self, flags: BTreeMap<String, String>) -> Self {
+        Self { command_line: Arc::new(flags), ..self }
     }
 
     /// Replaces the releases that it goes by.
@@ -155,6 +168,18 @@ impl Lifecycle {
     #[must_use]
     pub fn versions(&self) -> Versions {
         self.versions
+    }
+
+    /// Every flag with its value at the start; none inside another process.
+    #[must_use]
+    pub fn command_line(&self) -> &BTreeMap<String, String> {
+        &self.command_line
+    }
+
+    /// When it began.
+    #[must_use]
+    pub fn started(&self) -> SystemTime {
+        self.started
     }
 
     /// The log, for its health check and for changing `-v`; none inside another process.

@@ -147,7 +147,9 @@ where
     for (flag, value) in options.iter() {
         tracing::info!(v = 1, "FLAG: --{}={:?}", flag.name, value.to_string());
     }
+    let flags = options.iter().map(|(flag, value)| (flag.name.to_owned(), value.to_string())).collect();
     let lifecycle = Lifecycle::of_process(component.name, versions, gates.gates, logging.clone());
+    let lifecycle = lifecycle.with_command_line(flags);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let code = runtime.block_on(supervise(component, lifecycle, |lifecycle| main(options, lifecycle)));
     // What still runs was reported as stuck, or a second signal says not to wait.

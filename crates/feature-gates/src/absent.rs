@@ -6,12 +6,9 @@ use crate::feature::Feature;
 
 /// By name.
 pub(crate) const ABSENT: &[Feature] = &[
-    Feature::named("APIServerTracing"),
     Feature::named("CPUManagerPolicyBetaOptions"),
     Feature::named("CPUManagerPolicyOptions"),
     Feature::named("CSIServiceAccountTokenSecrets"),
-    Feature::named("ComponentFlagz"),
-    Feature::named("ComponentStatusz"),
     Feature::named("DRAAdminAccess"),
     Feature::named("DRAConsumableCapacity"),
     Feature::named("DRADeviceBindingConditions"),

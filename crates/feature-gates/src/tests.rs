@@ -187,7 +187,7 @@ fn users_are_told_what_will_go_and_what_stays() {
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(warnings[0].starts_with("Emulating version 1.35: these feature gates stay as in 1.36"), "{}", warnings[0]);
     assert!(warnings[0].contains("PLEGOnDemandRelist") && !warnings[0].contains(SOCKETS.name()), "{}", warnings[0]);
-    assert!(!warnings[0].contains("ComponentStatusz"), "absent here, and alpha there: {}", warnings[0]);
+    assert!(!warnings[0].contains("DRADeviceTaints"), "absent here, and alpha there: {}", warnings[0]);
     let alpha = "component has alpha features enabled in emulated version, this is unsupported: features=[NodeDeclaredFeatures]";
     assert_eq!(warnings[1], alpha);
 }

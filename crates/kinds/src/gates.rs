@@ -7,6 +7,8 @@ use feature_gates::Feature;
 pub const ADMIN_ACCESS: Feature = Feature::named("DRAAdminAccess");
 /// Devices wait for conditions before a pod is bound.
 pub const BINDING_CONDITIONS: Feature = Feature::named("DRADeviceBindingConditions");
+/// Who leads is decided by API servers, which Leases tell. It is switched by those who take part.
+pub const COORDINATED_ELECTION: Feature = Feature::named("CoordinatedLeaderElection");
 /// Several claims have parts of a device.
 pub const CONSUMABLE_CAPACITY: Feature = Feature::named("DRAConsumableCapacity");
 /// Drivers tell the state of each device of a claim.

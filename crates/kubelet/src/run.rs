@@ -11,12 +11,14 @@ use api_types::node_v1::RuntimeClass;
 use authn::{Anonymous, Authenticator, BearerHeader, Chain, ClientCertificate, SubjectUid, TokenCache};
 use client::{Client, ClientCx, EventRecorder, InformerOptions, Informers, RequestMetrics, Scope};
 use component_base::Lifecycle;
+use component_base::debugging::{Contention, Debugging};
 use component_base::flags::Options;
 use component_base::health::{Check, Endpoint, Health};
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::reload::{Reload, spawn_reloader};
 use component_base::serving::{BoxError, Limits, PortSharing, Security, Server, bind, handler_fn, text};
 use component_base::tls::{CaFile, CertFiles, ServerTls, ServingCerts, TlsOptions};
+use component_base::zpages::Zpages;
 use http::StatusCode;
 use node_api::cri::v1::StatusResponse;
 use node_api::cri::{ClientOptions, Code, CriClient, CriError, Images, Observer, Runtime as _};
@@ -522,6 +524,8 @@ fn api(dependencies: &Dependencies, plan: &Plan, lifecycle: &Lifecycle) -> Resul
         clock: lifecycle.clock().clone(),
         tasks: lifecycle.tasks().clone(),
         translates: lifecycle.gates().enabled(gates::EXTEND_WEBSOCKETS),
+        zpages: Zpages::new("kubelet", lifecycle, &["/configz", "/healthz", "/metrics", "/pods"]),
+        debugging: Debugging::new(lifecycle, Contention::Untold),
         set_verbosity,
     })
 }

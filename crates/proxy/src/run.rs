@@ -16,6 +16,7 @@ use client::{
 use component_base::flags::{Errors, Options};
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{BoxError, PortSharing, Request, Response, Security, Server, bind, handler_fn, text};
+use component_base::zpages::Zpages;
 use component_base::{Component, Known, Lifecycle, notify};
 use http::{HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
@@ -46,11 +47,13 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 const SKIP_KERNEL_CHECK: &str = "KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK";
 const BEING_REMOVED: &str = "ToBeDeletedByClusterAutoscaler";
 
+const NAME: &str = "kube-proxy";
+
 const COMPONENT: Component = Component {
-    name: "kube-proxy",
+    name: NAME,
     about: "Steers traffic for Services to the pods behind them.",
     flags: options::FLAGS,
-    gates: Known::KUBERNETES,
+    gates: Known::switching(&[component_base::zpages::GATES]),
     prepare: options::prepare,
     drain: Duration::from_secs(5),
 };
@@ -88,7 +91,9 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         return Ok(());
     }
     let file = PathBuf::from(options.string("config"));
-    let pages = Pages { metrics: Arc::clone(&metrics), config: config_file::shown(&options)?.to_string() };
+    let zpages = Zpages::new(NAME, &lifecycle, &["/configz", "/healthz", "/metrics", "/proxyMode"]);
+    let config = config_file::shown(&options)?.to_string();
+    let pages = Pages { metrics: Arc::clone(&metrics), config, zpages: Arc::new(zpages) };
     tokio::select! {
         ended = serve_services(settings, machine, &client, &pages, &lifecycle) => ended,
         () = config_watch::changed(&file) => Err("content of the proxy server's configuration file was updated".into()),
@@ -110,6 +115,7 @@ struct Pages {
     metrics: Arc<Metrics>,
     /// The configuration, as JSON.
     config: String,
+    zpages: Arc<Zpages>,
 }
 
 fn machine(proc: &sys::proc::Proc) -> std::io::Result<Machine> {
@@ -371,13 +377,14 @@ fn serve(
         async move { answer.unwrap_or_else(not_found) }
     })?;
     let (all, config, mode) = (Arc::clone(&pages.metrics), pages.config.clone(), settings.mode.name());
+    let zpages = Arc::clone(&pages.zpages);
     listen(settings, settings.metrics, lifecycle, move |request: Request| {
         let answer = match request.uri().path() {
             "/metrics" => all.answer(),
             "/healthz" => text(StatusCode::OK, "ok"),
             "/proxyMode" => text(StatusCode::OK, mode),
             "/configz" => json(&config),
-            _ => not_found(),
+            path => zpages.answer(path, request.headers()).unwrap_or_else(not_found),
         };
         async move { answer }
     })

@@ -5,6 +5,7 @@ use std::time::Duration;
 use api_machinery::field_path::Cause;
 use api_machinery::meta::Status;
 use api_machinery::status::{ApiError, ErrorDetails};
+use base::trace::{self, Span};
 
 use super::Hook;
 use super::caller::Caller;
@@ -80,10 +81,30 @@ impl Asking<'_> {
         };
         let uid = self.cx.rng.uuid();
         let question = review::question(version, &uid, self.attributes, shown);
+        let span = self.span(hook, &uid).entered();
         let answer = self.caller.call(&hook.target, question, self.limit(hook)).await;
+        drop(span);
         let answer = answer.map_err(|error| Failure::unasked(error.to_string(), error.code()))?;
         let response = review::read_response(&answer, version, &uid, self.pass);
         self.heed(hook, response.map_err(|reason| Failure::unasked(reason, 503))?)
+    }
+
+    /// What the question is in the trace of the request.
+    fn span(&self, hook: &Hook, uid: &str) -> Span {
+        let name = match self.pass {
+            Pass::Mutating => "Call mutating webhook",
+            Pass::Validating => "Call validating webhook",
+        };
+        let mut span = trace::child(name);
+        if span.is_recorded() {
+            let attributes = self.attributes;
+            span.set("webhook", hook.name.clone());
+            span.set("resource", attributes.resource.clone());
+            span.set("subresource", attributes.subresource.clone());
+            span.set("operation", attributes.operation.as_str());
+            span.set("UID", uid.to_owned());
+        }
+        span
     }
 
     /// How long the webhook may take: no longer than somebody waits for the request.

@@ -6,6 +6,7 @@ mod authentication;
 mod authorization;
 mod decode;
 mod encryption;
+mod tracing;
 
 pub use authentication::{
     AnonymousAuthCondition, AnonymousAuthConfig, AuthenticationConfiguration, ClaimMappings, ClaimOrExpression,
@@ -20,11 +21,12 @@ pub use encryption::{
     AESConfiguration, EncryptionConfiguration, IdentityConfiguration, KMSConfiguration, Key, ProviderConfiguration,
     ResourceConfiguration, SecretboxConfiguration,
 };
+pub use tracing::TracingConfiguration;
 
 /// The group and version that files name.
 pub const API_VERSION: &str = "apiserver.config.k8s.io/v1";
 
-/// What files about who requests are from and what they may do may name, too; these versions have the same fields.
+/// What files about who requests are from, what they may do, and traces may name, too; these versions have the same fields.
 pub const API_VERSIONS: [&str; 3] =
     [API_VERSION, "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];
 

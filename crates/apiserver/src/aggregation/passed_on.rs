@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use api_machinery::status::ApiError;
 use async_trait::async_trait;
+use base::trace::{self, Kind};
 use component_base::serving::{Response, text};
 use http::header::{HOST, LOCATION};
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -135,6 +136,8 @@ async fn pass_on(
         headers.insert(HeaderName::from_static("x-forwarded-host"), host);
     }
     headers.insert(HOST, value(&backend.authority)?);
+    let span = trace::child_of_kind("HTTP", Kind::Client);
+    trace::inject(&span, &mut parts.headers);
     let mut onward = http::Request::new(body);
     *onward.method_mut() = parts.method;
     *onward.uri_mut() = target.parse().map_err(ApiError::internal)?;

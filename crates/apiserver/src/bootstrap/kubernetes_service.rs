@@ -14,7 +14,7 @@ use client::Request;
 
 use super::endpoints::{self, NAME, NAMESPACE};
 use super::error::BootstrapError;
-use super::master_leases::MasterLeases;
+use super::master_leases::{MasterLeases, at};
 use super::namespaces;
 use crate::address::secure_port;
 use crate::config::EndpointReconciler;
@@ -48,7 +48,7 @@ impl PostStartHook for BootstrapController {
             return Err(HookError::Family { network, length, address });
         }
         let keeper = Arc::new(Keeper {
-            leases: MasterLeases::new(Arc::clone(cx.backend()), &config.storage.prefix),
+            leases: MasterLeases::new(Arc::clone(cx.backend()), &config.storage.prefix, "masterleases"),
             address,
             stopped: AtomicBool::new(false),
             turn: tokio::sync::Mutex::new(()),
@@ -96,7 +96,7 @@ impl Keeper {
     /// An address that this server left behind must not be used before it is ready.
     async fn forget_former_run(&self, cx: &ApiCx) -> Result<(), BootstrapError> {
         if cx.config().services.reconciler == EndpointReconciler::Lease {
-            self.leases.remove(self.address).await?;
+            self.leases.remove(&self.address.to_string()).await?;
         }
         Ok(())
     }
@@ -111,8 +111,9 @@ impl Keeper {
         let addresses = match cx.config().services.reconciler {
             EndpointReconciler::None => return Ok(()),
             EndpointReconciler::Lease => {
-                self.leases.renew(self.address).await?;
-                let addresses = self.leases.addresses().await?;
+                let own = self.address.to_string();
+                self.leases.renew(&own, at(own.clone())).await?;
+                let addresses = self.leases.names().await?;
                 if addresses.is_empty() {
                     return Err(BootstrapError::NoAddresses);
                 }
@@ -151,8 +152,8 @@ impl Keeper {
         match cx.config().services.reconciler {
             EndpointReconciler::None => Ok(None),
             EndpointReconciler::Lease => {
-                self.leases.remove(self.address).await?;
-                Ok(Some(self.leases.addresses().await?))
+                self.leases.remove(&self.address.to_string()).await?;
+                Ok(Some(self.leases.names().await?))
             }
             EndpointReconciler::MasterCount => {
                 let mut published = endpoints::published(cx.loopback()).await?;

@@ -17,6 +17,7 @@ pub(crate) mod road;
 mod running;
 mod seats;
 mod stages;
+pub(crate) mod traced;
 
 pub(crate) use audited::Audited;
 pub(crate) use stages::{Authorized, Request};

@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use base::trace;
 use component_base::serving::{self, Response, TakenBy, full, text};
 use futures_util::FutureExt as _;
 use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, STRICT_TRANSPORT_SECURITY};
@@ -11,7 +12,10 @@ use http::{HeaderValue, StatusCode};
 use super::audited::Audited;
 use super::refusal::Refusal;
 use super::stages::{Authenticated, Received, Request};
-use super::{audit_id, authenticate, authorize, cors, deadline, go_away, held, impersonate, observe, running, seats};
+use super::traced::Traced;
+use super::{
+    audit_id, authenticate, authorize, cors, deadline, go_away, held, impersonate, observe, running, seats, traced,
+};
 use crate::cx::ApiCx;
 use crate::limits::Admitted;
 use crate::negotiate::{Forms, Wish};
@@ -112,13 +116,31 @@ impl Road {
         Ok(if running.is_counted() { held::hold(response, running) } else { response })
     }
 
-    /// Who, whether there is room, whether they may, and then the work itself. Its seat is free again once the answer
-    /// is made: a client that is slow to read it must not keep others out.
+    /// Who, and then all that follows from that, within the trace that it belongs to.
     async fn identified(&self, request: Request<Received>) -> Result<Response, Refusal> {
         let cx = &self.cx;
+        let begun = cx.tracer.as_ref().map(|_| cx.clock().wall());
         let request = authenticate::authenticate(cx, request).await?;
+        match traced::begin(cx, &request, begun) {
+            None => self.admitted(request).await,
+            Some(traced) => {
+                let (scope, span) = traced.into_parts();
+                let outcome = scope.run(self.admitted(request)).await;
+                outcome.map(|response| Traced::end(span, response))
+            }
+        }
+    }
+
+    /// On whose behalf, whether there is room, whether they may, and then the work itself. Its seat is free again once the
+    /// answer is made: a client that is slow to read it must not keep others out.
+    async fn admitted(&self, request: Request<Authenticated>) -> Result<Response, Refusal> {
+        let cx = &self.cx;
+        let span = trace::child("impersonation");
         let request = impersonate::impersonate(cx, request).await?;
+        drop(span);
+        let span = trace::child("priorityandfairness");
         let Admitted { classified, seat } = seats::take(&*cx.seats, &request).await;
+        drop(span);
         let wish = Arc::clone(request.wish());
         let mut response = match seat {
             Err(full) => seats::refusal(&cx.metrics, request.info(), full),
@@ -138,7 +160,9 @@ impl Road {
 
     /// Whether they may, and then the work itself.
     async fn allowed(&self, request: Request<Authenticated>) -> Result<Response, Refusal> {
+        let span = trace::child("authorization");
         let request = authorize::authorize(&self.cx, request).await?;
+        drop(span);
         Ok(handlers::dispatch(&self.cx, &self.routes, request).await?)
     }
 }

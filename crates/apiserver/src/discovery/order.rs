@@ -16,7 +16,7 @@ pub(super) fn group_priority(name: &str) -> i32 {
 }
 
 /// The priority of a version of which no APIService says another.
-pub(super) fn version_priority(group: &str, version: &str) -> i32 {
+pub(crate) fn version_priority(group: &str, version: &str) -> i32 {
     let own = VERSIONS.iter().find(|own| (own.group(), own.name()) == (group, version));
     own.map_or(VERSION, |own| own.priority)
 }

@@ -4,6 +4,7 @@ mod admitting;
 mod bounded_write;
 mod claim_permissions;
 mod create;
+mod debugging;
 mod delete;
 mod delete_collection;
 mod deprecation;
@@ -33,13 +34,14 @@ use component_base::serving::{Response, text};
 use http::{Method, StatusCode};
 use kinds::rules::Endpoint;
 
+pub(crate) use debugging::install as debugging;
 pub(crate) use deprecation::note_kind as note_deprecation;
 pub(crate) use index::install as index;
 pub(crate) use ownership::Ownership;
 pub(crate) use pods::BINDINGS;
 pub(crate) use target::Target;
 
-use crate::chain::{Authorized, Request};
+use crate::chain::{Authorized, Request, traced};
 use crate::cx::ApiCx;
 use crate::negotiate::routing::{self, Produced};
 use crate::routes::Routes;
@@ -118,7 +120,8 @@ async fn on_resource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: Targ
     };
     target.check_verb(verb)?;
     check_route(&request, &target, verb)?;
-    match verb {
+    let span = traced::handling(span_name(&request, verb), &request);
+    let answer = match verb {
         "watch" => watch::watch(cx, request, &target).await,
         "list" => list::list(cx, &request, &target).await,
         "get" => get::get(cx, &request, &target).await,
@@ -127,6 +130,23 @@ async fn on_resource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: Targ
         "patch" => patch::patch(cx, request, &target, Endpoint::Main).await,
         "delete" => delete::delete(cx, request, &target).await,
         _ => delete_collection::delete_collection(cx, request, &target).await,
+    };
+    drop(span);
+    answer
+}
+
+/// What a request is called in its trace.
+fn span_name(request: &Request<Authorized>, verb: &str) -> &'static str {
+    match verb {
+        "watch" if request.query().flag("sendInitialEvents") => "WatchList",
+        "watch" => "Watch",
+        "list" => "List",
+        "get" => "Get",
+        "create" => "Create",
+        "update" => "Update",
+        "patch" => "Patch",
+        "delete" => "Delete",
+        _ => "DeleteCollection",
     }
 }
 
@@ -156,6 +176,7 @@ async fn on_subresource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: T
         return Err(ApiError::method_not_allowed());
     }
     check_route(&request, &target, verb)?;
+    let _span = traced::handling(span_name(&request, verb), &request);
     match (subresource.name, verb) {
         ("scale", "get") => scale::get(cx, &request, &target).await,
         ("scale", "update") => scale::update(cx, request, &target).await,

@@ -45,7 +45,7 @@ impl Endpoint for Own {
         }
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
         match path {
-            "/metrics" if request.method() == Method::DELETE && cx.config.profiling => {
+            "/metrics" if request.method() == Method::DELETE && cx.config.debugging.profiling => {
                 cx.metrics.registry.reset();
                 Ok(text(StatusCode::OK, "metrics reset\n"))
             }

@@ -16,6 +16,7 @@ mod proxy_id;
 mod proxy_target;
 mod remote_command;
 mod target;
+mod throttle;
 pub(crate) mod upgrade;
 
 use std::sync::Arc;

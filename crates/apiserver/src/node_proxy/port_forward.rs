@@ -11,6 +11,7 @@ use streaming::{Proxied, ProxyError, is_tunnel, is_websocket, proxy_tunnel, prox
 
 use super::access::{admit_connect, read, require_create};
 use super::kubelet::{Kubelets, Use, Verify};
+use super::throttle::limited;
 use super::{container, target, upgrade};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
@@ -37,6 +38,7 @@ impl Endpoint for PortForwards {
         let parameters = if ports.is_empty() { Vec::new() } else { vec![("port", ports)] };
         let target = target::target(&format!("/portForward/{}/{}", info.namespace, info.name), &parameters);
         let io = backend.dial().await.map_err(|error| upgrade::unreachable(&error))?;
+        let io = limited(io, cx.config().requests.session_bytes_per_second);
         let tunnel = is_websocket(request.headers()) && is_tunnel(request.headers());
         let proxy_type = if tunnel { "translated_at_apiserver" } else { upgrade::PASSED_ON };
         cx.metrics.streaming.with(&["portforward", proxy_type]).inc();

@@ -14,6 +14,7 @@ use streaming::{
 use super::access::{admit_connect, read, require_create};
 use super::connection::Backend;
 use super::kubelet::{Kubelets, Use, Verify};
+use super::throttle::limited;
 use super::{container, target, upgrade};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
@@ -72,6 +73,7 @@ impl Endpoint for RemoteCommands {
             return translated(cx, request, backend, target, set);
         }
         let io = backend.dial().await.map_err(|error| upgrade::unreachable(&error))?;
+        let io = limited(io, cx.config().requests.session_bytes_per_second);
         let audited = request.audited().clone();
         let mut request = upgrade::prepared(request);
         upgrade::answer(cx, audited, proxy_upgrade(&mut request, io, &target, &backend.authority).await)
@@ -149,6 +151,7 @@ async fn run(cx: &ApiCx, front: RemoteCommand, backend: &Backend, target: &str, 
 
 async fn open(cx: &ApiCx, backend: &Backend, target: &str, set: StreamSet) -> Result<ClientCommand, String> {
     let io = backend.dial().await.map_err(|error| format!("error dialing backend: {error}"))?;
+    let io = limited(io, cx.config().requests.session_bytes_per_second);
     let request = spdy_request(target, &backend.authority, &OFFERED).map_err(|error| error.to_string())?;
     let (io, chosen) = dial_spdy(io, request).await.map_err(|error| error.to_string())?;
     let protocol = Protocol::from_name(&chosen).unwrap_or(Protocol::V1);

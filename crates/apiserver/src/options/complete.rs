@@ -1,8 +1,10 @@
 //! From flags to a configuration, with everything that is wrong told at once.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::num::NonZeroU64;
 use std::time::Duration;
 
+use component_base::debugging::Contention;
 use component_base::flags::{Errors, Invalid, Options, Versions};
 use component_base::metrics::MetricsOptions;
 use component_base::serving::SecureServing;
@@ -13,7 +15,10 @@ use super::{
     admission_config, aggregation, audit, authentication, authorization, networking, runtime_config, storage,
     unsupported,
 };
-use crate::config::{AdmissionConfig, KubeletConfig, OwnHost, RequestConfig, ServerConfig, ShutdownConfig};
+use crate::config::{
+    AdmissionConfig, CoordinationConfig, DebuggingConfig, KubeletConfig, OwnHost, RequestConfig, ServerConfig,
+    ShutdownConfig,
+};
 
 /// Reads the flags.
 ///
@@ -45,7 +50,9 @@ pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
         advertise_address: advertise_address(options, &mut errors),
         external_hostname: options.string("external-hostname").to_owned(),
         livez_grace: livez_grace(options, &mut errors),
-        profiling: options.bool("profiling"),
+        debugging: debugging(options),
+        coordination: coordination(options, &mut errors),
+        tracing: super::tracing::read(options, &mut errors),
         metrics: MetricsOptions::from_options(options, &mut errors),
         audit: audit::read(options, &mut errors),
         aggregation: aggregation::read(options, &mut errors),
@@ -53,6 +60,29 @@ pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
     };
     errors.into_result()?;
     Ok(config)
+}
+
+fn debugging(options: &Options) -> DebuggingConfig {
+    let told = options.bool("contention-profiling");
+    let socket = options.string("debug-socket-path");
+    DebuggingConfig {
+        profiling: options.bool("profiling"),
+        contention: if told { Contention::Told } else { Contention::Untold },
+        socket: (!socket.is_empty()).then(|| socket.into()),
+        logs: options.bool("enable-logs-handler"),
+    }
+}
+
+fn coordination(options: &Options, errors: &mut Errors) -> CoordinationConfig {
+    const LEASE: &str = "coordinated-leadership-lease-duration";
+    const RENEW: &str = "coordinated-leadership-renew-deadline";
+    const RETRY: &str = "coordinated-leadership-retry-period";
+    for (longer, shorter) in [(LEASE, RENEW), (RENEW, RETRY)] {
+        let is_longer = options.duration_ns(longer) > options.duration_ns(shorter);
+        errors.check(is_longer, format!("--{longer} must be greater than --{shorter}"));
+    }
+    let [lease_duration, renew_deadline, retry_period] = [LEASE, RENEW, RETRY].map(|flag| options.duration(flag));
+    CoordinationConfig { lease_duration, renew_deadline, retry_period }
 }
 
 /// The one duration whose text is worded otherwise.
@@ -103,7 +133,14 @@ fn requests(options: &Options, errors: &mut Errors) -> RequestConfig {
         strict_transport_security: directives,
         cors_allowed_origins: origins(options, errors),
         allow_privileged: options.bool("allow-privileged"),
+        session_bytes_per_second: session_bytes(options, errors),
     }
+}
+
+fn session_bytes(options: &Options, errors: &mut Errors) -> Option<NonZeroU64> {
+    let bytes = u64::try_from(options.int("max-connection-bytes-per-sec"));
+    errors.check(bytes.is_ok(), "--max-connection-bytes-per-sec can not be negative value");
+    bytes.ok().and_then(NonZeroU64::new)
 }
 
 /// The sites whose pages may use the API.
@@ -134,10 +171,7 @@ fn shutdown(options: &Options, errors: &mut Errors) -> ShutdownConfig {
 }
 
 fn admission(options: &Options, errors: &mut Errors) -> AdmissionConfig {
-    let selection = admission::Selection {
-        enabled: options.strings("enable-admission-plugins").to_vec(),
-        disabled: options.strings("disable-admission-plugins").to_vec(),
-    };
+    let selection = selection(options, errors);
     for problem in selection.problems() {
         errors.push(problem);
     }
@@ -158,6 +192,28 @@ fn admission(options: &Options, errors: &mut Errors) -> AdmissionConfig {
         ..admission::Settings::default()
     };
     AdmissionConfig { selection, settings, webhook_kubeconfigs: files.webhooks }
+}
+
+/// Which plugins run. The old flag names them all, and goes with neither of the new ones.
+fn selection(options: &Options, errors: &mut Errors) -> admission::Selection {
+    let [only, enabled, disabled] = ["admission-control", "enable-admission-plugins", "disable-admission-plugins"]
+        .map(|flag| options.strings(flag));
+    if only.is_empty() {
+        return admission::Selection { enabled: enabled.to_vec(), disabled: disabled.to_vec() };
+    }
+    errors.check(
+        enabled.is_empty() && disabled.is_empty(),
+        "admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive",
+    );
+    let is_known = |name: &&String| admission::ALL.iter().any(|plugin| plugin.name == **name);
+    for name in only.iter().filter(|name| !is_known(name)) {
+        errors.push(format!("admission-control plugin {name:?} is unknown"));
+    }
+    let others = admission::ALL.iter().map(|plugin| plugin.name).filter(|name| !only.iter().any(|own| own == name));
+    admission::Selection {
+        enabled: only.iter().filter(is_known).cloned().collect(),
+        disabled: others.map(str::to_owned).collect(),
+    }
 }
 
 fn kubelet(options: &Options, errors: &mut Errors) -> KubeletConfig {

@@ -3,7 +3,7 @@
 use component_base::flags::{FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS, VERSIONS};
 use component_base::serving::secure_serving_flags;
 
-use super::{audit, authorization, oidc, unsupported};
+use super::{audit, authorization, oidc, tracing, unsupported};
 
 /// All flags.
 pub(super) const ALL: &[FlagSet] = &[
@@ -21,13 +21,10 @@ pub(super) const ALL: &[FlagSet] = &[
     ADMISSION,
     METRICS,
     LOGS,
-    unsupported::TRACES,
+    tracing::FLAGS,
     MISC,
     GLOBAL,
-    unsupported::GENERIC,
     unsupported::ETCD,
-    unsupported::ADMISSION,
-    unsupported::FEATURES,
     unsupported::MISC,
 ];
 
@@ -42,6 +39,14 @@ const GENERIC: FlagSet = FlagSet {
         Flag::string_slice("cors-allowed-origins", "").help(
             "List of allowed origins for CORS, comma separated. Each is a regular expression that must pin the start \
              (^ or //) and the end ($ or :) of the host. If empty, CORS is not enabled.",
+        ),
+        Flag::bool("emulation-forward-compatible", "false").help(
+            "With --emulated-version: the more stable versions of what is served, alpha aside, are served though they came \
+             after the emulated release.",
+        ),
+        Flag::bool("runtime-config-emulation-forward-compatible", "false").help(
+            "With --emulated-version: what --runtime-config asks for by its name is served though it came after the \
+             emulated release.",
         ),
         Flag::string("external-hostname", "")
             .help("The hostname to use when generating externalized URLs for this master."),
@@ -121,6 +126,16 @@ const ETCD: FlagSet = FlagSet {
             "The media type to use to store objects of built-in kinds: application/json or \
              application/vnd.kubernetes.protobuf.",
         ),
+        Flag::int("default-watch-cache-size", "100")
+            .help("Has no effect: caches find their size themselves.")
+            .deprecated("watch caches are sized automatically and this flag will be removed in a future version"),
+        Flag::duration("etcd-count-metric-poll-period", "1m0s").help(
+            "How often the objects of each resource are counted in the store. 0 disables the metric collection.",
+        ),
+        Flag::duration("etcd-db-metric-poll-interval", "30s")
+            .help("How often the size of the store is looked at. 0 disables the metric collection."),
+        Flag::bool("watch-cache", "true")
+            .help("Whether reads are answered out of caches. Kinds that admission looks at have one in either case."),
         Flag::string_slice("watch-cache-sizes", "").help(
             "Watch cache settings for some resources, comma separated, as resource[.group]#size. Size 0 turns the cache \
              off, except for kinds that admission looks at; any other is chosen by the server itself.",
@@ -209,6 +224,15 @@ const ADMISSION: FlagSet = FlagSet {
         ),
         Flag::string("admission-control-config-file", "")
             .help("File with configuration of admission plugins: an AdmissionConfiguration. PodSecurity reads it."),
+        Flag::string_slice("admission-control", "")
+            .help(
+                "Admission is divided into two phases. In the first phase, only mutating admission plugins run. In the \
+                 second phase, only validating admission plugins run. These plugins run, and no others.",
+            )
+            .deprecated(
+                "Use --enable-admission-plugins or --disable-admission-plugins instead. Will be removed in a future \
+                 version.",
+            ),
         Flag::string_slice("disable-admission-plugins", "")
             .help("Admission plugins that should be disabled although they are in the default enabled plugins list."),
         Flag::string_slice("enable-admission-plugins", "")
@@ -234,12 +258,29 @@ const MISC: FlagSet = FlagSet {
         Flag::int("apiserver-count", "1")
             .help("The number of apiservers running in the cluster, must be a positive number.")
             .deprecated("apiserver-count is deprecated and will be removed in a future version."),
+        Flag::duration("coordinated-leadership-lease-duration", "15s").help(
+            "With the gate CoordinatedLeaderElection: for how long the server that decides about leaders is respected \
+             without renewing.",
+        ),
+        Flag::duration("coordinated-leadership-renew-deadline", "10s")
+            .help("How long that server tries to renew before it stops deciding."),
+        Flag::duration("coordinated-leadership-retry-period", "2s").help("How often servers try to become the one."),
         Flag::bool("enable-aggregator-routing", "false").help(
             "Whether extension API servers are reached at the endpoints of their Service instead of its cluster IP.",
         ),
+        Flag::bool("enable-logs-handler", "false")
+            .help("If true, install a /logs handler for the apiserver logs.")
+            .deprecated("This flag will be removed in v1.19"),
         Flag::string("endpoint-reconciler-type", "lease")
             .help("Use an endpoint reconciler (master-count, lease, none)."),
         Flag::duration("event-ttl", "1h0m0s").help("Amount of time to retain events."),
+        Flag::uint("kubelet-read-only-port", "10255")
+            .help("Has no effect.")
+            .deprecated("kubelet-read-only-port is deprecated and will be removed."),
+        Flag::int("max-connection-bytes-per-sec", "0").help(
+            "If non-zero, each session with a container (exec, attach, port-forward) gets this many bytes a second in each \
+             direction.",
+        ),
         Flag::string("kubelet-certificate-authority", "").help("Path to a cert file for the certificate authority."),
         Flag::string("kubelet-client-certificate", "").help("Path to a client cert file for TLS."),
         Flag::string("kubelet-client-key", "").help("Path to a client key file for TLS."),
@@ -280,5 +321,9 @@ const FEATURES: FlagSet = FlagSet {
              and fairness.",
         ),
         Flag::bool("profiling", "true").help("Enable profiling via web interface, and resetting of metrics."),
+        Flag::bool("contention-profiling", "false")
+            .help("With --profiling: /debug/pprof/block and /debug/pprof/mutex tell where threads wait."),
+        Flag::string("debug-socket-path", "")
+            .help("A Unix socket on which the debug handlers are served, without any check, to whoever may open it."),
     ],
 };

@@ -16,6 +16,7 @@ mod runtime_config;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod tracing;
 mod unsupported;
 
 use std::time::Duration;

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use api_machinery::object::Kind as _;
 use api_types::apiregistration_v1::APIService;
 use component_base::flags::{Errors, Options};
-use component_base::version::MinorVersion;
+use component_base::version::{BINARY, MinorVersion};
 use kinds::info::ResourceInfo;
 
 use crate::config::BuiltInResource;
+use crate::discovery::order::version_priority;
 
 /// What the server knows of other servers by; it is there whatever else is.
 const REGISTRATIONS: &str = APIService::TYPE.group;
@@ -82,18 +83,58 @@ fn check(settings: &BTreeMap<String, bool>, errors: &mut Errors) {
     }
 }
 
-/// Refuses what the emulated release does not have. A version as a whole may be asked for: what it has is served.
+/// What is served of releases that came after the emulated one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Forward {
+    /// `--emulation-forward-compatible`: the more stable versions of what is served and no alpha.
+    stable: bool,
+    /// `--runtime-config-emulation-forward-compatible`: what is asked for by its name.
+    named: bool,
+}
+
+impl Forward {
+    /// Reads the flags. In upstream's words, where nothing is emulated there is nothing after it.
+    fn read(options: &Options, emulated: MinorVersion, errors: &mut Errors) -> Self {
+        let mut read = |flag: &str, field: &str| {
+            let on = options.bool(flag);
+            errors.check(
+                !on || emulated != BINARY,
+                format!(
+                    "ServerRunOptions.{field} cannot be set to true if the emulation version is the same as the binary \
+                     version"
+                ),
+            );
+            on
+        };
+        Self {
+            stable: read("emulation-forward-compatible", "EmulationForwardCompatible"),
+            named: read("runtime-config-emulation-forward-compatible", "RuntimeConfigEmulationForwardCompatible"),
+        }
+    }
+}
+
+/// Refuses what the emulated release does not have. A version as a whole may be asked for where it has some of it.
 fn check_introduced(settings: &BTreeMap<String, bool>, emulated: MinorVersion, errors: &mut Errors) {
-    for info in kinds::all().map(|rules| rules.info()).filter(|info| info.introduced > emulated) {
-        let key = format!("{}/{}/{}", info.group, info.version, info.resource);
+    const HINT: &str = "Consider setting --runtime-config-emulation-forward-compatible=true";
+    let mut versions = BTreeMap::<String, bool>::new();
+    for info in kinds::all().map(|rules| rules.info()) {
+        let version = format!("{}/{}", info.group, info.version);
+        let is_later = info.introduced > emulated;
+        *versions.entry(version.clone()).or_insert(true) &= is_later;
         errors.check(
-            settings.get(&key) != Some(&true),
+            !is_later || settings.get(&format!("{version}/{}", info.resource)) != Some(&true),
             format!(
                 "cannot enable resource {} in runtime-config because it is introduced at {} after the current version \
-                 {emulated}. This server has no --runtime-config-emulation-forward-compatible",
+                 {emulated}. {HINT}",
                 info.resource, info.introduced
             ),
         );
+    }
+    for (version, _) in versions.iter().filter(|(version, later)| **later && settings.get(*version) == Some(&true)) {
+        errors.push(format!(
+            "cannot enable version {version} in runtime-config because all the resources have been introduced after the \
+             current version {emulated}. {HINT}"
+        ));
     }
 }
 
@@ -101,7 +142,10 @@ fn check_introduced(settings: &BTreeMap<String, bool>, emulated: MinorVersion, e
 pub(super) fn disabled(options: &Options, emulated: MinorVersion, errors: &mut Errors) -> BTreeSet<BuiltInResource> {
     let settings = settings(options, errors);
     check(&settings, errors);
-    check_introduced(&settings, emulated, errors);
+    let forward = Forward::read(options, emulated, errors);
+    if !forward.named {
+        check_introduced(&settings, emulated, errors);
+    }
     // The most special one says whether flow control has its objects.
     let decides =
         ["flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/all"].into_iter().find(|key| settings.contains_key(*key));
@@ -111,21 +155,56 @@ pub(super) fn disabled(options: &Options, emulated: MinorVersion, errors: &mut E
             format!("--runtime-config={key}=false conflicts with --enable-priority-and-fairness=true"),
         );
     }
-    let is_on = |info: &ResourceInfo<'_>| {
+    let served = Served { settings: &settings, emulated, forward };
+    let off = kinds::all().map(|rules| rules.info()).filter(|info| !served.has(info));
+    off.map(|info| (info.group, info.version, info.resource)).collect()
+}
+
+/// What is served.
+struct Served<'a> {
+    settings: &'a BTreeMap<String, bool>,
+    emulated: MinorVersion,
+    forward: Forward,
+}
+
+impl Served<'_> {
+    fn has(&self, info: &ResourceInfo<'_>) -> bool {
         if info.group == REGISTRATIONS {
             return true;
         }
-        if info.introduced > emulated {
-            return false;
+        if info.introduced <= self.emulated {
+            return self.is_on(info);
         }
+        let named = || self.named(info) == Some(true);
+        self.forward.named && named() || self.forward.stable && self.follows(info)
+    }
+
+    /// What is set of a resource, or of its version.
+    fn named(&self, info: &ResourceInfo<'_>) -> Option<bool> {
         let version = format!("{}/{}", info.group, info.version);
         let resource = format!("{version}/{}", info.resource);
-        let general = ["api/all", maturity(info.version)];
-        let all = [resource.as_str(), version.as_str()].into_iter().chain(general.into_iter().rev());
-        all.filter_map(|key| settings.get(key)).next().copied().unwrap_or(maturity(info.version) == "api/ga")
-    };
-    let off = kinds::all().map(|rules| rules.info()).filter(|info| !is_on(info));
-    off.map(|info| (info.group, info.version, info.resource)).collect()
+        [resource, version].iter().find_map(|key| self.settings.get(key)).copied()
+    }
+
+    fn is_on(&self, info: &ResourceInfo<'_>) -> bool {
+        let general =
+            || [maturity(info.version), "api/all"].into_iter().find_map(|key| self.settings.get(key)).copied();
+        self.named(info).or_else(general).unwrap_or(maturity(info.version) == "api/ga")
+    }
+
+    /// Whether a version is a more stable one of what the emulated release serves, and nobody switched it off.
+    fn follows(&self, info: &ResourceInfo<'_>) -> bool {
+        let rank = |info: &ResourceInfo<'_>| version_priority(info.group, info.version);
+        let is_followed = |own: &ResourceInfo<'_>| {
+            (own.group, own.resource) == (info.group, info.resource)
+                && own.introduced <= self.emulated
+                && maturity(own.version) != "api/alpha"
+                && rank(own) < rank(info)
+                && self.is_on(own)
+        };
+        let has_settled = maturity(info.version) != "api/alpha" && self.named(info) != Some(false);
+        has_settled && kinds::all().map(|rules| rules.info()).any(is_followed)
+    }
 }
 
 #[cfg(test)]
@@ -189,11 +268,48 @@ mod tests {
     fn what_the_emulated_release_does_not_have_is_off() {
         assert!(read_as_of(33, "api/beta=true").unwrap().iter().all(|place| *place != BETA));
         assert!(read_as_of(32, "api/beta=true").unwrap().contains(&BETA));
-        assert!(read_as_of(32, "coordination.k8s.io/v1beta1=true").unwrap().contains(&BETA));
+        let whole = read_as_of(32, "coordination.k8s.io/v1beta1=true").unwrap_err();
+        let text = "cannot enable version coordination.k8s.io/v1beta1 in runtime-config because all the resources have \
+                    been introduced after the current version 1.32. Consider setting \
+                    --runtime-config-emulation-forward-compatible=true";
+        assert_eq!(whole, text);
         let error = read_as_of(32, "coordination.k8s.io/v1beta1/leasecandidates=true").unwrap_err();
         let text = "cannot enable resource leasecandidates in runtime-config because it is introduced at 1.33 after the \
-                    current version 1.32";
-        assert!(error.contains(text), "{error}");
+                    current version 1.32. Consider setting --runtime-config-emulation-forward-compatible=true";
+        assert_eq!(error, text);
+    }
+
+    #[test]
+    fn what_came_later_is_served_where_that_is_wished() {
+        let settings = |line: &str| {
+            let pairs = line.split(',').filter_map(|pair| pair.split_once('='));
+            pairs.map(|(key, on)| (key.to_owned(), on == "true")).collect::<BTreeMap<_, _>>()
+        };
+        let claims = |version: &'static str| {
+            let found = kinds::find("resource.k8s.io", version, "resourceclaims").unwrap();
+            move |served: &Served<'_>| served.has(found.info())
+        };
+        let introduced = kinds::find("resource.k8s.io", "v1", "resourceclaims").unwrap().info().introduced;
+        let before = MinorVersion { minor: introduced.minor - 1, ..introduced };
+        for (line, forward, expected) in [
+            ("", Forward::default(), false),
+            ("resource.k8s.io/v1beta1=true", Forward::default(), false),
+            ("resource.k8s.io/v1beta1=true", Forward { stable: true, named: false }, true),
+            ("resource.k8s.io/v1beta1=true,resource.k8s.io/v1=false", Forward { stable: true, named: false }, false),
+            ("", Forward { stable: true, named: false }, false),
+            ("resource.k8s.io/v1=true", Forward { stable: false, named: true }, true),
+            ("api/all=true", Forward { stable: false, named: true }, false),
+        ] {
+            let settings = settings(line);
+            let served = Served { settings: &settings, emulated: before, forward };
+            assert_eq!(claims("v1")(&served), expected, "{line} {forward:?}");
+        }
+        let options = parse(flags::ALL, ["--emulation-forward-compatible".to_owned()]).unwrap();
+        let mut errors = Errors::new();
+        Forward::read(&options, BINARY, &mut errors);
+        let text = "ServerRunOptions.EmulationForwardCompatible cannot be set to true if the emulation version is the same \
+                    as the binary version";
+        assert_eq!(errors.into_result().unwrap_err().to_string(), text);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use api_machinery::gvk::GroupResource;
 use component_base::flags::{Errors, Options};
 use registry::StorageMedia;
 use storage::{EtcdOptions, EtcdTls};
@@ -48,6 +49,8 @@ pub(super) fn read(options: &Options, errors: &mut Errors) -> StorageConfig {
         garbage_collector: options.bool("enable-garbage-collector"),
         delete_collection_workers: usize::try_from(workers).unwrap_or(1).max(1),
         uncached: uncached(options, errors),
+        count_interval: not_negative(options, "etcd-count-metric-poll-period", errors),
+        size_interval: not_negative(options, "etcd-db-metric-poll-interval", errors),
         compaction_interval: not_negative(options, "etcd-compaction-interval", errors),
         initialization_timeout: not_negative(options, "storage-initialization-timeout", errors),
         health_timeout: not_negative(options, "etcd-healthcheck-timeout", errors),
@@ -80,9 +83,13 @@ fn backend_of(options: &Options, errors: &mut Errors) -> BackendConfig {
     BackendConfig::Etcd(Box::new(etcd))
 }
 
-/// The resources without a cache: those that have none by default, and those of size 0.
+/// The resources without a cache: those that have none by default, and those of size 0; all without `--watch-cache`.
 fn uncached(options: &Options, errors: &mut Errors) -> BTreeSet<String> {
     let mut uncached = registry::uncached_by_default();
+    if !options.bool("watch-cache") {
+        let all = kinds::all().map(|rules| rules.info());
+        uncached.extend(all.map(|info| GroupResource::named(info.group, info.resource).to_string()));
+    }
     for entry in options.strings("watch-cache-sizes") {
         let Some((resource, size)) = entry.split_once('#') else {
             errors.push(format!("invalid value of watch cache size: {entry}"));

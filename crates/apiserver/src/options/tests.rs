@@ -36,12 +36,15 @@ fn a_usual_line_is_understood() {
 
 #[test]
 fn every_problem_is_told() {
-    let problems = completed("--tracing-config-file=/x --audit-log-path=- --audit-log-maxage=-3 --admission-control=NodeRestriction --authorization-mode=ABAC,Foo --secure-port=0 --watch-cache-sizes=a")
+    let problems = completed("--tracing-config-file=/x --audit-log-path=- --audit-log-maxage=-3 --admission-control=NodeRestriction,Nothing --enable-admission-plugins=PodSecurity --coordinated-leadership-retry-period=10s --max-connection-bytes-per-sec=-1 --authorization-mode=ABAC,Foo --secure-port=0 --watch-cache-sizes=a")
         .unwrap_err();
     for part in [
-        "--tracing-config-file is not supported by this server",
+        "unable to read tracing configuration from \"/x\"",
         "--audit-log-maxage -3 can't be a negative number",
-        "--admission-control is not supported by this server",
+        "admission-control plugin \"Nothing\" is unknown",
+        "admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive",
+        "--coordinated-leadership-renew-deadline must be greater than --coordinated-leadership-retry-period",
+        "--max-connection-bytes-per-sec can not be negative value",
         "authorization-mode ABAC's authorization policy file not passed",
         "authorization-mode \"Foo\" is not a valid mode",
         "--secure-port 0 must be between 1 and 65535",
@@ -69,7 +72,11 @@ fn every_problem_is_told() {
         --audit-log-maxage=366 --kubelet-read-only-port=1"
     );
     assert!(completed(&line).is_ok(), "defaults are accepted: {:?}", completed(&line).err());
-    assert!(completed(&format!("{KUBEADM} --watch-cache=false")).is_err());
+    let uncached = completed(&format!("{KUBEADM} --watch-cache=false")).unwrap().storage.uncached;
+    assert!(uncached.contains("configmaps") && uncached.contains("deployments.apps"));
+    let only = completed(&format!("{KUBEADM} --admission-control=NodeRestriction")).unwrap().admission.selection;
+    assert_eq!(only.enabled, ["NodeRestriction"]);
+    assert!(only.disabled.iter().any(|name| name == "NamespaceLifecycle"));
     let error = completed(&format!("{KUBEADM} --runtime-config=flowcontrol.apiserver.k8s.io/v1=false")).unwrap_err();
     let text =
         "--runtime-config=flowcontrol.apiserver.k8s.io/v1=false conflicts with --enable-priority-and-fairness=true";

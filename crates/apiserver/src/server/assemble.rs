@@ -11,12 +11,13 @@ use client::{ApiHandler, Client, ClientConfig, ClientCx, Credentials, InProcess,
 use component_base::Gates;
 use component_base::health::Health;
 use component_base::lifecycle::Lifecycle;
-use component_base::metrics::Metrics;
+use component_base::metrics::{Desc, Metrics, Stability, Value};
 use component_base::reload::spawn_reloader;
 use encryption::EncryptionMetrics;
 use kinds::info::ResourceInfo;
 use parking_lot::Mutex;
 use registry::{Registry, RegistryOptions, Track};
+use tracing_otlp::{Resource, Tracer};
 
 use super::store::Store;
 use super::{auditing, health};
@@ -26,6 +27,7 @@ use crate::authentication::{Authentication, External, Parts};
 use crate::authorization::{self, Impersonations, MirroredRoles, RbacAuthorizer};
 use crate::build_error::BuildError;
 use crate::config::{BuiltInResource, EncryptionFile, ServerConfig};
+use crate::coordination::Coordination;
 use crate::custom_kinds::CustomKinds;
 use crate::cx::ApiCx;
 use crate::flow_control::{self, FlowControl};
@@ -35,9 +37,15 @@ use crate::limits::{InFlight, Running, Seats};
 use crate::metrics::services::{AllocationMetrics, show_networks};
 use crate::metrics::{AdmissionMetrics, ApiMetrics};
 use crate::routes::Routes;
-use crate::server_id::{COMPONENT, server_id_hash};
+use crate::server_id::{self, COMPONENT, server_id, server_id_hash};
 use crate::webhooks::{ADMISSION_ANSWER_BYTES, CONVERSION_ANSWER_BYTES, WebhookClients, WebhookCredentials};
 use crate::{admission_lookup, extensions, gates, handlers, object_counts, storage_ready};
+
+const DROPPED_SPANS: Desc = Desc::new(
+    "coxswain_apiserver_dropped_spans_total",
+    "Spans of traces that never reached their collector.",
+    Stability::Alpha,
+);
 
 /// Makes the context of a server, the places that it serves, and the work that follows its start.
 pub(super) fn assemble(
@@ -48,16 +56,7 @@ pub(super) fn assemble(
     signer: Option<External>,
 ) -> Result<(Arc<ApiCx>, Routes, Hooks), BuildError> {
     metrics.show_gates(lifecycle.gates());
-    let mut options = registry_options(&config, &lifecycle, store);
-    encrypt(&config, &lifecycle, &metrics, &mut options)?;
-    options.allocation = Arc::new(AllocationMetrics::new(&metrics));
-    let registry = Registry::new(options);
-    show_networks(&metrics, &registry);
-    registry.install_built_in();
-    let disabled = not_served(&config, lifecycle.gates());
-    for (group, version, resource) in &disabled {
-        registry.remove(group, version, resource);
-    }
+    let (registry, disabled) = built_in(&config, &lifecycle, &metrics, store)?;
     let slis = Metrics::new(config.metrics.clone());
     let health = Health::new(&slis, config.livez_grace);
     let roles = MirroredRoles::default();
@@ -82,15 +81,20 @@ pub(super) fn assemble(
     #[cfg(test)]
     crate::tests::install(&mut routes);
     hooks.push(storage_ready::hook());
+    let tracer = tracer(&config, &lifecycle, &metrics)?;
     let audit = auditing::auditor(config.audit.as_ref(), &lifecycle, &metrics)?;
     let (served, others) = extensions::served(&config, &disabled, &lifecycle, &metrics, &health)?;
     let metrics = ApiMetrics::new(metrics, slis);
     let seats = seats(&config, &lifecycle, &registry, &metrics, &mut routes, &mut hooks);
     hooks.push(object_counts::hook());
+    if lifecycle.gates().enabled(gates::COORDINATED) {
+        hooks.push(Arc::new(Coordination));
+    }
     extensions::install(&mut routes, &mut hooks, &served, &others);
     if config.requests.fairness {
         hooks.push(Arc::new(flow_control::Producer));
     }
+    handlers::debugging(&mut routes, &config.debugging, &lifecycle);
     handlers::index(&mut routes, &others);
     let hooks = Hooks::new(hooks, &health)?;
     let cx = ApiCx {
@@ -112,10 +116,31 @@ pub(super) fn assemble(
         pre_shutdown: Mutex::default(),
         backend: Arc::clone(&store.backend),
         audit,
+        tracer,
         config,
         lifecycle,
     };
     Ok((Arc::new(cx), routes, hooks))
+}
+
+/// The resources of the built-in kinds that are served, and the kinds that are not.
+fn built_in(
+    config: &ServerConfig,
+    lifecycle: &Lifecycle,
+    metrics: &Arc<Metrics>,
+    store: &Store,
+) -> Result<(Arc<Registry>, BTreeSet<BuiltInResource>), BuildError> {
+    let mut options = registry_options(config, lifecycle, store);
+    encrypt(config, lifecycle, metrics, &mut options)?;
+    options.allocation = Arc::new(AllocationMetrics::new(metrics));
+    let registry = Registry::new(options);
+    show_networks(metrics, &registry);
+    registry.install_built_in();
+    let disabled = not_served(config, lifecycle.gates());
+    for (group, version, resource) in &disabled {
+        registry.remove(group, version, resource);
+    }
+    Ok((registry, disabled))
 }
 
 /// The admission plugins with what they are given.
@@ -165,6 +190,19 @@ fn conversion_webhooks(lifecycle: &Lifecycle, lookup: &Arc<dyn admission::Lookup
 
 fn webhook_cx(lifecycle: &Lifecycle, tasks: &'static str) -> ClientCx {
     ClientCx::new(Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()), lifecycle.tasks().child(tasks))
+}
+
+/// Who records traces, where the configuration says where they go.
+fn tracer(config: &ServerConfig, lifecycle: &Lifecycle, metrics: &Metrics) -> Result<Option<Tracer>, BuildError> {
+    let Some(settings) = &config.tracing else { return Ok(None) };
+    let resource =
+        Resource { service: "apiserver".to_owned(), instance: server_id(&server_id::host().unwrap_or_default()) };
+    let tracer = Tracer::start(settings, resource, lifecycle.clock(), lifecycle.rng(), lifecycle.tasks())?;
+    let counted = tracer.clone();
+    #[expect(clippy::cast_precision_loss, reason = "a count for a metric")]
+    let samples = move || vec![(Vec::new(), Value::Counter(counted.dropped() as f64))];
+    metrics.computed_counters(&DROPPED_SPANS, Box::new(samples));
+    Ok(Some(tracer))
 }
 
 /// Who gives seats to requests: priority levels, or two plain bounds.

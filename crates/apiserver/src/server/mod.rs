@@ -10,6 +10,7 @@ mod store;
 
 use std::sync::Arc;
 
+use component_base::debugging::Debugging;
 use component_base::lifecycle::Lifecycle;
 use component_base::metrics::Metrics;
 use component_base::serving::{Handler, SecureServing, ServerHandle};
@@ -106,6 +107,10 @@ impl Server {
     /// # Errors
     /// When certificates are bad or the port is taken.
     pub fn listen(&self) -> Result<Option<ServerHandle>, BuildError> {
+        let debugging = &self.cx.config.debugging;
+        if let Some(socket) = &debugging.socket {
+            Debugging::new(&self.cx.lifecycle, debugging.contention).listen(socket, self.cx.tasks())?;
+        }
         let Some(serving) = &self.cx.config.serving else { return Ok(None) };
         let serving = SecureServing { counters: self.cx.metrics.connections(), ..serving.clone() };
         let names = self_signed::names(&self.cx.config);

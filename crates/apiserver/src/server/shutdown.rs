@@ -14,6 +14,9 @@ const CONNECTIONS_DEADLINE: Duration = Duration::from_secs(2);
 /// How long audit events may take to reach their backends: three tries of a webhook that answers late.
 const AUDIT_DEADLINE: Duration = Duration::from_secs(30);
 
+/// How long the last spans may take to reach their collector.
+const TRACES_DEADLINE: Duration = Duration::from_secs(5);
+
 /// Ends the server: not ready first, then deaf, then idle.
 pub(crate) async fn shut_down(cx: &Arc<ApiCx>, handle: Option<&ServerHandle>) {
     let events = cx.lifecycle.events();
@@ -50,6 +53,9 @@ pub(crate) async fn shut_down(cx: &Arc<ApiCx>, handle: Option<&ServerHandle>) {
     // Nothing more is noted: what is noted may go.
     if let Some(auditor) = &cx.audit {
         auditor.shut_down(AUDIT_DEADLINE).await;
+    }
+    if let Some(tracer) = &cx.tracer {
+        tracer.shut_down(TRACES_DEADLINE).await;
     }
 }
 

@@ -6,6 +6,7 @@ use api_types::authentication_v1::UserInfo;
 use base::TokioClock;
 use component_base::lifecycle::Lifecycle;
 use component_base::version::{BINARY, MinorVersion};
+use component_base::zpages::{FLAGZ, STATUSZ};
 use component_base::{Feature, Gates, Versions};
 use futures_util::future::BoxFuture;
 
@@ -43,8 +44,25 @@ const ROWS: &[Row] = &[
     Row { feature: gates::JWKS_METRICS, see: |gates| Box::pin(issuer_families(gates)), on: "4", off: "2" },
     Row { feature: gates::SUBJECT_UID, see: |gates| Box::pin(uid(gates)), on: "u1", off: "" },
     Row { feature: gates::NODE_DECLARED_FEATURES, see: |gates| Box::pin(resized(gates)), on: "403", off: "200" },
+    Row { feature: FLAGZ, see: |gates| Box::pin(code("/flagz", gates)), on: "200", off: "404" },
+    Row { feature: STATUSZ, see: |gates| Box::pin(code("/statusz", gates)), on: "200", off: "404" },
+    Row { feature: gates::COORDINATED, see: |gates| Box::pin(strategy(gates)), on: "OldestEmulationVersion", off: "" },
     Row { feature: gates::REMOTE_UID, see: |gates| Box::pin(remote_uid(gates)), on: "u1", off: "" },
 ];
+
+/// How a path is answered.
+async fn code(path: &'static str, gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    api.get(path).await.code.to_string()
+}
+
+/// What is stored of the strategy of an election.
+async fn strategy(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    let lease = r#"{"metadata":{"name":"l"},"spec":{"strategy":"OldestEmulationVersion"}}"#;
+    let made = api.post("/apis/coordination.k8s.io/v1/namespaces/default/leases", lease).await.json();
+    made["spec"]["strategy"].as_str().unwrap_or_default().to_owned()
+}
 
 /// How a large answer is encoded for a client that takes what is compressed.
 async fn encoding(gates: Gates) -> String {

@@ -64,6 +64,7 @@ struct State {
 pub(super) struct Asked {
     pub(super) uri: String,
     pub(super) authorization: String,
+    pub(super) traceparent: String,
     pub(super) request: Value,
 }
 
@@ -145,9 +146,11 @@ async fn answer(state: Arc<Mutex<State>>, request: component_base::serving::Requ
     let bytes = body.collect().await.expect("a body").to_bytes();
     let review: Value = serde_json::from_slice(&bytes).expect("JSON");
     let authorization = parts.headers.get("authorization").map(|own| own.to_str().expect("a text").to_owned());
+    let traceparent = parts.headers.get("traceparent").map(|own| own.to_str().expect("a text").to_owned());
     let asked = Asked {
         uri: parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
         authorization: authorization.unwrap_or_default(),
+        traceparent: traceparent.unwrap_or_default(),
         request: review["request"].clone(),
     };
     let mut reply = {

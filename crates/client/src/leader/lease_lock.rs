@@ -108,6 +108,19 @@ impl LeaseLock {
         Ok(Attempt::Held)
     }
 
+    /// Renews the lease where somebody else has given it to us. It is not ours any longer once it has run out, or another
+    /// is to follow.
+    pub(super) async fn try_renew_what_was_given(&mut self) -> Result<Attempt, ClientError> {
+        let Some(found) = self.leases.get_opt(&self.name).await? else { return Ok(Attempt::HeldByOther) };
+        self.observe(found.clone());
+        let ends = found.spec.preferred_holder.as_ref().is_some_and(|next| !next.is_empty() && *next != self.identity);
+        if holder_of(&found) != self.identity || ends || !self.is_valid(&found) {
+            return Ok(Attempt::HeldByOther);
+        }
+        self.write(found).await?;
+        Ok(Attempt::Held)
+    }
+
     /// Gives the lease back if it is still ours.
     pub(super) async fn release(&mut self) -> Result<(), ClientError> {
         let Some(mut lease) = self.leases.get_opt(&self.name).await? else { return Ok(()) };

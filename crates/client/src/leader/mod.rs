@@ -2,11 +2,13 @@
 //!
 //! A candidate never compares clocks: it measures, on its own clock, for how long the record has not changed.
 
+mod candidate;
 mod lease_lock;
 #[cfg(test)]
 mod tests;
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +20,7 @@ use crate::client::Client;
 use crate::config::ConfigError;
 use crate::error::ClientError;
 use crate::events::{EventRecorder, EventType};
+pub use candidate::Candidacy;
 use lease_lock::{Attempt, LeaseLock};
 
 /// Candidates wait the retry period and up to this many times it more.
@@ -42,6 +45,9 @@ pub struct LeaderConfig {
     pub retry_period: Duration,
     /// Whether to give the lease back when stopped, so that another need not wait for its end.
     pub release_on_stop: bool,
+    /// For an election that somebody else decides: the versions that this instance stands for. It takes no lease that it
+    /// was not given, and steps down when another is to follow.
+    pub coordinated: Option<Candidacy>,
 }
 
 impl LeaderConfig {
@@ -56,6 +62,7 @@ impl LeaderConfig {
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
             release_on_stop: false,
+            coordinated: None,
         }
     }
 
@@ -162,21 +169,32 @@ impl LeaderElector {
         Fut: Future<Output = ()>,
     {
         let mut lock = LeaseLock::new(&self.client, &self.config);
+        let mut candidacy = pin!(self.stand());
         tokio::select! {
             biased;
             () = stop.cancelled() => return LeaderEnd::Stopped,
+            () = &mut candidacy => return LeaderEnd::Lost,
             () = self.acquire(&mut lock) => {}
         }
         let leading = stop.child_token();
         let end = tokio::select! {
             biased;
             () = stop.cancelled() => LeaderEnd::Stopped,
+            () = &mut candidacy => LeaderEnd::Lost,
             () = self.hold(&mut lock) => LeaderEnd::Lost,
             () = lead(leading.clone()) => LeaderEnd::Finished,
         };
         leading.cancel();
         self.step_down(&mut lock, end).await;
         end
+    }
+
+    /// Stands as a candidate where the election is somebody else's; never ends.
+    async fn stand(&self) {
+        match &self.config.coordinated {
+            Some(candidacy) => candidate::stand(&self.client, &self.config, candidacy).await,
+            None => std::future::pending().await,
+        }
     }
 
     async fn acquire(&self, lock: &mut LeaseLock) {
@@ -224,7 +242,10 @@ impl LeaderElector {
 
     /// One try to take or to renew the lease; nothing where it failed.
     async fn attempt(&self, lock: &mut LeaseLock) -> Option<Attempt> {
-        let outcome = lock.try_acquire_or_renew().await;
+        let outcome = match self.config.coordinated {
+            Some(_) => lock.try_renew_what_was_given().await,
+            None => lock.try_acquire_or_renew().await,
+        };
         let mut state = self.state.lock();
         if state.leader != lock.holder() {
             lock.holder().clone_into(&mut state.leader);

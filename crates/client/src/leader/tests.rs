@@ -245,3 +245,69 @@ async fn a_leader_that_sees_another_in_its_place_stops_at_once() {
     let went_on = taken.lock().unwrap().elapsed();
     assert!(went_on < Duration::from_secs(3), "{went_on:?}");
 }
+
+/// An instance of an election that the test decides.
+fn coordinated(server: &FakeServer, seed: u64) -> LeaderElector {
+    let candidacy = Candidacy { binary_version: "1.36.0".to_owned(), emulation_version: "1.35.0".to_owned() };
+    let config = LeaderConfig { coordinated: Some(candidacy), ..config(seed) };
+    LeaderElector::new(&server.client(), config, None).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_coordinated_candidate_leads_while_it_is_told_to() {
+    use api_machinery::meta::ObjectMeta;
+    use api_machinery::time::MicroTime;
+    use api_types::coordination_v1::LeaseSpec;
+    use api_types::coordination_v1beta1::LeaseCandidate;
+
+    let server = FakeServer::new();
+    let group = TaskGroup::new("test");
+    let elector = coordinated(&server, 1);
+    let (own, ended) = (elector.clone(), CancellationToken::new());
+    let told = ended.clone();
+    group.spawn_cancellable("candidate", async move {
+        assert_eq!(own.run(CancellationToken::new(), |_| std::future::pending()).await, LeaderEnd::Lost);
+        told.cancel();
+    });
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(!elector.is_leader(), "nobody gave it the lease");
+    let (name, client) = (elector.config.identity.clone(), server.client());
+    let candidates = client.namespaced::<LeaseCandidate>("kube-system");
+    let mut candidate = candidates.get(&name).await.unwrap();
+    assert_eq!((candidate.spec.lease_name.as_str(), candidate.spec.emulation_version.as_str()), ("test", "1.35.0"));
+    assert_eq!(candidate.spec.strategy, "OldestEmulationVersion");
+
+    let asked = MicroTime::from(client.clock().wall()) + Duration::from_secs(1);
+    candidate.spec.ping_time = Some(asked);
+    candidates.update(&candidate).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(candidates.get(&name).await.unwrap().spec.renew_time >= Some(asked), "it is there");
+
+    let leases = client.namespaced::<Lease>("kube-system");
+    let now = Some(MicroTime::from(client.clock().wall()));
+    let metadata = ObjectMeta { name: "test".to_owned(), namespace: "kube-system".to_owned(), ..ObjectMeta::default() };
+    let spec = LeaseSpec {
+        holder_identity: Some(name.clone()),
+        lease_duration_seconds: Some(5),
+        renew_time: now,
+        strategy: Some("OldestEmulationVersion".to_owned()),
+        ..LeaseSpec::default()
+    };
+    leases.create(&Lease { metadata, spec }).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(elector.is_leader());
+    let mut held = lease(&server).await;
+    assert_eq!(
+        (held.spec.lease_duration_seconds, held.spec.strategy.as_deref()),
+        (Some(15), Some("OldestEmulationVersion"))
+    );
+
+    held.spec.preferred_holder = Some("another".to_owned());
+    while leases.update(&held).await.is_err() {
+        held = lease(&server).await;
+        held.spec.preferred_holder = Some("another".to_owned());
+    }
+    tokio::time::timeout(Duration::from_secs(10), ended.cancelled()).await.expect("it steps down");
+    assert!(!elector.is_leader());
+    assert_eq!(lease(&server).await.spec.preferred_holder.as_deref(), Some("another"));
+}

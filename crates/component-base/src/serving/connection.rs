@@ -23,7 +23,7 @@ use hyper_util::server::conn::auto;
 use parking_lot::Mutex;
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
@@ -158,6 +158,20 @@ pub(super) async fn serve(
     peer.sni = session.server_name().map(|name| SniName(name.into()));
     let protocol = if session.alpn_protocol() == Some(b"h2") { Protocol::Http2 } else { Protocol::Http1 };
     run(cx, stream, peer, protocol, drain).await;
+}
+
+/// Serves a client of a Unix socket, who has no address.
+pub(super) async fn serve_local(cx: Arc<Connections>, stream: UnixStream, drain: CancellationToken) {
+    let nowhere = SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), 0);
+    let peer = Peer {
+        remote: RemoteAddr(nowhere),
+        local: None,
+        certificates: None,
+        sni: None,
+        go_away: GoAway::default(),
+        newcomer: Newcomer::default(),
+    };
+    run(cx, stream, peer, Protocol::Http1, drain).await;
 }
 
 /// Errors here cost only speed or the detection of dead peers, so they are not worth a connection.

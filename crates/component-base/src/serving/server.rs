@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{CancellationToken, Drained, TaskGroup};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Handler;
-use super::connection::{Connections, serve};
+use super::connection::{Connections, serve, serve_local};
 use super::newcomers::{Newcomer, Newcomers};
 use crate::tls::ServerTls;
 
@@ -135,6 +135,39 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Serves the clients of a Unix socket until `tasks` ends. The file system says who they may be.
+    pub fn spawn_unix(self, tasks: &TaskGroup, listener: UnixListener) {
+        let (connections, requests) = (tasks.child("connections"), tasks.child("requests"));
+        let permits = Arc::new(Semaphore::new(self.limits.connections));
+        let cx = Arc::new(Connections { server: self, requests, abort: CancellationToken::new() });
+        tasks.spawn_cancellable("accept", async move {
+            let mut pause = ACCEPT_PAUSE;
+            loop {
+                let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+                match listener.accept().await {
+                    Ok((stream, _)) => {
+                        pause = ACCEPT_PAUSE;
+                        let (cx, drain) = (Arc::clone(&cx), connections.token());
+                        connections.spawn("connection", async move {
+                            serve_local(cx, stream, drain).await;
+                            drop(permit);
+                        });
+                    }
+                    Err(error) => pause = rest(pause, &error).await,
+                }
+            }
+        });
+    }
+}
+
+/// Rests after a failed accept, and says for how long next time.
+async fn rest(pause: Duration, error: &std::io::Error) -> Duration {
+    tracing::warn!(%error, "Accepting a connection failed, trying again");
+    tokio::time::sleep(pause).await;
+    (pause * 2).min(ACCEPT_PAUSE_MAX)
+}
+
 /// How many connections there may be.
 struct Room {
     permits: Arc<Semaphore>,
@@ -154,11 +187,7 @@ async fn accept_all(listener: &TcpListener, tasks: &TaskGroup, room: Room, cx: A
                     None => cx.refused(remote),
                 }
             }
-            Err(error) => {
-                tracing::warn!(%error, "Accepting a connection failed, trying again");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(ACCEPT_PAUSE_MAX);
-            }
+            Err(error) => pause = rest(pause, &error).await,
         }
     }
 }

@@ -4,17 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::value::Value;
+use component_base::debugging::Debugging;
 use component_base::health::Health;
-use component_base::logging::Logging;
 use component_base::metrics::Metrics;
-use component_base::serving::{Body, Handler, Request, Response, full, text};
+use component_base::serving::{Handler, Request, Response, full, text};
+use component_base::zpages::Zpages;
 use http::{HeaderValue, Method, StatusCode, header};
-use http_body_util::BodyExt as _;
 
 use super::access::Access;
 
-/// The longest body that is read: a verbosity is a small number.
-const BODY_BYTES: usize = 1024;
 /// The longest time a request may take.
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -25,8 +23,9 @@ pub(super) struct Endpoint {
     pub(super) metrics: Arc<Metrics>,
     pub(super) slis: Arc<Metrics>,
     pub(super) config: Value,
-    pub(super) logging: Option<Logging>,
-    pub(super) profiling: bool,
+    pub(super) zpages: Zpages,
+    /// `/debug`, with `--profiling`.
+    pub(super) debugging: Option<Debugging>,
     /// Whether `/livez` and `/readyz` exist.
     pub(super) probes: bool,
     pub(super) page: Option<super::Page>,
@@ -66,39 +65,16 @@ impl Endpoint {
             }
             ("/metrics/slis", _) => self.slis.answer(),
             ("/configz", _) => json(&self.config),
-            ("/debug/flags/v", method) if self.profiling => {
-                if *method != Method::PUT {
-                    return text(StatusCode::NOT_ACCEPTABLE, "unsupported http method");
-                }
-                self.set_verbosity(&read(body).await)
-            }
-            _ => not_found(),
+            (_, method) => match &self.debugging {
+                Some(debugging) if Debugging::serves(path) => debugging.answer(path, method, body).await,
+                _ => self.zpages.answer(path, &parts.headers).unwrap_or_else(not_found),
+            },
         }
-    }
-
-    fn set_verbosity(&self, body: &[u8]) -> Response {
-        let level = std::str::from_utf8(body).ok().and_then(|text| text.trim().parse::<i32>().ok());
-        let (Some(level), Some(logging)) = (level, &self.logging) else {
-            return text(StatusCode::BAD_REQUEST, "error set flag value: expected a number\n");
-        };
-        logging.set_verbosity(level);
-        text(StatusCode::OK, format!("successfully set klog.logging.verbosity to {level}"))
     }
 }
 
 fn is_health(path: &str, endpoint: &str) -> bool {
     path.strip_prefix(endpoint).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// The start of a body; what is longer is no number.
-async fn read(mut body: Body) -> Vec<u8> {
-    let mut content = Vec::new();
-    while content.len() < BODY_BYTES
-        && let Some(Ok(frame)) = body.frame().await
-    {
-        content.extend_from_slice(frame.data_ref().map(AsRef::as_ref).unwrap_or_default());
-    }
-    content
 }
 
 fn not_found() -> Response {

@@ -12,14 +12,17 @@ use std::time::Duration;
 use api_machinery::value::Value;
 use base::{CancellationToken, SharedClock, SharedRng};
 use client::{
-    Client, ClientConfig, ClientCx, ConfigError, ContentType, EventRecorder, LeaderConfig, LeaderElector, LeaderEnd,
-    RequestMetrics,
+    Candidacy, Client, ClientConfig, ClientCx, ConfigError, ContentType, EventRecorder, LeaderConfig, LeaderElector,
+    LeaderEnd, RequestMetrics,
 };
-use component_base::Lifecycle;
+use component_base::debugging::{Contention, Debugging};
 use component_base::flags::{Errors, Options};
 use component_base::health::{Check, Endpoint as HealthEndpoint, Health};
 use component_base::metrics::{Desc, Metrics, MetricsOptions, Stability};
 use component_base::serving::{BoxError, Response, SecureServing};
+use component_base::version::{BINARY, MinorVersion};
+use component_base::zpages::Zpages;
+use component_base::{Feature, Lifecycle, Versions};
 use pki::{AltNames, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
 
 pub use access::{AccessError, AccessOptions};
@@ -36,6 +39,8 @@ const MASTER_STATUS: Desc = Desc::new(
     Stability::Alpha,
 )
 .labels(&["name"]);
+/// The API servers decide who leads.
+pub const COORDINATED: Feature = Feature::named("CoordinatedLeaderElection");
 const HOSTNAME_FILE: &str = "/proc/sys/kernel/hostname";
 
 /// What a manager is told by the flags that all managers have.
@@ -56,6 +61,8 @@ pub struct ProcessOptions {
     page: Option<Page>,
     /// Who tells of the election; the component itself where it is empty.
     election_reporter: String,
+    /// Whether the election may be coordinated (gate `CoordinatedLeaderElection`).
+    may_be_coordinated: bool,
 }
 
 /// A page of the process's own.
@@ -124,6 +131,13 @@ impl ProcessOptions {
         self
     }
 
+    /// Lets the API servers decide who leads where the gate `CoordinatedLeaderElection` is on.
+    #[must_use]
+    pub fn coordinated(mut self) -> Self {
+        self.may_be_coordinated = true;
+        self
+    }
+
     /// Serves a page of the process's own.
     #[must_use]
     pub fn with_page(mut self, path: &'static str, answer: impl Fn() -> Response + Send + Sync + 'static) -> Self {
@@ -168,6 +182,7 @@ impl ProcessOptions {
             probes: None,
             page: None,
             election_reporter: String::new(),
+            may_be_coordinated: false,
         })
     }
 }
@@ -217,7 +232,9 @@ where
 {
     let cx = options.client_cx(lifecycle);
     let client = Client::new(options.client.clone(), cx.clone())?;
-    let elector = options.leader.clone().map(|config| {
+    let coordinates = options.may_be_coordinated && lifecycle.gates().enabled(COORDINATED);
+    let elector = options.leader.clone().map(|mut config| {
+        config.coordinated = coordinates.then(|| candidacy(lifecycle.versions()));
         let reporter = if options.election_reporter.is_empty() { options.name } else { &options.election_reporter };
         let recorder = EventRecorder::new(&client, reporter, "");
         LeaderElector::new(&client, config, Some(recorder))
@@ -238,6 +255,12 @@ where
             elect(&elector, leading, leads, lead).await
         }
     }
+}
+
+/// What this process stands for in an election that others decide.
+fn candidacy(versions: Versions) -> Candidacy {
+    let whole = |version: MinorVersion| format!("{version}.0");
+    Candidacy { binary_version: whole(BINARY), emulation_version: whole(versions.emulated) }
 }
 
 async fn elect<F, A>(
@@ -321,8 +344,8 @@ fn serve(
         metrics: Arc::clone(metrics),
         slis,
         config,
-        logging: lifecycle.logging().cloned(),
-        profiling: options.profiling,
+        zpages: Zpages::new(options.name, lifecycle, &["/configz", "/healthz", "/metrics"]),
+        debugging: options.profiling.then(|| Debugging::new(lifecycle, Contention::Untold)),
         probes: options.probes.is_some(),
         page: options.page.clone(),
     };

@@ -13,7 +13,7 @@ use api_machinery::value::ValueMap;
 use component_base::flags::Options;
 use component_base::serving::BoxError;
 use component_base::{Component, Feature, Gates, Known, Lifecycle, no_config_file};
-use controller::process::{Leading, run_process};
+use controller::process::{COORDINATED, Leading, run_process};
 use controller::{ControllerSet, Environment, Stopped};
 
 use crate::ALL;
@@ -25,7 +25,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Give the lease back and wait for the controllers at a stop, instead of ending at once.
 const RELEASE_ON_EXIT: Feature = Feature::named("ControllerManagerReleaseLeaderElectionLockOnExit");
 /// The gates whose two sides are here.
-const GATES: Known = Known::switching(&[&[RELEASE_ON_EXIT]]);
+const GATES: Known = Known::switching(&[&[RELEASE_ON_EXIT, COORDINATED], component_base::zpages::GATES]);
 
 /// The binary.
 pub const COMPONENT: Component = Component {
@@ -53,7 +53,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let shown = config_shown();
     let gates = lifecycle.gates().clone();
     let process = config.process.clone();
-    run_process(process, &lifecycle, checks, shown, |leading| lead(set, config, gates, leading)).await
+    run_process(process.coordinated(), &lifecycle, checks, shown, |leading| lead(set, config, gates, leading)).await
 }
 
 async fn lead(set: Arc<ControllerSet>, config: Config, gates: Gates, leading: Leading) -> Result<(), BoxError> {

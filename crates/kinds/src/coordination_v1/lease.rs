@@ -4,6 +4,7 @@ use api_types::coordination_v1::Lease;
 use api_types::coordination_v1::constants::coordinated_lease_strategy::OLDEST_EMULATION_VERSION;
 
 use crate::field_rules;
+use crate::gates::COORDINATED_ELECTION;
 use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::table::Cell;
@@ -36,13 +37,18 @@ impl TypedRules for LeaseRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
-    fn prepare_create(_: &RuleContext, object: &mut Lease) {
-        // Coordinated election is behind a gate that is off.
+    fn prepare_create(cx: &RuleContext, object: &mut Lease) {
+        if cx.gates.enabled(COORDINATED_ELECTION) {
+            return;
+        }
         object.spec.strategy = None;
         object.spec.preferred_holder = None;
     }
 
-    fn prepare_update(_: &RuleContext, _: Endpoint, object: &mut Lease, old: &Lease) {
+    fn prepare_update(cx: &RuleContext, _: Endpoint, object: &mut Lease, old: &Lease) {
+        if cx.gates.enabled(COORDINATED_ELECTION) {
+            return;
+        }
         if old.spec.strategy.is_none() {
             object.spec.strategy = None;
         }

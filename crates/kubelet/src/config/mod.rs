@@ -29,13 +29,16 @@ pub(crate) mod gates {
     pub(crate) const ROTATE_SERVER_CERTIFICATE: Feature = Feature::named("RotateKubeletServerCertificate");
 
     /// All of them.
-    pub(crate) const KNOWN: Known = Known::switching(&[&[
-        EXTEND_WEBSOCKETS,
-        RESIZE_INIT_CONTAINERS,
-        DECLARED_FEATURES,
-        PREVENT_STATIC_POD_REFERENCES,
-        ROTATE_SERVER_CERTIFICATE,
-    ]]);
+    pub(crate) const KNOWN: Known = Known::switching(&[
+        &[
+            EXTEND_WEBSOCKETS,
+            RESIZE_INIT_CONTAINERS,
+            DECLARED_FEATURES,
+            PREVENT_STATIC_POD_REFERENCES,
+            ROTATE_SERVER_CERTIFICATE,
+        ],
+        component_base::zpages::GATES,
+    ]);
 }
 
 /// The kubelet's binary.

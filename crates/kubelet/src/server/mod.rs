@@ -22,9 +22,11 @@ use api_types::core_v1::Pod;
 use api_types::kubelet_config_v1beta1::KubeletConfiguration;
 use async_trait::async_trait;
 use base::{SharedClock, TaskGroup};
+use component_base::debugging::Debugging;
 use component_base::health::Health;
 use component_base::metrics::Metrics;
 use component_base::serving::{Handler, Request, Response};
+use component_base::zpages::Zpages;
 use futures_util::future::BoxFuture;
 use node_api::cri::Runtime;
 use parking_lot::Mutex;
@@ -63,6 +65,10 @@ pub(crate) struct Api {
     pub(crate) tasks: TaskGroup,
     /// Gate `ExtendWebSocketsToKubelet`.
     pub(crate) translates: bool,
+    /// `/flagz` and `/statusz`.
+    pub(crate) zpages: Zpages,
+    /// `/debug/pprof`.
+    pub(crate) debugging: Debugging,
     /// Changes the log's verbosity; none inside another process.
     pub(crate) set_verbosity: Option<Arc<dyn Fn(i32) + Send + Sync>>,
 }

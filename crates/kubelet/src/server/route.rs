@@ -48,9 +48,12 @@ pub(super) async fn full(api: Arc<Api>, request: Request) -> Response {
         (["checkpoint", rest @ ..], Some(query)) if is(&post) => debug::checkpoint(api, rest, &query).await,
         (["runningpods"], _) if is(&get) => pod_list(api.engine.running_pods().await.iter()),
         (["configz"], _) if is(&get) => configz(&api),
+        (["flagz" | "statusz"], _) if is(&get) => {
+            api.zpages.answer(uri.path().trim_end_matches('/'), request.headers()).unwrap_or_else(not_found)
+        }
         (["logs", rest @ ..], _) if is(&get) => debug::machine_logs(api, rest, request.headers()).await,
         (["debug", "flags", "v"], _) => debug::verbosity(api, request).await,
-        (["debug", "pprof", ..], _) => debug::profiles(&api),
+        (["debug", "pprof", ..], _) => debug::profiles(&api, request).await,
         (["exec" | "attach" | "portForward" | "run" | "checkpoint" | "containerLogs", ..], _) => {
             text(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed")
         }

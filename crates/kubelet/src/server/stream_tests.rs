@@ -6,6 +6,8 @@ use api_machinery::time::GoDuration;
 use api_types::core_v1::Pod;
 use authn::Anonymous;
 use base::{Rng, TokioClock};
+use component_base::Lifecycle;
+use component_base::debugging::Contention;
 use component_base::metrics::MetricsOptions;
 use component_base::serving::{PortSharing, Security, Server, bind, empty, full, handler_fn};
 use http::StatusCode;
@@ -122,6 +124,7 @@ fn api(engine: PodEngine, runtime: Arc<FakeRuntime>, clock: SharedClock, tasks: 
     let groups = CgroupSettings::new(names, true, true, Duration::from_millis(100), -1);
     let groups = PodGroups::new(Arc::new(FakeCgroups::new()), groups);
     let boot = api_machinery::time::Time::default();
+    let lifecycle = Lifecycle::new("kubelet", clock.clone(), base::Rng::seeded(1));
     Api {
         engine,
         config: Arc::new(KubeletConfiguration::default()),
@@ -138,6 +141,8 @@ fn api(engine: PodEngine, runtime: Arc<FakeRuntime>, clock: SharedClock, tasks: 
         clock,
         tasks: tasks.clone(),
         translates,
+        zpages: Zpages::new("kubelet", &lifecycle, &[]),
+        debugging: Debugging::new(&lifecycle, Contention::Untold),
         set_verbosity: None,
     }
 }

@@ -25,7 +25,7 @@ use component_base::health::Check;
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{BoxError, text};
 use component_base::{Component, Known, Lifecycle};
-use controller::process::{Leading, run_process};
+use controller::process::{COORDINATED, Leading, run_process};
 use http::StatusCode;
 
 pub use client_writer::ClientWriter;
@@ -51,7 +51,7 @@ pub const COMPONENT: Component = Component {
     about: "The Kubernetes scheduler decides on which node each pod runs: it looks for nodes that can run the pod, \
             scores them, and binds the pod to the best one.",
     flags: flags::FLAGS,
-    gates: Known::KUBERNETES,
+    gates: Known::switching(&[&[COORDINATED], component_base::zpages::GATES]),
     prepare: settings::prepare,
     drain: DRAIN,
 };
@@ -97,7 +97,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         leads.store(true, Ordering::Relaxed);
         lead(settings, client, watches, leading)
     };
-    run_process(process, &lifecycle, Vec::new(), shown, work).await
+    run_process(process.coordinated(), &lifecycle, Vec::new(), shown, work).await
 }
 
 /// Plugins that cannot be built are a reason not to start, not one to fail when the election is won. What they ask for is

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use base::TaskGroup;
+use base::trace::{self, Kind, Span};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
@@ -76,6 +77,8 @@ impl Transport {
     async fn call(self, request: Request<Body>) -> Result<Response<Body>, Status> {
         let _calling = self.calls.begin();
         let (mut head, body) = request.into_parts();
+        let span = call_span(&head.uri);
+        trace::inject(&span, &mut head.headers);
         head.uri = self.target.uri(&head.uri).map_err(|error| Status::internal(error.to_string()))?;
         let head = Request::from_parts(head, ());
         let (response, stream) = self.sender().await?.send_request(head, false).map_err(|error| broken(&error))?;
@@ -84,6 +87,7 @@ impl Transport {
             self.tasks.spawn_cancellable("etcd-requests", sending);
         }
         let (head, stream) = response.await.map_err(|error| broken(&error))?.into_parts();
+        drop(span);
         Ok(Response::from_parts(head, Body::new(answer::Answer::new(stream))))
     }
 
@@ -124,6 +128,14 @@ impl Transport {
         if dial.as_ref().is_some_and(|dial| dial.ptr_eq(ended)) {
             *dial = None;
         }
+    }
+}
+
+/// The span of a call on behalf of a traced request, by the name of what is called (`etcdserverpb.KV/Txn`).
+fn call_span(uri: &http::Uri) -> Span {
+    match trace::current() {
+        Some(scope) => scope.child(uri.path().trim_start_matches('/').to_owned(), Kind::Client),
+        None => Span::none(),
     }
 }
 
