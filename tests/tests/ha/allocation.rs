@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use api_machinery::meta::DeleteOptions;
 use api_types::core_v1::{Service, ServicePort};
+use api_types::networking_v1::ServiceCIDR;
 use client::Client;
 
-use crate::{at_once, both, doubled};
+use crate::{at_once, both, doubled, until};
 
 const SERVICES: usize = 40;
 /// Longer than the repair of addresses and ports takes to come round.
@@ -83,4 +84,51 @@ async fn given_to(client: &Client, address: &str) -> String {
     let all = client.namespaced::<Service>("default").list(&Default::default()).await.expect("a list").items;
     let found = all.iter().find(|service| service.spec.cluster_ip == address);
     found.expect("somebody has it").metadata.name.clone()
+}
+
+/// A network that comes through one server is given out by the other, and stays for as long as somebody has an address of
+/// it, though it is to go.
+#[test]
+fn a_network_comes_and_goes_for_both() {
+    doubled(async |cluster| {
+        let servers = both(cluster);
+        let [one, other] = &servers[..] else { panic!("two servers") };
+        let within = |name: &str, address: &str| {
+            let mut wanted = service(name);
+            wanted.spec.cluster_ip = address.to_owned();
+            wanted
+        };
+        let (of_one, of_other) = (one.namespaced::<Service>("default"), other.namespaced::<Service>("default"));
+        let refused = of_other.create(&within("early", "172.31.0.9")).await.expect_err("there is no such network");
+        assert!(refused.to_string().contains("the provided network does not match the current range"), "{refused}");
+
+        let networks = one.all::<ServiceCIDR>();
+        let mut more = ServiceCIDR::default();
+        more.metadata.name = "more".to_owned();
+        more.spec.cidrs = vec!["172.31.0.0/24".to_owned()];
+        networks.create(&more).await.expect("a network");
+        let is_ready = |own: &ServiceCIDR, status: &str| {
+            own.status.conditions.iter().any(|condition| (&*condition.type_, &*condition.status) == ("Ready", status))
+        };
+        until("it is ready", Duration::from_secs(20), async || {
+            is_ready(&networks.get("more").await.expect("it is there"), "True")
+        })
+        .await;
+        of_other.create(&within("early", "172.31.0.9")).await.expect("an address of it");
+
+        networks.delete("more", &DeleteOptions::default()).await.map(drop).expect("it was there");
+        until("it says why it stays", Duration::from_secs(20), async || {
+            is_ready(&networks.get("more").await.expect("it is there"), "False")
+        })
+        .await;
+        for services in [&of_one, &of_other] {
+            let refused = services.create(&within("late", "172.31.0.10")).await.expect_err("it is to go");
+            assert!(refused.to_string().contains("does not match the current range"), "{refused}");
+        }
+        of_one.delete("early", &DeleteOptions::default()).await.map(drop).expect("it was there");
+        until("it is gone", Duration::from_secs(30), async || {
+            networks.get_opt("more").await.expect("an answer").is_none()
+        })
+        .await;
+    });
 }

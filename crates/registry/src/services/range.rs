@@ -173,3 +173,75 @@ fn decode(value: &[u8]) -> Result<RangeAllocation, RangeError> {
     }
     object::from_json(value).map(|(stored, _)| stored).map_err(|error| unreadable(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use base::Rng;
+    use storage::{Memory, MemoryOptions};
+
+    use super::*;
+    use crate::services::NoRecorder;
+
+    /// A bitmap as upstream's server writes it: its envelope, and within it metadata without anything, whose members that
+    /// are no pointers are written all the same.
+    fn stored(data: &[u8]) -> Vec<u8> {
+        let length = u8::try_from(data.len()).unwrap();
+        [
+            &b"k8s\0\x0a\x15\x0a\x02v1\x12\x0fRangeAllocation\x12"[..],
+            &[0x21 + length],
+            b"\x0a\x10\x0a\x00\x12\x00\x1a\x00\x22\x00\x2a\x00\x32\x00\x38\x00\x42\x00\x12\x0b30000-32767\x1a",
+            &[length],
+            data,
+            b"\x1a\x00\x22\x00",
+        ]
+        .concat()
+    }
+
+    fn range(text: &str, size: u32) -> (Range, Arc<Memory>) {
+        let (clock, group) = (base::TokioClock::shared(), base::TaskGroup::new("range"));
+        let store = Memory::new(MemoryOptions::default(), clock, &group);
+        let key = "/registry/ranges/servicenodeports".to_owned();
+        let backend = Arc::clone(&store) as Arc<dyn Backend>;
+        (Range::new(backend, Rng::seeded(1), key, text.to_owned(), (size, 16), Arc::new(NoRecorder)), store)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_stored_is_upstreams_bytes() {
+        let (range, store) = range("30000-32767", 2_768);
+        // Ports 30000 and 30009.
+        store.txn(&range.key, Expect::Absent, Write::put(stored(&[0b10, 0b1]))).await.unwrap();
+        for (port, expected) in [(0, Err(RangeError::Taken)), (9, Err(RangeError::Taken)), (1, Ok(()))] {
+            assert_eq!(range.take(port).await, expected, "{port}");
+        }
+        for (freed, left) in [(20, &[0b10, 0b11][..]), (1, &[0b10, 0b1]), (9, &[0b1])] {
+            range.free(freed).await.unwrap();
+            assert_eq!(store.get(&range.key).await.unwrap().kv.unwrap().value, stored(left), "without {freed}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn upstreams_golden_object_is_read_whatever_it_is_written_as() {
+        let Some(golden) = test_facts::outside("api-roundtrip") else { return };
+        for ending in ["pb", "json"] {
+            let (range, store) = range("rangeValue", 64);
+            let bytes = std::fs::read(golden.join(format!("core.v1.RangeAllocation.{ending}"))).unwrap();
+            let data = decode(&bytes).unwrap().data.0;
+            store.txn(&range.key, Expect::Absent, Write::put(bytes)).await.unwrap();
+            let found = range.to_rebuild().await.unwrap().bitmap;
+            assert_eq!((found.encode(), found.count() > 0), (data, true), "{ending}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_range_of_other_flags_waits_for_repair() {
+        let (range, store) = range("31000-31999", 1_000);
+        store.txn(&range.key, Expect::Absent, Write::put(stored(&[0b1]))).await.unwrap();
+        assert_eq!(range.take_any().await, Err(RangeError::OtherRange));
+        let (stored, mut new) = (range.to_rebuild().await.unwrap(), Bitmap::new(1_000));
+        new.take(5);
+        assert!(range.rebuilt(&stored, &new).await.unwrap());
+        assert_eq!(range.take(5).await, Err(RangeError::Taken));
+        range.take(6).await.unwrap();
+        assert!(!range.rebuilt(&stored, &new).await.unwrap(), "it has changed since");
+    }
+}
