@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use api_machinery::meta::{DeleteOptions, ListOptions, Preconditions};
 use api_machinery::object::{Kind, Object};
@@ -201,7 +200,7 @@ impl AddressAllocator {
     async fn take_any_of(&self, network: Cidr, owner: &Owner) -> Result<IpAddr, AddressError> {
         let began = self.clock.monotonic();
         let found = self.find_any_of(network, owner).await;
-        let took: Duration = self.clock.monotonic() - began;
+        let took = self.clock.monotonic() - began;
         self.recorder.address(network, Scope::Dynamic, found.is_ok(), took);
         found
     }

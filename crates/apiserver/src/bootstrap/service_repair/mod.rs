@@ -18,7 +18,7 @@ use crate::hooks::{HookError, PostStartHook};
 const PERIOD: Duration = Duration::from_secs(3 * 60);
 /// Pause after a comparison that failed.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
-/// The same before the first that works: the networks of Services may not be there yet.
+/// The same before the first that works, to begin with: the networks of Services may not be there yet.
 const FIRST_RETRY_PERIOD: Duration = Duration::from_millis(50);
 /// How long the first comparisons may take; then the server ends.
 const FIRST_LIMIT: Duration = Duration::from_secs(60);
@@ -50,9 +50,11 @@ where
     A: Future<Output = Result<(), E>>,
     E: std::fmt::Display,
 {
+    let mut pause = FIRST_RETRY_PERIOD;
     while let Err(error) = pass().await {
         tracing::debug!(%error, "Comparing the allocators with the Services failed");
-        tokio::time::sleep(FIRST_RETRY_PERIOD).await;
+        tokio::time::sleep(pause).await;
+        pause = RETRY_PERIOD.min(pause * 2);
     }
 }
 
