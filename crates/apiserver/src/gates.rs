@@ -18,6 +18,8 @@ pub(crate) const DEVICES: Feature = Feature::named("DynamicResourceAllocation");
 pub(crate) const ISSUER_EGRESS: Feature = Feature::named("StructuredAuthenticationConfigurationEgressSelector");
 /// The keys of issuers of tokens are told of in metrics.
 pub(crate) const JWKS_METRICS: Feature = Feature::named("StructuredAuthenticationConfigurationJWKSMetrics");
+/// Plug-ins of the deprecated version may keep the keys of what is stored.
+pub(crate) const KMS_V1: Feature = Feature::named("KMSv1");
 /// Servers behind this one are told of users' uids.
 pub(crate) const REMOTE_UID: Feature = Feature::named("RemoteRequestHeaderUID");
 /// Nodes say which features they have, and updates of pods are held against it.
@@ -38,6 +40,7 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         DEVICES,
         ISSUER_EGRESS,
         JWKS_METRICS,
+        KMS_V1,
         REMOTE_UID,
         NODE_DECLARED_FEATURES,
     ],

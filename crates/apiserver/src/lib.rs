@@ -19,6 +19,7 @@ mod custom_resources;
 mod cx;
 mod digest;
 mod discovery;
+mod encryption_reload;
 mod extensions;
 mod flow_control;
 mod follow;

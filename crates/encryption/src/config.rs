@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use api_types::apiserver_config_v1::{self, API_VERSION, EncryptionConfiguration};
-use aws_lc_rs::digest;
 use component_base::config_file;
 
+use crate::digest::sha256;
 use crate::validate::validate;
 
 const KIND: &str = "EncryptionConfiguration";
@@ -37,9 +37,8 @@ pub(crate) fn read(path: &Path) -> Result<Document, ConfigError> {
         return Err(failed("reading", &format_args!("it is larger than {} bytes", config_file::MAX_BYTES)));
     }
     let text = std::fs::read_to_string(path).map_err(|error| failed("reading", &error))?;
-    let digest = digest::digest(&digest::SHA256, text.as_bytes());
-    let digits: Vec<String> = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Document { text, hash: format!("sha256:{}", digits.concat()) })
+    let hash = sha256(text.as_bytes());
+    Ok(Document { text, hash })
 }
 
 /// The configuration that a text states.

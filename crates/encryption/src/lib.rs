@@ -6,6 +6,8 @@
 
 mod ciphers;
 pub mod config;
+mod digest;
+mod kms;
 mod live;
 mod metrics;
 mod providers;
@@ -14,5 +16,22 @@ mod rules;
 mod tests;
 mod validate;
 
+use base::{SharedClock, SharedRng, TaskGroup};
+
 pub use live::Live;
 pub use metrics::EncryptionMetrics;
+
+/// What providers are given by the server.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// The time.
+    pub clock: SharedClock,
+    /// For the names of calls; keys are the system's.
+    pub rng: SharedRng,
+    /// Where what follows plug-ins and the file runs.
+    pub tasks: TaskGroup,
+    /// What is counted.
+    pub metrics: EncryptionMetrics,
+    /// Whether plug-ins of the deprecated version may be used (gate `KMSv1`).
+    pub kms_v1: bool,
+}

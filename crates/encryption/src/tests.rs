@@ -4,15 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use api_machinery::gvk::GroupResource;
-use base::TokioClock;
+use base::{Rng, TaskGroup, TokioClock};
 use bytes::Bytes;
 use component_base::metrics::{Metrics, MetricsOptions};
-use component_base::reload::Reload as _;
+use server_api::kms::fake::{Fault, PluginProcess};
 use storage::{Key, TransformError, Transformer};
 
 use crate::config::parse;
 use crate::rules::Rules;
-use crate::{EncryptionMetrics, Live};
+use crate::{EncryptionMetrics, Live, Surroundings};
 
 const HEAD: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n";
 /// 32 bytes each.
@@ -29,11 +29,22 @@ fn keys(provider: &str, keys: &[(&str, &str)]) -> String {
     format!("{{{provider}: {{keys: [{}]}}}}", keys.join(", "))
 }
 
+fn surroundings(metrics: &Metrics) -> Surroundings {
+    Surroundings {
+        clock: TokioClock::shared(),
+        rng: Rng::seeded(1),
+        tasks: TaskGroup::new("test"),
+        metrics: EncryptionMetrics::new(metrics, "me".into()),
+        kms_v1: false,
+    }
+}
+
 fn refused(text: &str) -> String {
     let parsed = parse(Path::new("file"), text, true);
+    let around = surroundings(&Metrics::new(MetricsOptions::default()));
     parsed
         .map_err(|error| error.to_string())
-        .and_then(|config| Rules::new(&config).map(drop).map_err(|error| error.to_string()))
+        .and_then(|config| Rules::new(&config, &around).map(drop).map_err(|error| error.to_string()))
         .unwrap_err()
 }
 
@@ -41,7 +52,6 @@ fn refused(text: &str) -> String {
 fn mistakes_are_told_with_their_place() {
     let identity = "{identity: {}}";
     let in_first = |provider: &str| element("secrets", provider);
-    let kms = |rest: &str| in_first(&format!("{{kms: {{{rest}}}}}"));
     let cases = [
         (String::new(), "resources: Required value: at least one resources is required"),
         (
@@ -86,15 +96,6 @@ fn mistakes_are_told_with_their_place() {
             element("\"*.*\"", identity) + &element("\"*.\"", identity),
             "resource \"*.\" is masked by earlier rule \"*.*\"",
         ),
-        (kms("name: a, endpoint: \"unix:///x\", apiVersion: v2, cachesize: 3"), "cachesize is not supported in v2"),
-        (
-            kms("name: a, endpoint: \"http://x\", apiVersion: v2"),
-            "unsupported scheme \"http\" for KMS provider, only unix",
-        ),
-        (kms("name: \"a:b\", endpoint: \"unix:///x\", apiVersion: v2"), "name a:b, must not contain ':'"),
-        (kms("endpoint: \"unix:///x\", timeout: 0s"), "timeout should be a positive value"),
-        (kms("name: a, endpoint: \"unix:///x\", apiVersion: v3"), "unsupported apiVersion apiVersion for KMS provider"),
-        (kms("name: a, endpoint: \"unix:///x\", apiVersion: v2"), "this server has no KMS providers"),
         ("- surprise: 1\n".to_owned(), "strict decoding error"),
     ];
     for (body, expected) in cases {
@@ -106,9 +107,36 @@ fn mistakes_are_told_with_their_place() {
     assert!(refused("apiVersion: v2\nkind: EncryptionConfig").contains("no kind \"EncryptionConfig\" is registered"));
 }
 
+#[test]
+fn mistakes_about_plug_ins_are_told() {
+    let kms = |rest: &str| element("secrets", &format!("{{kms: {{{rest}}}}}"));
+    let cases = [
+        (kms("name: a, endpoint: \"unix:///x\", apiVersion: v2, cachesize: 3"), "cachesize is not supported in v2"),
+        (
+            kms("name: a, endpoint: \"http://x\", apiVersion: v2"),
+            "unsupported scheme \"http\" for KMS provider, only unix",
+        ),
+        (kms("name: \"a:b\", endpoint: \"unix:///x\", apiVersion: v2"), "name a:b, must not contain ':'"),
+        (kms("endpoint: \"unix:///x\", timeout: 0s"), "timeout should be a positive value"),
+        (kms("name: a, endpoint: \"unix:///x\", apiVersion: v3"), "unsupported apiVersion apiVersion for KMS provider"),
+        (kms("name: a, endpoint: \"unix:///x\""), "KMSv1 is deprecated and will only receive security updates going"),
+        (kms("name: a, endpoint: \"unix:\", apiVersion: v2"), "invalid endpoint \"unix:\", expected unix:///path"),
+        (
+            kms("name: a, endpoint: \"unix:///x\", apiVersion: v2")
+                + &kms("name: a, endpoint: \"unix:///y\", apiVersion: v2"),
+            "resources[1].providers[0].kms.name: Invalid value: \"a\": duplicate KMS provider name a, names must be",
+        ),
+    ];
+    for (body, expected) in cases {
+        let error = refused(&format!("{HEAD}{body}"));
+        assert!(error.contains(expected), "{body}: {error}");
+    }
+}
+
 struct Fixture {
     directory: tempfile::TempDir,
     live: Arc<Live>,
+    metrics: Arc<Metrics>,
 }
 
 impl Fixture {
@@ -116,9 +144,9 @@ impl Fixture {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("config.yaml");
         std::fs::write(&path, format!("{HEAD}{body}")).unwrap();
-        let metrics = EncryptionMetrics::new(&Metrics::new(MetricsOptions::default()), "me".into());
-        let live = Live::load(&path, true, TokioClock::shared(), metrics).unwrap();
-        Self { directory, live }
+        let metrics = Metrics::new(MetricsOptions::default());
+        let live = Live::load(&path, true, surroundings(&metrics)).unwrap();
+        Self { directory, live, metrics }
     }
 
     fn becomes(&self, body: &str) {
@@ -174,18 +202,18 @@ async fn keys_are_rotated_while_it_runs() {
 
     // One key, and what was plain is still read.
     fixture.becomes(&rules(&(keys("aescbc", &[("k1", ONE)]) + ", {identity: {}}")));
-    assert!(fixture.live.reload().unwrap());
-    assert!(!fixture.live.reload().unwrap(), "nothing changed");
+    assert!(fixture.live.look_again().await.unwrap());
+    assert!(!fixture.live.look_again().await.unwrap(), "nothing changed");
     let first = written(&secrets).await;
     assert_eq!((stale(&secrets, &plain).await, stale(&secrets, &first).await), (Ok(true), Ok(false)));
 
     // A second one of the same provider, then another provider before it.
     fixture.becomes(&rules(&keys("aescbc", &[("k2", TWO), ("k1", ONE)])));
-    assert!(fixture.live.reload().unwrap());
+    assert!(fixture.live.look_again().await.unwrap());
     assert_eq!(stale(&secrets, &first).await, Ok(true));
     let second = written(&secrets).await;
     fixture.becomes(&rules(&(keys("aesgcm", &[("k2", TWO)]) + ", " + &keys("aescbc", &[("k2", TWO)]))));
-    assert!(fixture.live.reload().unwrap());
+    assert!(fixture.live.look_again().await.unwrap());
     assert_eq!(stale(&secrets, &second).await, Ok(true));
     let no_key = "no matching key was found for the provided AES transformer".to_owned();
     assert_eq!(stale(&secrets, &first).await, Err(no_key));
@@ -194,7 +222,7 @@ async fn keys_are_rotated_while_it_runs() {
     // A mistake leaves everything as it was, and is told of again.
     fixture.becomes("  - nonsense\n");
     for _ in 0..2 {
-        assert!(fixture.live.reload().unwrap_err().to_string().contains("error while parsing file: "));
+        assert!(fixture.live.look_again().await.unwrap_err().to_string().contains("error while parsing file: "));
     }
     assert_eq!(stale(&secrets, &written(&secrets).await).await, Ok(false));
 }
@@ -211,4 +239,41 @@ async fn what_was_moved_or_belongs_to_another_key_is_refused() {
     assert_eq!(stale(&pods, &stored).await, Ok(true));
     let unencrypted = fixture.of("", "services").on_read(&place(), &stored).await;
     assert_eq!(unencrypted.unwrap_err().0, "identity transformer tried to read encrypted data");
+}
+
+#[tokio::test]
+async fn a_plug_in_must_be_well_before_it_is_used() {
+    let fixture = Fixture::new(&element("secrets", "{identity: {}}"));
+    assert_eq!(fixture.live.checks().len(), 1, "one check for all plug-ins that there may be");
+    let socket = fixture.directory.path().join("kms.sock");
+    let process = PluginProcess::start(socket, "kms::tests::plugin_process");
+    process.behave("k1", Fault::Unwell);
+    let url = process.url();
+    fixture.becomes(&element(
+        "secrets",
+        &format!("{{kms: {{apiVersion: v2, name: p, endpoint: \"{url}\"}}}}, {{identity: {{}}}}"),
+    ));
+    let secrets = fixture.of("", "secrets");
+    let plain = written(&secrets).await;
+    let error = fixture.live.look_again().await.unwrap_err().to_string();
+    assert!(error.contains("kmsv2 Provider p is not healthy, error: got unexpected healthz status"), "{error}");
+    assert_eq!(&written(&secrets).await[..], b"words", "the former file is in force");
+
+    process.behave("k1", Fault::None);
+    assert!(fixture.live.look_again().await.unwrap());
+    let stored = written(&secrets).await;
+    assert!(stored.starts_with(b"k8s:enc:kms:v2:p:"), "{stored:?}");
+    assert_eq!((stale(&secrets, &plain).await, stale(&secrets, &stored).await), (Ok(true), Ok(false)));
+    process.behave("k2", Fault::None);
+
+    let text = fixture.metrics.text();
+    for line in [
+        "reloads_total{apiserver_id_hash=\"me\",status=\"success\"} 1",
+        "reloads_total{apiserver_id_hash=\"me\",status=\"failure\"} 1",
+        "transformer_prefix=\"k8s:enc:kms:v2:p:\"} 1",
+        "method_name=\"/v2.KeyManagementService/Encrypt\",provider_name=\"p\"",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert_eq!(text.matches("apiserver_encryption_config_controller_last_config_info{").count(), 1, "{text}");
 }

@@ -9,11 +9,9 @@ use admission::{ImagePolicyConfig, ImageReviewer};
 use base::CancellationToken;
 use client::{ApiHandler, Client, ClientConfig, ClientCx, Credentials, InProcess, Peer};
 use component_base::Gates;
-use component_base::health::Health;
 use component_base::lifecycle::Lifecycle;
 use component_base::metrics::{Desc, Metrics, Stability, Value};
-use component_base::reload::spawn_reloader;
-use encryption::EncryptionMetrics;
+use encryption::{EncryptionMetrics, Live};
 use kinds::info::ResourceInfo;
 use parking_lot::Mutex;
 use registry::{Registry, RegistryOptions, Track};
@@ -39,7 +37,7 @@ use crate::metrics::{AdmissionMetrics, ApiMetrics};
 use crate::routes::Routes;
 use crate::server_id::{self, COMPONENT, server_id, server_id_hash};
 use crate::webhooks::{ADMISSION_ANSWER_BYTES, CONVERSION_ANSWER_BYTES, WebhookClients, WebhookCredentials};
-use crate::{admission_lookup, extensions, gates, handlers, object_counts, storage_ready};
+use crate::{admission_lookup, encryption_reload, extensions, gates, handlers, object_counts, storage_ready};
 
 const DROPPED_SPANS: Desc = Desc::new(
     "coxswain_apiserver_dropped_spans_total",
@@ -56,11 +54,12 @@ pub(super) fn assemble(
     signer: Option<External>,
 ) -> Result<(Arc<ApiCx>, Routes, Hooks), BuildError> {
     metrics.show_gates(lifecycle.gates());
-    let (registry, disabled) = built_in(&config, &lifecycle, &metrics, store)?;
+    let mut options = registry_options(&config, &lifecycle, store);
+    let encryption = encrypt(&config, &lifecycle, &metrics, &mut options)?;
+    let (registry, disabled) = built_in(&config, &lifecycle, &metrics, options);
     let slis = Metrics::new(config.metrics.clone());
-    let health = Health::new(&slis, config.livez_grace);
     let roles = MirroredRoles::default();
-    health::add(&health, &lifecycle, &store.backend, &config.storage, &roles)?;
+    let health = health::of(&config, &lifecycle, &slis, &store.backend, &roles, encryption.as_ref())?;
 
     let parts = Parts { config: &config, registry: &registry, lifecycle: &lifecycle, metrics: &metrics };
     let authentication = Authentication::build(&parts, signer)?;
@@ -81,6 +80,7 @@ pub(super) fn assemble(
     #[cfg(test)]
     crate::tests::install(&mut routes);
     hooks.push(storage_ready::hook());
+    hooks.extend(encryption.and_then(encryption_reload::hook));
     let tracer = tracer(&config, &lifecycle, &metrics)?;
     let audit = auditing::auditor(config.audit.as_ref(), &lifecycle, &metrics)?;
     let (served, others) = extensions::served(&config, &disabled, &lifecycle, &metrics, &health)?;
@@ -128,10 +128,8 @@ fn built_in(
     config: &ServerConfig,
     lifecycle: &Lifecycle,
     metrics: &Arc<Metrics>,
-    store: &Store,
-) -> Result<(Arc<Registry>, BTreeSet<BuiltInResource>), BuildError> {
-    let mut options = registry_options(config, lifecycle, store);
-    encrypt(config, lifecycle, metrics, &mut options)?;
+    mut options: RegistryOptions,
+) -> (Arc<Registry>, BTreeSet<BuiltInResource>) {
     options.allocation = Arc::new(AllocationMetrics::new(metrics));
     let registry = Registry::new(options);
     show_networks(metrics, &registry);
@@ -140,7 +138,7 @@ fn built_in(
     for (group, version, resource) in &disabled {
         registry.remove(group, version, resource);
     }
-    Ok((registry, disabled))
+    (registry, disabled)
 }
 
 /// The admission plugins with what they are given.
@@ -267,15 +265,19 @@ fn encrypt(
     lifecycle: &Lifecycle,
     metrics: &Metrics,
     options: &mut RegistryOptions,
-) -> Result<(), BuildError> {
-    let Some(EncryptionFile { path, follows }) = &config.storage.encryption else { return Ok(()) };
-    let metrics = EncryptionMetrics::new(metrics, server_id_hash());
-    let live = encryption::Live::load(path, *follows, Arc::clone(lifecycle.clock()), metrics)?;
-    if *follows {
-        spawn_reloader(lifecycle.tasks(), vec![Arc::clone(&live) as _]);
-    }
-    options.transformers = Arc::new(move |resource| Some(live.transformer(resource)));
-    Ok(())
+) -> Result<Option<Arc<Live>>, BuildError> {
+    let Some(EncryptionFile { path, follows }) = &config.storage.encryption else { return Ok(None) };
+    let around = encryption::Surroundings {
+        clock: Arc::clone(lifecycle.clock()),
+        rng: Arc::clone(lifecycle.rng()),
+        tasks: lifecycle.tasks().clone(),
+        metrics: EncryptionMetrics::new(metrics, server_id_hash()),
+        kms_v1: lifecycle.gates().enabled(gates::KMS_V1),
+    };
+    let live = Live::load(path, *follows, around)?;
+    let transforms = Arc::clone(&live);
+    options.transformers = Arc::new(move |resource| Some(transforms.transformer(resource)));
+    Ok(Some(live))
 }
 
 /// Gives the server a client of itself: in process, by a token that only it knows, without a rate limit.

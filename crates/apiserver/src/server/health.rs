@@ -5,19 +5,23 @@ use std::time::Duration;
 
 use component_base::health::{Check, Endpoint, Health, Installed};
 use component_base::lifecycle::Lifecycle;
+use component_base::metrics::Metrics;
+use encryption::Live;
 use storage::Backend;
 
 use crate::authorization::MirroredRoles;
-use crate::config::StorageConfig;
+use crate::config::ServerConfig;
 
-/// Adds the checks in upstream's order.
-pub(super) fn add(
-    health: &Health,
+/// The checks in upstream's order, which go to `slis` as well.
+pub(super) fn of(
+    config: &ServerConfig,
     lifecycle: &Lifecycle,
+    slis: &Metrics,
     backend: &Arc<dyn Backend>,
-    config: &StorageConfig,
     roles: &MirroredRoles,
-) -> Result<(), Installed> {
+    encryption: Option<&Arc<Live>>,
+) -> Result<Arc<Health>, Installed> {
+    let (health, config) = (Health::new(slis, config.livez_grace), &config.storage);
     if let Some(logging) = lifecycle.logging() {
         let logging = logging.clone();
         health.add(Endpoint::ALL, &Check::instant("log", move || logging.check()))?;
@@ -29,7 +33,10 @@ pub(super) fn add(
         [] => Ok(()),
         waiting => Err(format!("{} informers not started yet: [{}]", waiting.len(), waiting.join(" "))),
     };
-    health.add(Endpoint::READY, &Check::instant("informer-sync", informers))
+    health.add(Endpoint::READY, &Check::instant("informer-sync", informers))?;
+    // Of the plug-ins that keep the keys of what is stored.
+    encryption.into_iter().flat_map(Live::checks).try_for_each(|check| health.add(Endpoint::ALL, &check))?;
+    Ok(health)
 }
 
 /// Whether the store answers in time.

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use base::{Rng, TokioClock};
 use bytes::Bytes;
+use component_base::Gates;
 use component_base::lifecycle::Lifecycle;
 use component_base::reload::RELOAD_INTERVAL;
+use server_api::kms::fake::{Fault, PluginProcess, serve_if_asked};
 
 use super::harness::Api;
 use crate::config::{EncryptionFile, ServerConfig};
@@ -113,4 +115,77 @@ async fn a_file_with_a_mistake_is_refused_at_the_start() {
     let lifecycle = Lifecycle::new("kube-apiserver", TokioClock::shared(), Rng::seeded(7));
     let refused = Server::build(config, lifecycle).await.map(drop).expect_err("no provider").to_string();
     assert!(refused.starts_with("error while parsing file: resources[0].providers[0]: Invalid value"), "{refused}");
+}
+
+/// Serves as the plug-in of another test in a process of its own; alone it has nothing to do.
+#[tokio::test]
+async fn plugin_process() {
+    serve_if_asked().await.expect("a socket");
+}
+
+/// Lets timers ring; what they begin speaks to a real process, which has no paused time.
+async fn later(by: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(by).await;
+    tokio::time::resume();
+}
+
+/// Whether a server starts whose file names a plug-in of the deprecated version.
+pub(super) async fn with_a_plug_in_of_version_one(gates: Gates) -> String {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(&directory, "{kms: {apiVersion: v1, name: p, endpoint: \"unix:///nowhere\"}}");
+    let mut config = ServerConfig::in_memory(Vec::new());
+    let path = directory.path().join("encryption.yaml");
+    config.storage.encryption = Some(EncryptionFile { path, follows: false });
+    let lifecycle = Lifecycle::new("kube-apiserver", TokioClock::shared(), Rng::seeded(7)).with_gates(gates);
+    match Server::build(config, lifecycle).await {
+        Ok(_) => "it starts".to_owned(),
+        Err(error) => {
+            let error = error.to_string();
+            let part = "KMSv1 is deprecated";
+            if error.contains(part) { part.to_owned() } else { error }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_plug_in_keeps_the_keys() {
+    let sockets = tempfile::tempdir().expect("a directory");
+    let process = PluginProcess::start(sockets.path().join("kms.sock"), "tests::encrypted::plugin_process");
+    process.serves().await;
+    // However busy the machine is.
+    let kms = format!("{{kms: {{apiVersion: v2, name: p, timeout: 60s, endpoint: \"{}\"}}}}", process.url());
+    let fixture = Fixture::new(&format!("{kms}, {IDENTITY}")).await;
+    let api = &fixture.api;
+    let body = r#"{"metadata":{"name":"s"},"stringData":{"password":"open sesame"}}"#;
+    assert_eq!(api.post(SECRETS, body).await.code, 201);
+    assert!(fixture.stored(STORED_SECRET).await.starts_with(b"k8s:enc:kms:v2:p:"));
+    for path in ["/healthz/kms-providers", "/livez/kms-providers", "/readyz/kms-providers"] {
+        assert_eq!(api.get(path).await.code, 200, "{path}");
+    }
+    let hook = "/readyz/poststarthook/start-encryption-provider-config-automatic-reload";
+    assert_eq!(api.get(hook).await.code, 200);
+    assert_eq!(api.get("/readyz/kms-provider-0").await.code, 404);
+
+    // Another key: what lies there is stale, and written anew by whoever writes it as it is.
+    let before = fixture.rewritten().await;
+    assert_eq!(fixture.rewritten().await, before);
+    process.behave("k2", Fault::None);
+    later(Duration::from_secs(61)).await;
+    assert_eq!(api.get("/readyz/kms-providers").await.code, 200);
+    let after = fixture.rewritten().await;
+    assert_ne!(after, before);
+    assert_eq!(fixture.rewritten().await, after);
+
+    // Without the plug-in reads go on; writes do for three minutes.
+    drop(process);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(181)).await;
+    let unwell = api.get("/readyz/kms-providers").await;
+    assert_eq!(unwell.code, 500, "{}", unwell.text);
+    let now = api.get(&format!("{SECRETS}/s")).await;
+    assert!(now.text.contains("b3BlbiBzZXNhbWU="), "{}", now.text);
+    let refused = api.post(SECRETS, r#"{"metadata":{"name":"t"}}"#).await;
+    let (code, message) = refused.refusal();
+    assert!(code == 500 && message.contains("encryptedDEKSource with keyID hash \"sha256:"), "{}", refused.text);
 }

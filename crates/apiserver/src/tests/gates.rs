@@ -42,6 +42,12 @@ const ROWS: &[Row] = &[
     },
     // Of the keys of issuers two families tell.
     Row { feature: gates::JWKS_METRICS, see: |gates| Box::pin(issuer_families(gates)), on: "4", off: "2" },
+    Row {
+        feature: gates::KMS_V1,
+        see: |gates| Box::pin(super::encrypted::with_a_plug_in_of_version_one(gates)),
+        on: "it starts",
+        off: "KMSv1 is deprecated",
+    },
     Row { feature: gates::SUBJECT_UID, see: |gates| Box::pin(uid(gates)), on: "u1", off: "" },
     Row { feature: gates::NODE_DECLARED_FEATURES, see: |gates| Box::pin(resized(gates)), on: "403", off: "200" },
     Row { feature: FLAGZ, see: |gates| Box::pin(code("/flagz", gates)), on: "200", off: "404" },

@@ -2,6 +2,7 @@
 
 mod aes_cbc;
 mod aes_gcm;
+mod extended_nonce;
 mod secretbox;
 
 /// Why a cipher cannot do its work, in upstream's words.
@@ -12,6 +13,8 @@ pub(crate) enum CipherError {
     AesKey(usize),
     #[error("{0}")]
     SecretboxKey(crypto_secretbox::cipher::InvalidLength),
+    #[error("invalid seed length {0} used for key generation")]
+    Seed(usize),
     #[error("the system gives no random numbers")]
     NoRandomness,
     #[error("the value cannot be encrypted")]
@@ -34,6 +37,8 @@ pub(crate) enum CipherError {
     Unopened,
 }
 
+pub(crate) use extended_nonce::{SEED_BYTES, with_seed};
+
 /// One key.
 pub(crate) trait Cipher: Send + Sync {
     /// Encrypts a value; `place` is where it will lie.
@@ -44,7 +49,7 @@ pub(crate) trait Cipher: Send + Sync {
 }
 
 /// A cipher with its key.
-type WithKey = Result<Box<dyn Cipher>, CipherError>;
+pub(crate) type WithKey = Result<Box<dyn Cipher>, CipherError>;
 
 /// A kind of cipher.
 pub(crate) struct Algorithm {
@@ -72,7 +77,8 @@ pub(crate) static SECRETBOX: Algorithm = Algorithm {
     with_key: secretbox::with_key,
 };
 
-fn random<const N: usize>() -> Result<[u8; N], CipherError> {
+/// Random bytes of the system.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], CipherError> {
     let mut bytes = [0; N];
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_| CipherError::NoRandomness)?;
     Ok(bytes)
