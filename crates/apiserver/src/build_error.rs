@@ -53,6 +53,9 @@ pub enum BuildError {
     /// What the store's values pass is not configured well.
     #[error("{0}")]
     Encryption(#[from] encryption::config::ConfigError),
+    /// Connections cannot be made as configured.
+    #[error("{0}")]
+    Egress(#[from] egress::EgressError),
     /// The file of mode ABAC cannot be used.
     #[error("{0}")]
     Abac(#[from] authz::abac::PolicyError),

@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_machinery::gvk::GroupResource;
 use api_types::apiserver_config_v1::{
-    AnonymousAuthConfig, AuthorizationConfiguration, AuthorizerConfiguration, JWTAuthenticator,
+    AnonymousAuthConfig, AuthorizationConfiguration, AuthorizerConfiguration, EgressSelectorConfiguration,
+    JWTAuthenticator,
 };
 use authn::ProxyHeaders;
 use component_base::debugging::Contention;
@@ -63,6 +65,8 @@ pub struct ServerConfig {
     pub audit: Option<AuditConfig>,
     /// Other API servers behind this one.
     pub aggregation: AggregationConfig,
+    /// `--egress-selector-config-file`: through whom the server connects to what; nothing for directly.
+    pub egress: Option<EgressSelectorConfiguration>,
 }
 
 impl ServerConfig {
@@ -122,6 +126,7 @@ impl ServerConfig {
             metrics: MetricsOptions::default(),
             audit: None,
             aggregation: AggregationConfig::default(),
+            egress: None,
         }
     }
 }
@@ -240,6 +245,7 @@ impl StorageConfig {
             initialization_timeout: Duration::from_secs(60),
             health_timeout: Duration::from_secs(2),
             ready_timeout: Duration::from_secs(2),
+            elsewhere: Vec::new(),
             encryption: None,
         }
     }
@@ -276,6 +282,8 @@ pub struct StorageConfig {
     pub health_timeout: Duration,
     /// `--etcd-readycheck-timeout`.
     pub ready_timeout: Duration,
+    /// Resources that are kept in another etcd (`--etcd-servers-overrides`).
+    pub elsewhere: Vec<(GroupResource, EtcdOptions)>,
     /// How values lie in the store; nothing for as they are.
     pub encryption: Option<EncryptionFile>,
 }

@@ -8,6 +8,7 @@ use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
 use client::Client;
 use component_base::health::Health;
 use component_base::lifecycle::Lifecycle;
+use egress::EgressSelector;
 use parking_lot::Mutex;
 use registry::Registry;
 use storage::Backend;
@@ -50,6 +51,7 @@ pub(crate) struct ApiCx {
     pub(crate) audit: Option<Arc<audit::Auditor>>,
     /// Who records traces, where somebody does.
     pub(crate) tracer: Option<Tracer>,
+    pub(crate) egress: EgressSelector,
 }
 
 impl ApiCx {
@@ -105,6 +107,12 @@ impl ApiCx {
     #[must_use]
     pub(crate) fn custom_kinds(&self) -> &CustomKinds {
         &self.custom_kinds
+    }
+
+    /// Who connects to what.
+    #[must_use]
+    pub(crate) fn egress(&self) -> &EgressSelector {
+        &self.egress
     }
 
     /// The health checks.

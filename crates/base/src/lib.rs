@@ -1,8 +1,9 @@
 //! What every long-running part needs and that knows nothing of Kubernetes: time, randomness, back-off, what is remembered for a while, tasks that
-//! are drained at shutdown, writes that many requests share, and on whose behalf a task is at work.
+//! are drained at shutdown, who opens connections, writes that many requests share, and on whose behalf a task is at work.
 
 mod backoff;
 mod clock;
+mod connect;
 mod expiring;
 mod gathered;
 mod rng;
@@ -11,6 +12,7 @@ pub mod trace;
 
 pub use backoff::Backoff;
 pub use clock::{Clock, SharedClock, SystemClock, TokioClock};
+pub use connect::{Connecting, Connection, Connector, Direct, SharedConnector, Stream, host_and_port};
 pub use expiring::Expiring;
 pub use gathered::Gathered;
 pub use rng::{Rng, SharedRng};

@@ -8,7 +8,7 @@ use api_machinery::meta::PartialObjectMetadata;
 use api_machinery::object::{Kind, Object, Unstructured};
 use api_machinery::status::{ApiError, PlainResponse};
 use base::trace::{self, Kind as SpanKind};
-use base::{SharedClock, SharedRng, TaskGroup};
+use base::{Direct, SharedClock, SharedConnector, SharedRng, TaskGroup};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_body_util::BodyExt as _;
@@ -43,14 +43,21 @@ pub struct ClientCx {
     pub rng: SharedRng,
     /// Where connections, informers and recorders live.
     pub tasks: TaskGroup,
+    connector: SharedConnector,
     metrics: Option<Arc<RequestMetrics>>,
 }
 
 impl ClientCx {
-    /// The parts together.
+    /// The parts together; connections begin at this host.
     #[must_use]
     pub fn new(clock: SharedClock, rng: SharedRng, tasks: TaskGroup) -> Self {
-        Self { clock, rng, tasks, metrics: None }
+        Self { clock, rng, tasks, connector: Direct::shared(), metrics: None }
+    }
+
+    /// The same, with connections that another opens.
+    #[must_use]
+    pub fn through(self, connector: SharedConnector) -> Self {
+        Self { connector, ..self }
     }
 
     /// The same, with requests counted.
@@ -90,7 +97,7 @@ impl Client {
     /// # Errors
     /// When the configuration cannot be used.
     pub fn new(config: ClientConfig, cx: ClientCx) -> Result<Self, ConfigError> {
-        let transport = HttpsTransport::new(&config, &cx.tasks)?;
+        let transport = HttpsTransport::through(&config, Arc::clone(&cx.connector), &cx.tasks)?;
         Self::with_transport(transport, config, cx)
     }
 

@@ -5,6 +5,7 @@ pub mod config_file;
 pub mod debugging;
 pub mod flags;
 pub mod health;
+pub mod http_tunnel;
 pub mod lifecycle;
 pub mod logging;
 pub mod metrics;

@@ -193,7 +193,7 @@ impl Resource {
 
     async fn exact_snapshot(&self, cache: &Cache, revision: Revision) -> Result<Option<Arc<Snapshot>>, CacheError> {
         // What the store has forgotten is gone, however much of it this server's cache still knows.
-        if revision.0 < self.shared.compacted.load(Ordering::Relaxed) {
+        if revision.0 < self.store.compacted.load(Ordering::Relaxed) {
             return Ok(None);
         }
         if revision > cache.snapshot()?.revision() && self.store.backend.supports_progress() {

@@ -1,6 +1,6 @@
 //! All resources of a server.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -57,8 +57,19 @@ pub struct RegistryOptions {
     /// The revision up to which the store was compacted: no list is answered as of an earlier one, though a cache may
     /// still know it.
     pub compacted: Arc<AtomicI64>,
+    /// The resources that are kept in another store; from `--etcd-servers-overrides`.
+    pub elsewhere: HashMap<GroupResource, Place>,
     /// What the values of a resource pass on their way to the store and back, if anything.
     pub transformers: Transformers,
+}
+
+/// A store, and the revision up to which it was compacted.
+#[derive(Clone)]
+pub struct Place {
+    /// The store.
+    pub backend: Arc<dyn Backend>,
+    /// The revision.
+    pub compacted: Arc<AtomicI64>,
 }
 
 /// The transformer of a resource, if it has one.
@@ -84,6 +95,7 @@ impl RegistryOptions {
             allocation: Arc::new(NoRecorder),
             own_fields: None,
             compacted: Arc::default(),
+            elsewhere: HashMap::new(),
             transformers: Arc::new(|_| None),
         }
     }
@@ -112,7 +124,7 @@ impl Registry {
     pub fn new(mut options: RegistryOptions) -> Arc<Self> {
         // As upstream reads the flag: rooted, and without a slash at the end.
         options.etcd_prefix = format!("/{}", options.etcd_prefix.trim_matches('/'));
-        let pool = LeasePoolOptions { reuse_duration: options.lease_reuse, ..LeasePoolOptions::default() };
+        let leases = Arc::new(lease_pool(&options, &options.backend));
         Arc::new_cyclic(|registry| Self {
             shared: Arc::new(Shared {
                 registry: Weak::clone(registry),
@@ -121,9 +133,8 @@ impl Registry {
                 gates: options.gates.clone(),
                 garbage_collector: options.garbage_collector,
                 delete_collection_workers: options.delete_collection_workers,
-                compacted: Arc::clone(&options.compacted),
             }),
-            leases: Arc::new(LeasePool::new(Arc::clone(&options.backend), Arc::clone(&options.clock), pool)),
+            leases,
             services: Arc::new(ServiceCompanion::new(&options, Weak::clone(registry))),
             options,
             resources: RwLock::default(),
@@ -277,9 +288,17 @@ impl Registry {
         });
         let name = group_resource.to_string();
         let cached = !self.options.uncached.contains(&name);
-        let backend: Arc<dyn Backend> = match (self.options.transformers)(group_resource) {
-            Some(transformer) => Transformed::new(Arc::clone(&self.options.backend), transformer),
-            None => Arc::clone(&self.options.backend),
+        let (options, elsewhere) = (&self.options, self.options.elsewhere.get(group_resource));
+        let (kept, compacted) =
+            elsewhere.map_or((&options.backend, &options.compacted), |place| (&place.backend, &place.compacted));
+        let backend: Arc<dyn Backend> = match (options.transformers)(group_resource) {
+            Some(transformer) => Transformed::new(Arc::clone(kept), transformer),
+            None => Arc::clone(kept),
+        };
+        // Leases are of one store.
+        let leases = || match elsewhere {
+            Some(place) => Arc::new(lease_pool(options, &place.backend)),
+            None => Arc::clone(&self.leases),
         };
         Store {
             backend: Arc::clone(&backend),
@@ -291,7 +310,8 @@ impl Registry {
             codec,
             resource: group_resource.clone(),
             prefix,
-            lifetime: rules.lifecycle().expires.then(|| (self.options.event_ttl, Arc::clone(&self.leases))),
+            compacted: Arc::clone(compacted),
+            lifetime: rules.lifecycle().expires.then(|| (self.options.event_ttl, leases())),
         }
     }
 
@@ -303,6 +323,11 @@ impl Registry {
             cache.stop();
         }
     }
+}
+
+fn lease_pool(options: &RegistryOptions, backend: &Arc<dyn Backend>) -> LeasePool {
+    let pool = LeasePoolOptions { reuse_duration: options.lease_reuse, ..LeasePoolOptions::default() };
+    LeasePool::new(Arc::clone(backend), Arc::clone(&options.clock), pool)
 }
 
 /// Where a resource is, or where it would be.

@@ -1,6 +1,5 @@
 //! One resource in one served version, ready to be used: its rules, its place in the store, its cache.
 
-use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Weak};
 
 use api_machinery::gvk::GroupResource;
@@ -29,8 +28,6 @@ pub(crate) struct Shared {
     pub(crate) garbage_collector: bool,
     /// How many objects of a collection are deleted at a time.
     pub(crate) delete_collection_workers: usize,
-    /// The revision up to which the store was compacted.
-    pub(crate) compacted: Arc<AtomicI64>,
 }
 
 impl Shared {

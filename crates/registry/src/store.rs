@@ -1,6 +1,7 @@
 //! One resource in the store: reads that reuse what the cache has parsed, and writes that win or report who did.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use api_machinery::gvk::GroupResource;
@@ -56,6 +57,8 @@ pub(crate) enum ManagedFields {
 /// One resource in the store.
 pub(crate) struct Store {
     pub(crate) backend: Arc<dyn Backend>,
+    /// The revision up to which it was compacted.
+    pub(crate) compacted: Arc<AtomicI64>,
     pub(crate) codec: Arc<ObjectCodec>,
     pub(crate) resource: GroupResource,
     /// With slashes at both ends.

@@ -5,6 +5,7 @@
 mod authentication;
 mod authorization;
 mod decode;
+mod egress;
 mod encryption;
 mod tracing;
 
@@ -17,6 +18,10 @@ pub use authorization::{
     WebhookMatchCondition,
 };
 pub use decode::decode;
+pub use egress::{
+    EGRESS_API_VERSIONS, EgressConnection, EgressSelection, EgressSelectorConfiguration, EgressTcp, EgressTls,
+    EgressTransport, EgressUds,
+};
 pub use encryption::{
     AESConfiguration, EncryptionConfiguration, IdentityConfiguration, KMSConfiguration, Key, ProviderConfiguration,
     ResourceConfiguration, SecretboxConfiguration,

@@ -1,7 +1,6 @@
 //! Connections to another server that wait for the next request: opening one takes longer than most answers do.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -43,7 +42,7 @@ struct Idle {
 struct Open {
     sender: SendRequest<Body>,
     /// Where it leads, as that was checked.
-    addresses: Vec<SocketAddr>,
+    places: Vec<(String, u16)>,
     opened: Instant,
 }
 
@@ -65,7 +64,7 @@ impl Connections {
         tasks: &TaskGroup,
     ) -> io::Result<Response> {
         // The other side may close a connection that waits at any moment.
-        while let Some(mut waiting) = self.take(&backend.addresses, Instant::now()) {
+        while let Some(mut waiting) = self.take(&backend.way.places, Instant::now()) {
             let again = repeated(&request);
             match waiting.sender.try_send_request(request).await {
                 Ok(response) => return Ok(self.leased(response, waiting)),
@@ -76,7 +75,7 @@ impl Connections {
             }
         }
         let sender = open(backend.dial().await?, tasks).await?;
-        let mut fresh = Open { sender, addresses: backend.addresses.clone(), opened: Instant::now() };
+        let mut fresh = Open { sender, places: backend.way.places.clone(), opened: Instant::now() };
         let response = fresh.sender.send_request(request).await.map_err(io::Error::other)?;
         Ok(self.leased(response, fresh))
     }
@@ -87,10 +86,10 @@ impl Connections {
     }
 
     /// The one that was used last: those before it end of themselves where few are needed.
-    fn take(&self, addresses: &[SocketAddr], now: Instant) -> Option<Open> {
+    fn take(&self, places: &[(String, u16)], now: Instant) -> Option<Open> {
         let mut idle = self.idle.lock();
         idle.retain(|own| now - own.since < IDLE_LIMIT && own.open.is_good(now));
-        let at = idle.iter().rposition(|own| own.open.addresses == addresses && own.open.sender.is_ready())?;
+        let at = idle.iter().rposition(|own| own.open.places == places && own.open.sender.is_ready())?;
         Some(idle.remove(at).open)
     }
 
@@ -147,15 +146,18 @@ impl http_body::Body for Leased {
 
 #[cfg(test)]
 mod tests {
+    use base::Direct;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::node_proxy::connection::Way;
 
     /// A server that answers so many requests on each connection with the number of the connection, and then closes it.
     async fn server(tasks: &TaskGroup, answers: usize) -> Backend {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addresses = vec![listener.local_addr().unwrap()];
+        let address = listener.local_addr().unwrap();
+        let way = Way { connector: Direct::shared(), places: vec![(address.ip().to_string(), address.port())] };
         tasks.spawn_cancellable("server", async move {
             for number in 1.. {
                 let (mut stream, _) = listener.accept().await.unwrap();
@@ -170,7 +172,7 @@ mod tests {
                 }
             }
         });
-        Backend { addresses, authority: "server".to_owned(), tls: None }
+        Backend { way, authority: "server".to_owned(), tls: None }
     }
 
     async fn ask(connections: &Arc<Connections>, backend: &Backend, tasks: &TaskGroup) -> String {
@@ -186,7 +188,7 @@ mod tests {
         assert_eq!(ask(&connections, &backend, &tasks).await, "1");
         assert_eq!(ask(&connections, &backend, &tasks).await, "1");
         assert_eq!(ask(&connections, &backend, &tasks).await, "2", "the server has closed the first");
-        let other = "192.0.2.1:1".parse().unwrap();
+        let other = ("192.0.2.1".to_owned(), 1);
         assert!(connections.take(&[other], Instant::now()).is_none(), "what waits leads elsewhere");
         tasks.cancel();
     }
@@ -203,7 +205,7 @@ mod tests {
             ask(&connections, &backend, &tasks).await;
             let later = Instant::now() + age;
             connections.idle.lock().iter_mut().for_each(|own| own.since = later - waited);
-            assert_eq!(connections.take(&backend.addresses, later).is_some(), is_used, "{name}");
+            assert_eq!(connections.take(&backend.way.places, later).is_some(), is_used, "{name}");
             assert!(connections.idle.lock().is_empty(), "{name}");
         }
         tasks.cancel();
@@ -216,7 +218,7 @@ mod tests {
         for _ in 0..=MAX_IDLE {
             let backend = server(&tasks, 1).await;
             let sender = open(backend.dial().await.unwrap(), &tasks).await.unwrap();
-            opened.push(Open { sender, addresses: backend.addresses, opened: Instant::now() });
+            opened.push(Open { sender, places: backend.way.places, opened: Instant::now() });
         }
         opened.into_iter().for_each(|open| connections.give_back(open));
         assert_eq!(connections.idle.lock().len(), MAX_IDLE);

@@ -8,12 +8,13 @@ use api_types::core_v1::Service;
 use api_types::core_v1::constants::service_type::EXTERNAL_NAME;
 use api_types::discovery_v1::EndpointSlice;
 use api_types::discovery_v1::constants::LABEL_SERVICE_NAME;
+use base::host_and_port;
 
 use super::table::Remote;
 use crate::config::{AggregationRouting, OwnHost};
 use crate::cx::ApiCx;
-use crate::node_proxy::connection::{Backend, authority};
-use crate::node_proxy::guard::{Reach, resolve};
+use crate::node_proxy::connection::Backend;
+use crate::node_proxy::guard::{self, Reach};
 use crate::own_request::server_request;
 use crate::service_endpoints::{NoEndpoint, chosen, endpoints, require_port};
 
@@ -54,8 +55,8 @@ pub(super) async fn of(cx: &ApiCx, remote: &Remote) -> Result<Backend, NoDestina
         OwnHost::AnyPort => Reach::Node,
         OwnHost::KubeletPort => Reach::Routable,
     };
-    let addresses = resolve(&host, port, reach).await.map_err(NoDestination::Nowhere)?;
-    Ok(Backend { addresses, authority: authority(&host, port), tls: Some(tls.clone()) })
+    let way = guard::way(cx.egress().cluster(), &host, port, reach).await.map_err(NoDestination::Nowhere)?;
+    Ok(Backend { way, authority: host_and_port(&host, port), tls: Some(tls.clone()) })
 }
 
 /// The Service, out of the cache: every request that is passed on looks at it.
@@ -120,7 +121,7 @@ mod tests {
             let mut service = Service::default();
             let text = format!(r#"{{"metadata":{{"name":"s"}},"spec":{spec}}}"#);
             api_machinery::json::decode(text.as_bytes(), &mut service).unwrap();
-            let found = cluster_address(&service, 443).map(|(host, port)| authority(&host, port));
+            let found = cluster_address(&service, 443).map(|(host, port)| host_and_port(&host, port));
             assert_eq!(found.map_err(|error| error.to_string()), expected.map(str::to_owned).map_err(str::to_owned));
         }
     }

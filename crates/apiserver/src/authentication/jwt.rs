@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use api_types::apiserver_config_v1::{AnonymousAuthConfig, JWTAuthenticator};
 use async_trait::async_trait;
-use authn::jwt::{self, Direct, JwtAuthenticators, JwtCx, JwtMetrics, Surroundings};
+use authn::jwt::{self, Egress, JwtAuthenticators, JwtCx, JwtMetrics, Surroundings};
 use authn::{AuthnError, Identity, TokenAuthenticator};
-use base::TaskGroup;
+use base::{Direct, TaskGroup};
+use client::{ClientConfig, ConfigError, HttpsTransport, Transport, Trust};
 use component_base::metrics::{Desc, Stability};
 use component_base::reload::ReloadError;
 use component_base::swappable::{Build, ReloadFamilies, ReloadMetrics, Swappable};
+use egress::EgressSelector;
 
 use super::Parts;
 use crate::build_error::BuildError;
@@ -75,6 +77,28 @@ impl Build for Builder {
     }
 }
 
+/// Ways to the servers of issuers; directly where the configuration names none.
+struct Ways(EgressSelector);
+
+impl jwt::Connector for Ways {
+    fn connect(
+        &self,
+        origin: &str,
+        trust: &Trust,
+        egress: Egress,
+        tasks: &TaskGroup,
+    ) -> Result<Arc<dyn Transport>, ConfigError> {
+        let config = ClientConfig { trust: trust.clone(), ..ClientConfig::for_server(origin) };
+        let connector = match egress {
+            Egress::Default => Direct::shared(),
+            Egress::ControlPlane => Arc::clone(self.0.control_plane()),
+            Egress::Cluster => Arc::clone(self.0.cluster()),
+        };
+        let transport: Arc<dyn Transport> = HttpsTransport::through(&config, connector, tasks)?;
+        Ok(transport)
+    }
+}
+
 /// Asks whatever authenticators are in force.
 struct Followed(Arc<Swappable<Builder>>);
 
@@ -94,7 +118,7 @@ pub(super) fn source(parts: &Parts<'_>) -> Result<Option<Arc<dyn TokenAuthentica
     let key_metrics = parts.lifecycle.gates().enabled(gates::JWKS_METRICS);
     let builder = Builder {
         cx: JwtCx {
-            connector: Arc::new(Direct),
+            connector: Arc::new(Ways(parts.egress.clone())),
             algorithms: config.algorithms.clone(),
             clock: Arc::clone(parts.lifecycle.clock()),
             rng: Arc::clone(parts.lifecycle.rng()),

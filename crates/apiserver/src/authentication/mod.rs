@@ -19,6 +19,7 @@ use client::{ClientCx, Webhook, WebhookRetry};
 use component_base::lifecycle::Lifecycle;
 use component_base::metrics::Metrics;
 use component_base::tls::CaFile;
+use egress::EgressSelector;
 use pki::{CaBundle, CaPool};
 use registry::Registry;
 
@@ -53,6 +54,7 @@ pub(crate) struct Authentication {
 pub(crate) struct Parts<'a> {
     pub(crate) config: &'a ServerConfig,
     pub(crate) registry: &'a Arc<Registry>,
+    pub(crate) egress: &'a EgressSelector,
     pub(crate) lifecycle: &'a Lifecycle,
     pub(crate) metrics: &'a Metrics,
 }
@@ -161,6 +163,7 @@ fn token_webhook(parts: &Parts<'_>, config: &TokenWebhookConfig) -> Result<Webho
         parts.lifecycle.rng().clone(),
         parts.lifecycle.tasks().clone(),
     );
+    let cx = cx.through(Arc::clone(parts.egress.control_plane()));
     let connection = Webhook::config(&config.file, "kube-apiserver").map_err(failed)?;
     let webhook = Webhook::new(connection, None, FIRST_DELAY, WebhookRetry::Passing, cx).map_err(failed)?;
     let audiences = parts.config.service_accounts.api_audiences.clone();

@@ -17,6 +17,7 @@ use base::TaskGroup;
 use client::{ClientConfig, ClientCx, Webhook, WebhookRetry};
 use component_base::lifecycle::Lifecycle;
 use component_base::metrics::Counters;
+use egress::EgressSelector;
 
 use super::counted::Counted;
 
@@ -37,6 +38,7 @@ pub(super) struct Builder {
     pub(super) built_in: BuiltIn,
     pub(super) webhooks: WebhookMetrics,
     pub(super) decisions: Counters,
+    pub(super) egress: EgressSelector,
     pub(super) lifecycle: Lifecycle,
 }
 
@@ -98,6 +100,7 @@ impl Builder {
         let Some(webhook) = &own.webhook else { return Err(format!("unknown authorization mode {}", own.type_)) };
         let lifecycle = &self.lifecycle;
         let cx = ClientCx::new(Arc::clone(lifecycle.clock()), lifecycle.rng().clone(), tasks.clone());
+        let cx = cx.through(Arc::clone(self.egress.control_plane()));
         let config = connection(&webhook.connection_info)?;
         let timeout = positive(webhook.timeout);
         let service = Webhook::new(config, Some(timeout), FIRST_DELAY, WebhookRetry::Passing, cx);

@@ -18,6 +18,7 @@ use authz::webhook::WebhookMetrics;
 use authz::{Authorizer, configuration};
 use component_base::lifecycle::Lifecycle;
 use component_base::metrics::Metrics;
+use egress::EgressSelector;
 use registry::Registry;
 
 pub(crate) use impersonations::Impersonations;
@@ -36,6 +37,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) config: &'a AuthorizationConfig,
     pub(crate) rbac: &'a Arc<RbacAuthorizer>,
     pub(crate) registry: &'a Registry,
+    pub(crate) egress: &'a EgressSelector,
     pub(crate) lifecycle: &'a Lifecycle,
 }
 
@@ -48,6 +50,7 @@ pub(crate) fn build(parts: &Parts<'_>, metrics: &Metrics) -> Result<Arc<dyn Auth
         built_in: built_in(parts)?,
         webhooks: WebhookMetrics::new(metrics),
         decisions: decisions(metrics),
+        egress: parts.egress.clone(),
         lifecycle: parts.lifecycle.clone(),
     };
     match &parts.config.file {
@@ -61,7 +64,7 @@ pub(crate) fn build(parts: &Parts<'_>, metrics: &Metrics) -> Result<Arc<dyn Auth
 
 /// The authorizers that there is one of, where the configuration names them.
 fn built_in(parts: &Parts<'_>) -> Result<BuiltIn, BuildError> {
-    let Parts { config, rbac, registry, lifecycle } = parts;
+    let Parts { config, rbac, registry, lifecycle, .. } = parts;
     let named = |wanted: &str| config.authorizers.authorizers.iter().any(|own| own.type_ == wanted);
     let node = named("Node").then(|| {
         let graph = Arc::new(Graph::default());

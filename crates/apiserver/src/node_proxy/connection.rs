@@ -1,14 +1,12 @@
-//! Opening connections: TCP to an address that was checked, and TLS.
+//! Opening connections to where it was found that they may lead, and TLS.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::{Connection, SharedConnector, host_and_port};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
@@ -17,23 +15,23 @@ const DIAL_LIMIT: Duration = Duration::from_secs(30);
 /// How long TLS may take.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 
-/// A stream of bytes in both directions.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
-
-/// An open connection.
-pub(crate) type Io = Box<dyn Stream>;
-
 /// Where a connection goes.
 #[derive(Clone)]
 pub(crate) struct Backend {
-    /// What was resolved and checked.
-    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) way: Way,
     /// `host:port` for the `Host` header and messages.
     pub(crate) authority: String,
     /// TLS and the name to verify; nothing for plain HTTP.
     pub(crate) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+}
+
+/// The way to a port of a host, which was checked.
+#[derive(Debug, Clone)]
+pub(crate) struct Way {
+    /// Who connects.
+    pub(crate) connector: SharedConnector,
+    /// What is tried in turn: addresses, or a name where whoever connects knows what it means.
+    pub(crate) places: Vec<(String, u16)>,
 }
 
 impl Backend {
@@ -41,39 +39,39 @@ impl Backend {
     ///
     /// # Errors
     /// The last address's error.
-    pub(crate) async fn dial(&self) -> io::Result<Io> {
-        let tcp = self.connect().await?;
-        let Some((config, name)) = &self.tls else { return Ok(Box::new(tcp)) };
+    pub(crate) async fn dial(&self) -> io::Result<Connection> {
+        let tcp = self.way.connect().await?;
+        let Some((config, name)) = &self.tls else { return Ok(tcp) };
         let connector = TlsConnector::from(Arc::clone(config));
         let handshake = timeout(HANDSHAKE_LIMIT, connector.connect(name.clone(), tcp)).await;
         let stream = handshake.map_err(|_| io::Error::other("net/http: TLS handshake timeout"))??;
         Ok(Box::new(stream))
     }
+}
 
-    async fn connect(&self) -> io::Result<TcpStream> {
+impl Way {
+    async fn connect(&self) -> io::Result<Connection> {
         let mut last = io::Error::other("no addresses for hostname");
-        for address in &self.addresses {
-            match timeout(DIAL_LIMIT, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => {
-                    // Keystrokes must not wait for an acknowledgement; failure only costs latency.
-                    drop(stream.set_nodelay(true));
-                    return Ok(stream);
+        for (host, port) in &self.places {
+            let address = || host_and_port(host, *port);
+            match timeout(DIAL_LIMIT, self.connector.connect(host, *port)).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) if self.connector.is_direct() => {
+                    last = io::Error::new(error.kind(), format!("dial tcp {}: {error}", address()));
                 }
-                Ok(Err(error)) => last = io::Error::new(error.kind(), format!("dial tcp {address}: {error}")),
-                Err(_) => last = io::Error::other(format!("dial tcp {address}: i/o timeout")),
+                // Whoever connects says what it could not do.
+                Ok(Err(error)) => last = error,
+                Err(_) => last = io::Error::other(format!("dial tcp {}: i/o timeout", address())),
             }
         }
         Err(last)
     }
 }
 
-/// `host:port`, with brackets where the host needs them.
-pub(crate) fn authority(host: &str, port: u16) -> String {
-    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
-}
-
 #[cfg(test)]
 mod tests {
+    use base::Direct;
+
     use super::*;
 
     /// A name that is asked for again could have another answer by then (CVE-2020-8562).
@@ -81,12 +79,17 @@ mod tests {
     async fn what_was_checked_is_dialled_whatever_its_name() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        let leading_to = |places, name: &str, port| Backend {
+            way: Way { connector: Direct::shared(), places },
+            authority: host_and_port(name, port),
+            tls: None,
+        };
         for name in ["nowhere.invalid", "localhost", "192.0.2.1"] {
-            let backend = Backend { addresses: vec![address], authority: authority(name, 1), tls: None };
+            let backend = leading_to(vec![(address.ip().to_string(), address.port())], name, 1);
             let (dialled, accepted) = tokio::join!(backend.dial(), listener.accept());
             assert!(dialled.is_ok() && accepted.is_ok(), "{name}");
         }
-        let unchecked = Backend { addresses: Vec::new(), authority: authority("localhost", address.port()), tls: None };
+        let unchecked = leading_to(Vec::new(), "localhost", address.port());
         assert!(unchecked.dial().await.is_err(), "without an address that was checked nothing is dialled");
     }
 }

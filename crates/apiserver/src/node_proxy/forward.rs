@@ -2,20 +2,18 @@
 
 use std::io;
 
-use base::TaskGroup;
+use base::{Connection, TaskGroup};
 use component_base::serving::{Body, Response};
 use http::Request;
 use http_body_util::BodyExt as _;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 
-use super::connection::Io;
-
 /// Sends a request in origin form and returns the answer as soon as its head is there.
 ///
 /// # Errors
 /// When the connection fails.
-pub(crate) async fn send(io: Io, request: Request<Body>, tasks: &TaskGroup) -> io::Result<Response> {
+pub(crate) async fn send(io: Connection, request: Request<Body>, tasks: &TaskGroup) -> io::Result<Response> {
     let response = open(io, tasks).await?.send_request(request).await.map_err(io::Error::other)?;
     Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
 }
@@ -24,7 +22,7 @@ pub(crate) async fn send(io: Io, request: Request<Body>, tasks: &TaskGroup) -> i
 ///
 /// # Errors
 /// When the connection fails.
-pub(crate) async fn open(io: Io, tasks: &TaskGroup) -> io::Result<SendRequest<Body>> {
+pub(crate) async fn open(io: Connection, tasks: &TaskGroup) -> io::Result<SendRequest<Body>> {
     let (sender, connection) = http1::handshake(TokioIo::new(io)).await.map_err(io::Error::other)?;
     tasks.spawn_cancellable("proxied-connection", async move {
         if let Err(error) = connection.await {

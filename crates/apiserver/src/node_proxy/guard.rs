@@ -1,6 +1,10 @@
 //! Which addresses may be dialled. The address that was checked is the one that is dialled.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
+
+use base::SharedConnector;
+
+use super::connection::Way;
 
 /// How strict the check is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,20 +31,27 @@ impl Reach {
     }
 }
 
-/// The addresses of a host, all of which must be allowed.
+/// The way to a port of a host, all of whose addresses must be allowed. A name means what it means to whoever connects: where
+/// that is not this host, it is not looked up here, and leads nowhere near it.
 ///
 /// # Errors
 /// Upstream's text, for a 400.
-pub(crate) async fn resolve(host: &str, port: u16, reach: Reach) -> Result<Vec<SocketAddr>, String> {
-    let addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
-        Ok(address) => vec![SocketAddr::new(address, port)],
-        Err(_) => tokio::net::lookup_host((host, port)).await.map_err(|error| error.to_string())?.collect(),
+pub(crate) async fn way(connector: &SharedConnector, host: &str, port: u16, reach: Reach) -> Result<Way, String> {
+    let connector = SharedConnector::clone(connector);
+    let addresses: Vec<IpAddr> = match host.parse() {
+        Ok(address) => vec![address],
+        Err(_) if !connector.is_direct() => return Ok(Way { connector, places: vec![(host.to_owned(), port)] }),
+        Err(_) => {
+            let found = tokio::net::lookup_host((host, port)).await.map_err(|error| error.to_string())?;
+            found.map(|address| address.ip()).collect()
+        }
     };
     if addresses.is_empty() {
         return Err("no addresses for hostname".to_owned());
     }
-    if addresses.iter().all(|address| reach.allows(address.ip())) {
-        Ok(addresses)
+    if addresses.iter().all(|address| reach.allows(*address)) {
+        let places = addresses.iter().map(|address| (address.to_string(), port)).collect();
+        Ok(Way { connector, places })
     } else {
         Err("address not allowed".to_owned())
     }
@@ -48,6 +59,8 @@ pub(crate) async fn resolve(host: &str, port: u16, reach: Reach) -> Result<Vec<S
 
 #[cfg(test)]
 mod tests {
+    use base::Direct;
+
     use super::*;
 
     #[tokio::test]
@@ -65,8 +78,9 @@ mod tests {
             ("2001:db8::1", true, true),
         ];
         for (address, node, routable) in cases {
-            assert_eq!(resolve(address, 1, Reach::Node).await.is_ok(), node, "{address}");
-            assert_eq!(resolve(address, 1, Reach::Routable).await.is_ok(), routable, "{address}");
+            for (reach, allowed) in [(Reach::Node, node), (Reach::Routable, routable)] {
+                assert_eq!(way(&Direct::shared(), address, 1, reach).await.is_ok(), allowed, "{address}");
+            }
         }
     }
 }

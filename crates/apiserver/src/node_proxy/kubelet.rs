@@ -4,12 +4,13 @@ use std::sync::{Arc, OnceLock};
 
 use api_machinery::status::ApiError;
 use api_types::core_v1::Node;
+use base::host_and_port;
 use component_base::reload::{Reload, spawn_reloader};
 use component_base::tls::{CaFile, ClientIdentity, ClientTls, ServerTrust, TlsError};
 
 use super::access::read;
-use super::connection::{Backend, authority};
-use super::guard::{Reach, resolve};
+use super::connection::Backend;
+use super::guard::{self, Reach};
 use crate::config::{KubeletConfig, OwnHost};
 use crate::cx::ApiCx;
 
@@ -53,10 +54,10 @@ impl Kubelets {
         let (host, port) = locate(&node, &cx.config().kubelet)?;
         let tls = self.tls(cx, verify).map_err(ApiError::internal)?;
         let reach = reach(&cx.config().kubelet, purpose, port);
-        let addresses = resolve(&host, port, reach).await.map_err(ApiError::bad_request)?;
+        let way = guard::way(cx.egress().cluster(), &host, port, reach).await.map_err(ApiError::bad_request)?;
         let config = tls.config().map_err(ApiError::internal)?;
         let server_name = tls.name_for(&host).map_err(ApiError::internal)?;
-        Ok(Backend { addresses, authority: authority(&host, port), tls: Some((config, server_name)) })
+        Ok(Backend { way, authority: host_and_port(&host, port), tls: Some((config, server_name)) })
     }
 
     fn tls(&self, cx: &ApiCx, verify: Verify) -> Result<ClientTls, String> {

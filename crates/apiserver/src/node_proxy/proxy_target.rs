@@ -6,11 +6,12 @@ use std::sync::Arc;
 use api_machinery::gvk::GroupResource;
 use api_machinery::status::ApiError;
 use api_types::core_v1::{EndpointAddress, EndpointSubset, Endpoints, Node, Pod, Service};
+use base::host_and_port;
 use component_base::tls::{ClientTls, ServerTrust};
 
 use super::access::read;
-use super::connection::{Backend, authority};
-use super::guard::{Reach, resolve};
+use super::connection::Backend;
+use super::guard::{self, Reach};
 use super::kubelet::{Kubelets, Use, Verify, locate, port_of};
 use super::proxy_id::ProxyId;
 use crate::cx::ApiCx;
@@ -33,7 +34,7 @@ pub(super) async fn of_pod(cx: &ApiCx, namespace: &str, id: &ProxyId<'_>) -> Res
     if address.parse::<IpAddr>().is_err() {
         return Err(ApiError::bad_request("address not allowed"));
     }
-    plain(address, port, id.scheme == "https").await
+    plain(cx, address, port, id.scheme == "https").await
 }
 
 /// The backend of a Service: one of its ready endpoints.
@@ -57,7 +58,7 @@ pub(super) async fn of_service(cx: &ApiCx, namespace: &str, id: &ProxyId<'_>) ->
         usize::try_from(cx.rng().below(u64::try_from(candidates.len()).unwrap_or(u64::MAX).max(1))).unwrap_or(0);
     for (address, port) in candidates.iter().cycle().skip(start).take(candidates.len()) {
         if is_pods_own(cx, namespace, address).await {
-            return plain(&address.ip, *port, id.scheme == "https").await;
+            return plain(cx, &address.ip, *port, id.scheme == "https").await;
         }
     }
     Err(none())
@@ -95,12 +96,12 @@ pub(super) async fn of_node(cx: &ApiCx, kubelets: &Kubelets, id: &ProxyId<'_>) -
         return kubelets.of_node(cx, id.name, Use::Proxy, Verify::AsConfigured).await;
     }
     let (host, _) = locate(&node, &cx.config().kubelet)?;
-    plain(&host, port, id.scheme == "https").await
+    plain(cx, &host, port, id.scheme == "https").await
 }
 
 /// A backend that gets no credentials and whose certificate nobody checks.
-async fn plain(host: &str, port: u16, https: bool) -> Result<Backend, ApiError> {
-    let addresses = resolve(host, port, Reach::Routable).await.map_err(ApiError::bad_request)?;
+async fn plain(cx: &ApiCx, host: &str, port: u16, https: bool) -> Result<Backend, ApiError> {
+    let way = guard::way(cx.egress().cluster(), host, port, Reach::Routable).await.map_err(ApiError::bad_request)?;
     let tls = if https {
         let tls = ClientTls { alpn: vec![b"http/1.1".to_vec()], ..ClientTls::new(ServerTrust::Anyone) };
         let name = tls.name_for(host).map_err(ApiError::internal)?;
@@ -108,5 +109,5 @@ async fn plain(host: &str, port: u16, https: bool) -> Result<Backend, ApiError> 
     } else {
         None
     };
-    Ok(Backend { addresses, authority: authority(host, port), tls })
+    Ok(Backend { way, authority: host_and_port(host, port), tls })
 }

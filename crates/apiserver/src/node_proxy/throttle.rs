@@ -6,16 +6,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use base::Connection;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
-
-use super::connection::Io;
 
 /// What may be saved up: so much can pass at once after a pause.
 const BURST: Duration = Duration::from_millis(100);
 
 /// The connection, which from now on is no faster than this.
-pub(super) fn limited(io: Io, bytes_per_second: Option<NonZeroU64>) -> Io {
+pub(super) fn limited(io: Connection, bytes_per_second: Option<NonZeroU64>) -> Connection {
     match bytes_per_second {
         Some(limit) => Box::new(Throttled { io, reads: Allowance::new(limit), writes: Allowance::new(limit) }),
         None => io,
@@ -23,7 +22,7 @@ pub(super) fn limited(io: Io, bytes_per_second: Option<NonZeroU64>) -> Io {
 }
 
 struct Throttled {
-    io: Io,
+    io: Connection,
     reads: Allowance,
     writes: Allowance,
 }

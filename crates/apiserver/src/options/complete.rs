@@ -2,8 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::num::NonZeroU64;
+use std::path::Path;
 use std::time::Duration;
 
+use api_types::apiserver_config_v1::EgressSelectorConfiguration;
 use component_base::debugging::Contention;
 use component_base::flags::{Errors, Invalid, Options, Versions};
 use component_base::metrics::MetricsOptions;
@@ -56,6 +58,7 @@ pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
         metrics: MetricsOptions::from_options(options, &mut errors),
         audit: audit::read(options, &mut errors),
         aggregation: aggregation::read(options, &mut errors),
+        egress: egress(options, &mut errors),
         serving: Some(serving),
     };
     errors.into_result()?;
@@ -83,6 +86,14 @@ fn coordination(options: &Options, errors: &mut Errors) -> CoordinationConfig {
     }
     let [lease_duration, renew_deadline, retry_period] = [LEASE, RENEW, RETRY].map(|flag| options.duration(flag));
     CoordinationConfig { lease_duration, renew_deadline, retry_period }
+}
+
+fn egress(options: &Options, errors: &mut Errors) -> Option<EgressSelectorConfiguration> {
+    let path = options.string("egress-selector-config-file");
+    if path.is_empty() {
+        return None;
+    }
+    egress::read(Path::new(path)).map_err(|error| errors.push(error.to_string())).ok()
 }
 
 /// The one duration whose text is worded otherwise.

@@ -17,16 +17,21 @@ pub(super) const ALL: &[FlagSet] = &[
     oidc::FLAGS,
     authorization::FLAGS,
     API_ENABLEMENT,
-    unsupported::EGRESS,
+    EGRESS,
     ADMISSION,
     METRICS,
     LOGS,
     tracing::FLAGS,
     MISC,
     GLOBAL,
-    unsupported::ETCD,
     unsupported::MISC,
 ];
+
+const EGRESS: FlagSet = FlagSet {
+    title: "egress selector",
+    flags: &[Flag::string("egress-selector-config-file", "")
+        .help("File that says through which proxies the server connects to what: an EgressSelectorConfiguration.")],
+};
 
 const GENERIC: FlagSet = FlagSet {
     title: "generic",
@@ -119,6 +124,11 @@ const ETCD: FlagSet = FlagSet {
         Flag::duration("etcd-readycheck-timeout", "2s").help("The timeout to use when checking etcd readiness."),
         Flag::string_slice("etcd-servers", "")
             .help("List of etcd servers to connect with (scheme://ip:port), comma separated."),
+        Flag::string_slice("etcd-servers-overrides", "").help(
+            "Per-group-resource etcd servers overrides, comma separated. The individual override format: \
+             group/resource#servers, where servers are URLs, semicolon separated. Note that this applies only to resources \
+             compiled into this server binary.",
+        ),
         Flag::int("lease-reuse-duration-seconds", "60")
             .help("The time in seconds that each lease is reused. A lower value avoids many objects on one lease."),
         Flag::string("storage-backend", "").help("The storage backend for persistence. Options: 'etcd3' (default)."),

@@ -40,8 +40,10 @@ pub(super) fn read(options: &Options, errors: &mut Errors) -> StorageConfig {
         !follows || !encryption.is_empty(),
         "--encryption-provider-config-automatic-reload must be set with --encryption-provider-config",
     );
+    let tls = etcd_tls(options, errors);
     StorageConfig {
-        backend: backend_of(options, errors),
+        backend: backend_of(options, tls.as_ref()),
+        elsewhere: elsewhere(options, tls.as_ref(), errors),
         prefix: options.string("etcd-prefix").to_owned(),
         media,
         event_ttl: not_negative(options, "event-ttl", errors),
@@ -59,16 +61,39 @@ pub(super) fn read(options: &Options, errors: &mut Errors) -> StorageConfig {
     }
 }
 
-fn backend_of(options: &Options, errors: &mut Errors) -> BackendConfig {
+fn backend_of(options: &Options, tls: Option<&EtcdTls>) -> BackendConfig {
     let servers = options.strings("etcd-servers");
     if servers.is_empty() {
         return BackendConfig::Embedded(options.string("embedded-storage-dir").into());
     }
-    let mut etcd = EtcdOptions::new(servers.iter().cloned());
+    BackendConfig::Etcd(Box::new(EtcdOptions { tls: tls.cloned(), ..EtcdOptions::new(servers.iter().cloned()) }))
+}
+
+/// The resources that are kept in another etcd.
+fn elsewhere(options: &Options, tls: Option<&EtcdTls>, errors: &mut Errors) -> Vec<(GroupResource, EtcdOptions)> {
+    let mut all = Vec::new();
+    for text in options.strings("etcd-servers-overrides") {
+        let parts = text.split_once('#').filter(|(_, servers)| !servers.is_empty() && !servers.contains('#'));
+        let parts = parts.and_then(|(resource, servers)| Some((resource.split_once('/')?, servers)));
+        let Some(((group, resource), servers)) = parts.filter(|((_, resource), _)| !resource.contains('/')) else {
+            errors.push(
+                "--etcd-servers-overrides invalid, must be of format: group/resource#servers, where servers are URLs, \
+                 semicolon separated",
+            );
+            continue;
+        };
+        let servers = EtcdOptions { tls: tls.cloned(), ..EtcdOptions::new(servers.split(';')) };
+        all.push((GroupResource::named(group, resource), servers));
+    }
+    all
+}
+
+/// The files of certificates and keys, which all etcds share.
+fn etcd_tls(options: &Options, errors: &mut Errors) -> Option<EtcdTls> {
     let [ca, cert, key] = ["etcd-cafile", "etcd-certfile", "etcd-keyfile"].map(|name| options.string(name));
     errors.check(cert.is_empty() == key.is_empty(), "--etcd-certfile and --etcd-keyfile must be specified together");
     if ca.is_empty() && cert.is_empty() {
-        return BackendConfig::Etcd(Box::new(etcd));
+        return None;
     }
     errors.check(!ca.is_empty(), "--etcd-cafile must be specified with --etcd-certfile");
     let mut read = |path: &str| {
@@ -79,8 +104,7 @@ fn backend_of(options: &Options, errors: &mut Errors) -> BackendConfig {
     };
     let ca_pem = if ca.is_empty() { Vec::new() } else { read(ca) };
     let client = (!cert.is_empty()).then(|| (read(cert), read(key)));
-    etcd.tls = Some(EtcdTls { ca_pem, client });
-    BackendConfig::Etcd(Box::new(etcd))
+    Some(EtcdTls { ca_pem, client })
 }
 
 /// The resources without a cache: those that have none by default, and those of size 0; all without `--watch-cache`.

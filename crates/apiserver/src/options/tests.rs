@@ -150,3 +150,23 @@ fn flags_may_be_given_without_a_value() {
     assert_eq!(config.services.reconciler, crate::config::EndpointReconciler::Lease);
     assert!(config.serving.unwrap().limits.newcomers.is_some());
 }
+
+#[test]
+fn some_resources_are_kept_in_another_etcd() {
+    let line = format!(
+        "{KUBEADM} --etcd-servers=http://a:2379 --etcd-servers-overrides=/events#http://b:2379;http://c:2379,apps/deployments#http://d:2379"
+    );
+    let elsewhere = completed(&line).unwrap().storage.elsewhere;
+    let shown: Vec<_> = elsewhere.iter().map(|(name, etcd)| (name.to_string(), etcd.endpoints.join(" "))).collect();
+    let expected = [("events", "http://b:2379 http://c:2379"), ("deployments.apps", "http://d:2379")];
+    assert_eq!(shown, expected.map(|(name, servers)| (name.to_owned(), servers.to_owned())));
+    for wrong in ["events#http://b", "/events", "/events#", "a/b/c#http://b", "/events#http://b#http://c"] {
+        let error = completed(&format!("{KUBEADM} --etcd-servers-overrides={wrong}")).unwrap_err();
+        assert!(
+            error.contains("--etcd-servers-overrides invalid, must be of format: group/resource#servers"),
+            "{wrong}: {error}"
+        );
+    }
+    let error = completed(&format!("{KUBEADM} --egress-selector-config-file=/nowhere")).unwrap_err();
+    assert!(error.contains("egress-selector-config-file /nowhere does not exist"), "{error}");
+}

@@ -9,15 +9,6 @@ const fn text(name: &'static str, default: &'static str) -> Flag {
     Flag::string(name, default).help(NOT_SUPPORTED)
 }
 
-const fn list(name: &'static str, default: &'static str) -> Flag {
-    Flag::string_slice(name, default).help(NOT_SUPPORTED)
-}
-
-pub(super) const EGRESS: FlagSet =
-    FlagSet { title: "egress selector", flags: &[text("egress-selector-config-file", "")] };
-
-pub(super) const ETCD: FlagSet = FlagSet { title: "etcd", flags: &[list("etcd-servers-overrides", "")] };
-
 pub(super) const MISC: FlagSet = FlagSet {
     title: "misc",
     flags: &[text("peer-advertise-ip", ""), text("peer-advertise-port", ""), text("peer-ca-file", "")],
@@ -25,8 +16,7 @@ pub(super) const MISC: FlagSet = FlagSet {
 
 /// Refuses every value but the default. A text that is empty asks for nothing.
 pub(super) fn refuse(options: &Options, errors: &mut Errors) {
-    let unsupported = [ETCD, EGRESS, MISC];
-    for flag in unsupported.iter().flat_map(|set| set.flags) {
+    for flag in MISC.flags {
         if options.is_set(flag.name) && !is_default(options, flag) {
             errors.push(format!("--{} is not supported by this server; leave it at its default", flag.name));
         }

@@ -11,6 +11,7 @@ use client::{ApiHandler, Client, ClientConfig, ClientCx, Credentials, InProcess,
 use component_base::Gates;
 use component_base::lifecycle::Lifecycle;
 use component_base::metrics::{Desc, Metrics, Stability, Value};
+use egress::EgressSelector;
 use encryption::{EncryptionMetrics, Live};
 use kinds::info::ResourceInfo;
 use parking_lot::Mutex;
@@ -45,14 +46,35 @@ const DROPPED_SPANS: Desc = Desc::new(
     Stability::Alpha,
 );
 
+/// What is there before the store is.
+pub(super) struct Surroundings {
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) egress: EgressSelector,
+    /// Who signs tokens of accounts, where that is somebody else.
+    pub(super) signer: Option<External>,
+}
+
+impl Surroundings {
+    /// As the configuration says.
+    ///
+    /// # Errors
+    /// When connections cannot be made so.
+    pub(super) fn new(config: &ServerConfig, lifecycle: &Lifecycle) -> Result<Self, BuildError> {
+        let metrics = Metrics::of_process(config.metrics.clone());
+        let around = egress::Surroundings { tasks: lifecycle.tasks(), rng: lifecycle.rng(), metrics: &metrics };
+        let egress = config.egress.as_ref().map(|own| EgressSelector::new(own, &around)).transpose()?;
+        Ok(Self { egress: egress.unwrap_or_default(), metrics, signer: None })
+    }
+}
+
 /// Makes the context of a server, the places that it serves, and the work that follows its start.
 pub(super) fn assemble(
     config: ServerConfig,
     lifecycle: Lifecycle,
     store: &Store,
-    metrics: Arc<Metrics>,
-    signer: Option<External>,
+    surroundings: Surroundings,
 ) -> Result<(Arc<ApiCx>, Routes, Hooks), BuildError> {
+    let Surroundings { metrics, egress, signer } = surroundings;
     metrics.show_gates(lifecycle.gates());
     let mut options = registry_options(&config, &lifecycle, store);
     let encryption = encrypt(&config, &lifecycle, &metrics, &mut options)?;
@@ -61,19 +83,18 @@ pub(super) fn assemble(
     let roles = MirroredRoles::default();
     let health = health::of(&config, &lifecycle, &slis, &store.backend, &roles, encryption.as_ref())?;
 
-    let parts = Parts { config: &config, registry: &registry, lifecycle: &lifecycle, metrics: &metrics };
+    let parts =
+        Parts { config: &config, registry: &registry, egress: &egress, lifecycle: &lifecycle, metrics: &metrics };
     let authentication = Authentication::build(&parts, signer)?;
     roles.follow(&registry, lifecycle.tasks());
     let rbac = Arc::new(RbacAuthorizer::new(roles));
-    let parts =
-        authorization::Parts { config: &config.authorization, rbac: &rbac, registry: &registry, lifecycle: &lifecycle };
-    let authorizer = authorization::build(&parts, &metrics)?;
+    let authorizer = authorizer(&config, &lifecycle, &egress, &registry, &rbac, &metrics)?;
     let custom_kinds = Arc::<CustomKinds>::default();
     let lookup: Arc<dyn admission::Lookup> = Arc::new(RegistryLookup::new(&registry, Arc::clone(&authorizer)));
-    let conversion_webhooks = conversion_webhooks(&lifecycle, &lookup);
+    let conversion_webhooks = conversion_webhooks(&lifecycle, &egress, &lookup);
     let recorder = Arc::new(AdmissionMetrics::new(&metrics));
     let versions = Arc::new(RegistryVersions::new(&registry, &custom_kinds));
-    let admission = admission(&config, &lifecycle, lookup, versions, recorder)?;
+    let admission = admission(&config, &lifecycle, &egress, lookup, versions, recorder)?;
 
     let (mut routes, mut hooks) = (Routes::default(), Vec::new());
     handlers::install(&mut routes);
@@ -82,7 +103,7 @@ pub(super) fn assemble(
     hooks.push(storage_ready::hook());
     hooks.extend(encryption.and_then(encryption_reload::hook));
     let tracer = tracer(&config, &lifecycle, &metrics)?;
-    let audit = auditing::auditor(config.audit.as_ref(), &lifecycle, &metrics)?;
+    let audit = auditing::auditor(config.audit.as_ref(), &lifecycle, &egress, &metrics)?;
     let (served, others) = extensions::served(&config, &disabled, &lifecycle, &metrics, &health)?;
     let metrics = ApiMetrics::new(metrics, slis);
     let seats = seats(&config, &lifecycle, &registry, &metrics, &mut routes, &mut hooks);
@@ -117,10 +138,24 @@ pub(super) fn assemble(
         backend: Arc::clone(&store.backend),
         audit,
         tracer,
+        egress,
         config,
         lifecycle,
     };
     Ok((Arc::new(cx), routes, hooks))
+}
+
+/// Who decides what requests may do.
+fn authorizer(
+    config: &ServerConfig,
+    lifecycle: &Lifecycle,
+    egress: &EgressSelector,
+    registry: &Registry,
+    rbac: &Arc<RbacAuthorizer>,
+    metrics: &Metrics,
+) -> Result<Arc<dyn authz::Authorizer>, BuildError> {
+    let config = &config.authorization;
+    authorization::build(&authorization::Parts { config, rbac, registry, egress, lifecycle }, metrics)
 }
 
 /// The resources of the built-in kinds that are served, and the kinds that are not.
@@ -145,13 +180,14 @@ fn built_in(
 fn admission(
     config: &ServerConfig,
     lifecycle: &Lifecycle,
+    egress: &EgressSelector,
     lookup: Arc<dyn admission::Lookup>,
     versions: Arc<RegistryVersions>,
     recorder: Arc<AdmissionMetrics>,
 ) -> Result<admission::Chain, BuildError> {
     let cx = admission::Context {
         versions,
-        callers: webhook_callers(config, lifecycle, &lookup)?,
+        callers: webhook_callers(config, lifecycle, egress, &lookup)?,
         lookup,
         clock: Arc::clone(lifecycle.clock()),
         rng: Arc::clone(lifecycle.rng()),
@@ -166,24 +202,31 @@ fn admission(
 fn webhook_callers(
     config: &ServerConfig,
     lifecycle: &Lifecycle,
+    egress: &EgressSelector,
     lookup: &Arc<dyn admission::Lookup>,
 ) -> Result<Callers, BuildError> {
     let cx = webhook_cx(lifecycle, "admission-webhooks");
     let caller = |file: &Option<PathBuf>| -> Result<Arc<dyn Caller>, BuildError> {
         let credentials = WebhookCredentials::read(file.as_deref()).map_err(BuildError::AdmissionWebhooks)?;
-        Ok(Arc::new(WebhookClients::new(lookup, credentials, cx.clone(), ADMISSION_ANSWER_BYTES)))
+        Ok(Arc::new(WebhookClients::new(lookup, credentials, egress, cx.clone(), ADMISSION_ANSWER_BYTES)))
     };
     let files = &config.admission.webhook_kubeconfigs;
     let (mutating, validating) = (caller(&files.mutating)?, caller(&files.validating)?);
     let policy = config.admission.settings.configured.get::<ImagePolicyConfig>().unwrap_or_default();
-    let images = policy.webhook(cx).map_err(|error| BuildError::AdmissionWebhooks(error.to_string()))?;
+    let images = policy
+        .webhook(cx.through(Arc::clone(egress.control_plane())))
+        .map_err(|error| BuildError::AdmissionWebhooks(error.to_string()))?;
     Ok(Callers { mutating, validating, images: images.map(|webhook| Arc::new(webhook) as Arc<dyn ImageReviewer>) })
 }
 
 /// Who brings questions to the webhooks of definitions, which the server shows no credentials.
-fn conversion_webhooks(lifecycle: &Lifecycle, lookup: &Arc<dyn admission::Lookup>) -> Arc<dyn Caller> {
+fn conversion_webhooks(
+    lifecycle: &Lifecycle,
+    egress: &EgressSelector,
+    lookup: &Arc<dyn admission::Lookup>,
+) -> Arc<dyn Caller> {
     let cx = webhook_cx(lifecycle, "conversion-webhooks");
-    Arc::new(WebhookClients::new(lookup, WebhookCredentials::default(), cx, CONVERSION_ANSWER_BYTES))
+    Arc::new(WebhookClients::new(lookup, WebhookCredentials::default(), egress, cx, CONVERSION_ANSWER_BYTES))
 }
 
 fn webhook_cx(lifecycle: &Lifecycle, tasks: &'static str) -> ClientCx {
@@ -244,6 +287,7 @@ fn registry_options(config: &ServerConfig, lifecycle: &Lifecycle, store: &Store)
         uncached: uncached.cloned().collect(),
         services: config.services.registry_options(),
         compacted: Arc::clone(&store.compacted),
+        elsewhere: store.elsewhere.clone(),
         gates: lifecycle.gates().clone(),
         own_fields: Some(own_fields(lifecycle)),
         ..RegistryOptions::new(Arc::clone(&store.backend), clock, rng, lifecycle.tasks().clone())

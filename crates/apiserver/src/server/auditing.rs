@@ -7,6 +7,7 @@ use audit::{AuditMetrics, Auditor, Backend, Finished, LogFile, LogSink, Policy, 
 use client::{ClientCx, Webhook, WebhookRetry};
 use component_base::lifecycle::Lifecycle;
 use component_base::metrics::Metrics;
+use egress::EgressSelector;
 
 use crate::build_error::BuildError;
 use crate::config::{AuditConfig, AuditWebhookConfig};
@@ -19,6 +20,7 @@ const CONCURRENT_BATCHES: u32 = 32;
 pub(super) fn auditor(
     config: Option<&AuditConfig>,
     lifecycle: &Lifecycle,
+    egress: &EgressSelector,
     metrics: &Metrics,
 ) -> Result<Option<Arc<Auditor>>, BuildError> {
     let metrics = AuditMetrics::new(metrics);
@@ -32,7 +34,7 @@ pub(super) fn auditor(
         backends.push(Backend::start(sink, log.delivery, &metrics, clock, tasks));
     }
     if let Some(webhook) = webhook {
-        let sink = Arc::new(WebhookSink::new(webhook, lifecycle)?);
+        let sink = Arc::new(WebhookSink::new(webhook, lifecycle, egress)?);
         backends.push(Backend::start(sink, webhook.delivery, &metrics, clock, tasks));
     }
     Ok(Some(Auditor::new(policy, backends, metrics, Arc::clone(clock))))
@@ -42,7 +44,7 @@ pub(super) fn auditor(
 struct WebhookSink(Webhook);
 
 impl WebhookSink {
-    fn new(own: &AuditWebhookConfig, lifecycle: &Lifecycle) -> Result<Self, BuildError> {
+    fn new(own: &AuditWebhookConfig, lifecycle: &Lifecycle, egress: &EgressSelector) -> Result<Self, BuildError> {
         let failed = |error: client::ConfigError| {
             let why = error.to_string();
             BuildError::Webhook { what: "initializing audit webhook", why }
@@ -50,6 +52,7 @@ impl WebhookSink {
         let config = Webhook::config(&own.kubeconfig, "kube-apiserver").map_err(failed)?;
         let tasks = lifecycle.tasks().child("audit-webhook");
         let cx = ClientCx::new(Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()), tasks);
+        let cx = cx.through(Arc::clone(egress.control_plane()));
         Webhook::new(config, None, own.first_delay, WebhookRetry::Any, cx).map(Self).map_err(failed)
     }
 }

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use component_base::debugging::Debugging;
 use component_base::lifecycle::Lifecycle;
-use component_base::metrics::Metrics;
 use component_base::serving::{Handler, SecureServing, ServerHandle};
 use parking_lot::Mutex;
 use storage::Backend;
@@ -26,6 +25,7 @@ use crate::chain::road::Road;
 use crate::config::ServerConfig;
 use crate::cx::ApiCx;
 use crate::hooks::Hooks;
+use assemble::Surroundings;
 use handler::HttpHandler;
 use store::Store;
 
@@ -43,10 +43,10 @@ impl Server {
     /// # Errors
     /// When a file cannot be read, or the store cannot be opened.
     pub async fn build(config: ServerConfig, lifecycle: Lifecycle) -> Result<Self, BuildError> {
-        let store = Store::open(&config.storage, &lifecycle).await?;
-        let metrics = Metrics::of_process(config.metrics.clone());
-        let signer = External::start(&config.service_accounts, &lifecycle, &metrics).await?;
-        Self::assemble(config, lifecycle, store, metrics, signer)
+        let mut surroundings = Surroundings::new(&config, &lifecycle)?;
+        let store = Store::open(&config.storage, &surroundings.egress, &lifecycle).await?;
+        surroundings.signer = External::start(&config.service_accounts, &lifecycle, &surroundings.metrics).await?;
+        Self::assemble(config, lifecycle, store, surroundings)
     }
 
     /// The same over a store that is open already, for tests and for several servers over one store. Nobody else signs
@@ -59,19 +59,18 @@ impl Server {
         lifecycle: Lifecycle,
         backend: Arc<dyn Backend>,
     ) -> Result<Self, BuildError> {
-        let metrics = Metrics::of_process(config.metrics.clone());
-        Self::assemble(config, lifecycle, Store::shared(backend), metrics, None)
+        let surroundings = Surroundings::new(&config, &lifecycle)?;
+        Self::assemble(config, lifecycle, Store::shared(backend), surroundings)
     }
 
     fn assemble(
         config: ServerConfig,
         lifecycle: Lifecycle,
         store: Store,
-        metrics: Arc<Metrics>,
-        signer: Option<External>,
+        surroundings: Surroundings,
     ) -> Result<Self, BuildError> {
         lifecycle.tasks().spawn_cancellable("compacted", store.follow_compaction());
-        let (cx, routes, hooks) = assemble::assemble(config, lifecycle, &store, metrics, signer)?;
+        let (cx, routes, hooks) = assemble::assemble(config, lifecycle, &store, surroundings)?;
         let handler = Arc::new(HttpHandler::new(Road::new(Arc::clone(&cx), routes)));
         assemble::connect_loopback(&cx, Arc::clone(&handler) as _)?;
         Ok(Self { cx, handler, hooks: Mutex::new(Some(hooks)), store })

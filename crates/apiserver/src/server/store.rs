@@ -1,11 +1,19 @@
 //! Opening the store that the configuration names, and closing it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use api_machinery::gvk::GroupResource;
+use base::TaskGroup;
 use component_base::lifecycle::Lifecycle;
-use storage::{Backend, COMPACT_REVISION_KEY, Compactor, Embedded, EmbeddedOptions, Etcd, Memory, MemoryOptions};
+use egress::EgressSelector;
+use registry::Place;
+use storage::{
+    Backend, COMPACT_REVISION_KEY, Compactor, Embedded, EmbeddedOptions, Etcd, EtcdOptions, Memory, MemoryOptions,
+    StorageError,
+};
 
 use crate::build_error::BuildError;
 use crate::config::{BackendConfig, StorageConfig};
@@ -32,33 +40,75 @@ async fn follow(backend: Arc<dyn Backend>, compacted: Arc<AtomicI64>) {
     }
 }
 
+async fn etcd(
+    options: &EtcdOptions,
+    egress: &EgressSelector,
+    lifecycle: &Lifecycle,
+) -> Result<Arc<Etcd>, StorageError> {
+    let options = EtcdOptions { connector: Arc::clone(egress.etcd()), ..options.clone() };
+    Etcd::connect(options, Arc::clone(lifecycle.rng()), lifecycle.tasks()).await
+}
+
+fn compact(backend: &Arc<dyn Backend>, config: &StorageConfig, tasks: &TaskGroup) {
+    let compactor = Compactor::new(Arc::clone(backend), config.compaction_interval);
+    tasks.spawn_cancellable("compactor", compactor.run());
+}
+
+/// Opens the stores that some resources are kept in; those with the same members are one.
+async fn elsewhere(
+    config: &StorageConfig,
+    egress: &EgressSelector,
+    lifecycle: &Lifecycle,
+) -> Result<HashMap<GroupResource, Place>, StorageError> {
+    let (mut opened, mut places) = (HashMap::<&[String], Place>::new(), HashMap::new());
+    for (resource, options) in &config.elsewhere {
+        let place = match opened.get(&*options.endpoints) {
+            Some(place) => place.clone(),
+            None => {
+                let backend: Arc<dyn Backend> = etcd(options, egress, lifecycle).await?;
+                let place = Place { backend, compacted: Arc::default() };
+                compact(&place.backend, config, lifecycle.tasks());
+                let following = follow(Arc::clone(&place.backend), Arc::clone(&place.compacted));
+                lifecycle.tasks().spawn_cancellable("compacted", following);
+                opened.entry(&*options.endpoints).or_insert(place).clone()
+            }
+        };
+        places.insert(resource.clone(), place);
+    }
+    Ok(places)
+}
+
 /// An open store.
 pub(super) struct Store {
     pub(super) backend: Arc<dyn Backend>,
     /// The revision up to which it was compacted, by whichever server.
     pub(super) compacted: Arc<AtomicI64>,
+    /// The resources that are kept in other stores.
+    pub(super) elsewhere: HashMap<GroupResource, Place>,
     embedded: Option<Arc<Embedded>>,
 }
 
 impl Store {
     pub(super) fn shared(backend: Arc<dyn Backend>) -> Self {
-        Self { backend, compacted: Arc::default(), embedded: None }
+        Self { backend, compacted: Arc::default(), elsewhere: HashMap::new(), embedded: None }
     }
 
-    pub(super) async fn open(config: &StorageConfig, lifecycle: &Lifecycle) -> Result<Self, BuildError> {
+    pub(super) async fn open(
+        config: &StorageConfig,
+        egress: &EgressSelector,
+        lifecycle: &Lifecycle,
+    ) -> Result<Self, BuildError> {
         let (clock, tasks) = (Arc::clone(lifecycle.clock()), lifecycle.tasks());
-        let store = match &config.backend {
+        let mut store = match &config.backend {
             BackendConfig::Memory => Self::shared(Memory::new(MemoryOptions::default(), clock, tasks)),
-            BackendConfig::Etcd(options) => {
-                Self::shared(Etcd::connect((**options).clone(), Arc::clone(lifecycle.rng()), tasks).await?)
-            }
+            BackendConfig::Etcd(options) => Self::shared(etcd(options, egress, lifecycle).await?),
             BackendConfig::Embedded(directory) => {
                 let embedded = Embedded::open(EmbeddedOptions::new(directory), clock, tasks).await?;
                 Self { embedded: Some(Arc::clone(&embedded)), ..Self::shared(embedded) }
             }
         };
-        let compactor = Compactor::new(Arc::clone(&store.backend), config.compaction_interval);
-        tasks.spawn_cancellable("compactor", compactor.run());
+        compact(&store.backend, config, tasks);
+        store.elsewhere = elsewhere(config, egress, lifecycle).await?;
         Ok(store)
     }
 

@@ -13,6 +13,7 @@ mod coordinated;
 mod custom;
 mod debugging;
 mod device_claims;
+mod egress;
 mod encrypted;
 mod external_signer;
 mod fake_kubelet;

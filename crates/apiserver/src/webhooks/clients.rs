@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use base::SharedRng;
 use bytes::Bytes;
 use client::{Client, ClientConfig, ClientCx, Request, Trust};
+use egress::{EgressSelector, EgressType};
 use http::Method;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -31,6 +32,7 @@ const COMPONENT: &str = "kube-apiserver-admission";
 pub(crate) struct WebhookClients {
     lookup: Arc<dyn Lookup>,
     credentials: WebhookCredentials,
+    egress: EgressSelector,
     cx: ClientCx,
     max_answer_bytes: usize,
     clients: Mutex<HashMap<Key, Kept>>,
@@ -66,10 +68,12 @@ impl WebhookClients {
     pub(crate) fn new(
         lookup: &Arc<dyn Lookup>,
         credentials: WebhookCredentials,
+        egress: &EgressSelector,
         cx: ClientCx,
         max_answer_bytes: usize,
     ) -> Self {
-        Self { lookup: Arc::clone(lookup), credentials, cx, max_answer_bytes, clients: Mutex::default() }
+        let (lookup, egress) = (Arc::clone(lookup), egress.clone());
+        Self { lookup, credentials, egress, cx, max_answer_bytes, clients: Mutex::default() }
     }
 
     fn client(&self, key: Key) -> Result<Client, CallError> {
@@ -96,7 +100,10 @@ impl WebhookClients {
         let trust = if key.ca_bundle.is_empty() { Trust::System } else { Trust::Pem(key.ca_bundle.clone()) };
         let config =
             ClientConfig { trust, connect_to: key.dialled.clone(), max_answer_bytes: self.max_answer_bytes, ..config };
-        let client = Client::new(config.with_component(COMPONENT).with_rate(-1.0, 0), self.cx.clone());
+        // What stands behind a Service is in the cluster; what a URL names is wherever it is.
+        let kind = if key.dialled.is_some() { EgressType::Cluster } else { EgressType::ControlPlane };
+        let cx = self.cx.clone().through(Arc::clone(self.egress.of(kind)));
+        let client = Client::new(config.with_component(COMPONENT).with_rate(-1.0, 0), cx);
         client.map_err(|error| format!("unable to load root certificates: {error}"))
     }
 
@@ -138,7 +145,8 @@ impl Caller for WebhookClients {
         let dialled = match &target.address {
             Address::Url(_) => None,
             Address::Service { namespace, name, port, .. } => {
-                let found = service::locate(&*self.lookup, self.rng(), namespace, name, *port).await;
+                let found =
+                    service::locate(&*self.lookup, self.egress.cluster(), self.rng(), namespace, name, *port).await;
                 Some(found.map_err(|why| failure::of_post(&url, &why))?)
             }
         };

@@ -4,9 +4,9 @@ use admission::Lookup;
 use api_types::core_v1::Service;
 use api_types::core_v1::constants::service_type;
 use api_types::discovery_v1::EndpointSlice;
-use base::SharedRng;
+use base::{SharedConnector, SharedRng};
 
-use crate::node_proxy::guard::{Reach, resolve};
+use crate::node_proxy::guard::{self, Reach};
 use crate::service_endpoints::{NoEndpoint, chosen, endpoints};
 
 /// Host and port to dial for a port of a service.
@@ -15,6 +15,7 @@ use crate::service_endpoints::{NoEndpoint, chosen, endpoints};
 /// Upstream's text for why there is none.
 pub(super) async fn locate(
     lookup: &dyn Lookup,
+    connector: &SharedConnector,
     rng: &SharedRng,
     namespace: &str,
     name: &str,
@@ -35,6 +36,6 @@ pub(super) async fn locate(
     let found = endpoints(&service, slices.iter().map(|own| &**own), port).map_err(|error| error.to_string())?;
     let (address, port) = chosen(&found, rng).ok_or_else(|| NoEndpoint::none(&service).to_string())?;
     // Whoever writes endpoints must not lead the server to its own host.
-    resolve(&address, port, Reach::Routable).await?;
+    guard::way(connector, &address, port, Reach::Routable).await?;
     Ok((address, port))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::TaskGroup;
 use bytes::{Bytes, BytesMut};
-use client::{ClientConfig, ConfigError, HttpsTransport, Transport, TransportError, Trust};
+use client::{ClientConfig, ConfigError, Transport, TransportError, Trust};
 use http::header::{ACCEPT, AUTHORIZATION, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use http_body_util::BodyExt as _;
@@ -58,22 +58,6 @@ pub trait Connector: Send + Sync {
         egress: Egress,
         tasks: &TaskGroup,
     ) -> Result<Arc<dyn Transport>, ConfigError>;
-}
-
-/// Connects to the servers themselves, whatever the way.
-pub struct Direct;
-
-impl Connector for Direct {
-    fn connect(
-        &self,
-        origin: &str,
-        trust: &Trust,
-        _: Egress,
-        tasks: &TaskGroup,
-    ) -> Result<Arc<dyn Transport>, ConfigError> {
-        let config = ClientConfig { trust: trust.clone(), ..ClientConfig::for_server(origin) };
-        Ok(HttpsTransport::new(&config, tasks)?)
-    }
 }
 
 /// Why there is no document. The texts hold addresses, never what was sent or answered.

@@ -21,7 +21,7 @@ mod tests;
 
 pub use authenticator::{JwtAuthenticators, JwtCx};
 pub use configuration::{ConfigurationError, EGRESS_TYPES, Surroundings, compile, parse};
-pub use fetch::{Connector, Direct, Egress};
+pub use fetch::{Connector, Egress};
 pub use metrics::JwtMetrics;
 pub use rules::Rules;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::TaskGroup;
+use base::{Direct, SharedConnector, TaskGroup};
 use bytes::Bytes;
 use component_base::reload::{RELOAD_INTERVAL, Reload};
 use component_base::tls::{CaBundle, CaFile, ClientIdentity, ClientTls, ServerTrust};
@@ -32,11 +32,24 @@ impl HttpsTransport {
     /// # Errors
     /// When the server is not a URL, or a certificate, a key or a CA bundle cannot be used.
     pub fn new(config: &ClientConfig, tasks: &TaskGroup) -> Result<Arc<Self>, ConfigError> {
+        Self::through(config, Direct::shared(), tasks)
+    }
+
+    /// The same over connections that another opens.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn through(
+        config: &ClientConfig,
+        connector: SharedConnector,
+        tasks: &TaskGroup,
+    ) -> Result<Arc<Self>, ConfigError> {
         let endpoint = config.endpoint()?;
         let mut watched: Vec<Arc<dyn Reload>> = Vec::new();
         let tls = if endpoint.secure { Some(client_tls(config, &mut watched)?) } else { None };
         let proxy = config.proxy_address()?;
-        let dialer = Dialer::new(&endpoint.host, endpoint.port, tls.as_ref(), proxy).map_err(ConfigError::Tls)?;
+        let dialer = Dialer::new(&endpoint.host, endpoint.port, tls.as_ref(), proxy, connector);
+        let dialer = dialer.map_err(ConfigError::Tls)?;
         let dialer = dialer.connecting_to(config.connect_to.clone());
         let invalid = |error: http::uri::InvalidUri| ConfigError::Server(config.server.clone(), error.to_string());
         let authority = dialer.address().parse().map_err(invalid)?;

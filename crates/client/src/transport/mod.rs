@@ -43,6 +43,9 @@ pub enum TransportError {
         /// Why.
         source: std::io::Error,
     },
+    /// Who opens connections for the client did not get there, and says why.
+    #[error("{0}")]
+    Elsewhere(#[source] std::io::Error),
     /// The TLS handshake failed.
     #[error("tls: {address}: {source}")]
     Handshake {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use base::TaskGroup;
+use base::{Direct, SharedConnector, TaskGroup};
 use etcd_client::{
     Channel, Client, ConnectOptions, GetOptions, GetResponse, KvClient, LeaseClient, MaintenanceClient, StatusResponse,
     WatchClient,
@@ -35,13 +35,15 @@ pub struct EtcdOptions {
     pub tls: Option<EtcdTls>,
     /// How long to wait for the first answer.
     pub dial_timeout: Duration,
+    /// Who connects to the members.
+    pub connector: SharedConnector,
 }
 
 impl EtcdOptions {
-    /// Members without TLS, and the dial timeout of 20 s.
+    /// Members without TLS that are connected to directly, and the dial timeout of 20 s.
     pub fn new(endpoints: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let endpoints = endpoints.into_iter().map(Into::into).collect();
-        Self { endpoints, tls: None, dial_timeout: Duration::from_secs(20) }
+        Self { endpoints, tls: None, dial_timeout: Duration::from_secs(20), connector: Direct::shared() }
     }
 }
 
@@ -111,7 +113,7 @@ impl Members {
     pub(super) async fn new(options: EtcdOptions, tasks: TaskGroup) -> Result<Self, StorageError> {
         let mut members = Vec::with_capacity(options.endpoints.len());
         for url in &options.endpoints {
-            let target = Arc::new(Target::new(url, options.tls.as_ref())?);
+            let target = Arc::new(Target::new(url, options.tls.as_ref(), Arc::clone(&options.connector))?);
             let client = client(&target, &tasks).await?;
             let client = MemberClient {
                 kv: client.kv_client().max_decoding_message_size(usize::MAX).max_encoding_message_size(usize::MAX),

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use h2::client::{Connection, SendRequest};
 use h2::{Ping, PingPong};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 
@@ -43,8 +42,7 @@ pub(super) async fn dial(target: Arc<Target>, tasks: TaskGroup, calls: Calls) ->
 }
 
 async fn connect(target: &Target, tasks: &TaskGroup, calls: Calls) -> Result<SendRequest<Bytes>, tower::BoxError> {
-    let stream = TcpStream::connect((target.host.as_str(), target.port)).await?;
-    stream.set_nodelay(true)?;
+    let stream = target.connector.connect(&target.host, target.port).await?;
     match &target.tls {
         Some((config, name)) => {
             let stream = TlsConnector::from(Arc::clone(config)).connect(name.clone(), stream).await?;

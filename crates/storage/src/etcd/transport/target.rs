@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base::SharedConnector;
 use http::Uri;
 use http::uri::{Authority, Parts, Scheme};
 use rustls::pki_types::pem::PemObject as _;
@@ -45,18 +46,24 @@ pub(in super::super) struct Target {
     authority: Authority,
     pub(super) host: String,
     pub(super) port: u16,
+    /// Who connects to it.
+    pub(super) connector: SharedConnector,
     /// How to speak TLS, and the name that the member must prove.
     pub(super) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
 }
 
 impl Target {
     /// Reads a URL, `http://` or `https://`, and the keys and certificates that go with the latter.
-    pub(in super::super) fn new(url: &str, tls: Option<&EtcdTls>) -> Result<Self, StorageError> {
-        Self::read(url, tls)
+    pub(in super::super) fn new(
+        url: &str,
+        tls: Option<&EtcdTls>,
+        connector: SharedConnector,
+    ) -> Result<Self, StorageError> {
+        Self::read(url, tls, connector)
             .map_err(|reason| StorageError::Refused { message: format!("etcd endpoint {url}: {reason}") })
     }
 
-    fn read(url: &str, tls: Option<&EtcdTls>) -> Result<Self, TargetError> {
+    fn read(url: &str, tls: Option<&EtcdTls>, connector: SharedConnector) -> Result<Self, TargetError> {
         let Parts { scheme, authority, .. } = url.parse::<Uri>()?.into_parts();
         let scheme = scheme.filter(|scheme| [Scheme::HTTP, Scheme::HTTPS].contains(scheme));
         let (Some(scheme), Some(authority)) = (scheme, authority) else {
@@ -74,7 +81,7 @@ impl Target {
             (false, None) => None,
         };
         let port = authority.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        Ok(Self { scheme, authority, host, port, tls })
+        Ok(Self { scheme, authority, host, port, connector, tls })
     }
 
     /// The URL of a method, of which only the path is given.

@@ -48,7 +48,7 @@ async fn whole(response: Response<Body>) -> (Vec<u8>, Option<HeaderMap>) {
 }
 
 fn transport(port: u16) -> Transport {
-    let target = Target::new(&format!("http://127.0.0.1:{port}"), None).unwrap();
+    let target = Target::new(&format!("http://127.0.0.1:{port}"), None, base::Direct::shared()).unwrap();
     Transport::new(Arc::new(target), TaskGroup::new("test"))
 }
 
