@@ -1,6 +1,7 @@
 //! The road itself, from what came over the wire to what goes back.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use base::trace;
@@ -125,10 +126,18 @@ impl Road {
             None => self.admitted(request).await,
             Some(traced) => {
                 let (scope, span) = traced.into_parts();
-                let outcome = scope.run(self.admitted(request)).await;
+                let outcome = scope.run(self.admitted_apart(request)).await;
                 outcome.map(|response| Traced::end(span, response))
             }
         }
+    }
+
+    /// [`Self::admitted`] on the heap: what is traced must not make the road of every request larger.
+    fn admitted_apart(
+        &self,
+        request: Request<Authenticated>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response, Refusal>> + Send + '_>> {
+        Box::pin(self.admitted(request))
     }
 
     /// On whose behalf, whether there is room, whether they may, and then the work itself. Its seat is free again once the
