@@ -153,8 +153,8 @@ async fn a_plug_in_keeps_the_keys() {
     let sockets = tempfile::tempdir().expect("a directory");
     let process = PluginProcess::start(sockets.path().join("kms.sock"), "tests::encrypted::plugin_process");
     process.serves().await;
-    // However busy the machine is.
-    let kms = format!("{{kms: {{apiVersion: v2, name: p, timeout: 60s, endpoint: \"{}\"}}}}", process.url());
+    // However busy the machine is, and well within what a request may take.
+    let kms = format!("{{kms: {{apiVersion: v2, name: p, timeout: 20s, endpoint: \"{}\"}}}}", process.url());
     let fixture = Fixture::new(&format!("{kms}, {IDENTITY}")).await;
     let api = &fixture.api;
     let body = r#"{"metadata":{"name":"s"},"stringData":{"password":"open sesame"}}"#;
