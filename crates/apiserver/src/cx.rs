@@ -13,12 +13,14 @@ use registry::Registry;
 use storage::Backend;
 use tracing_otlp::Tracer;
 
+use crate::aggregation::state::Aggregation;
 use crate::authentication::Authentication;
 use crate::authorization::{Impersonations, RbacAuthorizer};
 use crate::config::ServerConfig;
 use crate::custom_kinds::CustomKinds;
 use crate::limits::{Running, Seats};
 use crate::metrics::ApiMetrics;
+use crate::peers::Peers;
 
 /// Work that runs at the beginning of the end, while requests are still served.
 type PreShutdown = Arc<dyn Fn(Arc<ApiCx>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
@@ -48,6 +50,10 @@ pub(crate) struct ApiCx {
     pub(crate) pre_shutdown: Mutex<Vec<PreShutdown>>,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) audit: Option<Arc<audit::Auditor>>,
+    /// The versions that other servers behind this one answer for.
+    pub(crate) aggregation: Arc<Aggregation>,
+    /// The other servers of the cluster, where requests may be passed on to them.
+    pub(crate) peers: Option<Arc<Peers>>,
     /// Who records traces, where somebody does.
     pub(crate) tracer: Option<Tracer>,
 }

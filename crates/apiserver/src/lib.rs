@@ -35,6 +35,7 @@ mod oidc;
 mod openapi;
 pub mod options;
 mod own_request;
+mod peers;
 mod plugin_notes;
 mod request;
 mod respond;

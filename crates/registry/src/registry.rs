@@ -10,7 +10,7 @@ use base::{SharedClock, SharedRng, TaskGroup};
 use feature_gates::Gates;
 use kinds::rules::{RuleContext, Rules};
 use parking_lot::RwLock;
-use storage::{Backend, LeasePool, LeasePoolOptions, Transformed, Transformer};
+use storage::{Backend, LeasePool, LeasePoolOptions, Metered, Observe, Transformed, Transformer};
 use watch_cache::{Cache, CacheOptions, Codec, Index};
 
 use crate::codec::{ObjectCodec, StorageMedia};
@@ -59,7 +59,12 @@ pub struct RegistryOptions {
     pub compacted: Arc<AtomicI64>,
     /// What the values of a resource pass on their way to the store and back, if anything.
     pub transformers: Transformers,
+    /// Who hears of the calls to the store for a resource, if anybody.
+    pub observers: Observers,
 }
+
+/// Who hears of the calls to the store for a resource, if anybody.
+pub type Observers = Arc<dyn Fn(&GroupResource) -> Option<Arc<dyn Observe>> + Send + Sync>;
 
 /// The transformer of a resource, if it has one.
 pub type Transformers = Arc<dyn Fn(&GroupResource) -> Option<Arc<dyn Transformer>> + Send + Sync>;
@@ -85,6 +90,7 @@ impl RegistryOptions {
             own_fields: None,
             compacted: Arc::default(),
             transformers: Arc::new(|_| None),
+            observers: Arc::new(|_| None),
         }
     }
 }
@@ -277,9 +283,13 @@ impl Registry {
         });
         let name = group_resource.to_string();
         let cached = !self.options.uncached.contains(&name);
-        let backend: Arc<dyn Backend> = match (self.options.transformers)(group_resource) {
-            Some(transformer) => Transformed::new(Arc::clone(&self.options.backend), transformer),
+        let backend: Arc<dyn Backend> = match (self.options.observers)(group_resource) {
+            Some(observer) => Metered::new(Arc::clone(&self.options.backend), observer),
             None => Arc::clone(&self.options.backend),
+        };
+        let backend: Arc<dyn Backend> = match (self.options.transformers)(group_resource) {
+            Some(transformer) => Transformed::new(backend, transformer),
+            None => backend,
         };
         Store {
             backend: Arc::clone(&backend),

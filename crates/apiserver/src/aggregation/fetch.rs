@@ -18,29 +18,29 @@ use crate::node_proxy::connection::Backend;
 use crate::node_proxy::forward::send;
 
 /// A question.
-pub(super) struct Question<'a> {
-    pub(super) path: &'a str,
-    pub(super) accept: &'a str,
+pub(crate) struct Question<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) accept: &'a str,
     /// The tag of the answer that is known already.
-    pub(super) known: Option<&'a str>,
+    pub(crate) known: Option<&'a str>,
     /// The groups that this server is in.
-    pub(super) groups: &'a [&'a str],
-    pub(super) limit: Duration,
-    pub(super) limit_bytes: usize,
+    pub(crate) groups: &'a [&'a str],
+    pub(crate) limit: Duration,
+    pub(crate) limit_bytes: usize,
 }
 
 impl Question<'_> {
     /// The error where an answer is none of the good ones.
-    pub(super) fn answered_by(&self, code: StatusCode) -> FetchError {
+    pub(crate) fn answered_by(&self, code: StatusCode) -> FetchError {
         FetchError::Answered { path: self.path.to_owned(), code }
     }
 }
 
 /// An answer.
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
     pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
+    pub(crate) body: Bytes,
 }
 
 impl Answer {
@@ -52,7 +52,7 @@ impl Answer {
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum FetchError {
+pub(crate) enum FetchError {
     /// The server cannot be found.
     #[error(transparent)]
     Destination(#[from] destination::NoDestination),
@@ -106,7 +106,7 @@ pub(super) async fn get(
 }
 
 /// The same of a server that was found already.
-pub(super) async fn get_from(
+pub(crate) async fn get_from(
     aggregation: &Aggregation,
     cx: &ApiCx,
     backend: &Backend,

@@ -7,12 +7,12 @@
 mod autoregistration;
 mod availability;
 mod certificates;
-mod connections;
+pub(crate) mod connections;
 mod described;
 mod destination;
 mod discovered;
 mod documents;
-mod fetch;
+pub(crate) mod fetch;
 mod identity;
 mod known;
 mod legacy_resources;

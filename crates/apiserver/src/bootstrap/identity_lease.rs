@@ -15,7 +15,10 @@ use crate::cx::ApiCx;
 use crate::hooks::{HookError, PostStartHook};
 use crate::server_id::{COMPONENT, HOSTNAME_FILE, host, server_id};
 
-const NAMESPACE: &str = "kube-system";
+/// Where the leases are.
+pub(crate) const NAMESPACE: &str = "kube-system";
+/// What selects them.
+pub(crate) const IDENTITY_SELECTOR: &str = "apiserver.kubernetes.io/identity=kube-apiserver";
 const IDENTITY_LABEL: &str = "apiserver.kubernetes.io/identity";
 const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
 /// How long a server is believed in that does not renew its lease.
@@ -43,7 +46,10 @@ impl PostStartHook for IdentityLease {
         if cx.config().serving.is_none() {
             return Ok(());
         }
-        let host = host().map_err(|source| HookError::Host { path: HOSTNAME_FILE, source })?;
+        let host = match &cx.config().host {
+            Some(host) => host.clone(),
+            None => host().map_err(|source| HookError::Host { path: HOSTNAME_FILE, source })?,
+        };
         let own = Arc::new(Own::new(&host, &cx.rng().uuid()));
         let (context, keeper) = (Arc::clone(cx), Arc::clone(&own));
         cx.tasks().spawn_cancellable("identity-lease", async move { keeper.keep(&context).await });
@@ -159,7 +165,7 @@ impl PostStartHook for LeaseCollector {
 
 async fn collect(cx: &ApiCx) -> Result<(), ClientError> {
     let api = cx.loopback().namespaced::<Lease>(NAMESPACE);
-    let label_selector = format!("{IDENTITY_LABEL}={COMPONENT}");
+    let label_selector = IDENTITY_SELECTOR.to_owned();
     let all = api.list_all(&ListOptions { label_selector, ..ListOptions::default() }).await?;
     let now = MicroTime::from(cx.clock().wall());
     for lease in all.items.iter().filter(|lease| has_ended(lease, now)) {
@@ -176,7 +182,7 @@ async fn collect(cx: &ApiCx) -> Result<(), ClientError> {
 }
 
 /// Leases that say too little to end are over, too.
-fn has_ended(lease: &Lease, now: MicroTime) -> bool {
+pub(crate) fn has_ended(lease: &Lease, now: MicroTime) -> bool {
     let Some((renewed, seconds)) = lease.spec.renew_time.zip(lease.spec.lease_duration_seconds) else { return true };
     renewed + Duration::from_secs(u64::try_from(seconds).unwrap_or(0)) < now
 }

@@ -42,8 +42,10 @@ pub(crate) use pods::BINDINGS;
 pub(crate) use target::Target;
 
 use crate::chain::{Authorized, Request, traced};
+use crate::custom_resources;
 use crate::cx::ApiCx;
 use crate::negotiate::routing::{self, Produced};
+use crate::peers::{self, PROXIED, Peer, Peers};
 use crate::routes::Routes;
 
 /// Adds the places that are answered here without a target.
@@ -68,6 +70,9 @@ pub(crate) async fn dispatch(
         }
         return endpoint.serve(cx, request).await;
     }
+    if let Some((peers, peer)) = elsewhere_in_the_cluster(cx, &request).await {
+        return peers::serve(&peers, &peer, cx, request).await;
+    }
     if !info.is_resource || !target::is_served(cx, info) || target::is_out_of_scope(cx, info) {
         return unknown_path(cx, &info.path);
     }
@@ -81,6 +86,19 @@ pub(crate) async fn dispatch(
         None => on_resource(cx, request, target).await,
         Some(_) => on_subresource(cx, request, target).await,
     }
+}
+
+/// Which other server of the cluster a request is passed on to: one that serves what this one does not. A version of custom
+/// kinds is the same on all of them.
+async fn elsewhere_in_the_cluster(cx: &ApiCx, request: &Request<Authorized>) -> Option<(Arc<Peers>, Arc<Peer>)> {
+    let (peers, info) = (cx.peers.as_ref()?, request.info());
+    let is_own = || cx.registry.resource(&info.group, &info.version, &info.resource).is_some();
+    if !info.is_resource || request.headers().contains_key(PROXIED) || is_own() {
+        return None;
+    }
+    let peer = peers.one_for(info)?;
+    let is_custom = custom_resources::is_defined(cx, &info.group, &info.version).await;
+    (!is_custom).then(|| (Arc::clone(peers), peer))
 }
 
 /// Nobody knows the path: for good, or just not yet. Below the built-in groups upstream's router says so, elsewhere a

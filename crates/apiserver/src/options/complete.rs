@@ -16,8 +16,8 @@ use super::{
     unsupported,
 };
 use crate::config::{
-    AdmissionConfig, CoordinationConfig, DebuggingConfig, KubeletConfig, OwnHost, RequestConfig, ServerConfig,
-    ShutdownConfig,
+    AdmissionConfig, CoordinationConfig, DebuggingConfig, KubeletConfig, OwnHost, PeerConfig, RequestConfig,
+    ServerConfig, ShutdownConfig,
 };
 
 /// Reads the flags.
@@ -52,6 +52,8 @@ pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
         livez_grace: livez_grace(options, &mut errors),
         debugging: debugging(options),
         coordination: coordination(options, &mut errors),
+        peers: peers(options, &mut errors),
+        host: None,
         tracing: super::tracing::read(options, &mut errors),
         metrics: MetricsOptions::from_options(options, &mut errors),
         audit: audit::read(options, &mut errors),
@@ -70,6 +72,22 @@ fn debugging(options: &Options) -> DebuggingConfig {
         contention: if told { Contention::Told } else { Contention::Untold },
         socket: (!socket.is_empty()).then(|| socket.into()),
         logs: options.bool("enable-logs-handler"),
+    }
+}
+
+fn peers(options: &Options, errors: &mut Errors) -> PeerConfig {
+    let [ca_file, ip, port] =
+        ["peer-ca-file", "peer-advertise-ip", "peer-advertise-port"].map(|flag| options.string(flag));
+    if !ip.is_empty() && ip.parse::<IpAddr>().is_err() {
+        errors.push(format!("--peer-advertise-ip {ip:?} is not an IP address"));
+    }
+    if !port.is_empty() && port.parse::<u16>().is_err() {
+        errors.push(format!("--peer-advertise-port {port:?} must be between 0 and 65535"));
+    }
+    PeerConfig {
+        ca_file: (!ca_file.is_empty()).then(|| ca_file.into()),
+        advertise_ip: ip.to_owned(),
+        advertise_port: port.to_owned(),
     }
 }
 

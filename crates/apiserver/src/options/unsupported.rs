@@ -18,14 +18,9 @@ pub(super) const EGRESS: FlagSet =
 
 pub(super) const ETCD: FlagSet = FlagSet { title: "etcd", flags: &[list("etcd-servers-overrides", "")] };
 
-pub(super) const MISC: FlagSet = FlagSet {
-    title: "misc",
-    flags: &[text("peer-advertise-ip", ""), text("peer-advertise-port", ""), text("peer-ca-file", "")],
-};
-
 /// Refuses every value but the default. A text that is empty asks for nothing.
 pub(super) fn refuse(options: &Options, errors: &mut Errors) {
-    let unsupported = [ETCD, EGRESS, MISC];
+    let unsupported = [ETCD, EGRESS];
     for flag in unsupported.iter().flat_map(|set| set.flags) {
         if options.is_set(flag.name) && !is_default(options, flag) {
             errors.push(format!("--{} is not supported by this server; leave it at its default", flag.name));

@@ -35,9 +35,11 @@ use crate::handlers::ownership::Ownership;
 use crate::hooks::{Hooks, PostStartHook};
 use crate::limits::{InFlight, Running, Seats};
 use crate::metrics::services::{AllocationMetrics, show_networks};
+use crate::metrics::storage::StorageMetrics;
 use crate::metrics::{AdmissionMetrics, ApiMetrics};
+use crate::peers::{self, Peers};
 use crate::routes::Routes;
-use crate::server_id::{self, COMPONENT, server_id, server_id_hash};
+use crate::server_id::{COMPONENT, server_id, server_id_hash};
 use crate::webhooks::{ADMISSION_ANSWER_BYTES, CONVERSION_ANSWER_BYTES, WebhookClients, WebhookCredentials};
 use crate::{admission_lookup, extensions, gates, handlers, object_counts, storage_ready};
 
@@ -56,6 +58,7 @@ pub(super) fn assemble(
     signer: Option<External>,
 ) -> Result<(Arc<ApiCx>, Routes, Hooks), BuildError> {
     metrics.show_gates(lifecycle.gates());
+    metrics.show_versions(lifecycle.versions());
     let (registry, disabled) = built_in(&config, &lifecycle, &metrics, store)?;
     let slis = Metrics::new(config.metrics.clone());
     let health = Health::new(&slis, config.livez_grace);
@@ -81,6 +84,7 @@ pub(super) fn assemble(
     #[cfg(test)]
     crate::tests::install(&mut routes);
     hooks.push(storage_ready::hook());
+    let peers = Peers::new(&config.peers, &config.aggregation, &lifecycle, &metrics)?;
     let tracer = tracer(&config, &lifecycle, &metrics)?;
     let audit = auditing::auditor(config.audit.as_ref(), &lifecycle, &metrics)?;
     let (served, others) = extensions::served(&config, &disabled, &lifecycle, &metrics, &health)?;
@@ -91,6 +95,9 @@ pub(super) fn assemble(
         hooks.push(Arc::new(Coordination));
     }
     extensions::install(&mut routes, &mut hooks, &served, &others);
+    if lifecycle.gates().enabled(gates::PEERS) {
+        peers::install(&mut hooks, peers.as_ref());
+    }
     if config.requests.fairness {
         hooks.push(Arc::new(flow_control::Producer));
     }
@@ -116,6 +123,8 @@ pub(super) fn assemble(
         pre_shutdown: Mutex::default(),
         backend: Arc::clone(&store.backend),
         audit,
+        aggregation: others,
+        peers,
         tracer,
         config,
         lifecycle,
@@ -133,6 +142,8 @@ fn built_in(
     let mut options = registry_options(config, lifecycle, store);
     encrypt(config, lifecycle, metrics, &mut options)?;
     options.allocation = Arc::new(AllocationMetrics::new(metrics));
+    let calls = Arc::new(StorageMetrics::new(metrics));
+    options.observers = Arc::new(move |resource| Some(calls.observer(resource)));
     let registry = Registry::new(options);
     show_networks(metrics, &registry);
     registry.install_built_in();
@@ -195,8 +206,7 @@ fn webhook_cx(lifecycle: &Lifecycle, tasks: &'static str) -> ClientCx {
 /// Who records traces, where the configuration says where they go.
 fn tracer(config: &ServerConfig, lifecycle: &Lifecycle, metrics: &Metrics) -> Result<Option<Tracer>, BuildError> {
     let Some(settings) = &config.tracing else { return Ok(None) };
-    let resource =
-        Resource { service: "apiserver".to_owned(), instance: server_id(&server_id::host().unwrap_or_default()) };
+    let resource = Resource { service: "apiserver".to_owned(), instance: server_id(&config.host_name()) };
     let tracer = Tracer::start(settings, resource, lifecycle.clock(), lifecycle.rng(), lifecycle.tasks())?;
     let counted = tracer.clone();
     #[expect(clippy::cast_precision_loss, reason = "a count for a metric")]
