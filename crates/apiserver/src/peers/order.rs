@@ -22,7 +22,9 @@ fn topological(lists: &[Vec<String>], all: &BTreeSet<&String>) -> Option<Vec<Str
     while !before.is_empty() {
         let next = before.iter().find(|(_, earlier)| earlier.is_empty()).map(|(name, _)| *name)?;
         before.remove(next);
-        before.values_mut().for_each(|earlier| drop(earlier.remove(next)));
+        for earlier in before.values_mut() {
+            earlier.remove(next);
+        }
         order.push(next.clone());
     }
     Some(order)
