@@ -52,4 +52,5 @@ mod warnings;
 mod webhooks;
 
 pub use build_error::BuildError;
+pub use peers::PeersError;
 pub use server::Server;
