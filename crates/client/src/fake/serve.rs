@@ -232,10 +232,7 @@ fn subresource(store: &mut Store, select: &Selection, body: Value) -> Result<Val
 
 fn update(store: &mut Store, select: &Selection, object: Value) -> Result<Value, ApiError> {
     let former = find(store, select)?;
-    let asked = text(&object, &["metadata", "resourceVersion"]);
-    if !asked.is_empty() && asked != text(&former, &["metadata", "resourceVersion"]) {
-        return Err(ApiError::modified(&group_resource(select), &select.name));
-    }
+    refuse_stale(select, &former, &object)?;
     let mut next = if select.subresource == "status" { former.clone() } else { object.clone() };
     let status = if select.subresource == "status" { &object } else { &former };
     if let Some(status) = status.get("status") {
@@ -246,6 +243,15 @@ fn update(store: &mut Store, select: &Selection, object: Value) -> Result<Value,
         next["metadata"]["annotations"] = annotations.clone();
     }
     if next == former { Ok(former) } else { finish_update(store, select, next) }
+}
+
+/// Refuses a write about another state of the object than there is.
+fn refuse_stale(select: &Selection, former: &Value, written: &Value) -> Result<(), ApiError> {
+    let asked = text(written, &["metadata", "resourceVersion"]);
+    if asked.is_empty() || asked == text(former, &["metadata", "resourceVersion"]) {
+        return Ok(());
+    }
+    Err(ApiError::modified(&group_resource(select), &select.name))
 }
 
 fn patch(store: &mut Store, select: &Selection, patch: Value) -> Result<Value, ApiError> {
@@ -259,6 +265,7 @@ fn patch(store: &mut Store, select: &Selection, patch: Value) -> Result<Value, A
     if !uid.is_empty() && uid != text(&former, &["metadata", "uid"]) {
         return Err(ApiError::conflict(&group_resource(select), &select.name, "Precondition failed"));
     }
+    refuse_stale(select, &former, &patch)?;
     let mut next = former.clone();
     merge(&mut next, &patch);
     if next == former { Ok(former) } else { finish_update(store, select, next) }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api_machinery::meta::ObjectMeta;
 use api_types::batch_v1::Job;
 use api_types::batch_v1::constants::JOB_TRACKING_FINALIZER;
 use api_types::core_v1::Pod;
@@ -21,9 +22,19 @@ use super::{JobController, Managed, PODS};
 
 /// Takes the finalizer off a pod. Finalizers of others stay as they are.
 pub(super) async fn release(client: &Client, pod: &Pod) -> Result<(), ClientError> {
-    let patch = Patch::Strategic(json!({
-        "metadata": {"uid": pod.metadata.uid, "$deleteFromPrimitiveList/finalizers": [JOB_TRACKING_FINALIZER]}
-    }));
+    release_as(client, pod, json!({"uid": pod.metadata.uid})).await
+}
+
+/// The same, unless the pod is another than was seen: it may have ended meanwhile, and has to be counted then.
+async fn release_unchanged(client: &Client, pod: &Pod) -> Result<(), ClientError> {
+    let ObjectMeta { uid, resource_version, .. } = &pod.metadata;
+    release_as(client, pod, json!({"uid": uid, "resourceVersion": resource_version})).await
+}
+
+/// The same of a pod with this metadata.
+async fn release_as(client: &Client, pod: &Pod, mut metadata: serde_json::Value) -> Result<(), ClientError> {
+    metadata["$deleteFromPrimitiveList/finalizers"] = json!([JOB_TRACKING_FINALIZER]);
+    let patch = Patch::Strategic(json!({"metadata": metadata}));
     let pods = client.namespaced::<Pod>(&pod.metadata.namespace);
     match pods.patch(&pod.metadata.name, &patch).await {
         Err(error) if error.is_not_found() => Ok(()),
@@ -80,7 +91,7 @@ impl JobController {
         let remove = |pod: &Arc<Pod>| {
             let pod = Arc::clone(pod);
             async move {
-                release(&cx.client, &pod)
+                release_unchanged(&cx.client, &pod)
                     .await
                     .map_err(|error| ReconcileError::failed(format!("removing completion finalizer: {error}")))?;
                 Ok::<_, ReconcileError>(control.delete(&pod).await?)

@@ -353,6 +353,50 @@ async fn a_suspended_job_keeps_no_pods_and_resumes() {
     }
 }
 
+/// Ends all pods right before the first change of one: the controller that makes it has not seen that.
+struct EndsFirst {
+    server: client::fake::FakeServer,
+    inner: Arc<dyn client::Transport>,
+    is_done: std::sync::atomic::AtomicBool,
+}
+
+#[async_trait::async_trait]
+impl client::Transport for EndsFirst {
+    async fn send(
+        &self,
+        request: http::Request<bytes::Bytes>,
+    ) -> Result<http::Response<component_base::serving::Body>, client::TransportError> {
+        let changes_pod = request.method() == http::Method::PATCH && request.uri().path().contains("/pods/");
+        if changes_pod && !self.is_done.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            for mut pod in self.server.objects(PODS_AT) {
+                pod["status"]["phase"] = "Succeeded".into();
+                self.server.put(PODS_AT, pod);
+            }
+        }
+        self.inner.send(request).await
+    }
+
+    fn server(&self) -> &str {
+        self.inner.server()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_ended_unseen_is_counted_when_its_job_is_suspended() {
+    let running = Running::start_over(&[DESCRIPTOR], crate::Settings::default(), |server| {
+        Arc::new(EndsFirst { server: server.clone(), inner: server.transport(), is_done: false.into() })
+    });
+    running.put(JOBS_AT, &job(2, Some(3)));
+    run_until_idle().await;
+    let mut job = live(&running).await;
+    (job.spec.suspend, job.metadata.generation) = (Some(true), 2);
+    running.client.namespaced::<Job>("ns").update(&job).await.unwrap();
+    run_until_idle().await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let job = live(&running).await;
+    assert_eq!((job.status.succeeded, job.status.active, job.status.failed), (2, 0, 0), "{:?}", job.status);
+}
+
 #[tokio::test(start_paused = true)]
 async fn pods_of_a_deleted_job_are_let_go() {
     let running = Running::start(&[DESCRIPTOR]);
