@@ -4,8 +4,13 @@ use std::path::{Path, PathBuf};
 
 /// The directory of all `.proto` files, relative to this crate.
 const ROOT: &str = "../../proto";
-const FILES: [&str; 4] =
-    ["kms/v2/api.proto", "kms/v2/stored.proto", "kms/v1beta1/api.proto", "konnectivity/client.proto"];
+const FILES: [&str; 5] = [
+    "externaljwt/v1/api.proto",
+    "kms/v2/api.proto",
+    "kms/v2/stored.proto",
+    "kms/v1beta1/api.proto",
+    "konnectivity/client.proto",
+];
 
 fn main() -> Result<(), String> {
     let root = Path::new(ROOT);

@@ -51,6 +51,7 @@ pub mod scheduling_v1;
 pub mod scheduling_v1alpha2;
 pub mod storage_v1;
 pub mod storagemigration_v1beta1;
+mod tracing_api_v1;
 
 #[cfg(test)]
 mod decode_errors_test;

@@ -9,7 +9,7 @@ use base::{Connection, Connector as _, Direct, TaskGroup};
 use component_base::http_tunnel::{TunnelError, tunnel};
 use component_base::reload::{Reload, spawn_reloader};
 use component_base::tls::{CaBundle, CaFile, ClientIdentity, ClientTls, ServerTrust, TlsError};
-use server_api::UnixSocket;
+use grpc::UnixSocket;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;

@@ -10,8 +10,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use base::{Connection, SharedRng, TaskGroup};
+use grpc::UnixSocket;
 use parking_lot::Mutex;
-use server_api::UnixSocket;
 use server_api::konnectivity::packet::Payload;
 use server_api::konnectivity::proxy_service_client::ProxyServiceClient;
 use server_api::konnectivity::{CloseDial, CloseRequest, Data, DialRequest, Packet, PacketType};

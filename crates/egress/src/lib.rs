@@ -19,7 +19,7 @@ use api_types::apiserver_config_v1::{EgressConnection, EgressSelectorConfigurati
 use base::{Direct, SharedConnector, SharedRng, TaskGroup};
 use component_base::metrics::Metrics;
 use component_base::tls::TlsError;
-use server_api::UnixSocket;
+use grpc::UnixSocket;
 
 pub use config::{ConfigError, read};
 use http_connect::{HttpConnect, Proxy};

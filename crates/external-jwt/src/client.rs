@@ -1,22 +1,19 @@
 //! Asking the signer. A signer that is not there yet is waited for, within the time that a call may take.
 
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::SharedClock;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hyper_util::rt::TokioIo;
-use tokio::net::UnixStream;
-use tonic::transport::{Channel, Endpoint, Uri};
+use grpc::{UnixSocket, code_name};
+use tonic::transport::Channel;
 use tonic::{Code, Response, Status};
 
-use crate::error::{SignerError, code_name};
+use crate::error::SignerError;
 use crate::header;
-use crate::v1::external_jwt_signer_client::ExternalJwtSignerClient;
-use crate::v1::{FetchKeysRequest, FetchKeysResponse, MetadataRequest, SignJwtRequest};
+use server_api::signer::external_jwt_signer_client::ExternalJwtSignerClient;
+use server_api::signer::{FetchKeysRequest, FetchKeysResponse, MetadataRequest, SignJwtRequest};
 
 /// How long a signature may take; requests for tokens wait for it.
 const SIGN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -61,16 +58,13 @@ impl ExternalSigner {
     pub fn new(socket: &str, observer: Arc<dyn Observer>, clock: SharedClock) -> Result<Self, SignerError> {
         let path = socket.strip_prefix("unix://").unwrap_or(socket);
         let wrong = || SignerError::Socket(socket.to_owned());
-        let address = match path.strip_prefix('@') {
-            Some(name) => SocketAddr::from_abstract_name(name),
+        let socket = match path.strip_prefix('@') {
+            Some(name) => UnixSocket::Abstract(name.to_owned()),
             None if path.is_empty() => return Err(wrong()),
-            None => SocketAddr::from_pathname(path),
+            None => UnixSocket::at(path),
         };
-        let address = address.map_err(|_| wrong())?;
-        let connector = tower::service_fn(move |_: Uri| connect(address.clone()));
-        // Nobody looks at the name: the connection goes to the socket.
-        let channel = Endpoint::from_static("http://localhost").connect_with_connector_lazy(connector);
-        let client = ExternalJwtSignerClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
+        socket.address().map_err(|_| wrong())?;
+        let client = ExternalJwtSignerClient::new(socket.channel()).max_decoding_message_size(MAX_MESSAGE_BYTES);
         Ok(Self { client, observer, clock })
     }
 
@@ -139,11 +133,4 @@ impl ExternalSigner {
         let failed = |status: Status| SignerError::Call { what, code, message: status.message().to_owned() };
         outcome.map(Response::into_inner).map_err(failed)
     }
-}
-
-async fn connect(address: SocketAddr) -> std::io::Result<TokioIo<UnixStream>> {
-    // A unix socket is there or not: connecting does not wait.
-    let stream = std::os::unix::net::UnixStream::connect_addr(&address)?;
-    stream.set_nonblocking(true)?;
-    Ok(TokioIo::new(UnixStream::from_std(stream)?))
 }

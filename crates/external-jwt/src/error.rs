@@ -1,10 +1,12 @@
 //! Why an external signer is of no use; the texts are upstream's.
 
+use api_machinery::quote::go_quote;
+
 /// Why a call came to nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum SignerError {
     /// The socket is no path.
-    #[error("while dialing grpc socket at {0:?}: not a path")]
+    #[error("while dialing grpc socket at {}: not a path", go_quote(.0))]
     Socket(String),
     /// The signer did not answer, or refused.
     #[error("{what}: rpc error: code = {code} desc = {message}")]
@@ -35,29 +37,5 @@ impl SignerError {
             Self::Call { code, .. } => code,
             Self::Socket(_) | Self::Header(_) | Self::NoSignature | Self::Keys(_) => "unknown-non-grpc",
         }
-    }
-}
-
-/// A code as Go prints it.
-pub(crate) fn code_name(code: tonic::Code) -> &'static str {
-    use tonic::Code;
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "Canceled",
-        Code::Unknown => "Unknown",
-        Code::InvalidArgument => "InvalidArgument",
-        Code::DeadlineExceeded => "DeadlineExceeded",
-        Code::NotFound => "NotFound",
-        Code::AlreadyExists => "AlreadyExists",
-        Code::PermissionDenied => "PermissionDenied",
-        Code::ResourceExhausted => "ResourceExhausted",
-        Code::FailedPrecondition => "FailedPrecondition",
-        Code::Aborted => "Aborted",
-        Code::OutOfRange => "OutOfRange",
-        Code::Unimplemented => "Unimplemented",
-        Code::Internal => "Internal",
-        Code::Unavailable => "Unavailable",
-        Code::DataLoss => "DataLoss",
-        Code::Unauthenticated => "Unauthenticated",
     }
 }

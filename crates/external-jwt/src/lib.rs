@@ -13,9 +13,3 @@ mod tests;
 pub use client::{ExternalSigner, Observer};
 pub use error::SignerError;
 pub use keys::{ExternalKey, KeyCache};
-
-/// Messages and stubs generated from `proto/externaljwt/v1/api.proto`; names and numbers are the wire contract.
-#[allow(clippy::too_many_lines, reason = "the service dispatch that tonic generates")]
-pub mod v1 {
-    tonic::include_proto!("v1");
-}

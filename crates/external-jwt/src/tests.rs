@@ -14,12 +14,12 @@ use tokio::sync::Mutex;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::{Request, Response, Status};
 
-use crate::v1::external_jwt_signer_server::{ExternalJwtSigner, ExternalJwtSignerServer};
-use crate::v1::{
+use crate::{ExternalSigner, KeyCache, Observer};
+use server_api::signer::external_jwt_signer_server::{ExternalJwtSigner, ExternalJwtSignerServer};
+use server_api::signer::{
     FetchKeysRequest, FetchKeysResponse, Key, MetadataRequest, MetadataResponse, SignJwtRequest, SignJwtResponse,
     Timestamp,
 };
-use crate::{ExternalSigner, KeyCache, Observer};
 
 struct State {
     key: PrivateKey,

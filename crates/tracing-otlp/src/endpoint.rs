@@ -1,12 +1,9 @@
 //! The collector's address, as gRPC names targets: <https://github.com/grpc/grpc/blob/master/doc/naming.md>.
 
-use std::os::linux::net::SocketAddrExt as _;
 use std::time::Duration;
 
-use hyper_util::rt::TokioIo;
-use tokio::net::UnixStream;
+use grpc::UnixSocket;
 use tonic::transport::{Channel, Endpoint};
-use tower::service_fn;
 
 /// How long one attempt to connect may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -25,16 +22,15 @@ pub struct EndpointError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Target {
     Tcp(String),
-    Unix(String),
-    Abstract(String),
+    Unix(UnixSocket),
 }
 
 fn parse(endpoint: &str) -> Target {
     if let Some(name) = endpoint.strip_prefix("unix-abstract:") {
-        return Target::Abstract(name.trim_start_matches("//").to_owned());
+        return Target::Unix(UnixSocket::Abstract(name.trim_start_matches("//").to_owned()));
     }
     if let Some(path) = endpoint.strip_prefix("unix:") {
-        return Target::Unix(path.strip_prefix("//").unwrap_or(path).to_owned());
+        return Target::Unix(UnixSocket::at(path.strip_prefix("//").unwrap_or(path)));
     }
     // The part between the slashes names a resolver; the system's is asked.
     let name = endpoint.strip_prefix("dns:").map_or(endpoint, |rest| match rest.strip_prefix("//") {
@@ -48,26 +44,13 @@ fn parse(endpoint: &str) -> Target {
 /// A way to the collector, in the clear. Nothing is connected yet.
 pub(crate) fn connect(endpoint: &str) -> Result<Channel, EndpointError> {
     let failed = |reason: String| EndpointError { endpoint: endpoint.to_owned(), reason };
-    let local = || Ok(Endpoint::from_static("http://localhost").connect_timeout(CONNECT_TIMEOUT));
     match parse(endpoint) {
         Target::Tcp(authority) => {
             let endpoint = Endpoint::from_shared(format!("http://{authority}"));
             let endpoint = endpoint.map_err(|error| failed(error.to_string()))?;
             Ok(endpoint.connect_timeout(CONNECT_TIMEOUT).connect_lazy())
         }
-        Target::Unix(path) => Ok(local()?.connect_with_connector_lazy(service_fn(move |_| {
-            let path = path.clone();
-            async move { UnixStream::connect(path).await.map(TokioIo::new) }
-        }))),
-        Target::Abstract(name) => Ok(local()?.connect_with_connector_lazy(service_fn(move |_| {
-            let name = name.clone();
-            async move {
-                let address = std::os::unix::net::SocketAddr::from_abstract_name(name.as_bytes())?;
-                let stream = std::os::unix::net::UnixStream::connect_addr(&address)?;
-                stream.set_nonblocking(true)?;
-                UnixStream::from_std(stream).map(TokioIo::new)
-            }
-        }))),
+        Target::Unix(socket) => Ok(socket.channel()),
     }
 }
 
@@ -85,9 +68,9 @@ mod tests {
             ("dns://collector:1", tcp("collector:1")),
             ("dns:///collector:1", tcp("collector:1")),
             ("dns://8.8.8.8/collector:1", tcp("collector:1")),
-            ("unix:///run/o.sock", Target::Unix("/run/o.sock".to_owned())),
-            ("unix:/run/o.sock", Target::Unix("/run/o.sock".to_owned())),
-            ("unix-abstract:otlp", Target::Abstract("otlp".to_owned())),
+            ("unix:///run/o.sock", Target::Unix(UnixSocket::at("/run/o.sock"))),
+            ("unix:/run/o.sock", Target::Unix(UnixSocket::at("/run/o.sock"))),
+            ("unix-abstract:otlp", Target::Unix(UnixSocket::Abstract("otlp".to_owned()))),
         ] {
             assert_eq!(parse(endpoint), expected, "{endpoint}");
         }

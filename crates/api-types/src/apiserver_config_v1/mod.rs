@@ -7,8 +7,8 @@ mod authorization;
 mod decode;
 mod egress;
 mod encryption;
-mod tracing;
 
+pub use crate::tracing_api_v1::TracingConfiguration;
 pub use authentication::{
     AnonymousAuthCondition, AnonymousAuthConfig, AuthenticationConfiguration, ClaimMappings, ClaimOrExpression,
     ClaimValidationRule, ExtraMapping, Issuer, JWTAuthenticator, PrefixedClaimOrExpression, UserValidationRule,
@@ -26,7 +26,6 @@ pub use encryption::{
     AESConfiguration, EncryptionConfiguration, IdentityConfiguration, KMSConfiguration, Key, ProviderConfiguration,
     ResourceConfiguration, SecretboxConfiguration,
 };
-pub use tracing::TracingConfiguration;
 
 /// The group and version that files name.
 pub const API_VERSION: &str = "apiserver.config.k8s.io/v1";

@@ -7,12 +7,13 @@ mod configuration;
 mod observability;
 mod resources;
 
+pub use crate::tracing_api_v1::TracingConfiguration;
 pub use access::{
     KubeletAnonymousAuthentication, KubeletAuthentication, KubeletAuthorization, KubeletWebhookAuthentication,
     KubeletWebhookAuthorization, KubeletX509Authentication,
 };
 pub use configuration::KubeletConfiguration;
-pub use observability::{FormatOptions, LoggingConfiguration, OutputRoutingOptions, TracingConfiguration, VModuleItem};
+pub use observability::{FormatOptions, LoggingConfiguration, OutputRoutingOptions, VModuleItem};
 pub use resources::{
     CrashLoopBackOffConfig, MemoryReservation, MemorySwapConfiguration, ShutdownGracePeriodByPodPriority,
     UserNamespaces,

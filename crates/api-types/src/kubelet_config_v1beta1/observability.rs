@@ -55,14 +55,3 @@ pub struct OutputRoutingOptions {
     #[field(0, fill = "\"0\"")]
     pub info_buffer_size: String,
 }
-
-/// Where traces go.
-#[api]
-pub struct TracingConfiguration {
-    /// The collector's address.
-    #[field(0)]
-    pub endpoint: Option<String>,
-    /// Traces taken per million.
-    #[field(0)]
-    pub sampling_rate_per_million: Option<i32>,
-}

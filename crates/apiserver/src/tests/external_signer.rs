@@ -6,14 +6,14 @@ use std::time::Duration;
 use base::TaskGroup;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use external_jwt::v1::external_jwt_signer_server::{ExternalJwtSigner, ExternalJwtSignerServer};
-use external_jwt::v1::{
-    FetchKeysRequest, FetchKeysResponse, Key, MetadataRequest, MetadataResponse, SignJwtRequest, SignJwtResponse,
-    Timestamp,
-};
 use parking_lot::Mutex;
 use pki::{KeyAlgorithm, PrivateKey};
 use serde_json::json;
+use server_api::signer::external_jwt_signer_server::{ExternalJwtSigner, ExternalJwtSignerServer};
+use server_api::signer::{
+    FetchKeysRequest, FetchKeysResponse, Key, MetadataRequest, MetadataResponse, SignJwtRequest, SignJwtResponse,
+    Timestamp,
+};
 use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::{Request, Response, Status};

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use base::SharedClock;
-use server_api::UnixSocket;
+use grpc::{UnixSocket, code_name};
 use server_api::tonic::transport::Channel;
 use server_api::tonic::{Code, ConnectError, Response, Status};
 
@@ -13,8 +13,6 @@ use crate::metrics::EncryptionMetrics;
 
 /// How often it is tried to connect while a call waits.
 const RECONNECT_INTERVAL: Duration = Duration::from_millis(100);
-/// gRPC's name for an error of no kind.
-pub(super) const UNKNOWN: &str = "Unknown";
 
 /// What a plug-in, or the way to it, answered instead; in gRPC's words.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -101,27 +99,4 @@ fn was_not_connected(status: &Status) -> bool {
         cause = error.source();
     }
     false
-}
-
-/// As grpc-go spells it.
-fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "Canceled",
-        Code::Unknown => UNKNOWN,
-        Code::InvalidArgument => "InvalidArgument",
-        Code::DeadlineExceeded => "DeadlineExceeded",
-        Code::NotFound => "NotFound",
-        Code::AlreadyExists => "AlreadyExists",
-        Code::PermissionDenied => "PermissionDenied",
-        Code::ResourceExhausted => "ResourceExhausted",
-        Code::FailedPrecondition => "FailedPrecondition",
-        Code::Aborted => "Aborted",
-        Code::OutOfRange => "OutOfRange",
-        Code::Unimplemented => "Unimplemented",
-        Code::Internal => "Internal",
-        Code::Unavailable => "Unavailable",
-        Code::DataLoss => "DataLoss",
-        Code::Unauthenticated => "Unauthenticated",
-    }
 }

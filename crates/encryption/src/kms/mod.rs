@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use api_types::apiserver_config_v1::KMSConfiguration;
 use async_trait::async_trait;
-use server_api::{NoSocket, UnixSocket};
+use grpc::{NoSocket, UnixSocket, code_name};
+use server_api::tonic::Code;
 
 use crate::Surroundings;
 use crate::ciphers::CipherError;
@@ -56,7 +57,7 @@ impl KmsError {
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Decrypt(call) | Self::Encrypt(call) | Self::DecryptV1(call) | Self::Call(call) => call.code_name(),
-            _ => calls::UNKNOWN,
+            _ => code_name(Code::Unknown),
         }
     }
 }

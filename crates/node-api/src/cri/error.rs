@@ -1,5 +1,6 @@
 //! Why a runtime call failed. The text is what gRPC clients in Go print, because events and scripts carry it.
 
+use grpc::code_name;
 use tonic::Code;
 
 /// A failed call to the runtime or image service.
@@ -93,29 +94,6 @@ impl CriError {
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.code() == Code::NotFound
-    }
-}
-
-/// The code's name as gRPC in Go prints it.
-fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "Canceled",
-        Code::Unknown => "Unknown",
-        Code::InvalidArgument => "InvalidArgument",
-        Code::DeadlineExceeded => "DeadlineExceeded",
-        Code::NotFound => "NotFound",
-        Code::AlreadyExists => "AlreadyExists",
-        Code::PermissionDenied => "PermissionDenied",
-        Code::ResourceExhausted => "ResourceExhausted",
-        Code::FailedPrecondition => "FailedPrecondition",
-        Code::Aborted => "Aborted",
-        Code::OutOfRange => "OutOfRange",
-        Code::Unimplemented => "Unimplemented",
-        Code::Internal => "Internal",
-        Code::Unavailable => "Unavailable",
-        Code::DataLoss => "DataLoss",
-        Code::Unauthenticated => "Unauthenticated",
     }
 }
 

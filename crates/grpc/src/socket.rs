@@ -49,6 +49,17 @@ impl UnixSocket {
         Self::Path(path.as_ref().to_owned())
     }
 
+    /// Its address, as the system knows it.
+    ///
+    /// # Errors
+    /// When the path or the name is longer than sockets' are, or is none.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Path(path) => SocketAddr::from_pathname(path),
+            Self::Abstract(name) => SocketAddr::from_abstract_name(name),
+        }
+    }
+
     /// Connects.
     ///
     /// # Errors
@@ -56,9 +67,9 @@ impl UnixSocket {
     pub async fn connect(&self) -> io::Result<UnixStream> {
         match self {
             Self::Path(path) => UnixStream::connect(path).await,
-            Self::Abstract(name) => {
+            Self::Abstract(_) => {
                 // It is there or it is not: nothing to wait for.
-                let stream = BlockingStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
+                let stream = BlockingStream::connect_addr(&self.address()?)?;
                 stream.set_nonblocking(true)?;
                 UnixStream::from_std(stream)
             }
@@ -70,6 +81,7 @@ impl UnixSocket {
     #[must_use]
     pub fn channel(&self) -> Channel {
         let socket = self.clone();
+        // Nobody looks at the name: the connection goes to the socket.
         Endpoint::from_static("http://localhost").connect_with_connector_lazy(tower::service_fn(move |_| {
             let socket = socket.clone();
             async move { socket.connect().await.map(TokioIo::new) }
