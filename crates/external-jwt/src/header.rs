@@ -1,5 +1,6 @@
 //! What the header of a signature may say: no more than upstream lets it, so that every verifier understands it.
 
+use api_machinery::quote::go_quote;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
@@ -18,7 +19,7 @@ pub(crate) fn key_id(header: &str) -> Result<String, SignerError> {
     let fields: Map<String, Value> =
         serde_json::from_slice(&bytes).map_err(|error| wrong(format!("while parsing header JSON: {error}")))?;
     if let Some(name) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
-        return Err(wrong(format!("while parsing header JSON: json: unknown field {name:?}")));
+        return Err(wrong(format!("while parsing header JSON: json: unknown field {}", go_quote(name))));
     }
     let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
     if text("typ") != "JWT" {
@@ -32,7 +33,7 @@ pub(crate) fn key_id(header: &str) -> Result<String, SignerError> {
         return Err(wrong("key id longer than 1 kb".to_owned()));
     }
     if !ALGORITHMS.contains(&text("alg")) {
-        return Err(wrong(format!("bad signing algorithm {:?}", text("alg"))));
+        return Err(wrong(format!("bad signing algorithm {}", go_quote(text("alg")))));
     }
     Ok(key_id.to_owned())
 }

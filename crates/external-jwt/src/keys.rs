@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_machinery::quote::go_quote;
 use arc_swap::ArcSwap;
 use base::{SharedClock, TaskGroup};
 use pki::PublicKey;
+use server_api::signer::{FetchKeysResponse, Key};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::client::ExternalSigner;
 use crate::error::SignerError;
 use crate::header::MAX_KEY_ID_BYTES;
-use crate::v1::{FetchKeysResponse, Key};
 
 /// When keys that could not be fetched are fetched again, as upstream.
 const RETRY: Duration = Duration::from_secs(10);
@@ -78,7 +79,7 @@ impl KeyCache {
 
     async fn fetch(&self) -> Result<(), SignerError> {
         let fetched = fetch(&self.signer, &self.clock).await;
-        let known = fetched.inspect_err(|error| tracing::error!(%error, "Fetching keys of tokens failed"))?;
+        let known = fetched.inspect_err(|error| tracing::warn!(%error, "Fetching keys of tokens failed"))?;
         self.known.store(Arc::new(known));
         Ok(())
     }
@@ -92,6 +93,8 @@ impl KeyCache {
         }
         let mut asked = self.asked.lock().await;
         if !is_there(&self.current()) && self.clock.monotonic() >= *asked + PAUSE {
+            // Also for those who come after somebody was cut off while the signer said nothing.
+            *asked = self.clock.monotonic();
             // What went wrong was told; the former keys stay.
             let _told = self.fetch().await;
             *asked = self.clock.monotonic();
@@ -166,7 +169,7 @@ fn read(answer: &FetchKeysResponse, clock: &SharedClock) -> Result<Known, String
 
 fn key(own: &Key) -> Result<ExternalKey, String> {
     if own.key_id.is_empty() || own.key_id.len() > MAX_KEY_ID_BYTES {
-        return Err(format!("found invalid public key id {:?}", own.key_id));
+        return Err(format!("found invalid public key id {}", go_quote(&own.key_id)));
     }
     if own.key.is_empty() {
         return Err("found empty public key".to_owned());

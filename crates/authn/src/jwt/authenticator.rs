@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use api_machinery::quote::go_quote;
 use api_types::apiserver_config_v1::{Issuer, JWTAuthenticator};
 use async_trait::async_trait;
 use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
@@ -120,7 +121,7 @@ impl JwtAuthenticator {
         let groups = rules.groups_claim().map(str::to_owned);
         Self {
             groups: groups.map(|claim| DistributedClaim::new(claim, demands.clone(), keys_cx.clone())),
-            problem: Mutex::new(format!("oidc: authenticator for issuer {:?} is not initialized", issuer.url)),
+            problem: Mutex::new(format!("oidc: authenticator for issuer {} is not initialized", go_quote(&issuer.url))),
             issuer: issuer.clone(),
             rules,
             demands,
@@ -144,7 +145,7 @@ impl JwtAuthenticator {
                     return;
                 }
                 Err(error) => {
-                    tracing::error!(issuer = issuer.url, error, "An issuer of tokens was not found");
+                    tracing::warn!(issuer = issuer.url, error, "An issuer of tokens was not found");
                     *self.problem.lock() = error;
                 }
             }

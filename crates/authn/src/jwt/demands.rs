@@ -32,12 +32,11 @@ pub(super) fn unverified_issuer(token: &str) -> Option<String> {
     let mut parts = token.split('.');
     let (_, payload, _, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else { return None };
     let claims: Claims = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()?;
-    issuer_of(claims.get("iss")?.as_str()?)
+    Some(issuer_of(claims.get("iss")?.as_str()?).to_owned())
 }
 
-fn issuer_of(named: &str) -> Option<String> {
-    let issuer = if named == GOOGLE.1 { GOOGLE.0 } else { named };
-    Some(issuer.to_owned())
+fn issuer_of(named: &str) -> &str {
+    if named == GOOGLE.1 { GOOGLE.0 } else { named }
 }
 
 impl Demands {
@@ -51,7 +50,7 @@ impl Demands {
             other => format!("oidc: malformed jwt: {other}"),
         })?;
         let text = |name| parsed.unverified_claim(name).and_then(Json::as_str).unwrap_or_default();
-        if issuer_of(text("iss")).as_deref() != Some(issuer) {
+        if issuer_of(text("iss")) != issuer {
             return Err(format!(
                 "oidc: id token issued by a different provider, expected {} got {}",
                 go_quote(issuer),

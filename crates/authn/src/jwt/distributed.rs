@@ -28,13 +28,10 @@ pub(super) struct DistributedClaim {
     claim: String,
     demands: Demands,
     cx: KeysCx,
-    issuers: Mutex<HashMap<String, Arc<IssuerState>>>,
+    issuers: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Found>>>>,
 }
 
-/// Who makes tokens of claims.
-#[derive(Default)]
-struct IssuerState(tokio::sync::Mutex<Found>);
-
+/// What is known of who makes tokens of claims; held while he is looked for.
 #[derive(Default)]
 struct Found {
     keys: Option<Arc<RemoteKeys>>,
@@ -68,8 +65,9 @@ impl DistributedClaim {
             format!("getting untrusted issuer from endpoint {shown} failed for claim {claim}: malformed token")
         })?;
         let keys = self.keys_of(&issuer).await.ok_or_else(|| {
-            let shown = go_quote(&issuer);
-            format!("verifying untrusted issuer {issuer} failed: verifier not initialized for issuer: {shown}")
+            let issuer = without_query(&issuer);
+            let quoted = go_quote(&issuer);
+            format!("verifying untrusted issuer {issuer} failed: verifier not initialized for issuer: {quoted}")
         })?;
         let failed = |why: String| format!("verify distributed claim token: {why}");
         let parsed = self.demands.check(&signed, &issuer, self.cx.clock.wall()).map_err(failed)?;
@@ -89,13 +87,15 @@ impl DistributedClaim {
             }
             Arc::clone(issuers.entry(issuer.to_owned()).or_default())
         };
-        let mut found = state.0.lock().await;
+        let mut found = state.lock().await;
         let now = self.cx.clock.monotonic();
         if found.keys.is_none() && found.not_before.is_none_or(|not_before| now >= not_before) {
             found.not_before = Some(now + PAUSE);
             match discovery::keys_url(&self.cx.fetcher, issuer, None).await {
                 Ok(url) => found.keys = Some(Arc::new(RemoteKeys::new(url, self.cx.clone()))),
-                Err(error) => tracing::error!(issuer, error, "An issuer of distributed claims was not found"),
+                Err(error) => {
+                    tracing::warn!(issuer = %without_query(issuer), error, "An issuer of distributed claims was not found");
+                }
             }
         }
         found.keys.clone()

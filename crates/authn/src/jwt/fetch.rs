@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_machinery::quote::go_quote;
 use base::TaskGroup;
 use bytes::{Bytes, BytesMut};
 use client::{ClientConfig, ConfigError, Transport, TransportError, Trust};
@@ -63,23 +64,23 @@ pub trait Connector: Send + Sync {
 /// Why there is no document. The texts hold addresses, never what was sent or answered.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
-    #[error("Get {0:?}: unsupported protocol scheme, only https is asked")]
+    #[error("Get {}: unsupported protocol scheme, only https is asked", go_quote(.0))]
     Scheme(String),
-    #[error("parse {0:?}: {1}")]
+    #[error("parse {}: {}", go_quote(.0), .1)]
     Address(String, String),
     #[error(transparent)]
     Connect(#[from] ConfigError),
-    #[error("Get {url:?}: {source}")]
+    #[error("Get {}: {source}", go_quote(url))]
     Transport { url: String, source: TransportError },
-    #[error("Get {0:?}: context deadline exceeded")]
+    #[error("Get {}: context deadline exceeded", go_quote(.0))]
     TimedOut(String),
-    #[error("Get {0:?}: stopped after {MAX_REDIRECTS} redirects")]
+    #[error("Get {}: stopped after {MAX_REDIRECTS} redirects", go_quote(.0))]
     Redirects(String),
-    #[error("Get {0:?}: answered by {1}")]
+    #[error("Get {}: answered by {}", go_quote(.0), .1)]
     Status(String, StatusCode),
-    #[error("Get {0:?}: the answer breaks off")]
+    #[error("Get {}: the answer breaks off", go_quote(.0))]
     Broken(String),
-    #[error("Get {0:?}: the answer is longer than {MAX_BYTES} bytes")]
+    #[error("Get {}: the answer is longer than {MAX_BYTES} bytes", go_quote(.0))]
     TooLong(String),
 }
 

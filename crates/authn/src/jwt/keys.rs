@@ -20,6 +20,7 @@ const LAST_PAUSE: Duration = Duration::from_secs(30);
 const FACTOR: f64 = 2.0;
 const JITTER: f64 = 0.1;
 
+const NOT_ANSWERED: &str = "fetching keys: no answer yet";
 const NOT_VERIFIED: &str = "failed to verify id token signature";
 
 /// What keeping keys up to date needs of the process.
@@ -89,12 +90,17 @@ impl RemoteKeys {
         if self.cx.clock.monotonic() < fetching.not_before {
             return fetching.problem.clone().map_or(Ok(known), Err);
         }
+        // Whoever asks may be cut off while the issuer says nothing: that counts as a fetch that failed.
+        let mut pause = fetching.pause.step(&self.cx.rng);
+        fetching.not_before = self.cx.clock.monotonic() + pause;
+        fetching.problem = Some(NOT_ANSWERED.to_owned());
         let fetched = self.fetch().await;
         let is_new = fetched.as_ref().is_ok_and(|keys| *keys != known.keys);
         if is_new {
             fetching.pause.reset();
+            pause = fetching.pause.step(&self.cx.rng);
         }
-        fetching.not_before = self.cx.clock.monotonic() + fetching.pause.step(&self.cx.rng);
+        fetching.not_before = self.cx.clock.monotonic() + pause;
         fetching.problem = fetched.as_ref().err().cloned();
         let set = Arc::new(KeySet { keys: fetched?, generation: generation + 1 });
         self.known.store(Arc::clone(&set));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use api_machinery::leaf::StringList;
+use api_machinery::quote::go_quote;
 use api_machinery::value::Value as Json;
 use cel::{Program, Value};
 
@@ -116,7 +117,7 @@ impl Rules {
         match &self.uid {
             Mapping::None => Ok(String::new()),
             Mapping::Claim { name, .. } => {
-                text(claims, name).map_err(|why| refused(format!("parse uid claim {name:?}: {why}")))
+                text(claims, name).map_err(|why| refused(format!("parse uid claim {}: {why}", go_quote(name))))
             }
             Mapping::Expression(program) => text_of(program, seen, "uid"),
         }
