@@ -248,9 +248,14 @@ impl Client {
                 self.wait_for_turn(request).await;
             }
             let mut built = self.build(request)?;
-            let call = trace::child_of_kind(call_name(&request.method), SpanKind::Client);
+            let mut call = trace::child_of_kind(call_name(&request.method), SpanKind::Client);
             trace::inject(&call, built.headers_mut());
             let outcome = self.inner.transport.send(built).await;
+            match &outcome {
+                Ok(response) => call.set("http.status_code", i64::from(response.status().as_u16())),
+                Err(error) if call.is_recorded() => call.fail(error.to_string()),
+                Err(_) => {}
+            }
             drop(call);
             let status = outcome.as_ref().ok().map(http::Response::status);
             if let Some(metrics) = &self.inner.cx.metrics {

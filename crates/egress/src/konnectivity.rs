@@ -153,7 +153,7 @@ async fn receive_all(mut receive: Streaming<Packet>, mut writer: WriteHalf<Duple
     loop {
         match receive.message().await {
             Err(status) => return fail(status.message().to_owned()),
-            Ok(None) => return fail("tunnel closed".to_owned()),
+            Ok(None) => return,
             Ok(Some(Packet { payload: Some(Payload::Data(data)), .. })) if data.connect_id == id => {
                 if !data.error.is_empty() {
                     return fail(data.error);
@@ -163,15 +163,24 @@ async fn receive_all(mut receive: Streaming<Packet>, mut writer: WriteHalf<Duple
                     return;
                 }
             }
-            Ok(Some(Packet { payload: Some(Payload::CloseResponse(closed)), .. })) if closed.connect_id == id => return,
+            Ok(Some(Packet { payload: Some(Payload::CloseResponse(closed)), .. })) if closed.connect_id == id => {
+                *failure.0.lock() = Some(closed.error).filter(|error| !error.is_empty());
+                return;
+            }
             Ok(Some(other)) => tracing::debug!(kind = other.r#type, "A packet of another connection is ignored"),
         }
     }
 }
 
-/// Why a tunnel broke, if it did: its connection was not closed then, and what was read of it is not all.
-#[derive(Clone, Default)]
+/// Why what was read of a tunnel may not be all, until the proxy has said that the connection is closed.
+#[derive(Clone)]
 struct Failure(Arc<Mutex<Option<String>>>);
+
+impl Default for Failure {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Some("tunnel closed".to_owned()))))
+    }
+}
 
 /// A connection through a tunnel.
 struct Tunnelled {

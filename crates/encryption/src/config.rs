@@ -5,8 +5,8 @@ use std::path::Path;
 use api_types::apiserver_config_v1::{self, API_VERSION, EncryptionConfiguration};
 use component_base::config_file;
 
-use crate::digest::sha256;
 use crate::validate::validate;
+use component_base::metrics::hash_label;
 
 const KIND: &str = "EncryptionConfiguration";
 const OLD_KIND: &str = "EncryptionConfig";
@@ -37,7 +37,7 @@ pub(crate) fn read(path: &Path) -> Result<Document, ConfigError> {
         return Err(failed("reading", &format_args!("it is larger than {} bytes", config_file::MAX_BYTES)));
     }
     let text = std::fs::read_to_string(path).map_err(|error| failed("reading", &error))?;
-    let hash = sha256(text.as_bytes());
+    let hash = hash_label(text.as_bytes());
     Ok(Document { text, hash })
 }
 

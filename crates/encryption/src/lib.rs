@@ -6,7 +6,6 @@
 
 mod ciphers;
 pub mod config;
-mod digest;
 mod kms;
 mod live;
 mod metrics;

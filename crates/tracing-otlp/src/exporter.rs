@@ -22,6 +22,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a batch is sent that the collector could not take just then, and the rest between the tries.
 const TRIES: usize = 3;
 const REST: Duration = Duration::from_secs(1);
+/// How long a batch that is on its way may still take when the end begins; then it is lost, and the rest has its time.
+const ON_ITS_WAY: Duration = Duration::from_secs(1);
 /// How long the last spans may take when the process ends without waiting for them.
 const LAST: Duration = Duration::from_secs(3);
 
@@ -35,6 +37,11 @@ pub(crate) struct Ending {
 impl Ending {
     pub(crate) fn begin(&self) {
         self.begun.cancel();
+    }
+
+    async fn is_late(&self) {
+        self.begun.cancelled().await;
+        tokio::time::sleep(ON_ITS_WAY).await;
     }
 
     pub(crate) async fn ended(&self) {
@@ -69,6 +76,7 @@ pub(crate) async fn run(
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
+            () = ending.is_late() => break,
             () = collector.deliver(std::mem::take(&mut batch)) => {}
         }
     }

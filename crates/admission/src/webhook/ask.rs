@@ -81,8 +81,9 @@ impl Asking<'_> {
         };
         let uid = self.cx.rng.uuid();
         let question = review::question(version, &uid, self.attributes, shown);
-        let span = self.span(hook, &uid).entered();
-        let answer = self.caller.call(&hook.target, question, self.limit(hook)).await;
+        let span = self.span(hook, &uid);
+        // Others may be asked at the same time.
+        let answer = trace::within(&span, self.caller.call(&hook.target, question, self.limit(hook))).await;
         drop(span);
         let answer = answer.map_err(|error| Failure::unasked(error.to_string(), error.code()))?;
         let response = review::read_response(&answer, version, &uid, self.pass);

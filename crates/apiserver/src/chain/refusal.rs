@@ -11,6 +11,16 @@ pub(super) enum Refusal {
     Plain(Box<Response>),
 }
 
+impl Refusal {
+    /// The HTTP status.
+    pub(super) fn code(&self) -> u16 {
+        match self {
+            Self::Error(error) => error.code,
+            Self::Plain(response) => response.status().as_u16(),
+        }
+    }
+}
+
 impl From<ApiError> for Refusal {
     fn from(error: ApiError) -> Self {
         Self::Error(error)

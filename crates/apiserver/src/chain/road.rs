@@ -13,7 +13,6 @@ use http::{HeaderValue, StatusCode};
 use super::audited::Audited;
 use super::refusal::Refusal;
 use super::stages::{Authenticated, Received, Request};
-use super::traced::Traced;
 use super::{
     audit_id, authenticate, authorize, cors, deadline, go_away, held, impersonate, observe, running, seats, traced,
 };
@@ -124,11 +123,7 @@ impl Road {
         let request = authenticate::authenticate(cx, request).await?;
         match traced::begin(cx, &request, begun) {
             None => self.admitted(request).await,
-            Some(traced) => {
-                let (scope, span) = traced.into_parts();
-                let outcome = scope.run(self.admitted_apart(request)).await;
-                outcome.map(|response| Traced::end(span, response))
-            }
+            Some((scope, span)) => traced::end(span, scope.run(self.admitted_apart(request)).await),
         }
     }
 

@@ -11,6 +11,7 @@ use tracing_otlp::Parent;
 
 use super::audit_id;
 use super::held;
+use super::refusal::Refusal;
 use super::stages::{Authenticated, Request};
 use crate::cx::ApiCx;
 use crate::request::RequestInfo;
@@ -21,19 +22,12 @@ const TRUSTED: [&str; 2] = ["system:masters", "system:monitoring"];
 /// How much of a client's audit ID is told.
 const AUDIT_ID_LETTERS: usize = 64;
 
-/// A request that belongs to a trace.
-pub(super) struct Traced {
-    pub(super) scope: Scope,
-    span: Span,
-}
-
-/// Finds out to which trace a request belongs; nothing where nobody traces it. `begun` is when it was begun to find out who
-/// sent it, where traces are recorded here.
-pub(super) fn begin(cx: &ApiCx, request: &Request<Authenticated>, begun: Option<SystemTime>) -> Option<Traced> {
+/// Finds out to which trace a request belongs, and its span there; nothing where nobody traces it. `begun` is when it was begun
+/// to find out who sent it, where traces are recorded here.
+pub(super) fn begin(cx: &ApiCx, request: &Request<Authenticated>, begun: Option<SystemTime>) -> Option<(Scope, Span)> {
     let told = SpanContext::extract(request.headers());
     let Some(tracer) = &cx.tracer else {
-        let scope = Scope::passed_on(told?, state(request.headers()));
-        return Some(Traced { scope, span: Span::none() });
+        return Some((Scope::passed_on(told?, state(request.headers())), Span::none()));
     };
     let is_trusted = is_trusted(request.sender());
     let parent = match told {
@@ -56,26 +50,23 @@ pub(super) fn begin(cx: &ApiCx, request: &Request<Authenticated>, begun: Option<
     if let Some(begun) = begun {
         drop(scope.child("authentication", Kind::Internal).since(begun));
     }
-    Some(Traced { scope, span })
+    Some((scope, span))
 }
 
-impl Traced {
-    /// The answer, with which the request's span ends.
-    pub(super) fn end(span: Span, response: Response) -> Response {
-        if !span.is_recorded() {
-            return response;
-        }
-        let mut span = span;
-        span.set("http.status_code", i64::from(response.status().as_u16()));
-        if response.status().is_server_error() {
-            span.fail("");
-        }
-        held::hold(response, span)
+/// What came of the request; its span ends with the answer.
+pub(super) fn end(mut span: Span, outcome: Result<Response, Refusal>) -> Result<Response, Refusal> {
+    if !span.is_recorded() {
+        return outcome;
     }
-
-    pub(super) fn into_parts(self) -> (Scope, Span) {
-        (self.scope, self.span)
+    let code = match &outcome {
+        Ok(response) => response.status().as_u16(),
+        Err(refusal) => refusal.code(),
+    };
+    span.set("http.status_code", i64::from(code));
+    if code >= 500 {
+        span.fail("");
     }
+    outcome.map(|response| held::hold(response, span))
 }
 
 fn is_trusted(user: &UserInfo) -> bool {

@@ -29,7 +29,7 @@ const UNNAMED: [&str; 5] = ["/api", "/apis", "/openapi", "/openid", "/.well-know
 pub(crate) fn install(routes: &mut Routes, config: &DebuggingConfig, lifecycle: &Lifecycle) {
     if config.profiling {
         let debugging: Arc<dyn Endpoint> = Arc::new(Debug(Debugging::new(lifecycle, config.contention)));
-        for path in ["/debug/pprof", "/debug/flags", "/debug/flags/v"] {
+        for path in ["/debug/pprof", "/debug/flags", "/debug/flags/", "/debug/flags/v"] {
             routes.exact(path, Arc::clone(&debugging));
         }
         routes.prefix("/debug/pprof/", debugging);
@@ -81,7 +81,7 @@ struct Logs(PathBuf);
 impl Endpoint for Logs {
     async fn serve(&self, _: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
         let path = percent::decode(request.uri().path());
-        let path = PathBuf::from(path.trim_start_matches("/logs").trim_start_matches('/'));
+        let path = PathBuf::from(path.strip_prefix("/logs").unwrap_or_default().trim_start_matches('/'));
         let range = request.headers().get(RANGE).and_then(|range| range.to_str().ok()).map(str::to_owned);
         let root = self.0.clone();
         let read = tokio::task::spawn_blocking(move || below(&root, &path, range.as_deref()));

@@ -40,7 +40,12 @@ pub(crate) async fn way(connector: &SharedConnector, host: &str, port: u16, reac
     let connector = SharedConnector::clone(connector);
     let addresses: Vec<IpAddr> = match host.parse() {
         Ok(address) => vec![address],
-        Err(_) if !connector.is_direct() => return Ok(Way { connector, places: vec![(host.to_owned(), port)] }),
+        Err(_) if !connector.is_direct() => {
+            if is_own(host) {
+                return Err("address not allowed".to_owned());
+            }
+            return Ok(Way { connector, places: vec![(host.to_owned(), port)] });
+        }
         Err(_) => {
             let found = tokio::net::lookup_host((host, port)).await.map_err(|error| error.to_string())?;
             found.map(|address| address.ip()).collect()
@@ -55,6 +60,13 @@ pub(crate) async fn way(connector: &SharedConnector, host: &str, port: u16, reac
     } else {
         Err("address not allowed".to_owned())
     }
+}
+
+/// Whether a name means the host where it is looked up, or is an address in a form that only resolvers take for one.
+fn is_own(host: &str) -> bool {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let last = host.rsplit('.').next().unwrap_or_default();
+    last == "localhost" || last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -91,13 +91,13 @@ async fn without_a_configuration_a_trace_is_passed_on() {
     configure(&api, "validating", "c", &[webhook.webhook("w", &json!({}))]).await;
     assert_eq!(api.send(&format!("POST {MAPS}"), &[("traceparent", PARENT)], MAP).await.code, 201);
     assert_eq!(api.post(MAPS, r#"{"metadata":{"name":"n"}}"#).await.code, 201);
-    let parents: Vec<String> = webhook.asked().into_iter().map(|asked| asked.traceparent).collect();
-    assert_eq!(parents, [PARENT, ""]);
+    let parents = || webhook.asked().into_iter().map(|asked| asked.traceparent).collect::<Vec<_>>();
+    assert_eq!(parents(), [PARENT, ""]);
     for bad in ["", "x", "00-00000000000000000000000000000000-b7ad6b7169203331-01", "\u{e4}"] {
-        let name = format!(r#"{{"metadata":{{"generateName":"{}"}}}}"#, "x");
-        assert_eq!(api.send(&format!("POST {MAPS}"), &[("traceparent", bad)], &name).await.code, 201);
+        let name = r#"{"metadata":{"generateName":"x"}}"#;
+        assert_eq!(api.send(&format!("POST {MAPS}"), &[("traceparent", bad)], name).await.code, 201);
     }
-    assert!(webhook.asked().iter().all(|asked| asked.traceparent.is_empty()));
+    assert_eq!(parents(), ["", "", "", ""]);
 }
 
 #[tokio::test]

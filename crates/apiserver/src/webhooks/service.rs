@@ -36,6 +36,7 @@ pub(super) async fn locate(
     let found = endpoints(&service, slices.iter().map(|own| &**own), port).map_err(|error| error.to_string())?;
     let (address, port) = chosen(&found, rng).ok_or_else(|| NoEndpoint::none(&service).to_string())?;
     // Whoever writes endpoints must not lead the server to its own host.
-    guard::way(connector, &address, port, Reach::Routable).await?;
-    Ok((address, port))
+    let way = guard::way(connector, &address, port, Reach::Routable).await?;
+    // What was looked at is what is dialled.
+    way.places.into_iter().next().ok_or_else(|| NoEndpoint::none(&service).to_string())
 }

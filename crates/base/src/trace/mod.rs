@@ -9,5 +9,5 @@ mod scope;
 mod span;
 
 pub use context::{SpanContext, TRACEPARENT, TRACESTATE};
-pub use scope::{Entered, Scope, child, child_of_kind, current, inject};
+pub use scope::{Entered, Scope, child, child_of_kind, current, inject, within};
 pub use span::{AttributeValue, Kind, Record, Recorder, Span};

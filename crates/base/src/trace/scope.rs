@@ -83,10 +83,24 @@ pub fn inject(span: &Span, headers: &mut HeaderMap) {
     // Where there is no trace, there is nothing to say.
     let _ = CURRENT.try_with(|scope| {
         span.context().unwrap_or(scope.context.get()).inject(headers);
-        if let Some(state) = &scope.state {
-            headers.insert(TRACESTATE, state.clone());
+        match &scope.state {
+            Some(state) => drop(headers.insert(TRACESTATE, state.clone())),
+            // That of the request which came belongs to another trace.
+            None => drop(headers.remove(TRACESTATE)),
         }
     });
+}
+
+/// Runs `work` below a span, and nothing else that this task does meanwhile.
+pub async fn within<F: Future>(span: &Span, work: F) -> F::Output {
+    match (span.context(), current()) {
+        // On the heap: what is traced must not make the work larger that is not.
+        (Some(context), Some(scope)) => {
+            scope.context.set(context);
+            scope.run(Box::pin(work)).await
+        }
+        _ => work.await,
+    }
 }
 
 /// A span that those which follow in the task are below, until it is dropped.
@@ -97,7 +111,8 @@ pub struct Entered {
 }
 
 impl Span {
-    /// Lets the spans that follow in this task be below this one. Work that runs side by side in one task should not.
+    /// Lets the spans that follow in this task be below this one. Work that runs side by side in one task must not: see
+    /// [`within`].
     #[must_use]
     pub fn entered(self) -> Entered {
         let enter = |context| CURRENT.try_with(|scope| scope.context.replace(context)).ok();

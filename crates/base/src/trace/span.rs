@@ -8,6 +8,8 @@ use super::context::SpanContext;
 
 /// Attributes of one span; the specification's default bound.
 const ATTRIBUTES: usize = 128;
+/// How long a text may be that is told of one, in bytes: headers and queries are as long as others like.
+const TEXT_BYTES: usize = 1024;
 
 /// Whose work it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +31,19 @@ pub enum AttributeValue {
     Int(i64),
     /// Yes or no.
     Bool(bool),
+}
+
+impl AttributeValue {
+    fn shortened(self) -> Self {
+        match self {
+            Self::Text(Cow::Owned(mut text)) if text.len() > TEXT_BYTES => {
+                text.truncate(text.floor_char_boundary(TEXT_BYTES));
+                text.shrink_to_fit();
+                Self::Text(Cow::Owned(text))
+            }
+            other => other,
+        }
+    }
 }
 
 impl From<&'static str> for AttributeValue {
@@ -142,7 +157,7 @@ impl Span {
         if let Some(own) = &mut self.0
             && own.record.attributes.len() < ATTRIBUTES
         {
-            own.record.attributes.push((name, value.into()));
+            own.record.attributes.push((name, value.into().shortened()));
         }
     }
 

@@ -117,7 +117,7 @@ fn moved() -> Response {
 
 /// A page of links.
 fn page(title: &str, names: &[&str]) -> Response {
-    let links: Vec<String> = names.iter().map(|name| format!("<a href=\"{name}\">{name}</a><br>\n")).collect();
+    let links: Vec<String> = names.iter().map(|name| format!("<a href=\"{title}{name}\">{name}</a><br>\n")).collect();
     let content = format!(
         "<html>\n<head><title>{title}</title></head>\n<body>\n{title}<br>\n{}</body>\n</html>\n",
         links.concat()

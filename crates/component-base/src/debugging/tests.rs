@@ -25,7 +25,7 @@ async fn what_there_is_is_told_and_the_rest_is_unknown() {
     let (code, index) = ask(&own, "/debug/pprof/").await;
     assert_eq!(code, 200);
     for name in profiles::NAMES {
-        assert!(index.contains(&format!("<a href=\"{name}\">")), "{name}");
+        assert!(index.contains(&format!("<a href=\"/debug/pprof/{name}\">")), "{name}");
         assert_eq!(ask(&own, &format!("/debug/pprof/{name}")).await.0, 200, "{name}");
     }
     assert!(ask(&own, "/debug/pprof/goroutine").await.1.contains("\n1 @ waits\n"));

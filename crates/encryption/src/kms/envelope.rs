@@ -5,10 +5,9 @@ use std::collections::HashMap;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::names::fully_qualified_domain_name;
 use aws_lc_rs::digest;
+use component_base::metrics::hash_label;
 use prost::{DecodeError, Message as _};
 use server_api::kms::stored::{EncryptedDekSourceType, EncryptedObject};
-
-use crate::digest::sha256;
 
 /// How long the name of a key may be, in bytes.
 const MAX_KEY_ID: usize = 1024;
@@ -144,7 +143,7 @@ pub(super) fn source_key(object: &EncryptedObject) -> SourceKey {
 
 /// What stands for the name of a key, which is not shown; empty for none.
 pub(super) fn key_id_hash(id: &str) -> String {
-    if id.is_empty() { String::new() } else { sha256(id.as_bytes()) }
+    if id.is_empty() { String::new() } else { hash_label(id.as_bytes()) }
 }
 
 #[cfg(test)]

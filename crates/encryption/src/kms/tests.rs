@@ -214,7 +214,7 @@ async fn another_key_makes_what_lies_there_stale() {
     assert!(!plugin.open(PLACE, &second).await.unwrap().stale);
     let text = fixture.registry.text();
     for (way, key, times) in [("to_storage", "k1", 1), ("from_storage", "k1", 2), ("to_storage", "k2", 1)] {
-        let hash = crate::digest::sha256(key.as_bytes());
+        let hash = component_base::metrics::hash_label(key.as_bytes());
         let line = format!(
             "apiserver_envelope_encryption_key_id_hash_total{{apiserver_id_hash=\"me\",key_id_hash=\"{hash}\",\
              provider_name=\"p\",transformation_type=\"{way}\"}} {times}"
@@ -227,7 +227,7 @@ async fn another_key_makes_what_lies_there_stale() {
 #[tokio::test]
 async fn lies_are_named() {
     let fixture = Fixture::new().await;
-    let long = crate::digest::sha256("k".repeat(1025).as_bytes());
+    let long = component_base::metrics::hash_label("k".repeat(1025).as_bytes());
     let cases = [
         (Fault::Unwell, "error: got unexpected healthz status: out of paper".to_owned()),
         (Fault::OtherVersion, "error: expected KMSv2 API version v2, got v9".to_owned()),

@@ -74,11 +74,19 @@ impl Transport {
         Self { target, tasks, calls: Calls::default(), dial: Arc::default() }
     }
 
-    async fn call(self, request: Request<Body>) -> Result<Response<Body>, Status> {
+    async fn call(self, mut request: Request<Body>) -> Result<Response<Body>, Status> {
+        let mut span = call_span(request.uri());
+        trace::inject(&span, request.headers_mut());
+        let outcome = self.ask(request).await;
+        if let (Err(status), true) = (&outcome, span.is_recorded()) {
+            span.fail(status.message());
+        }
+        outcome
+    }
+
+    async fn ask(self, request: Request<Body>) -> Result<Response<Body>, Status> {
         let _calling = self.calls.begin();
         let (mut head, body) = request.into_parts();
-        let span = call_span(&head.uri);
-        trace::inject(&span, &mut head.headers);
         head.uri = self.target.uri(&head.uri).map_err(|error| Status::internal(error.to_string()))?;
         let head = Request::from_parts(head, ());
         let (response, stream) = self.sender().await?.send_request(head, false).map_err(|error| broken(&error))?;
@@ -87,7 +95,6 @@ impl Transport {
             self.tasks.spawn_cancellable("etcd-requests", sending);
         }
         let (head, stream) = response.await.map_err(|error| broken(&error))?.into_parts();
-        drop(span);
         Ok(Response::from_parts(head, Body::new(answer::Answer::new(stream))))
     }
 
