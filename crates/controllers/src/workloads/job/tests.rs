@@ -201,6 +201,19 @@ fn the_end_waits_for_everything() {
     assert!(is_true(&counted.job.status.conditions, "Complete") && counted.job.status.completion_time.is_some());
 }
 
+#[test]
+fn an_end_is_not_before_the_start() {
+    let fate = conditions::condition("SuccessCriteriaMet", "CompletionsReached", "", at(1));
+    for (start, expected) in [(99_990, 100_000), (200_000, 200_000)] {
+        let mut job = job(1, Some(1));
+        job.status.start_time = Some(at(start));
+        let mut counted = look(job, vec![]);
+        let tracking = counted.track(Some(&fate));
+        assert!(counted.finish(Some(&fate), &tracking));
+        assert_eq!(counted.job.status.completion_time, Some(at(expected)), "started at {start}");
+    }
+}
+
 /// Ends all pods, as kubelets would.
 async fn end_pods(running: &Running, phase: &str) {
     let pods = running.client.namespaced::<Pod>("ns");

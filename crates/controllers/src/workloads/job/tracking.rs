@@ -128,7 +128,8 @@ impl View {
         }
         let last = terminal(fate, self.now);
         if last.type_ == COMPLETE {
-            self.job.status.completion_time = Some(last.last_transition_time);
+            // A clock that was set back must not keep the job from ending: servers refuse an end before the start.
+            self.job.status.completion_time = Some(last.last_transition_time).max(self.job.status.start_time);
         }
         set(&mut self.job.status.conditions, last)
     }
